@@ -1,0 +1,61 @@
+# The targets a user or a contributor needs; what they do stands in scripts/, demo/, bench/ and tests/run.
+
+PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
+
+# pgrx builds for the server named here; every cargo call has to see the same value, or it builds all over again.
+export PG_CONFIG
+export PGRX_PG_CONFIG_PATH := $(PG_CONFIG)
+export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
+
+PYTHON := target/venv/bin/python
+SUITES := core regress isolation tap clients
+
+# `--features` for cargo calls that do not go through cargo-pgrx, so that they check the code for the same server.
+PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
+
+.DEFAULT_GOAL := help
+.PHONY: help setup install demo test bench lint clean $(SUITES:%=test-%)
+
+help:
+	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
+	@echo 'make test            all tests; the last line reads "N passed, N failed"'
+	@echo 'make test-SUITE      one of: $(SUITES)'
+	@echo 'make install         build and install the extension for PG_CONFIG'
+	@echo 'make bench           measure hits, storing runs and uncacheable statements'
+	@echo 'make lint            formatting, clippy, layering rules'
+	@echo 'make setup           only what the others do first: packages, cargo-pgrx, target/venv'
+	@echo 'make clean           remove target/'
+	@echo
+	@echo 'PG_CONFIG=$(PG_CONFIG)'
+
+setup:
+	@scripts/setup.sh
+
+install: setup
+	@scripts/install.sh
+
+demo: install
+	@$(PYTHON) demo/run.py
+
+bench: install
+	@$(PYTHON) bench/run.py
+
+test: install
+	@tests/run $(SUITES)
+
+# The core is plain Rust: no server, no extension.
+test-core:
+	@scripts/setup.sh rust
+	@tests/run core
+
+$(filter-out test-core,$(SUITES:%=test-%)): test-%: install
+	@tests/run $*
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --no-default-features --features pg$(PG_MAJOR) -- -D warnings
+	scripts/lint-layers.sh .
+	shellcheck .ci/run scripts/*.sh
+
+clean:
+	rm -rf target

@@ -1,0 +1,150 @@
+//! Event counters, striped so that no cache line is written by every hit. Everybody adds to a stripe of their own, without a lock.
+
+use crate::reason::{REASONS, Reason};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What is counted, apart from the reasons of bypasses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Counter {
+    /// Statements answered from the cache.
+    Hits,
+    /// Statements that could have been answered, had there been an entry.
+    Misses,
+    /// Statements that found an entry which no longer held.
+    Stale,
+    /// Statements the cache kept out of.
+    Bypasses,
+    /// Results stored.
+    Stores,
+    /// Entries taken out to make room.
+    Evictions,
+    /// Entries taken out because they had expired.
+    Expirations,
+    /// Entries taken out because what they rest on changed, or on request.
+    Invalidations,
+    /// Hits that were executed as well and compared.
+    VerifyChecks,
+    /// Comparisons that found a difference.
+    VerifyMismatches,
+    /// Execution time that hits saved, in microseconds.
+    TimeSavedMicros,
+}
+
+impl Counter {
+    /// Every counter, in the order of their indexes.
+    pub const ALL: [Counter; COUNTERS] = [
+        Counter::Hits,
+        Counter::Misses,
+        Counter::Stale,
+        Counter::Bypasses,
+        Counter::Stores,
+        Counter::Evictions,
+        Counter::Expirations,
+        Counter::Invalidations,
+        Counter::VerifyChecks,
+        Counter::VerifyMismatches,
+        Counter::TimeSavedMicros,
+    ];
+}
+
+const COUNTERS: usize = 11;
+
+/// Number of stripes; a backend uses the one of its number modulo this.
+pub const STRIPES: usize = 64;
+
+/// One set of all counters, on cache lines of its own. Zeroed memory is a valid stripe.
+#[repr(C, align(64))]
+pub struct Stripe {
+    counters: [AtomicU64; COUNTERS],
+    reasons: [AtomicU64; REASONS],
+}
+
+/// View over all stripes of the block.
+#[derive(Clone, Copy)]
+pub struct Counters<'a> {
+    stripes: &'a [Stripe; STRIPES],
+}
+
+impl<'a> Counters<'a> {
+    pub(crate) fn new(stripes: &'a [Stripe; STRIPES]) -> Self {
+        Self { stripes }
+    }
+
+    /// Adds `n` to a counter. Any stripe number will do; it is taken modulo [`STRIPES`].
+    pub fn add(&self, stripe: usize, counter: Counter, n: u64) {
+        self.stripes[stripe % STRIPES].counters[counter as usize].fetch_add(n, Relaxed);
+    }
+
+    /// Counts one statement for a reason.
+    pub fn add_reason(&self, stripe: usize, reason: Reason) {
+        self.stripes[stripe % STRIPES].reasons[reason.index()].fetch_add(1, Relaxed);
+    }
+
+    /// Total over all stripes.
+    #[must_use]
+    pub fn sum(&self, counter: Counter) -> u64 {
+        self.total(|stripe| &stripe.counters[counter as usize])
+    }
+
+    /// Total of a reason over all stripes.
+    #[must_use]
+    pub fn sum_reason(&self, reason: Reason) -> u64 {
+        self.total(|stripe| &stripe.reasons[reason.index()])
+    }
+
+    /// Zeroes everything. What is added meanwhile may survive or not.
+    pub fn reset(&self) {
+        for stripe in self.stripes {
+            for cell in stripe.counters.iter().chain(&stripe.reasons) {
+                cell.store(0, Relaxed);
+            }
+        }
+    }
+
+    fn total(&self, cell: impl Fn(&'a Stripe) -> &'a AtomicU64) -> u64 {
+        self.stripes.iter().fold(0u64, |total, stripe| total.wrapping_add(cell(stripe).load(Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stripes() -> Box<[Stripe; STRIPES]> {
+        Box::new(std::array::from_fn(|_| Stripe {
+            counters: std::array::from_fn(|_| AtomicU64::new(0)),
+            reasons: std::array::from_fn(|_| AtomicU64::new(0)),
+        }))
+    }
+
+    #[test]
+    fn sums_over_stripes_and_resets() {
+        let memory = stripes();
+        let counters = Counters::new(&memory);
+        for stripe in 0..200 {
+            counters.add(stripe, Counter::Hits, 2);
+            counters.add_reason(stripe, Reason::TooQuick);
+        }
+        assert_eq!(counters.sum(Counter::Hits), 400);
+        assert_eq!(counters.sum(Counter::Misses), 0);
+        assert_eq!(counters.sum_reason(Reason::TooQuick), 200);
+        assert_eq!(counters.sum_reason(Reason::TooLarge), 0);
+        counters.reset();
+        assert_eq!(counters.sum(Counter::Hits), 0);
+        assert_eq!(counters.sum_reason(Reason::TooQuick), 0);
+    }
+
+    #[test]
+    fn every_counter_has_its_own_cell() {
+        let memory = stripes();
+        let counters = Counters::new(&memory);
+        for (position, counter) in Counter::ALL.into_iter().enumerate() {
+            assert_eq!(counter as usize, position);
+            counters.add(3, counter, position as u64 + 1);
+        }
+        for (position, counter) in Counter::ALL.into_iter().enumerate() {
+            assert_eq!(counters.sum(counter), position as u64 + 1);
+        }
+    }
+}

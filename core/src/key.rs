@@ -1,0 +1,105 @@
+//! The 128-bit key of a cached result. Pure values: nothing here is shared.
+
+use xxhash_rust::xxh3::Xxh3;
+
+/// Hash of everything that decides a result. Equal keys are a hint, not a proof: the caller compares the stored text.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CacheKey {
+    /// Upper 64 bits: choose the bucket.
+    pub hi: u64,
+    /// Lower 64 bits.
+    pub lo: u64,
+}
+
+/// Streaming xxh3-128 over length-delimited parts, so that ("ab", "c") and ("a", "bc") differ. Allocates nothing.
+pub struct KeyHasher {
+    state: Xxh3,
+}
+
+impl KeyHasher {
+    /// A hasher that has seen nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { state: Xxh3::new() }
+    }
+
+    /// Adds one part, preceded by its length.
+    pub fn part(&mut self, bytes: &[u8]) {
+        self.u64(bytes.len() as u64);
+        self.state.update(bytes);
+    }
+
+    /// Adds one byte, without a length.
+    pub fn u8(&mut self, value: u8) {
+        self.state.update(&[value]);
+    }
+
+    /// Adds four bytes, little-endian, without a length.
+    pub fn u32(&mut self, value: u32) {
+        self.state.update(&value.to_le_bytes());
+    }
+
+    /// Adds eight bytes, little-endian, without a length.
+    pub fn u64(&mut self, value: u64) {
+        self.state.update(&value.to_le_bytes());
+    }
+
+    /// The key of what was added so far; more may be added afterwards.
+    #[must_use]
+    pub fn finish(&self) -> CacheKey {
+        let digest = self.state.digest128();
+        CacheKey { hi: (digest >> 64) as u64, lo: digest as u64 }
+    }
+}
+
+impl Default for KeyHasher {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key_of(parts: &[&[u8]]) -> CacheKey {
+        let mut hasher = KeyHasher::new();
+        for part in parts {
+            hasher.part(part);
+        }
+        hasher.finish()
+    }
+
+    #[test]
+    fn parts_are_delimited() {
+        assert_ne!(key_of(&[b"ab", b"c"]), key_of(&[b"a", b"bc"]));
+        assert_ne!(key_of(&[b"ab"]), key_of(&[b"ab", b""]));
+        assert_ne!(key_of(&[]), key_of(&[b""]));
+    }
+
+    #[test]
+    fn equal_input_equal_key() {
+        assert_eq!(key_of(&[b"select 1", b"x"]), key_of(&[b"select 1", b"x"]));
+    }
+
+    #[test]
+    fn integers_count() {
+        let mut first = KeyHasher::new();
+        first.u8(1);
+        first.u32(2);
+        first.u64(3);
+        let mut second = KeyHasher::new();
+        second.u8(1);
+        second.u32(2);
+        second.u64(4);
+        assert_ne!(first.finish(), second.finish());
+    }
+
+    #[test]
+    fn long_parts_stream() {
+        let long = vec![7u8; 10_000];
+        let mut other = long.clone();
+        other[9_999] = 8;
+        assert_ne!(key_of(&[&long]), key_of(&[&other]));
+    }
+}

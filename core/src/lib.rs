@@ -1,0 +1,41 @@
+//! The result cache itself: a plain library over one block of raw memory that many processes map at the same address.
+//!
+//! Nothing here knows PostgreSQL. The server half lends it three things: the block ([`layout::Layout`] says how it is cut), a
+//! payload allocator inside it ([`memory::Arena`]) and the locks ([`memory::Locks`]). Who changes what, and under which lock, is
+//! said at the head of each module; the whole of it:
+//!
+//! | state | changed under |
+//! |---|---|
+//! | bucket chains, an entry's step between published and limbo | the partition lock, exclusive |
+//! | free list, limbo list | the store lock |
+//! | pins, hits, last use, counters, run counts | nothing: atomics |
+//! | versions of relations ([`versions`]) | the sequence word of the slot |
+//! | payload bytes and the describing fields of an entry | nobody else sees them until publication; constant from then until the last pin is gone |
+//!
+//! No lock is ever taken while another is held, and the arena is never called under one.
+
+pub mod counters;
+mod entry;
+mod eviction;
+mod index;
+pub mod key;
+pub mod layout;
+mod lists;
+pub mod memory;
+pub mod normalize;
+pub mod numeric;
+mod payload;
+pub mod reason;
+mod statement;
+pub mod store;
+pub mod versions;
+mod view;
+
+pub use counters::{Counter, Counters, STRIPES};
+pub use key::{CacheKey, KeyHasher};
+pub use layout::{Layout, LayoutError, PARTITIONS, Sizes};
+pub use memory::{Arena, ArenaPtr, Locks};
+pub use normalize::{normalize, statement_body};
+pub use reason::Reason;
+pub use store::{Dependency, EntryId, EntryView, Fill, NewEntry, Pin, Store, StoreError, Validity};
+pub use versions::{Slot, SlotId, SnapshotView, Versions};

@@ -1,0 +1,131 @@
+//! Why a statement was not served or not stored. Constants only: nothing here is shared.
+
+macro_rules! reasons {
+    ($($variant:ident, $name:literal, $sentence:literal;)+) => {
+        /// Why a statement was neither answered from the cache nor stored in it.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[repr(u8)]
+        pub enum Reason {
+            $(#[doc = $sentence] $variant,)+
+        }
+
+        impl Reason {
+            /// Every reason, in the order of their indexes.
+            pub const ALL: &'static [Reason] = &[$(Reason::$variant,)+];
+
+            /// The name users see and filter by, in snake case.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Reason::$variant => $name,)+
+                }
+            }
+
+            /// One sentence for users.
+            #[must_use]
+            pub const fn describe(self) -> &'static str {
+                match self {
+                    $(Reason::$variant => $sentence,)+
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    NotSelect, "not_select", "The statement is not one SELECT, VALUES or WITH query.";
+    UtilityStatement, "utility_statement", "The statement is a utility command.";
+    Disabled, "disabled", "The cache is switched off for this session, statement or relation.";
+    NestedStatement, "nested_statement", "The statement runs inside a function, a procedure or another statement.";
+    NotAnalyzed, "not_analyzed", "The plan was not made while the cache was watching, so its dependencies are unknown.";
+    DataModifyingCte, "data_modifying_cte", "A WITH clause of the query changes data.";
+    RowLocks, "row_locks", "The query locks rows (FOR UPDATE, FOR SHARE or the like).";
+    VolatileFunction, "volatile_function", "The query calls a volatile function.";
+    StableFunction, "stable_function", "The query calls a stable function whose inputs are not all part of the key.";
+    SessionFunction, "session_function", "The query asks for the time, the user or other state of the session.";
+    UserDefinedFunction, "user_defined_function", "The query calls a function, operator or aggregate that is not built in.";
+    SystemCatalog, "system_catalog", "The query reads a system catalog.";
+    SystemColumn, "system_column", "The query reads a system column such as ctid or xmin.";
+    TemporaryRelation, "temporary_relation", "The query reads a temporary relation.";
+    ForeignTable, "foreign_table", "The query reads a foreign table, whose changes the server cannot see.";
+    SequenceRelation, "sequence_relation", "The query reads a sequence as a relation.";
+    UnsupportedRelation, "unsupported_relation", "The query reads a relation of a kind or access method whose changes the cache cannot follow.";
+    TableFunction, "table_function", "The query reads from a set-returning function that is not built in and immutable.";
+    Tablesample, "tablesample", "The query uses TABLESAMPLE.";
+    TransitionTable, "transition_table", "The query reads a transition table of a trigger.";
+    RowSecurity, "row_security", "A row security policy of the query cannot be judged.";
+    NoRelation, "no_relation", "The query reads no relation at all, so there is nothing to gain.";
+    RecordType, "record_type", "A column of the result is an anonymous record.";
+    UnsupportedType, "unsupported_type", "A column or parameter has a type the cache cannot keep exactly.";
+    DomainConstraint, "domain_constraint", "The query checks the constraints of a domain.";
+    XmlExpression, "xml_expression", "The query uses an XML expression.";
+    DynamicParameters, "dynamic_parameters", "Parameters of the query are supplied while it runs.";
+    ScrollableCursor, "scrollable_cursor", "The cursor is scrollable.";
+    HoldableCursor, "holdable_cursor", "The cursor outlives its transaction (WITH HOLD).";
+    Serializable, "serializable", "The transaction is SERIALIZABLE, which must see every read happen.";
+    Recovery, "recovery", "The server is in recovery.";
+    Snapshot, "snapshot", "The statement does not run under a plain MVCC snapshot.";
+    ParallelWorker, "parallel_worker", "The statement runs in a parallel worker.";
+    OwnWrites, "own_writes", "This transaction has changed a relation the query reads.";
+    OwnDdl, "own_ddl", "This transaction has changed the definition of database objects.";
+    WriterInProgress, "writer_in_progress", "A change to a relation of the query is under way or not visible to this snapshot.";
+    DdlInProgress, "ddl_in_progress", "A change of definitions is under way or not visible to this snapshot.";
+    KeyCollision, "key_collision", "An entry with the same hash belongs to another statement.";
+    PopulateOff, "populate_off", "Storing new results is switched off (pg_arrow_cache.populate).";
+    TooQuick, "too_quick", "The query ran for less than pg_arrow_cache.min_execution_time.";
+    TooFewRuns, "too_few_runs", "The query has run fewer times than pg_arrow_cache.min_runs.";
+    TooLarge, "too_large", "The result is larger than pg_arrow_cache.max_entry_size.";
+    NoRoom, "no_room", "No room could be made for the result.";
+    IncompleteRead, "incomplete_read", "The result was not read to its end.";
+    ChangedMeanwhile, "changed_meanwhile", "A relation of the query changed while it ran.";
+    Explain, "explain", "The statement is being explained.";
+    TextEncoding, "text_encoding", "Text of the statement or the result is not in an encoding the cache can keep.";
+}
+
+/// Number of reasons.
+pub const REASONS: usize = Reason::ALL.len();
+
+impl Reason {
+    /// Position in [`Reason::ALL`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn indexes_follow_the_list() {
+        for (position, reason) in Reason::ALL.iter().enumerate() {
+            assert_eq!(reason.index(), position);
+        }
+    }
+
+    #[test]
+    fn names_are_the_variants_in_snake_case_and_distinct() {
+        let mut names = HashSet::new();
+        for reason in Reason::ALL {
+            let mut expected = String::new();
+            for letter in format!("{reason:?}").chars() {
+                if letter.is_uppercase() && !expected.is_empty() {
+                    expected.push('_');
+                }
+                expected.push(letter.to_ascii_lowercase());
+            }
+            assert_eq!(reason.name(), expected);
+            assert!(names.insert(reason.name()));
+        }
+    }
+
+    #[test]
+    fn descriptions_are_sentences() {
+        for reason in Reason::ALL {
+            assert!(reason.describe().ends_with('.'), "{reason:?}");
+            assert!(reason.describe().starts_with(char::is_uppercase), "{reason:?}");
+        }
+    }
+}

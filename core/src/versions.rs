@@ -1,0 +1,331 @@
+//! Versions of what results rest on, by the protocol "publish before visible": slots that writers change before their transaction can
+//! become visible to anybody, and that readers compare with their snapshot.
+//!
+//! Anybody may publish to a slot, at any time. A slot is read and written as one under its own sequence word: writers make it odd while
+//! they store, readers try again when it was odd or moved. No other lock is involved and nothing is called while the word is odd.
+//!
+//! A slot has no identity: relations that hash to the same slot share it, which can only invalidate too much.
+
+use std::sync::atomic::{
+    AtomicI64, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
+
+/// How many publishing transactions a slot remembers one by one; older ones are folded into the floor.
+pub const PENDING: usize = 4;
+
+/// Number of slots for relations.
+pub const RELATION_SLOTS: usize = 8192;
+/// Number of slots for changes of definitions, by database.
+pub const DDL_SLOTS: usize = 64;
+/// Number of slots for writers whose relations are unknown, by database.
+pub const WILDCARD_SLOTS: usize = 64;
+/// Number of slots in all.
+pub const SLOTS: usize = RELATION_SLOTS + DDL_SLOTS + WILDCARD_SLOTS;
+
+/// How often a publication looks again when the slot moved under it, before it settles for adding itself without tidying up.
+const LOOKS: usize = 8;
+
+/// One version slot, a cache line of its own. Zeroed memory is a valid slot.
+#[repr(C, align(64))]
+pub struct Slot {
+    sequence: AtomicU64,
+    version: AtomicU64,
+    floor: AtomicU64,
+    pending: [AtomicU64; PENDING],
+    last_change: AtomicI64,
+}
+
+const _: () = assert!(size_of::<Slot>() == 64);
+
+/// What a slot said at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct SlotState {
+    /// Counts publications.
+    pub version: u64,
+    /// A snapshot whose xmin is not above this may miss a published change. 0 = none.
+    pub floor: u64,
+    /// 64-bit ids of publishing transactions; 0 = empty.
+    pub pending: [u64; PENDING],
+    /// When the last publication was, in microseconds.
+    pub last_change: i64,
+}
+
+/// What a snapshot sees, in 64-bit transaction ids.
+#[derive(Clone, Copy, Debug)]
+pub struct SnapshotView<'a> {
+    /// Every id below has ended.
+    pub xmin: u64,
+    /// Every id from here on had not begun.
+    pub xmax: u64,
+    /// Low halves of the top-level ids in `xmin..xmax` that were running, in any order.
+    pub in_progress: &'a [u32],
+}
+
+impl<'a> SnapshotView<'a> {
+    /// Widens a snapshot with 32-bit ids. `next_full_xid` is any next-id reading taken not 2^31 transactions away from the snapshot.
+    #[must_use]
+    pub fn new(next_full_xid: u64, xmin32: u32, xmax32: u32, xip: &'a [u32]) -> Self {
+        Self { xmin: widen(next_full_xid, xmin32), xmax: widen(next_full_xid, xmax32), in_progress: xip }
+    }
+
+    /// Whether the transaction had ended when the snapshot was taken, so that the snapshot sees it if it committed.
+    #[must_use]
+    pub fn finished(&self, xid: u64) -> bool {
+        xid < self.xmin || (xid < self.xmax && !self.in_progress.contains(&(xid as u32)))
+    }
+}
+
+/// The 64-bit id nearest to `reference` whose low half is `xid`.
+fn widen(reference: u64, xid: u32) -> u64 {
+    let distance = xid.wrapping_sub(reference as u32).cast_signed();
+    reference.saturating_add_signed(i64::from(distance))
+}
+
+impl SlotState {
+    /// Whether the snapshot sees every change published to the slot. The slot must have been read after the snapshot was taken.
+    #[must_use]
+    pub fn seen_whole(&self, snapshot: &SnapshotView<'_>) -> bool {
+        self.floor < snapshot.xmin && self.publishers().all(|xid| snapshot.finished(xid))
+    }
+
+    fn publishers(&self) -> impl Iterator<Item = u64> + '_ {
+        self.pending.iter().copied().filter(|&xid| xid != 0)
+    }
+
+    fn publish_alone(&mut self, xid: u64) {
+        self.floor = 0;
+        self.pending = [0; PENDING];
+        self.pending[0] = xid;
+    }
+
+    fn publish_beside(&mut self, xid: u64) {
+        if self.pending.contains(&xid) {
+            return;
+        }
+        if let Some(empty) = self.pending.iter_mut().find(|cell| **cell == 0) {
+            *empty = xid;
+            return;
+        }
+        let mut smallest = xid;
+        for cell in &mut self.pending {
+            if *cell < smallest {
+                std::mem::swap(cell, &mut smallest);
+            }
+        }
+        self.floor = self.floor.max(smallest);
+    }
+}
+
+impl Slot {
+    /// What the slot says, as one consistent whole.
+    #[must_use]
+    pub fn read(&self) -> SlotState {
+        let mut waits = 0;
+        loop {
+            let before = self.sequence.load(Acquire);
+            if before & 1 == 0 {
+                let state = self.load();
+                fence(Acquire);
+                if self.sequence.load(Relaxed) == before {
+                    return state;
+                }
+            }
+            wait(&mut waits);
+        }
+    }
+
+    /// The version alone: enough to find that it moved, not to judge what a snapshot sees.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version.load(Acquire)
+    }
+
+    /// Publishes that top-level transaction `xid`, still running, changes what this slot stands for. To be called before `xid` can
+    /// become visible. `oldest_running` is at most every id running at the time of the call or later, `xid` included.
+    /// `is_running` is asked about other publishers, with no lock held; a wrong `true` costs precision, a wrong `false` correctness.
+    ///
+    /// When all earlier publishers have ended, whoever sees `xid` sees them too, so `xid` alone stands for all; else it is added to them.
+    pub fn publish(&self, xid: u64, oldest_running: u64, mut is_running: impl FnMut(u64) -> bool, now: i64) {
+        for _ in 0..LOOKS {
+            let seen = self.read();
+            let alone =
+                seen.floor < oldest_running && seen.publishers().all(|other| other == xid || !is_running(other));
+            if !alone {
+                break;
+            }
+            let settled = self.change(now, |state| {
+                let unmoved = state.version == seen.version;
+                if unmoved {
+                    state.publish_alone(xid);
+                }
+                unmoved
+            });
+            if settled {
+                return;
+            }
+        }
+        self.change(now, |state| {
+            state.publish_beside(xid);
+            true
+        });
+    }
+
+    /// Moves the version and nothing else: results stored under the old one are gone, new ones can be stored at once.
+    pub fn bump(&self, now: i64) {
+        self.change(now, |_| true);
+    }
+
+    /// Runs `edit` on the state with the sequence word odd; when it says yes, stores the state under the next version.
+    fn change(&self, now: i64, edit: impl FnOnce(&mut SlotState) -> bool) -> bool {
+        let sequence = self.begin();
+        let mut state = self.load();
+        let wanted = edit(&mut state);
+        if wanted {
+            state.version += 1;
+            state.last_change = now;
+            self.store(&state);
+        }
+        self.sequence.store(sequence.wrapping_add(2), Release);
+        wanted
+    }
+
+    /// Makes the sequence word odd and returns what it was.
+    fn begin(&self) -> u64 {
+        let mut waits = 0;
+        loop {
+            let current = self.sequence.load(Relaxed);
+            if current & 1 == 0
+                && self.sequence.compare_exchange_weak(current, current.wrapping_add(1), Acquire, Relaxed).is_ok()
+            {
+                // Pairs with the fence of `read`: who sees one of the stores that follow sees the word odd or later.
+                fence(Release);
+                return current;
+            }
+            wait(&mut waits);
+        }
+    }
+
+    fn load(&self) -> SlotState {
+        SlotState {
+            version: self.version.load(Relaxed),
+            floor: self.floor.load(Relaxed),
+            pending: std::array::from_fn(|i| self.pending[i].load(Relaxed)),
+            last_change: self.last_change.load(Relaxed),
+        }
+    }
+
+    fn store(&self, state: &SlotState) {
+        self.version.store(state.version, Release);
+        self.floor.store(state.floor, Relaxed);
+        for (cell, &xid) in self.pending.iter().zip(&state.pending) {
+            cell.store(xid, Relaxed);
+        }
+        self.last_change.store(state.last_change, Relaxed);
+    }
+}
+
+impl From<SlotState> for Slot {
+    fn from(state: SlotState) -> Self {
+        Self {
+            sequence: AtomicU64::new(0),
+            version: AtomicU64::new(state.version),
+            floor: AtomicU64::new(state.floor),
+            pending: state.pending.map(AtomicU64::new),
+            last_change: AtomicI64::new(state.last_change),
+        }
+    }
+}
+
+/// Spins for a while, then lets others run: the holder of the word may have lost its processor.
+fn wait(waits: &mut u32) {
+    if *waits < 64 {
+        *waits += 1;
+        std::hint::spin_loop();
+    } else {
+        std::thread::yield_now();
+    }
+}
+
+/// Index over all slots: relations, then definitions, then wildcards.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(transparent)]
+pub struct SlotId(pub u32);
+
+/// View over all slots of the block and the floor below which nothing is known.
+#[derive(Clone, Copy)]
+pub struct Versions<'a> {
+    slots: &'a [Slot; SLOTS],
+    base_floor: &'a AtomicU64,
+}
+
+impl<'a> Versions<'a> {
+    /// A view over slots and a base floor (0 = not set yet).
+    #[must_use]
+    pub fn new(slots: &'a [Slot; SLOTS], base_floor: &'a AtomicU64) -> Self {
+        Self { slots, base_floor }
+    }
+
+    /// The slot of a relation.
+    #[must_use]
+    pub fn relation(&self, database: u32, relation: u32) -> SlotId {
+        let hash = scatter((u64::from(database) << 32) | u64::from(relation));
+        SlotId((hash % RELATION_SLOTS as u64) as u32)
+    }
+
+    /// The slot for changes of definitions in a database.
+    #[must_use]
+    pub fn ddl(&self, database: u32) -> SlotId {
+        let hash = scatter(u64::from(database)) % DDL_SLOTS as u64;
+        SlotId(RELATION_SLOTS as u32 + hash as u32)
+    }
+
+    /// The slot for writers of unknown relations in a database.
+    #[must_use]
+    pub fn wildcard(&self, database: u32) -> SlotId {
+        let hash = scatter(u64::from(database)) % WILDCARD_SLOTS as u64;
+        SlotId((RELATION_SLOTS + DDL_SLOTS) as u32 + hash as u32)
+    }
+
+    /// The slot itself. An id this view did not make is taken modulo the number of slots.
+    #[must_use]
+    pub fn slot(&self, id: SlotId) -> &'a Slot {
+        &self.slots[id.0 as usize % SLOTS]
+    }
+
+    /// Sets the base floor to `next_full_xid - 1` if nobody did since the block was made: transactions from before the start, prepared
+    /// ones among them, published to slots that no longer exist.
+    pub fn ensure_floor(&self, next_full_xid: u64) {
+        if self.base_floor.load(Acquire) == 0 {
+            let floor = next_full_xid.saturating_sub(1).max(1);
+            // Losing the race is fine: somebody else has set it.
+            let _ = self.base_floor.compare_exchange(0, floor, Release, Relaxed);
+        }
+    }
+
+    /// The version of a slot if the snapshot sees all that was ever published to it; `None` also while the base floor is not set.
+    #[must_use]
+    pub fn seen_whole(&self, id: SlotId, snapshot: &SnapshotView<'_>) -> Option<u64> {
+        if !self.above_base_floor(snapshot) {
+            return None;
+        }
+        let state = self.slot(id).read();
+        state.seen_whole(snapshot).then_some(state.version)
+    }
+
+    /// Whether everything from before the start is in the past of the snapshot.
+    #[must_use]
+    pub fn above_base_floor(&self, snapshot: &SnapshotView<'_>) -> bool {
+        let floor = self.base_floor.load(Acquire);
+        floor != 0 && floor < snapshot.xmin
+    }
+}
+
+/// Finaliser of splitmix64: neighbouring object ids land far apart.
+fn scatter(value: u64) -> u64 {
+    let mut x = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}

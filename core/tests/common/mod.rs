@@ -1,0 +1,188 @@
+//! A block of memory, locks and an arena for tests of the store. They check the promises made to them: no lock is taken under another,
+//! the arena is not called under a lock, nothing is freed twice.
+
+use arrow_cache_core::key::CacheKey;
+use arrow_cache_core::layout::{Layout, PARTITIONS, Sizes};
+use arrow_cache_core::memory::{Arena, ArenaPtr, Locks};
+use arrow_cache_core::store::{Dependency, Fill, NewEntry, Store, StoreError};
+use std::alloc;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError, RwLock};
+
+thread_local! {
+    static UNDER_LOCK: Cell<bool> = const { Cell::new(false) };
+}
+
+fn under_lock<R>(f: impl FnOnce() -> R) -> R {
+    UNDER_LOCK.with(|flag| {
+        assert!(!flag.replace(true), "a lock is taken under another");
+        let result = f();
+        flag.set(false);
+        result
+    })
+}
+
+fn no_lock() {
+    UNDER_LOCK.with(|flag| assert!(!flag.get(), "the arena is called under a lock"));
+}
+
+struct State {
+    /// Start and length of every free and every allocated piece, as offsets from the base.
+    free: BTreeMap<u64, u64>,
+    live: BTreeMap<u64, u64>,
+}
+
+/// The block, its layout and everything that processes would share.
+pub struct Block {
+    base: *mut u8,
+    memory: alloc::Layout,
+    pub layout: Layout,
+    partitions: Vec<RwLock<()>>,
+    lists: Mutex<()>,
+    state: Mutex<State>,
+}
+
+// SAFETY: the store accesses the block through atomics, or as the fill and pin rules allow: that is what the tests test.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// A block for so many entries whose arena hands out no more than `capacity` bytes.
+    pub fn new(max_entries: u32, capacity: usize) -> Self {
+        let needed = |memory| Layout::new(&Sizes { memory, max_entries });
+        let layout = needed(4 << 20).expect("4 MiB are enough for a test");
+        let memory = alloc::Layout::from_size_align(layout.total, 4096).unwrap();
+        // SAFETY: the size is not zero.
+        let base = unsafe { alloc::alloc_zeroed(memory) };
+        assert!(!base.is_null());
+        // SAFETY: the block was just made for this layout.
+        unsafe { Store::<&Block, &Block>::initialize(base, &layout) };
+        // Off by eight, so that the 64-byte alignment of chunks is the store's doing.
+        let start = layout.arena_offset as u64 + 8;
+        let capacity = capacity.min(layout.arena_len - 8) as u64 / 8 * 8;
+        Self {
+            base,
+            memory,
+            layout,
+            partitions: (0..PARTITIONS).map(|_| RwLock::new(())).collect(),
+            lists: Mutex::new(()),
+            state: Mutex::new(State { free: BTreeMap::from([(start, capacity)]), live: BTreeMap::new() }),
+        }
+    }
+
+    /// The block as one more process sees it.
+    pub fn attach(&self, stripe: usize) -> TestStore<'_> {
+        // SAFETY: the block was initialized for this layout; locks and arena are the block's own.
+        unsafe { Store::attach(self.base, &self.layout, self, self, stripe) }
+    }
+
+    /// Allocations that were not freed.
+    pub fn live(&self) -> usize {
+        self.state.lock().unwrap().live.len()
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout; nobody borrows the block any more.
+        unsafe { alloc::dealloc(self.base, self.memory) };
+    }
+}
+
+pub type TestStore<'a> = Store<'a, &'a Block, &'a Block>;
+
+impl Locks for &Block {
+    fn shared<R>(&self, partition: usize, f: impl FnOnce() -> R) -> R {
+        let lock = self.partitions[partition].read();
+        let _held = lock.unwrap_or_else(PoisonError::into_inner);
+        under_lock(f)
+    }
+
+    fn exclusive<R>(&self, partition: usize, f: impl FnOnce() -> R) -> R {
+        let lock = self.partitions[partition].write();
+        let _held = lock.unwrap_or_else(PoisonError::into_inner);
+        under_lock(f)
+    }
+
+    fn store<R>(&self, f: impl FnOnce() -> R) -> R {
+        let lock = self.lists.lock();
+        let _held = lock.unwrap_or_else(PoisonError::into_inner);
+        under_lock(f)
+    }
+}
+
+impl Arena for &Block {
+    fn allocate(&self, bytes: usize) -> Option<ArenaPtr> {
+        no_lock();
+        let bytes = (bytes as u64).next_multiple_of(8);
+        let mut state = self.state.lock().unwrap();
+        let (&start, &len) = state.free.iter().find(|(_, len)| **len >= bytes)?;
+        state.free.remove(&start);
+        if len > bytes {
+            state.free.insert(start + bytes, len - bytes);
+        }
+        state.live.insert(start, bytes);
+        Some(ArenaPtr(start))
+    }
+
+    unsafe fn free(&self, ptr: ArenaPtr) {
+        no_lock();
+        let mut state = self.state.lock().unwrap();
+        let mut start = ptr.0;
+        let mut len = state.live.remove(&start).expect("freed what was not allocated");
+        // SAFETY: the piece was allocated and is no longer used. Garbage makes a use after free show.
+        unsafe { self.address(ptr).write_bytes(0xDD, len as usize) };
+        if let Some(next) = state.free.remove(&(start + len)) {
+            len += next;
+        }
+        let before = state.free.range(..start).next_back();
+        if let Some((&before, &before_len)) = before.filter(|(before, len)| *before + *len == start) {
+            start = before;
+            len += before_len;
+        }
+        state.free.insert(start, len);
+    }
+
+    fn address(&self, ptr: ArenaPtr) -> *mut u8 {
+        self.base.wrapping_add(ptr.0 as usize)
+    }
+}
+
+/// A key that differs from others in every half, and lands in few buckets, so that chains form.
+pub fn key(n: u64) -> CacheKey {
+    CacheKey { hi: (n % 5) | (n << 32), lo: n.wrapping_mul(0x9E37_79B9) }
+}
+
+/// A description with a text, and nothing special.
+pub fn described<'a>(text: &'a [u8], dependencies: &'a [Dependency]) -> NewEntry<'a> {
+    NewEntry {
+        database: 1,
+        role: 10,
+        text,
+        dependencies,
+        descriptor: b"columns",
+        rows: 3,
+        columns: 2,
+        execution_micros: 1500,
+        created_at: 0,
+        expires_at: i64::MAX,
+    }
+}
+
+/// Fills chunks with their bytes, and gives the entry up when there is no room.
+pub fn fill(store: &TestStore<'_>, chunks: &[Vec<u8>], now: i64) -> Result<Fill, StoreError> {
+    let mut fill = store.reserve(now)?;
+    for chunk in chunks {
+        match store.append(&mut fill, chunk.len(), now) {
+            Ok(data) => {
+                assert_eq!(data.as_ptr().addr() % 64, 0);
+                data.copy_from_slice(chunk);
+            }
+            Err(error) => {
+                store.abandon(fill);
+                return Err(error);
+            }
+        }
+    }
+    Ok(fill)
+}

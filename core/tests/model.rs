@@ -1,0 +1,234 @@
+//! Random operations on the store against a plain map.
+
+mod common;
+
+use arrow_cache_core::counters::Counter;
+use arrow_cache_core::store::{Dependency, Fill, Pin};
+use arrow_cache_core::versions::SlotId;
+use common::{Block, TestStore, described, key};
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Lookup { n: u64, keep: bool },
+    Fill { n: u64, chunks: Vec<usize>, lives: i64, slot: u32, ending: Ending },
+    Unpin { which: usize },
+    Retire { which: usize },
+    Change { slot: u32 },
+    Flush { odd: bool },
+    Reclaim,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ending {
+    Publish,
+    PublishAndKeep,
+    Abandon,
+    AbandonUnlocked,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let ending = prop::sample::select(vec![
+        Ending::Publish,
+        Ending::Publish,
+        Ending::PublishAndKeep,
+        Ending::Abandon,
+        Ending::AbandonUnlocked,
+    ]);
+    let filling = (0..12u64, prop::collection::vec(0..3000usize, 0..4), 1..40i64, 0..3u32, ending);
+    let step = prop_oneof![
+        4 => (0..12u64, any::<bool>()).prop_map(|(n, keep)| Step::Lookup { n, keep }),
+        8 => filling.prop_map(|(n, chunks, lives, slot, ending)| Step::Fill { n, chunks, lives, slot, ending }),
+        4 => any::<prop::sample::Index>().prop_map(|which| Step::Unpin { which: which.index(1000) }),
+        1 => any::<prop::sample::Index>().prop_map(|which| Step::Retire { which: which.index(1000) }),
+        1 => (0..3u32).prop_map(|slot| Step::Change { slot }),
+        1 => any::<bool>().prop_map(|odd| Step::Flush { odd }),
+        1 => Just(Step::Reclaim),
+    ];
+    prop::collection::vec(step, 1..if cfg!(miri) { 25 } else { 120 })
+}
+
+#[derive(Clone, PartialEq, Debug)]
+struct Content {
+    serial: u64,
+    chunks: Vec<Vec<u8>>,
+    current: bool,
+    slot: u32,
+}
+
+struct Run<'a> {
+    block: &'a Block,
+    store: TestStore<'a>,
+    /// What should be published, but for evictions.
+    model: HashMap<u64, Content>,
+    held: Vec<(Pin, Content)>,
+    now: i64,
+    serial: u64,
+    /// Evictions and expirations accounted for.
+    removed: u64,
+}
+
+impl Run<'_> {
+    fn check_held(&self) {
+        for (pin, content) in &self.held {
+            let view = self.store.view(pin);
+            assert_eq!(view.text(), content.serial.to_le_bytes());
+            assert!(view.chunks().eq(content.chunks.iter().map(Vec::as_slice)));
+            assert_eq!(self.store.is_current(pin), content.current);
+        }
+    }
+
+    /// Compares what is published with the model; what the model has too much must have been evicted, and is forgotten.
+    fn check_published(&mut self) {
+        let mut published = HashMap::new();
+        self.store.for_each(|view| {
+            let serial = u64::from_le_bytes(view.text().try_into().unwrap());
+            let chunks: Vec<Vec<u8>> = view.chunks().map(<[u8]>::to_vec).collect();
+            assert!(published.insert(serial, chunks).is_none(), "published twice");
+        });
+        let before = self.model.len() as u64;
+        self.model
+            .retain(|_, content| published.remove(&content.serial).is_some_and(|chunks| chunks == content.chunks));
+        assert!(published.is_empty(), "published, but replaced or retired");
+        assert_eq!(self.store.entries() as usize, self.model.len());
+        let removed = self.removals();
+        assert_eq!(before - self.model.len() as u64, removed - self.removed);
+        self.removed = removed;
+    }
+
+    fn removals(&self) -> u64 {
+        let counters = self.store.counters();
+        counters.sum(Counter::Evictions) + counters.sum(Counter::Expirations)
+    }
+
+    fn filled(&mut self, chunks: &[Vec<u8>]) -> Option<Fill> {
+        common::fill(&self.store, chunks, self.now).ok()
+    }
+
+    fn step(&mut self, step: &Step) {
+        self.now += 1;
+        match step {
+            Step::Lookup { n, keep } => {
+                let found = self.store.lookup(key(*n));
+                assert_eq!(found.is_some(), self.model.contains_key(n));
+                if let Some(pin) = found {
+                    self.store.touch(&pin, self.now);
+                    self.held.push((pin, self.model[n].clone()));
+                    self.check_held();
+                    if !keep {
+                        let (pin, _) = self.held.pop().unwrap();
+                        self.store.unpin(pin);
+                    }
+                }
+            }
+            Step::Fill { n, chunks, lives, slot, ending } => self.fill(*n, chunks, *lives, *slot, *ending),
+            Step::Unpin { which } => {
+                if !self.held.is_empty() {
+                    let (pin, _) = self.held.swap_remove(which % self.held.len());
+                    self.store.unpin(pin);
+                }
+            }
+            Step::Retire { which } => {
+                if !self.held.is_empty() {
+                    let (pin, content) = &self.held[which % self.held.len()];
+                    let published = self.model.values().any(|other| other.serial == content.serial);
+                    assert_eq!(self.store.retire(pin), published);
+                    self.model.retain(|_, other| other.serial != content.serial);
+                }
+            }
+            Step::Change { slot } => {
+                self.store.versions().slot(SlotId(*slot)).bump(self.now);
+                let held = self.held.iter_mut().map(|(_, content)| content);
+                for content in self.model.values_mut().chain(held).filter(|content| content.slot == *slot) {
+                    content.current = false;
+                }
+            }
+            Step::Flush { odd } => {
+                let wanted = |serial: u64| serial.is_multiple_of(2) != *odd;
+                let expected = self.model.values().filter(|content| wanted(content.serial)).count();
+                let retired =
+                    self.store.retire_matching(|view| wanted(u64::from_le_bytes(view.text().try_into().unwrap())));
+                assert_eq!(retired as usize, expected);
+                self.model.retain(|_, content| !wanted(content.serial));
+            }
+            Step::Reclaim => {
+                self.store.reclaim();
+                assert_eq!(self.store.reclaim(), 0);
+            }
+        }
+        self.check_published();
+        self.check_held();
+        let arena = self.store.bytes_used() - self.block.layout.bookkeeping_bytes();
+        assert!(arena <= CAPACITY);
+    }
+
+    fn fill(&mut self, n: u64, lens: &[usize], lives: i64, slot: u32, ending: Ending) {
+        self.serial += 1;
+        let chunks: Vec<Vec<u8>> = lens.iter().map(|&len| vec![self.serial as u8; len]).collect();
+        let Some(fill) = self.filled(&chunks) else {
+            return;
+        };
+        match ending {
+            Ending::Abandon => self.store.abandon(fill),
+            Ending::AbandonUnlocked => self.store.abandon_unlocked(&fill),
+            Ending::Publish | Ending::PublishAndKeep => {
+                let version = self.store.versions().slot(SlotId(slot)).version();
+                let on = [Dependency { slot: SlotId(slot), relation: slot, version }];
+                let text = self.serial.to_le_bytes();
+                let mut new = described(&text, &on);
+                new.expires_at = self.now + lives;
+                let published = self.store.publish(fill, key(n), new, self.now);
+                if let Ok(pin) = published {
+                    if self.model.remove(&n).is_some() {
+                        // The old entry of this key was replaced, or evicted before for the new one's description: the counters tell.
+                        let mut others = 0;
+                        self.store.for_each(|view| others += u64::from(view.text() != text));
+                        let evicted_others = self.model.len() as u64 - others;
+                        let evicted_old = self.removals() - self.removed - evicted_others;
+                        assert!(evicted_old <= 1);
+                        self.removed += evicted_old;
+                    }
+                    let content = Content { serial: self.serial, chunks, current: true, slot };
+                    self.model.insert(n, content.clone());
+                    if ending == Ending::PublishAndKeep {
+                        self.held.push((pin, content));
+                    } else {
+                        self.store.unpin(pin);
+                    }
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) {
+        for (pin, _) in self.held.drain(..) {
+            self.store.unpin(pin);
+        }
+        assert_eq!(self.store.retire_matching(|_| true) as usize, self.model.len());
+        assert_eq!(self.store.entries(), 0);
+        assert_eq!(self.store.bytes_used(), self.block.layout.bookkeeping_bytes());
+        assert_eq!(self.block.live(), 0);
+    }
+}
+
+const CAPACITY: usize = 24 * 1024;
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(miri) { 2 } else { 300 },
+        failure_persistence: None,
+        max_shrink_iters: 2000,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn the_store_is_a_map_that_forgets(steps in steps(), max_entries in 1..10u32) {
+        let block = Block::new(max_entries, CAPACITY);
+        let mut run = Run { block: &block, store: block.attach(0), model: HashMap::new(), held: Vec::new(), now: 0, serial: 0, removed: 0 };
+        for step in &steps {
+            run.step(step);
+        }
+        run.finish();
+    }
+}

@@ -1,0 +1,318 @@
+//! Every interleaving of a few writers and readers of one slot, through the real code: no reader is ever served a result that its own
+//! snapshot would not give. The search must find a violation as soon as one rule of the protocol is taken away.
+
+use arrow_cache_core::versions::{Slot, SlotState, SnapshotView};
+use std::collections::{BTreeSet, HashSet};
+
+/// How far a writer is. It has an id from `Begun` to `Ended`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd)]
+enum Step {
+    Waiting,
+    Begun,
+    /// Has read which id is the oldest running.
+    Looked,
+    Published,
+    LookedAgain,
+    PublishedAgain,
+    Ended,
+}
+use Step::{Begun, Ended, Looked, LookedAgain, Published, PublishedAgain, Waiting};
+
+#[derive(Clone, Copy)]
+struct Writer {
+    xid: u64,
+    aborts: bool,
+    from: Step,
+    publishes_twice: bool,
+}
+
+fn writer(xid: u64, aborts: bool) -> Writer {
+    Writer { xid, aborts, from: Begun, publishes_twice: false }
+}
+
+/// Has published and still runs.
+fn published(xid: u64) -> Writer {
+    Writer { from: Published, ..writer(xid, false) }
+}
+
+#[derive(Clone, Copy)]
+struct Rules {
+    floor_is_checked: bool,
+    pending_is_checked: bool,
+    publishers_are_asked: bool,
+    publish_before_end: bool,
+    versions_are_compared: bool,
+}
+
+const ALL_RULES: Rules = Rules {
+    floor_is_checked: true,
+    pending_is_checked: true,
+    publishers_are_asked: true,
+    publish_before_end: true,
+    versions_are_compared: true,
+};
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Snapshot {
+    committed: u32,
+    xmin: u64,
+    xmax: u64,
+    in_progress: Vec<u32>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Reader {
+    Before,
+    Took(Snapshot),
+    Done,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct World {
+    steps: Vec<Step>,
+    /// What each writer found to be the oldest running id.
+    oldest: Vec<u64>,
+    readers: Vec<Reader>,
+    slot: SlotState,
+    /// Stored results: version and the committed writers they show, by bit.
+    entries: BTreeSet<(u64, u32)>,
+}
+
+#[derive(Default)]
+struct Outcome {
+    states: usize,
+    hits: usize,
+    violations: usize,
+}
+
+struct Model<'a> {
+    writers: &'a [Writer],
+    rules: Rules,
+}
+
+impl Model<'_> {
+    fn start(&self, readers: usize) -> World {
+        let slot = Slot::from(SlotState::default());
+        for early in self.writers.iter().filter(|writer| writer.from == Published) {
+            slot.publish(early.xid, 1, |_| true, 0);
+        }
+        World {
+            steps: self.writers.iter().map(|writer| writer.from).collect(),
+            oldest: vec![0; self.writers.len()],
+            readers: vec![Reader::Before; readers],
+            slot: slot.read(),
+            entries: BTreeSet::new(),
+        }
+    }
+
+    fn running(&self, world: &World) -> Vec<u64> {
+        let with_id = self.writers.iter().zip(&world.steps);
+        with_id.filter(|(_, step)| **step > Waiting && !self.has_ended(**step)).map(|(writer, _)| writer.xid).collect()
+    }
+
+    /// Without the order of publication and end, a writer ends with its first step and publishes with its last.
+    fn has_ended(&self, step: Step) -> bool {
+        if self.rules.publish_before_end { step == Ended } else { step > Looked }
+    }
+
+    fn snapshot(&self, world: &World) -> Snapshot {
+        let mut ended = self.writers.iter().zip(&world.steps).filter(|(_, step)| self.has_ended(**step));
+        let committed = self.writers.iter().zip(&world.steps).enumerate();
+        let committed = committed.filter(|(_, (writer, step))| self.has_ended(**step) && !writer.aborts);
+        let committed = committed.fold(0, |bits, (position, _)| bits | 1 << position);
+        // As the server does it: ids from the last that ended on count as running, whether listed or not.
+        let xmax = ended.by_ref().map(|(writer, _)| writer.xid + 1).max().unwrap_or(1);
+        let running = self.running(world);
+        let xmin = running.iter().copied().fold(xmax, u64::min);
+        let in_progress = running.into_iter().filter(|&xid| xid < xmax).map(|xid| xid as u32).collect();
+        Snapshot { committed, xmin, xmax, in_progress }
+    }
+
+    fn publish(&self, world: &mut World, position: usize) {
+        let slot = Slot::from(world.slot);
+        let running = self.running(world);
+        let ask = |xid| self.rules.publishers_are_asked && running.contains(&xid);
+        slot.publish(self.writers[position].xid, world.oldest[position], ask, 0);
+        world.slot = slot.read();
+    }
+
+    fn write(&self, world: &World, position: usize) -> Option<World> {
+        let writer = self.writers[position];
+        let mut next = world.clone();
+        let step = world.steps[position];
+        let look = |next: &mut World| {
+            next.oldest[position] = self.running(world).into_iter().min().unwrap_or(writer.xid).min(writer.xid);
+        };
+        next.steps[position] = match step {
+            Waiting => {
+                // Ids are handed out in order.
+                let earlier = self.writers.iter().zip(&world.steps);
+                if earlier.clone().any(|(other, step)| other.xid < writer.xid && *step == Waiting) {
+                    return None;
+                }
+                Begun
+            }
+            Begun => {
+                look(&mut next);
+                Looked
+            }
+            Looked if self.rules.publish_before_end => {
+                self.publish(&mut next, position);
+                Published
+            }
+            Looked => Published,
+            Published if !self.rules.publish_before_end => {
+                self.publish(&mut next, position);
+                Ended
+            }
+            Published if writer.publishes_twice => {
+                look(&mut next);
+                LookedAgain
+            }
+            LookedAgain => {
+                self.publish(&mut next, position);
+                PublishedAgain
+            }
+            Published | PublishedAgain => Ended,
+            Ended => return None,
+        };
+        Some(next)
+    }
+
+    fn read(&self, world: &World, position: usize, outcome: &mut Outcome) -> Option<World> {
+        let mut next = world.clone();
+        match &world.readers[position] {
+            Reader::Before => next.readers[position] = Reader::Took(self.snapshot(world)),
+            Reader::Took(snapshot) => {
+                next.readers[position] = Reader::Done;
+                let mut state = Slot::from(world.slot).read();
+                if !self.rules.floor_is_checked {
+                    state.floor = 0;
+                }
+                if !self.rules.pending_is_checked {
+                    state.pending = Default::default();
+                }
+                let view =
+                    SnapshotView { xmin: snapshot.xmin, xmax: snapshot.xmax, in_progress: &snapshot.in_progress };
+                if state.seen_whole(&view) {
+                    let compared = self.rules.versions_are_compared;
+                    for (_, shown) in world.entries.iter().filter(|(version, _)| !compared || *version == state.version)
+                    {
+                        outcome.hits += 1;
+                        outcome.violations += usize::from(*shown != snapshot.committed);
+                    }
+                    next.entries.insert((state.version, snapshot.committed));
+                }
+            }
+            Reader::Done => return None,
+        }
+        Some(next)
+    }
+
+    fn explore(&self, readers: usize) -> Outcome {
+        let mut outcome = Outcome::default();
+        let mut seen = HashSet::new();
+        let mut open = vec![self.start(readers)];
+        while let Some(world) = open.pop() {
+            if seen.contains(&world) {
+                continue;
+            }
+            for position in 0..self.writers.len() {
+                open.extend(self.write(&world, position));
+            }
+            for position in 0..readers {
+                open.extend(self.read(&world, position, &mut outcome));
+            }
+            seen.insert(world);
+        }
+        outcome.states = seen.len();
+        outcome
+    }
+}
+
+fn explore(writers: &[Writer], readers: usize, rules: Rules) -> Outcome {
+    Model { writers, rules }.explore(readers)
+}
+
+fn holds(writers: &[Writer], readers: usize) {
+    let outcome = explore(writers, readers, ALL_RULES);
+    let xids: Vec<u64> = writers.iter().map(|writer| writer.xid).collect();
+    assert_eq!(outcome.violations, 0, "{xids:?}");
+    assert!(outcome.hits > 0, "{xids:?}: nobody was ever served, {} states prove nothing", outcome.states);
+}
+
+const READERS: usize = if cfg!(miri) { 2 } else { 3 };
+
+#[test]
+fn two_writers_every_end() {
+    for aborts in [(false, false), (true, false), (false, true), (true, true)] {
+        holds(&[writer(1, aborts.0), writer(2, aborts.1)], READERS);
+    }
+}
+
+#[test]
+fn two_writers_from_their_beginning() {
+    if cfg!(miri) {
+        return;
+    }
+    for aborts in [(false, false), (true, false), (false, true)] {
+        let late = |xid, aborts| Writer { from: Waiting, ..writer(xid, aborts) };
+        holds(&[late(1, aborts.0), late(2, aborts.1)], 2);
+        holds(&[writer(1, aborts.0), late(2, aborts.1)], READERS);
+    }
+}
+
+#[test]
+fn writers_that_publish_twice() {
+    if cfg!(miri) {
+        return;
+    }
+    let twice = |xid| Writer { publishes_twice: true, ..writer(xid, false) };
+    holds(&[twice(1), twice(2)], 2);
+    holds(&[twice(1), writer(2, true)], 2);
+    holds(&[twice(2), writer(1, false), published(3)], 2);
+}
+
+#[test]
+fn three_writers() {
+    if cfg!(miri) {
+        return;
+    }
+    for aborted in [None, Some(1), Some(2), Some(3)] {
+        let all: Vec<Writer> = (1..=3).map(|xid| writer(xid, aborted == Some(xid))).collect();
+        holds(&all, 2);
+    }
+}
+
+/// Four or more publishers at once: the smallest are folded into the floor, whatever their order.
+#[test]
+fn more_publishers_than_a_slot_remembers() {
+    if cfg!(miri) {
+        return;
+    }
+    for new in [[1, 2], [5, 6], [1, 6], [3, 4]] {
+        let early = (1..=6).filter(|xid| !new.contains(xid)).map(published);
+        let all: Vec<Writer> = early.chain(new.map(|xid| writer(xid, false))).collect();
+        holds(&all, 2);
+    }
+}
+
+fn overflowing() -> Vec<Writer> {
+    (1..=4).map(published).chain([writer(5, false)]).collect()
+}
+
+#[test]
+fn the_search_finds_what_each_missing_rule_breaks() {
+    let two = [writer(1, false), writer(2, false)];
+    let cases: [(&str, Rules, Vec<Writer>); 5] = [
+        ("floor", Rules { floor_is_checked: false, ..ALL_RULES }, overflowing()),
+        ("pending", Rules { pending_is_checked: false, ..ALL_RULES }, two.to_vec()),
+        ("asking", Rules { publishers_are_asked: false, ..ALL_RULES }, two.to_vec()),
+        ("order", Rules { publish_before_end: false, ..ALL_RULES }, two.to_vec()),
+        ("version", Rules { versions_are_compared: false, ..ALL_RULES }, two.to_vec()),
+    ];
+    for (name, rules, writers) in cases {
+        assert!(explore(&writers, 2, rules).violations > 0, "{name}: not caught");
+        assert_eq!(explore(&writers, 2, ALL_RULES).violations, 0, "{name}");
+    }
+}

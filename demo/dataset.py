@@ -1,0 +1,31 @@
+"""The data set and the dashboard that the demo and the bench share."""
+
+import subprocess
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PGBENCH_SCALE = 20
+
+# A server as one would set it up for reports: what a query costs uncached should not be the fault of the settings.
+SERVER_CONF = {
+    "shared_buffers": "512MB",
+    "work_mem": "64MB",
+    "max_wal_size": "4GB",
+    "checkpoint_timeout": "30min",
+    "timezone": "'UTC'",
+}
+
+
+def load(cluster, progress=print):
+    """Creates both data sets and the extension in the database `postgres`."""
+    progress(f"loading pgbench at scale {PGBENCH_SCALE}")
+    command = cluster.client("pgbench", "-i", "-q", "-s", PGBENCH_SCALE, "postgres")
+    subprocess.run(command, check=True, env=cluster.environment(), capture_output=True)
+    progress("generating the star schema")
+    cluster.psql((HERE / "star_schema.sql").read_text())
+    cluster.psql("CREATE EXTENSION pg_arrow_cache")
+
+
+def queries():
+    """The dashboard: name → SQL, in the order of the files."""
+    return {path.stem: path.read_text().strip() for path in sorted((HERE / "queries").glob("*.sql"))}

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Brings a Debian machine to the point where the extension builds and its tests run. Every step looks before it acts,
+# so that a second run only checks. Existing PostgreSQL clusters are never touched.
+#
+#   scripts/setup.sh           everything
+#   scripts/setup.sh rust      only what `cargo test -p arrow_cache_core` needs
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+pg_config=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
+pgrx_version=0.18.1
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+
+say() { printf 'setup: %s\n' "$*"; }
+die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"
+    elif command -v sudo >/dev/null; then sudo "$@"
+    else die "root is needed for: $* (run as root, or install sudo)"; fi
+}
+
+# A dpkg query exits 1 for a name it has never heard of, which is an answer here and not an error.
+installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null || true)" = installed ]; }
+
+apt_install() {
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+# Debian's server package creates and starts a cluster "main" on a machine that has none. Nothing here needs it, so
+# the package is installed with that switched off and the administrator's setting is put back afterwards.
+apt_install_server() {
+    local conf=/etc/postgresql-common/createcluster.conf kept status=0
+    apt_install postgresql-common
+    kept=$(mktemp)
+    cp "$conf" "$kept"
+    as_root sed -i 's/^#* *create_main_cluster *=.*/create_main_cluster = false/' "$conf"
+    apt_install "$@" || status=$?
+    as_root cp "$kept" "$conf"
+    rm -f "$kept"
+    return "$status"
+}
+
+packages() {
+    command -v apt-get >/dev/null || { say "no apt-get: install the packages listed in scripts/setup.sh yourself"; return 0; }
+    # The major version is in Debian's path; another layout means that the user brought a server of their own.
+    local major='' wanted missing=() server=() name
+    [[ $pg_config =~ ^/usr/lib/postgresql/([0-9]+)/ ]] && major=${BASH_REMATCH[1]}
+    wanted=(build-essential clang libclang-dev pkg-config python3 python3-venv perl libipc-run-perl util-linux shellcheck)
+    for name in "${wanted[@]}"; do installed "$name" || missing+=("$name"); done
+    if [ -n "$major" ]; then
+        for name in "postgresql-$major" "postgresql-server-dev-$major"; do installed "$name" || server+=("$name"); done
+    fi
+    [ "${#missing[@]}" -gt 0 ] || [ "${#server[@]}" -gt 0 ] || return 0
+    say "installing ${missing[*]-} ${server[*]-}"
+    as_root apt-get update -qq
+    [ "${#missing[@]}" = 0 ] || apt_install "${missing[@]}"
+    [ "${#server[@]}" = 0 ] || apt_install_server "${server[@]}"
+}
+
+rust() {
+    command -v cargo >/dev/null || die "cargo is missing: install Rust first (https://rustup.rs)"
+    # Two rustups cannot add the same component at once, and asking is cheap.
+    cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+    cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
+}
+
+cargo_pgrx() {
+    [ "$(cargo pgrx --version 2>/dev/null | awk '{print $NF}')" != "$pgrx_version" ] || return 0
+    say "installing cargo-pgrx $pgrx_version (some minutes, once)"
+    cargo install cargo-pgrx --version "=$pgrx_version" --locked
+    # No `cargo pgrx init`: it would set up clusters of its own and refuses to do so as root. The Makefile names the
+    # one server to build for in PGRX_PG_CONFIG_PATH, which takes the place of pgrx's configuration file.
+}
+
+python_venv() {
+    local venv=$root/target/venv pins=$root/scripts/requirements.txt
+    cmp -s "$pins" "$venv/requirements.txt" && [ -x "$venv/bin/python" ] && return 0
+    say "preparing the Python environment target/venv"
+    python3 -m venv --clear "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$pins"
+    cp "$pins" "$venv/requirements.txt"
+}
+
+rust
+[ "${1:-all}" = rust ] && exit 0
+packages
+[ -x "$pg_config" ] || die "$pg_config does not exist: set PG_CONFIG to the pg_config of the server to build for"
+cargo_pgrx
+python_venv

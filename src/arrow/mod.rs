@@ -1,0 +1,13 @@
+//! Rows as Arrow batches and back. Knows types, builders and bytes; knows no cache.
+//!
+//! Two mappings meet here. *Storage* is exact for every value: a column that Arrow cannot hold
+//! exactly keeps PostgreSQL's own flat image of each value (`column`, `encode`, `decode`).
+//! *Delivery* is what clients get and depends on the row type alone (`deliver`).
+
+pub mod chunk;
+pub mod column;
+pub mod decode;
+pub mod deliver;
+pub mod encode;
+mod epoch;
+mod varlena;

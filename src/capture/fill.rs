@@ -1,0 +1,159 @@
+//! One result on its way into the store: rows in, batches out, an entry at the end.
+
+use std::time::Duration;
+
+use arrow_cache_core::{Counter, Fill, NewEntry, Pin, Reason};
+use pgrx::pg_sys;
+
+use super::receiver::RowSink;
+use crate::arrow::column;
+use crate::arrow::encode::Encoder;
+use crate::judge::Miss;
+use crate::{settings, shmem};
+
+/// A result being stored. Holds an unpublished entry from its first full batch on.
+pub struct ResultFill {
+    encoder: Encoder,
+    fill: Option<Fill>,
+    rows: u64,
+    bytes: usize,
+    /// Largest result that is stored, as set when it began.
+    limit: usize,
+}
+
+impl RowSink for ResultFill {
+    unsafe fn append(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), Reason> {
+        // SAFETY: as the caller promises.
+        unsafe { self.encoder.append(values, nulls, self.limit - self.bytes)? };
+        self.rows += 1;
+        if self.encoder.is_full() { self.flush() } else { Ok(()) }
+    }
+}
+
+impl ResultFill {
+    /// Stores a result that was collected already.
+    ///
+    /// # Errors
+    /// Why it was not stored; nothing of it is left.
+    pub fn store<'a>(
+        miss: &Miss,
+        chunks: impl Iterator<Item = &'a [u8]>,
+        rows: u64,
+        elapsed: Duration,
+    ) -> Result<Pin, Reason> {
+        let mut fill = Box::new(Self::new(miss));
+        fill.rows = rows;
+        for chunk in chunks {
+            let stored = fill.store_batch(chunk.len(), |target| target.copy_from_slice(chunk));
+            if let Err(reason) = stored {
+                fill.abandon();
+                return Err(reason);
+            }
+        }
+        fill.publish(miss, elapsed)
+    }
+
+    /// Begins to store the answer of a missed question.
+    pub fn new(miss: &Miss) -> Self {
+        Self {
+            encoder: Encoder::new(miss.columns.clone()),
+            fill: None,
+            rows: 0,
+            bytes: 0,
+            limit: settings::max_entry_bytes(),
+        }
+    }
+
+    /// Moves the rows collected so far into the store.
+    fn flush(&mut self) -> Result<(), Reason> {
+        let batch = self.encoder.take_batch()?;
+        self.store_batch(batch.len(), |chunk| batch.write_to(chunk))
+    }
+
+    /// Appends one batch of `length` bytes to the stored result.
+    fn store_batch(&mut self, length: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Reason> {
+        if self.bytes + length > self.limit {
+            return Err(Reason::TooLarge);
+        }
+        let store = shmem::store().ok_or(Reason::NoRoom)?;
+        // SAFETY: reads the clock.
+        let now = unsafe { pg_sys::GetCurrentTimestamp() };
+        let mut fill = match self.fill.take() {
+            Some(fill) => fill,
+            None => store.reserve(now).map_err(|_| Reason::NoRoom)?,
+        };
+        let written = store.append(&mut fill, length, now).map(write);
+        self.fill = Some(fill);
+        written.map_err(|_| Reason::NoRoom)?;
+        self.bytes += length;
+        Ok(())
+    }
+
+    /// Publishes the result, if nothing that it rests on has changed since it began.
+    ///
+    /// # Errors
+    /// Why it was not stored; nothing of it is left.
+    pub fn publish(mut self: Box<Self>, miss: &Miss, elapsed: Duration) -> Result<Pin, Reason> {
+        let published = self.try_publish(miss, elapsed);
+        if published.is_err() {
+            self.abandon();
+        }
+        published
+    }
+
+    fn try_publish(&mut self, miss: &Miss, elapsed: Duration) -> Result<Pin, Reason> {
+        if self.encoder.pending_rows() > 0 {
+            self.flush()?;
+        }
+        let store = shmem::store().ok_or(Reason::NoRoom)?;
+        let versions = store.versions();
+        // The snapshot saw these versions whole when the query began. A slot that still has the
+        // same version has had no publication since, so nothing more need be asked of it.
+        for dependency in &miss.dependencies {
+            if versions.slot(dependency.slot).version() != dependency.version {
+                return Err(Reason::ChangedMeanwhile);
+            }
+        }
+        // SAFETY: the clock and plain backend globals.
+        let (now, database, role) = unsafe {
+            (
+                pg_sys::GetCurrentTimestamp(),
+                pg_sys::MyDatabaseId.to_u32(),
+                pg_sys::GetUserId().to_u32(),
+            )
+        };
+        let fill = match self.fill.take() {
+            Some(fill) => fill,
+            None => store.reserve(now).map_err(|_| Reason::NoRoom)?,
+        };
+        let entry = NewEntry {
+            database,
+            role,
+            text: &miss.text,
+            dependencies: &miss.dependencies,
+            descriptor: &column::describe(&miss.columns),
+            rows: self.rows,
+            columns: miss.columns.len() as u32,
+            execution_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+            created_at: now,
+            expires_at: settings::ttl_micros().map_or(i64::MAX, |ttl| now.saturating_add(ttl)),
+        };
+        let pin = store.publish(fill, miss.key, entry, now).map_err(|_| Reason::NoRoom)?;
+        store.counters().add(store.stripe(), Counter::Stores, 1);
+        Ok(pin)
+    }
+
+    /// Gives the result up and frees what was stored of it.
+    pub fn abandon(mut self: Box<Self>) {
+        if let (Some(fill), Some(store)) = (self.fill.take(), shmem::store()) {
+            store.abandon(fill);
+        }
+    }
+
+    /// Gives the result up in the middle of error recovery: atomics only, others will free it.
+    pub fn leave(self: Box<Self>) {
+        if let (Some(fill), Some(store)) = (&self.fill, shmem::store()) {
+            store.abandon_unlocked(fill);
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! What differs between PostgreSQL 15, 17 and 18, and nothing else.
+//!
+//! The only file with `cfg(feature = "pgNN")`. Also declares the few exported symbols that pgrx
+//! does not bind because their headers are internal to the server.
+
+use std::ffi::{c_char, c_void};
+
+use pgrx::pg_sys;
+
+/// Calls a C function or function pointer that may raise: the ERROR unwinds our frames as a panic
+/// instead of jumping over them. The call must be all there is in the expression.
+macro_rules! guarded {
+    ($call:expr) => {{
+        #[expect(ffi_unwind_calls, reason = "pg_guard_ffi_boundary catches what the call raises")]
+        let result = pgrx::pg_sys::ffi::pg_guard_ffi_boundary(|| $call);
+        result
+    }};
+}
+pub(crate) use guarded;
+
+/// Raw hook signature of `ExecutorRun`, whose last argument went away in 18.
+#[cfg(not(feature = "pg18"))]
+pub type ExecutorRunHook = unsafe extern "C-unwind" fn(
+    query_desc: *mut pg_sys::QueryDesc,
+    direction: pg_sys::ScanDirection::Type,
+    count: u64,
+    execute_once: bool,
+);
+/// Raw hook signature of `ExecutorRun`.
+#[cfg(feature = "pg18")]
+pub type ExecutorRunHook = unsafe extern "C-unwind" fn(
+    query_desc: *mut pg_sys::QueryDesc,
+    direction: pg_sys::ScanDirection::Type,
+    count: u64,
+);
+
+/// Defines the `ExecutorRun` hook of this server version over one version-independent function.
+macro_rules! executor_run_hook {
+    ($name:ident, $run:path) => {
+        #[cfg(not(feature = "pg18"))]
+        #[pgrx::pg_guard]
+        unsafe extern "C-unwind" fn $name(
+            query_desc: *mut pgrx::pg_sys::QueryDesc,
+            direction: pgrx::pg_sys::ScanDirection::Type,
+            count: u64,
+            execute_once: bool,
+        ) {
+            // SAFETY: the arguments are those PostgreSQL gave to the hook.
+            unsafe { $run(query_desc, direction, count, execute_once) }
+        }
+        #[cfg(feature = "pg18")]
+        #[pgrx::pg_guard]
+        unsafe extern "C-unwind" fn $name(
+            query_desc: *mut pgrx::pg_sys::QueryDesc,
+            direction: pgrx::pg_sys::ScanDirection::Type,
+            count: u64,
+        ) {
+            // SAFETY: the arguments are those PostgreSQL gave to the hook.
+            unsafe { $run(query_desc, direction, count, true) }
+        }
+    };
+}
+pub(crate) use executor_run_hook;
+
+/// Calls the next `ExecutorRun` in line.
+///
+/// # Safety
+/// The arguments must be those of a running `ExecutorRun` hook or of a started `QueryDesc`.
+pub unsafe fn call_executor_run(
+    previous: Option<ExecutorRunHook>,
+    query_desc: *mut pg_sys::QueryDesc,
+    direction: pg_sys::ScanDirection::Type,
+    count: u64,
+    _execute_once: bool,
+) {
+    #[cfg(not(feature = "pg18"))]
+    match previous {
+        // SAFETY: a hook installed by another library, called with PostgreSQL's own arguments.
+        Some(hook) => unsafe {
+            guarded!(hook(query_desc, direction, count, _execute_once))
+        },
+        // SAFETY: as the caller promises.
+        None => unsafe {
+            pg_sys::standard_ExecutorRun(query_desc, direction, count, _execute_once)
+        },
+    }
+    #[cfg(feature = "pg18")]
+    match previous {
+        // SAFETY: a hook installed by another library, called with PostgreSQL's own arguments.
+        Some(hook) => unsafe {
+            guarded!(hook(query_desc, direction, count))
+        },
+        // SAFETY: as the caller promises.
+        None => unsafe { pg_sys::standard_ExecutorRun(query_desc, direction, count) },
+    }
+}
+
+/// Number of this backend among all, used to spread counters over cache lines.
+pub fn backend_number() -> usize {
+    #[cfg(feature = "pg15")]
+    // SAFETY: a plain global of the backend, constant after its start.
+    let number = unsafe { pg_sys::MyBackendId };
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: a plain global of the backend, constant after its start.
+    let number = unsafe { pg_sys::MyProcNumber };
+    usize::try_from(number).unwrap_or(0)
+}
+
+/// Creates a DSA area in `place` that can never grow beyond `size` bytes.
+///
+/// # Safety
+/// `place` must point to `size` writable bytes of shared memory; called once, by the postmaster.
+pub unsafe fn create_area(place: *mut c_void, size: usize, tranche: i32) -> *mut pg_sys::dsa_area {
+    #[cfg(feature = "pg15")]
+    // SAFETY: as the caller promises.
+    let area =
+        unsafe { pg_sys::dsa_create_in_place(place, size, tranche, std::ptr::null_mut()) };
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: as the caller promises; the two segment sizes are never used, the limit below
+    // forbids segments.
+    let area = unsafe {
+        pg_sys::dsa_create_in_place_ext(
+            place,
+            size,
+            tranche,
+            std::ptr::null_mut(),
+            1024 * 1024,
+            1024 * 1024,
+        )
+    };
+    // SAFETY: the area was created just now.
+    unsafe { pg_sys::dsa_set_size_limit(area, size) };
+    area
+}
+
+/// The head of `PgStat_SubXactStatus` (pgstat_internal.h), the same in 15 to 18.
+#[repr(C)]
+struct SubXactStatus {
+    nest_level: i32,
+    previous: *mut SubXactStatus,
+    pending_drops: [*mut c_void; 2],
+    pending_drops_count: i32,
+    first: *mut pg_sys::PgStat_TableXactStatus,
+}
+
+unsafe extern "C" {
+    /// `bytea_output`, an enum setting (utils/bytea.h).
+    pub static bytea_output: i32;
+    /// `xmlbinary`, an enum setting (utils/xml.h).
+    pub static xmlbinary: i32;
+    /// `xmloption`, an enum setting (utils/xml.h).
+    pub static xmloption: i32;
+    /// `lc_monetary` (utils/pg_locale.h).
+    pub static locale_monetary: *const c_char;
+    /// `lc_numeric` (utils/pg_locale.h).
+    pub static locale_numeric: *const c_char;
+    /// `lc_time` (utils/pg_locale.h).
+    pub static locale_time: *const c_char;
+}
+
+unsafe extern "C-unwind" {
+    /// utils/pgstat_internal.h
+    fn pgstat_get_xact_stack_level(nest_level: i32) -> *mut SubXactStatus;
+    /// executor/tstoreReceiver.h
+    fn SetTuplestoreDestReceiverParams(
+        receiver: *mut pg_sys::DestReceiver,
+        store: *mut pg_sys::Tuplestorestate,
+        context: pg_sys::MemoryContext,
+        detoast: bool,
+        target: pg_sys::TupleDesc,
+        map_failure: *const c_char,
+    );
+}
+
+/// Directs a tuplestore receiver to `store`, whose tuples live in `context`.
+///
+/// # Safety
+/// `receiver` must have been made for `DestTuplestore`; the others must be live.
+pub unsafe fn receive_into_tuplestore(
+    receiver: *mut pg_sys::DestReceiver,
+    store: *mut pg_sys::Tuplestorestate,
+    context: pg_sys::MemoryContext,
+) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        guarded!(SetTuplestoreDestReceiverParams(
+            receiver,
+            store,
+            context,
+            false,
+            std::ptr::null_mut(),
+            std::ptr::null()
+        ));
+    }
+}
+
+/// Calls `visit` with every relation whose tuples this transaction has changed so far, as counted
+/// by the heap access method itself, whatever path the change took.
+///
+/// Nothing is listed while `track_counts` is off: see `counts_changes`.
+pub fn for_each_changed_relation(mut visit: impl FnMut(pg_sys::Oid)) {
+    // SAFETY: the function returns the newest level, pushing an empty one at most; the list lives
+    // in TopTransactionContext and nothing below changes it.
+    unsafe {
+        let nest_level = pg_sys::GetCurrentTransactionNestLevel();
+        let mut level = guarded!(pgstat_get_xact_stack_level(nest_level));
+        while !level.is_null() {
+            let mut table = (*level).first;
+            while !table.is_null() {
+                let parent = (*table).parent;
+                #[cfg(feature = "pg15")]
+                visit((*parent).t_id);
+                #[cfg(any(feature = "pg17", feature = "pg18"))]
+                visit((*parent).id);
+                table = (*table).next;
+            }
+            level = (*level).previous;
+        }
+    }
+}
+
+/// Does the server keep the list that `for_each_changed_relation` reads?
+pub fn counts_changes() -> bool {
+    // SAFETY: a plain global of the backend.
+    unsafe { pg_sys::pgstat_track_counts }
+}
+
+/// Clears the fields of a plan that name parts of its old tree. `stub` keeps its range table.
+///
+/// # Safety
+/// `stub` must be a PlannedStmt that this backend owns.
+pub unsafe fn strip_plan(stub: *mut pg_sys::PlannedStmt) {
+    #[cfg(feature = "pg18")]
+    // SAFETY: as the caller promises.
+    unsafe {
+        (*stub).partPruneInfos = std::ptr::null_mut();
+    }
+    let _ = stub;
+}
+
+/// Is `tag` a node that this version has and whose meaning is not judged yet, so that a query
+/// with it must be bypassed? The SQL/JSON constructors and queries of 16 and later.
+pub fn is_unjudged_node(tag: pg_sys::NodeTag) -> bool {
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    {
+        matches!(
+            tag,
+            pg_sys::NodeTag::T_JsonExpr
+                | pg_sys::NodeTag::T_JsonConstructorExpr
+                | pg_sys::NodeTag::T_JsonIsPredicate
+                | pg_sys::NodeTag::T_MergeSupportFunc
+        )
+    }
+    #[cfg(feature = "pg15")]
+    {
+        let _ = tag;
+        false
+    }
+}
+
+/// The heap table access method; relations of any other are not cached.
+pub const HEAP_TABLE_AM_OID: u32 = 2;
+
+/// Attribute number `index`, from 0, of a row type. The array moved in 18.
+///
+/// # Safety
+/// `descriptor` must be valid and have more than `index` attributes.
+pub unsafe fn tuple_attribute(
+    descriptor: pg_sys::TupleDesc,
+    index: usize,
+) -> *mut pg_sys::FormData_pg_attribute {
+    #[cfg(not(feature = "pg18"))]
+    // SAFETY: `attrs` is the flexible array at the end of the struct.
+    unsafe {
+        (&raw mut (*descriptor).attrs)
+            .cast::<pg_sys::FormData_pg_attribute>()
+            .add(index)
+    }
+    #[cfg(feature = "pg18")]
+    // SAFETY: the full attributes follow the array of compact ones (tupdesc.h, TupleDescAttr).
+    unsafe {
+        let natts = (*descriptor).natts as usize;
+        let compact = (&raw mut (*descriptor).compact_attrs).cast::<pg_sys::CompactAttribute>();
+        compact
+            .add(natts)
+            .cast::<pg_sys::FormData_pg_attribute>()
+            .add(index)
+    }
+}
+
+/// Notes how many rows the latest ExecutorRun has delivered.
+///
+/// # Safety
+/// `estate` must be valid.
+pub unsafe fn set_processed(estate: *mut pg_sys::EState, rows: u64) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        (*estate).es_processed = rows;
+    }
+}
+
+/// A name such as `schema.table` or `"Odd Name"`, taken apart.
+///
+/// # Safety
+/// Called with a current memory context.
+pub unsafe fn qualified_name(name: &std::ffi::CStr) -> *mut pg_sys::List {
+    #[cfg(feature = "pg15")]
+    // SAFETY: the text is copied; a malformed name raises the server's own error.
+    unsafe {
+        pg_sys::textToQualifiedNameList(pg_sys::cstring_to_text(name.as_ptr()))
+    }
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: as above; without an error context a malformed name raises too.
+    unsafe {
+        pg_sys::stringToQualifiedNameList(name.as_ptr(), std::ptr::null_mut())
+    }
+}
+
+/// Runs a started query to its end through all hooks.
+///
+/// # Safety
+/// `query_desc` must be a started query.
+pub unsafe fn executor_run_all(query_desc: *mut pg_sys::QueryDesc) {
+    let forward = pg_sys::ScanDirection::ForwardScanDirection;
+    #[cfg(not(feature = "pg18"))]
+    // SAFETY: as the caller promises.
+    unsafe {
+        pg_sys::ExecutorRun(query_desc, forward, 0, true)
+    }
+    #[cfg(feature = "pg18")]
+    // SAFETY: as the caller promises.
+    unsafe {
+        pg_sys::ExecutorRun(query_desc, forward, 0)
+    }
+}

@@ -1,0 +1,92 @@
+//! What can be wrong with a call of our SQL functions, and the report a user gets for it.
+//!
+//! The only file that names SQLSTATEs. Transparent caching never raises: these errors come from
+//! functions that the user called by name, or from a server that was started with bad settings.
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
+
+/// An error a user can cause and mend.
+#[derive(Debug)]
+pub enum CacheError {
+    /// The library was not loaded by `shared_preload_libraries`.
+    NotPreloaded,
+    /// `pg_arrow_cache.memory` cannot hold the index for `max_entries`; the bytes that it takes.
+    MemoryTooSmall { needed: usize },
+    /// The text given to an export function is not exactly one SELECT.
+    NotOneSelect { found: String },
+    /// The number of parameters passed differs from the number the query uses.
+    MissingParameter { number: i32, given: usize },
+    /// The finished stream would be larger than a `bytea` can be.
+    StreamTooLarge { bytes: usize },
+    /// A result cannot be delivered as Arrow.
+    Undeliverable { reason: Reason },
+    /// An argument of the trigger function names no relation.
+    UnknownRelation { name: String },
+}
+
+impl CacheError {
+    /// Raises the error in PostgreSQL.
+    pub fn raise(self) -> ! {
+        self.at(PgLogLevel::ERROR);
+        unreachable!("an ERROR report returned")
+    }
+
+    fn at(&self, level: PgLogLevel) {
+        let (code, message, hint) = self.report();
+        ErrorReport::new(code, message, "pg_arrow_cache")
+            .set_hint(hint)
+            .report(level);
+    }
+
+    fn report(&self) -> (PgSqlErrorCode, String, String) {
+        match self {
+            Self::NotPreloaded => (
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "pg_arrow_cache must be loaded via \"shared_preload_libraries\"".into(),
+                "Add pg_arrow_cache to \"shared_preload_libraries\" in postgresql.conf and restart the server.".into(),
+            ),
+            Self::MemoryTooSmall { needed } => (
+                PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+                "\"pg_arrow_cache.memory\" is too small for \"pg_arrow_cache.max_entries\"".into(),
+                format!(
+                    "Set \"pg_arrow_cache.memory\" to at least {}MB or lower \"pg_arrow_cache.max_entries\".",
+                    needed.div_ceil(1024 * 1024)
+                ),
+            ),
+            Self::NotOneSelect { found } => (
+                PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
+                format!("the query must be exactly one SELECT, not {found}"),
+                "Pass a single SELECT, VALUES or WITH ... SELECT statement.".into(),
+            ),
+            Self::MissingParameter { number, given } => (
+                PgSqlErrorCode::ERRCODE_UNDEFINED_PARAMETER,
+                format!("there is no parameter ${number}"),
+                format!("{given} parameters were passed after the query."),
+            ),
+            Self::StreamTooLarge { bytes } => (
+                PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!("the Arrow stream of {bytes} bytes does not fit in one bytea"),
+                "Narrow the query, or split it into ranges.".into(),
+            ),
+            Self::Undeliverable { reason } => (
+                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+                format!("the result cannot be delivered as Arrow: {}", reason.name()),
+                format!("{} Cast the column to text.", reason.describe()),
+            ),
+            Self::UnknownRelation { name } => (
+                PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+                format!("relation \"{name}\" does not exist"),
+                "Arguments of arrow_cache.invalidate_on_change() name further relations to invalidate.".into(),
+            ),
+        }
+    }
+}
+
+/// Stops the server's start with the error: a cache that cannot be set up must not be ignored.
+pub fn fail_startup(error: &CacheError) -> ! {
+    error.at(PgLogLevel::FATAL);
+    // SAFETY: FATAL has ended the process already; this only tells the compiler so.
+    unsafe { pg_sys::proc_exit(1) }
+}

@@ -1,0 +1,234 @@
+//! The only file that installs hooks. Each hook asks whether we are on, calls the next library in
+//! line, and hands over to one named function.
+
+use pgrx::pg_sys;
+use std::ffi::{c_char, c_int, c_void};
+
+use crate::compat::{self, ExecutorRunHook, executor_run_hook, guarded};
+use crate::session::Nesting;
+use crate::{capture, judge, serve, session, settings, shmem, utility, writes};
+
+/// The hooks that were installed before ours. Written once by `install`, in the postmaster.
+struct Previous {
+    request: pg_sys::shmem_request_hook_type,
+    startup: pg_sys::shmem_startup_hook_type,
+    planner: pg_sys::planner_hook_type,
+    start: pg_sys::ExecutorStart_hook_type,
+    run: Option<ExecutorRunHook>,
+    finish: pg_sys::ExecutorFinish_hook_type,
+    end: pg_sys::ExecutorEnd_hook_type,
+    utility: pg_sys::ProcessUtility_hook_type,
+}
+
+static mut PREVIOUS: Previous = Previous {
+    request: None,
+    startup: None,
+    planner: None,
+    start: None,
+    run: None,
+    finish: None,
+    end: None,
+    utility: None,
+};
+
+/// Installs all hooks and callbacks. Called once, while the postmaster preloads libraries.
+pub fn install() {
+    // SAFETY: the postmaster is single-threaded and no hook runs while libraries are preloaded;
+    // afterwards PREVIOUS is only read.
+    unsafe {
+        PREVIOUS = Previous {
+            request: pg_sys::shmem_request_hook,
+            startup: pg_sys::shmem_startup_hook,
+            planner: pg_sys::planner_hook,
+            start: pg_sys::ExecutorStart_hook,
+            run: pg_sys::ExecutorRun_hook,
+            finish: pg_sys::ExecutorFinish_hook,
+            end: pg_sys::ExecutorEnd_hook,
+            utility: pg_sys::ProcessUtility_hook,
+        };
+        pg_sys::shmem_request_hook = Some(shmem_request);
+        pg_sys::shmem_startup_hook = Some(shmem_startup);
+        pg_sys::planner_hook = Some(planner);
+        pg_sys::ExecutorStart_hook = Some(executor_start);
+        pg_sys::ExecutorRun_hook = Some(executor_run);
+        pg_sys::ExecutorFinish_hook = Some(executor_finish);
+        pg_sys::ExecutorEnd_hook = Some(executor_end);
+        pg_sys::ProcessUtility_hook = Some(process_utility);
+        pg_sys::RegisterXactCallback(Some(transaction_event), std::ptr::null_mut());
+        pg_sys::RegisterResourceReleaseCallback(Some(resources_released), std::ptr::null_mut());
+    }
+    serve::register();
+}
+
+/// Is this a process whose statements we look at, with the cache switched on?
+fn active() -> bool {
+    // SAFETY: a plain global, set before a parallel worker runs anything.
+    let worker = unsafe { pg_sys::ParallelWorkerNumber } >= 0;
+    !worker && settings::enabled() && shmem::preloaded()
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn shmem_request() {
+    // SAFETY: the next hook in line, called as PostgreSQL called us.
+    unsafe {
+        if let Some(hook) = PREVIOUS.request {
+            guarded!(hook());
+        }
+    }
+    shmem::request();
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn shmem_startup() {
+    // SAFETY: the next hook in line, called as PostgreSQL called us.
+    unsafe {
+        if let Some(hook) = PREVIOUS.startup {
+            guarded!(hook());
+        }
+    }
+    shmem::startup();
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn planner(
+    query: *mut pg_sys::Query,
+    text: *const c_char,
+    options: c_int,
+    params: pg_sys::ParamListInfo,
+) -> *mut pg_sys::PlannedStmt {
+    // SAFETY: PostgreSQL's own arguments, passed on unchanged.
+    unsafe {
+        let judgement =
+            if session::plans_matter() && active() { judge::before_planning(query) } else { None };
+        let plan = match PREVIOUS.planner {
+            Some(hook) => guarded!(hook(query, text, options, params)),
+            None => pg_sys::standard_planner(query, text, options, params),
+        };
+        if let Some(judgement) = judgement {
+            judge::after_planning(plan, judgement);
+        }
+        plan
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
+    // SAFETY: PostgreSQL's own arguments; the plan may be swapped before the executor sees it.
+    unsafe {
+        writes::note_plan((*query_desc).plannedstmt);
+        let miss = if active() { judge::at_start(query_desc, flags) } else { judge::skip() };
+        match PREVIOUS.start {
+            Some(hook) => guarded!(hook(query_desc, flags)),
+            None => pg_sys::standard_ExecutorStart(query_desc, flags),
+        }
+        if let Some(miss) = miss {
+            capture::begin(query_desc, miss);
+        }
+    }
+}
+
+/// Runs the next `ExecutorRun` in line, one nesting level deeper.
+///
+/// # Safety
+/// The arguments must be those of a started query.
+unsafe fn run_next(
+    query_desc: *mut pg_sys::QueryDesc,
+    direction: pg_sys::ScanDirection::Type,
+    count: u64,
+    once: bool,
+) {
+    let _nested = Nesting::enter();
+    // SAFETY: PREVIOUS is constant after start; the arguments are the caller's.
+    unsafe { compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once) }
+}
+
+/// # Safety
+/// As `run_next`.
+unsafe fn run(
+    query_desc: *mut pg_sys::QueryDesc,
+    direction: pg_sys::ScanDirection::Type,
+    count: u64,
+    once: bool,
+) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match capture::running(query_desc) {
+            None => run_next(query_desc, direction, count, once),
+            Some(capture) => capture::run(capture, query_desc, direction, count, once, run_next),
+        }
+    }
+}
+
+executor_run_hook!(executor_run, run);
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn executor_finish(query_desc: *mut pg_sys::QueryDesc) {
+    let _nested = Nesting::enter();
+    // SAFETY: PostgreSQL's own argument, passed on unchanged.
+    unsafe {
+        match PREVIOUS.finish {
+            Some(hook) => guarded!(hook(query_desc)),
+            None => pg_sys::standard_ExecutorFinish(query_desc),
+        }
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn executor_end(query_desc: *mut pg_sys::QueryDesc) {
+    // SAFETY: PostgreSQL's own argument, passed on unchanged.
+    unsafe {
+        capture::end(query_desc);
+        match PREVIOUS.end {
+            Some(hook) => guarded!(hook(query_desc)),
+            None => pg_sys::standard_ExecutorEnd(query_desc),
+        }
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn process_utility(
+    plan: *mut pg_sys::PlannedStmt,
+    text: *const c_char,
+    read_only: bool,
+    context: pg_sys::ProcessUtilityContext::Type,
+    params: pg_sys::ParamListInfo,
+    environment: *mut pg_sys::QueryEnvironment,
+    receiver: *mut pg_sys::DestReceiver,
+    completion: *mut pg_sys::QueryCompletion,
+) {
+    // SAFETY: PostgreSQL's own arguments, passed on unchanged.
+    unsafe {
+        let _scope = utility::enter(plan, text);
+        match PREVIOUS.utility {
+            Some(hook) => guarded!(hook(plan, text, read_only, context, params, environment, receiver, completion)),
+            None => pg_sys::standard_ProcessUtility(
+                plan, text, read_only, context, params, environment, receiver, completion,
+            ),
+        }
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn transaction_event(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
+    match event {
+        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT | pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
+            writes::publish();
+        }
+        pg_sys::XactEvent::XACT_EVENT_COMMIT
+        | pg_sys::XactEvent::XACT_EVENT_ABORT
+        | pg_sys::XactEvent::XACT_EVENT_PREPARE => session::end_transaction(),
+        _ => {}
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn resources_released(
+    phase: pg_sys::ResourceReleasePhase::Type,
+    _is_commit: bool,
+    is_top_level: bool,
+    _arg: *mut c_void,
+) {
+    if is_top_level && phase == pg_sys::ResourceReleasePhase::RESOURCE_RELEASE_AFTER_LOCKS {
+        writes::bump_catalogs_again();
+    }
+}

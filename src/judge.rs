@@ -1,0 +1,488 @@
+//! The decision on each statement: answered from the cache, executed and stored, or bypassed.
+//!
+//! Judged in two steps. When a query is planned its tree is judged and the verdict attached to the
+//! plan. When the plan starts, everything that can be asked only then is asked: snapshot,
+//! isolation, own writes, parameters, settings. That is where validity is decided, never earlier.
+
+use std::ffi::c_char;
+
+use arrow_cache_core::{
+    CacheKey, Counter, Dependency, EntryView, Pin, Reason, SnapshotView, Validity,
+};
+use pgrx::pg_sys;
+
+use crate::arrow::column::{self, Column, Records};
+use crate::query::{self, Verdict, fingerprint, plan_marker, relations};
+use crate::session::{self, Status};
+use crate::shmem::{self, SharedStore};
+use crate::{quick, serve, settings, writes};
+
+/// What was found out about a query before the planner took it apart.
+pub struct Judgement {
+    tree: Result<CacheKey, Reason>,
+    catalog_version: u64,
+}
+
+/// Judges a query that is about to be planned. `None` for anything but a query.
+///
+/// The version of the catalogs is read first and invalidations are accepted second, so that the
+/// plan is made under catalogs at least as new as the version says.
+///
+/// # Safety
+/// `query` must be the argument of a planner hook.
+pub unsafe fn before_planning(query: *mut pg_sys::Query) -> Option<Judgement> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if (*query).commandType != pg_sys::CmdType::CMD_SELECT {
+            return None;
+        }
+        let catalog_version = writes::catalog_version()?;
+        pg_sys::AcceptInvalidationMessages();
+        Some(Judgement { tree: query::judge(query), catalog_version })
+    }
+}
+
+/// Attaches the verdict to the finished plan.
+///
+/// # Safety
+/// `plan` must be the plan just made for the judged query.
+pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgement) {
+    let catalog_version = judgement.catalog_version;
+    // SAFETY: as the caller promises; planning has locked the plan's relations.
+    unsafe {
+        let judged = judgement.tree.and_then(|tree| query::judge_relations(plan).map(|()| tree));
+        let verdict = match judged {
+            Ok(tree) => Verdict::Cacheable { tree, catalog_version },
+            Err(reason) => Verdict::Bypass(reason),
+        };
+        plan_marker::attach(plan, verdict);
+    }
+}
+
+/// A statement as far as the cache is concerned.
+pub struct Question {
+    /// Its plan, with our verdict in it.
+    pub plan: *mut pg_sys::PlannedStmt,
+    /// The text it is part of.
+    pub source: *const c_char,
+    /// Its parameters, or null.
+    pub params: pg_sys::ParamListInfo,
+    /// The snapshot it runs under.
+    pub snapshot: pg_sys::Snapshot,
+}
+
+impl Question {
+    /// The question that a query descriptor asks.
+    ///
+    /// # Safety
+    /// `query_desc` must be valid.
+    pub unsafe fn of(query_desc: *const pg_sys::QueryDesc) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe {
+            Self {
+                plan: (*query_desc).plannedstmt,
+                source: (*query_desc).sourceText,
+                params: (*query_desc).params,
+                snapshot: (*query_desc).snapshot,
+            }
+        }
+    }
+}
+
+/// A stored answer, pinned.
+pub struct Hit {
+    /// Holds the entry in place.
+    pub pin: Pin,
+    /// Its columns.
+    pub columns: Vec<Column>,
+}
+
+/// A statement that has no stored answer, and all that is needed to store one.
+pub struct Miss {
+    /// Its key.
+    pub key: CacheKey,
+    /// Its normalized text.
+    pub text: Vec<u8>,
+    /// What its answer will rest on, with the versions at the start.
+    pub dependencies: Vec<Dependency>,
+    /// The columns of its answer.
+    pub columns: Vec<Column>,
+    /// A stored answer was out of date.
+    pub stale: bool,
+    /// Why its answer will not be stored, if that is known already.
+    pub refused: Option<Reason>,
+    /// Number of the top-level statement.
+    pub statement: u64,
+}
+
+impl Miss {
+    /// The status of the statement when its answer was (`None`) or was not (`Some`) stored.
+    pub fn status(&self, reason: Option<Reason>) -> Status {
+        if self.stale { Status::Stale(reason) } else { Status::Miss(reason) }
+    }
+}
+
+/// What the cache knows about a question.
+pub enum Found {
+    /// Its answer.
+    Hit(Hit),
+    /// Nothing yet.
+    Miss(Box<Miss>),
+}
+
+/// The cache is off for this session: nothing is looked at.
+pub fn skip() -> Option<Box<Miss>> {
+    if session::at_top_level() {
+        session::begin_statement(Reason::Disabled);
+    }
+    None
+}
+
+/// Decides on a plan that is about to start, and on a hit puts the serving plan in its place.
+/// Returns what to capture on a miss.
+///
+/// # Safety
+/// The arguments must be those of an ExecutorStart hook, before the executor has seen them.
+pub unsafe fn at_start(query_desc: *mut pg_sys::QueryDesc, flags: i32) -> Option<Box<Miss>> {
+    if !session::at_top_level() {
+        return None;
+    }
+    let store = shmem::store()?;
+    // SAFETY: as the caller promises.
+    unsafe {
+        if session::explaining() {
+            show_in_explain(&store, query_desc, flags);
+            return None;
+        }
+        session::begin_statement(Reason::NotSelect);
+        let found = check_statement(query_desc)
+            .and_then(|()| look(&store, &Question::of(query_desc)))
+            .and_then(|found| check_cursor(found, flags));
+        match found {
+            Ok(Found::Hit(hit)) => {
+                count_hit(&store, &hit);
+                session::set_status(Status::Hit);
+                serve::swap_plan(query_desc, hit);
+                None
+            }
+            Ok(Found::Miss(miss)) => {
+                count_miss(&store, &miss);
+                session::set_status(miss.status(miss.refused));
+                Some(miss)
+            }
+            Err(reason) => {
+                count_bypass(&store, reason);
+                session::set_status(Status::Bypass(reason));
+                None
+            }
+        }
+    }
+}
+
+/// Counts a served answer.
+pub fn count_hit(store: &SharedStore, hit: &Hit) {
+    // SAFETY: a plain read of a backend variable.
+    let now = unsafe { pg_sys::GetCurrentStatementStartTimestamp() };
+    store.touch(&hit.pin, now);
+    let saved = store.view(&hit.pin).execution_micros();
+    store.counters().add(store.stripe(), Counter::Hits, 1);
+    store.counters().add(store.stripe(), Counter::TimeSavedMicros, saved);
+}
+
+/// Counts a look-up that found nothing, or nothing valid.
+pub fn count_miss(store: &SharedStore, miss: &Miss) {
+    let counter = if miss.stale { Counter::Stale } else { Counter::Misses };
+    store.counters().add(store.stripe(), counter, 1);
+    if let Some(reason) = miss.refused {
+        store.counters().add_reason(store.stripe(), reason);
+    }
+}
+
+/// Counts a statement that was neither served nor looked up with effect.
+pub fn count_bypass(store: &SharedStore, reason: Reason) {
+    store.counters().add(store.stripe(), Counter::Bypasses, 1);
+    store.counters().add_reason(store.stripe(), reason);
+}
+
+/// Shows the serving plan in EXPLAIN if the query would be a hit; leaves anything else alone.
+///
+/// # Safety
+/// As `at_start`.
+unsafe fn show_in_explain(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc, flags: i32) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if (*query_desc).operation != pg_sys::CmdType::CMD_SELECT || settings::debug_serve_fills() {
+            return;
+        }
+        let found = look(store, &Question::of(query_desc));
+        if let Ok(Found::Hit(hit)) = found.and_then(|found| check_cursor(found, flags)) {
+            serve::swap_plan(query_desc, hit);
+        }
+    }
+}
+
+/// Is this the client's own query, in a portal that delivers its rows directly?
+///
+/// # Safety
+/// `query_desc` must be valid.
+unsafe fn check_statement(query_desc: *const pg_sys::QueryDesc) -> Result<(), Reason> {
+    // SAFETY: as the caller promises; a defined portal has a list of statements.
+    unsafe {
+        if (*query_desc).operation != pg_sys::CmdType::CMD_SELECT {
+            return Err(Reason::NotSelect);
+        }
+        let portal = pg_sys::ActivePortal;
+        let own = !portal.is_null()
+            && (*portal).status == pg_sys::PortalStatus::PORTAL_DEFINED
+            && (*portal).strategy == pg_sys::PortalStrategy::PORTAL_ONE_SELECT
+            && query::types::list_length((*portal).stmts) > 0
+            && std::ptr::eq(
+                pg_sys::list_nth((*portal).stmts, 0).cast(),
+                (*query_desc).plannedstmt,
+            );
+        if !own {
+            return Err(Reason::NestedStatement);
+        }
+        if !(*query_desc).queryEnv.is_null() {
+            return Err(Reason::TransitionTable);
+        }
+        if (*portal).cursorOptions & pg_sys::CURSOR_OPT_HOLD as i32 != 0 {
+            return Err(Reason::HoldableCursor);
+        }
+    }
+    Ok(())
+}
+
+/// A scrollable cursor can be served, but its rows may be read in any order, so its answer cannot
+/// be captured.
+fn check_cursor(found: Found, flags: i32) -> Result<Found, Reason> {
+    const SCROLL: u32 =
+        pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
+    match found {
+        Found::Miss(_) if flags as u32 & SCROLL != 0 => Err(Reason::ScrollableCursor),
+        found => Ok(found),
+    }
+}
+
+/// Looks a question up.
+///
+/// # Errors
+/// The reason to bypass.
+///
+/// # Safety
+/// The question must be valid, its relations locked, its snapshot registered.
+pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Reason> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let (tree, catalog_version) = match plan_marker::read(question.plan) {
+            Verdict::Cacheable { tree, catalog_version } => (tree, catalog_version),
+            Verdict::Bypass(reason) => return Err(reason),
+        };
+        let snapshot = view_snapshot(store, question.snapshot)?;
+        let relations = relations::of_plan(question.plan);
+        writes::check_own_writes(&relations)?;
+
+        let (location, length) = text_location(question);
+        let mut text = Vec::new();
+        let key = fingerprint::key(
+            tree,
+            question.source,
+            location,
+            length,
+            question.params,
+            &mut text,
+        )?;
+        let descriptor = pg_sys::ExecCleanTypeFromTL((*(*question.plan).planTree).targetlist);
+        let columns = column::columns_of(descriptor, Records::Refused)?;
+
+        let mut stale = false;
+        if let Some(pin) = store.lookup(key) {
+            match examine(store, &pin, &text, &columns, &snapshot) {
+                Ok(true) => return Ok(Found::Hit(Hit { pin, columns })),
+                Ok(false) => {
+                    stale = !store.is_current(&pin);
+                    store.unpin(pin);
+                }
+                Err(reason) => {
+                    store.unpin(pin);
+                    return Err(reason);
+                }
+            }
+        }
+        let dependencies = current_dependencies(store, &relations, &snapshot)?;
+        let refused = refusal(store, key, &dependencies, catalog_version);
+        Ok(Found::Miss(Box::new(Miss {
+            key,
+            text,
+            dependencies,
+            columns,
+            stale,
+            refused,
+            statement: session::statement_number(),
+        })))
+    }
+}
+
+/// Where the text of the statement lies: the plan knows, except for a query inside a utility
+/// statement, whose own place stands in for it.
+///
+/// # Safety
+/// The question must be valid.
+unsafe fn text_location(question: &Question) -> (i32, i32) {
+    // SAFETY: as the caller promises.
+    let (location, length) =
+        unsafe { ((*question.plan).stmt_location, (*question.plan).stmt_len) };
+    if location <= 0 && length <= 0 {
+        session::wrapped_text(question.source).unwrap_or((location, length))
+    } else {
+        (location, length)
+    }
+}
+
+/// May this entry be served? `Ok(false)` when it is of no use now; entries that are of no use to
+/// anybody are retired.
+fn examine(
+    store: &SharedStore,
+    pin: &Pin,
+    text: &[u8],
+    columns: &[Column],
+    snapshot: &SnapshotView<'_>,
+) -> Result<bool, Reason> {
+    let view = store.view(pin);
+    if view.text() != text || view.descriptor() != column::describe(columns) {
+        return Err(Reason::KeyCollision);
+    }
+    match store.valid_for(pin, snapshot) {
+        Validity::Changed => {
+            store.retire(pin);
+            return Ok(false);
+        }
+        Validity::NotVisible => return Err(Reason::WriterInProgress),
+        Validity::Valid => {}
+    }
+    // SAFETY: a plain read of a backend variable.
+    let now = unsafe { pg_sys::GetCurrentStatementStartTimestamp() };
+    if view.expires_at() <= now {
+        if store.retire(pin) {
+            store.counters().add(store.stripe(), Counter::Expirations, 1);
+        }
+        return Ok(false);
+    }
+    Ok(young_enough(&view, now))
+}
+
+/// Is the entry younger than this session's `ttl`?
+fn young_enough(view: &EntryView<'_>, now: i64) -> bool {
+    settings::ttl_micros().is_none_or(|ttl| now.saturating_sub(view.created_at()) <= ttl)
+}
+
+/// The dependencies of an answer computed now, with the versions that this snapshot sees whole.
+fn current_dependencies(
+    store: &SharedStore,
+    relations: &[u32],
+    snapshot: &SnapshotView<'_>,
+) -> Result<Vec<Dependency>, Reason> {
+    let versions = store.versions();
+    // SAFETY: a plain read of a backend global.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let mut dependencies = Vec::with_capacity(relations.len() + 2);
+    for (slot, reason) in [
+        (versions.ddl(database), Reason::DdlInProgress),
+        (versions.wildcard(database), Reason::WriterInProgress),
+    ] {
+        let version = versions.seen_whole(slot, snapshot).ok_or(reason)?;
+        dependencies.push(Dependency { slot, relation: 0, version });
+    }
+    for relation in relations {
+        let slot = versions.relation(database, *relation);
+        let version = versions.seen_whole(slot, snapshot).ok_or(Reason::WriterInProgress)?;
+        dependencies.push(Dependency { slot, relation: *relation, version });
+    }
+    Ok(dependencies)
+}
+
+/// Why an answer will not be stored, as far as can be told before it is computed.
+///
+/// # Safety
+/// Called in ExecutorStart or with no portal active.
+unsafe fn refusal(
+    store: &SharedStore,
+    key: CacheKey,
+    dependencies: &[Dependency],
+    catalog_version: u64,
+) -> Option<Reason> {
+    if !settings::populate() {
+        return Some(Reason::PopulateOff);
+    }
+    // SAFETY: as the caller promises.
+    if !unsafe { planned_under_current_catalogs(dependencies[0].version, catalog_version) } {
+        return Some(Reason::DdlInProgress);
+    }
+    let runs = settings::min_runs();
+    if runs > 1 && store.count_run(key) < runs {
+        return Some(Reason::TooFewRuns);
+    }
+    quick::is_known(key).then_some(Reason::TooQuick)
+}
+
+/// Was the plan made under the catalogs of version `current`? A prepared plan may be older than
+/// the last DDL and still be good: PostgreSQL says so itself once it has heard of that DDL.
+///
+/// # Safety
+/// As `refusal`.
+unsafe fn planned_under_current_catalogs(current: u64, planned: u64) -> bool {
+    if current == planned {
+        return true;
+    }
+    // SAFETY: a portal that runs a cached plan keeps it alive. `current` was read before the
+    // invalidations are accepted, so a plan that is valid now was not hurt by any DDL up to it.
+    unsafe {
+        let portal = pg_sys::ActivePortal;
+        if portal.is_null() || (*portal).cplan.is_null() {
+            return false;
+        }
+        pg_sys::AcceptInvalidationMessages();
+        (*(*portal).cplan).is_valid
+    }
+}
+
+/// The snapshot in the form the protocol needs.
+///
+/// # Errors
+/// The reason to bypass when the cache cannot reason about it.
+///
+/// # Safety
+/// `snapshot` must be registered for as long as the result is used.
+unsafe fn view_snapshot<'a>(
+    store: &SharedStore,
+    snapshot: pg_sys::Snapshot,
+) -> Result<SnapshotView<'a>, Reason> {
+    // SAFETY: as the caller promises; `xip` holds `xcnt` ids.
+    unsafe {
+        if pg_sys::XactIsoLevel == pg_sys::XACT_SERIALIZABLE as i32 {
+            return Err(Reason::Serializable);
+        }
+        if pg_sys::RecoveryInProgress() {
+            return Err(Reason::Recovery);
+        }
+        if snapshot.is_null()
+            || (*snapshot).snapshot_type != pg_sys::SnapshotType::SNAPSHOT_MVCC
+            || (*snapshot).takenDuringRecovery
+        {
+            return Err(Reason::Snapshot);
+        }
+        let next = pg_sys::ReadNextFullTransactionId().value;
+        store.versions().ensure_floor(next);
+        let running: &[u32] = if (*snapshot).xcnt == 0 {
+            &[]
+        } else {
+            std::slice::from_raw_parts((*snapshot).xip.cast(), (*snapshot).xcnt as usize)
+        };
+        Ok(SnapshotView::new(
+            next,
+            (*snapshot).xmin.into_inner(),
+            (*snapshot).xmax.into_inner(),
+            running,
+        ))
+    }
+}

@@ -1,0 +1,43 @@
+//! pg_arrow_cache: results of SELECTs kept as Arrow batches in PostgreSQL's shared memory.
+//!
+//! Who may use whom: `hooks → {judge, serve, capture, writes, utility} → {session, shmem, query,
+//! arrow} → {compat, settings, error} → core`. SQL functions (`admin`, `stats`, `export`) stand
+//! beside the hooks. docs/architecture.md follows a statement through all of it.
+
+#![warn(missing_docs)]
+
+mod admin;
+mod arrow;
+mod capture;
+mod compat;
+mod error;
+mod export;
+mod hooks;
+mod judge;
+mod query;
+mod quick;
+mod serve;
+mod session;
+mod settings;
+mod shmem;
+mod stats;
+mod utility;
+mod writes;
+
+use pgrx::pg_sys;
+
+pgrx::pg_module_magic!();
+
+pgrx::extension_sql_file!("../sql/views.sql", name = "views", finalize);
+
+/// Called by the server when it loads the library. Preloaded, it defines the settings and installs
+/// the hooks; loaded any other way it does nothing, and the SQL functions say what is missing.
+#[pgrx::pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    // SAFETY: a plain global of the postmaster.
+    if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
+        return;
+    }
+    settings::define();
+    hooks::install();
+}

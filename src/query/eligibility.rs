@@ -1,0 +1,260 @@
+//! Walks a rewritten query tree once: finds the first reason not to cache its answer, and hashes
+//! what name resolution made of its text (relations, columns, functions, operators, constants).
+//!
+//! The text itself is in the key as well, so the hash need not describe the tree's shape, only
+//! what the same text could come to mean another time. That is also why a parse that raced with
+//! DDL does no harm: relations and views are protected by their locks, and whatever else a stale
+//! catalog could have resolved differently (functions, operators, collations, types, constants)
+//! gives another hash, so the answer is filed under the question that was really asked.
+
+use std::ffi::c_void;
+
+use arrow_cache_core::{CacheKey, KeyHasher, Reason};
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::functions::{self, FunctionVerdict};
+use super::types::is_plain;
+use crate::compat;
+
+/// System column that is not tied to a tuple's physical place (access/sysattr.h).
+const TABLE_OID_ATTRIBUTE: i16 = pg_sys::TableOidAttributeNumber as i16;
+
+struct Walk {
+    hasher: KeyHasher,
+    reason: Option<Reason>,
+    /// A function was met that calls output functions of its arguments' types.
+    type_generic_call: bool,
+    /// A value was met whose type is a user's own.
+    foreign_type: bool,
+    /// The query reads something: a relation, a function in FROM, or VALUES.
+    reads_something: bool,
+}
+
+impl Walk {
+    /// Stops the walk for `reason`.
+    fn refuse(&mut self, reason: Reason) -> bool {
+        self.reason.get_or_insert(reason);
+        true
+    }
+
+    fn note_type(&mut self, type_oid: pg_sys::Oid) {
+        self.hasher.u32(type_oid.to_u32());
+        if !self.foreign_type && !is_plain(type_oid) {
+            self.foreign_type = true;
+        }
+    }
+}
+
+/// Judges `query` and hashes its meaning.
+///
+/// # Errors
+/// The first reason found not to cache the answer.
+///
+/// # Safety
+/// `query` must be a valid rewritten query tree.
+pub unsafe fn judge_tree(query: *mut pg_sys::Query) -> Result<CacheKey, Reason> {
+    let mut walk = Walk {
+        hasher: KeyHasher::new(),
+        reason: None,
+        type_generic_call: false,
+        foreign_type: false,
+        reads_something: false,
+    };
+    // SAFETY: the walker is given the tree the caller vouches for, and our own context.
+    unsafe { visit(query.cast(), (&raw mut walk).cast()) };
+    if let Some(reason) = walk.reason {
+        return Err(reason);
+    }
+    if walk.type_generic_call && walk.foreign_type {
+        return Err(Reason::StableFunction);
+    }
+    if !walk.reads_something {
+        return Err(Reason::NoRelation);
+    }
+    Ok(walk.hasher.finish())
+}
+
+/// Walker in the form that PostgreSQL's tree walkers call: true stops the walk.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: `context` is the Walk of `judge_tree`, borrowed by nobody else while we are called;
+    // the borrow ends before the walk goes deeper.
+    unsafe {
+        if judge_node(node, &mut *context.cast::<Walk>()) {
+            return true;
+        }
+        match (*node).type_ {
+            NodeTag::T_Query => pg_sys::query_tree_walker(
+                node.cast(),
+                Some(visit),
+                context,
+                (pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP) as i32,
+            ),
+            // The walker above descends into it by itself.
+            NodeTag::T_RangeTblEntry => false,
+            _ => pg_sys::expression_tree_walker(node, Some(visit), context),
+        }
+    }
+}
+
+/// Looks at one node alone. True stops the walk.
+///
+/// # Safety
+/// `node` must be a valid node of a query tree.
+unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
+    // SAFETY: each cast follows the node's tag.
+    unsafe {
+        let tag = (*node).type_;
+        walk.hasher.u32(tag as u32);
+        match tag {
+            NodeTag::T_Query => return judge_query(node.cast(), walk),
+            NodeTag::T_RangeTblEntry => return judge_range_table_entry(node.cast(), walk),
+            NodeTag::T_Var => return judge_var(node.cast(), walk),
+            NodeTag::T_Const => hash_const(node.cast(), walk),
+            NodeTag::T_Param => {
+                let param: *mut pg_sys::Param = node.cast();
+                walk.hasher.u32((*param).paramid as u32);
+                walk.note_type((*param).paramtype);
+            }
+            NodeTag::T_RelabelType => {
+                walk.note_type((*node.cast::<pg_sys::RelabelType>()).resulttype);
+            }
+            NodeTag::T_CoerceViaIO => {
+                walk.type_generic_call = true;
+                walk.note_type((*node.cast::<pg_sys::CoerceViaIO>()).resulttype);
+            }
+            NodeTag::T_CollateExpr => {
+                walk.hasher.u32((*node.cast::<pg_sys::CollateExpr>()).collOid.to_u32());
+            }
+            NodeTag::T_SortGroupClause => {
+                let clause: *mut pg_sys::SortGroupClause = node.cast();
+                walk.hasher.u32((*clause).eqop.to_u32());
+                walk.hasher.u32((*clause).sortop.to_u32());
+                walk.hasher.u8(u8::from((*clause).nulls_first));
+            }
+            NodeTag::T_SQLValueFunction => return walk.refuse(Reason::SessionFunction),
+            NodeTag::T_NextValueExpr => return walk.refuse(Reason::VolatileFunction),
+            NodeTag::T_CurrentOfExpr => return walk.refuse(Reason::SystemColumn),
+            NodeTag::T_CoerceToDomain => return walk.refuse(Reason::DomainConstraint),
+            NodeTag::T_XmlExpr | NodeTag::T_TableFunc => {
+                return walk.refuse(Reason::XmlExpression);
+            }
+            _ if compat::is_unjudged_node(tag) => return walk.refuse(Reason::StableFunction),
+            _ => {}
+        }
+        pg_sys::check_functions_in_node(node, Some(judge_function), (walk as *mut Walk).cast())
+    }
+}
+
+/// Called by PostgreSQL for each function that a node calls, operators' and casts' included.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn judge_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
+    // SAFETY: the context that `judge_node` passed, for the time of the call.
+    let walk = unsafe { &mut *context.cast::<Walk>() };
+    walk.hasher.u32(function.to_u32());
+    match functions::judge(function) {
+        FunctionVerdict::Sound => false,
+        FunctionVerdict::SoundForPlainTypes => {
+            walk.type_generic_call = true;
+            false
+        }
+        FunctionVerdict::Unsound(reason) => {
+            let session = SESSION_FUNCTIONS.contains(&function.to_u32());
+            walk.refuse(if session { Reason::SessionFunction } else { reason })
+        }
+    }
+}
+
+/// now() and its like, which deserve a reason of their own: now, transaction_timestamp,
+/// statement_timestamp, clock_timestamp, timeofday, session_user, getpgusername, current_setting.
+const SESSION_FUNCTIONS: &[u32] = &[1299, 2647, 2648, 2649, 274, 746, 745, 710, 2077, 3294];
+
+/// # Safety
+/// `query` must be valid.
+unsafe fn judge_query(query: *mut pg_sys::Query, walk: &mut Walk) -> bool {
+    // SAFETY: as the caller promises.
+    let query = unsafe { &*query };
+    if query.commandType != pg_sys::CmdType::CMD_SELECT {
+        return walk.refuse(Reason::DataModifyingCte);
+    }
+    if query.hasModifyingCTE {
+        return walk.refuse(Reason::DataModifyingCte);
+    }
+    if !query.rowMarks.is_null() || query.hasForUpdate {
+        return walk.refuse(Reason::RowLocks);
+    }
+    if query.hasRowSecurity {
+        return walk.refuse(Reason::RowSecurity);
+    }
+    if !query.utilityStmt.is_null() {
+        return walk.refuse(Reason::UtilityStatement);
+    }
+    false
+}
+
+/// # Safety
+/// `entry` must be valid.
+unsafe fn judge_range_table_entry(entry: *mut pg_sys::RangeTblEntry, walk: &mut Walk) -> bool {
+    // SAFETY: as the caller promises.
+    let entry = unsafe { &*entry };
+    walk.hasher.u32(entry.rtekind);
+    match entry.rtekind {
+        pg_sys::RTEKind::RTE_RELATION => {
+            walk.reads_something = true;
+            walk.hasher.u32(entry.relid.to_u32());
+            walk.hasher.u8(u8::from(entry.inh));
+            if !entry.tablesample.is_null() {
+                return walk.refuse(Reason::Tablesample);
+            }
+        }
+        pg_sys::RTEKind::RTE_FUNCTION | pg_sys::RTEKind::RTE_VALUES => walk.reads_something = true,
+        pg_sys::RTEKind::RTE_TABLEFUNC => return walk.refuse(Reason::XmlExpression),
+        pg_sys::RTEKind::RTE_NAMEDTUPLESTORE => return walk.refuse(Reason::TransitionTable),
+        _ => {}
+    }
+    false
+}
+
+/// # Safety
+/// `var` must be valid.
+unsafe fn judge_var(var: *mut pg_sys::Var, walk: &mut Walk) -> bool {
+    // SAFETY: as the caller promises.
+    let var = unsafe { &*var };
+    walk.hasher.u32(var.varno as u32);
+    walk.hasher.u32(var.varattno as u32);
+    walk.hasher.u32(var.varlevelsup);
+    walk.hasher.u32(var.vartypmod as u32);
+    walk.hasher.u32(var.varcollid.to_u32());
+    walk.note_type(var.vartype);
+    if var.varattno < 0 && var.varattno != TABLE_OID_ATTRIBUTE {
+        return walk.refuse(Reason::SystemColumn);
+    }
+    false
+}
+
+/// Hashes a constant by value: `'today'::date` is a constant too, and another one each day.
+///
+/// # Safety
+/// `constant` must be valid.
+unsafe fn hash_const(constant: *mut pg_sys::Const, walk: &mut Walk) {
+    // SAFETY: as the caller promises.
+    let constant = unsafe { &*constant };
+    walk.note_type(constant.consttype);
+    walk.hasher.u32(constant.consttypmod as u32);
+    walk.hasher.u32(constant.constcollid.to_u32());
+    walk.hasher.u8(u8::from(constant.constisnull));
+    if !constant.constisnull {
+        // SAFETY: a non-null constant holds a value of its declared length and passing.
+        unsafe {
+            super::parameters::hash_datum(
+                &mut walk.hasher,
+                constant.constvalue,
+                constant.constbyval,
+                constant.constlen as i16,
+            );
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What a statement asks: may its answer be kept at all (`eligibility`), and what identifies the
+//! question (`fingerprint`). Judged once, when the statement is planned; the verdict travels
+//! inside the plan (`plan_marker`), so that prepared statements carry it along.
+//!
+//! Nothing here knows how results are stored.
+
+pub mod eligibility;
+pub mod environment;
+pub mod fingerprint;
+mod functions;
+pub mod parameters;
+pub mod plan_marker;
+pub mod relations;
+pub mod text;
+pub mod types;
+
+use arrow_cache_core::{CacheKey, Reason};
+use pgrx::pg_sys;
+
+/// The verdict on a planned query.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Its answer may be kept. `tree` identifies the meaning of the rewritten query tree,
+    /// `catalog_version` the version of the database's catalogs under which it was planned.
+    Cacheable { tree: CacheKey, catalog_version: u64 },
+    /// Its answer may not be kept.
+    Bypass(Reason),
+}
+
+/// Judges a rewritten query before the planner takes it apart.
+///
+/// # Safety
+/// `query` must be a valid rewritten query tree.
+pub unsafe fn judge(query: *mut pg_sys::Query) -> Result<CacheKey, Reason> {
+    // SAFETY: as the caller promises.
+    unsafe { eligibility::judge_tree(query) }
+}
+
+/// Judges the relations that a finished plan reads, partitions and children included.
+///
+/// # Safety
+/// `plan` must be a valid plan whose relations this transaction has locked.
+pub unsafe fn judge_relations(plan: *mut pg_sys::PlannedStmt) -> Result<(), Reason> {
+    // SAFETY: as the caller promises.
+    unsafe { relations::judge(plan) }
+}

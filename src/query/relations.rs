@@ -1,0 +1,80 @@
+//! Which relations a cacheable plan may read: permanent heap tables, materialized views, and the
+//! partitioned tables above them. Views are in the plan for their permissions only.
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys;
+
+use super::types::{FIRST_USER_OID, list_length};
+use crate::compat::HEAP_TABLE_AM_OID;
+
+/// Judges every relation of the plan.
+///
+/// # Safety
+/// `plan` must be valid and this transaction must hold locks on its relations.
+pub unsafe fn judge(plan: *mut pg_sys::PlannedStmt) -> Result<(), Reason> {
+    // SAFETY: `relationOids` is a list of OIDs.
+    unsafe {
+        let relations = (*plan).relationOids;
+        for position in 0..list_length(relations) {
+            judge_relation(pg_sys::list_nth_oid(relations, position))?;
+        }
+    }
+    Ok(())
+}
+
+/// # Safety
+/// This transaction must hold a lock on the relation.
+unsafe fn judge_relation(oid: pg_sys::Oid) -> Result<(), Reason> {
+    if oid.to_u32() < FIRST_USER_OID {
+        return Err(Reason::SystemCatalog);
+    }
+    // SAFETY: the lock keeps the relation from going away; the reference is given back below and
+    // nothing between can raise.
+    let (kind, persistence, access_method) = unsafe {
+        let relation = pg_sys::RelationIdGetRelation(oid);
+        if relation.is_null() {
+            return Err(Reason::UnsupportedRelation);
+        }
+        let class = (*relation).rd_rel;
+        let facts = (
+            (*class).relkind as u8,
+            (*class).relpersistence as u8,
+            (*class).relam.to_u32(),
+        );
+        pg_sys::RelationClose(relation);
+        facts
+    };
+    if persistence == pg_sys::RELPERSISTENCE_TEMP {
+        return Err(Reason::TemporaryRelation);
+    }
+    match kind {
+        pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => {
+            if access_method == HEAP_TABLE_AM_OID {
+                Ok(())
+            } else {
+                Err(Reason::UnsupportedRelation)
+            }
+        }
+        pg_sys::RELKIND_PARTITIONED_TABLE | pg_sys::RELKIND_VIEW => Ok(()),
+        pg_sys::RELKIND_FOREIGN_TABLE => Err(Reason::ForeignTable),
+        pg_sys::RELKIND_SEQUENCE => Err(Reason::SequenceRelation),
+        _ => Err(Reason::UnsupportedRelation),
+    }
+}
+
+/// The OIDs of the plan's relations, each once, in ascending order.
+///
+/// # Safety
+/// `plan` must be valid.
+pub unsafe fn of_plan(plan: *const pg_sys::PlannedStmt) -> Vec<u32> {
+    // SAFETY: `relationOids` is a list of OIDs.
+    let mut oids: Vec<u32> = unsafe {
+        let relations = (*plan).relationOids;
+        (0..list_length(relations))
+            .map(|position| pg_sys::list_nth_oid(relations, position).to_u32())
+            .collect()
+    };
+    oids.sort_unstable();
+    oids.dedup();
+    oids
+}

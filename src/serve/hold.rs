@@ -1,0 +1,89 @@
+//! A pin that the server's own clean-up releases: on success, error, subtransaction abort and
+//! FATAL alike a memory context is reset or deleted, and its callbacks run. Rust's Drop does not
+//! run on all of those paths.
+
+use std::ffi::c_void;
+
+use arrow_cache_core::{EntryId, Pin};
+use pgrx::pg_sys;
+
+use super::rows::Rows;
+use crate::shmem;
+
+/// A pinned entry and what reads it. Lives in a memory context, released with it at the latest.
+pub struct Hold {
+    callback: pg_sys::MemoryContextCallback,
+    pin: Option<EntryId>,
+    rows: Option<Box<Rows>>,
+}
+
+impl Hold {
+    /// Hands a pin over to a memory context. Gives it back when there is no memory.
+    ///
+    /// # Errors
+    /// The pin.
+    ///
+    /// # Safety
+    /// `context` must be a live memory context.
+    pub unsafe fn register(pin: Pin, context: pg_sys::MemoryContext) -> Result<*mut Self, Pin> {
+        // SAFETY: as the caller promises; with NO_OOM a lack of memory gives null. The callback
+        // is part of the struct, so it lives as long as it is registered.
+        unsafe {
+            let hold: *mut Self = pg_sys::MemoryContextAllocExtended(
+                context,
+                std::mem::size_of::<Self>(),
+                pg_sys::MCXT_ALLOC_NO_OOM as i32,
+            )
+            .cast();
+            if hold.is_null() {
+                return Err(pin);
+            }
+            hold.write(Self {
+                callback: pg_sys::MemoryContextCallback {
+                    func: Some(context_gone),
+                    arg: hold.cast(),
+                    next: std::ptr::null_mut(),
+                },
+                pin: Some(pin.entry()),
+                rows: None,
+            });
+            pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*hold).callback);
+            Ok(hold)
+        }
+    }
+
+    /// The pin, for reading the entry; it stays the hold's.
+    ///
+    /// # Safety
+    /// The result must not be given to `unpin`, nor used once the hold is released.
+    pub unsafe fn pin(&self) -> Option<Pin> {
+        // SAFETY: the hold has the pin, and the caller does not release this copy.
+        self.pin.map(|entry| unsafe { Pin::from_entry(entry) })
+    }
+
+    /// Where reading stands; `None` before it began.
+    pub fn rows(&mut self) -> Option<&mut Rows> {
+        self.rows.as_deref_mut()
+    }
+
+    /// Begins reading.
+    pub fn set_rows(&mut self, rows: Rows) {
+        self.rows = Some(Box::new(rows));
+    }
+
+    /// Lets the entry go. May be called again, without effect.
+    pub fn release(&mut self) {
+        self.rows = None;
+        if let (Some(entry), Some(store)) = (self.pin.take(), shmem::store()) {
+            // SAFETY: the hold had the pin and forgets it here, so it is released once.
+            store.unpin(unsafe { Pin::from_entry(entry) });
+        }
+    }
+}
+
+/// The memory context goes away: atomics and the freeing of Rust memory only, since this runs in
+/// the middle of error recovery.
+unsafe extern "C-unwind" fn context_gone(hold: *mut c_void) {
+    // SAFETY: registered with the address of the hold, which the context still contains.
+    unsafe { (*hold.cast::<Hold>()).release() };
+}

@@ -1,0 +1,18 @@
+//! Answers from stored entries: a plan with one Custom Scan over the entry (`stub`, `scan`), so
+//! that every destination, permission check and EXPLAIN works as for any other plan.
+
+mod explain;
+mod hold;
+mod rows;
+mod scan;
+mod stub;
+
+pub use hold::Hold;
+pub use rows::Rows;
+pub use scan::slot_values;
+pub use stub::{entry_of, swap_plan};
+
+/// Makes the custom scan known to the server. Called once, in the postmaster.
+pub fn register() {
+    scan::register();
+}

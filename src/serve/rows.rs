@@ -1,0 +1,89 @@
+//! The rows of a stored entry, one at a time, in either direction.
+
+use pgrx::pg_sys;
+
+use crate::arrow::chunk::Chunk;
+use crate::arrow::column::Column;
+use crate::arrow::decode::{Decoder, Reader};
+
+/// A position among the rows of an entry.
+pub struct Rows {
+    decoder: Decoder,
+    /// The chunks of the entry, in order. They stay in place as long as the entry is pinned.
+    chunks: Vec<&'static [u8]>,
+    reader: Option<Reader<'static>>,
+    /// Number of the chunk that `reader` reads, and of the next row in it, from 0.
+    chunk: usize,
+    row: usize,
+}
+
+impl Rows {
+    /// Starts before the first row.
+    ///
+    /// # Safety
+    /// The entry that holds the chunks must stay pinned as long as this value lives, and its
+    /// columns must be these.
+    pub unsafe fn new<'a>(columns: Vec<Column>, chunks: impl Iterator<Item = &'a [u8]>) -> Self {
+        let chunks = chunks
+            .map(|chunk| {
+                // SAFETY: the caller keeps the entry pinned; shared memory outlives the process.
+                unsafe { std::slice::from_raw_parts(chunk.as_ptr(), chunk.len()) }
+            })
+            .collect();
+        Self { decoder: Decoder::new(columns), chunks, reader: None, chunk: 0, row: 0 }
+    }
+
+    /// Goes back before the first row.
+    pub fn rewind(&mut self) {
+        self.reader = None;
+        self.chunk = 0;
+        self.row = 0;
+    }
+
+    fn open(&mut self, chunk: usize) {
+        // SAFETY: the bytes were written by our encoder, and chunks start at multiples of 64.
+        let reader = Reader::new(self.decoder.columns(), unsafe { Chunk::new(self.chunks[chunk]) });
+        self.reader = Some(reader);
+        self.chunk = chunk;
+        self.row = 0;
+    }
+
+    /// Writes the next row. False at the end, where the position then stays.
+    pub fn next(&mut self, values: &mut [pg_sys::Datum], nulls: &mut [bool]) -> bool {
+        loop {
+            match &self.reader {
+                Some(reader) if self.row < reader.rows() => {
+                    self.decoder.fill(reader, self.row, values, nulls);
+                    self.row += 1;
+                    return true;
+                }
+                Some(_) if self.chunk + 1 < self.chunks.len() => self.open(self.chunk + 1),
+                None if !self.chunks.is_empty() => self.open(0),
+                Some(reader) => {
+                    // One past the last row, so that stepping back gives the last row.
+                    self.row = reader.rows() + 1;
+                    return false;
+                }
+                None => return false,
+            }
+        }
+    }
+
+    /// Writes the row before the one written last. False at the beginning.
+    pub fn previous(&mut self, values: &mut [pg_sys::Datum], nulls: &mut [bool]) -> bool {
+        loop {
+            let Some(reader) = &self.reader else { return false };
+            if self.row >= 2 {
+                self.row -= 1;
+                self.decoder.fill(reader, self.row - 1, values, nulls);
+                return true;
+            }
+            if self.chunk == 0 {
+                self.rewind();
+                return false;
+            }
+            self.open(self.chunk - 1);
+            self.row = self.reader.as_ref().map_or(0, Reader::rows) + 1;
+        }
+    }
+}

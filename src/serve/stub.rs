@@ -1,0 +1,137 @@
+//! The plan that serves an entry: the real plan with its tree replaced by one Custom Scan. Its
+//! range table stays, so that the executor checks the same permissions as ever.
+
+use arrow_cache_core::Pin;
+use pgrx::pg_sys::{self, NodeTag};
+use pgrx::{PgSqlErrorCode, PgTryBuilder};
+
+use super::hold::Hold;
+use super::rows::Rows;
+use super::scan::{self, CachedScan};
+use crate::arrow::column::Column;
+use crate::compat;
+use crate::judge::Hit;
+use crate::query::types::list_length;
+use crate::shmem;
+
+/// Puts the serving plan in the place of the query's own, before the executor sees it. If there
+/// is no memory for that, the query runs as planned.
+///
+/// # Safety
+/// `query_desc` must not have been started; the hit must answer it.
+pub unsafe fn swap_plan(query_desc: *mut pg_sys::QueryDesc, hit: Hit) {
+    let Some(store) = shmem::store() else { return };
+    // SAFETY: as the caller promises. Everything is allocated below the context that holds the
+    // query descriptor, so it outlives ExecutorEnd and whatever other libraries do there. A child
+    // of that context, because children are deleted as soon as the query fails, the context
+    // itself only when the failed transaction is rolled back.
+    unsafe {
+        let Some(context) = child_context(query_desc) else { return store.unpin(hit.pin) };
+        let hold = match Hold::register(hit.pin, context) {
+            Ok(hold) => hold,
+            Err(pin) => return store.unpin(pin),
+        };
+        if let Some(pin) = (*hold).pin() {
+            let view = store.view(&pin);
+            (*hold).set_rows(Rows::new(hit.columns.clone(), view.chunks()));
+            let caller = pg_sys::MemoryContextSwitchTo(context);
+            (*query_desc).plannedstmt =
+                plan((*query_desc).plannedstmt, hold, &hit.columns, view.rows());
+            pg_sys::MemoryContextSwitchTo(caller);
+        }
+    }
+}
+
+/// A second handle of a hit's entry, for reading it once the hit was given to `swap_plan`.
+///
+/// # Safety
+/// Must not be given to `unpin`, nor used after the serving plan has ended.
+pub unsafe fn entry_of(hit: &Hit) -> Pin {
+    // SAFETY: the hit holds the pin, and the caller does not release this copy.
+    unsafe { Pin::from_entry(hit.pin.entry()) }
+}
+
+/// A memory context below the one of the query descriptor. `None` when there is no memory.
+///
+/// # Safety
+/// `query_desc` must be valid.
+unsafe fn child_context(query_desc: *mut pg_sys::QueryDesc) -> Option<pg_sys::MemoryContext> {
+    // SAFETY: as the caller promises.
+    let parent = unsafe { pg_sys::GetMemoryChunkContext(query_desc.cast()) };
+    PgTryBuilder::new(|| {
+        // SAFETY: a live parent and a literal name.
+        Some(unsafe {
+            pg_sys::AllocSetContextCreateInternal(
+                parent,
+                c"pg_arrow_cache scan".as_ptr(),
+                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+            )
+        })
+    })
+    .catch_when(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, |_| None)
+    .execute()
+}
+
+/// # Safety
+/// `real` must be a valid plan that outlives the result.
+unsafe fn plan(
+    real: *mut pg_sys::PlannedStmt,
+    hold: *mut Hold,
+    columns: &[Column],
+    rows: u64,
+) -> *mut pg_sys::PlannedStmt {
+    // SAFETY: nodes are allocated with their size and tag; the copied plan shares the parts that
+    // the executor only reads (range table, permissions) and drops those of the old tree.
+    unsafe {
+        let scan: *mut CachedScan = pg_sys::palloc0(std::mem::size_of::<CachedScan>()).cast();
+        (*scan).hold = hold;
+        let custom = &mut (*scan).custom;
+        custom.scan.plan.type_ = NodeTag::T_CustomScan;
+        custom.methods = scan::methods();
+        custom.scan.plan.plan_rows = rows as f64;
+        let real_list = (*(*real).planTree).targetlist;
+        let mut number = 0;
+        for position in 0..list_length(real_list) {
+            let target: *mut pg_sys::TargetEntry = pg_sys::list_nth(real_list, position).cast();
+            if (*target).resjunk {
+                continue;
+            }
+            let column = &columns[number];
+            number += 1;
+            let collation = pg_sys::exprCollation((*target).expr.cast());
+            let null = pg_sys::makeNullConst(column.type_oid, column.typmod, collation);
+            let stored =
+                pg_sys::makeTargetEntry(null.cast(), number as i16, std::ptr::null_mut(), false);
+            custom.custom_scan_tlist = pg_sys::lappend(custom.custom_scan_tlist, stored.cast());
+            let var = pg_sys::makeVar(
+                pg_sys::INDEX_VAR as _,
+                number as i16,
+                column.type_oid,
+                column.typmod,
+                collation,
+                0,
+            );
+            let output =
+                pg_sys::makeTargetEntry(var.cast(), number as i16, (*target).resname, false);
+            (*output).resorigtbl = (*target).resorigtbl;
+            (*output).resorigcol = (*target).resorigcol;
+            custom.scan.plan.targetlist =
+                pg_sys::lappend(custom.scan.plan.targetlist, output.cast());
+        }
+
+        let stub: *mut pg_sys::PlannedStmt =
+            pg_sys::palloc0(std::mem::size_of::<pg_sys::PlannedStmt>()).cast();
+        stub.copy_from_nonoverlapping(real, 1);
+        (*stub).planTree = scan.cast();
+        (*stub).parallelModeNeeded = false;
+        (*stub).jitFlags = 0;
+        (*stub).appendRelations = std::ptr::null_mut();
+        (*stub).subplans = std::ptr::null_mut();
+        (*stub).rewindPlanIDs = std::ptr::null_mut();
+        (*stub).paramExecTypes = std::ptr::null_mut();
+        compat::strip_plan(stub);
+        stub
+    }
+}

@@ -1,0 +1,270 @@
+//! State of this backend: how deep we are in nested statements, what became of the last statement,
+//! and what the current transaction has written. Never shared, so no lock; one thread.
+//!
+//! Nesting is counted around ExecutorRun, ExecutorFinish and utility statements, and undone on the
+//! error path too, because a PostgreSQL ERROR unwinds our frames as a Rust panic (`Nesting`).
+
+use std::cell::{Cell, RefCell};
+
+use std::ffi::c_char;
+
+use arrow_cache_core::Reason;
+
+/// What became of a statement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// Answered from the cache.
+    Hit,
+    /// Executed; a result for it was looked up and not found. The reason, if any, says why the
+    /// new result was not stored.
+    Miss(Option<Reason>),
+    /// Executed, because the stored result was out of date.
+    Stale(Option<Reason>),
+    /// Executed without a look-up, or in spite of one.
+    Bypass(Reason),
+}
+
+impl Status {
+    /// The word that `arrow_cache.last_status()` returns.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hit => "HIT",
+            Self::Miss(_) => "MISS",
+            Self::Stale(_) => "STALE",
+            Self::Bypass(_) => "BYPASS",
+        }
+    }
+
+    /// Why the statement was bypassed or its result not stored.
+    pub fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Hit => None,
+            Self::Miss(reason) | Self::Stale(reason) => reason,
+            Self::Bypass(reason) => Some(reason),
+        }
+    }
+}
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    static EXPLAINING: Cell<bool> = const { Cell::new(false) };
+    static PLANNING_EXPORT: Cell<bool> = const { Cell::new(false) };
+    static WRAPPED: Cell<Option<WrappedText>> = const { Cell::new(None) };
+    static STATEMENT: Cell<u64> = const { Cell::new(0) };
+    static CURRENT: Cell<Option<Status>> = const { Cell::new(None) };
+    static PREVIOUS: Cell<Option<Status>> = const { Cell::new(None) };
+    static ASKED_STATUS: Cell<bool> = const { Cell::new(false) };
+    static WRITES: RefCell<WriteSet> = const { RefCell::new(WriteSet::new()) };
+}
+
+/// One more level of nested statements, as long as the value lives.
+pub struct Nesting(());
+
+impl Nesting {
+    /// Enters a level.
+    pub fn enter() -> Self {
+        DEPTH.set(DEPTH.get() + 1);
+        Self(())
+    }
+}
+
+impl Drop for Nesting {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// Marks that EXPLAIN is running the executor, as long as the value lives.
+pub struct Explaining(());
+
+impl Explaining {
+    /// Enters EXPLAIN.
+    pub fn enter() -> Self {
+        EXPLAINING.set(true);
+        Self(())
+    }
+}
+
+impl Drop for Explaining {
+    fn drop(&mut self) {
+        EXPLAINING.set(false);
+    }
+}
+
+/// Where the text of a query lies that a utility statement wraps: the parser does not say.
+#[derive(Clone, Copy)]
+struct WrappedText {
+    source: *const c_char,
+    location: i32,
+    length: i32,
+}
+
+/// Marks that DECLARE CURSOR or EXPLAIN is running, as long as the value lives.
+pub struct Wrapped(Option<WrappedText>);
+
+impl Wrapped {
+    /// Enters a utility statement whose own text is at `location` of `source`.
+    pub fn enter(source: *const c_char, location: i32, length: i32) -> Self {
+        Self(WRAPPED.replace(Some(WrappedText { source, location, length })))
+    }
+}
+
+impl Drop for Wrapped {
+    fn drop(&mut self) {
+        WRAPPED.set(self.0);
+    }
+}
+
+/// Location and length of the wrapping utility statement, if `source` is its text.
+pub fn wrapped_text(source: *const c_char) -> Option<(i32, i32)> {
+    let wrapped = WRAPPED.get()?;
+    (wrapped.source == source).then_some((wrapped.location, wrapped.length))
+}
+
+/// Marks that an export function is planning its query, as long as the value lives.
+pub struct PlanningExport(());
+
+impl PlanningExport {
+    /// Enters planning.
+    pub fn enter() -> Self {
+        PLANNING_EXPORT.set(true);
+        Self(())
+    }
+}
+
+impl Drop for PlanningExport {
+    fn drop(&mut self) {
+        PLANNING_EXPORT.set(false);
+    }
+}
+
+/// Could the plan that is made now be answered from the cache?
+pub fn plans_matter() -> bool {
+    at_top_level() || PLANNING_EXPORT.get()
+}
+
+/// Is the statement that starts now the one the client sent?
+pub fn at_top_level() -> bool {
+    DEPTH.get() == 0
+}
+
+/// Is the statement that starts now the subject of a top-level EXPLAIN?
+pub fn explaining() -> bool {
+    EXPLAINING.get() && at_top_level()
+}
+
+/// A new top-level statement has begun; until more is known it counts as bypassed for `reason`.
+pub fn begin_statement(reason: Reason) {
+    if !ASKED_STATUS.replace(false) {
+        PREVIOUS.set(CURRENT.get());
+    }
+    CURRENT.set(Some(Status::Bypass(reason)));
+    STATEMENT.set(STATEMENT.get() + 1);
+}
+
+/// Number of the current top-level statement.
+pub fn statement_number() -> u64 {
+    STATEMENT.get()
+}
+
+/// What became of the current top-level statement.
+pub fn set_status(status: Status) {
+    CURRENT.set(Some(status));
+}
+
+/// What became of statement `number`, unless another one has begun since (a cursor's rows may be
+/// fetched much later).
+pub fn set_status_of(number: u64, status: Status) {
+    if STATEMENT.get() == number {
+        CURRENT.set(Some(status));
+    }
+}
+
+/// The status of the last top-level statement that did not itself ask for it.
+pub fn last_status() -> Option<Status> {
+    ASKED_STATUS.set(true);
+    PREVIOUS.get()
+}
+
+/// Relations and catalogs that the current transaction has changed.
+#[derive(Debug)]
+pub struct WriteSet {
+    /// OIDs, each once. Small: a transaction seldom writes more than a few relations.
+    relations: Vec<u32>,
+    /// Changes may have been made that nobody could list.
+    unknown: bool,
+    /// The changes were published already: later ones must be published as they are made.
+    published: bool,
+    /// Catalog changes were published: they need a second publication after the invalidations.
+    catalogs_published: bool,
+}
+
+impl WriteSet {
+    const fn new() -> Self {
+        Self {
+            relations: Vec::new(),
+            unknown: false,
+            published: false,
+            catalogs_published: false,
+        }
+    }
+}
+
+/// Notes that this transaction writes `relation`. True if that was not known before.
+pub fn note_write(relation: u32) -> bool {
+    WRITES.with_borrow_mut(|writes| {
+        let fresh = !writes.relations.contains(&relation);
+        if fresh {
+            writes.relations.push(relation);
+        }
+        fresh
+    })
+}
+
+/// Notes that this transaction may write relations that nobody lists.
+pub fn note_unknown_write() {
+    WRITES.with_borrow_mut(|writes| writes.unknown = true);
+}
+
+/// Has this transaction written `relation`, as far as the hooks have seen?
+pub fn wrote(relation: u32) -> bool {
+    WRITES.with_borrow(|writes| writes.relations.contains(&relation))
+}
+
+/// May this transaction have written relations that nobody lists?
+pub fn wrote_unknown() -> bool {
+    WRITES.with_borrow(|writes| writes.unknown)
+}
+
+/// The relations that the hooks have seen this transaction write.
+pub fn written_relations() -> Vec<u32> {
+    WRITES.with_borrow(|writes| writes.relations.clone())
+}
+
+/// Have this transaction's changes been published already?
+pub fn writes_published() -> bool {
+    WRITES.with_borrow(|writes| writes.published)
+}
+
+/// Notes that the changes made so far are published, catalogs among them or not.
+pub fn set_writes_published(catalogs: bool) {
+    WRITES.with_borrow_mut(|writes| {
+        writes.published = true;
+        writes.catalogs_published |= catalogs;
+    });
+}
+
+/// Forgets the write set: the transaction is over. Keeps `catalogs_published`, which the resource
+/// release callback takes a moment later.
+pub fn end_transaction() {
+    WRITES.with_borrow_mut(|writes| {
+        writes.relations.clear();
+        writes.unknown = false;
+        writes.published = false;
+    });
+}
+
+/// Takes the note that catalog changes of the ending transaction were published.
+pub fn take_catalogs_published() -> bool {
+    WRITES.with_borrow_mut(|writes| std::mem::take(&mut writes.catalogs_published))
+}

@@ -1,0 +1,166 @@
+//! Every setting of the extension, with its unit, range and the price of changing it.
+//!
+//! The only file that holds `GucSetting`s; the rest of the code asks the typed accessors below.
+//! Settings that size shared memory are read once, by the postmaster, before the segment exists.
+
+use std::time::Duration;
+
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+use pgrx::pg_sys;
+
+/// Off: this session neither reads nor fills the cache, and its statements pay nothing for it.
+static ENABLED: GucSetting<bool> = GucSetting::<bool>::new(true);
+/// Off: hits are served, nothing new is stored. For batch jobs whose results nobody asks again.
+static POPULATE: GucSetting<bool> = GucSetting::<bool>::new(true);
+/// Megabytes in all: results, index and bookkeeping. One allocation at server start.
+static MEMORY_MB: GucSetting<i32> = GucSetting::<i32>::new(256);
+/// Size of the entry table; about 200 bytes of `memory` each.
+static MAX_ENTRIES: GucSetting<i32> = GucSetting::<i32>::new(10_000);
+/// Kilobytes. Keeps one report from pushing a whole dashboard out.
+static MAX_ENTRY_SIZE_KB: GucSetting<i32> = GucSetting::<i32>::new(64 * 1024);
+/// Seconds. Exactness does not rest on it: it only lets forgotten results go.
+static TTL_S: GucSetting<i32> = GucSetting::<i32>::new(3600);
+/// Milliseconds. Below it a hit saves nothing that a client could notice.
+static MIN_EXECUTION_TIME_MS: GucSetting<f64> = GucSetting::<f64>::new(1.0);
+/// Executions before a result is stored; above 1 it keeps one-off queries out.
+static MIN_RUNS: GucSetting<i32> = GucSetting::<i32>::new(1);
+/// Developer option: answer a miss from the entry it has just stored.
+static DEBUG_SERVE_FILLS: GucSetting<bool> = GucSetting::<bool>::new(false);
+
+/// Defines all settings and reserves the prefix. Called once, from `_PG_init`.
+pub fn define() {
+    GucRegistry::define_bool_guc(
+        c"pg_arrow_cache.enabled",
+        c"Serves this session from the result cache and lets it fill the cache.",
+        c"",
+        &ENABLED,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_bool_guc(
+        c"pg_arrow_cache.populate",
+        c"Stores new results; when off, existing ones are still served.",
+        c"",
+        &POPULATE,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"pg_arrow_cache.memory",
+        c"Shared memory for cached results, their index and bookkeeping.",
+        c"",
+        &MEMORY_MB,
+        4,
+        1024 * 1024,
+        GucContext::Postmaster,
+        GucFlags::UNIT_MB,
+    );
+    GucRegistry::define_int_guc(
+        c"pg_arrow_cache.max_entries",
+        c"Most results held at once.",
+        c"",
+        &MAX_ENTRIES,
+        1,
+        50_000_000,
+        GucContext::Postmaster,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"pg_arrow_cache.max_entry_size",
+        c"A larger result is passed through and not stored.",
+        c"",
+        &MAX_ENTRY_SIZE_KB,
+        1,
+        i32::MAX,
+        GucContext::Suset,
+        GucFlags::UNIT_KB,
+    );
+    GucRegistry::define_int_guc(
+        c"pg_arrow_cache.ttl",
+        c"A result older than this is not served.",
+        c"Bounds the age this session accepts and the life of what it stores. 0 means no limit.",
+        &TTL_S,
+        0,
+        i32::MAX,
+        GucContext::Userset,
+        GucFlags::UNIT_S,
+    );
+    GucRegistry::define_float_guc(
+        c"pg_arrow_cache.min_execution_time",
+        c"Only results that took at least this long to compute are stored.",
+        c"0 stores all.",
+        &MIN_EXECUTION_TIME_MS,
+        0.0,
+        86_400_000.0,
+        GucContext::Userset,
+        GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_int_guc(
+        c"pg_arrow_cache.min_runs",
+        c"Stores a result at this execution of the same query and parameters.",
+        c"1 stores at the first execution.",
+        &MIN_RUNS,
+        1,
+        65_535,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_bool_guc(
+        c"pg_arrow_cache.debug_serve_fills",
+        c"Answers a miss from the entry that it has just stored.",
+        c"For tests: one execution then exercises encoding, storing, decoding and serving.",
+        &DEBUG_SERVE_FILLS,
+        GucContext::Suset,
+        GucFlags::NO_SHOW_ALL,
+    );
+    // SAFETY: a plain C call with a NUL-terminated literal, in the postmaster during preload.
+    unsafe { pg_sys::MarkGUCPrefixReserved(c"pg_arrow_cache".as_ptr()) };
+}
+
+/// Is this session served from the cache at all?
+pub fn enabled() -> bool {
+    ENABLED.get()
+}
+
+/// May this session store results?
+pub fn populate() -> bool {
+    POPULATE.get()
+}
+
+/// Size of the shared block in bytes.
+pub fn memory_bytes() -> usize {
+    MEMORY_MB.get() as usize * 1024 * 1024
+}
+
+/// Size of the entry table.
+pub fn max_entries() -> u32 {
+    MAX_ENTRIES.get() as u32
+}
+
+/// Largest result that is stored, in bytes.
+pub fn max_entry_bytes() -> usize {
+    MAX_ENTRY_SIZE_KB.get() as usize * 1024
+}
+
+/// Oldest result this session accepts, in microseconds; `None` when there is no limit.
+pub fn ttl_micros() -> Option<i64> {
+    match TTL_S.get() {
+        0 => None,
+        seconds => Some(i64::from(seconds) * 1_000_000),
+    }
+}
+
+/// Shortest execution whose result is stored.
+pub fn min_execution_time() -> Duration {
+    Duration::from_secs_f64(MIN_EXECUTION_TIME_MS.get() / 1000.0)
+}
+
+/// The execution of one query at which its result is stored, 1 being the first.
+pub fn min_runs() -> u32 {
+    MIN_RUNS.get() as u32
+}
+
+/// Is a miss answered from its own entry?
+pub fn debug_serve_fills() -> bool {
+    DEBUG_SERVE_FILLS.get()
+}

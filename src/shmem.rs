@@ -1,0 +1,209 @@
+//! The shared block: asked for before the server starts, laid out by `core::Layout`, attached once
+//! per backend.
+//!
+//! The only file that names LWLocks, the DSA area or a raw pointer into the block. Locks are one
+//! named tranche: one per index partition, then one for the store's free and limbo lists. No two
+//! of them are ever held together, and nothing under them allocates, raises or calls PostgreSQL:
+//! `core` guarantees that for the closures it passes.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_void};
+use std::sync::OnceLock;
+
+use arrow_cache_core::{Arena, ArenaPtr, Layout, Locks, PARTITIONS, STRIPES, Sizes, Store, Versions};
+use pgrx::pg_sys;
+
+use crate::compat;
+use crate::error::{CacheError, fail_startup};
+use crate::settings;
+
+const NAME: &CStr = c"pg_arrow_cache";
+
+/// The cache as this backend sees it.
+pub type SharedStore = Store<'static, PartitionLocks, SharedArena>;
+
+/// Where everything lies; computed from two postmaster settings, so equal in every process.
+static LAYOUT: OnceLock<Layout> = OnceLock::new();
+
+thread_local! {
+    /// Start of the block and the lock array. Overwritten whenever the postmaster sets up shared
+    /// memory anew after a crash, and inherited by every backend through fork.
+    static BLOCK: Cell<*mut u8> = const { Cell::new(std::ptr::null_mut()) };
+    static LOCKS: Cell<*mut pg_sys::LWLockPadded> = const { Cell::new(std::ptr::null_mut()) };
+    /// This backend's handle of the payload area.
+    static AREA: Cell<*mut pg_sys::dsa_area> = const { Cell::new(std::ptr::null_mut()) };
+}
+
+/// Computes the layout from the settings; FATAL when `memory` cannot hold the index.
+fn layout() -> &'static Layout {
+    LAYOUT.get_or_init(|| {
+        let sizes = Sizes { memory: settings::memory_bytes(), max_entries: settings::max_entries() };
+        Layout::new(&sizes).unwrap_or_else(|error| {
+            fail_startup(&CacheError::MemoryTooSmall { needed: error.needed() })
+        })
+    })
+}
+
+/// Asks the postmaster for memory and locks. From the shared-memory request hook only.
+pub fn request() {
+    // SAFETY: called from the request hook, the one place where these are allowed.
+    unsafe {
+        pg_sys::RequestAddinShmemSpace(layout().total);
+        pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), PARTITIONS as i32 + 1);
+    }
+}
+
+/// Creates the block, or finds it. From the shared-memory startup hook only; runs again after a
+/// crash of any backend, when all shared memory starts afresh.
+pub fn startup() {
+    let layout = layout();
+    let mut found = false;
+    // SAFETY: called from the startup hook; the lock makes creating the block exclusive, and the
+    // block is as large as was requested. The closing release is reached unless the server stops.
+    unsafe {
+        let init_lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
+        pg_sys::LWLockAcquire(init_lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
+        let block = pg_sys::ShmemInitStruct(NAME.as_ptr(), layout.total, &mut found).cast::<u8>();
+        let locks = pg_sys::GetNamedLWLockTranche(NAME.as_ptr());
+        BLOCK.set(block);
+        LOCKS.set(locks);
+        AREA.set(std::ptr::null_mut());
+        if !found {
+            SharedStore::initialize(block, layout);
+            let tranche = i32::from((*locks).lock.tranche);
+            let area =
+                compat::create_area(block.add(layout.arena_offset).cast(), layout.arena_len, tranche);
+            // The area must outlive every backend, and the postmaster needs no handle of it.
+            pg_sys::dsa_pin(area);
+            pg_sys::dsa_detach(area);
+        }
+        pg_sys::LWLockRelease(init_lock);
+    }
+}
+
+/// Index of AddinShmemInitLock in the main array (lwlocknames.h), the same in 15 to 18.
+const ADDIN_SHMEM_INIT_LOCK: usize = 21;
+
+/// Was the library loaded by `shared_preload_libraries`?
+pub fn preloaded() -> bool {
+    !BLOCK.get().is_null()
+}
+
+/// The cache. `None` when the library was not preloaded or this process has no shared memory.
+pub fn store() -> Option<SharedStore> {
+    if !preloaded() {
+        return None;
+    }
+    if AREA.get().is_null() {
+        attach();
+    }
+    Some(view(AREA.get()))
+}
+
+/// The store over the block, which must be there. Without an area it can only be read.
+fn view(area: *mut pg_sys::dsa_area) -> SharedStore {
+    let arena = SharedArena { area };
+    let locks = PartitionLocks { first: LOCKS.get() };
+    let stripe = compat::backend_number() % STRIPES;
+    // SAFETY: the block was initialized with this layout by the postmaster before any backend ran.
+    unsafe { Store::attach(BLOCK.get(), layout(), locks, arena, stripe) }
+}
+
+/// Gives the slots of protocol C alone to `f`: needs no handle of the payload area, so it is safe
+/// where nothing may be allocated.
+pub fn with_versions<R>(f: impl FnOnce(Versions<'_>) -> R) -> Option<R> {
+    preloaded().then(|| f(view(AREA.get()).versions()))
+}
+
+/// Attaches this backend to the payload area, for its whole life.
+fn attach() {
+    // SAFETY: the area was created in place by `startup`. The handle is allocated in the context
+    // that lives as long as the backend; the mapping is pinned, so no resource owner releases it;
+    // the exit callback gives back the reference that attaching took.
+    unsafe {
+        let place: *mut c_void = BLOCK.get().add(layout().arena_offset).cast();
+        let caller = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
+        let area = pg_sys::dsa_attach_in_place(place, std::ptr::null_mut());
+        pg_sys::MemoryContextSwitchTo(caller);
+        pg_sys::dsa_pin_mapping(area);
+        pg_sys::on_shmem_exit(
+            Some(release_area),
+            pg_sys::Datum::from(place),
+        );
+        AREA.set(area);
+    }
+}
+
+/// Gives back this backend's reference to the payload area.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn release_area(_code: i32, place: pg_sys::Datum) {
+    // SAFETY: registered with the place of the area; runs once, at the backend's exit.
+    unsafe { pg_sys::dsa_release_in_place(place.cast_mut_ptr()) };
+}
+
+/// The lock tranche, seen as the locks that `core` asks for.
+pub struct PartitionLocks {
+    first: *mut pg_sys::LWLockPadded,
+}
+
+impl PartitionLocks {
+    fn hold<R>(&self, index: usize, mode: pg_sys::LWLockMode::Type, f: impl FnOnce() -> R) -> R {
+        // SAFETY: `index` is at most PARTITIONS, and PARTITIONS + 1 locks were requested. `f`
+        // comes from `core` and can neither raise nor return early, so the release is reached.
+        unsafe {
+            let lock = &raw mut (*self.first.add(index)).lock;
+            pg_sys::LWLockAcquire(lock, mode);
+            let result = f();
+            pg_sys::LWLockRelease(lock);
+            result
+        }
+    }
+}
+
+impl Locks for PartitionLocks {
+    fn shared<R>(&self, partition: usize, f: impl FnOnce() -> R) -> R {
+        self.hold(partition % PARTITIONS, pg_sys::LWLockMode::LW_SHARED, f)
+    }
+
+    fn exclusive<R>(&self, partition: usize, f: impl FnOnce() -> R) -> R {
+        self.hold(partition % PARTITIONS, pg_sys::LWLockMode::LW_EXCLUSIVE, f)
+    }
+
+    fn store<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.hold(PARTITIONS, pg_sys::LWLockMode::LW_EXCLUSIVE, f)
+    }
+}
+
+/// PostgreSQL's dynamic shared area, in place over the end of the block.
+pub struct SharedArena {
+    area: *mut pg_sys::dsa_area,
+}
+
+impl Arena for SharedArena {
+    fn allocate(&self, bytes: usize) -> Option<ArenaPtr> {
+        // Larger requests than these raise whatever the flags say (dsa.c checks the size first).
+        const LARGEST: usize = 1 << 30;
+        if bytes == 0 || bytes >= layout().arena_len {
+            return None;
+        }
+        let mut flags = pg_sys::DSA_ALLOC_NO_OOM as i32;
+        if bytes >= LARGEST {
+            flags |= pg_sys::DSA_ALLOC_HUGE as i32;
+        }
+        // SAFETY: this backend is attached. With NO_OOM a full area gives a null pointer.
+        let pointer = unsafe { pg_sys::dsa_allocate_extended(self.area, bytes, flags) };
+        (pointer != 0).then_some(ArenaPtr(pointer))
+    }
+
+    unsafe fn free(&self, pointer: ArenaPtr) {
+        // SAFETY: the caller passes what `allocate` returned, once.
+        unsafe { pg_sys::dsa_free(self.area, pointer.0) };
+    }
+
+    fn address(&self, pointer: ArenaPtr) -> *mut u8 {
+        // The area has a single segment, number 0, which starts at its place: the pointer is the
+        // offset (dsa.c, "segment 0" of an in-place area).
+        // SAFETY: the offset was handed out by the area, so it lies inside the block.
+        unsafe { BLOCK.get().add(layout().arena_offset + pointer.0 as usize) }
+    }
+}

@@ -1,0 +1,228 @@
+//! The rows behind the views: counters, entries, relations, reasons.
+
+use std::collections::BTreeMap;
+
+use arrow_cache_core::{Counter, EntryView, Reason, Versions};
+use pgrx::prelude::*;
+use pgrx::{datum::TimestampWithTimeZone, pg_sys};
+
+use crate::admin::required_store;
+use crate::settings;
+
+/// Role whose members may see everybody's statements (pg_authid.dat).
+const PG_READ_ALL_STATS: u32 = 3375;
+
+fn timestamp(micros: i64) -> Option<TimestampWithTimeZone> {
+    if micros == 0 { None } else { TimestampWithTimeZone::try_from(micros).ok() }
+}
+
+fn milliseconds(micros: u64) -> f64 {
+    micros as f64 / 1000.0
+}
+
+#[pg_extern(volatile, parallel_unsafe)]
+#[allow(clippy::type_complexity)]
+fn stats_data() -> TableIterator<
+    'static,
+    (
+        name!(hits, i64),
+        name!(misses, i64),
+        name!(stale, i64),
+        name!(bypasses, i64),
+        name!(stores, i64),
+        name!(evictions, i64),
+        name!(expirations, i64),
+        name!(invalidations, i64),
+        name!(verify_checks, i64),
+        name!(verify_mismatches, i64),
+        name!(entries, i32),
+        name!(max_entries, i32),
+        name!(bytes_used, i64),
+        name!(bytes_total, i64),
+        name!(hit_ratio, Option<f64>),
+        name!(time_saved_ms, f64),
+        name!(stats_reset, Option<TimestampWithTimeZone>),
+    ),
+> {
+    let store = required_store();
+    let counters = store.counters();
+    let sum = |counter| counters.sum(counter) as i64;
+    let (hits, misses, stale) = (sum(Counter::Hits), sum(Counter::Misses), sum(Counter::Stale));
+    let lookups = hits + misses + stale;
+    let hit_ratio = (lookups > 0).then(|| hits as f64 / lookups as f64);
+    TableIterator::once((
+        hits,
+        misses,
+        stale,
+        sum(Counter::Bypasses),
+        sum(Counter::Stores),
+        sum(Counter::Evictions),
+        sum(Counter::Expirations),
+        sum(Counter::Invalidations),
+        sum(Counter::VerifyChecks),
+        sum(Counter::VerifyMismatches),
+        store.entries() as i32,
+        settings::max_entries() as i32,
+        store.bytes_used() as i64,
+        settings::memory_bytes() as i64,
+        hit_ratio,
+        milliseconds(counters.sum(Counter::TimeSavedMicros)),
+        timestamp(store.stats_reset()),
+    ))
+}
+
+/// May the current user see statements of this role?
+fn may_see(role: u32) -> bool {
+    // SAFETY: reads of the current user and of role membership.
+    unsafe {
+        let user = pg_sys::GetUserId();
+        pg_sys::has_privs_of_role(user, pg_sys::Oid::from(PG_READ_ALL_STATS))
+            || user.to_u32() == role
+    }
+}
+
+type EntryRow = (
+    i64,
+    String,
+    Option<String>,
+    i64,
+    i32,
+    i32,
+    i64,
+    i64,
+    f64,
+    f64,
+    Option<TimestampWithTimeZone>,
+    Option<TimestampWithTimeZone>,
+    Option<TimestampWithTimeZone>,
+    bool,
+    Vec<pg_sys::Oid>,
+);
+
+#[pg_extern(volatile, parallel_unsafe)]
+#[allow(clippy::type_complexity)]
+fn entries_data() -> TableIterator<
+    'static,
+    (
+        name!(entry_id, i64),
+        name!(datname, String),
+        name!(query, Option<String>),
+        name!(row_count, i64),
+        name!(column_count, i32),
+        name!(batches, i32),
+        name!(bytes, i64),
+        name!(hits, i64),
+        name!(execution_time_ms, f64),
+        name!(time_saved_ms, f64),
+        name!(created_at, Option<TimestampWithTimeZone>),
+        name!(last_hit_at, Option<TimestampWithTimeZone>),
+        name!(expires_at, Option<TimestampWithTimeZone>),
+        name!(valid, bool),
+        name!(relations, Vec<pg_sys::Oid>),
+    ),
+> {
+    let store = required_store();
+    // SAFETY: plain reads of backend state; the name is a palloc'd C string.
+    let (database, datname, now) = unsafe {
+        let database = pg_sys::MyDatabaseId;
+        let name = pg_sys::get_database_name(database);
+        let name = std::ffi::CStr::from_ptr(name).to_string_lossy().into_owned();
+        (database.to_u32(), name, pg_sys::GetCurrentTimestamp())
+    };
+    let versions = store.versions();
+    let mut facts = Vec::new();
+    // Only plain data is gathered while entries are pinned; what may raise comes afterwards.
+    store.for_each(|entry| {
+        if entry.database() == database {
+            facts.push((entry.role(), entry_row(entry, &versions, now)));
+        }
+    });
+    let rows: Vec<EntryRow> = facts
+        .into_iter()
+        .map(|(role, mut row)| {
+            row.1.clone_from(&datname);
+            if !may_see(role) {
+                row.2 = None;
+            }
+            row
+        })
+        .collect();
+    TableIterator::new(rows)
+}
+
+fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> EntryRow {
+    let last_hit = if entry.hits() > 0 { timestamp(entry.last_used()) } else { None };
+    let dependencies = entry.dependencies();
+    let is_current =
+        dependencies.iter().all(|d| versions.slot(d.slot).version() == d.version);
+    let expires =
+        if entry.expires_at() == i64::MAX { None } else { timestamp(entry.expires_at()) };
+    (
+        entry.entry_id() as i64,
+        String::new(),
+        Some(String::from_utf8_lossy(entry.text()).into_owned()),
+        entry.rows() as i64,
+        entry.columns() as i32,
+        entry.chunk_count() as i32,
+        entry.bytes() as i64,
+        entry.hits() as i64,
+        milliseconds(entry.execution_micros()),
+        milliseconds(entry.execution_micros().saturating_mul(entry.hits())),
+        timestamp(entry.created_at()),
+        last_hit,
+        expires,
+        is_current && entry.expires_at() > now,
+        dependencies
+            .iter()
+            .filter(|dependency| dependency.relation != 0)
+            .map(|dependency| pg_sys::Oid::from(dependency.relation))
+            .collect(),
+    )
+}
+
+#[pg_extern(volatile, parallel_unsafe)]
+#[allow(clippy::type_complexity)]
+fn relations_data() -> TableIterator<
+    'static,
+    (
+        name!(relation, pg_sys::Oid),
+        name!(entries, i32),
+        name!(changes, i64),
+        name!(last_change_at, Option<TimestampWithTimeZone>),
+    ),
+> {
+    let store = required_store();
+    // SAFETY: a plain read of a backend global.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let mut counts: BTreeMap<u32, i32> = BTreeMap::new();
+    store.for_each(|entry| {
+        if entry.database() == database {
+            for dependency in entry.dependencies().iter().filter(|d| d.relation != 0) {
+                *counts.entry(dependency.relation).or_default() += 1;
+            }
+        }
+    });
+    let versions = store.versions();
+    let rows: Vec<_> = counts
+        .into_iter()
+        .map(|(relation, entries)| {
+            let state = versions.slot(versions.relation(database, relation)).read();
+            let changed = timestamp(state.last_change);
+            (pg_sys::Oid::from(relation), entries, state.version as i64, changed)
+        })
+        .collect();
+    TableIterator::new(rows)
+}
+
+#[pg_extern(volatile, parallel_unsafe)]
+fn bypass_reasons_data()
+-> TableIterator<'static, (name!(reason, &'static str), name!(statements, i64))> {
+    let store = required_store();
+    let counters = store.counters();
+    let rows: Vec<_> = Reason::ALL
+        .iter()
+        .map(|reason| (reason.name(), counters.sum_reason(*reason) as i64))
+        .filter(|(_, statements)| *statements > 0)
+        .collect();
+    TableIterator::new(rows)
+}

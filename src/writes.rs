@@ -1,0 +1,223 @@
+//! What a transaction has changed, and its publication before anybody can see it (protocol C; the
+//! whole argument is in docs/architecture.md).
+//!
+//! The write set is the union of what the executor hooks saw and of the list that the heap access
+//! method itself keeps for statistics, which names every relation whose tuples changed by any
+//! path: cascades, leaves of partitions, COPY, triggers, logical apply, C code. A change to a
+//! catalog in that list means DDL. While `track_counts` is off that list stays empty: then the
+//! transaction publishes to a wildcard that every entry of the database rests on.
+//!
+//! Everything happens at PRE_COMMIT or PRE_PREPARE, where raising is still allowed. After the
+//! commit there is one thing left, for DDL only: a second bump once the invalidations are sent,
+//! which is an atomic add.
+
+use arrow_cache_core::{Counter, Reason, Slot, SlotId};
+use pgrx::pg_sys;
+
+use crate::compat;
+use crate::query::types::{FIRST_USER_OID, list_length};
+use crate::session;
+use crate::shmem::{self, SharedStore};
+
+/// Catalogs whose change cannot change a query's answer, with their TOAST tables: statistics,
+/// comments, security labels, dependencies, large objects, replication progress. Ascending.
+const HARMLESS_CATALOGS: &[u32] = &[
+    1214, // pg_shdepend
+    2396, // pg_shdescription
+    2608, // pg_depend
+    2609, // pg_description
+    2613, // pg_largeobject
+    2619, // pg_statistic
+    2834, // pg_description, TOAST
+    2840, // pg_statistic, TOAST
+    2846, // pg_shdescription, TOAST
+    2995, // pg_largeobject_metadata
+    3429, // pg_statistic_ext_data
+    3430, // pg_statistic_ext_data, TOAST
+    3592, // pg_shseclabel
+    3596, // pg_seclabel
+    3598, // pg_seclabel, TOAST
+    4060, // pg_shseclabel, TOAST
+    6000, // pg_replication_origin
+    6102, // pg_subscription_rel
+];
+
+/// Does a change of this relation change the meaning of statements?
+fn is_meaningful_catalog(relation: u32) -> bool {
+    relation < FIRST_USER_OID && HARMLESS_CATALOGS.binary_search(&relation).is_err()
+}
+
+/// Has this transaction an id, without which it cannot have written anything?
+fn has_transaction_id() -> bool {
+    // SAFETY: reads the backend's own transaction state.
+    unsafe { pg_sys::GetTopTransactionIdIfAny() != pg_sys::InvalidTransactionId }
+}
+
+/// May this transaction be given or store an answer that rests on `relations`? Its own changes are
+/// in no published version, so it must execute whatever they touch.
+///
+/// # Errors
+/// `OwnDdl` or `OwnWrites`.
+pub fn check_own_writes(relations: &[u32]) -> Result<(), Reason> {
+    if !has_transaction_id() {
+        return Ok(());
+    }
+    if session::wrote_unknown() || !compat::counts_changes() {
+        return Err(Reason::OwnWrites);
+    }
+    let mut found = Ok(());
+    compat::for_each_changed_relation(|relation| {
+        let relation = relation.to_u32();
+        if is_meaningful_catalog(relation) {
+            found = Err(Reason::OwnDdl);
+        } else if relations.binary_search(&relation).is_ok() && found.is_ok() {
+            found = Err(Reason::OwnWrites);
+        }
+    });
+    if found.is_ok() && relations.iter().any(|relation| session::wrote(*relation)) {
+        found = Err(Reason::OwnWrites);
+    }
+    found
+}
+
+/// Notes the targets of a data-modifying plan, at any nesting level, before its first row.
+///
+/// # Safety
+/// `plan` must be valid.
+pub unsafe fn note_plan(plan: *const pg_sys::PlannedStmt) {
+    // SAFETY: as the caller promises; `resultRelations` holds positions in `rtable`, from 1.
+    unsafe {
+        let targets = (*plan).resultRelations;
+        if targets.is_null() {
+            return;
+        }
+        note_counting();
+        for position in 0..list_length(targets) {
+            let index = pg_sys::list_nth_int(targets, position);
+            let entry: *mut pg_sys::RangeTblEntry =
+                pg_sys::list_nth((*plan).rtable, index - 1).cast();
+            note_relation((*entry).relid);
+        }
+    }
+}
+
+/// Notes that whatever runs now may change relations that the server does not count.
+pub fn note_counting() {
+    if !compat::counts_changes() {
+        session::note_unknown_write();
+    }
+}
+
+/// Notes a change of one relation. After this transaction's publication (a deferred action of
+/// another library, say) the change is published at once.
+pub fn note_relation(relation: pg_sys::Oid) {
+    let relation = relation.to_u32();
+    if session::note_write(relation) && session::writes_published() {
+        publish();
+    }
+}
+
+/// Publishes everything this transaction has changed so far. At PRE_COMMIT and PRE_PREPARE.
+pub fn publish() {
+    if !has_transaction_id() {
+        return;
+    }
+    let Some(store) = shmem::store() else { return };
+    let mut relations = session::written_relations();
+    compat::for_each_changed_relation(|relation| relations.push(relation.to_u32()));
+    let mut catalogs = relations.iter().any(|relation| is_meaningful_catalog(*relation));
+    relations.retain(|relation| *relation >= FIRST_USER_OID);
+    relations.sort_unstable();
+    relations.dedup();
+    let unknown = session::wrote_unknown() || !compat::counts_changes();
+    catalogs |= unknown;
+
+    let writer = Writer::new(&store);
+    let versions = store.versions();
+    for relation in &relations {
+        writer.publish(versions.relation(writer.database, *relation));
+    }
+    if unknown {
+        writer.publish(versions.wildcard(writer.database));
+    }
+    if catalogs {
+        writer.publish(versions.ddl(writer.database));
+    }
+    let changes = relations.len() as u64 + u64::from(unknown) + u64::from(catalogs);
+    store.counters().add(store.stripe(), Counter::Invalidations, changes);
+    session::set_writes_published(catalogs);
+}
+
+/// What a publication says about the transaction that makes it.
+struct Writer<'a> {
+    store: &'a SharedStore,
+    database: u32,
+    xid: u64,
+    /// Every running transaction has at least this id.
+    oldest_running: u64,
+    now: i64,
+}
+
+impl<'a> Writer<'a> {
+    fn new(store: &'a SharedStore) -> Self {
+        // SAFETY: reads of the backend's own state and of the id counter; a transaction with an
+        // id asks. RecentXmin is the oldest id that ran when this backend last took a snapshot:
+        // all older ones have finished since.
+        unsafe {
+            let next = pg_sys::ReadNextFullTransactionId().value;
+            store.versions().ensure_floor(next);
+            let recent = pg_sys::RecentXmin;
+            let known = recent != pg_sys::FirstNormalTransactionId;
+            Self {
+                store,
+                database: pg_sys::MyDatabaseId.to_u32(),
+                xid: pg_sys::GetTopFullTransactionIdIfAny().value,
+                oldest_running: if known { widen(recent.into_inner(), next) } else { 0 },
+                now: pg_sys::GetCurrentTimestamp(),
+            }
+        }
+    }
+
+    fn publish(&self, slot: SlotId) {
+        let versions = self.store.versions();
+        let slot: &Slot = versions.slot(slot);
+        slot.publish(self.xid, self.oldest_running, |xid| self.is_running(xid), self.now);
+    }
+
+    fn is_running(&self, xid: u64) -> bool {
+        if xid < self.oldest_running {
+            return false;
+        }
+        // SAFETY: asks the process array; no lock of ours is held.
+        unsafe { pg_sys::TransactionIdIsInProgress(pg_sys::TransactionId::from(xid as u32)) }
+    }
+}
+
+/// The 64-bit id whose low half is `xid` and that is nearest to `next`.
+fn widen(xid: u32, next: u64) -> u64 {
+    let distance = (next as u32).wrapping_sub(xid) as i32;
+    next.wrapping_sub(i64::from(distance) as u64)
+}
+
+/// Bumps the version of this database's catalogs once more, now that the invalidations of the
+/// transaction that changed them were sent. Atomics only: it runs after the commit.
+pub fn bump_catalogs_again() {
+    if session::take_catalogs_published() {
+        bump_catalogs();
+    }
+}
+
+/// Bumps the version of this database's catalogs.
+pub fn bump_catalogs() {
+    // SAFETY: a plain read of a backend global, and the clock.
+    let (database, now) =
+        unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::GetCurrentTimestamp()) };
+    shmem::with_versions(|versions| versions.slot(versions.ddl(database)).bump(now));
+}
+
+/// The version of this database's catalogs.
+pub fn catalog_version() -> Option<u64> {
+    // SAFETY: a plain read of a backend global.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    shmem::with_versions(|versions| versions.slot(versions.ddl(database)).version())
+}
