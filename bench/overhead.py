@@ -52,7 +52,9 @@ def run_pgbench(server, arguments, seconds):
 
 
 def preload(server, library):
-    server.psql(f"ALTER SYSTEM SET shared_preload_libraries = '{library}'")
+    # An empty list cannot be set, it would be stored as a list of one empty name; but it is what the server began with.
+    server.psql(f"ALTER SYSTEM SET shared_preload_libraries = '{library}'" if library
+                else "ALTER SYSTEM RESET shared_preload_libraries")
     server.restart()
 
 

@@ -117,8 +117,6 @@ class Cluster:
             self._initdb()
             self._pg_ctl("start", "-l", self.log)
         except BaseException:
-            if self.log.exists():
-                sys.stderr.write(self.log.read_text(errors="replace")[-3000:])
             self.stop()
             raise
         return self
@@ -164,7 +162,8 @@ class Cluster:
         done = subprocess.run(as_server_user(command), cwd=self.base, env=self.environment(), text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode != 0:
-            raise RuntimeError(f"{Path(str(command[0])).name} failed:\n{done.stdout}")
+            log = self.log.read_text(errors="replace")[-3000:] if self.log.exists() else ""
+            raise RuntimeError(f"{' '.join(map(str, command))} failed:\n{done.stdout}{log}")
 
     def environment(self):
         """The caller's environment without its PG* variables, which would point clients at another server."""

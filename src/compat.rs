@@ -7,16 +7,7 @@ use std::ffi::{c_char, c_void};
 
 use pgrx::pg_sys;
 
-/// Calls a C function or function pointer that may raise: the ERROR unwinds our frames as a panic
-/// instead of jumping over them. The call must be all there is in the expression.
-macro_rules! guarded {
-    ($call:expr) => {{
-        #[expect(ffi_unwind_calls, reason = "pg_guard_ffi_boundary catches what the call raises")]
-        let result = pgrx::pg_sys::ffi::pg_guard_ffi_boundary(|| $call);
-        result
-    }};
-}
-pub(crate) use guarded;
+use crate::chain::{direct, guarded};
 
 /// Raw hook signature of `ExecutorRun`, whose last argument went away in 18.
 #[cfg(not(feature = "pg18"))]
@@ -38,7 +29,6 @@ pub type ExecutorRunHook = unsafe extern "C-unwind" fn(
 macro_rules! executor_run_hook {
     ($name:ident, $run:path) => {
         #[cfg(not(feature = "pg18"))]
-        #[pgrx::pg_guard]
         unsafe extern "C-unwind" fn $name(
             query_desc: *mut pgrx::pg_sys::QueryDesc,
             direction: pgrx::pg_sys::ScanDirection::Type,
@@ -49,7 +39,6 @@ macro_rules! executor_run_hook {
             unsafe { $run(query_desc, direction, count, execute_once) }
         }
         #[cfg(feature = "pg18")]
-        #[pgrx::pg_guard]
         unsafe extern "C-unwind" fn $name(
             query_desc: *mut pgrx::pg_sys::QueryDesc,
             direction: pgrx::pg_sys::ScanDirection::Type,
@@ -62,10 +51,10 @@ macro_rules! executor_run_hook {
 }
 pub(crate) use executor_run_hook;
 
-/// Calls the next `ExecutorRun` in line.
+/// Calls the next `ExecutorRun` in line; what it raises jumps over this frame.
 ///
 /// # Safety
-/// The arguments must be those of a running `ExecutorRun` hook or of a started `QueryDesc`.
+/// The arguments must be those of a running `ExecutorRun` hook; `edge` says what else.
 pub unsafe fn call_executor_run(
     previous: Option<ExecutorRunHook>,
     query_desc: *mut pg_sys::QueryDesc,
@@ -73,25 +62,63 @@ pub unsafe fn call_executor_run(
     count: u64,
     _execute_once: bool,
 ) {
-    #[cfg(not(feature = "pg18"))]
-    match previous {
-        // SAFETY: a hook installed by another library, called with PostgreSQL's own arguments.
-        Some(hook) => unsafe {
-            guarded!(hook(query_desc, direction, count, _execute_once))
-        },
-        // SAFETY: as the caller promises.
-        None => unsafe {
-            pg_sys::standard_ExecutorRun(query_desc, direction, count, _execute_once)
-        },
+    let run = previous.unwrap_or(standard::standard_ExecutorRun);
+    // SAFETY: a hook installed by another library or the server's own function, called with
+    // PostgreSQL's own arguments.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        direct!(run(query_desc, direction, count, _execute_once));
+        #[cfg(feature = "pg18")]
+        direct!(run(query_desc, direction, count));
     }
-    #[cfg(feature = "pg18")]
-    match previous {
-        // SAFETY: a hook installed by another library, called with PostgreSQL's own arguments.
-        Some(hook) => unsafe {
-            guarded!(hook(query_desc, direction, count))
-        },
-        // SAFETY: as the caller promises.
-        None => unsafe { pg_sys::standard_ExecutorRun(query_desc, direction, count) },
+}
+
+/// The server's own functions behind the hooks, without pgrx's guard around them.
+pub mod standard {
+    use std::ffi::{c_char, c_int};
+
+    use pgrx::pg_sys;
+
+    unsafe extern "C-unwind" {
+        /// optimizer/planner.h
+        pub fn standard_planner(
+            query: *mut pg_sys::Query,
+            text: *const c_char,
+            options: c_int,
+            params: pg_sys::ParamListInfo,
+        ) -> *mut pg_sys::PlannedStmt;
+        /// executor/executor.h
+        pub fn standard_ExecutorStart(query_desc: *mut pg_sys::QueryDesc, flags: c_int);
+        /// executor/executor.h
+        #[cfg(not(feature = "pg18"))]
+        pub fn standard_ExecutorRun(
+            query_desc: *mut pg_sys::QueryDesc,
+            direction: pg_sys::ScanDirection::Type,
+            count: u64,
+            execute_once: bool,
+        );
+        /// executor/executor.h
+        #[cfg(feature = "pg18")]
+        pub fn standard_ExecutorRun(
+            query_desc: *mut pg_sys::QueryDesc,
+            direction: pg_sys::ScanDirection::Type,
+            count: u64,
+        );
+        /// executor/executor.h
+        pub fn standard_ExecutorFinish(query_desc: *mut pg_sys::QueryDesc);
+        /// executor/executor.h
+        pub fn standard_ExecutorEnd(query_desc: *mut pg_sys::QueryDesc);
+        /// tcop/utility.h
+        pub fn standard_ProcessUtility(
+            plan: *mut pg_sys::PlannedStmt,
+            text: *const c_char,
+            read_only: bool,
+            context: pg_sys::ProcessUtilityContext::Type,
+            params: pg_sys::ParamListInfo,
+            environment: *mut pg_sys::QueryEnvironment,
+            receiver: *mut pg_sys::DestReceiver,
+            completion: *mut pg_sys::QueryCompletion,
+        );
     }
 }
 
@@ -285,17 +312,6 @@ pub unsafe fn tuple_attribute(
             .add(natts)
             .cast::<pg_sys::FormData_pg_attribute>()
             .add(index)
-    }
-}
-
-/// Notes how many rows the latest ExecutorRun has delivered.
-///
-/// # Safety
-/// `estate` must be valid.
-pub unsafe fn set_processed(estate: *mut pg_sys::EState, rows: u64) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        (*estate).es_processed = rows;
     }
 }
 

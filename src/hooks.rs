@@ -1,11 +1,11 @@
 //! The only file that installs hooks. Each hook asks whether we are on, calls the next library in
-//! line, and hands over to one named function.
+//! line, and hands over to one named function. `chain` says how that leaves errors as they are.
 
 use pgrx::pg_sys;
 use std::ffi::{c_char, c_int, c_void};
 
-use crate::compat::{self, ExecutorRunHook, executor_run_hook, guarded};
-use crate::session::Nesting;
+use crate::chain::{direct, edge, with_cleanup};
+use crate::compat::{self, ExecutorRunHook, executor_run_hook, standard};
 use crate::{capture, judge, serve, session, settings, shmem, utility, writes};
 
 /// The hooks that were installed before ours. Written once by `install`, in the postmaster.
@@ -67,125 +67,113 @@ fn active() -> bool {
     !worker && settings::enabled() && shmem::preloaded()
 }
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn shmem_request() {
     // SAFETY: the next hook in line, called as PostgreSQL called us.
     unsafe {
         if let Some(hook) = PREVIOUS.request {
-            guarded!(hook());
+            direct!(hook());
         }
+        edge(shmem::request);
     }
-    shmem::request();
 }
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn shmem_startup() {
     // SAFETY: the next hook in line, called as PostgreSQL called us.
     unsafe {
         if let Some(hook) = PREVIOUS.startup {
-            guarded!(hook());
+            direct!(hook());
         }
+        edge(shmem::startup);
     }
-    shmem::startup();
 }
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn planner(
     query: *mut pg_sys::Query,
     text: *const c_char,
     options: c_int,
     params: pg_sys::ParamListInfo,
 ) -> *mut pg_sys::PlannedStmt {
-    // SAFETY: PostgreSQL's own arguments, passed on unchanged.
+    // SAFETY: PostgreSQL's own arguments, passed on unchanged; a judgement is plain data.
     unsafe {
-        let judgement =
-            if session::plans_matter() && active() { judge::before_planning(query) } else { None };
-        let plan = match PREVIOUS.planner {
-            Some(hook) => guarded!(hook(query, text, options, params)),
-            None => pg_sys::standard_planner(query, text, options, params),
-        };
+        let judgement = edge(|| {
+            (session::plans_matter() && active()).then(|| judge::before_planning(query)).flatten()
+        });
+        let next = PREVIOUS.planner.unwrap_or(standard::standard_planner);
+        let plan = direct!(next(query, text, options, params));
         if let Some(judgement) = judgement {
-            judge::after_planning(plan, judgement);
+            edge(|| judge::after_planning(plan, judgement));
         }
         plan
     }
 }
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: PostgreSQL's own arguments; the plan may be swapped before the executor sees it.
     unsafe {
-        writes::note_plan((*query_desc).plannedstmt);
-        let miss = if active() { judge::at_start(query_desc, flags) } else { judge::skip() };
-        match PREVIOUS.start {
-            Some(hook) => guarded!(hook(query_desc, flags)),
-            None => pg_sys::standard_ExecutorStart(query_desc, flags),
-        }
-        if let Some(miss) = miss {
-            capture::begin(query_desc, miss);
-        }
+        edge(|| {
+            writes::note_plan((*query_desc).plannedstmt);
+            let miss =
+                if active() { judge::at_start(query_desc, flags) } else { judge::skip() };
+            capture::prepare(query_desc, miss);
+        });
+        let next = PREVIOUS.start.unwrap_or(standard::standard_ExecutorStart);
+        direct!(next(query_desc, flags));
+        edge(|| capture::begin(query_desc));
     }
 }
 
-/// Runs the next `ExecutorRun` in line, one nesting level deeper.
-///
 /// # Safety
-/// The arguments must be those of a started query.
-unsafe fn run_next(
-    query_desc: *mut pg_sys::QueryDesc,
-    direction: pg_sys::ScanDirection::Type,
-    count: u64,
-    once: bool,
-) {
-    let _nested = Nesting::enter();
-    // SAFETY: PREVIOUS is constant after start; the arguments are the caller's.
-    unsafe { compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once) }
-}
-
-/// # Safety
-/// As `run_next`.
+/// The arguments must be those of an ExecutorRun hook.
 unsafe fn run(
     query_desc: *mut pg_sys::QueryDesc,
     direction: pg_sys::ScanDirection::Type,
     count: u64,
     once: bool,
 ) {
-    // SAFETY: as the caller promises.
+    // SAFETY: as the caller promises; what is kept over the calls is plain data.
     unsafe {
-        match capture::running(query_desc) {
-            None => run_next(query_desc, direction, count, once),
-            Some(capture) => capture::run(capture, query_desc, direction, count, once, run_next),
+        let pass = edge(|| capture::before_run(query_desc, direction, count));
+        if pass.runs_plan {
+            session::enter_level();
+            with_cleanup(
+                || {
+                    let count = pass.count;
+                    compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once);
+                },
+                || {
+                    session::leave_level();
+                    pass.restore(query_desc);
+                },
+            );
+            edge(|| capture::after_run(query_desc, pass));
+        }
+        if pass.replays {
+            session::enter_level();
+            with_cleanup(|| capture::replay(query_desc, count), session::leave_level);
         }
     }
 }
 
 executor_run_hook!(executor_run, run);
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn executor_finish(query_desc: *mut pg_sys::QueryDesc) {
-    let _nested = Nesting::enter();
     // SAFETY: PostgreSQL's own argument, passed on unchanged.
     unsafe {
-        match PREVIOUS.finish {
-            Some(hook) => guarded!(hook(query_desc)),
-            None => pg_sys::standard_ExecutorFinish(query_desc),
-        }
+        let next = PREVIOUS.finish.unwrap_or(standard::standard_ExecutorFinish);
+        session::enter_level();
+        with_cleanup(|| direct!(next(query_desc)), session::leave_level);
     }
 }
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn executor_end(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: PostgreSQL's own argument, passed on unchanged.
     unsafe {
-        capture::end(query_desc);
-        match PREVIOUS.end {
-            Some(hook) => guarded!(hook(query_desc)),
-            None => pg_sys::standard_ExecutorEnd(query_desc),
-        }
+        edge(|| capture::end(query_desc));
+        let next = PREVIOUS.end.unwrap_or(standard::standard_ExecutorEnd);
+        direct!(next(query_desc));
     }
 }
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn process_utility(
     plan: *mut pg_sys::PlannedStmt,
     text: *const c_char,
@@ -196,15 +184,18 @@ unsafe extern "C-unwind" fn process_utility(
     receiver: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    // SAFETY: PostgreSQL's own arguments, passed on unchanged.
+    // SAFETY: PostgreSQL's own arguments, passed on unchanged; a scope is plain data.
     unsafe {
-        let _scope = utility::enter(plan, text);
-        match PREVIOUS.utility {
-            Some(hook) => guarded!(hook(plan, text, read_only, context, params, environment, receiver, completion)),
-            None => pg_sys::standard_ProcessUtility(
-                plan, text, read_only, context, params, environment, receiver, completion,
-            ),
-        }
+        let scope = edge(|| utility::enter(plan, text));
+        let next = PREVIOUS.utility.unwrap_or(standard::standard_ProcessUtility);
+        with_cleanup(
+            || {
+                direct!(next(
+                    plan, text, read_only, context, params, environment, receiver, completion
+                ));
+            },
+            || utility::leave(scope),
+        );
     }
 }
 

@@ -18,6 +18,7 @@ use crate::shmem::{self, SharedStore};
 use crate::{quick, serve, settings, writes};
 
 /// What was found out about a query before the planner took it apart.
+#[derive(Clone, Copy)]
 pub struct Judgement {
     tree: Result<CacheKey, Reason>,
     catalog_version: u64,
@@ -113,6 +114,8 @@ pub struct Miss {
     pub refused: Option<Reason>,
     /// Number of the top-level statement.
     pub statement: u64,
+    /// Its rows, when they are kept beside the entry (`debug_serve_fills`); null otherwise.
+    pub tuples: *mut pg_sys::Tuplestorestate,
 }
 
 impl Miss {
@@ -319,6 +322,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             stale,
             refused,
             statement: session::statement_number(),
+            tuples: std::ptr::null_mut(),
         })))
     }
 }

@@ -1,7 +1,7 @@
 //! pg_arrow_cache: results of SELECTs kept as Arrow batches in PostgreSQL's shared memory.
 //!
 //! Who may use whom: `hooks → {judge, serve, capture, writes, utility} → {session, shmem, query,
-//! arrow} → {compat, settings, error} → core`. SQL functions (`admin`, `stats`, `export`) stand
+//! arrow} → {compat, chain, settings, error} → core`. SQL functions (`admin`, `stats`, `export`) stand
 //! beside the hooks. docs/architecture.md follows a statement through all of it.
 
 #![warn(missing_docs)]
@@ -9,6 +9,7 @@
 mod admin;
 mod arrow;
 mod capture;
+mod chain;
 mod compat;
 mod error;
 mod export;

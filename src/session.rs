@@ -1,8 +1,8 @@
 //! State of this backend: how deep we are in nested statements, what became of the last statement,
 //! and what the current transaction has written. Never shared, so no lock; one thread.
 //!
-//! Nesting is counted around ExecutorRun, ExecutorFinish and utility statements, and undone on the
-//! error path too, because a PostgreSQL ERROR unwinds our frames as a Rust panic (`Nesting`).
+//! Nesting is counted around ExecutorRun, ExecutorFinish and utility statements; the hooks undo it
+//! on the error path too (`chain::with_cleanup`).
 
 use std::cell::{Cell, RefCell};
 
@@ -57,62 +57,44 @@ thread_local! {
     static WRITES: RefCell<WriteSet> = const { RefCell::new(WriteSet::new()) };
 }
 
-/// One more level of nested statements, as long as the value lives.
-pub struct Nesting(());
-
-impl Nesting {
-    /// Enters a level.
-    pub fn enter() -> Self {
-        DEPTH.set(DEPTH.get() + 1);
-        Self(())
-    }
+/// Enters a level of nested statements. Every path out must leave it again.
+pub fn enter_level() {
+    DEPTH.set(DEPTH.get() + 1);
 }
 
-impl Drop for Nesting {
-    fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
-    }
-}
-
-/// Marks that EXPLAIN is running the executor, as long as the value lives.
-pub struct Explaining(());
-
-impl Explaining {
-    /// Enters EXPLAIN.
-    pub fn enter() -> Self {
-        EXPLAINING.set(true);
-        Self(())
-    }
-}
-
-impl Drop for Explaining {
-    fn drop(&mut self) {
-        EXPLAINING.set(false);
-    }
+/// Leaves a level of nested statements.
+pub fn leave_level() {
+    DEPTH.set(DEPTH.get().saturating_sub(1));
 }
 
 /// Where the text of a query lies that a utility statement wraps: the parser does not say.
 #[derive(Clone, Copy)]
-struct WrappedText {
-    source: *const c_char,
-    location: i32,
-    length: i32,
+pub struct WrappedText {
+    /// The text the utility statement is part of.
+    pub source: *const c_char,
+    /// Its place in that text.
+    pub location: i32,
+    /// Its length.
+    pub length: i32,
 }
 
-/// Marks that DECLARE CURSOR or EXPLAIN is running, as long as the value lives.
-pub struct Wrapped(Option<WrappedText>);
-
-impl Wrapped {
-    /// Enters a utility statement whose own text is at `location` of `source`.
-    pub fn enter(source: *const c_char, location: i32, length: i32) -> Self {
-        Self(WRAPPED.replace(Some(WrappedText { source, location, length })))
-    }
+/// What the innermost utility statement that runs means to the queries inside it.
+#[derive(Clone, Copy)]
+pub struct Wrapping {
+    wrapped: Option<WrappedText>,
+    explaining: bool,
 }
 
-impl Drop for Wrapped {
-    fn drop(&mut self) {
-        WRAPPED.set(self.0);
-    }
+/// Enters a utility statement that wraps a query of the client. Returns what to give to
+/// `leave_wrapping` on every path out.
+pub fn enter_wrapping(text: Option<WrappedText>, explaining: bool) -> Wrapping {
+    Wrapping { wrapped: WRAPPED.replace(text), explaining: EXPLAINING.replace(explaining) }
+}
+
+/// Leaves a utility statement that wraps a query.
+pub fn leave_wrapping(outer: Wrapping) {
+    WRAPPED.set(outer.wrapped);
+    EXPLAINING.set(outer.explaining);
 }
 
 /// Location and length of the wrapping utility statement, if `source` is its text.

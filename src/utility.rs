@@ -6,59 +6,53 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
-use crate::session::{self, Explaining, Nesting, Wrapped};
+use crate::session::{self, WrappedText, Wrapping};
 use crate::writes;
 
-/// Held while the statement runs; dropped on the error path too.
+/// What to undo when the statement is over. Plain data, so that an error may jump over it.
+#[derive(Clone, Copy)]
 pub struct Scope {
-    _nesting: Option<Nesting>,
-    _explaining: Option<Explaining>,
-    _wrapped: Option<Wrapped>,
+    nested: bool,
+    wrapping: Option<Wrapping>,
     finishes_prepared: bool,
-}
-
-impl Drop for Scope {
-    fn drop(&mut self) {
-        if self.finishes_prepared {
-            writes::bump_catalogs();
-        }
-    }
 }
 
 /// Enters the utility statement of `plan`.
 ///
 /// # Safety
-/// `plan` must be the argument of a ProcessUtility hook, `text` its query string.
-pub unsafe fn enter(plan: *mut pg_sys::PlannedStmt, text: *const std::ffi::c_char) -> Scope {
+/// `plan` must be the argument of a ProcessUtility hook, `source` its query string.
+pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c_char) -> Scope {
     writes::note_counting();
     // SAFETY: as the caller promises; a utility plan always has its statement.
     let (statement, location, length) = unsafe {
         ((*plan).utilityStmt, (*plan).stmt_location, (*plan).stmt_len)
     };
-    // SAFETY: a statement is a valid node.
-    let tag = unsafe { (*statement).type_ };
-    let mut scope =
-        Scope { _nesting: None, _explaining: None, _wrapped: None, finishes_prepared: false };
-    match tag {
-        NodeTag::T_ExecuteStmt | NodeTag::T_FetchStmt | NodeTag::T_PrepareStmt
-        | NodeTag::T_DeallocateStmt | NodeTag::T_ClosePortalStmt => {}
+    let text = WrappedText { source, location, length };
+    let mut scope = Scope { nested: false, wrapping: None, finishes_prepared: false };
+    // SAFETY: a statement is a valid node, and its tag says of which kind.
+    match unsafe { (*statement).type_ } {
+        NodeTag::T_ExecuteStmt
+        | NodeTag::T_FetchStmt
+        | NodeTag::T_PrepareStmt
+        | NodeTag::T_DeallocateStmt
+        | NodeTag::T_ClosePortalStmt => {}
         NodeTag::T_DeclareCursorStmt => {
-            scope._wrapped = Some(Wrapped::enter(text, location, length));
+            scope.wrapping = Some(session::enter_wrapping(Some(text), false));
         }
         NodeTag::T_ExplainStmt => {
             if session::at_top_level() {
                 session::begin_statement(Reason::Explain);
             }
-            scope._explaining = Some(Explaining::enter());
-            scope._wrapped = Some(Wrapped::enter(text, location, length));
+            scope.wrapping = Some(session::enter_wrapping(Some(text), true));
         }
-        _ => {
+        tag => {
             if session::at_top_level() {
                 session::begin_statement(Reason::UtilityStatement);
             }
-            scope._nesting = Some(Nesting::enter());
+            session::enter_level();
+            scope.nested = true;
             if tag == NodeTag::T_TransactionStmt {
-                // SAFETY: the tag says what the node is.
+                // SAFETY: as above.
                 let kind = unsafe { (*statement.cast::<pg_sys::TransactionStmt>()).kind };
                 scope.finishes_prepared = kind
                     == pg_sys::TransactionStmtKind::TRANS_STMT_COMMIT_PREPARED
@@ -67,4 +61,17 @@ pub unsafe fn enter(plan: *mut pg_sys::PlannedStmt, text: *const std::ffi::c_cha
         }
     }
     scope
+}
+
+/// Leaves a utility statement, after an error too. Nothing here can raise.
+pub fn leave(scope: Scope) {
+    if scope.nested {
+        session::leave_level();
+    }
+    if let Some(outer) = scope.wrapping {
+        session::leave_wrapping(outer);
+    }
+    if scope.finishes_prepared {
+        writes::bump_catalogs();
+    }
 }

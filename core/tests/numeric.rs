@@ -61,6 +61,9 @@ fn known_values_both_ways() {
         (vec![16383, 0xFFFF, 1], &format!("0.0001{}", "0".repeat(16379))),
         (vec![16383, (-4096i16) as u16, 10], &format!("0.{}1", "0".repeat(16382))),
     ] {
+        if cfg!(miri) && text.len() > 1000 {
+            continue;
+        }
         let body = body(&words);
         assert_eq!(text_of(&body).as_deref(), Some(text), "{words:x?}");
         assert_eq!(body_of(text), Some(body), "{text}");

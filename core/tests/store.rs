@@ -148,26 +148,28 @@ fn many_abandoned_fills_are_reclaimed_past_pinned_ones() {
 
 #[test]
 fn the_least_recently_used_goes_first() {
-    let block = Block::new(64, 640 * KIB);
+    // As many as one step of the eviction looks at: then it is exact.
+    const ALL: u64 = if cfg!(miri) { 6 } else { 64 };
+    let block = Block::new(ALL as u32, 640 * KIB);
     let store = block.attach(3);
-    for n in 0..64 {
+    for n in 0..ALL {
         small(&store, n, n as i64);
     }
-    for n in (0..64).filter(|n| n % 3 == 0) {
+    for n in (0..ALL).filter(|n| n % 3 == 0) {
         let pin = store.lookup(key(n)).unwrap();
         store.touch(&pin, 1000 + n as i64);
         store.unpin(pin);
     }
-    let mut order: Vec<u64> = (0..64).filter(|n| n % 3 != 0).chain((0..64).filter(|n| n % 3 == 0)).collect();
-    for n in 100..164 {
+    let mut order: Vec<u64> = (0..ALL).filter(|n| n % 3 != 0).chain((0..ALL).filter(|n| n % 3 == 0)).collect();
+    for n in 100..100 + ALL {
         let victim = order.remove(0);
         assert!(present(&store, victim));
         small(&store, n, 2000 + n as i64);
         assert!(!present(&store, victim), "{victim}");
         assert!(order.iter().all(|&n| present(&store, n)));
-        assert_eq!(store.entries(), 64);
+        assert_eq!(u64::from(store.entries()), ALL);
     }
-    assert_eq!(store.counters().sum(Counter::Evictions), 64);
+    assert_eq!(store.counters().sum(Counter::Evictions), ALL);
     assert_eq!(store.counters().sum(Counter::Expirations), 0);
 }
 

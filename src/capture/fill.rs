@@ -41,7 +41,7 @@ impl ResultFill {
         rows: u64,
         elapsed: Duration,
     ) -> Result<Pin, Reason> {
-        let mut fill = Box::new(Self::new(miss));
+        let mut fill = Self::new(miss);
         fill.rows = rows;
         for chunk in chunks {
             let stored = fill.store_batch(chunk.len(), |target| target.copy_from_slice(chunk));
@@ -93,7 +93,7 @@ impl ResultFill {
     ///
     /// # Errors
     /// Why it was not stored; nothing of it is left.
-    pub fn publish(mut self: Box<Self>, miss: &Miss, elapsed: Duration) -> Result<Pin, Reason> {
+    pub fn publish(mut self, miss: &Miss, elapsed: Duration) -> Result<Pin, Reason> {
         let published = self.try_publish(miss, elapsed);
         if published.is_err() {
             self.abandon();
@@ -144,14 +144,14 @@ impl ResultFill {
     }
 
     /// Gives the result up and frees what was stored of it.
-    pub fn abandon(mut self: Box<Self>) {
+    pub fn abandon(mut self) {
         if let (Some(fill), Some(store)) = (self.fill.take(), shmem::store()) {
             store.abandon(fill);
         }
     }
 
     /// Gives the result up in the middle of error recovery: atomics only, others will free it.
-    pub fn leave(self: Box<Self>) {
+    pub fn leave(self) {
         if let (Some(fill), Some(store)) = (&self.fill, shmem::store()) {
             store.abandon_unlocked(fill);
         }

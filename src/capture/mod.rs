@@ -3,8 +3,8 @@
 //! query run on uncaptured.
 //!
 //! A capture lives from ExecutorStart to ExecutorEnd, or to the end of the query's memory context
-//! when an error comes between; then what it has stored so far is left without a
-//! pin, for the next store operation to reclaim.
+//! when an error comes between; then what it has stored so far is left without a pin, for the next
+//! store operation to reclaim.
 
 mod fill;
 mod receiver;
@@ -14,19 +14,20 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
-use arrow_cache_core::Reason;
+use arrow_cache_core::{Pin, Reason};
 use pgrx::pg_sys;
 
 use crate::judge::Miss;
 use crate::{quick, session, settings, shmem};
 use fill::ResultFill;
-pub use receiver::{RowSink, with_tee};
+pub use receiver::{RowSink, Tee};
+pub use replay::replay;
 use replay::Replay;
 
 /// What becomes of the rows.
 enum Stage {
     /// They are captured.
-    Filling(Box<ResultFill>),
+    Filling(Box<Tee<ResultFill>>),
     /// They only pass; the run is timed.
     Timing,
     /// They come from the entry just stored, not from the plan (`debug_serve_fills`).
@@ -36,16 +37,13 @@ enum Stage {
 }
 
 /// A miss that is being executed.
-pub struct Capture {
+struct Capture {
     miss: Box<Miss>,
     stage: Stage,
-    /// Time spent so far in running the plan.
+    /// Time spent so far in running the plan, and when the present run began.
     elapsed: Duration,
+    run_started: Instant,
 }
-
-/// Runs the plan: the next `ExecutorRun` in line.
-pub type RunNext =
-    unsafe fn(*mut pg_sys::QueryDesc, pg_sys::ScanDirection::Type, u64, bool);
 
 /// A registration of a capture with the memory context of its query.
 struct Registration {
@@ -54,22 +52,36 @@ struct Registration {
 }
 
 thread_local! {
+    /// The miss of the query that is being started, if any.
+    static PREPARED: RefCell<Option<(usize, Box<Miss>)>> = const { RefCell::new(None) };
     /// Captures by the address of their query descriptor. Few: open portals of this backend.
     static RUNNING: RefCell<Vec<(usize, Box<Capture>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Begins to capture a query that has just been started.
+/// Keeps the miss of a query while PostgreSQL starts it. That of a query whose start failed is
+/// replaced by the next one.
+pub fn prepare(query_desc: *const pg_sys::QueryDesc, miss: Option<Box<Miss>>) {
+    if let Some(miss) = miss {
+        PREPARED.with_borrow_mut(|prepared| *prepared = Some((query_desc as usize, miss)));
+    }
+}
+
+/// Begins to capture a query that has just been started, if it was prepared for that.
 ///
 /// # Safety
-/// `query_desc` must be a started query, and `miss` its own.
-pub unsafe fn begin(query_desc: *mut pg_sys::QueryDesc, miss: Box<Miss>) {
-    let stage = match miss.refused {
-        None => Stage::Filling(Box::new(ResultFill::new(&miss))),
-        Some(Reason::TooQuick) => Stage::Timing,
-        Some(_) => return,
-    };
+/// `query_desc` must be a started query.
+pub unsafe fn begin(query_desc: *mut pg_sys::QueryDesc) {
+    let prepared = PREPARED.with_borrow_mut(|prepared| {
+        prepared.take_if(|(address, _)| *address == query_desc as usize)
+    });
+    let Some((_, miss)) = prepared else { return };
     // SAFETY: as the caller promises. The registration lives in the context whose end it reports.
     unsafe {
+        let stage = match miss.refused {
+            None => Stage::Filling(Box::new(Tee::new(query_desc, ResultFill::new(&miss)))),
+            Some(Reason::TooQuick) => Stage::Timing,
+            Some(_) => return,
+        };
         let context = (*(*query_desc).estate).es_query_cxt;
         let registration: *mut Registration =
             pg_sys::MemoryContextAlloc(context, std::mem::size_of::<Registration>()).cast();
@@ -82,9 +94,10 @@ pub unsafe fn begin(query_desc: *mut pg_sys::QueryDesc, miss: Box<Miss>) {
             query_desc: query_desc as usize,
         });
         pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*registration).callback);
+        let elapsed = Duration::ZERO;
+        let capture = Box::new(Capture { miss, stage, elapsed, run_started: Instant::now() });
+        RUNNING.with_borrow_mut(|running| running.push((query_desc as usize, capture)));
     }
-    let capture = Box::new(Capture { miss, stage, elapsed: Duration::ZERO });
-    RUNNING.with_borrow_mut(|running| running.push((query_desc as usize, capture)));
 }
 
 /// Takes a capture out of the list.
@@ -95,8 +108,9 @@ fn take(query_desc: usize) -> Option<Box<Capture>> {
     })
 }
 
-/// The capture of a query, if it has one.
-pub fn running(query_desc: *mut pg_sys::QueryDesc) -> Option<*mut Capture> {
+/// The capture of a query, if it has one. Boxed, so it stays in place while its query runs and
+/// nested queries come and go in the list.
+fn running(query_desc: *const pg_sys::QueryDesc) -> Option<*mut Capture> {
     RUNNING.with_borrow_mut(|running| {
         running
             .iter_mut()
@@ -106,21 +120,115 @@ pub fn running(query_desc: *mut pg_sys::QueryDesc) -> Option<*mut Capture> {
 }
 
 /// The query has ended: a capture that is not complete by now never will be.
-pub fn end(query_desc: *mut pg_sys::QueryDesc) {
+pub fn end(query_desc: *const pg_sys::QueryDesc) {
     if let Some(mut capture) = take(query_desc as usize) {
         capture.give_up(Reason::IncompleteRead);
     }
 }
 
-/// The query's context goes away, after an error or long after `end`. Atomics and the
-/// freeing of Rust memory only: this runs in the middle of error recovery.
+/// The query's context goes away, after an error or long after `end`. Atomics and the freeing of
+/// Rust memory only: this runs in the middle of error recovery.
 unsafe extern "C-unwind" fn context_gone(registration: *mut c_void) {
     // SAFETY: registered with the address of the registration, which the context still contains.
     let query_desc = unsafe { (*registration.cast::<Registration>()).query_desc };
     if let Some(capture) = take(query_desc)
-        && let Stage::Filling(fill) = capture.stage
+        && let Stage::Filling(tee) = capture.stage
     {
-        fill.leave();
+        tee.sink.leave();
+    }
+}
+
+/// What one ExecutorRun does. Plain data, so that an error may jump over it.
+#[derive(Clone, Copy)]
+pub struct Pass {
+    /// The plan runs, for up to `count` rows (0: all).
+    pub runs_plan: bool,
+    /// See `runs_plan`.
+    pub count: u64,
+    /// Rows are then delivered from the stored entry.
+    pub replays: bool,
+    /// The receiver to put back after the run; null when it was not replaced.
+    receiver: *mut pg_sys::DestReceiver,
+}
+
+impl Pass {
+    /// Puts the client's receiver back, after an error too.
+    ///
+    /// # Safety
+    /// `query_desc` must be the query the pass was made for.
+    pub unsafe fn restore(self, query_desc: *mut pg_sys::QueryDesc) {
+        if !self.receiver.is_null() {
+            // SAFETY: as the caller promises.
+            unsafe { (*query_desc).dest = self.receiver };
+        }
+    }
+}
+
+/// Prepares a run of a query for up to `count` more rows (0: all).
+///
+/// # Safety
+/// The arguments must be those of an ExecutorRun hook.
+pub unsafe fn before_run(
+    query_desc: *mut pg_sys::QueryDesc,
+    direction: pg_sys::ScanDirection::Type,
+    count: u64,
+) -> Pass {
+    let receiver = std::ptr::null_mut();
+    let mut pass = Pass { runs_plan: true, count, replays: false, receiver };
+    let Some(capture) = running(query_desc) else { return pass };
+    // SAFETY: as the caller promises; see `running`.
+    unsafe {
+        let capture = &mut *capture;
+        if direction == pg_sys::ScanDirection::BackwardScanDirection {
+            capture.give_up(Reason::IncompleteRead);
+        }
+        if direction != pg_sys::ScanDirection::ForwardScanDirection {
+            return pass;
+        }
+        capture.run_started = Instant::now();
+        match &mut capture.stage {
+            Stage::Filling(tee) if settings::debug_serve_fills() => {
+                pass.receiver = (*query_desc).dest;
+                pass.count = 0;
+                pass.replays = true;
+                capture.miss.tuples = replay::keep_rows(query_desc);
+                tee.install(query_desc);
+            }
+            Stage::Filling(tee) => pass.receiver = tee.install(query_desc),
+            Stage::Replaying(_) => {
+                pass.runs_plan = false;
+                pass.replays = true;
+            }
+            Stage::Timing | Stage::Done => {}
+        }
+    }
+    pass
+}
+
+/// The run has returned without an error.
+///
+/// # Safety
+/// As `before_run`; `pass` is what that returned.
+pub unsafe fn after_run(query_desc: *mut pg_sys::QueryDesc, pass: Pass) {
+    let Some(capture) = running(query_desc) else { return };
+    // SAFETY: as the caller promises; see `running`.
+    unsafe {
+        let capture = &mut *capture;
+        capture.elapsed += capture.run_started.elapsed();
+        if let Stage::Filling(tee) = &capture.stage
+            && let Some(reason) = tee.failure
+        {
+            capture.give_up(reason);
+        }
+        let processed = (*(*query_desc).estate).es_processed;
+        let at_end = pass.count == 0 || processed < pass.count;
+        let entry = if at_end { capture.finish() } else { None };
+        if pass.replays {
+            let replay = Replay::new(query_desc, &capture.miss, entry);
+            capture.stage = Stage::Replaying(replay);
+        } else if let (Some(pin), Some(store)) = (entry, shmem::store()) {
+            store.unpin(pin);
+        }
     }
 }
 
@@ -145,122 +253,24 @@ pub fn store_chunks<'a>(
     })
 }
 
-/// Runs a captured query for up to `count` more rows (0: all).
-///
-/// # Safety
-/// `capture` must be that of `query_desc`; the other arguments those of an ExecutorRun hook.
-pub unsafe fn run(
-    capture: *mut Capture,
-    query_desc: *mut pg_sys::QueryDesc,
-    direction: pg_sys::ScanDirection::Type,
-    count: u64,
-    once: bool,
-    next: RunNext,
-) {
-    // SAFETY: as the caller promises. The capture is boxed and stays in the list while its query
-    // runs; nested queries touch the list, never this element.
-    unsafe {
-        let capture = &mut *capture;
-        if direction != pg_sys::ScanDirection::ForwardScanDirection {
-            if direction == pg_sys::ScanDirection::BackwardScanDirection {
-                capture.give_up(Reason::IncompleteRead);
-            }
-            return next(query_desc, direction, count, once);
-        }
-        match &mut capture.stage {
-            Stage::Done => next(query_desc, direction, count, once),
-            Stage::Timing => {
-                let start = Instant::now();
-                next(query_desc, direction, count, once);
-                capture.elapsed += start.elapsed();
-                if read_to_end(query_desc, count) {
-                    capture.stage = Stage::Done;
-                    capture.remember_speed();
-                }
-            }
-            Stage::Filling(_) if settings::debug_serve_fills() => {
-                let replay = Replay::fill(capture, query_desc, once, next);
-                capture.stage = Stage::Replaying(replay);
-                capture.replay(query_desc, count);
-            }
-            Stage::Filling(_) => {
-                capture.fill(query_desc, count, once, next);
-                if read_to_end(query_desc, count)
-                    && let Some(hold) = capture.finish(query_desc)
-                    && let Some(store) = shmem::store()
-                {
-                    store.unpin(hold);
-                }
-            }
-            Stage::Replaying(_) => capture.replay(query_desc, count),
-        }
-    }
-}
-
-/// Did the run that has just returned reach the end of the result?
-///
-/// # Safety
-/// `query_desc` must be a started query.
-unsafe fn read_to_end(query_desc: *const pg_sys::QueryDesc, count: u64) -> bool {
-    // SAFETY: as the caller promises.
-    count == 0 || unsafe { (*(*query_desc).estate).es_processed } < count
-}
-
 impl Capture {
-    /// Runs the plan with a receiver that captures each row.
-    ///
-    /// # Safety
-    /// As `run`; the stage must be `Filling`.
-    unsafe fn fill(
-        &mut self,
-        query_desc: *mut pg_sys::QueryDesc,
-        count: u64,
-        once: bool,
-        next: RunNext,
-    ) {
-        let start = Instant::now();
-        // SAFETY: as the caller promises; the receiver outlives the call that uses it.
-        let failure = match &mut self.stage {
-            Stage::Filling(fill) => unsafe {
-                with_tee(query_desc, &mut **fill, || {
-                    next(query_desc, pg_sys::ScanDirection::ForwardScanDirection, count, once);
-                })
-            },
-            _ => None,
-        };
-        self.elapsed += start.elapsed();
-        if let Some(reason) = failure {
-            self.give_up(reason);
-        }
-    }
-
     /// The result has been read to its end: stores it if it is worth storing and still true.
     /// Returns the pin of the new entry.
-    ///
-    /// # Safety
-    /// As `run`.
-    unsafe fn finish(
-        &mut self,
-        query_desc: *const pg_sys::QueryDesc,
-    ) -> Option<arrow_cache_core::Pin> {
-        let too_quick = self.remember_speed();
-        let Stage::Filling(fill) = std::mem::replace(&mut self.stage, Stage::Done) else {
-            return None;
+    fn finish(&mut self) -> Option<Pin> {
+        let stage = std::mem::replace(&mut self.stage, Stage::Done);
+        let too_quick = match stage {
+            Stage::Filling(_) | Stage::Timing => self.remember_speed(),
+            Stage::Replaying(_) | Stage::Done => return None,
         };
+        let Stage::Filling(tee) = stage else { return None };
+        let fill = tee.sink;
         let result = if too_quick {
             fill.abandon();
             Err(Reason::TooQuick)
         } else {
             fill.publish(&self.miss, self.elapsed)
         };
-        let _ = query_desc;
-        match result {
-            Ok(pin) => Some(pin),
-            Err(reason) => {
-                self.note_refusal(reason);
-                None
-            }
-        }
+        result.map_err(|reason| self.note_refusal(reason)).ok()
     }
 
     /// Remembers whether the run was below `min_execution_time`; says so.
@@ -273,8 +283,10 @@ impl Capture {
 
     /// Stops capturing and frees what was stored.
     fn give_up(&mut self, reason: Reason) {
-        if let Stage::Filling(fill) = std::mem::replace(&mut self.stage, Stage::Done) {
-            fill.abandon();
+        if matches!(self.stage, Stage::Filling(_))
+            && let Stage::Filling(tee) = std::mem::replace(&mut self.stage, Stage::Done)
+        {
+            tee.sink.abandon();
             self.note_refusal(reason);
         }
     }
@@ -284,16 +296,5 @@ impl Capture {
             store.counters().add_reason(store.stripe(), reason);
         }
         session::set_status_of(self.miss.statement, self.miss.status(Some(reason)));
-    }
-
-    /// Delivers rows from the entry that was stored instead of running the plan.
-    ///
-    /// # Safety
-    /// As `run`.
-    unsafe fn replay(&mut self, query_desc: *mut pg_sys::QueryDesc, count: u64) {
-        if let Stage::Replaying(replay) = &mut self.stage {
-            // SAFETY: as the caller promises.
-            unsafe { replay.deliver(query_desc, count) };
-        }
     }
 }

@@ -3,7 +3,7 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use crate::compat::guarded;
+use crate::chain::{direct, edge};
 
 /// Takes the rows of a query, one by one.
 pub trait RowSink {
@@ -17,77 +17,69 @@ pub trait RowSink {
     unsafe fn append(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), Reason>;
 }
 
-/// PostgreSQL's part first, ours behind it. On the stack of `with_tee`.
+/// PostgreSQL's part first, ours behind it.
 #[repr(C)]
-struct Tee<S: RowSink> {
+pub struct Tee<S: RowSink> {
     receiver: pg_sys::DestReceiver,
     inner: *mut pg_sys::DestReceiver,
-    sink: *mut S,
+    /// Where the rows go as well.
+    pub sink: S,
     /// Detoasted copies of the current row.
     row_context: pg_sys::MemoryContext,
-    failure: Option<Reason>,
+    /// Why the sink has not taken all rows, if so.
+    pub failure: Option<Reason>,
 }
 
-/// Puts the real receiver back, on the error path too.
-struct Restore {
-    query_desc: *mut pg_sys::QueryDesc,
-    receiver: *mut pg_sys::DestReceiver,
-    row_context: pg_sys::MemoryContext,
-}
-
-impl Drop for Restore {
-    fn drop(&mut self) {
-        // SAFETY: the query descriptor outlives the run, and so does its receiver.
-        unsafe { (*self.query_desc).dest = self.receiver };
-        if !std::thread::panicking() {
-            // SAFETY: created by `with_tee`, deleted once; after an error its parent deletes it.
-            unsafe { pg_sys::MemoryContextDelete(self.row_context) };
+impl<S: RowSink> Tee<S> {
+    /// A tee for the rows of a query. It must not move while it is in place.
+    ///
+    /// # Safety
+    /// `query_desc` must be a started query that outlives the tee.
+    pub unsafe fn new(query_desc: *const pg_sys::QueryDesc, sink: S) -> Self {
+        // SAFETY: as the caller promises; the context ends with the query.
+        unsafe {
+            let row_context = pg_sys::AllocSetContextCreateInternal(
+                (*(*query_desc).estate).es_query_cxt,
+                c"pg_arrow_cache row".as_ptr(),
+                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+            );
+            Self {
+                receiver: pg_sys::DestReceiver {
+                    receiveSlot: Some(receive::<S>),
+                    rStartup: Some(startup::<S>),
+                    rShutdown: Some(shutdown::<S>),
+                    rDestroy: None,
+                    mydest: pg_sys::CommandDest::DestNone,
+                },
+                inner: std::ptr::null_mut(),
+                sink,
+                row_context,
+                failure: None,
+            }
         }
     }
-}
 
-/// Runs `run` with a receiver in place that hands rows to `sink` too. Returns why the sink
-/// has not taken all of them, if so.
-///
-/// # Safety
-/// `query_desc` must be a started query that `run` runs.
-pub unsafe fn with_tee<S: RowSink>(
-    query_desc: *mut pg_sys::QueryDesc,
-    sink: &mut S,
-    run: impl FnOnce(),
-) -> Option<Reason> {
-    // SAFETY: as the caller promises; the tee lives on this frame until the run is over.
-    unsafe {
-        let inner = (*query_desc).dest;
-        let row_context = pg_sys::AllocSetContextCreateInternal(
-            (*(*query_desc).estate).es_query_cxt,
-            c"pg_arrow_cache row".as_ptr(),
-            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
-            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-        );
-        let mut tee = Tee {
-            receiver: pg_sys::DestReceiver {
-                receiveSlot: Some(receive::<S>),
-                rStartup: Some(startup::<S>),
-                rShutdown: Some(shutdown::<S>),
-                rDestroy: None,
-                mydest: (*inner).mydest,
-            },
-            inner,
-            sink,
-            row_context,
-            failure: None,
-        };
-        let restore = Restore { query_desc, receiver: inner, row_context };
-        (*query_desc).dest = (&raw mut tee).cast();
-        run();
-        drop(restore);
-        tee.failure
+    /// Puts the tee in front of the query's receiver, which it returns.
+    ///
+    /// # Safety
+    /// `query_desc` must be the query the tee was made for; the receiver must be put back before
+    /// the tee moves or ends.
+    pub unsafe fn install(
+        &mut self,
+        query_desc: *mut pg_sys::QueryDesc,
+    ) -> *mut pg_sys::DestReceiver {
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.inner = (*query_desc).dest;
+            self.receiver.mydest = (*self.inner).mydest;
+            (*query_desc).dest = (&raw mut *self).cast();
+        }
+        self.inner
     }
 }
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn startup<S: RowSink>(
     receiver: *mut pg_sys::DestReceiver,
     operation: i32,
@@ -97,39 +89,37 @@ unsafe extern "C-unwind" fn startup<S: RowSink>(
     unsafe {
         let inner = (*receiver.cast::<Tee<S>>()).inner;
         if let Some(startup) = (*inner).rStartup {
-            guarded!(startup(inner, operation, descriptor));
+            direct!(startup(inner, operation, descriptor));
         }
     }
 }
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn shutdown<S: RowSink>(receiver: *mut pg_sys::DestReceiver) {
     // SAFETY: as in `startup`.
     unsafe {
         let inner = (*receiver.cast::<Tee<S>>()).inner;
         if let Some(shutdown) = (*inner).rShutdown {
-            guarded!(shutdown(inner));
+            direct!(shutdown(inner));
         }
     }
 }
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn receive<S: RowSink>(
     slot: *mut pg_sys::TupleTableSlot,
     receiver: *mut pg_sys::DestReceiver,
 ) -> bool {
     // SAFETY: as in `startup`; the slot holds a row until the executor asks for the next one.
     unsafe {
-        let tee = &mut *receiver.cast::<Tee<S>>();
-        let inner = tee.inner;
+        let tee = receiver.cast::<Tee<S>>();
+        let inner = (*tee).inner;
         let go_on = match (*inner).receiveSlot {
-            Some(receive) => guarded!(receive(slot, inner)),
+            Some(receive) => direct!(receive(slot, inner)),
             None => true,
         };
         if !go_on {
-            tee.failure.get_or_insert(Reason::IncompleteRead);
-        } else if tee.failure.is_none() {
-            tee.failure = capture_row(tee, slot).err();
+            (*tee).failure = Some(Reason::IncompleteRead);
+        } else if (*tee).failure.is_none() {
+            edge(|| (*tee).failure = capture_row(&mut *tee, slot).err());
         }
         go_on
     }
@@ -137,7 +127,10 @@ unsafe extern "C-unwind" fn receive<S: RowSink>(
 
 /// # Safety
 /// As `receive`.
-unsafe fn capture_row<S: RowSink>(tee: &Tee<S>, slot: *mut pg_sys::TupleTableSlot) -> Result<(), Reason> {
+unsafe fn capture_row<S: RowSink>(
+    tee: &mut Tee<S>,
+    slot: *mut pg_sys::TupleTableSlot,
+) -> Result<(), Reason> {
     // SAFETY: as the caller promises. A slot has one value per attribute once all are deformed.
     // Detoasted copies go into the row context, which is emptied after each row that made any.
     unsafe {
@@ -146,12 +139,12 @@ unsafe fn capture_row<S: RowSink>(tee: &Tee<S>, slot: *mut pg_sys::TupleTableSlo
             pg_sys::slot_getsomeattrs_int(slot, natts);
         }
         if natts == 0 {
-            return (*tee.sink).append(&[], &[]);
+            return tee.sink.append(&[], &[]);
         }
         let values = std::slice::from_raw_parts((*slot).tts_values, natts as usize);
         let nulls = std::slice::from_raw_parts((*slot).tts_isnull, natts as usize);
         let caller = pg_sys::MemoryContextSwitchTo(tee.row_context);
-        let appended = (*tee.sink).append(values, nulls);
+        let appended = tee.sink.append(values, nulls);
         pg_sys::MemoryContextSwitchTo(caller);
         if !(*tee.row_context).isReset {
             pg_sys::MemoryContextReset(tee.row_context);

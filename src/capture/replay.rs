@@ -2,11 +2,14 @@
 //! entry just stored, so that one execution exercises encoding, storing, decoding and serving.
 //! A tuplestore keeps the rows as well, for results that could not be stored.
 
+use arrow_cache_core::Pin;
 use pgrx::pg_sys;
 
-use super::{Capture, RunNext};
-use crate::compat::{self, guarded};
-use crate::serve::{Hold, Rows};
+use super::{Stage, running};
+use crate::chain::{direct, edge};
+use crate::compat;
+use crate::judge::Miss;
+use crate::serve::{Hold, Rows, slot_values};
 use crate::shmem;
 
 /// Where the rows come from, and the slot that carries them.
@@ -17,42 +20,49 @@ pub struct Replay {
 
 enum Source {
     Entry(*mut Hold),
-    Store(*mut pg_sys::Tuplestorestate),
+    Tuples(*mut pg_sys::Tuplestorestate),
+}
+
+/// Directs a query's rows into a tuplestore, which it returns.
+///
+/// # Safety
+/// `query_desc` must be a started query.
+pub unsafe fn keep_rows(query_desc: *mut pg_sys::QueryDesc) -> *mut pg_sys::Tuplestorestate {
+    // SAFETY: as the caller promises. Everything lives as long as the query.
+    unsafe {
+        let context = (*(*query_desc).estate).es_query_cxt;
+        let caller = pg_sys::MemoryContextSwitchTo(context);
+        let tuples = pg_sys::tuplestore_begin_heap(false, false, pg_sys::work_mem);
+        let receiver = pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore);
+        compat::receive_into_tuplestore(receiver, tuples, context);
+        pg_sys::MemoryContextSwitchTo(caller);
+        (*query_desc).dest = receiver;
+        tuples
+    }
 }
 
 impl Replay {
-    /// Runs the query to its end and prepares to deliver its rows.
+    /// Prepares to deliver the rows of a query that was run to its end: from its entry if there is
+    /// one, else from the tuplestore.
     ///
     /// # Safety
-    /// `query_desc` must be a started query, `capture` its own and still filling.
-    pub unsafe fn fill(
-        capture: &mut Capture,
+    /// `query_desc` must be a started query, and `miss` its own, with the rows kept.
+    pub unsafe fn new(
         query_desc: *mut pg_sys::QueryDesc,
-        once: bool,
-        next: RunNext,
+        miss: &Miss,
+        entry: Option<Pin>,
     ) -> Self {
         // SAFETY: as the caller promises. Everything lives in the query's own context, which
         // ExecutorEnd frees.
         unsafe {
             let context = (*(*query_desc).estate).es_query_cxt;
-            let caller = pg_sys::MemoryContextSwitchTo(context);
-            let rows = pg_sys::tuplestore_begin_heap(false, false, pg_sys::work_mem);
-            let receiver = pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore);
-            compat::receive_into_tuplestore(receiver, rows, context);
-            pg_sys::MemoryContextSwitchTo(caller);
-
-            let client = (*query_desc).dest;
-            (*query_desc).dest = receiver;
-            capture.fill(query_desc, 0, once, next);
-            (*query_desc).dest = client;
-
-            let entry = capture.finish(query_desc).and_then(|pin| {
+            let hold = entry.and_then(|pin| {
                 let store = shmem::store()?;
                 match Hold::register(pin, context) {
                     Ok(hold) => {
-                        let columns = capture.miss.columns.clone();
                         let pin = (*hold).pin()?;
-                        (*hold).set_rows(Rows::new(columns, store.view(&pin).chunks()));
+                        let rows = Rows::new(miss.columns.clone(), store.view(&pin).chunks());
+                        (*hold).set_rows(rows);
                         Some(hold)
                     }
                     Err(pin) => {
@@ -61,9 +71,9 @@ impl Replay {
                     }
                 }
             });
-            let (source, operations) = match entry {
+            let (source, operations) = match hold {
                 Some(hold) => (Source::Entry(hold), &raw const pg_sys::TTSOpsVirtual),
-                None => (Source::Store(rows), &raw const pg_sys::TTSOpsMinimalTuple),
+                None => (Source::Tuples(miss.tuples), &raw const pg_sys::TTSOpsMinimalTuple),
             };
             let caller = pg_sys::MemoryContextSwitchTo(context);
             let slot = pg_sys::MakeSingleTupleTableSlot((*query_desc).tupDesc, operations);
@@ -72,52 +82,21 @@ impl Replay {
         }
     }
 
-    /// Sends up to `count` rows (0: all) to the query's receiver, as ExecutorRun would.
+    /// The slot with the next row in it; null at the end.
     ///
     /// # Safety
-    /// `query_desc` must be the query this was made for.
-    pub unsafe fn deliver(&mut self, query_desc: *mut pg_sys::QueryDesc, count: u64) {
-        // SAFETY: as the caller promises; the receiver is called as the executor would.
-        unsafe {
-            let receiver = (*query_desc).dest;
-            if let Some(startup) = (*receiver).rStartup {
-                let descriptor = (*query_desc).tupDesc;
-                let operation = (*query_desc).operation as i32;
-                guarded!(startup(receiver, operation, descriptor));
-            }
-            let mut sent = 0;
-            while (count == 0 || sent < count) && self.next() {
-                if let Some(receive) = (*receiver).receiveSlot {
-                    let slot = self.slot;
-                    if !guarded!(receive(slot, receiver)) {
-                        break;
-                    }
-                }
-                sent += 1;
-            }
-            pg_sys::ExecClearTuple(self.slot);
-            if let Some(shutdown) = (*receiver).rShutdown {
-                guarded!(shutdown(receiver));
-            }
-            compat::set_processed((*query_desc).estate, sent);
-        }
-    }
-
-    /// Puts the next row into the slot.
-    ///
-    /// # Safety
-    /// As `deliver`.
-    unsafe fn next(&mut self) -> bool {
+    /// The query must still run.
+    unsafe fn next(&mut self) -> *mut pg_sys::TupleTableSlot {
         // SAFETY: as the caller promises.
-        unsafe {
+        let filled = unsafe {
             match self.source {
-                Source::Store(rows) => {
-                    pg_sys::tuplestore_gettupleslot(rows, true, false, self.slot)
+                Source::Tuples(tuples) => {
+                    pg_sys::tuplestore_gettupleslot(tuples, true, false, self.slot)
                 }
                 Source::Entry(hold) => {
                     pg_sys::ExecClearTuple(self.slot);
                     let natts = (*(*self.slot).tts_tupleDescriptor).natts as usize;
-                    let (values, nulls) = crate::serve::slot_values(self.slot, natts);
+                    let (values, nulls) = slot_values(self.slot, natts);
                     let filled = (*hold).rows().is_some_and(|rows| rows.next(values, nulls));
                     if filled {
                         pg_sys::ExecStoreVirtualTuple(self.slot);
@@ -125,6 +104,53 @@ impl Replay {
                     filled
                 }
             }
+        };
+        if filled { self.slot } else { std::ptr::null_mut() }
+    }
+}
+
+/// The next row of a query that replays; null at the end.
+///
+/// # Safety
+/// `query_desc` must be a running query.
+unsafe fn next_row(query_desc: *const pg_sys::QueryDesc) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: as the caller promises; see `running`.
+    unsafe {
+        match running(query_desc).map(|capture| &mut (*capture).stage) {
+            Some(Stage::Replaying(replay)) => replay.next(),
+            _ => std::ptr::null_mut(),
+        }
+    }
+}
+
+/// Sends up to `count` rows (0: all) to the query's receiver, as ExecutorRun would. What the
+/// receiver raises jumps over this frame.
+///
+/// # Safety
+/// `query_desc` must be a running query that replays.
+pub unsafe fn replay(query_desc: *mut pg_sys::QueryDesc, count: u64) {
+    // SAFETY: as the caller promises; the receiver is called as the executor would.
+    unsafe {
+        let receiver = (*query_desc).dest;
+        if let Some(startup) = (*receiver).rStartup {
+            direct!(startup(receiver, (*query_desc).operation as i32, (*query_desc).tupDesc));
+        }
+        let mut sent = 0;
+        while count == 0 || sent < count {
+            let slot = edge(|| next_row(query_desc));
+            if slot.is_null() {
+                break;
+            }
+            if let Some(receive) = (*receiver).receiveSlot
+                && !direct!(receive(slot, receiver))
+            {
+                break;
+            }
+            sent += 1;
+        }
+        (*(*query_desc).estate).es_processed = sent;
+        if let Some(shutdown) = (*receiver).rShutdown {
+            direct!(shutdown(receiver));
         }
     }
 }

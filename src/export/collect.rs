@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 use crate::arrow::chunk::ChunkBytes;
 use crate::arrow::column::Column;
 use crate::arrow::encode::Encoder;
-use crate::capture::{RowSink, with_tee};
+use crate::capture::{RowSink, Tee};
 use crate::error::CacheError;
 
 /// A whole result.
@@ -61,16 +61,21 @@ pub unsafe fn run(query_desc: *mut pg_sys::QueryDesc) -> Collected {
     unsafe {
         pg_sys::ExecutorStart(query_desc, 0);
         let columns = super::result_columns(query_desc);
-        let mut collector = Collector {
-            encoder: Encoder::new(columns.clone()),
-            chunks: Vec::new(),
-            rows: 0,
-            bytes: 0,
-        };
+        let mut tee = Box::new(Tee::new(
+            query_desc,
+            Collector {
+                encoder: Encoder::new(columns.clone()),
+                chunks: Vec::new(),
+                rows: 0,
+                bytes: 0,
+            },
+        ));
+        let receiver = tee.install(query_desc);
         let start = Instant::now();
-        let failure = with_tee(query_desc, &mut collector, || {
-            crate::compat::executor_run_all(query_desc);
-        });
+        crate::compat::executor_run_all(query_desc);
+        (*query_desc).dest = receiver;
+        let failure = tee.failure;
+        let mut collector = tee.sink;
         let elapsed = start.elapsed();
         pg_sys::ExecutorFinish(query_desc);
         pg_sys::ExecutorEnd(query_desc);

@@ -76,6 +76,11 @@ impl Block {
         unsafe { Store::attach(self.base, &self.layout, self, self, stripe) }
     }
 
+    /// Where the block is.
+    pub fn base(&self) -> *mut u8 {
+        self.base
+    }
+
     /// Allocations that were not freed.
     pub fn live(&self) -> usize {
         self.state.lock().unwrap().live.len()
