@@ -38,7 +38,8 @@ struct ChunkHeader {
 
 const _: () = assert!(std::mem::size_of::<ChunkHeader>() == HEADER);
 
-/// Where one Arrow buffer lies in its chunk. Length 0 for an absent validity bitmap.
+/// Where one Arrow buffer lies in its chunk. A column without NULLs has a validity bitmap of length
+/// 0.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct BufferPlace {

@@ -181,7 +181,7 @@ impl Delivery {
         let column = &self.columns[index];
         let mut data = arrow_data::ArrayData::builder(column.storage_type())
             .len(rows)
-            .null_bit_buffer(Some(copy(0)));
+            .null_bit_buffer(Some(copy(0)).filter(|validity| !validity.is_empty()));
         for number in 1..buffers_of(column) {
             data = data.add_buffer(copy(number));
         }
