@@ -65,17 +65,35 @@ pub unsafe fn schema_message(
 /// # Safety
 /// As `schema_message`.
 unsafe fn field(descriptor: pg_sys::TupleDesc, index: usize, column: &Column) -> Field {
-    // SAFETY: an attribute's name is NUL-terminated, and format_type_be returns a C string.
+    // SAFETY: an attribute's name is NUL-terminated.
     unsafe {
         let attribute = tuple_attribute(descriptor, index);
         let name = to_utf8(CStr::from_ptr((*attribute).attname.data.as_ptr()));
-        let type_name = CStr::from_ptr(pg_sys::format_type_be(column.type_oid));
-        let mut metadata =
-            HashMap::from([("POSTGRESQL:type".to_owned(), to_utf8(type_name))]);
+        let type_name = type_name(column.type_oid);
+        let mut metadata = HashMap::from([("POSTGRESQL:type".to_owned(), type_name)]);
         if column.kind == Kind::Numeric && column.typmod >= 0 {
             metadata.insert("POSTGRESQL:typmod".to_owned(), column.typmod.to_string());
         }
         Field::new(name, delivery_type(column), true).with_metadata(metadata)
+    }
+}
+
+/// Name of a type in the catalog (`int4`, `_text`), as other Arrow drivers for PostgreSQL give it.
+///
+/// # Safety
+/// Called in a transaction.
+unsafe fn type_name(type_oid: pg_sys::Oid) -> String {
+    // SAFETY: a catalog look-up; the tuple is read before it is released.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
+        let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(type_oid));
+        if tuple.is_null() {
+            return "unknown".to_owned();
+        }
+        let row: *mut pg_sys::FormData_pg_type = pg_sys::heap_tuple_get_struct(tuple);
+        let name = to_utf8(CStr::from_ptr((*row).typname.data.as_ptr()));
+        pg_sys::ReleaseSysCache(tuple);
+        name
     }
 }
 
