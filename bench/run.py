@@ -9,6 +9,7 @@ Goals not reached are reported, not failed: whether a machine is quick enough is
 """
 
 import datetime
+import filecmp
 import os
 import sys
 import time
@@ -30,6 +31,14 @@ def progress(text):
     print(f"[{time.monotonic() - STARTED:4.0f} s] {text}", file=sys.stderr, flush=True)
 
 
+def check_build():
+    """A debug build, or another checkout's, would be measured without a word."""
+    installed = Path(private.pg_config("--pkglibdir")) / "pg_arrow_cache.so"
+    built = ROOT / "target" / "release" / "libpg_arrow_cache.so"
+    if not built.exists() or not installed.exists() or not filecmp.cmp(built, installed, shallow=False):
+        sys.exit(f"bench: {installed} is not this checkout's release build; run `make install`")
+
+
 def over_the_star_schema(parts):
     conf = {**dataset.SERVER_CONF, "autovacuum": "off"}
     with private.Cluster(ROOT / "target" / "bench", conf=conf) as server:
@@ -45,6 +54,7 @@ def main():
     parts = sys.argv[1:] or list(PARTS)
     if set(parts) - set(PARTS):
         sys.exit(f"bench: the parts are {' '.join(PARTS)}")
+    check_build()
     private.exit_on_sigterm()
     about = [f"# Measured on {datetime.date.today()}", "",
              f"Command: `bench/run.py {' '.join(parts)}` (`make bench` runs all parts)  ",

@@ -1,0 +1,75 @@
+# pg_stat_statements and auto_explain preloaded beside the library, before it and after it: each keeps doing its work,
+# on hits as well.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use ArrowCacheTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+for my $libraries ('pg_stat_statements, auto_explain, pg_arrow_cache', 'pg_arrow_cache, auto_explain, pg_stat_statements')
+{
+	my $first = $libraries =~ /^pg_arrow_cache/ ? 'cache first' : 'cache last';
+	my $node = new_server($first =~ s/ /_/r, conf => qq{
+shared_preload_libraries = '$libraries'
+compute_query_id = on
+auto_explain.log_min_duration = 0
+auto_explain.log_analyze = on
+auto_explain.log_timing = off
+});
+	$node->safe_psql('postgres', q{
+		CREATE EXTENSION pg_stat_statements;
+		CREATE TABLE t (a int, b text);
+		INSERT INTO t SELECT g, 'row ' || g FROM generate_series(1, 100) g;
+	});
+	$node->safe_psql('postgres', 'SELECT pg_stat_statements_reset()');
+
+	# What pg_stat_statements has counted for statements like this one.
+	my $counted = sub {
+		my ($pattern) = @_;
+		return $node->safe_psql('postgres', qq{
+			SET pg_arrow_cache.enabled = off;
+			SELECT sum(calls), sum(rows) FROM pg_stat_statements WHERE query LIKE '$pattern'});
+	};
+	my $query = 'SELECT a, b FROM t ORDER BY a LIMIT 50';
+	my $rows = join "\n", map { "$_|row $_" } 1 .. 50;
+	my $log = -s $node->logfile;
+	answers_are($node, $query, $rows, [ 'MISS', 'HIT', 'HIT' ], "$first: cached");
+	is($counted->('SELECT a, b FROM t%'), '3|150', "$first: pg_stat_statements counts hits and their rows");
+
+	my $logged = slurp_file($node->logfile, $log);
+	my @plans = $logged =~ /plan:\n\tQuery Text: \Q$query\E;?\n\t(.*)\n/g;
+	is(scalar @plans, 3, "$first: auto_explain logs each execution");
+	unlike($plans[0] // '', qr/ArrowCache/, "$first: with the plan of the miss");
+	like($plans[$_] // '', qr/^Custom Scan \(ArrowCache\).*actual rows=50 loops=1/, "$first: with the node of hit $_")
+		for 1 .. 2;
+
+	# A prepared statement, and one with parameters.
+	my $prepared = q{PREPARE p (int) AS SELECT count(*) FROM t WHERE a > $1; EXECUTE p (90)};
+	my @statuses = map {
+		$node->safe_psql('postgres', "$prepared; EXECUTE p (90); SELECT arrow_cache.last_status()") } 1 .. 2;
+	is_deeply(\@statuses, [ ("10\n10\nHIT") x 2 ], "$first: EXECUTE is served");
+	is($counted->('PREPARE p%'), '4|4', "$first: and counted");
+
+	# Writes are counted, and invalidate.
+	$node->safe_psql('postgres', q{UPDATE t SET b = 'new' WHERE a <= 10});
+	is($counted->('UPDATE t%'), '1|10', "$first: a write is counted");
+	$rows =~ s/row \d+$/new/m for 1 .. 10;
+	answers_are($node, $query, $rows, [ 'STALE', 'HIT' ], "$first: and invalidates");
+
+	# Statements inside functions are nested for all of them.
+	$node->append_conf('postgresql.conf', "pg_stat_statements.track = all\nauto_explain.log_nested_statements = on");
+	$node->reload;
+	$node->safe_psql('postgres', q{
+		CREATE FUNCTION total() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT sum(a) FROM t); END'});
+	$node->poll_query_until('postgres', q{SELECT current_setting('pg_stat_statements.track') = 'all'});
+	is($node->safe_psql('postgres', "SELECT total();\nSELECT total()"), "5050\n5050", "$first: a function");
+	is($counted->('(SELECT sum(a) FROM t)%'), '2|2', "$first: its statement is counted each time");
+	$node->stop;
+}
+
+done_testing();

@@ -1,0 +1,107 @@
+# What the scripts of this suite share: servers that preload the library, and ways to see what became of a statement.
+
+package ArrowCacheTest;
+
+use strict;
+use warnings FATAL => 'all';
+
+use Exporter 'import';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(new_server initialize answer answers_are stat bytes_at_rest
+	create_big wait_for_fill $SLOW_FILL);
+
+# A query whose first branch fills several batches at once and whose second one then computes for ages: while it does,
+# part of the result stands in shared memory and the entry is not complete.
+our $SLOW_FILL = q{SELECT a, pad FROM big UNION ALL
+	SELECT count(*)::int, 'end' FROM big x, big y, big z WHERE x.a + y.a + z.a < 0};
+
+# The table of the query above: 20000 rows of about 110 bytes.
+sub create_big
+{
+	my ($node) = @_;
+	$node->safe_psql('postgres',
+		q{CREATE TABLE big AS SELECT g AS a, repeat(chr(97 + g % 26), 100) AS pad FROM generate_series(1, 20000) g});
+	return;
+}
+
+# Every result is stored, however quick it was to compute, so that outcomes are repeatable; a cluster of this kind logs
+# no statements, or the log would drown what is looked for in it.
+my $CONF = q{
+shared_preload_libraries = 'pg_arrow_cache'
+pg_arrow_cache.min_execution_time = 0
+pg_arrow_cache.memory = 64MB
+pg_arrow_cache.max_entries = 1000
+log_statement = none
+autovacuum = off
+};
+
+# A new server, not started. Parameters: `conf` is appended to the settings above, `init` goes to Cluster::init.
+sub initialize
+{
+	my ($name, %params) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	$node->init(extra => [ '--no-locale', '--encoding=UTF8' ], %{ $params{init} // {} });
+	$node->append_conf('postgresql.conf', $CONF . ($params{conf} // ''));
+	return $node;
+}
+
+# A new server, started, with the extension in database postgres.
+sub new_server
+{
+	my ($name, %params) = @_;
+	my $node = initialize($name, %params);
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION pg_arrow_cache');
+	return $node;
+}
+
+# Runs one query in a session of its own, after the statements in `before`. Returns its rows and its status.
+sub answer
+{
+	my ($node, $query, %params) = @_;
+	my $database = $params{database} // 'postgres';
+	my $before = $params{before} // '';
+	my $output = $node->safe_psql($database,
+		"$before\n$query;\nSELECT '=> ' || arrow_cache.last_status() || coalesce(' ' || arrow_cache.last_reason(), '')");
+	my ($rows, $status) = $output =~ /\A(.*?)\n?=> (.*)\z/s or die "no status in: $output";
+	return ($rows, $status);
+}
+
+# Asserts that a query gives these rows each time, with these statuses one after the other.
+sub answers_are
+{
+	my ($node, $query, $rows, $statuses, $name, %params) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my @got = map { [ answer($node, $query, %params) ] } @$statuses;
+	is_deeply(\@got, [ map { [ $rows, $_ ] } @$statuses ], $name);
+	return;
+}
+
+# One column of arrow_cache.stats.
+sub stat
+{
+	my ($node, $column) = @_;
+	return $node->safe_psql('postgres', "SELECT $column FROM arrow_cache.stats");
+}
+
+# Drops all entries and returns what remains: entries and bytes used.
+sub bytes_at_rest
+{
+	my ($node) = @_;
+	$node->safe_psql('postgres', 'SELECT arrow_cache.flush()');
+	return $node->safe_psql('postgres', 'SELECT entries, bytes_used FROM arrow_cache.stats');
+}
+
+# Waits until part of a result that is still being computed stands in shared memory. No entry shows it.
+sub wait_for_fill
+{
+	my ($node, $at_rest) = @_;
+	my (undef, $bytes) = split /\|/, $at_rest;
+	return $node->poll_query_until('postgres',
+		"SELECT entries = 0 AND bytes_used > $bytes + 500000 FROM arrow_cache.stats");
+}
+
+1;
