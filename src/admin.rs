@@ -1,7 +1,7 @@
 //! SQL functions that look at this session or change the cache.
 
-use pgrx::prelude::*;
 use pgrx::pg_sys;
+use pgrx::prelude::*;
 
 use crate::error::CacheError;
 use crate::shmem::{self, SharedStore};
@@ -34,9 +34,7 @@ fn invalidate(relation: pg_sys::Oid) -> i64 {
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     let relation = relation.to_u32();
     let rests_on_it = |dependency: &arrow_cache_core::Dependency| dependency.relation == relation;
-    store.retire_matching(|entry| {
-        entry.database() == database && entry.dependencies().iter().any(rests_on_it)
-    }) as i64
+    store.retire_matching(|entry| entry.database() == database && entry.dependencies().iter().any(rests_on_it)) as i64
 }
 
 /// Trigger function for tables whose changes the server cannot see: publishes a change of the

@@ -19,11 +19,8 @@ pub type ExecutorRunHook = unsafe extern "C-unwind" fn(
 );
 /// Raw hook signature of `ExecutorRun`.
 #[cfg(feature = "pg18")]
-pub type ExecutorRunHook = unsafe extern "C-unwind" fn(
-    query_desc: *mut pg_sys::QueryDesc,
-    direction: pg_sys::ScanDirection::Type,
-    count: u64,
-);
+pub type ExecutorRunHook =
+    unsafe extern "C-unwind" fn(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirection::Type, count: u64);
 
 /// Defines the `ExecutorRun` hook of this server version over one version-independent function.
 macro_rules! executor_run_hook {
@@ -140,20 +137,12 @@ pub fn backend_number() -> usize {
 pub unsafe fn create_area(place: *mut c_void, size: usize, tranche: i32) -> *mut pg_sys::dsa_area {
     #[cfg(feature = "pg15")]
     // SAFETY: as the caller promises.
-    let area =
-        unsafe { pg_sys::dsa_create_in_place(place, size, tranche, std::ptr::null_mut()) };
+    let area = unsafe { pg_sys::dsa_create_in_place(place, size, tranche, std::ptr::null_mut()) };
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     // SAFETY: as the caller promises; the two segment sizes are never used, the limit below
     // forbids segments.
     let area = unsafe {
-        pg_sys::dsa_create_in_place_ext(
-            place,
-            size,
-            tranche,
-            std::ptr::null_mut(),
-            1024 * 1024,
-            1024 * 1024,
-        )
+        pg_sys::dsa_create_in_place_ext(place, size, tranche, std::ptr::null_mut(), 1024 * 1024, 1024 * 1024)
     };
     // SAFETY: the area was created just now.
     unsafe { pg_sys::dsa_set_size_limit(area, size) };
@@ -292,26 +281,18 @@ pub const HEAP_TABLE_AM_OID: u32 = 2;
 ///
 /// # Safety
 /// `descriptor` must be valid and have more than `index` attributes.
-pub unsafe fn tuple_attribute(
-    descriptor: pg_sys::TupleDesc,
-    index: usize,
-) -> *mut pg_sys::FormData_pg_attribute {
+pub unsafe fn tuple_attribute(descriptor: pg_sys::TupleDesc, index: usize) -> *mut pg_sys::FormData_pg_attribute {
     #[cfg(not(feature = "pg18"))]
     // SAFETY: `attrs` is the flexible array at the end of the struct.
     unsafe {
-        (&raw mut (*descriptor).attrs)
-            .cast::<pg_sys::FormData_pg_attribute>()
-            .add(index)
+        (&raw mut (*descriptor).attrs).cast::<pg_sys::FormData_pg_attribute>().add(index)
     }
     #[cfg(feature = "pg18")]
     // SAFETY: the full attributes follow the array of compact ones (tupdesc.h, TupleDescAttr).
     unsafe {
         let natts = (*descriptor).natts as usize;
         let compact = (&raw mut (*descriptor).compact_attrs).cast::<pg_sys::CompactAttribute>();
-        compact
-            .add(natts)
-            .cast::<pg_sys::FormData_pg_attribute>()
-            .add(index)
+        compact.add(natts).cast::<pg_sys::FormData_pg_attribute>().add(index)
     }
 }
 

@@ -35,9 +35,7 @@ impl CacheError {
 
     fn at(&self, level: PgLogLevel) {
         let (code, message, hint) = self.report();
-        ErrorReport::new(code, message, "pg_arrow_cache")
-            .set_hint(hint)
-            .report(level);
+        ErrorReport::new(code, message, "pg_arrow_cache").set_hint(hint).report(level);
     }
 
     fn report(&self) -> (PgSqlErrorCode, String, String) {

@@ -95,9 +95,7 @@ unsafe extern "C-unwind" fn planner(
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: PostgreSQL's own arguments, passed on unchanged; a judgement is plain data.
     unsafe {
-        let judgement = edge(|| {
-            (session::plans_matter() && active()).then(|| judge::before_planning(query)).flatten()
-        });
+        let judgement = edge(|| (session::plans_matter() && active()).then(|| judge::before_planning(query)).flatten());
         let next = PREVIOUS.planner.unwrap_or(standard::standard_planner);
         let plan = direct!(next(query, text, options, params));
         if let Some(judgement) = judgement {
@@ -112,8 +110,7 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
     unsafe {
         edge(|| {
             writes::note_plan((*query_desc).plannedstmt);
-            let miss =
-                if active() { judge::at_start(query_desc, flags) } else { judge::skip() };
+            let miss = if active() { judge::at_start(query_desc, flags) } else { judge::skip() };
             capture::prepare(query_desc, miss);
         });
         let next = PREVIOUS.start.unwrap_or(standard::standard_ExecutorStart);
@@ -124,12 +121,7 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
 
 /// # Safety
 /// The arguments must be those of an ExecutorRun hook.
-unsafe fn run(
-    query_desc: *mut pg_sys::QueryDesc,
-    direction: pg_sys::ScanDirection::Type,
-    count: u64,
-    once: bool,
-) {
+unsafe fn run(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirection::Type, count: u64, once: bool) {
     // SAFETY: as the caller promises; what is kept over the calls is plain data.
     unsafe {
         let pass = edge(|| capture::before_run(query_desc, direction, count));
@@ -190,9 +182,7 @@ unsafe extern "C-unwind" fn process_utility(
         let next = PREVIOUS.utility.unwrap_or(standard::standard_ProcessUtility);
         with_cleanup(
             || {
-                direct!(next(
-                    plan, text, read_only, context, params, environment, receiver, completion
-                ));
+                direct!(next(plan, text, read_only, context, params, environment, receiver, completion));
             },
             || utility::leave(scope),
         );

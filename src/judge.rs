@@ -6,9 +6,7 @@
 
 use std::ffi::c_char;
 
-use arrow_cache_core::{
-    CacheKey, Counter, Dependency, EntryView, Pin, Reason, SnapshotView, Validity,
-};
+use arrow_cache_core::{CacheKey, Counter, Dependency, EntryView, Pin, Reason, SnapshotView, Validity};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Column, Records};
@@ -239,10 +237,7 @@ unsafe fn check_statement(query_desc: *const pg_sys::QueryDesc) -> Result<(), Re
             && (*portal).status == pg_sys::PortalStatus::PORTAL_DEFINED
             && (*portal).strategy == pg_sys::PortalStrategy::PORTAL_ONE_SELECT
             && query::types::list_length((*portal).stmts) > 0
-            && std::ptr::eq(
-                pg_sys::list_nth((*portal).stmts, 0).cast(),
-                (*query_desc).plannedstmt,
-            );
+            && std::ptr::eq(pg_sys::list_nth((*portal).stmts, 0).cast(), (*query_desc).plannedstmt);
         if !own {
             return Err(Reason::NestedStatement);
         }
@@ -259,8 +254,7 @@ unsafe fn check_statement(query_desc: *const pg_sys::QueryDesc) -> Result<(), Re
 /// A scrollable cursor can be served, but its rows may be read in any order, so its answer cannot
 /// be captured.
 fn check_cursor(found: Found, flags: i32) -> Result<Found, Reason> {
-    const SCROLL: u32 =
-        pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
+    const SCROLL: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
     match found {
         Found::Miss(_) if flags as u32 & SCROLL != 0 => Err(Reason::ScrollableCursor),
         found => Ok(found),
@@ -287,14 +281,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
 
         let (location, length) = text_location(question);
         let mut text = Vec::new();
-        let key = fingerprint::key(
-            tree,
-            question.source,
-            location,
-            length,
-            question.params,
-            &mut text,
-        )?;
+        let key = fingerprint::key(tree, question.source, location, length, question.params, &mut text)?;
         let descriptor = pg_sys::ExecCleanTypeFromTL((*(*question.plan).planTree).targetlist);
         let columns = column::columns_of(descriptor, Records::Refused)?;
 
@@ -334,8 +321,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
 /// The question must be valid.
 unsafe fn text_location(question: &Question) -> (i32, i32) {
     // SAFETY: as the caller promises.
-    let (location, length) =
-        unsafe { ((*question.plan).stmt_location, (*question.plan).stmt_len) };
+    let (location, length) = unsafe { ((*question.plan).stmt_location, (*question.plan).stmt_len) };
     if location <= 0 && length <= 0 {
         session::wrapped_text(question.source).unwrap_or((location, length))
     } else {
@@ -390,10 +376,9 @@ fn current_dependencies(
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     let mut dependencies = Vec::with_capacity(relations.len() + 2);
-    for (slot, reason) in [
-        (versions.ddl(database), Reason::DdlInProgress),
-        (versions.wildcard(database), Reason::WriterInProgress),
-    ] {
+    for (slot, reason) in
+        [(versions.ddl(database), Reason::DdlInProgress), (versions.wildcard(database), Reason::WriterInProgress)]
+    {
         let version = versions.seen_whole(slot, snapshot).ok_or(reason)?;
         dependencies.push(Dependency { slot, relation: 0, version });
     }
@@ -457,10 +442,7 @@ unsafe fn planned_under_current_catalogs(current: u64, planned: u64) -> bool {
 ///
 /// # Safety
 /// `snapshot` must be registered for as long as the result is used.
-unsafe fn view_snapshot<'a>(
-    store: &SharedStore,
-    snapshot: pg_sys::Snapshot,
-) -> Result<SnapshotView<'a>, Reason> {
+unsafe fn view_snapshot<'a>(store: &SharedStore, snapshot: pg_sys::Snapshot) -> Result<SnapshotView<'a>, Reason> {
     // SAFETY: as the caller promises; `xip` holds `xcnt` ids.
     unsafe {
         if pg_sys::XactIsoLevel == pg_sys::XACT_SERIALIZABLE as i32 {
@@ -482,11 +464,6 @@ unsafe fn view_snapshot<'a>(
         } else {
             std::slice::from_raw_parts((*snapshot).xip.cast(), (*snapshot).xcnt as usize)
         };
-        Ok(SnapshotView::new(
-            next,
-            (*snapshot).xmin.into_inner(),
-            (*snapshot).xmax.into_inner(),
-            running,
-        ))
+        Ok(SnapshotView::new(next, (*snapshot).xmin.into_inner(), (*snapshot).xmax.into_inner(), running))
     }
 }

@@ -183,12 +183,7 @@ pub struct WriteSet {
 
 impl WriteSet {
     const fn new() -> Self {
-        Self {
-            relations: Vec::new(),
-            unknown: false,
-            published: false,
-            catalogs_published: false,
-        }
+        Self { relations: Vec::new(), unknown: false, published: false, catalogs_published: false }
     }
 }
 

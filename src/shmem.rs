@@ -38,9 +38,7 @@ thread_local! {
 fn layout() -> &'static Layout {
     LAYOUT.get_or_init(|| {
         let sizes = Sizes { memory: settings::memory_bytes(), max_entries: settings::max_entries() };
-        Layout::new(&sizes).unwrap_or_else(|error| {
-            fail_startup(&CacheError::MemoryTooSmall { needed: error.needed() })
-        })
+        Layout::new(&sizes).unwrap_or_else(|error| fail_startup(&CacheError::MemoryTooSmall { needed: error.needed() }))
     })
 }
 
@@ -71,8 +69,7 @@ pub fn startup() {
         if !found {
             SharedStore::initialize(block, layout);
             let tranche = i32::from((*locks).lock.tranche);
-            let area =
-                compat::create_area(block.add(layout.arena_offset).cast(), layout.arena_len, tranche);
+            let area = compat::create_area(block.add(layout.arena_offset).cast(), layout.arena_len, tranche);
             // The area must outlive every backend, and the postmaster needs no handle of it.
             pg_sys::dsa_pin(area);
             pg_sys::dsa_detach(area);
@@ -126,10 +123,7 @@ fn attach() {
         let area = pg_sys::dsa_attach_in_place(place, std::ptr::null_mut());
         pg_sys::MemoryContextSwitchTo(caller);
         pg_sys::dsa_pin_mapping(area);
-        pg_sys::on_shmem_exit(
-            Some(release_area),
-            pg_sys::Datum::from(place),
-        );
+        pg_sys::on_shmem_exit(Some(release_area), pg_sys::Datum::from(place));
         AREA.set(area);
     }
 }

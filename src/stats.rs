@@ -76,8 +76,7 @@ fn may_see(role: u32) -> bool {
     // SAFETY: reads of the current user and of role membership.
     unsafe {
         let user = pg_sys::GetUserId();
-        pg_sys::has_privs_of_role(user, pg_sys::Oid::from(PG_READ_ALL_STATS))
-            || user.to_u32() == role
+        pg_sys::has_privs_of_role(user, pg_sys::Oid::from(PG_READ_ALL_STATS)) || user.to_u32() == role
     }
 }
 
@@ -153,10 +152,8 @@ fn entries_data() -> TableIterator<
 fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> EntryRow {
     let last_hit = if entry.hits() > 0 { timestamp(entry.last_used()) } else { None };
     let dependencies = entry.dependencies();
-    let is_current =
-        dependencies.iter().all(|d| versions.slot(d.slot).version() == d.version);
-    let expires =
-        if entry.expires_at() == i64::MAX { None } else { timestamp(entry.expires_at()) };
+    let is_current = dependencies.iter().all(|d| versions.slot(d.slot).version() == d.version);
+    let expires = if entry.expires_at() == i64::MAX { None } else { timestamp(entry.expires_at()) };
     (
         entry.entry_id() as i64,
         String::new(),
@@ -215,8 +212,7 @@ fn relations_data() -> TableIterator<
 }
 
 #[pg_extern(volatile, parallel_unsafe)]
-fn bypass_reasons_data()
--> TableIterator<'static, (name!(reason, &'static str), name!(statements, i64))> {
+fn bypass_reasons_data() -> TableIterator<'static, (name!(reason, &'static str), name!(statements, i64))> {
     let store = required_store();
     let counters = store.counters();
     let rows: Vec<_> = Reason::ALL

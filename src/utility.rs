@@ -24,9 +24,7 @@ pub struct Scope {
 pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c_char) -> Scope {
     writes::note_counting();
     // SAFETY: as the caller promises; a utility plan always has its statement.
-    let (statement, location, length) = unsafe {
-        ((*plan).utilityStmt, (*plan).stmt_location, (*plan).stmt_len)
-    };
+    let (statement, location, length) = unsafe { ((*plan).utilityStmt, (*plan).stmt_location, (*plan).stmt_len) };
     let text = WrappedText { source, location, length };
     let mut scope = Scope { nested: false, wrapping: None, finishes_prepared: false };
     // SAFETY: a statement is a valid node, and its tag says of which kind.
@@ -54,8 +52,7 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
             if tag == NodeTag::T_TransactionStmt {
                 // SAFETY: as above.
                 let kind = unsafe { (*statement.cast::<pg_sys::TransactionStmt>()).kind };
-                scope.finishes_prepared = kind
-                    == pg_sys::TransactionStmtKind::TRANS_STMT_COMMIT_PREPARED
+                scope.finishes_prepared = kind == pg_sys::TransactionStmtKind::TRANS_STMT_COMMIT_PREPARED
                     || kind == pg_sys::TransactionStmtKind::TRANS_STMT_ROLLBACK_PREPARED;
             }
         }

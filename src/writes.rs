@@ -94,8 +94,7 @@ pub unsafe fn note_plan(plan: *const pg_sys::PlannedStmt) {
         note_counting();
         for position in 0..list_length(targets) {
             let index = pg_sys::list_nth_int(targets, position);
-            let entry: *mut pg_sys::RangeTblEntry =
-                pg_sys::list_nth((*plan).rtable, index - 1).cast();
+            let entry: *mut pg_sys::RangeTblEntry = pg_sys::list_nth((*plan).rtable, index - 1).cast();
             note_relation((*entry).relid);
         }
     }
@@ -210,8 +209,7 @@ pub fn bump_catalogs_again() {
 /// Bumps the version of this database's catalogs.
 pub fn bump_catalogs() {
     // SAFETY: a plain read of a backend global, and the clock.
-    let (database, now) =
-        unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::GetCurrentTimestamp()) };
+    let (database, now) = unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::GetCurrentTimestamp()) };
     shmem::with_versions(|versions| versions.slot(versions.ddl(database)).bump(now));
 }
 

@@ -12,10 +12,8 @@
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_cache_core::Reason;
-use arrow_ipc::writer::{
-    DictionaryTracker, EncodedData, IpcDataGenerator, IpcWriteContext, IpcWriteOptions,
-};
 use arrow_ipc::root_as_message;
+use arrow_ipc::writer::{DictionaryTracker, EncodedData, IpcDataGenerator, IpcWriteContext, IpcWriteOptions};
 use arrow_schema::{Field, Schema};
 use std::sync::Arc;
 
@@ -61,14 +59,12 @@ impl EncodedBatch {
     /// # Errors
     /// `UnsupportedType` when Arrow refuses the batch, `TooLarge` past 4 GB.
     pub fn new(columns: Vec<ArrayRef>, rows: usize) -> Result<Self, Reason> {
-        let fields: Vec<Field> = columns
-            .iter()
-            .map(|column| Field::new("", column.data_type().clone(), true))
-            .collect();
+        let fields: Vec<Field> =
+            columns.iter().map(|column| Field::new("", column.data_type().clone(), true)).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let schema = Arc::new(Schema::new(fields));
-        let batch = RecordBatch::try_new_with_options(schema, columns, &options)
-            .map_err(|_| Reason::UnsupportedType)?;
+        let batch =
+            RecordBatch::try_new_with_options(schema, columns, &options).map_err(|_| Reason::UnsupportedType)?;
         let encoded = encode(&batch)?;
         let message = root_as_message(&encoded.ipc_message).map_err(|_| Reason::UnsupportedType)?;
         let buffers = message
@@ -77,8 +73,7 @@ impl EncodedBatch {
             .map(|buffers| buffers.iter().map(|b| (b.offset(), b.length())).collect::<Vec<_>>())
             .unwrap_or_default();
 
-        let padded_metadata =
-            (PREFIX + encoded.ipc_message.len()).next_multiple_of(ALIGNMENT) - PREFIX;
+        let padded_metadata = (PREFIX + encoded.ipc_message.len()).next_multiple_of(ALIGNMENT) - PREFIX;
         let directory_end = HEADER + buffers.len() * std::mem::size_of::<BufferPlace>();
         let message_start = directory_end.next_multiple_of(ALIGNMENT);
         let body = message_start + PREFIX + padded_metadata;
@@ -88,10 +83,7 @@ impl EncodedBatch {
         }
         let directory = buffers
             .into_iter()
-            .map(|(offset, length)| BufferPlace {
-                offset: (body + offset as usize) as u32,
-                length: length as u32,
-            })
+            .map(|(offset, length)| BufferPlace { offset: (body + offset as usize) as u32, length: length as u32 })
             .collect::<Vec<_>>();
         let header = ChunkHeader {
             rows: rows as u32,
@@ -112,12 +104,7 @@ impl EncodedBatch {
     pub fn write_to(&self, out: &mut [u8]) {
         let (head, message) = out.split_at_mut(self.header.message as usize);
         head.fill(0);
-        let words = [
-            self.header.rows,
-            self.header.buffers,
-            self.header.message,
-            self.header.message_length,
-        ];
+        let words = [self.header.rows, self.header.buffers, self.header.message, self.header.message_length];
         for (place, word) in head.chunks_exact_mut(4).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
@@ -198,12 +185,7 @@ impl<'a> Chunk<'a> {
 
     fn word(&self, index: usize) -> u32 {
         let start = index * 4;
-        u32::from_le_bytes([
-            self.bytes[start],
-            self.bytes[start + 1],
-            self.bytes[start + 2],
-            self.bytes[start + 3],
-        ])
+        u32::from_le_bytes([self.bytes[start], self.bytes[start + 1], self.bytes[start + 2], self.bytes[start + 3]])
     }
 
     /// Rows in the batch.

@@ -114,10 +114,7 @@ pub enum Records {
 ///
 /// # Safety
 /// `descriptor` must be valid.
-pub unsafe fn columns_of(
-    descriptor: pg_sys::TupleDesc,
-    records: Records,
-) -> Result<Vec<Column>, Reason> {
+pub unsafe fn columns_of(descriptor: pg_sys::TupleDesc, records: Records) -> Result<Vec<Column>, Reason> {
     // SAFETY: as the caller promises.
     unsafe {
         let utf8 = pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32;
@@ -146,11 +143,7 @@ pub fn describe(columns: &[Column]) -> Vec<u8> {
     out
 }
 
-fn kind_of(
-    attribute: &pg_sys::FormData_pg_attribute,
-    utf8: bool,
-    records: Records,
-) -> Result<Kind, Reason> {
+fn kind_of(attribute: &pg_sys::FormData_pg_attribute, utf8: bool, records: Records) -> Result<Kind, Reason> {
     // Arrow text is UTF-8 by definition; in another encoding the bytes are kept as they are.
     let text = if utf8 { Kind::Text } else { Kind::FlatVarlena };
     Ok(match attribute.atttypid {

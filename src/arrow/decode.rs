@@ -64,15 +64,7 @@ impl<'a> Reader<'a> {
 }
 
 fn is_variable(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Numeric
-            | Kind::Text
-            | Kind::Name
-            | Kind::Bytea
-            | Kind::FlatVarlena
-            | Kind::FlatCString
-    )
+    matches!(kind, Kind::Numeric | Kind::Text | Kind::Name | Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString)
 }
 
 impl Cursor<'_> {
@@ -109,13 +101,7 @@ impl Decoder {
 
     /// Fills `values` and `nulls` with row number `row` of the reader's chunk. By-reference values
     /// live until the next call.
-    pub fn fill(
-        &mut self,
-        reader: &Reader<'_>,
-        row: usize,
-        values: &mut [pg_sys::Datum],
-        nulls: &mut [bool],
-    ) {
+    pub fn fill(&mut self, reader: &Reader<'_>, row: usize, values: &mut [pg_sys::Datum], nulls: &mut [bool]) {
         let needed = self.scratch_bytes(reader, row).div_ceil(ALIGNMENT);
         if self.scratch.len() < needed {
             self.scratch.resize(needed.next_power_of_two(), 0);
@@ -149,13 +135,7 @@ impl Decoder {
         total
     }
 
-    fn value(
-        &mut self,
-        column: &Column,
-        cursor: &Cursor<'_>,
-        row: usize,
-        used: &mut usize,
-    ) -> pg_sys::Datum {
+    fn value(&mut self, column: &Column, cursor: &Cursor<'_>, row: usize, used: &mut usize) -> pg_sys::Datum {
         match column.kind {
             Kind::Bool => pg_sys::Datum::from(cursor.values[row / 8] >> (row % 8) & 1 == 1),
             Kind::Int16 => pg_sys::Datum::from(i16::from_le_bytes(cursor.fixed(row))),
@@ -175,11 +155,7 @@ impl Decoder {
             Kind::FlatFixed => {
                 let length = column.length as usize;
                 let bytes = &cursor.values[row * length..(row + 1) * length];
-                if column.by_value {
-                    by_value(bytes)
-                } else {
-                    self.place(used, 0, bytes, 0)
-                }
+                if column.by_value { by_value(bytes) } else { self.place(used, 0, bytes, 0) }
             }
             Kind::Name => {
                 let bytes = cursor.bytes(row);

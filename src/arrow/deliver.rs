@@ -40,10 +40,7 @@ fn delivery_type(column: &Column) -> DataType {
 ///
 /// # Safety
 /// `descriptor` must be the row type whose columns these are.
-pub unsafe fn schema_message(
-    descriptor: pg_sys::TupleDesc,
-    columns: &[Column],
-) -> Result<Vec<u8>, Reason> {
+pub unsafe fn schema_message(descriptor: pg_sys::TupleDesc, columns: &[Column]) -> Result<Vec<u8>, Reason> {
     let fields: Vec<Field> = columns
         .iter()
         .enumerate()
@@ -105,11 +102,7 @@ unsafe fn to_utf8(text: &CStr) -> String {
     // SAFETY: the conversion returns its argument or a palloc'd, NUL-terminated copy.
     unsafe {
         let length = text.to_bytes().len() as i32;
-        let converted = pg_sys::pg_server_to_any(
-            text.as_ptr(),
-            length,
-            pg_sys::pg_enc::PG_UTF8 as i32,
-        );
+        let converted = pg_sys::pg_server_to_any(text.as_ptr(), length, pg_sys::pg_enc::PG_UTF8 as i32);
         CStr::from_ptr(converted).to_string_lossy().into_owned()
     }
 }

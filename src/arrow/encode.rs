@@ -5,9 +5,8 @@
 //! before it is appended.
 
 use arrow_array::builder::{
-    BinaryBuilder, BooleanBuilder, Date32Builder, FixedSizeBinaryBuilder, Float32Builder,
-    Float64Builder, Int16Builder, Int32Builder, Int64Builder, Time64MicrosecondBuilder,
-    TimestampMicrosecondBuilder,
+    BinaryBuilder, BooleanBuilder, Date32Builder, FixedSizeBinaryBuilder, Float32Builder, Float64Builder, Int16Builder,
+    Int32Builder, Int64Builder, Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
 };
 use arrow_array::{ArrayRef, StringArray};
 use arrow_cache_core::{Reason, numeric};
@@ -133,12 +132,7 @@ impl Encoder {
     ///
     /// # Safety
     /// `values` and `nulls` must hold one value per column, of the column's type.
-    pub unsafe fn append(
-        &mut self,
-        values: &[pg_sys::Datum],
-        nulls: &[bool],
-        limit: usize,
-    ) -> Result<(), Reason> {
+    pub unsafe fn append(&mut self, values: &[pg_sys::Datum], nulls: &[bool], limit: usize) -> Result<(), Reason> {
         for (index, builder) in self.builders.iter_mut().enumerate() {
             if nulls[index] {
                 builder.append_null();
@@ -147,8 +141,7 @@ impl Encoder {
             }
             let column = &self.columns[index];
             // SAFETY: as the caller promises.
-            self.bytes +=
-                unsafe { append_value(builder, column, values[index], &mut self.text, limit)? };
+            self.bytes += unsafe { append_value(builder, column, values[index], &mut self.text, limit)? };
         }
         self.rows += 1;
         Ok(())
@@ -169,8 +162,7 @@ impl Encoder {
     /// # Errors
     /// `TextEncoding` when a text value is not valid UTF-8.
     pub fn take_batch(&mut self) -> Result<EncodedBatch, Reason> {
-        let arrays =
-            self.builders.iter_mut().map(Builder::finish).collect::<Result<Vec<_>, _>>()?;
+        let arrays = self.builders.iter_mut().map(Builder::finish).collect::<Result<Vec<_>, _>>()?;
         let rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
         EncodedBatch::new(arrays, rows)

@@ -115,13 +115,8 @@ impl ResultFill {
             }
         }
         // SAFETY: the clock and plain backend globals.
-        let (now, database, role) = unsafe {
-            (
-                pg_sys::GetCurrentTimestamp(),
-                pg_sys::MyDatabaseId.to_u32(),
-                pg_sys::GetUserId().to_u32(),
-            )
-        };
+        let (now, database, role) =
+            unsafe { (pg_sys::GetCurrentTimestamp(), pg_sys::MyDatabaseId.to_u32(), pg_sys::GetUserId().to_u32()) };
         let fill = match self.fill.take() {
             Some(fill) => fill,
             None => store.reserve(now).map_err(|_| Reason::NoRoom)?,

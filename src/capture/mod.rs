@@ -21,8 +21,8 @@ use crate::judge::Miss;
 use crate::{quick, session, settings, shmem};
 use fill::ResultFill;
 pub use receiver::{RowSink, Tee};
-pub use replay::replay;
 use replay::Replay;
+pub use replay::replay;
 
 /// What becomes of the rows.
 enum Stage {
@@ -71,9 +71,8 @@ pub fn prepare(query_desc: *const pg_sys::QueryDesc, miss: Option<Box<Miss>>) {
 /// # Safety
 /// `query_desc` must be a started query.
 pub unsafe fn begin(query_desc: *mut pg_sys::QueryDesc) {
-    let prepared = PREPARED.with_borrow_mut(|prepared| {
-        prepared.take_if(|(address, _)| *address == query_desc as usize)
-    });
+    let prepared =
+        PREPARED.with_borrow_mut(|prepared| prepared.take_if(|(address, _)| *address == query_desc as usize));
     let Some((_, miss)) = prepared else { return };
     // SAFETY: as the caller promises. The registration lives in the context whose end it reports.
     unsafe {
@@ -112,10 +111,7 @@ fn take(query_desc: usize) -> Option<Box<Capture>> {
 /// nested queries come and go in the list.
 fn running(query_desc: *const pg_sys::QueryDesc) -> Option<*mut Capture> {
     RUNNING.with_borrow_mut(|running| {
-        running
-            .iter_mut()
-            .find(|(address, _)| *address == query_desc as usize)
-            .map(|(_, capture)| &raw mut **capture)
+        running.iter_mut().find(|(address, _)| *address == query_desc as usize).map(|(_, capture)| &raw mut **capture)
     })
 }
 
@@ -275,8 +271,7 @@ impl Capture {
 
     /// Remembers whether the run was below `min_execution_time`; says so.
     fn remember_speed(&self) -> bool {
-        let too_quick =
-            self.elapsed < settings::min_execution_time() && !settings::debug_serve_fills();
+        let too_quick = self.elapsed < settings::min_execution_time() && !settings::debug_serve_fills();
         quick::remember(self.miss.key, too_quick);
         too_quick
     }

@@ -66,10 +66,7 @@ impl<S: RowSink> Tee<S> {
     /// # Safety
     /// `query_desc` must be the query the tee was made for; the receiver must be put back before
     /// the tee moves or ends.
-    pub unsafe fn install(
-        &mut self,
-        query_desc: *mut pg_sys::QueryDesc,
-    ) -> *mut pg_sys::DestReceiver {
+    pub unsafe fn install(&mut self, query_desc: *mut pg_sys::QueryDesc) -> *mut pg_sys::DestReceiver {
         // SAFETY: as the caller promises.
         unsafe {
             self.inner = (*query_desc).dest;
@@ -127,10 +124,7 @@ unsafe extern "C-unwind" fn receive<S: RowSink>(
 
 /// # Safety
 /// As `receive`.
-unsafe fn capture_row<S: RowSink>(
-    tee: &mut Tee<S>,
-    slot: *mut pg_sys::TupleTableSlot,
-) -> Result<(), Reason> {
+unsafe fn capture_row<S: RowSink>(tee: &mut Tee<S>, slot: *mut pg_sys::TupleTableSlot) -> Result<(), Reason> {
     // SAFETY: as the caller promises. A slot has one value per attribute once all are deformed.
     // Detoasted copies go into the row context, which is emptied after each row that made any.
     unsafe {

@@ -47,11 +47,7 @@ impl Replay {
     ///
     /// # Safety
     /// `query_desc` must be a started query, and `miss` its own, with the rows kept.
-    pub unsafe fn new(
-        query_desc: *mut pg_sys::QueryDesc,
-        miss: &Miss,
-        entry: Option<Pin>,
-    ) -> Self {
+    pub unsafe fn new(query_desc: *mut pg_sys::QueryDesc, miss: &Miss, entry: Option<Pin>) -> Self {
         // SAFETY: as the caller promises. Everything lives in the query's own context, which
         // ExecutorEnd frees.
         unsafe {
@@ -90,9 +86,7 @@ impl Replay {
         // SAFETY: as the caller promises.
         let filled = unsafe {
             match self.source {
-                Source::Tuples(tuples) => {
-                    pg_sys::tuplestore_gettupleslot(tuples, true, false, self.slot)
-                }
+                Source::Tuples(tuples) => pg_sys::tuplestore_gettupleslot(tuples, true, false, self.slot),
                 Source::Entry(hold) => {
                     pg_sys::ExecClearTuple(self.slot);
                     let natts = (*(*self.slot).tts_tupleDescriptor).natts as usize;

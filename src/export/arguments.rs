@@ -70,8 +70,7 @@ unsafe fn elements(call: pg_sys::FunctionCallInfo) -> Vec<Argument> {
         if argument.isnull {
             return Vec::new();
         }
-        let array: *mut pg_sys::ArrayType =
-            pg_sys::pg_detoast_datum(argument.value.cast_mut_ptr()).cast();
+        let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(argument.value.cast_mut_ptr()).cast();
         let type_oid = (*array).elemtype;
         let (mut length, mut by_value, mut align) = (0i16, false, 0 as std::ffi::c_char);
         pg_sys::get_typlenbyvalalign(type_oid, &mut length, &mut by_value, &mut align);
@@ -87,11 +86,7 @@ unsafe fn elements(call: pg_sys::FunctionCallInfo) -> Vec<Argument> {
             &mut count,
         );
         (0..count as usize)
-            .map(|index| Argument {
-                type_oid,
-                value: *values.add(index),
-                is_null: *nulls.add(index),
-            })
+            .map(|index| Argument { type_oid, value: *values.add(index), is_null: *nulls.add(index) })
             .collect()
     }
 }
@@ -115,13 +110,7 @@ pub unsafe fn analyze(
         for (index, argument) in arguments.iter().enumerate() {
             *types.add(index) = argument.type_oid;
         }
-        let query = pg_sys::parse_analyze_varparams(
-            raw,
-            text.as_ptr(),
-            &mut types,
-            &mut count,
-            std::ptr::null_mut(),
-        );
+        let query = pg_sys::parse_analyze_varparams(raw, text.as_ptr(), &mut types, &mut count, std::ptr::null_mut());
         let given = arguments.len();
         if count as usize > given {
             CacheError::MissingParameter { number: given as i32 + 1, given }.raise();
@@ -147,16 +136,14 @@ pub unsafe fn bind(arguments: &[Argument], types: &[pg_sys::Oid]) -> pg_sys::Par
             param.ptype = types.get(index).copied().unwrap_or(argument.type_oid);
             param.isnull = argument.is_null;
             param.pflags = pg_sys::PARAM_FLAG_CONST as u16;
-            param.value = if argument.type_oid == pg_sys::UNKNOWNOID
-                && param.ptype != pg_sys::UNKNOWNOID
-                && !argument.is_null
-            {
-                let (mut input, mut io_param) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-                pg_sys::getTypeInputInfo(param.ptype, &mut input, &mut io_param);
-                pg_sys::OidInputFunctionCall(input, argument.value.cast_mut_ptr(), io_param, -1)
-            } else {
-                argument.value
-            };
+            param.value =
+                if argument.type_oid == pg_sys::UNKNOWNOID && param.ptype != pg_sys::UNKNOWNOID && !argument.is_null {
+                    let (mut input, mut io_param) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+                    pg_sys::getTypeInputInfo(param.ptype, &mut input, &mut io_param);
+                    pg_sys::OidInputFunctionCall(input, argument.value.cast_mut_ptr(), io_param, -1)
+                } else {
+                    argument.value
+                };
         }
         list
     }

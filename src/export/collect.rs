@@ -31,11 +31,7 @@ struct Collector {
 }
 
 impl RowSink for Collector {
-    unsafe fn append(
-        &mut self,
-        values: &[pg_sys::Datum],
-        nulls: &[bool],
-    ) -> Result<(), Reason> {
+    unsafe fn append(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), Reason> {
         // SAFETY: as the caller promises.
         unsafe { self.encoder.append(values, nulls, super::LARGEST_BYTEA)? };
         self.rows += 1;
@@ -63,12 +59,7 @@ pub unsafe fn run(query_desc: *mut pg_sys::QueryDesc) -> Collected {
         let columns = super::result_columns(query_desc);
         let mut tee = Box::new(Tee::new(
             query_desc,
-            Collector {
-                encoder: Encoder::new(columns.clone()),
-                chunks: Vec::new(),
-                rows: 0,
-                bytes: 0,
-            },
+            Collector { encoder: Encoder::new(columns.clone()), chunks: Vec::new(), rows: 0, bytes: 0 },
         ));
         let receiver = tee.install(query_desc);
         let start = Instant::now();

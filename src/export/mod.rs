@@ -9,8 +9,8 @@ mod collect;
 
 use std::ffi::{CStr, CString};
 
-use pgrx::prelude::*;
 use pgrx::pg_sys;
+use pgrx::prelude::*;
 
 use crate::admin::required_store;
 use crate::arrow::chunk::Chunk;
@@ -76,10 +76,7 @@ unsafe fn run(store: &SharedStore, text: &CStr, arguments: &[arguments::Argument
 ///
 /// # Safety
 /// Called with an active snapshot.
-unsafe fn plan(
-    text: &CStr,
-    arguments: &[arguments::Argument],
-) -> (*mut pg_sys::PlannedStmt, pg_sys::ParamListInfo) {
+unsafe fn plan(text: &CStr, arguments: &[arguments::Argument]) -> (*mut pg_sys::PlannedStmt, pg_sys::ParamListInfo) {
     // SAFETY: as the caller promises; trees live in the current memory context.
     unsafe {
         let statements = pg_sys::pg_parse_query(text.as_ptr());
@@ -102,12 +99,7 @@ unsafe fn plan(
         let rewritten = pg_sys::QueryRewrite(analyzed);
         let query: *mut pg_sys::Query = pg_sys::list_nth(rewritten, 0).cast();
         let planning = PlanningExport::enter();
-        let plan = pg_sys::pg_plan_query(
-            query,
-            text.as_ptr(),
-            pg_sys::CURSOR_OPT_PARALLEL_OK as i32,
-            params,
-        );
+        let plan = pg_sys::pg_plan_query(query, text.as_ptr(), pg_sys::CURSOR_OPT_PARALLEL_OK as i32, params);
         drop(planning);
         (plan, params)
     }
@@ -161,11 +153,7 @@ fn store_result(miss: &judge::Miss, result: &collect::Collected) -> Result<(), R
 ///
 /// # Safety
 /// As `answer`; the hit must answer the query.
-unsafe fn stream_hit(
-    store: &SharedStore,
-    query_desc: *mut pg_sys::QueryDesc,
-    hit: judge::Hit,
-) -> Vec<u8> {
+unsafe fn stream_hit(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc, hit: judge::Hit) -> Vec<u8> {
     // SAFETY: as the caller promises. The plan that was put in place keeps the entry pinned until
     // ExecutorEnd.
     unsafe {
@@ -183,10 +171,7 @@ unsafe fn stream_hit(
 
 /// # Safety
 /// `query_desc` must be the ended query that gave the result.
-unsafe fn stream_result(
-    query_desc: *mut pg_sys::QueryDesc,
-    result: &collect::Collected,
-) -> Vec<u8> {
+unsafe fn stream_result(query_desc: *mut pg_sys::QueryDesc, result: &collect::Collected) -> Vec<u8> {
     // SAFETY: as the caller promises; the row type is worked out anew from the plan.
     unsafe {
         let target_list = (*(*(*query_desc).plannedstmt).planTree).targetlist;
@@ -200,11 +185,7 @@ unsafe fn stream_result(
 ///
 /// # Safety
 /// The chunks must have these columns, and `descriptor` must be their row type.
-unsafe fn stream(
-    descriptor: pg_sys::TupleDesc,
-    columns: &[Column],
-    chunks: &[&[u8]],
-) -> Vec<u8> {
+unsafe fn stream(descriptor: pg_sys::TupleDesc, columns: &[Column], chunks: &[&[u8]]) -> Vec<u8> {
     let undeliverable = |reason: Reason| -> ! { CacheError::Undeliverable { reason }.raise() };
     // SAFETY: as the caller promises.
     let schema = unsafe { deliver::schema_message(descriptor, columns) };

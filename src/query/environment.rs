@@ -39,8 +39,7 @@ pub fn hash_environment(hasher: &mut KeyHasher) {
         hash_string(hasher, pg_sys::namespace_search_path);
         hash_string(hasher, pg_sys::TSCurrentConfig);
         hash_string(hasher, pg_sys::pg_get_timezone_name(pg_sys::session_timezone));
-        let abbreviations =
-            pg_sys::GetConfigOption(c"timezone_abbreviations".as_ptr(), true, false);
+        let abbreviations = pg_sys::GetConfigOption(c"timezone_abbreviations".as_ptr(), true, false);
         hash_string(hasher, abbreviations);
     }
 }

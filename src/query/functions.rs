@@ -46,9 +46,9 @@ pub fn judge(oid: pg_sys::Oid) -> FunctionVerdict {
 
 /// STABLE functions that read settings in the key and nothing else. Ascending.
 const SETTINGS_ONLY: &[u32] = &[
-    886, // cash_in(cstring)
-    887, // cash_out(money)
-    939, // generate_series(timestamp with time zone,timestamp with time zone,interval)
+    886,  // cash_in(cstring)
+    887,  // cash_out(money)
+    939,  // generate_series(timestamp with time zone,timestamp with time zone,interval)
     1085, // date_out(date)
     1151, // timestamptz_out(timestamp with time zone)
     1160, // interval_in(cstring,oid,integer)
@@ -127,9 +127,9 @@ const SETTINGS_ONLY: &[u32] = &[
 
 /// STABLE functions that call output functions and casts of their arguments' types. Ascending.
 const TYPE_GENERIC: &[u32] = &[
-    384, // array_to_string(anyarray,text,text)
-    395, // array_to_string(anyarray,text)
-    751, // array_out(anyarray)
+    384,  // array_to_string(anyarray,text,text)
+    395,  // array_to_string(anyarray,text)
+    751,  // array_out(anyarray)
     1285, // quote_literal(anyelement)
     1290, // quote_nullable(anyelement)
     2003, // textanycat(text,anynonarray)

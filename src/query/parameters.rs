@@ -10,10 +10,7 @@ use pgrx::pg_sys;
 ///
 /// # Safety
 /// `params` must be null or valid.
-pub unsafe fn hash_parameters(
-    hasher: &mut KeyHasher,
-    params: pg_sys::ParamListInfo,
-) -> Result<(), Reason> {
+pub unsafe fn hash_parameters(hasher: &mut KeyHasher, params: pg_sys::ParamListInfo) -> Result<(), Reason> {
     if params.is_null() {
         hasher.u32(0);
         return Ok(());
@@ -44,12 +41,7 @@ pub unsafe fn hash_parameters(
 ///
 /// # Safety
 /// `datum` must be a non-null value of the given passing and length (pg_type.typlen).
-pub unsafe fn hash_datum(
-    hasher: &mut KeyHasher,
-    datum: pg_sys::Datum,
-    by_value: bool,
-    length: i16,
-) {
+pub unsafe fn hash_datum(hasher: &mut KeyHasher, datum: pg_sys::Datum, by_value: bool, length: i16) {
     if by_value {
         hasher.u64(datum.value() as u64);
         return;
@@ -66,10 +58,7 @@ pub unsafe fn hash_datum(
                 }
             }
             -2 => hasher.part(std::ffi::CStr::from_ptr(datum.cast_mut_ptr()).to_bytes()),
-            _ => hasher.part(std::slice::from_raw_parts(
-                datum.cast_mut_ptr::<u8>(),
-                length as usize,
-            )),
+            _ => hasher.part(std::slice::from_raw_parts(datum.cast_mut_ptr::<u8>(), length as usize)),
         }
     }
 }

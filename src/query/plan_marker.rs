@@ -87,10 +87,7 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
         None => return Verdict::Bypass(Reason::NotAnalyzed),
     }
     let complete = || {
-        let tree = CacheKey {
-            hi: word(1)? | word(2)? << 32,
-            lo: word(3)? | word(4)? << 32,
-        };
+        let tree = CacheKey { hi: word(1)? | word(2)? << 32, lo: word(3)? | word(4)? << 32 };
         let catalog_version = word(5)? | word(6)? << 32;
         Some(Verdict::Cacheable { tree, catalog_version })
     };

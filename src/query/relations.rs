@@ -36,11 +36,7 @@ unsafe fn judge_relation(oid: pg_sys::Oid) -> Result<(), Reason> {
             return Err(Reason::UnsupportedRelation);
         }
         let class = (*relation).rd_rel;
-        let facts = (
-            (*class).relkind as u8,
-            (*class).relpersistence as u8,
-            (*class).relam.to_u32(),
-        );
+        let facts = ((*class).relkind as u8, (*class).relpersistence as u8, (*class).relam.to_u32());
         pg_sys::RelationClose(relation);
         facts
     };
@@ -70,9 +66,7 @@ pub unsafe fn of_plan(plan: *const pg_sys::PlannedStmt) -> Vec<u32> {
     // SAFETY: `relationOids` is a list of OIDs.
     let mut oids: Vec<u32> = unsafe {
         let relations = (*plan).relationOids;
-        (0..list_length(relations))
-            .map(|position| pg_sys::list_nth_oid(relations, position).to_u32())
-            .collect()
+        (0..list_length(relations)).map(|position| pg_sys::list_nth_oid(relations, position).to_u32()).collect()
     };
     oids.sort_unstable();
     oids.dedup();

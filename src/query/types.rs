@@ -76,10 +76,7 @@ unsafe fn composite_is_plain(type_oid: pg_sys::Oid, depth: u32) -> bool {
 ///
 /// # Safety
 /// `descriptor` must be valid and have more than `index` attributes.
-pub unsafe fn tuple_attribute(
-    descriptor: pg_sys::TupleDesc,
-    index: usize,
-) -> *mut pg_sys::FormData_pg_attribute {
+pub unsafe fn tuple_attribute(descriptor: pg_sys::TupleDesc, index: usize) -> *mut pg_sys::FormData_pg_attribute {
     // SAFETY: as the caller promises; pgrx knows the layout of each server version.
     unsafe { crate::compat::tuple_attribute(descriptor, index) }
 }

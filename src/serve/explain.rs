@@ -29,13 +29,7 @@ pub unsafe extern "C-unwind" fn show(
         integer(c"Bytes", None, view.bytes() as i64);
         let age = pg_sys::GetCurrentTimestamp() - view.created_at();
         let milliseconds = |label: &std::ffi::CStr, micros: f64| {
-            pg_sys::ExplainPropertyFloat(
-                label.as_ptr(),
-                c"ms".as_ptr(),
-                micros / 1000.0,
-                3,
-                explain,
-            );
+            pg_sys::ExplainPropertyFloat(label.as_ptr(), c"ms".as_ptr(), micros / 1000.0, 3, explain);
         };
         milliseconds(c"Age", age as f64);
         milliseconds(c"Execution Time Saved", view.execution_micros() as f64);

@@ -67,8 +67,7 @@ pub fn register() {
 unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
     // SAFETY: only nodes made by `stub` have our methods, so `scan` is the head of a CachedScan.
     unsafe {
-        let state: *mut CachedScanState =
-            pg_sys::palloc0(std::mem::size_of::<CachedScanState>()).cast();
+        let state: *mut CachedScanState = pg_sys::palloc0(std::mem::size_of::<CachedScanState>()).cast();
         (*state).custom.ss.ps.type_ = NodeTag::T_CustomScanState;
         (*state).custom.methods = &raw const EXEC_METHODS.0;
         (*state).hold = (*scan.cast::<CachedScan>()).hold;
@@ -77,17 +76,10 @@ unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut 
 }
 
 #[pgrx::pg_guard]
-unsafe extern "C-unwind" fn begin(
-    _node: *mut pg_sys::CustomScanState,
-    _estate: *mut pg_sys::EState,
-    _flags: i32,
-) {
-}
+unsafe extern "C-unwind" fn begin(_node: *mut pg_sys::CustomScanState, _estate: *mut pg_sys::EState, _flags: i32) {}
 
 #[pgrx::pg_guard]
-unsafe extern "C-unwind" fn next(
-    node: *mut pg_sys::CustomScanState,
-) -> *mut pg_sys::TupleTableSlot {
+unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: the node was made by `create_state`; its slot is a virtual one with one value per
     // column of the entry. By-reference values live until the next row, as a slot's must.
     unsafe {
@@ -96,11 +88,10 @@ unsafe extern "C-unwind" fn next(
         let hold = &mut *(*node.cast::<CachedScanState>()).hold;
         let natts = (*(*slot).tts_tupleDescriptor).natts as usize;
         let (values, nulls) = slot_values(slot, natts);
-        let forward = (*(*node).ss.ps.state).es_direction
-            != pg_sys::ScanDirection::BackwardScanDirection;
-        let filled = hold.rows().is_some_and(|rows| {
-            if forward { rows.next(values, nulls) } else { rows.previous(values, nulls) }
-        });
+        let forward = (*(*node).ss.ps.state).es_direction != pg_sys::ScanDirection::BackwardScanDirection;
+        let filled = hold
+            .rows()
+            .is_some_and(|rows| if forward { rows.next(values, nulls) } else { rows.previous(values, nulls) });
         if filled {
             pg_sys::ExecStoreVirtualTuple(slot);
         }

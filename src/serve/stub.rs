@@ -35,8 +35,7 @@ pub unsafe fn swap_plan(query_desc: *mut pg_sys::QueryDesc, hit: Hit) {
             let view = store.view(&pin);
             (*hold).set_rows(Rows::new(hit.columns.clone(), view.chunks()));
             let caller = pg_sys::MemoryContextSwitchTo(context);
-            (*query_desc).plannedstmt =
-                plan((*query_desc).plannedstmt, hold, &hit.columns, view.rows());
+            (*query_desc).plannedstmt = plan((*query_desc).plannedstmt, hold, &hit.columns, view.rows());
             pg_sys::MemoryContextSwitchTo(caller);
         }
     }
@@ -102,27 +101,17 @@ unsafe fn plan(
             number += 1;
             let collation = pg_sys::exprCollation((*target).expr.cast());
             let null = pg_sys::makeNullConst(column.type_oid, column.typmod, collation);
-            let stored =
-                pg_sys::makeTargetEntry(null.cast(), number as i16, std::ptr::null_mut(), false);
+            let stored = pg_sys::makeTargetEntry(null.cast(), number as i16, std::ptr::null_mut(), false);
             custom.custom_scan_tlist = pg_sys::lappend(custom.custom_scan_tlist, stored.cast());
-            let var = pg_sys::makeVar(
-                pg_sys::INDEX_VAR as _,
-                number as i16,
-                column.type_oid,
-                column.typmod,
-                collation,
-                0,
-            );
-            let output =
-                pg_sys::makeTargetEntry(var.cast(), number as i16, (*target).resname, false);
+            let var =
+                pg_sys::makeVar(pg_sys::INDEX_VAR as _, number as i16, column.type_oid, column.typmod, collation, 0);
+            let output = pg_sys::makeTargetEntry(var.cast(), number as i16, (*target).resname, false);
             (*output).resorigtbl = (*target).resorigtbl;
             (*output).resorigcol = (*target).resorigcol;
-            custom.scan.plan.targetlist =
-                pg_sys::lappend(custom.scan.plan.targetlist, output.cast());
+            custom.scan.plan.targetlist = pg_sys::lappend(custom.scan.plan.targetlist, output.cast());
         }
 
-        let stub: *mut pg_sys::PlannedStmt =
-            pg_sys::palloc0(std::mem::size_of::<pg_sys::PlannedStmt>()).cast();
+        let stub: *mut pg_sys::PlannedStmt = pg_sys::palloc0(std::mem::size_of::<pg_sys::PlannedStmt>()).cast();
         stub.copy_from_nonoverlapping(real, 1);
         (*stub).planTree = scan.cast();
         (*stub).parallelModeNeeded = false;
