@@ -5,7 +5,7 @@
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
+use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
 
 /// An error a user can cause and mend.
 #[derive(Debug)]
@@ -87,4 +87,9 @@ pub fn fail_startup(error: &CacheError) -> ! {
     error.at(PgLogLevel::FATAL);
     // SAFETY: FATAL has ended the process already; this only tells the compiler so.
     unsafe { pg_sys::proc_exit(1) }
+}
+
+/// Runs code that allocates; `None` instead of an ERROR when there is no memory for it.
+pub fn none_if_out_of_memory<T>(code: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<T> {
+    PgTryBuilder::new(|| Some(code())).catch_when(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, |_| None).execute()
 }

@@ -152,8 +152,13 @@ unsafe extern "C-unwind" fn executor_finish(query_desc: *mut pg_sys::QueryDesc) 
     // SAFETY: PostgreSQL's own argument, passed on unchanged.
     unsafe {
         let next = PREVIOUS.finish.unwrap_or(standard::standard_ExecutorFinish);
-        session::enter_level();
-        with_cleanup(|| direct!(next(query_desc)), session::leave_level);
+        if writes::may_write((*query_desc).plannedstmt) {
+            session::enter_level();
+            with_cleanup(|| direct!(next(query_desc)), session::leave_level);
+        } else {
+            // Nothing is left to run, no trigger and no rest of a WITH clause.
+            direct!(next(query_desc));
+        }
     }
 }
 
@@ -186,6 +191,9 @@ unsafe extern "C-unwind" fn process_utility(
             },
             || utility::leave(scope),
         );
+        if scope.has_aftermath() {
+            edge(|| utility::succeed(scope));
+        }
     }
 }
 
@@ -202,7 +210,7 @@ unsafe extern "C-unwind" fn transaction_event(event: pg_sys::XactEvent::Type, _a
     }
 }
 
-#[pgrx::pg_guard]
+/// Called many times per transaction, and after the commit: a test of flags and an atomic add.
 unsafe extern "C-unwind" fn resources_released(
     phase: pg_sys::ResourceReleasePhase::Type,
     _is_commit: bool,

@@ -10,6 +10,7 @@ use arrow_cache_core::{CacheKey, Counter, Dependency, EntryView, Pin, Reason, Sn
 use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Column, Records};
+use crate::query::types::nodes;
 use crate::query::{self, Verdict, fingerprint, plan_marker, relations};
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
@@ -36,8 +37,11 @@ pub unsafe fn before_planning(query: *mut pg_sys::Query) -> Option<Judgement> {
             return None;
         }
         let catalog_version = writes::catalog_version()?;
-        pg_sys::AcceptInvalidationMessages();
-        Some(Judgement { tree: query::judge(query), catalog_version })
+        let tree = query::judge(query);
+        if tree.is_ok() {
+            pg_sys::AcceptInvalidationMessages();
+        }
+        Some(Judgement { tree, catalog_version })
     }
 }
 
@@ -236,8 +240,7 @@ unsafe fn check_statement(query_desc: *const pg_sys::QueryDesc) -> Result<(), Re
         let own = !portal.is_null()
             && (*portal).status == pg_sys::PortalStatus::PORTAL_DEFINED
             && (*portal).strategy == pg_sys::PortalStrategy::PORTAL_ONE_SELECT
-            && query::types::list_length((*portal).stmts) > 0
-            && std::ptr::eq(pg_sys::list_nth((*portal).stmts, 0).cast(), (*query_desc).plannedstmt);
+            && nodes((*portal).stmts).next() == Some((*query_desc).plannedstmt);
         if !own {
             return Err(Reason::NestedStatement);
         }

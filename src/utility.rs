@@ -7,7 +7,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
 use crate::session::{self, WrappedText, Wrapping};
-use crate::writes;
+use crate::{shmem, writes};
 
 /// What to undo when the statement is over. Plain data, so that an error may jump over it.
 #[derive(Clone, Copy)]
@@ -15,6 +15,15 @@ pub struct Scope {
     nested: bool,
     wrapping: Option<Wrapping>,
     finishes_prepared: bool,
+    /// The database that DROP DATABASE drops.
+    dropped_database: Option<u32>,
+}
+
+impl Scope {
+    /// Is there anything to do once the statement has succeeded?
+    pub fn has_aftermath(self) -> bool {
+        self.dropped_database.is_some()
+    }
 }
 
 /// Enters the utility statement of `plan`.
@@ -26,7 +35,7 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
     // SAFETY: as the caller promises; a utility plan always has its statement.
     let (statement, location, length) = unsafe { ((*plan).utilityStmt, (*plan).stmt_location, (*plan).stmt_len) };
     let text = WrappedText { source, location, length };
-    let mut scope = Scope { nested: false, wrapping: None, finishes_prepared: false };
+    let mut scope = Scope { nested: false, wrapping: None, finishes_prepared: false, dropped_database: None };
     // SAFETY: a statement is a valid node, and its tag says of which kind.
     match unsafe { (*statement).type_ } {
         NodeTag::T_ExecuteStmt
@@ -49,6 +58,12 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
             }
             session::enter_level();
             scope.nested = true;
+            if tag == NodeTag::T_DropdbStmt {
+                // SAFETY: as above; the name is a C string, and an unknown one gives no OID.
+                let database =
+                    unsafe { pg_sys::get_database_oid((*statement.cast::<pg_sys::DropdbStmt>()).dbname, true) };
+                scope.dropped_database = (database != pg_sys::InvalidOid).then(|| database.to_u32());
+            }
             if tag == NodeTag::T_TransactionStmt {
                 // SAFETY: as above.
                 let kind = unsafe { (*statement.cast::<pg_sys::TransactionStmt>()).kind };
@@ -70,5 +85,13 @@ pub fn leave(scope: Scope) {
     }
     if scope.finishes_prepared {
         writes::bump_catalogs();
+    }
+}
+
+/// The statement has succeeded: the entries of a database that is gone go too, since its OID may
+/// be given to another one some day.
+pub fn succeed(scope: Scope) {
+    if let (Some(database), Some(store)) = (scope.dropped_database, shmem::store()) {
+        store.retire_matching(|entry| entry.database() == database);
     }
 }

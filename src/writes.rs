@@ -15,7 +15,7 @@ use arrow_cache_core::{Counter, Reason, Slot, SlotId};
 use pgrx::pg_sys;
 
 use crate::compat;
-use crate::query::types::{FIRST_USER_OID, list_length};
+use crate::query::types::{FIRST_USER_OID, integers, nodes};
 use crate::session;
 use crate::shmem::{self, SharedStore};
 
@@ -80,6 +80,15 @@ pub fn check_own_writes(relations: &[u32]) -> Result<(), Reason> {
     found
 }
 
+/// Does the plan change data?
+///
+/// # Safety
+/// `plan` must be valid.
+pub unsafe fn may_write(plan: *const pg_sys::PlannedStmt) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { !(*plan).resultRelations.is_null() }
+}
+
 /// Notes the targets of a data-modifying plan, at any nesting level, before its first row.
 ///
 /// # Safety
@@ -92,10 +101,11 @@ pub unsafe fn note_plan(plan: *const pg_sys::PlannedStmt) {
             return;
         }
         note_counting();
-        for position in 0..list_length(targets) {
-            let index = pg_sys::list_nth_int(targets, position);
-            let entry: *mut pg_sys::RangeTblEntry = pg_sys::list_nth((*plan).rtable, index - 1).cast();
-            note_relation((*entry).relid);
+        let entries = nodes::<pg_sys::RangeTblEntry>((*plan).rtable).collect::<Vec<_>>();
+        for index in integers(targets) {
+            if let Some(entry) = entries.get(index as usize - 1) {
+                note_relation((**entry).relid);
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::arrow::column::{self, Column, Records};
 use crate::arrow::deliver::{self, Delivery, END_OF_STREAM, PinnedSettings};
 use crate::error::CacheError;
 use crate::judge::{self, Found, Question};
-use crate::query::types::list_length;
+use crate::query::types::nodes;
 use crate::session::{self, PlanningExport, Status};
 use crate::shmem::SharedStore;
 use crate::{capture, serve};
@@ -80,11 +80,12 @@ unsafe fn plan(text: &CStr, arguments: &[arguments::Argument]) -> (*mut pg_sys::
     // SAFETY: as the caller promises; trees live in the current memory context.
     unsafe {
         let statements = pg_sys::pg_parse_query(text.as_ptr());
-        if list_length(statements) != 1 {
-            let found = format!("{} statements", list_length(statements));
+        let mut raw_statements = nodes::<pg_sys::RawStmt>(statements);
+        if raw_statements.len() != 1 {
+            let found = format!("{} statements", raw_statements.len());
             CacheError::NotOneSelect { found }.raise();
         }
-        let raw: *mut pg_sys::RawStmt = pg_sys::list_nth(statements, 0).cast();
+        let raw = raw_statements.next().unwrap_or(std::ptr::null_mut());
         let (types, analyzed) = arguments::analyze(raw, text, arguments);
         let params = arguments::bind(arguments, &types);
         let is_select = (*analyzed).commandType == pg_sys::CmdType::CMD_SELECT
@@ -97,7 +98,8 @@ unsafe fn plan(text: &CStr, arguments: &[arguments::Argument]) -> (*mut pg_sys::
             CacheError::NotOneSelect { found }.raise();
         }
         let rewritten = pg_sys::QueryRewrite(analyzed);
-        let query: *mut pg_sys::Query = pg_sys::list_nth(rewritten, 0).cast();
+        // A SELECT is rewritten to exactly one query.
+        let query = nodes::<pg_sys::Query>(rewritten).next().unwrap_or(analyzed);
         let planning = PlanningExport::enter();
         let plan = pg_sys::pg_plan_query(query, text.as_ptr(), pg_sys::CURSOR_OPT_PARALLEL_OK as i32, params);
         drop(planning);

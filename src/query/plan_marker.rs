@@ -10,6 +10,7 @@ use arrow_cache_core::{CacheKey, Reason};
 use pgrx::pg_sys;
 
 use super::Verdict;
+use super::types::nodes;
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;
@@ -68,9 +69,7 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
     let mut words = [None::<u32>; WORDS];
     // SAFETY: `invalItems` is a list of PlanInvalItem nodes or NIL.
     unsafe {
-        let items = (*plan).invalItems;
-        for position in 0..super::types::list_length(items) {
-            let item: *mut pg_sys::PlanInvalItem = pg_sys::list_nth(items, position).cast();
+        for item in nodes::<pg_sys::PlanInvalItem>((*plan).invalItems) {
             let index = FIRST_WORD.wrapping_sub((*item).cacheId);
             if let Some(word) = usize::try_from(index).ok().and_then(|i| words.get_mut(i)) {
                 *word = Some((*item).hashValue);

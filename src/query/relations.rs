@@ -4,7 +4,7 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::types::{FIRST_USER_OID, list_length};
+use super::types::{FIRST_USER_OID, oids};
 use crate::compat::HEAP_TABLE_AM_OID;
 
 /// Judges every relation of the plan.
@@ -15,8 +15,8 @@ pub unsafe fn judge(plan: *mut pg_sys::PlannedStmt) -> Result<(), Reason> {
     // SAFETY: `relationOids` is a list of OIDs.
     unsafe {
         let relations = (*plan).relationOids;
-        for position in 0..list_length(relations) {
-            judge_relation(pg_sys::list_nth_oid(relations, position))?;
+        for relation in oids(relations) {
+            judge_relation(relation)?;
         }
     }
     Ok(())
@@ -64,11 +64,8 @@ unsafe fn judge_relation(oid: pg_sys::Oid) -> Result<(), Reason> {
 /// `plan` must be valid.
 pub unsafe fn of_plan(plan: *const pg_sys::PlannedStmt) -> Vec<u32> {
     // SAFETY: `relationOids` is a list of OIDs.
-    let mut oids: Vec<u32> = unsafe {
-        let relations = (*plan).relationOids;
-        (0..list_length(relations)).map(|position| pg_sys::list_nth_oid(relations, position).to_u32()).collect()
-    };
-    oids.sort_unstable();
-    oids.dedup();
-    oids
+    let mut relations: Vec<u32> = unsafe { oids((*plan).relationOids) }.map(pg_sys::Oid::to_u32).collect();
+    relations.sort_unstable();
+    relations.dedup();
+    relations
 }

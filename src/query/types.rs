@@ -7,16 +7,52 @@ pub const FIRST_USER_OID: u32 = 16384;
 /// First OID that initdb gives to objects without a fixed one (access/transam.h).
 pub const FIRST_UNPINNED_OID: u32 = 10000;
 
-/// Length of a list, 0 for NIL.
+/// The cells of a list; none for NIL. Read in place: a list is walked once per statement or more.
 ///
 /// # Safety
-/// `list` must be NIL or a valid list.
-pub unsafe fn list_length(list: *const pg_sys::List) -> i32 {
+/// `list` must be NIL or a valid list that is not changed while the result is used.
+unsafe fn cells<'a>(list: *const pg_sys::List) -> &'a [pg_sys::ListCell] {
     if list.is_null() {
-        return 0;
+        return &[];
     }
     // SAFETY: as the caller promises.
-    unsafe { (*list).length }
+    unsafe { std::slice::from_raw_parts((*list).elements, (*list).length as usize) }
+}
+
+/// The nodes of a list.
+///
+/// # Safety
+/// As `cells`; the list must hold pointers to `T`.
+pub unsafe fn nodes<'a, T: 'a>(list: *const pg_sys::List) -> impl ExactSizeIterator<Item = *mut T> + 'a {
+    // SAFETY: as the caller promises.
+    unsafe { cells(list) }.iter().map(|cell| {
+        // SAFETY: as the caller promises.
+        unsafe { cell.ptr_value }.cast()
+    })
+}
+
+/// The OIDs of a list.
+///
+/// # Safety
+/// As `cells`; the list must be one of OIDs.
+pub unsafe fn oids<'a>(list: *const pg_sys::List) -> impl Iterator<Item = pg_sys::Oid> + 'a {
+    // SAFETY: as the caller promises.
+    unsafe { cells(list) }.iter().map(|cell| {
+        // SAFETY: as the caller promises.
+        unsafe { cell.oid_value }
+    })
+}
+
+/// The numbers of a list.
+///
+/// # Safety
+/// As `cells`; the list must be one of integers.
+pub unsafe fn integers<'a>(list: *const pg_sys::List) -> impl Iterator<Item = i32> + 'a {
+    // SAFETY: as the caller promises.
+    unsafe { cells(list) }.iter().map(|cell| {
+        // SAFETY: as the caller promises.
+        unsafe { cell.int_value }
+    })
 }
 
 /// Deepest nesting of composite types that is looked into; a deeper one counts as a user's own.

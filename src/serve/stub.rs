@@ -3,15 +3,15 @@
 
 use arrow_cache_core::Pin;
 use pgrx::pg_sys::{self, NodeTag};
-use pgrx::{PgSqlErrorCode, PgTryBuilder};
 
 use super::hold::Hold;
 use super::rows::Rows;
 use super::scan::{self, CachedScan};
 use crate::arrow::column::Column;
 use crate::compat;
+use crate::error::none_if_out_of_memory;
 use crate::judge::Hit;
-use crate::query::types::list_length;
+use crate::query::types::nodes;
 use crate::shmem;
 
 /// Puts the serving plan in the place of the query's own, before the executor sees it. If there
@@ -57,9 +57,9 @@ pub unsafe fn entry_of(hit: &Hit) -> Pin {
 unsafe fn child_context(query_desc: *mut pg_sys::QueryDesc) -> Option<pg_sys::MemoryContext> {
     // SAFETY: as the caller promises.
     let parent = unsafe { pg_sys::GetMemoryChunkContext(query_desc.cast()) };
-    PgTryBuilder::new(|| {
+    none_if_out_of_memory(|| {
         // SAFETY: a live parent and a literal name.
-        Some(unsafe {
+        unsafe {
             pg_sys::AllocSetContextCreateInternal(
                 parent,
                 c"pg_arrow_cache scan".as_ptr(),
@@ -67,10 +67,8 @@ unsafe fn child_context(query_desc: *mut pg_sys::QueryDesc) -> Option<pg_sys::Me
                 pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
                 pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
             )
-        })
+        }
     })
-    .catch_when(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, |_| None)
-    .execute()
 }
 
 /// # Safety
@@ -92,8 +90,7 @@ unsafe fn plan(
         custom.scan.plan.plan_rows = rows as f64;
         let real_list = (*(*real).planTree).targetlist;
         let mut number = 0;
-        for position in 0..list_length(real_list) {
-            let target: *mut pg_sys::TargetEntry = pg_sys::list_nth(real_list, position).cast();
+        for target in nodes::<pg_sys::TargetEntry>(real_list) {
             if (*target).resjunk {
                 continue;
             }
