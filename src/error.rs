@@ -5,7 +5,7 @@
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
+use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder};
 
 /// An error a user can cause and mend.
 #[derive(Debug)]
@@ -85,8 +85,7 @@ impl CacheError {
 /// Stops the server's start with the error: a cache that cannot be set up must not be ignored.
 pub fn fail_startup(error: &CacheError) -> ! {
     error.at(PgLogLevel::FATAL);
-    // SAFETY: FATAL has ended the process already; this only tells the compiler so.
-    unsafe { pg_sys::proc_exit(1) }
+    unreachable!("a FATAL report returned")
 }
 
 /// Runs code that allocates; `None` instead of an ERROR when there is no memory for it.

@@ -236,6 +236,9 @@ unsafe fn check_statement(query_desc: *const pg_sys::QueryDesc) -> Result<(), Re
         if (*query_desc).operation != pg_sys::CmdType::CMD_SELECT {
             return Err(Reason::NotSelect);
         }
+        if (*(*query_desc).plannedstmt).hasModifyingCTE {
+            return Err(Reason::DataModifyingCte);
+        }
         let portal = pg_sys::ActivePortal;
         let own = !portal.is_null()
             && (*portal).status == pg_sys::PortalStatus::PORTAL_DEFINED

@@ -58,12 +58,10 @@ thread_local! {
     static RUNNING: RefCell<Vec<(usize, Box<Capture>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps the miss of a query while PostgreSQL starts it. That of a query whose start failed is
-/// replaced by the next one.
+/// Keeps the miss of a query, if it has one, while PostgreSQL starts it. What a query left behind
+/// whose start failed is forgotten.
 pub fn prepare(query_desc: *const pg_sys::QueryDesc, miss: Option<Box<Miss>>) {
-    if let Some(miss) = miss {
-        PREPARED.with_borrow_mut(|prepared| *prepared = Some((query_desc as usize, miss)));
-    }
+    PREPARED.with_borrow_mut(|prepared| *prepared = miss.map(|miss| (query_desc as usize, miss)));
 }
 
 /// Begins to capture a query that has just been started, if it was prepared for that.
