@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use arrow_cache_core::{Pin, Reason};
 use pgrx::pg_sys;
 
+use crate::arrow::column::{self, Records};
 use crate::judge::Miss;
 use crate::{quick, session, settings, shmem};
 use fill::ResultFill;
@@ -74,6 +75,11 @@ pub unsafe fn begin(query_desc: *mut pg_sys::QueryDesc) {
     let Some((_, miss)) = prepared else { return };
     // SAFETY: as the caller promises. The registration lives in the context whose end it reports.
     unsafe {
+        // Whatever happened to the plan on its way, rows of another shape are not ours.
+        let shape = column::columns_of((*query_desc).tupDesc, Records::Refused);
+        if shape.as_ref() != Ok(&miss.columns) {
+            return;
+        }
         let stage = match miss.refused {
             None => Stage::Filling(Box::new(Tee::new(query_desc, ResultFill::new(&miss)))),
             Some(Reason::TooQuick) => Stage::Timing,
