@@ -33,34 +33,65 @@ fn invalidate(relation: pg_sys::Oid) -> i64 {
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     let relation = relation.to_u32();
+    if relation == 0 {
+        return 0;
+    }
     let rests_on_it = |dependency: &arrow_cache_core::Dependency| dependency.relation == relation;
     store.retire_matching(|entry| entry.database() == database && entry.dependencies().iter().any(rests_on_it)) as i64
 }
 
+extension_sql!(
+    r#"
+CREATE FUNCTION invalidate_on_change() RETURNS trigger VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_on_change';
+"#,
+    name = "invalidate_on_change"
+);
+
+/// Says how the trigger function is called (fmgr.h, PG_FUNCTION_INFO_V1).
+#[unsafe(no_mangle)]
+pub extern "C" fn pg_finfo_arrow_cache_invalidate_on_change() -> &'static pg_sys::Pg_finfo_record {
+    const VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
+    &VERSION_1
+}
+
 /// Trigger function for tables whose changes the server cannot see: publishes a change of the
 /// table, and of the relations that its arguments name, when the transaction commits.
-#[pg_trigger]
-fn invalidate_on_change<'a>(
-    trigger: &'a PgTrigger<'a>,
-) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, pgrx::PgTriggerError> {
+///
+/// Written by hand, because a trigger function must return a null pointer that is not NULL.
+///
+/// # Safety
+/// Called by PostgreSQL, as the function that is declared above.
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn arrow_cache_invalidate_on_change(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     required_store();
-    // A change of a foreign table assigns no transaction id, and without one nothing is published.
-    // SAFETY: inside a transaction, as every trigger is.
-    unsafe { pg_sys::GetCurrentTransactionId() };
-    writes::note_relation(trigger.relation()?.oid());
-    for name in trigger.extra_args()? {
-        writes::note_relation(relation_named(&name));
+    // SAFETY: as the caller promises; the trigger's data and strings live as long as the call.
+    unsafe {
+        let context = (*call).context;
+        if context.is_null() || (*context).type_ != pg_sys::NodeTag::T_TriggerData {
+            CacheError::NotATrigger.raise();
+        }
+        let data: *mut pg_sys::TriggerData = context.cast();
+        if (*data).tg_event & pg_sys::TRIGGER_EVENT_ROW != 0 {
+            CacheError::NotATrigger.raise();
+        }
+        // A change of a foreign table assigns no transaction id, and without one nothing is published.
+        pg_sys::GetCurrentTransactionId();
+        writes::note_relation((*(*data).tg_relation).rd_id);
+        let trigger = (*data).tg_trigger;
+        for index in 0..(*trigger).tgnargs as usize {
+            writes::note_relation(relation_named(std::ffi::CStr::from_ptr(*(*trigger).tgargs.add(index))));
+        }
     }
-    Ok(None::<PgHeapTuple<'a, AllocatedByRust>>)
+    pg_sys::Datum::from(0)
 }
 
 /// The relation that a possibly qualified name stands for.
-fn relation_named(name: &str) -> pg_sys::Oid {
-    let unknown = || CacheError::UnknownRelation { name: name.to_owned() };
-    let Ok(text) = std::ffi::CString::new(name) else { unknown().raise() };
+fn relation_named(name: &std::ffi::CStr) -> pg_sys::Oid {
     // SAFETY: the parser copies what it needs of the name; a missing relation gives InvalidOid.
     let oid = unsafe {
-        let names = compat::qualified_name(&text);
+        let names = compat::qualified_name(name);
         let range = pg_sys::makeRangeVarFromNameList(names);
         pg_sys::RangeVarGetRelidExtended(
             range,
@@ -70,7 +101,10 @@ fn relation_named(name: &str) -> pg_sys::Oid {
             std::ptr::null_mut(),
         )
     };
-    if oid == pg_sys::InvalidOid { unknown().raise() } else { oid }
+    if oid == pg_sys::InvalidOid {
+        CacheError::UnknownRelation { name: name.to_string_lossy().into_owned() }.raise();
+    }
+    oid
 }
 
 /// Zeroes the counters.

@@ -22,6 +22,8 @@ pub enum CacheError {
     StreamTooLarge { bytes: usize },
     /// A result cannot be delivered as Arrow.
     Undeliverable { reason: Reason },
+    /// The trigger function was not called by a statement-level trigger.
+    NotATrigger,
     /// An argument of the trigger function names no relation.
     UnknownRelation { name: String },
 }
@@ -72,6 +74,11 @@ impl CacheError {
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!("the result cannot be delivered as Arrow: {}", reason.name()),
                 format!("{} Cast the column to text.", reason.describe()),
+            ),
+            Self::NotATrigger => (
+                PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+                "arrow_cache.invalidate_on_change() must be called by a statement-level trigger".into(),
+                "CREATE TRIGGER ... FOR EACH STATEMENT EXECUTE FUNCTION arrow_cache.invalidate_on_change().".into(),
             ),
             Self::UnknownRelation { name } => (
                 PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,

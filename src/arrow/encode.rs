@@ -24,6 +24,10 @@ use super::varlena;
 const TARGET_BYTES: usize = 512 * 1024;
 /// Metadata and padding that a column can take in an encoded batch, at most.
 const COLUMN_OVERHEAD: usize = 320;
+/// Rows, and bytes of variable-length values per column, that the first batch has room for: enough
+/// for most results, little for the many small ones.
+const FIRST_ROWS: usize = 64;
+const FIRST_BYTES: usize = 1024;
 /// Least room for rows in a batch, for results of very many columns.
 const MIN_ROW_BYTES: usize = 128 * 1024;
 
@@ -44,23 +48,34 @@ enum Builder {
 }
 
 impl Builder {
-    fn new(column: &Column) -> Self {
+    /// A builder with room for so many rows, and bytes if they vary in length.
+    fn new(column: &Column, rows: usize, bytes: usize) -> Self {
         match column.kind {
-            Kind::Bool => Self::Bool(BooleanBuilder::new()),
-            Kind::Int16 => Self::Int16(Int16Builder::new()),
-            Kind::Int32 => Self::Int32(Int32Builder::new()),
-            Kind::Int64 => Self::Int64(Int64Builder::new()),
-            Kind::Float32 => Self::Float32(Float32Builder::new()),
-            Kind::Float64 => Self::Float64(Float64Builder::new()),
-            Kind::Date => Self::Date(Date32Builder::new()),
-            Kind::Time => Self::Time(Time64MicrosecondBuilder::new()),
+            Kind::Bool => Self::Bool(BooleanBuilder::with_capacity(rows)),
+            Kind::Int16 => Self::Int16(Int16Builder::with_capacity(rows)),
+            Kind::Int32 => Self::Int32(Int32Builder::with_capacity(rows)),
+            Kind::Int64 => Self::Int64(Int64Builder::with_capacity(rows)),
+            Kind::Float32 => Self::Float32(Float32Builder::with_capacity(rows)),
+            Kind::Float64 => Self::Float64(Float64Builder::with_capacity(rows)),
+            Kind::Date => Self::Date(Date32Builder::with_capacity(rows)),
+            Kind::Time => Self::Time(Time64MicrosecondBuilder::with_capacity(rows)),
             Kind::Timestamp | Kind::TimestampTz => {
-                Self::Timestamp(TimestampMicrosecondBuilder::new().with_data_type(column.storage_type()))
+                Self::Timestamp(TimestampMicrosecondBuilder::with_capacity(rows).with_data_type(column.storage_type()))
             }
-            Kind::Uuid => Self::Fixed(FixedSizeBinaryBuilder::new(16)),
-            Kind::FlatFixed => Self::Fixed(FixedSizeBinaryBuilder::new(i32::from(column.length))),
-            Kind::Numeric | Kind::Text | Kind::Name => Self::Text(BinaryBuilder::new()),
-            Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString => Self::Bytes(BinaryBuilder::new()),
+            Kind::Uuid => Self::Fixed(FixedSizeBinaryBuilder::with_capacity(rows, 16)),
+            Kind::FlatFixed => Self::Fixed(FixedSizeBinaryBuilder::with_capacity(rows, i32::from(column.length))),
+            Kind::Numeric | Kind::Text | Kind::Name => Self::Text(BinaryBuilder::with_capacity(rows, bytes)),
+            Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString => {
+                Self::Bytes(BinaryBuilder::with_capacity(rows, bytes))
+            }
+        }
+    }
+
+    /// Bytes of the variable-length values appended so far.
+    fn value_bytes(&self) -> usize {
+        match self {
+            Self::Text(b) | Self::Bytes(b) => b.values_slice().len(),
+            _ => 0,
         }
     }
 
@@ -118,7 +133,7 @@ pub struct Encoder {
 impl Encoder {
     /// An encoder for rows of these columns.
     pub fn new(columns: Vec<Column>) -> Self {
-        let builders = columns.iter().map(Builder::new).collect();
+        let builders = columns.iter().map(|column| Builder::new(column, FIRST_ROWS, FIRST_BYTES)).collect();
         let overhead = columns.len() * COLUMN_OVERHEAD + 1024;
         let budget = TARGET_BYTES.saturating_sub(overhead).max(MIN_ROW_BYTES);
         Self { columns, builders, rows: 0, bytes: 0, budget, text: Vec::new() }
@@ -157,12 +172,25 @@ impl Encoder {
         self.rows
     }
 
-    /// Takes the rows appended so far as one encoded batch.
+    /// Takes the rows appended so far as one encoded batch. `more` says whether others follow.
     ///
     /// # Errors
     /// `TextEncoding` when a text value is not valid UTF-8.
-    pub fn take_batch(&mut self) -> Result<EncodedBatch, Reason> {
-        let arrays = self.builders.iter_mut().map(Builder::finish).collect::<Result<Vec<_>, _>>()?;
+    pub fn take_batch(&mut self, more: bool) -> Result<EncodedBatch, Reason> {
+        let arrays = self
+            .builders
+            .iter_mut()
+            .zip(&self.columns)
+            .map(|(builder, column)| {
+                let bytes = builder.value_bytes();
+                let array = builder.finish();
+                if more {
+                    // The next batch will be about as large: room for all of it spares the copies of growing.
+                    *builder = Builder::new(column, self.rows + self.rows / 8, bytes + bytes / 8);
+                }
+                array
+            })
+            .collect::<Result<Vec<_>, _>>()?;
         let rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
         EncodedBatch::new(arrays, rows)

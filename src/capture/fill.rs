@@ -26,7 +26,7 @@ impl RowSink for ResultFill {
         // SAFETY: as the caller promises.
         unsafe { self.encoder.append(values, nulls, self.limit - self.bytes)? };
         self.rows += 1;
-        if self.encoder.is_full() { self.flush() } else { Ok(()) }
+        if self.encoder.is_full() { self.flush(true) } else { Ok(()) }
     }
 }
 
@@ -65,8 +65,8 @@ impl ResultFill {
     }
 
     /// Moves the rows collected so far into the store.
-    fn flush(&mut self) -> Result<(), Reason> {
-        let batch = self.encoder.take_batch()?;
+    fn flush(&mut self, more: bool) -> Result<(), Reason> {
+        let batch = self.encoder.take_batch(more)?;
         self.store_batch(batch.len(), |chunk| batch.write_to(chunk))
     }
 
@@ -103,7 +103,7 @@ impl ResultFill {
 
     fn try_publish(&mut self, miss: &Miss, elapsed: Duration) -> Result<Pin, Reason> {
         if self.encoder.pending_rows() > 0 {
-            self.flush()?;
+            self.flush(false)?;
         }
         let store = shmem::store().ok_or(Reason::NoRoom)?;
         let versions = store.versions();

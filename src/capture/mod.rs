@@ -123,6 +123,11 @@ fn running(query_desc: *const pg_sys::QueryDesc) -> Option<*mut Capture> {
 pub fn end(query_desc: *const pg_sys::QueryDesc) {
     if let Some(mut capture) = take(query_desc as usize) {
         capture.give_up(Reason::IncompleteRead);
+        if !capture.miss.tuples.is_null() {
+            // SAFETY: made by `replay::keep_rows` for this query, whose context is still there. After an error
+            // nobody comes here, and the transaction's abort closes the file.
+            unsafe { pg_sys::tuplestore_end(capture.miss.tuples) };
+        }
     }
 }
 

@@ -35,13 +35,13 @@ impl RowSink for Collector {
         // SAFETY: as the caller promises.
         unsafe { self.encoder.append(values, nulls, super::LARGEST_BYTEA)? };
         self.rows += 1;
-        if self.encoder.is_full() { self.flush() } else { Ok(()) }
+        if self.encoder.is_full() { self.flush(true) } else { Ok(()) }
     }
 }
 
 impl Collector {
-    fn flush(&mut self) -> Result<(), Reason> {
-        let chunk = self.encoder.take_batch()?.into_bytes();
+    fn flush(&mut self, more: bool) -> Result<(), Reason> {
+        let chunk = self.encoder.take_batch(more)?.into_bytes();
         self.bytes += chunk.as_slice().len();
         self.chunks.push(chunk);
         if self.bytes > super::LARGEST_BYTEA { Err(Reason::TooLarge) } else { Ok(()) }
@@ -71,7 +71,7 @@ pub unsafe fn run(query_desc: *mut pg_sys::QueryDesc) -> Collected {
         pg_sys::ExecutorFinish(query_desc);
         pg_sys::ExecutorEnd(query_desc);
         let flushed = match failure {
-            None if collector.encoder.pending_rows() > 0 => collector.flush().err(),
+            None if collector.encoder.pending_rows() > 0 => collector.flush(false).err(),
             failure => failure,
         };
         match flushed {

@@ -88,13 +88,7 @@ unsafe fn plan(text: &CStr, arguments: &[arguments::Argument]) -> (*mut pg_sys::
         let raw = raw_statements.next().unwrap_or(std::ptr::null_mut());
         let (types, analyzed) = arguments::analyze(raw, text, arguments);
         let params = arguments::bind(arguments, &types);
-        let is_select = (*analyzed).commandType == pg_sys::CmdType::CMD_SELECT
-            && (*analyzed).utilityStmt.is_null()
-            && (*(*raw).stmt).type_ == pg_sys::NodeTag::T_SelectStmt;
-        if !is_select {
-            let tag = pg_sys::CreateCommandTag((*raw).stmt);
-            let name = CStr::from_ptr(pg_sys::GetCommandTagName(tag));
-            let found = name.to_string_lossy().into_owned();
+        if let Some(found) = not_a_select(raw, analyzed) {
             CacheError::NotOneSelect { found }.raise();
         }
         let rewritten = pg_sys::QueryRewrite(analyzed);
@@ -104,6 +98,28 @@ unsafe fn plan(text: &CStr, arguments: &[arguments::Argument]) -> (*mut pg_sys::
         let plan = pg_sys::pg_plan_query(query, text.as_ptr(), pg_sys::CURSOR_OPT_PARALLEL_OK as i32, params);
         drop(planning);
         (plan, params)
+    }
+}
+
+/// What a statement is, if it is not a SELECT that only reads.
+///
+/// # Safety
+/// The trees must be valid, and of the same statement.
+unsafe fn not_a_select(raw: *const pg_sys::RawStmt, analyzed: *const pg_sys::Query) -> Option<String> {
+    // SAFETY: as the caller promises; tag names are literals of the server.
+    unsafe {
+        if (*analyzed).hasModifyingCTE {
+            return Some("a WITH clause that changes data".into());
+        }
+        let selects = (*(*raw).stmt).type_ == pg_sys::NodeTag::T_SelectStmt;
+        if selects && (*analyzed).commandType == pg_sys::CmdType::CMD_SELECT {
+            return None;
+        }
+        if selects {
+            return Some("SELECT INTO".into());
+        }
+        let tag = pg_sys::CreateCommandTag((*raw).stmt);
+        Some(CStr::from_ptr(pg_sys::GetCommandTagName(tag)).to_string_lossy().into_owned())
     }
 }
 
