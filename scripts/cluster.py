@@ -166,8 +166,10 @@ class Cluster:
             raise RuntimeError(f"{' '.join(map(str, command))} failed:\n{done.stdout}{log}")
 
     def environment(self):
-        """The caller's environment without its PG* variables, which would point clients at another server."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PG") or name == "PG_CONFIG"}
+        """The caller's environment without its PG* variables, which would point clients at another server, and without
+        RUST_BACKTRACE, which would put a stack trace into every error of ours."""
+        kept = {name: value for name, value in os.environ.items()
+                if name == "PG_CONFIG" or not name.startswith(("PG", "RUST_"))}
         return {**kept, "HOME": str(self.base), "LC_ALL": "C"}
 
     def dsn(self, dbname="postgres"):

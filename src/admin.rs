@@ -73,9 +73,6 @@ pub unsafe extern "C-unwind" fn arrow_cache_invalidate_on_change(call: pg_sys::F
             CacheError::NotATrigger.raise();
         }
         let data: *mut pg_sys::TriggerData = context.cast();
-        if (*data).tg_event & pg_sys::TRIGGER_EVENT_ROW != 0 {
-            CacheError::NotATrigger.raise();
-        }
         // A change of a foreign table assigns no transaction id, and without one nothing is published.
         pg_sys::GetCurrentTransactionId();
         writes::note_relation((*(*data).tg_relation).rd_id);
@@ -83,8 +80,16 @@ pub unsafe extern "C-unwind" fn arrow_cache_invalidate_on_change(call: pg_sys::F
         for index in 0..(*trigger).tgnargs as usize {
             writes::note_relation(relation_named(std::ffi::CStr::from_ptr(*(*trigger).tgargs.add(index))));
         }
+        // Meant for statement level; at row level the row must come through as it is.
+        let event = (*data).tg_event;
+        if event & pg_sys::TRIGGER_EVENT_ROW == 0 {
+            pg_sys::Datum::from(0)
+        } else if event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_UPDATE {
+            pg_sys::Datum::from((*data).tg_newtuple)
+        } else {
+            pg_sys::Datum::from((*data).tg_trigtuple)
+        }
     }
-    pg_sys::Datum::from(0)
 }
 
 /// The relation that a possibly qualified name stands for.

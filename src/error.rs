@@ -22,7 +22,7 @@ pub enum CacheError {
     StreamTooLarge { bytes: usize },
     /// A result cannot be delivered as Arrow.
     Undeliverable { reason: Reason },
-    /// The trigger function was not called by a statement-level trigger.
+    /// The trigger function was not called by a trigger.
     NotATrigger,
     /// An argument of the trigger function names no relation.
     UnknownRelation { name: String },
@@ -77,7 +77,7 @@ impl CacheError {
             ),
             Self::NotATrigger => (
                 PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-                "arrow_cache.invalidate_on_change() must be called by a statement-level trigger".into(),
+                "arrow_cache.invalidate_on_change() must be called by a trigger".into(),
                 "CREATE TRIGGER ... FOR EACH STATEMENT EXECUTE FUNCTION arrow_cache.invalidate_on_change().".into(),
             ),
             Self::UnknownRelation { name } => (

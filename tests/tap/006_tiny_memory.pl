@@ -85,7 +85,8 @@ answers_are($node, large(1), (answer($node, large(1)))[0], ['HIT'], 'what was st
 # A result that can never fit passes through, and nothing goes for its sake.
 $node->safe_psql('postgres', 'SELECT arrow_cache.flush()');
 statuses(map { small($_) } 1 .. 3);
-my ($rows, $status) = answer($node, 'SELECT x.a, x.h, y.h AS h2 FROM t x JOIN t y USING (a) CROSS JOIN (VALUES (1), (2), (3), (4)) v');
+my ($rows, $status) = answer($node,
+	'SELECT x.a, x.h, y.h AS h2 FROM t x JOIN t y USING (a) CROSS JOIN (VALUES (1), (2), (3), (4)) v');
 is(scalar(split /\n/, $rows), 120_000, 'a result larger than the cache arrives whole');
 is($status, 'MISS no_room', 'and is not stored');
 is(bytes_at_rest($node), $at_rest, 'nothing of it is left');
@@ -102,7 +103,8 @@ pg_arrow_cache.max_entries = 100000
 ok(!$refused->start(fail_ok => 1), 'a server with too little memory for max_entries does not start');
 my $log = slurp_file($refused->logfile);
 like($log, qr/FATAL:  "pg_arrow_cache\.memory" is too small for "pg_arrow_cache\.max_entries"/, 'it says why');
-my ($advice) = $log =~ /HINT:  Set "pg_arrow_cache\.memory" to at least (\d+)MB or lower "pg_arrow_cache\.max_entries"\./;
+my ($advice) =
+	$log =~ /HINT:  Set "pg_arrow_cache\.memory" to at least (\d+)MB or lower "pg_arrow_cache\.max_entries"\./;
 ok($advice, 'it says what would do');
 $refused->append_conf('postgresql.conf', 'pg_arrow_cache.memory = ' . ($advice // 0) . 'MB');
 ok($refused->start(fail_ok => 1), 'and that does');

@@ -11,7 +11,8 @@ use ArrowCacheTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-for my $libraries ('pg_stat_statements, auto_explain, pg_arrow_cache', 'pg_arrow_cache, auto_explain, pg_stat_statements')
+for my $libraries ('pg_stat_statements, auto_explain, pg_arrow_cache',
+	'pg_arrow_cache, auto_explain, pg_stat_statements')
 {
 	my $first = $libraries =~ /^pg_arrow_cache/ ? 'cache first' : 'cache last';
 	my $node = new_server($first =~ s/ /_/r, conf => qq{

@@ -1,6 +1,6 @@
 # Errors reach the client as they would without the library: message, SQLSTATE, DETAIL, HINT, CONTEXT, position, names
-# of schema, table and constraint, and even the place in PostgreSQL's source. Two servers run the same script, one of
-# them without any library, and must say the same.
+# of schema, table and constraint, and even the place in PostgreSQL's source. Servers with the library, alone and among
+# others, run the same statements as one without any, and must say the same.
 
 use strict;
 use warnings FATAL => 'all';
@@ -58,45 +58,53 @@ my %failing = (
 	'raised in DO' => 'DO $$ BEGIN PERFORM s.divide(id) FROM s.parent; END $$',
 	'EXECUTE of a prepared statement' => 'PREPARE p (int) AS SELECT 10 / ($1 - id) FROM s.parent; EXECUTE p (4)',
 	'FETCH from a cursor' =>
-		'BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT 10 / (5 - id) FROM s.parent ORDER BY id; FETCH 3 FROM c; FETCH ALL FROM c',
+		'BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT 10 / (5 - id) FROM s.parent; FETCH 3 FROM c; FETCH ALL FROM c',
 	'aborted transaction' => "BEGIN;\n\\set ON_ERROR_STOP off\nSELECT 1 / 0;\nSELECT count(*) FROM s.parent;\nROLLBACK;",
 	'permission' => 'CREATE ROLE nobody; SET ROLE nobody; SELECT * FROM s.parent',
 	'explained' => 'EXPLAIN ANALYZE SELECT 10 / (5 - id) FROM s.parent',
 );
 
-my @servers = (
-	new_server('cached'),
-	initialize('plain', conf => "shared_preload_libraries = ''\n"));
-$servers[1]->start;
-$_->safe_psql('postgres', $schema) for @servers;
+my $plain = initialize('plain', conf => "shared_preload_libraries = ''\n");
+$plain->start;
+my %cached = (
+	'alone' => new_server('alone'),
+	'before others' => new_server('before',
+		conf => "shared_preload_libraries = 'pg_arrow_cache, auto_explain, pg_stat_statements'\n"),
+	'after others' => new_server('after',
+		conf => "shared_preload_libraries = 'pg_stat_statements, auto_explain, pg_arrow_cache'\n"));
+$_->safe_psql('postgres', $schema) for $plain, values %cached;
 
-# All that psql can show of a statement's outcome, in a database of its own.
+# All that psql can show of a statement's outcome.
 sub outcome
 {
-	my ($node, $statement, $number) = @_;
+	my ($node, $statement) = @_;
 	my ($stdout, $stderr);
-	$node->safe_psql('postgres', "CREATE DATABASE d$number TEMPLATE postgres");
-	$node->psql("d$number", $statement, stdout => \$stdout, stderr => \$stderr,
+	$node->psql('postgres', $statement, stdout => \$stdout, stderr => \$stderr,
 		extra_params => [ '-v', 'VERBOSITY=verbose', '-v', 'SHOW_CONTEXT=always' ]);
 	$stderr =~ s/^psql:<stdin>:\d+: //mg;
 	return { stdout => $stdout, stderr => $stderr };
 }
 
-my $number = 0;
 for my $name (sort keys %failing)
 {
-	$number++;
-	my ($cached, $plain) = map { outcome($_, $failing{$name}, $number) } @servers;
-	like($plain->{stderr}, qr/ERROR:  [0-9A-Z]{5}: /, "$name: fails");
-	is_deeply($cached, $plain, "$name: and the library changes nothing about it");
-	is(stat($servers[0], 'entries'), '0', "$name: and nothing is stored") unless $failing{$name} =~ /PERFORM|s\.outer|aborted/;
+	my $expected = outcome($plain, $failing{$name});
+	like($expected->{stderr}, qr/ERROR:  [0-9A-Z]{5}: /, "$name: fails");
+	is_deeply(outcome($cached{$_}, $failing{$name}), $expected,
+		"$name: the library, $_, changes nothing about it")
+		for sort keys %cached;
 }
+is(stat($cached{$_}, 'entries, stores'), '0|0', "nothing that failed was stored ($_)") for sort keys %cached;
 
 # The same when what fails comes after a hit in the same string and transaction.
-my $after_hit = "SELECT sum(v) FROM s.parent;\nSELECT sum(v) FROM s.parent;\nBEGIN; SELECT sum(v) FROM s.parent; SELECT s.divide(0);";
-my ($cached, $plain) = map { outcome($_, $after_hit, 'last') } @servers;
-is_deeply($cached, $plain, 'after hits: the library changes nothing');
-is($cached->{stdout}, "45\n45\n45", 'after hits: which gave their rows');
-cmp_ok(stat($servers[0], 'hits'), '>=', 2, 'after hits: and were hits');
+my $after_hit = "SELECT sum(v) FROM s.parent;\nSELECT sum(v) FROM s.parent;\n"
+	. 'BEGIN; SELECT sum(v) FROM s.parent; SELECT s.divide(0);';
+my $expected = outcome($plain, $after_hit);
+is($expected->{stdout}, "45\n45\n45", 'hits before an error');
+for my $where (sort keys %cached)
+{
+	is_deeply(outcome($cached{$where}, $after_hit), $expected,
+		"hits before an error: the library, $where, changes nothing");
+	is(stat($cached{$where}, 'hits'), '2', "hits before an error: they were hits ($where)");
+}
 
 done_testing();

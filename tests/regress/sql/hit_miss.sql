@@ -1,5 +1,7 @@
 -- One query is one key however it is written; whatever can change its answer is another key.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
+\pset footer off
+\pset format unaligned
 
 -- Before the first statement of a session there is nothing to report.
 :status

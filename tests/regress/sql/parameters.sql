@@ -21,7 +21,6 @@ EXECUTE by_id(2);
 :status
 EXECUTE by_id(1);
 :status
-PREPARE by_id_again(int) AS SELECT id,   t FROM arg WHERE id=$1;
 PREPARE by_id_too(int) AS select ID, T from ARG where ID = $1;
 EXECUTE by_id_too(1);
 :status
@@ -156,6 +155,14 @@ EXECUTE by_id(1);
 :status
 RESET search_path;
 EXECUTE by_id(1);
+
+-- Two statements prepared in one string are two questions, however alike.
+PREPARE either AS SELECT id FROM arg WHERE id = 1 OR t = '2' ORDER BY id \; PREPARE neither AS SELECT id FROM arg WHERE id = 1 AND t = '2' ORDER BY id;
+EXECUTE either \; EXECUTE neither;
+EXECUTE either;
+:status
+EXECUTE neither;
+:status
 
 DEALLOCATE ALL;
 DROP SCHEMA arg_other CASCADE;

@@ -145,7 +145,7 @@ SELECT * FROM heavy ORDER BY id;
 :status
 \! cmp "$PG_ABS_BUILDDIR/results/heavy_uncached.txt" "$PG_ABS_BUILDDIR/results/heavy_stored.txt" && echo stored run equal
 \! cmp "$PG_ABS_BUILDDIR/results/heavy_uncached.txt" "$PG_ABS_BUILDDIR/results/heavy_served.txt" && echo served run equal
-SELECT row_count, bytes > 5000000 AS megabytes FROM arrow_cache.entries WHERE query LIKE '%from heavy order by id';
+SELECT row_count, bytes > 5000000 AS megabytes FROM arrow_cache.entries WHERE query = 'select * from heavy order by id';
 
 DROP TABLE shape, tall, heavy;
 SELECT arrow_cache.flush() >= 0 AS flushed;

@@ -1,5 +1,7 @@
 -- What each setting does to what is served and stored.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
+\pset footer off
+\pset format unaligned
 CREATE TABLE measure (id int PRIMARY KEY, v int, filler text);
 INSERT INTO measure SELECT i, i * 10, repeat('f', 100) FROM generate_series(1, 5) i;
 SELECT arrow_cache.flush() >= 0 AS flushed;
@@ -63,7 +65,7 @@ SELECT count(*) FROM measure;
 SET pg_arrow_cache.ttl = 1;
 SELECT min(v) FROM measure;
 RESET pg_arrow_cache.ttl;
-SELECT expires_at = created_at + interval '1 s' AS one_second, valid FROM arrow_cache.entries WHERE query LIKE 'select min(v)%';
+SELECT expires_at = created_at + interval '1 s' AS one_second FROM arrow_cache.entries WHERE query LIKE 'select min(v)%';
 SELECT pg_sleep(1.1);
 SELECT valid FROM arrow_cache.entries WHERE query LIKE 'select min(v)%';
 SELECT expirations AS expirations_before FROM arrow_cache.stats \gset

@@ -1,0 +1,198 @@
+-- Cursors: one read to its end in any number of parts stores; one that is not never does; a stored result is served to every
+-- kind of cursor, in parts and backwards.
+\set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
+\pset footer off
+\pset format unaligned
+CREATE TABLE seq (id int PRIMARY KEY, v text);
+INSERT INTO seq SELECT i, 'v' || i FROM generate_series(1, 7) i;
+
+-- Read in parts, to the end: the end is known once a fetch comes back short.
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id FROM seq ORDER BY id;
+:status
+FETCH 2 FROM c;
+FETCH 3 FROM c;
+SELECT count(*) AS stored FROM arrow_cache.entries;
+FETCH 10 FROM c;
+SELECT count(*) AS stored, max(row_count) AS rows FROM arrow_cache.entries;
+FETCH ALL FROM c;
+CLOSE c;
+COMMIT;
+SELECT id FROM seq ORDER BY id;
+:status
+
+-- Read exactly as many rows as there are: nobody has seen the end yet, the next fetch does.
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, 'exact' AS x FROM seq ORDER BY id;
+FETCH 7 FROM c;
+SELECT count(*) AS stored FROM arrow_cache.entries WHERE query LIKE '%exact%';
+FETCH 1 FROM c;
+SELECT row_count FROM arrow_cache.entries WHERE query LIKE '%exact%';
+COMMIT;
+
+-- Read in part and closed, left open at the end of the transaction, or broken off by an error: nothing is stored.
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, 'closed' AS x FROM seq ORDER BY id;
+FETCH 6 FROM c;
+CLOSE c;
+DECLARE d NO SCROLL CURSOR FOR SELECT id, 'left' AS x FROM seq ORDER BY id;
+FETCH 6 FROM d;
+DECLARE e NO SCROLL CURSOR FOR SELECT id, 'never fetched' AS x FROM seq ORDER BY id;
+COMMIT;
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, 'aborted' AS x FROM seq ORDER BY id;
+FETCH 6 FROM c;
+ROLLBACK;
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, 10 / (5 - id) AS failed FROM seq ORDER BY id;
+FETCH 4 FROM c;
+FETCH 4 FROM c;
+ROLLBACK;
+BEGIN;
+SAVEPOINT s;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, 'savepoint' AS x FROM seq ORDER BY id;
+FETCH 6 FROM c;
+ROLLBACK TO s;
+COMMIT;
+SELECT query FROM arrow_cache.entries WHERE query ~ 'closed|left|never|aborted|failed|savepoint';
+SELECT id, 'closed' AS x FROM seq ORDER BY id;
+:status
+-- MOVE reads too, and passes the rows by: the result is whole all the same, or not stored; never stored with a gap.
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, 'moved' AS x FROM seq ORDER BY id;
+MOVE 3 FROM c;
+FETCH ALL FROM c;
+COMMIT;
+SELECT row_count FROM arrow_cache.entries WHERE query LIKE '%moved%' AND row_count <> 7;
+SELECT id, 'moved' AS x FROM seq ORDER BY id;
+
+-- A cursor that may go backward is served but does not store: its rows can be read in any order.
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id;
+:status
+FETCH ALL FROM c;
+COMMIT;
+SELECT count(*) AS stored FROM arrow_cache.entries WHERE query LIKE 'select v from seq order by id';
+SELECT v FROM seq ORDER BY id;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id;
+:status
+FETCH 2 FROM c;
+FETCH NEXT FROM c;
+FETCH PRIOR FROM c;
+FETCH BACKWARD 1 FROM c;
+FETCH BACKWARD 5 FROM c;
+FETCH FORWARD 1 FROM c;
+FETCH LAST FROM c;
+FETCH NEXT FROM c;
+FETCH PRIOR FROM c;
+FETCH BACKWARD ALL FROM c;
+FETCH FIRST FROM c;
+FETCH ABSOLUTE 5 FROM c;
+FETCH ABSOLUTE -1 FROM c;
+FETCH RELATIVE -3 FROM c;
+FETCH RELATIVE 0 FROM c;
+FETCH ABSOLUTE 99 FROM c;
+FETCH ABSOLUTE 0 FROM c;
+MOVE 4 FROM c;
+FETCH 1 FROM c;
+MOVE BACKWARD 2 FROM c;
+FETCH 1 FROM c;
+COMMIT;
+-- A cursor without either word can go backward when its plan can; served, it does as well.
+BEGIN;
+DECLARE c CURSOR FOR SELECT v FROM seq ORDER BY id;
+:status
+FETCH 3 FROM c;
+FETCH BACKWARD 2 FROM c;
+COMMIT;
+-- Served to a cursor that must not go backward.
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id;
+:status
+FETCH 2 FROM c;
+FETCH BACKWARD 1 FROM c;
+ROLLBACK;
+
+-- Two cursors over one entry, and the entry dropped while they read: each goes on to its end.
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id;
+DECLARE d NO SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id;
+FETCH 2 FROM c;
+FETCH 5 FROM d;
+SELECT arrow_cache.flush() >= 1 AS flushed;
+FETCH 2 FROM c;
+FETCH ALL FROM d;
+FETCH BACKWARD 3 FROM c;
+COMMIT;
+
+-- A cursor is a view of its time: what its own transaction or another statement changes afterwards is not in it.
+SELECT v FROM seq ORDER BY id;
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id;
+:status
+FETCH 2 FROM c;
+UPDATE seq SET v = 'changed' WHERE id > 2;
+FETCH 2 FROM c;
+SELECT v FROM seq WHERE id = 3;
+:status
+DECLARE d NO SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id;
+:status
+FETCH 3 FROM d;
+ROLLBACK;
+SELECT v FROM seq ORDER BY id;
+:status
+-- The same the other way round: a cursor that fills, a change of its own, and the end read only then.
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT v, 'fill' AS x FROM seq ORDER BY id;
+FETCH 2 FROM c;
+UPDATE seq SET v = 'changed' WHERE id = 7;
+FETCH ALL FROM c;
+COMMIT;
+SELECT v, 'fill' AS x FROM seq ORDER BY id;
+UPDATE seq SET v = 'v7' WHERE id = 7;
+
+-- A cursor WITH HOLD is copied at commit: bypassed, and right after it.
+SELECT v FROM seq ORDER BY id;
+BEGIN;
+DECLARE c CURSOR WITH HOLD FOR SELECT v FROM seq ORDER BY id;
+:status
+FETCH 2 FROM c;
+COMMIT;
+UPDATE seq SET v = 'later' WHERE id = 3;
+FETCH 2 FROM c;
+CLOSE c;
+-- A cursor for a prepared parameter, and one that was executed by name.
+UPDATE seq SET v = 'v3' WHERE id = 3;
+PREPARE p(int) AS SELECT v FROM seq WHERE id >= $1 ORDER BY id;
+EXECUTE p(6);
+EXECUTE p(6);
+:status
+-- FETCH and CLOSE are not queries of their own: the status stays that of the statement before.
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT v FROM seq WHERE id = 1;
+FETCH ALL FROM c;
+:status
+CLOSE c;
+DECLARE c NO SCROLL CURSOR FOR SELECT v FROM seq WHERE id = 1;
+FETCH ALL FROM c;
+:status
+COMMIT;
+
+-- Several cursors declared in one string: each asks its own question, however alike they are, and shares the plain query's entry.
+CREATE TABLE pairs (a int, b int);
+INSERT INTO pairs VALUES (1, 1), (1, 2), (2, 1), (NULL, NULL);
+BEGIN \; DECLARE c NO SCROLL CURSOR FOR SELECT a, b FROM pairs WHERE a = 1 OR b = 1 \; FETCH ALL FROM c \; DECLARE d NO SCROLL CURSOR FOR SELECT a, b FROM pairs WHERE a = 1 AND b = 1 \; FETCH ALL FROM d \; COMMIT;
+BEGIN \; DECLARE c NO SCROLL CURSOR FOR SELECT a FROM pairs WHERE a IS NULL \; FETCH ALL FROM c \; DECLARE d NO SCROLL CURSOR FOR SELECT a FROM pairs WHERE a IS NOT NULL \; FETCH ALL FROM d \; COMMIT;
+SELECT a, b FROM pairs WHERE a = 1 AND b = 1;
+:status
+SELECT a, b FROM pairs WHERE a = 1 OR b = 1;
+:status
+SELECT a FROM pairs WHERE a IS NOT NULL;
+:status
+DROP TABLE pairs;
+
+DEALLOCATE p;
+DROP TABLE seq;
+SELECT arrow_cache.flush() >= 0 AS flushed;
+TABLE cache_leftovers;

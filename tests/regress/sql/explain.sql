@@ -1,0 +1,72 @@
+-- EXPLAIN shows a Custom Scan for what would be a hit and leaves every other plan as it is; it never stores and never counts.
+\set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
+\pset footer off
+\pset format unaligned
+CREATE TABLE plan (id int PRIMARY KEY, v text);
+INSERT INTO plan SELECT i, 'v' || i FROM generate_series(1, 3) i;
+ANALYZE plan;
+
+EXPLAIN (COSTS OFF) SELECT v FROM plan ORDER BY v;
+:status
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT id FROM plan;
+SELECT count(*) AS stored FROM arrow_cache.entries;
+SELECT v FROM plan ORDER BY v;
+:status
+SELECT hits, misses FROM arrow_cache.stats \gset before_
+EXPLAIN (COSTS OFF) SELECT v FROM plan ORDER BY v;
+EXPLAIN (COSTS OFF) select   V from PLAN /* the same */ order by v;
+EXPLAIN (COSTS OFF, FORMAT JSON) SELECT v FROM plan ORDER BY v;
+SELECT hits - :before_hits AS hits, misses - :before_misses AS misses FROM arrow_cache.stats;
+SELECT hits FROM arrow_cache.entries;
+
+-- With ANALYZE: the stored rows, their batches and bytes, their age and what they save. Numbers that vary are masked.
+SELECT v FROM plan ORDER BY v;
+\getenv builddir PG_ABS_BUILDDIR
+\set file :builddir '/results/explain_analyze.txt'
+\o :file
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT v FROM plan ORDER BY v;
+\o
+:status
+\! sed -E 's/(Bytes|Age|Execution Time Saved): [0-9.]+/\1: N/' "$PG_ABS_BUILDDIR/results/explain_analyze.txt"
+
+-- Out of date: the plan is the query's own again.
+UPDATE plan SET v = 'w1' WHERE id = 1;
+EXPLAIN (COSTS OFF) SELECT v FROM plan ORDER BY v;
+SELECT v FROM plan ORDER BY v;
+EXPLAIN (COSTS OFF) SELECT v FROM plan ORDER BY v;
+-- Not for this session, this transaction, this user.
+SET pg_arrow_cache.enabled = off;
+EXPLAIN (COSTS OFF) SELECT v FROM plan ORDER BY v;
+RESET pg_arrow_cache.enabled;
+BEGIN;
+INSERT INTO plan VALUES (4, 'v4');
+EXPLAIN (COSTS OFF) SELECT v FROM plan ORDER BY v;
+ROLLBACK;
+CREATE ROLE regress_cache_explainer;
+GRANT SELECT ON plan TO regress_cache_explainer;
+SELECT v FROM plan ORDER BY v;
+SET ROLE regress_cache_explainer;
+EXPLAIN (COSTS OFF) SELECT v FROM plan ORDER BY v;
+RESET ROLE;
+-- In debug_serve_fills EXPLAIN is left as it is.
+SET pg_arrow_cache.debug_serve_fills = on;
+EXPLAIN (COSTS OFF) SELECT v FROM plan ORDER BY v;
+RESET pg_arrow_cache.debug_serve_fills;
+
+-- EXPLAIN of EXECUTE and of DECLARE CURSOR; of what is not a query; EXPLAIN ANALYZE of a change invalidates.
+SELECT v FROM plan ORDER BY v;
+PREPARE p(int) AS SELECT v FROM plan WHERE id = $1;
+EXECUTE p(1);
+EXPLAIN (COSTS OFF) EXECUTE p(1);
+EXPLAIN (COSTS OFF) EXECUTE p(2);
+EXPLAIN (COSTS OFF) DECLARE c CURSOR FOR SELECT v FROM plan ORDER BY v;
+EXPLAIN (COSTS OFF) UPDATE plan SET v = v;
+EXPLAIN (COSTS OFF) CREATE TABLE copy AS SELECT v FROM plan ORDER BY v;
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) UPDATE plan SET v = 'w2' WHERE id = 2;
+SELECT v FROM plan ORDER BY v;
+:status
+DROP TABLE plan;
+DROP ROLE regress_cache_explainer;
+DEALLOCATE p;
+SELECT arrow_cache.flush() >= 0 AS flushed;
+TABLE cache_leftovers;
