@@ -4,7 +4,7 @@ CREATE VIEW stats AS SELECT * FROM stats_data();
 COMMENT ON VIEW stats IS 'One row: what the cache has done since the last reset, and how full it is.';
 
 CREATE VIEW entries AS
-SELECT e.entry_id, e.datname, e.query, e.row_count, e.column_count, e.batches, e.bytes, e.hits,
+SELECT e.entry_id, e.datname, convert_from(e.query, getdatabaseencoding()) AS query, e.row_count, e.column_count, e.batches, e.bytes, e.hits,
        e.execution_time_ms, e.time_saved_ms, e.created_at, e.last_hit_at, e.expires_at, e.valid,
        e.relations::regclass[] AS relations
 FROM entries_data() AS e;

@@ -10,17 +10,22 @@ use arrow_cache_core::{CacheKey, Counter, Dependency, EntryView, Pin, Reason, Sn
 use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Column, Records};
+use crate::query::eligibility::Meaning;
+use crate::query::relations::Relations;
 use crate::query::types::nodes;
-use crate::query::{self, Verdict, fingerprint, plan_marker, relations};
+use crate::query::{self, Verdict, environment, fingerprint, plan_marker, relations};
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
+use crate::writes::SHARED;
 use crate::{quick, serve, settings, writes};
 
 /// What was found out about a query before the planner took it apart.
 #[derive(Clone, Copy)]
 pub struct Judgement {
-    tree: Result<CacheKey, Reason>,
+    meaning: Result<Meaning, Reason>,
     catalog_version: u64,
+    /// The snapshot that planning runs under sees all changes of catalogs up to that version.
+    sees_catalogs: bool,
 }
 
 /// Judges a query that is about to be planned. `None` for anything but a query.
@@ -36,12 +41,35 @@ pub unsafe fn before_planning(query: *mut pg_sys::Query) -> Option<Judgement> {
         if (*query).commandType != pg_sys::CmdType::CMD_SELECT {
             return None;
         }
-        let catalog_version = writes::catalog_version()?;
-        let tree = query::judge(query);
-        if tree.is_ok() {
+        let (catalog_version, sees_catalogs) = planning_catalogs()?;
+        let meaning = query::judge(query, shmem::key_hasher());
+        if meaning.is_ok() {
             pg_sys::AcceptInvalidationMessages();
         }
-        Some(Judgement { tree, catalog_version })
+        Some(Judgement { meaning, catalog_version, sees_catalogs })
+    }
+}
+
+/// Stands for catalogs that no plan may be stored under.
+const UNKNOWN_CATALOGS: u64 = u64::MAX;
+
+/// The version of the catalogs that a plan made now is made under, and whether the snapshot that planning runs under
+/// sees all changes up to it.
+///
+/// # Safety
+/// Called in a planner hook.
+unsafe fn planning_catalogs() -> Option<(u64, bool)> {
+    let store = shmem::store()?;
+    let versions = store.versions();
+    // SAFETY: plain reads of backend state; the active snapshot stays active meanwhile.
+    unsafe {
+        let slot = versions.ddl(pg_sys::MyDatabaseId.to_u32());
+        let version = versions.slot(slot).version();
+        let seen = pg_sys::ActiveSnapshotSet()
+            .then(|| view_snapshot(&store, pg_sys::GetActiveSnapshot()).ok())
+            .flatten()
+            .and_then(|snapshot| versions.seen_whole(slot, &snapshot));
+        Some((version, seen == Some(version)))
     }
 }
 
@@ -50,12 +78,16 @@ pub unsafe fn before_planning(query: *mut pg_sys::Query) -> Option<Judgement> {
 /// # Safety
 /// `plan` must be the plan just made for the judged query.
 pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgement) {
-    let catalog_version = judgement.catalog_version;
     // SAFETY: as the caller promises; planning has locked the plan's relations.
     unsafe {
-        let judged = judgement.tree.and_then(|tree| query::judge_relations(plan).map(|()| tree));
+        let judged = judgement.meaning.and_then(|meaning| Ok((meaning, query::judge_relations(plan)?)));
         let verdict = match judged {
-            Ok(tree) => Verdict::Cacheable { tree, catalog_version },
+            // Partitions are looked up by snapshot (DETACH CONCURRENTLY): under an old one, the plan may read partitions
+            // that a newer version of the catalogs no longer has.
+            Ok((meaning, Relations { partitioned: true })) if !judgement.sees_catalogs => {
+                Verdict::Cacheable { meaning, catalog_version: UNKNOWN_CATALOGS }
+            }
+            Ok((meaning, _)) => Verdict::Cacheable { meaning, catalog_version: judgement.catalog_version },
             Err(reason) => Verdict::Bypass(reason),
         };
         plan_marker::attach(plan, verdict);
@@ -116,6 +148,10 @@ pub struct Miss {
     pub refused: Option<Reason>,
     /// Number of the top-level statement.
     pub statement: u64,
+    /// The settings it started under: they are in its key, so its rows must be read under them.
+    pub environment: CacheKey,
+    /// The role it started as.
+    pub role: u32,
     /// Its rows, when they are kept beside the entry (`debug_serve_fills`); null otherwise.
     pub tuples: *mut pg_sys::Tuplestorestate,
 }
@@ -277,8 +313,8 @@ fn check_cursor(found: Found, flags: i32) -> Result<Found, Reason> {
 pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Reason> {
     // SAFETY: as the caller promises.
     unsafe {
-        let (tree, catalog_version) = match plan_marker::read(question.plan) {
-            Verdict::Cacheable { tree, catalog_version } => (tree, catalog_version),
+        let (meaning, catalog_version) = match plan_marker::read(question.plan) {
+            Verdict::Cacheable { meaning, catalog_version } => (meaning, catalog_version),
             Verdict::Bypass(reason) => return Err(reason),
         };
         let snapshot = view_snapshot(store, question.snapshot)?;
@@ -287,13 +323,25 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
 
         let (location, length) = text_location(question);
         let mut text = Vec::new();
-        let key = fingerprint::key(tree, question.source, location, length, question.params, &mut text)?;
+        let key = fingerprint::key(
+            meaning.tree,
+            question.source,
+            location,
+            length,
+            question.params,
+            shmem::key_hasher(),
+            &mut text,
+        )?;
         let descriptor = pg_sys::ExecCleanTypeFromTL((*(*question.plan).planTree).targetlist);
         let columns = column::columns_of(descriptor, Records::Refused)?;
 
         let mut stale = false;
         if let Some(pin) = store.lookup(key) {
             match examine(store, &pin, &text, &columns, &snapshot) {
+                Ok(true) if meaning.reads_settings && may_be_read_later() => {
+                    store.unpin(pin);
+                    return Err(Reason::SettingsInCursor);
+                }
                 Ok(true) => return Ok(Found::Hit(Hit { pin, columns })),
                 Ok(false) => {
                     stale = !store.is_current(&pin);
@@ -316,7 +364,27 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             refused,
             statement: session::statement_number(),
             tuples: std::ptr::null_mut(),
+            environment: environment::fingerprint(shmem::key_hasher()),
+            role: pg_sys::GetUserId().to_u32(),
         })))
+    }
+}
+
+/// Is this the start of a cursor or a named portal, between whose start and reading settings may change? The plan
+/// would notice, a stored answer would not.
+///
+/// # Safety
+/// As `look`.
+unsafe fn may_be_read_later() -> bool {
+    // SAFETY: a portal's name is a C string.
+    unsafe {
+        let portal = pg_sys::ActivePortal;
+        let named = !portal.is_null()
+            && (*portal).status == pg_sys::PortalStatus::PORTAL_DEFINED
+            && *(*portal).name != 0
+            // EXECUTE names its portal too, hides it, and reads it at once.
+            && (*portal).visible;
+        session::declaring_cursor() || (named && session::at_top_level())
     }
 }
 
@@ -381,10 +449,12 @@ fn current_dependencies(
     let versions = store.versions();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
-    let mut dependencies = Vec::with_capacity(relations.len() + 2);
-    for (slot, reason) in
-        [(versions.ddl(database), Reason::DdlInProgress), (versions.wildcard(database), Reason::WriterInProgress)]
-    {
+    let mut dependencies = Vec::with_capacity(relations.len() + 3);
+    for (slot, reason) in [
+        (versions.ddl(database), Reason::DdlInProgress),
+        (versions.ddl(SHARED), Reason::DdlInProgress),
+        (versions.wildcard(database), Reason::WriterInProgress),
+    ] {
         let version = versions.seen_whole(slot, snapshot).ok_or(reason)?;
         dependencies.push(Dependency { slot, relation: 0, version });
     }
@@ -426,8 +496,8 @@ unsafe fn refusal(
 /// # Safety
 /// As `refusal`.
 unsafe fn planned_under_current_catalogs(current: u64, planned: u64) -> bool {
-    if current == planned {
-        return true;
+    if current == planned || planned == UNKNOWN_CATALOGS {
+        return current == planned;
     }
     // SAFETY: a portal that runs a cached plan keeps it alive. `current` was read before the
     // invalidations are accepted, so a plan that is valid now was not hurt by any DDL up to it.

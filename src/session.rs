@@ -6,7 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char};
 
 use arrow_cache_core::Reason;
 
@@ -100,7 +100,15 @@ pub fn leave_wrapping(outer: Wrapping) {
 /// Location and length of the wrapping utility statement, if `source` is its text.
 pub fn wrapped_text(source: *const c_char) -> Option<(i32, i32)> {
     let wrapped = WRAPPED.get()?;
-    (wrapped.source == source).then_some((wrapped.location, wrapped.length))
+    // SAFETY: both are query strings that live as long as their statements. DECLARE CURSOR runs on a copy, so the
+    // texts are compared, not the pointers.
+    let same = wrapped.source == source || unsafe { CStr::from_ptr(wrapped.source) == CStr::from_ptr(source) };
+    same.then_some((wrapped.location, wrapped.length))
+}
+
+/// Is a DECLARE CURSOR under way?
+pub fn declaring_cursor() -> bool {
+    WRAPPED.get().is_some() && !EXPLAINING.get()
 }
 
 /// Marks that an export function is planning its query, as long as the value lives.
@@ -168,6 +176,15 @@ pub fn last_status() -> Option<Status> {
     PREVIOUS.get()
 }
 
+/// Which catalogs were changed.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Catalogs {
+    /// Those of this database.
+    pub own: bool,
+    /// Those that all databases share.
+    pub shared: bool,
+}
+
 /// Relations and catalogs that the current transaction has changed.
 #[derive(Debug)]
 pub struct WriteSet {
@@ -178,12 +195,17 @@ pub struct WriteSet {
     /// The changes were published already: later ones must be published as they are made.
     published: bool,
     /// Catalog changes were published: they need a second publication after the invalidations.
-    catalogs_published: bool,
+    catalogs_published: Catalogs,
 }
 
 impl WriteSet {
     const fn new() -> Self {
-        Self { relations: Vec::new(), unknown: false, published: false, catalogs_published: false }
+        Self {
+            relations: Vec::new(),
+            unknown: false,
+            published: false,
+            catalogs_published: Catalogs { own: false, shared: false },
+        }
     }
 }
 
@@ -224,10 +246,11 @@ pub fn writes_published() -> bool {
 }
 
 /// Notes that the changes made so far are published, catalogs among them or not.
-pub fn set_writes_published(catalogs: bool) {
+pub fn set_writes_published(catalogs: Catalogs) {
     WRITES.with_borrow_mut(|writes| {
         writes.published = true;
-        writes.catalogs_published |= catalogs;
+        writes.catalogs_published.own |= catalogs.own;
+        writes.catalogs_published.shared |= catalogs.shared;
     });
 }
 
@@ -242,6 +265,6 @@ pub fn end_transaction() {
 }
 
 /// Takes the note that catalog changes of the ending transaction were published.
-pub fn take_catalogs_published() -> bool {
+pub fn take_catalogs_published() -> Catalogs {
     WRITES.with_borrow_mut(|writes| std::mem::take(&mut writes.catalogs_published))
 }

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 
-use arrow_cache_core::{Arena, ArenaPtr, Layout, Locks, PARTITIONS, STRIPES, Sizes, Store, Versions};
+use arrow_cache_core::{Arena, ArenaPtr, KeyHasher, Layout, Locks, PARTITIONS, STRIPES, Sizes, Store, Versions};
 use pgrx::pg_sys;
 
 use crate::compat;
@@ -68,6 +68,7 @@ pub fn startup() {
         AREA.set(std::ptr::null_mut());
         if !found {
             SharedStore::initialize(block, layout);
+            view(std::ptr::null_mut()).set_seed(random_seed());
             let tranche = i32::from((*locks).lock.tranche);
             let area = compat::create_area(block.add(layout.arena_offset).cast(), layout.arena_len, tranche);
             // The area must outlive every backend, and the postmaster needs no handle of it.
@@ -76,6 +77,21 @@ pub fn startup() {
         }
         pg_sys::LWLockRelease(init_lock);
     }
+}
+
+/// A secret that no client knows.
+fn random_seed() -> u64 {
+    let mut bytes = [0u8; 8];
+    // SAFETY: fills as many bytes as it is told.
+    let strong = unsafe { pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) };
+    // Without a source of randomness keys are merely predictable; matches are still compared by text.
+    if strong { u64::from_le_bytes(bytes) } else { 0 }
+}
+
+/// Hasher for keys of this server's cache.
+pub fn key_hasher() -> KeyHasher {
+    let seed = if preloaded() { view(AREA.get()).seed() } else { 0 };
+    KeyHasher::with_seed(seed)
 }
 
 /// Index of AddinShmemInitLock in the main array (lwlocknames.h), the same in 15 to 18.

@@ -83,7 +83,7 @@ fn may_see(role: u32) -> bool {
 type EntryRow = (
     i64,
     String,
-    Option<String>,
+    Option<Vec<u8>>,
     i64,
     i32,
     i32,
@@ -105,7 +105,7 @@ fn entries_data() -> TableIterator<
     (
         name!(entry_id, i64),
         name!(datname, String),
-        name!(query, Option<String>),
+        name!(query, Option<Vec<u8>>),
         name!(row_count, i64),
         name!(column_count, i32),
         name!(batches, i32),
@@ -157,7 +157,7 @@ fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> EntryR
     (
         entry.entry_id() as i64,
         String::new(),
-        Some(String::from_utf8_lossy(entry.text()).into_owned()),
+        Some(entry.text().to_vec()),
         entry.rows() as i64,
         entry.columns() as i32,
         entry.chunk_count() as i32,

@@ -6,7 +6,7 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
-use crate::session::{self, WrappedText, Wrapping};
+use crate::session::{self, Catalogs, WrappedText, Wrapping};
 use crate::{shmem, writes};
 
 /// What to undo when the statement is over. Plain data, so that an error may jump over it.
@@ -84,7 +84,8 @@ pub fn leave(scope: Scope) {
         session::leave_wrapping(outer);
     }
     if scope.finishes_prepared {
-        writes::bump_catalogs();
+        // Whatever it changed in catalogs is known only to the session that prepared it.
+        writes::bump_catalogs(Catalogs { own: true, shared: true });
     }
 }
 

@@ -16,8 +16,15 @@ use pgrx::pg_sys;
 
 use crate::compat;
 use crate::query::types::{FIRST_USER_OID, integers, nodes};
-use crate::session;
+use crate::session::{self, Catalogs};
 use crate::shmem::{self, SharedStore};
+
+/// Stands for the database of the catalogs that all databases share.
+pub const SHARED: u32 = 0;
+
+/// Shared catalogs whose change can change an answer, or who may see it, in every database: databases, roles,
+/// membership, settings of roles and databases, privileges on settings. Tablespaces cannot. Ascending.
+const SHARED_CATALOGS: &[u32] = &[1260, 1261, 1262, 2964, 6243];
 
 /// Catalogs whose change cannot change a query's answer, with their TOAST tables: statistics,
 /// comments, security labels, dependencies, large objects, replication progress. Ascending.
@@ -135,11 +142,13 @@ pub fn publish() {
     let mut relations = session::written_relations();
     compat::for_each_changed_relation(|relation| relations.push(relation.to_u32()));
     let mut catalogs = relations.iter().any(|relation| is_meaningful_catalog(*relation));
+    let shared = relations.iter().any(|relation| SHARED_CATALOGS.binary_search(relation).is_ok());
     relations.retain(|relation| *relation >= FIRST_USER_OID);
     relations.sort_unstable();
     relations.dedup();
     let unknown = session::wrote_unknown() || !compat::counts_changes();
     catalogs |= unknown;
+    let shared = shared || unknown;
 
     let writer = Writer::new(&store);
     let versions = store.versions();
@@ -152,9 +161,12 @@ pub fn publish() {
     if catalogs {
         writer.publish(versions.ddl(writer.database));
     }
+    if shared {
+        writer.publish(versions.ddl(SHARED));
+    }
     let changes = relations.len() as u64 + u64::from(unknown) + u64::from(catalogs);
     store.counters().add(store.stripe(), Counter::Invalidations, changes);
-    session::set_writes_published(catalogs);
+    session::set_writes_published(Catalogs { own: catalogs, shared });
 }
 
 /// What a publication says about the transaction that makes it.
@@ -208,24 +220,25 @@ fn widen(xid: u32, next: u64) -> u64 {
     next.wrapping_sub(i64::from(distance) as u64)
 }
 
-/// Bumps the version of this database's catalogs once more, now that the invalidations of the
-/// transaction that changed them were sent. Atomics only: it runs after the commit.
+/// Bumps the versions of the catalogs that the ending transaction has changed once more, now that its invalidations
+/// were sent. Atomics only: it runs after the commit.
 pub fn bump_catalogs_again() {
-    if session::take_catalogs_published() {
-        bump_catalogs();
-    }
+    bump_catalogs(session::take_catalogs_published());
 }
 
-/// Bumps the version of this database's catalogs.
-pub fn bump_catalogs() {
+/// Bumps the versions of catalogs.
+pub fn bump_catalogs(catalogs: Catalogs) {
+    if !(catalogs.own || catalogs.shared) {
+        return;
+    }
     // SAFETY: a plain read of a backend global, and the clock.
     let (database, now) = unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::GetCurrentTimestamp()) };
-    shmem::with_versions(|versions| versions.slot(versions.ddl(database)).bump(now));
-}
-
-/// The version of this database's catalogs.
-pub fn catalog_version() -> Option<u64> {
-    // SAFETY: a plain read of a backend global.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
-    shmem::with_versions(|versions| versions.slot(versions.ddl(database)).version())
+    shmem::with_versions(|versions| {
+        if catalogs.own {
+            versions.slot(versions.ddl(database)).bump(now);
+        }
+        if catalogs.shared {
+            versions.slot(versions.ddl(SHARED)).bump(now);
+        }
+    });
 }

@@ -17,7 +17,13 @@ pub struct KeyHasher {
 }
 
 impl KeyHasher {
-    /// A hasher that has seen nothing.
+    /// A hasher that has seen nothing but a secret, which keeps outsiders from constructing collisions.
+    #[must_use]
+    pub fn with_seed(seed: u64) -> Self {
+        KeyHasher { state: Xxh3::with_seed(seed) }
+    }
+
+    /// A hasher that has seen nothing, without a seed.
     #[must_use]
     pub fn new() -> Self {
         Self { state: Xxh3::new() }

@@ -50,7 +50,6 @@ reasons! {
     ForeignTable, "foreign_table", "The query reads a foreign table, whose changes the server cannot see.";
     SequenceRelation, "sequence_relation", "The query reads a sequence as a relation.";
     UnsupportedRelation, "unsupported_relation", "The query reads a relation of a kind or access method whose changes the cache cannot follow.";
-    TableFunction, "table_function", "The query reads from a set-returning function that is not built in and immutable.";
     Tablesample, "tablesample", "The query uses TABLESAMPLE.";
     TransitionTable, "transition_table", "The query reads a transition table of a trigger.";
     RowSecurity, "row_security", "A row security policy of the query cannot be judged.";
@@ -61,6 +60,9 @@ reasons! {
     XmlExpression, "xml_expression", "The query uses an XML expression.";
     DynamicParameters, "dynamic_parameters", "Parameters of the query are supplied while it runs.";
     ScrollableCursor, "scrollable_cursor", "The cursor is scrollable.";
+    SettingsInCursor, "settings_in_cursor", "The answer depends on settings that may change before the cursor is read.";
+    SettingsChanged, "settings_changed", "Settings changed between the start of the query and the reading of its rows.";
+    TooComplex, "too_complex", "The query nests too deeply to be judged.";
     HoldableCursor, "holdable_cursor", "The cursor outlives its transaction (WITH HOLD).";
     Serializable, "serializable", "The transaction is SERIALIZABLE, which must see every read happen.";
     Recovery, "recovery", "The server is in recovery.";

@@ -38,6 +38,8 @@ pub(crate) struct Header {
     pub(crate) hand: AtomicU32,
     /// When the counters were last zeroed, in microseconds; 0 = never.
     stats_reset: AtomicI64,
+    /// Secret for the hashes of keys, constant once the block is set up.
+    seed: AtomicU64,
 }
 
 #[repr(C, align(64))]
@@ -192,6 +194,17 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
     pub fn counters(&self) -> Counters<'_> {
         // SAFETY: as in `versions`.
         Counters::new(unsafe { self.part::<[Stripe; STRIPES]>(self.layout.stripes) })
+    }
+
+    /// Sets the secret for hashes; by the process that created the block, before any key is made.
+    pub fn set_seed(&self, seed: u64) {
+        self.header().seed.store(seed, Relaxed);
+    }
+
+    /// The secret for hashes.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.header().seed.load(Relaxed)
     }
 
     /// This process's stripe of the counters.

@@ -217,13 +217,14 @@ pub struct PinnedSettings {
 impl PinnedSettings {
     /// Pins them. After an error the transaction's abort restores them.
     pub fn enter() -> Self {
-        const SETTINGS: [(&CStr, &CStr); 6] = [
+        const SETTINGS: [(&CStr, &CStr); 7] = [
             (c"datestyle", c"ISO"),
             (c"intervalstyle", c"postgres"),
             (c"extra_float_digits", c"3"),
             (c"search_path", c"pg_catalog"),
             (c"timezone", c"UTC"),
             (c"bytea_output", c"hex"),
+            (c"lc_monetary", c"C"),
         ];
         // SAFETY: settings of built-in names and legal values, saved in a nest level of their own.
         unsafe {

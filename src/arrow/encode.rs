@@ -148,17 +148,20 @@ impl Encoder {
     /// # Safety
     /// `values` and `nulls` must hold one value per column, of the column's type.
     pub unsafe fn append(&mut self, values: &[pg_sys::Datum], nulls: &[bool], limit: usize) -> Result<(), Reason> {
+        // Even a row without columns takes something, so that a batch of such rows is full some day.
+        let mut row = 1;
         for (index, builder) in self.builders.iter_mut().enumerate() {
             if nulls[index] {
                 builder.append_null();
-                self.bytes += 8;
+                row += 8;
                 continue;
             }
             let column = &self.columns[index];
             // SAFETY: as the caller promises.
-            self.bytes += unsafe { append_value(builder, column, values[index], &mut self.text, limit)? };
+            row += unsafe { append_value(builder, column, values[index], &mut self.text, limit.saturating_sub(row))? };
         }
         self.rows += 1;
+        self.bytes += row;
         Ok(())
     }
 

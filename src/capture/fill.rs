@@ -114,16 +114,15 @@ impl ResultFill {
                 return Err(Reason::ChangedMeanwhile);
             }
         }
-        // SAFETY: the clock and plain backend globals.
-        let (now, database, role) =
-            unsafe { (pg_sys::GetCurrentTimestamp(), pg_sys::MyDatabaseId.to_u32(), pg_sys::GetUserId().to_u32()) };
+        // SAFETY: the clock and a plain backend global.
+        let (now, database) = unsafe { (pg_sys::GetCurrentTimestamp(), pg_sys::MyDatabaseId.to_u32()) };
         let fill = match self.fill.take() {
             Some(fill) => fill,
             None => store.reserve(now).map_err(|_| Reason::NoRoom)?,
         };
         let entry = NewEntry {
             database,
-            role,
+            role: miss.role,
             text: &miss.text,
             dependencies: &miss.dependencies,
             descriptor: &column::describe(&miss.columns),

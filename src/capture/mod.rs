@@ -19,6 +19,7 @@ use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Records};
 use crate::judge::Miss;
+use crate::query::environment;
 use crate::{quick, session, settings, shmem};
 use fill::ResultFill;
 pub use receiver::{RowSink, Tee};
@@ -44,6 +45,8 @@ struct Capture {
     /// Time spent so far in running the plan, and when the present run began.
     elapsed: Duration,
     run_started: Instant,
+    /// Some rows may have been delivered already.
+    has_run: bool,
 }
 
 /// A registration of a capture with the memory context of its query.
@@ -98,7 +101,7 @@ pub unsafe fn begin(query_desc: *mut pg_sys::QueryDesc) {
         });
         pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*registration).callback);
         let elapsed = Duration::ZERO;
-        let capture = Box::new(Capture { miss, stage, elapsed, run_started: Instant::now() });
+        let capture = Box::new(Capture { miss, stage, elapsed, run_started: Instant::now(), has_run: false });
         RUNNING.with_borrow_mut(|running| running.push((query_desc as usize, capture)));
     }
 }
@@ -152,6 +155,8 @@ pub struct Pass {
     pub count: u64,
     /// Rows are then delivered from the stored entry.
     pub replays: bool,
+    /// It runs forward, so that it may reach the end of the result.
+    forward: bool,
     /// The receiver to put back after the run; null when it was not replaced.
     receiver: *mut pg_sys::DestReceiver,
 }
@@ -179,7 +184,8 @@ pub unsafe fn before_run(
     count: u64,
 ) -> Pass {
     let receiver = std::ptr::null_mut();
-    let mut pass = Pass { runs_plan: true, count, replays: false, receiver };
+    let forward = direction == pg_sys::ScanDirection::ForwardScanDirection;
+    let mut pass = Pass { runs_plan: true, count, replays: false, forward, receiver };
     let Some(capture) = running(query_desc) else { return pass };
     // SAFETY: as the caller promises; see `running`.
     unsafe {
@@ -187,12 +193,15 @@ pub unsafe fn before_run(
         if direction == pg_sys::ScanDirection::BackwardScanDirection {
             capture.give_up(Reason::IncompleteRead);
         }
-        if direction != pg_sys::ScanDirection::ForwardScanDirection {
+        if !forward {
             return pass;
+        }
+        if matches!(capture.stage, Stage::Filling(_)) && capture.settings_changed() {
+            capture.give_up(Reason::SettingsChanged);
         }
         capture.run_started = Instant::now();
         match &mut capture.stage {
-            Stage::Filling(tee) if settings::debug_serve_fills() => {
+            Stage::Filling(tee) if settings::debug_serve_fills() && !capture.has_run => {
                 pass.receiver = (*query_desc).dest;
                 pass.count = 0;
                 pass.replays = true;
@@ -215,10 +224,11 @@ pub unsafe fn before_run(
 /// # Safety
 /// As `before_run`; `pass` is what that returned.
 pub unsafe fn after_run(query_desc: *mut pg_sys::QueryDesc, pass: Pass) {
-    let Some(capture) = running(query_desc) else { return };
+    let Some(capture) = running(query_desc).filter(|_| pass.forward) else { return };
     // SAFETY: as the caller promises; see `running`.
     unsafe {
         let capture = &mut *capture;
+        capture.has_run = true;
         capture.elapsed += capture.run_started.elapsed();
         if let Stage::Filling(tee) = &capture.stage
             && let Some(reason) = tee.failure
@@ -272,10 +282,18 @@ impl Capture {
         let result = if too_quick {
             fill.abandon();
             Err(Reason::TooQuick)
+        } else if self.settings_changed() {
+            fill.abandon();
+            Err(Reason::SettingsChanged)
         } else {
             fill.publish(&self.miss, self.elapsed)
         };
         result.map_err(|reason| self.note_refusal(reason)).ok()
+    }
+
+    /// Have the settings changed that are part of the key?
+    fn settings_changed(&self) -> bool {
+        environment::fingerprint(shmem::key_hasher()) != self.miss.environment
     }
 
     /// Remembers whether the run was below `min_execution_time`; says so.

@@ -33,7 +33,7 @@ struct Collector {
 impl RowSink for Collector {
     unsafe fn append(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), Reason> {
         // SAFETY: as the caller promises.
-        unsafe { self.encoder.append(values, nulls, super::LARGEST_BYTEA)? };
+        unsafe { self.encoder.append(values, nulls, super::LARGEST_BYTEA.saturating_sub(self.bytes))? };
         self.rows += 1;
         if self.encoder.is_full() { self.flush(true) } else { Ok(()) }
     }

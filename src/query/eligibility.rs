@@ -13,8 +13,17 @@ use arrow_cache_core::{CacheKey, KeyHasher, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::functions::{self, FunctionVerdict};
-use super::types::is_plain;
+use super::types::{Nature, nature, nodes};
 use crate::compat;
+
+/// What a query means, as far as its answer can depend on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Meaning {
+    /// Hash of what name resolution made of the text.
+    pub tree: CacheKey,
+    /// The answer depends on settings, all of which are in the key.
+    pub reads_settings: bool,
+}
 
 /// System column that is not tied to a tuple's physical place (access/sysattr.h).
 const TABLE_OID_ATTRIBUTE: i16 = pg_sys::TableOidAttributeNumber as i16;
@@ -23,9 +32,17 @@ struct Walk {
     hasher: KeyHasher,
     reason: Option<Reason>,
     /// A function was met that calls output functions of its arguments' types.
-    type_generic_call: bool,
-    /// A value was met whose type is a user's own.
-    foreign_type: bool,
+    calls_output: bool,
+    /// A function was met that converts its arguments to JSON, by a user's cast if there is one.
+    converts_to_json: bool,
+    /// A function was met whose result depends on settings.
+    reads_settings: bool,
+    /// The worst nature of a type met.
+    nature: Nature,
+    /// Address of a local of `judge_tree`, to see how much stack the walk has used.
+    stack_base: usize,
+    /// How much it may use, in bytes.
+    stack_limit: usize,
     /// The query reads something: a relation, a function in FROM, or VALUES.
     reads_something: bool,
 }
@@ -39,8 +56,8 @@ impl Walk {
 
     fn note_type(&mut self, type_oid: pg_sys::Oid) {
         self.hasher.u32(type_oid.to_u32());
-        if !self.foreign_type && !is_plain(type_oid) {
-            self.foreign_type = true;
+        if self.nature < Nature::Foreign {
+            self.nature = self.nature.max(nature(type_oid));
         }
     }
 }
@@ -52,12 +69,20 @@ impl Walk {
 ///
 /// # Safety
 /// `query` must be a valid rewritten query tree.
-pub unsafe fn judge_tree(query: *mut pg_sys::Query) -> Result<CacheKey, Reason> {
+pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: KeyHasher) -> Result<Meaning, Reason> {
+    let here = 0u8;
+    // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the
+    // walk must not, and leaves most of the stack to the planner, which needs less per level.
+    let stack_limit = unsafe { pg_sys::max_stack_depth } as usize * 1024 / 4;
     let mut walk = Walk {
-        hasher: KeyHasher::new(),
+        hasher,
         reason: None,
-        type_generic_call: false,
-        foreign_type: false,
+        calls_output: false,
+        converts_to_json: false,
+        reads_settings: false,
+        nature: Nature::BuiltIn,
+        stack_base: (&raw const here) as usize,
+        stack_limit,
         reads_something: false,
     };
     // SAFETY: the walker is given the tree the caller vouches for, and our own context.
@@ -65,13 +90,15 @@ pub unsafe fn judge_tree(query: *mut pg_sys::Query) -> Result<CacheKey, Reason> 
     if let Some(reason) = walk.reason {
         return Err(reason);
     }
-    if walk.type_generic_call && walk.foreign_type {
+    let unseen_calls = (walk.calls_output && walk.nature == Nature::Foreign)
+        || (walk.converts_to_json && walk.nature > Nature::BuiltIn);
+    if unseen_calls {
         return Err(Reason::StableFunction);
     }
     if !walk.reads_something {
         return Err(Reason::NoRelation);
     }
-    Ok(walk.hasher.finish())
+    Ok(Meaning { tree: walk.hasher.finish(), reads_settings: walk.reads_settings })
 }
 
 /// Walker in the form that PostgreSQL's tree walkers call: true stops the walk.
@@ -80,9 +107,14 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void)
     if node.is_null() {
         return false;
     }
+    let here = 0u8;
     // SAFETY: `context` is the Walk of `judge_tree`, borrowed by nobody else while we are called;
     // the borrow ends before the walk goes deeper.
     unsafe {
+        let walk = &mut *context.cast::<Walk>();
+        if walk.stack_base.abs_diff((&raw const here) as usize) > walk.stack_limit {
+            return walk.refuse(Reason::TooComplex);
+        }
         if judge_node(node, &mut *context.cast::<Walk>()) {
             return true;
         }
@@ -123,7 +155,8 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
                 walk.note_type((*node.cast::<pg_sys::RelabelType>()).resulttype);
             }
             NodeTag::T_CoerceViaIO => {
-                walk.type_generic_call = true;
+                walk.calls_output = true;
+                walk.reads_settings = true;
                 walk.note_type((*node.cast::<pg_sys::CoerceViaIO>()).resulttype);
             }
             NodeTag::T_CollateExpr => {
@@ -131,9 +164,34 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
             }
             NodeTag::T_SortGroupClause => {
                 let clause: *mut pg_sys::SortGroupClause = node.cast();
-                walk.hasher.u32((*clause).eqop.to_u32());
-                walk.hasher.u32((*clause).sortop.to_u32());
                 walk.hasher.u8(u8::from((*clause).nulls_first));
+                return judge_operator((*clause).eqop, walk) || judge_operator((*clause).sortop, walk);
+            }
+            NodeTag::T_SetOperationStmt => {
+                let operation: *mut pg_sys::SetOperationStmt = node.cast();
+                walk.hasher.u32((*operation).op);
+                walk.hasher.u8(u8::from((*operation).all));
+                for clause in nodes::<pg_sys::SortGroupClause>((*operation).groupClauses) {
+                    if judge_operator((*clause).eqop, walk) || judge_operator((*clause).sortop, walk) {
+                        return true;
+                    }
+                }
+            }
+            // Its comparison function is found through the type, not named by the tree.
+            NodeTag::T_MinMaxExpr => {
+                let expression: *mut pg_sys::MinMaxExpr = node.cast();
+                walk.hasher.u32((*expression).op);
+                walk.note_type((*expression).minmaxtype);
+                if nature((*expression).minmaxtype) > Nature::BuiltIn {
+                    return walk.refuse(Reason::UserDefinedFunction);
+                }
+            }
+            NodeTag::T_BoolExpr => walk.hasher.u32((*node.cast::<pg_sys::BoolExpr>()).boolop),
+            NodeTag::T_JoinExpr => walk.hasher.u32((*node.cast::<pg_sys::JoinExpr>()).jointype),
+            NodeTag::T_SubLink => walk.hasher.u32((*node.cast::<pg_sys::SubLink>()).subLinkType),
+            NodeTag::T_NullTest => walk.hasher.u32((*node.cast::<pg_sys::NullTest>()).nulltesttype),
+            NodeTag::T_BooleanTest => {
+                walk.hasher.u32((*node.cast::<pg_sys::BooleanTest>()).booltesttype);
             }
             NodeTag::T_SQLValueFunction => return walk.refuse(Reason::SessionFunction),
             NodeTag::T_NextValueExpr => return walk.refuse(Reason::VolatileFunction),
@@ -149,6 +207,15 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
     }
 }
 
+/// Judges the function behind an operator; InvalidOid stands for none.
+fn judge_operator(operator: pg_sys::Oid, walk: &mut Walk) -> bool {
+    if operator == pg_sys::InvalidOid {
+        return false;
+    }
+    // SAFETY: a catalog look-up, and the walker's own function with its own context.
+    unsafe { judge_function(pg_sys::get_opcode(operator), (walk as *mut Walk).cast()) }
+}
+
 /// Called by PostgreSQL for each function that a node calls, operators' and casts' included.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn judge_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
@@ -157,8 +224,19 @@ unsafe extern "C-unwind" fn judge_function(function: pg_sys::Oid, context: *mut 
     walk.hasher.u32(function.to_u32());
     match functions::judge(function) {
         FunctionVerdict::Sound => false,
-        FunctionVerdict::SoundForPlainTypes => {
-            walk.type_generic_call = true;
+        FunctionVerdict::ReadsSettings => {
+            walk.reads_settings = true;
+            false
+        }
+        FunctionVerdict::CallsOutputFunctions => {
+            walk.calls_output = true;
+            walk.reads_settings = true;
+            false
+        }
+        FunctionVerdict::ConvertsToJson => {
+            walk.calls_output = true;
+            walk.converts_to_json = true;
+            walk.reads_settings = true;
             false
         }
         FunctionVerdict::Unsound(reason) => {
@@ -180,6 +258,8 @@ unsafe fn judge_query(query: *mut pg_sys::Query, walk: &mut Walk) -> bool {
     if query.commandType != pg_sys::CmdType::CMD_SELECT {
         return walk.refuse(Reason::DataModifyingCte);
     }
+    walk.hasher.u32(query.limitOption);
+    walk.hasher.u8(u8::from(query.hasDistinctOn));
     if query.hasModifyingCTE {
         return walk.refuse(Reason::DataModifyingCte);
     }

@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use arrow_cache_core::KeyHasher;
+use arrow_cache_core::{CacheKey, KeyHasher};
 use pgrx::pg_sys;
 
 use crate::compat;
@@ -42,6 +42,12 @@ pub fn hash_environment(hasher: &mut KeyHasher) {
         let abbreviations = pg_sys::GetConfigOption(c"timezone_abbreviations".as_ptr(), true, false);
         hash_string(hasher, abbreviations);
     }
+}
+
+/// The environment as one number, to see whether it has changed.
+pub fn fingerprint(mut hasher: KeyHasher) -> CacheKey {
+    hash_environment(&mut hasher);
+    hasher.finish()
 }
 
 /// # Safety

@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 
 use super::{environment, parameters, text};
 
-/// Computes the key of a statement and leaves its normalized text in `normalized`.
+/// Computes the key of a statement with a fresh hasher and leaves its normalized text in `normalized`.
 ///
 /// # Errors
 /// The reason to bypass, when the parameters cannot be part of a key.
@@ -21,9 +21,9 @@ pub unsafe fn key(
     location: i32,
     length: i32,
     params: pg_sys::ParamListInfo,
+    mut hasher: KeyHasher,
     normalized: &mut Vec<u8>,
 ) -> Result<CacheKey, Reason> {
-    let mut hasher = KeyHasher::new();
     // SAFETY: as the caller promises.
     unsafe {
         text::normalized(source, location, length, normalized);

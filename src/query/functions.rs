@@ -1,6 +1,6 @@
 //! Which functions a cacheable query may call.
 //!
-//! IMMUTABLE built-in functions always. STABLE ones only from the two lists below: their results
+//! IMMUTABLE built-in functions always. STABLE ones only from the lists below: their results
 //! rest on their arguments and on settings that are part of the key, not on the clock, the
 //! session or other tables. Left out on purpose: everything that asks for the current time
 //! (`timetz(time)` and `timezone(text, timetz)` among them), the input functions of date and time
@@ -16,10 +16,14 @@ use super::types::{FIRST_UNPINNED_OID, FIRST_USER_OID};
 /// How a call of a function bears on caching.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum FunctionVerdict {
-    /// Always the same answer for the same arguments and settings.
+    /// Always the same answer for the same arguments.
     Sound,
-    /// Sound as long as it meets no type of a user's own, whose functions it would call unseen.
-    SoundForPlainTypes,
+    /// The same answer for the same arguments and settings.
+    ReadsSettings,
+    /// Sound as long as it meets no type with output functions of a user's own, which it would call unseen.
+    CallsOutputFunctions,
+    /// Sound as long as it meets built-in types only: it looks for casts to JSON of any other.
+    ConvertsToJson,
     /// The query must be bypassed.
     Unsound(Reason),
 }
@@ -31,10 +35,13 @@ pub fn judge(oid: pg_sys::Oid) -> FunctionVerdict {
         return FunctionVerdict::Unsound(Reason::UserDefinedFunction);
     }
     if SETTINGS_ONLY.binary_search(&number).is_ok() {
-        return FunctionVerdict::Sound;
+        return FunctionVerdict::ReadsSettings;
     }
-    if TYPE_GENERIC.binary_search(&number).is_ok() {
-        return FunctionVerdict::SoundForPlainTypes;
+    if OUTPUT.binary_search(&number).is_ok() {
+        return FunctionVerdict::CallsOutputFunctions;
+    }
+    if number == JSONB_OBJECT_AGG || TO_JSON.binary_search(&number).is_ok() {
+        return FunctionVerdict::ConvertsToJson;
     }
     // SAFETY: a catalog look-up; the function is named by the query, so it exists.
     match unsafe { pg_sys::func_volatile(oid) } as u8 {
@@ -125,8 +132,8 @@ const SETTINGS_ONLY: &[u32] = &[
     6203, // "extract"(text,timestamp with time zone)
 ];
 
-/// STABLE functions that call output functions and casts of their arguments' types. Ascending.
-const TYPE_GENERIC: &[u32] = &[
+/// STABLE functions that call the output functions of their arguments' types. Ascending.
+const OUTPUT: &[u32] = &[
     384,  // array_to_string(anyarray,text,text)
     395,  // array_to_string(anyarray,text)
     751,  // array_out(anyarray)
@@ -137,6 +144,14 @@ const TYPE_GENERIC: &[u32] = &[
     2291, // record_out(record)
     3058, // concat("any")
     3059, // concat_ws(text,"any")
+    3539, // format(text,"any")
+    3540, // format(text)
+    3835, // range_out(anyrange)
+    4232, // multirange_out(anymultirange)
+];
+
+/// STABLE functions that convert any type to JSON, by a cast if the user has defined one. Ascending.
+const TO_JSON: &[u32] = &[
     3153, // array_to_json(anyarray)
     3154, // array_to_json(anyarray,boolean)
     3155, // row_to_json(record)
@@ -159,9 +174,8 @@ const TYPE_GENERIC: &[u32] = &[
     3272, // jsonb_build_array()
     3273, // jsonb_build_object("any")
     3274, // jsonb_build_object()
-    3539, // format(text,"any")
-    3540, // format(text)
     3787, // to_jsonb(anyelement)
-    3835, // range_out(anyrange)
-    4232, // multirange_out(anymultirange)
 ];
+
+/// jsonb_object_agg("any", "any"), which does the same and is marked IMMUTABLE all the same.
+const JSONB_OBJECT_AGG: u32 = 3270;

@@ -14,15 +14,16 @@ pub mod relations;
 pub mod text;
 pub mod types;
 
-use arrow_cache_core::{CacheKey, Reason};
+use arrow_cache_core::{KeyHasher, Reason};
+use eligibility::Meaning;
 use pgrx::pg_sys;
+use relations::Relations;
 
 /// The verdict on a planned query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Its answer may be kept. `tree` identifies the meaning of the rewritten query tree,
-    /// `catalog_version` the version of the database's catalogs under which it was planned.
-    Cacheable { tree: CacheKey, catalog_version: u64 },
+    /// Its answer may be kept. `catalog_version` is the version of the database's catalogs under which it was planned.
+    Cacheable { meaning: Meaning, catalog_version: u64 },
     /// Its answer may not be kept.
     Bypass(Reason),
 }
@@ -31,16 +32,16 @@ pub enum Verdict {
 ///
 /// # Safety
 /// `query` must be a valid rewritten query tree.
-pub unsafe fn judge(query: *mut pg_sys::Query) -> Result<CacheKey, Reason> {
+pub unsafe fn judge(query: *mut pg_sys::Query, hasher: KeyHasher) -> Result<Meaning, Reason> {
     // SAFETY: as the caller promises.
-    unsafe { eligibility::judge_tree(query) }
+    unsafe { eligibility::judge_tree(query, hasher) }
 }
 
 /// Judges the relations that a finished plan reads, partitions and children included.
 ///
 /// # Safety
 /// `plan` must be a valid plan whose relations this transaction has locked.
-pub unsafe fn judge_relations(plan: *mut pg_sys::PlannedStmt) -> Result<(), Reason> {
+pub unsafe fn judge_relations(plan: *mut pg_sys::PlannedStmt) -> Result<Relations, Reason> {
     // SAFETY: as the caller promises.
     unsafe { relations::judge(plan) }
 }

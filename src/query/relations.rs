@@ -7,24 +7,34 @@ use pgrx::pg_sys;
 use super::types::{FIRST_USER_OID, oids};
 use crate::compat::HEAP_TABLE_AM_OID;
 
+/// What the relations of a plan are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Relations {
+    /// There is a partitioned table among them.
+    pub partitioned: bool,
+}
+
 /// Judges every relation of the plan.
 ///
 /// # Safety
 /// `plan` must be valid and this transaction must hold locks on its relations.
-pub unsafe fn judge(plan: *mut pg_sys::PlannedStmt) -> Result<(), Reason> {
+pub unsafe fn judge(plan: *mut pg_sys::PlannedStmt) -> Result<Relations, Reason> {
+    let mut found = Relations { partitioned: false };
     // SAFETY: `relationOids` is a list of OIDs.
     unsafe {
         let relations = (*plan).relationOids;
         for relation in oids(relations) {
-            judge_relation(relation)?;
+            found.partitioned |= judge_relation(relation)? == pg_sys::RELKIND_PARTITIONED_TABLE;
         }
     }
-    Ok(())
+    Ok(found)
 }
 
+/// The relation's kind.
+///
 /// # Safety
 /// This transaction must hold a lock on the relation.
-unsafe fn judge_relation(oid: pg_sys::Oid) -> Result<(), Reason> {
+unsafe fn judge_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
     if oid.to_u32() < FIRST_USER_OID {
         return Err(Reason::SystemCatalog);
     }
@@ -46,12 +56,12 @@ unsafe fn judge_relation(oid: pg_sys::Oid) -> Result<(), Reason> {
     match kind {
         pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => {
             if access_method == HEAP_TABLE_AM_OID {
-                Ok(())
+                Ok(kind)
             } else {
                 Err(Reason::UnsupportedRelation)
             }
         }
-        pg_sys::RELKIND_PARTITIONED_TABLE | pg_sys::RELKIND_VIEW => Ok(()),
+        pg_sys::RELKIND_PARTITIONED_TABLE | pg_sys::RELKIND_VIEW => Ok(kind),
         pg_sys::RELKIND_FOREIGN_TABLE => Err(Reason::ForeignTable),
         pg_sys::RELKIND_SEQUENCE => Err(Reason::SequenceRelation),
         _ => Err(Reason::UnsupportedRelation),

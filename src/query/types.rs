@@ -58,53 +58,72 @@ pub unsafe fn integers<'a>(list: *const pg_sys::List) -> impl Iterator<Item = i3
 /// Deepest nesting of composite types that is looked into; a deeper one counts as a user's own.
 const MAX_TYPE_DEPTH: u32 = 8;
 
-/// Do the output and comparison of values of this type rest on built-in functions alone? True for
-/// built-in types, enums, arrays of such, and composites of such.
-pub fn is_plain(type_oid: pg_sys::Oid) -> bool {
-    is_plain_at(type_oid, 0)
+/// Built-in types whose output depends on more than the value and settings in the key: on roles, temporary objects
+/// and other catalogs. The reg* types and aclitem, with their arrays. Ascending.
+const CATALOG_DEPENDENT: &[u32] = &[
+    24, 1008, 1033, 1034, 2202, 2203, 2204, 2205, 2206, 2207, 2208, 2209, 2210, 2211, 3734, 3735, 3769, 3770, 4089,
+    4090, 4096, 4097, 4191, 4192,
+];
+
+/// On whose functions do the output of a type's values and their conversion to JSON rest?
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Nature {
+    /// On built-in ones that depend on the value and on settings in the key: built-in types, and arrays and
+    /// composites of such.
+    BuiltIn,
+    /// On built-in ones too, but a user may have defined a cast to JSON: enums, and what contains them.
+    Enum,
+    /// On others, or on more than the key holds.
+    Foreign,
 }
 
-fn is_plain_at(type_oid: pg_sys::Oid, depth: u32) -> bool {
-    if type_oid.to_u32() < FIRST_UNPINNED_OID {
-        return true;
+/// Judges a type.
+pub fn nature(type_oid: pg_sys::Oid) -> Nature {
+    nature_at(type_oid, 0)
+}
+
+fn nature_at(type_oid: pg_sys::Oid, depth: u32) -> Nature {
+    let number = type_oid.to_u32();
+    if number < FIRST_UNPINNED_OID {
+        let depends = CATALOG_DEPENDENT.binary_search(&number).is_ok();
+        return if depends { Nature::Foreign } else { Nature::BuiltIn };
     }
     if depth > MAX_TYPE_DEPTH {
-        return false;
+        return Nature::Foreign;
     }
     // SAFETY: catalog look-ups by OID; they return invalid values for unknown types.
     unsafe {
         let element = pg_sys::get_element_type(type_oid);
         if element != pg_sys::InvalidOid {
-            return is_plain_at(element, depth + 1);
+            return nature_at(element, depth + 1);
         }
         match pg_sys::get_typtype(type_oid) as u8 {
-            pg_sys::TYPTYPE_ENUM => true,
-            pg_sys::TYPTYPE_DOMAIN => is_plain_at(pg_sys::getBaseType(type_oid), depth + 1),
-            pg_sys::TYPTYPE_COMPOSITE => composite_is_plain(type_oid, depth),
-            _ => false,
+            pg_sys::TYPTYPE_ENUM => Nature::Enum,
+            pg_sys::TYPTYPE_DOMAIN => nature_at(pg_sys::getBaseType(type_oid), depth + 1),
+            pg_sys::TYPTYPE_COMPOSITE => composite_nature(type_oid, depth),
+            _ => Nature::Foreign,
         }
     }
 }
 
 /// # Safety
 /// `type_oid` must be a composite type.
-unsafe fn composite_is_plain(type_oid: pg_sys::Oid, depth: u32) -> bool {
-    // SAFETY: the descriptor is reference counted and released below; is_plain_at may raise, and
+unsafe fn composite_nature(type_oid: pg_sys::Oid, depth: u32) -> Nature {
+    // SAFETY: the descriptor is reference counted and released below; nature_at may raise, and
     // the resource owner releases the reference then.
     unsafe {
         let descriptor = pg_sys::lookup_rowtype_tupdesc(type_oid, -1);
-        let mut plain = true;
+        let mut nature = Nature::BuiltIn;
         for index in 0..(*descriptor).natts as usize {
             let attribute = tuple_attribute(descriptor, index);
-            if !(*attribute).attisdropped && !is_plain_at((*attribute).atttypid, depth + 1) {
-                plain = false;
-                break;
+            if !(*attribute).attisdropped {
+                nature = nature.max(nature_at((*attribute).atttypid, depth + 1));
             }
         }
         if (*descriptor).tdrefcount >= 0 {
             pg_sys::DecrTupleDescRefCount(descriptor);
         }
-        plain
+        nature
     }
 }
 
