@@ -30,8 +30,8 @@ pub struct Judgement {
 
 /// Judges a query that is about to be planned. `None` for anything but a query.
 ///
-/// The version of the catalogs is read first and invalidations are accepted second, so that the
-/// plan is made under catalogs at least as new as the version says.
+/// The version of the catalogs is read first and invalidations are accepted last, so that the plan is made under
+/// catalogs at least as new as the version says.
 ///
 /// # Safety
 /// `query` must be the argument of a planner hook.
@@ -41,9 +41,16 @@ pub unsafe fn before_planning(query: *mut pg_sys::Query) -> Option<Judgement> {
         if (*query).commandType != pg_sys::CmdType::CMD_SELECT {
             return None;
         }
-        let (catalog_version, sees_catalogs) = planning_catalogs()?;
+        let store = shmem::store()?;
+        let versions = store.versions();
+        let slot = versions.ddl(pg_sys::MyDatabaseId.to_u32());
+        let catalog_version = versions.slot(slot).version();
         let meaning = query::judge(query, shmem::key_hasher());
+        let mut sees_catalogs = false;
         if meaning.is_ok() {
+            sees_catalogs = pg_sys::ActiveSnapshotSet()
+                && view_snapshot(&store, pg_sys::GetActiveSnapshot())
+                    .is_ok_and(|snapshot| versions.seen_whole(slot, &snapshot) == Some(catalog_version));
             pg_sys::AcceptInvalidationMessages();
         }
         Some(Judgement { meaning, catalog_version, sees_catalogs })
@@ -52,26 +59,6 @@ pub unsafe fn before_planning(query: *mut pg_sys::Query) -> Option<Judgement> {
 
 /// Stands for catalogs that no plan may be stored under.
 const UNKNOWN_CATALOGS: u64 = u64::MAX;
-
-/// The version of the catalogs that a plan made now is made under, and whether the snapshot that planning runs under
-/// sees all changes up to it.
-///
-/// # Safety
-/// Called in a planner hook.
-unsafe fn planning_catalogs() -> Option<(u64, bool)> {
-    let store = shmem::store()?;
-    let versions = store.versions();
-    // SAFETY: plain reads of backend state; the active snapshot stays active meanwhile.
-    unsafe {
-        let slot = versions.ddl(pg_sys::MyDatabaseId.to_u32());
-        let version = versions.slot(slot).version();
-        let seen = pg_sys::ActiveSnapshotSet()
-            .then(|| view_snapshot(&store, pg_sys::GetActiveSnapshot()).ok())
-            .flatten()
-            .and_then(|snapshot| versions.seen_whole(slot, &snapshot));
-        Some((version, seen == Some(version)))
-    }
-}
 
 /// Attaches the verdict to the finished plan.
 ///
