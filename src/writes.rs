@@ -22,14 +22,17 @@ use crate::shmem::{self, SharedStore};
 /// Stands for the database of the catalogs that all databases share.
 pub const SHARED: u32 = 0;
 
-/// Shared catalogs whose change can change an answer, or who may see it, in every database: databases, roles,
-/// membership, settings of roles and databases, privileges on settings. Tablespaces cannot. Ascending.
-const SHARED_CATALOGS: &[u32] = &[1260, 1261, 1262, 2964, 6243];
+/// Shared catalogs whose change can change an answer, or who may see it, in every database: roles and their
+/// memberships (pg_authid, pg_auth_members). Ascending.
+const SHARED_CATALOGS: &[u32] = &[1260, 1261];
 
 /// Catalogs whose change cannot change a query's answer, with their TOAST tables: statistics,
-/// comments, security labels, dependencies, large objects, replication progress. Ascending.
+/// comments, security labels, dependencies, large objects, replication progress, databases and tablespaces as such, and settings that are in the key
+/// when they take effect. Ascending.
 const HARMLESS_CATALOGS: &[u32] = &[
+    1213, // pg_tablespace
     1214, // pg_shdepend
+    1262, // pg_database
     2396, // pg_shdescription
     2608, // pg_depend
     2609, // pg_description
@@ -38,6 +41,8 @@ const HARMLESS_CATALOGS: &[u32] = &[
     2834, // pg_description, TOAST
     2840, // pg_statistic, TOAST
     2846, // pg_shdescription, TOAST
+    2964, // pg_db_role_setting
+    2966, // pg_db_role_setting, TOAST
     2995, // pg_largeobject_metadata
     3429, // pg_statistic_ext_data
     3430, // pg_statistic_ext_data, TOAST
@@ -45,8 +50,12 @@ const HARMLESS_CATALOGS: &[u32] = &[
     3596, // pg_seclabel
     3598, // pg_seclabel, TOAST
     4060, // pg_shseclabel, TOAST
+    4177, // pg_database, TOAST
+    4185, // pg_tablespace, TOAST
     6000, // pg_replication_origin
     6102, // pg_subscription_rel
+    6243, // pg_parameter_acl
+    6244, // pg_parameter_acl, TOAST
 ];
 
 /// Does a change of this relation change the meaning of statements?
