@@ -235,6 +235,15 @@ pub fn for_each_changed_relation(mut visit: impl FnMut(pg_sys::Oid)) {
     }
 }
 
+/// The id of the transaction under way, 0 if it has none (yet).
+pub fn top_transaction_id() -> u32 {
+    unsafe extern "C" {
+        /// access/xact.h; reads a variable and cannot raise, so it needs no guard.
+        safe fn GetTopTransactionIdIfAny() -> u32;
+    }
+    GetTopTransactionIdIfAny()
+}
+
 /// Does the server keep the list that `for_each_changed_relation` reads?
 pub fn counts_changes() -> bool {
     // SAFETY: a plain global of the backend.

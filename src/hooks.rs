@@ -115,7 +115,9 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
         });
         let next = PREVIOUS.start.unwrap_or(standard::standard_ExecutorStart);
         direct!(next(query_desc, flags));
-        edge(|| capture::begin(query_desc));
+        if capture::is_prepared() {
+            edge(|| capture::begin(query_desc));
+        }
     }
 }
 
@@ -124,6 +126,14 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
 unsafe fn run(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirection::Type, count: u64, once: bool) {
     // SAFETY: as the caller promises; what is kept over the calls is plain data.
     unsafe {
+        if capture::idle() {
+            session::enter_level();
+            with_cleanup(
+                || compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once),
+                session::leave_level,
+            );
+            return;
+        }
         let pass = edge(|| capture::before_run(query_desc, direction, count));
         if pass.runs_plan {
             session::enter_level();
@@ -165,7 +175,9 @@ unsafe extern "C-unwind" fn executor_finish(query_desc: *mut pg_sys::QueryDesc) 
 unsafe extern "C-unwind" fn executor_end(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: PostgreSQL's own argument, passed on unchanged.
     unsafe {
-        edge(|| capture::end(query_desc));
+        if !capture::idle() {
+            edge(|| capture::end(query_desc));
+        }
         let next = PREVIOUS.end.unwrap_or(standard::standard_ExecutorEnd);
         direct!(next(query_desc));
     }
@@ -197,11 +209,12 @@ unsafe extern "C-unwind" fn process_utility(
     }
 }
 
-#[pgrx::pg_guard]
+/// Called twice per transaction, and after the commit too, where only flags may be cleared.
 unsafe extern "C-unwind" fn transaction_event(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
     match event {
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT | pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
-            writes::publish();
+            // SAFETY: no frame above this one has destructors.
+            unsafe { edge(writes::publish) };
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT
         | pg_sys::XactEvent::XACT_EVENT_ABORT

@@ -12,6 +12,7 @@ use pgrx::pg_sys;
 use crate::arrow::column::{self, Column, Records};
 use crate::query::eligibility::Meaning;
 use crate::query::relations::Relations;
+use crate::query::text::Text;
 use crate::query::types::nodes;
 use crate::query::{self, Verdict, environment, fingerprint, plan_marker, relations};
 use crate::session::{self, Status};
@@ -45,7 +46,7 @@ pub unsafe fn before_planning(query: *mut pg_sys::Query) -> Option<Judgement> {
         let versions = store.versions();
         let slot = versions.ddl(pg_sys::MyDatabaseId.to_u32());
         let catalog_version = versions.slot(slot).version();
-        let meaning = query::judge(query, shmem::key_hasher());
+        let meaning = query::judge(query, shmem::key_hasher);
         let mut sees_catalogs = false;
         if meaning.is_ok() {
             sees_catalogs = pg_sys::ActiveSnapshotSet()
@@ -310,11 +311,11 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
 
         let (location, length) = text_location(question);
         let mut text = Vec::new();
+        let environment = environment::fingerprint(shmem::key_hasher());
         let key = fingerprint::key(
             meaning.tree,
-            question.source,
-            location,
-            length,
+            environment,
+            Text { source: question.source, location, length },
             question.params,
             shmem::key_hasher(),
             &mut text,
@@ -351,7 +352,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             refused,
             statement: session::statement_number(),
             tuples: std::ptr::null_mut(),
-            environment: environment::fingerprint(shmem::key_hasher()),
+            environment,
             role: pg_sys::GetUserId().to_u32(),
         })))
     }

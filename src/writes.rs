@@ -65,8 +65,7 @@ fn is_meaningful_catalog(relation: u32) -> bool {
 
 /// Has this transaction an id, without which it cannot have written anything?
 fn has_transaction_id() -> bool {
-    // SAFETY: reads the backend's own transaction state.
-    unsafe { pg_sys::GetTopTransactionIdIfAny() != pg_sys::InvalidTransactionId }
+    compat::top_transaction_id() != 0
 }
 
 /// May this transaction be given or store an answer that rests on `relations`? Its own changes are

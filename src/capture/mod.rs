@@ -106,6 +106,16 @@ pub unsafe fn begin(query_desc: *mut pg_sys::QueryDesc) {
     }
 }
 
+/// Is nothing captured now? Then runs and ends of queries are none of our business.
+pub fn idle() -> bool {
+    RUNNING.with_borrow(Vec::is_empty)
+}
+
+/// Is there a miss to begin with, once its query has started?
+pub fn is_prepared() -> bool {
+    PREPARED.with_borrow(Option::is_some)
+}
+
 /// Takes a capture out of the list.
 fn take(query_desc: usize) -> Option<Box<Capture>> {
     RUNNING.with_borrow_mut(|running| {

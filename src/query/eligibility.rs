@@ -69,13 +69,17 @@ impl Walk {
 ///
 /// # Safety
 /// `query` must be a valid rewritten query tree.
-pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: KeyHasher) -> Result<Meaning, Reason> {
+pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: impl FnOnce() -> KeyHasher) -> Result<Meaning, Reason> {
+    // SAFETY: as the caller promises.
+    if unsafe { reads_nothing(query) } {
+        return Err(Reason::NoRelation);
+    }
     let here = 0u8;
     // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the
     // walk must not, and leaves most of the stack to the planner, which needs less per level.
     let stack_limit = unsafe { pg_sys::max_stack_depth } as usize * 1024 / 4;
     let mut walk = Walk {
-        hasher,
+        hasher: hasher(),
         reason: None,
         calls_output: false,
         converts_to_json: false,
@@ -99,6 +103,15 @@ pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: KeyHasher) -> Result
         return Err(Reason::NoRelation);
     }
     Ok(Meaning { tree: walk.hasher.finish(), reads_settings: walk.reads_settings })
+}
+
+/// Can it be told without a walk that the query reads nothing? `SELECT 1` and the like come by the thousand.
+///
+/// # Safety
+/// `query` must be valid.
+unsafe fn reads_nothing(query: *const pg_sys::Query) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { (*query).rtable.is_null() && !(*query).hasSubLinks }
 }
 
 /// Walker in the form that PostgreSQL's tree walkers call: true stops the walk.

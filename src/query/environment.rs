@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 use crate::compat;
 
 /// Hashes database, effective user and settings.
-pub fn hash_environment(hasher: &mut KeyHasher) {
+fn hash_environment(hasher: &mut KeyHasher) {
     // SAFETY: plain globals of this backend, read on its only thread. String settings are NULL or
     // NUL-terminated and owned by the settings machinery, which does not run meanwhile.
     unsafe {

@@ -32,7 +32,7 @@ pub enum Verdict {
 ///
 /// # Safety
 /// `query` must be a valid rewritten query tree.
-pub unsafe fn judge(query: *mut pg_sys::Query, hasher: KeyHasher) -> Result<Meaning, Reason> {
+pub unsafe fn judge(query: *mut pg_sys::Query, hasher: impl FnOnce() -> KeyHasher) -> Result<Meaning, Reason> {
     // SAFETY: as the caller promises.
     unsafe { eligibility::judge_tree(query, hasher) }
 }

@@ -5,15 +5,26 @@ use std::ffi::{CStr, c_char};
 use arrow_cache_core::{normalize, statement_body};
 use pgrx::pg_sys;
 
+/// Where the text of a statement is.
+#[derive(Clone, Copy)]
+pub struct Text {
+    /// What the client sent, NUL-terminated.
+    pub source: *const c_char,
+    /// Where the statement begins in it, in bytes; -1 or 0 also stand for "unknown".
+    pub location: i32,
+    /// Its length in bytes; 0 stands for "to the end".
+    pub length: i32,
+}
+
 /// Writes the normalized text of a statement into `out`, which is cleared first.
 ///
-/// `location` and `length` are those of the plan: -1 or 0 stand for "unknown" and "to the end".
 /// EXPLAIN, DECLARE CURSOR and PREPARE are cut off, so that they share the entry of the query
 /// inside.
 ///
 /// # Safety
-/// `source` must be NUL-terminated.
-pub unsafe fn normalized(source: *const c_char, location: i32, length: i32, out: &mut Vec<u8>) {
+/// The source must be NUL-terminated.
+pub unsafe fn normalized(text: Text, out: &mut Vec<u8>) {
+    let Text { source, location, length } = text;
     // SAFETY: as the caller promises.
     let whole = unsafe { CStr::from_ptr(source) }.to_bytes();
     let start = usize::try_from(location).unwrap_or(0).min(whole.len());
