@@ -67,7 +67,6 @@ reasons! {
     Serializable, "serializable", "The transaction is SERIALIZABLE, which must see every read happen.";
     Recovery, "recovery", "The server is in recovery.";
     Snapshot, "snapshot", "The statement does not run under a plain MVCC snapshot.";
-    ParallelWorker, "parallel_worker", "The statement runs in a parallel worker.";
     OwnWrites, "own_writes", "This transaction has changed a relation the query reads.";
     OwnDdl, "own_ddl", "This transaction has changed the definition of database objects.";
     WriterInProgress, "writer_in_progress", "A change to a relation of the query is under way or not visible to this snapshot.";

@@ -11,7 +11,7 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::types::{FIRST_UNPINNED_OID, FIRST_USER_OID};
+use super::types::FIRST_UNPINNED_OID;
 
 /// How a call of a function bears on caching.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum FunctionVerdict {
 /// Judges a function by its OID.
 pub fn judge(oid: pg_sys::Oid) -> FunctionVerdict {
     let number = oid.to_u32();
-    if number >= FIRST_USER_OID || number >= FIRST_UNPINNED_OID {
+    if number >= FIRST_UNPINNED_OID {
         return FunctionVerdict::Unsound(Reason::UserDefinedFunction);
     }
     if SETTINGS_ONLY.binary_search(&number).is_ok() {
