@@ -3,7 +3,7 @@
 //! The only file that names SQLSTATEs. Transparent caching never raises: these errors come from
 //! functions that the user called by name, or from a server that was started with bad settings.
 
-use arrow_cache_core::Reason;
+use arrow_cache_core::{Difference, Reason};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder};
 
@@ -22,6 +22,8 @@ pub enum CacheError {
     StreamTooLarge { bytes: usize },
     /// A result cannot be delivered as Arrow.
     Undeliverable { reason: Reason },
+    /// A stored result is not what executing its query gave; the query's id, and both counts of rows.
+    WrongResult { query_id: i64, difference: Difference, stored: u64, executed: u64 },
     /// The trigger function was not called by a trigger.
     NotATrigger,
     /// An argument of the trigger function names no relation.
@@ -29,6 +31,11 @@ pub enum CacheError {
 }
 
 impl CacheError {
+    /// Logs the error as a warning, which the client sees too.
+    pub fn warn(self) {
+        self.at(PgLogLevel::WARNING);
+    }
+
     /// Raises the error in PostgreSQL.
     pub fn raise(self) -> ! {
         self.at(PgLogLevel::ERROR);
@@ -74,6 +81,17 @@ impl CacheError {
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!("the result cannot be delivered as Arrow: {}", reason.name()),
                 format!("{} Cast the column to text.", reason.describe()),
+            ),
+            Self::WrongResult { query_id, difference, stored, executed } => (
+                PgSqlErrorCode::ERRCODE_WARNING,
+                format!("the cached result of query {query_id} differs from executing it"),
+                match difference {
+                    Difference::RowCount => format!("The cache held {stored} rows, executing gave {executed}."),
+                    Difference::Values => format!("Both have {executed} rows, but other values."),
+                    Difference::Order => {
+                        format!("Both have the same {executed} rows, in another order of the sort keys.")
+                    }
+                } + " The client was sent the executed rows, and the cached result was dropped.",
             ),
             Self::NotATrigger => (
                 PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,

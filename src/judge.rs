@@ -11,6 +11,7 @@ use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Column, Records};
 use crate::query::eligibility::Meaning;
+use crate::query::ordering::OrderedPrefix;
 use crate::query::relations::Relations;
 use crate::query::text::Text;
 use crate::query::types::nodes;
@@ -18,7 +19,7 @@ use crate::query::{self, Verdict, environment, fingerprint, plan_marker, relatio
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
 use crate::writes::SHARED;
-use crate::{quick, serve, settings, writes};
+use crate::{quick, serve, settings, verify, writes};
 
 /// What was found out about a query before the planner took it apart.
 #[derive(Clone, Copy)]
@@ -118,6 +119,10 @@ pub struct Hit {
     pub pin: Pin,
     /// Its columns.
     pub columns: Vec<Column>,
+    /// Executing the query may give another answer that is as right.
+    pub may_vary: bool,
+    /// What of the order of its rows is fixed.
+    pub ordered_by: OrderedPrefix,
 }
 
 /// A statement that has no stored answer, and all that is needed to store one.
@@ -159,8 +164,16 @@ pub enum Found {
     Miss(Box<Miss>),
 }
 
+/// What there is to do while a statement is executed.
+pub enum Task {
+    /// Store its answer.
+    Store(Box<Miss>),
+    /// Compare its answer with the stored one.
+    Verify(Box<verify::Sample>),
+}
+
 /// The cache is off for this session: nothing is looked at.
-pub fn skip() -> Option<Box<Miss>> {
+pub fn skip() -> Option<Task> {
     if session::at_top_level() {
         session::begin_statement(Reason::Disabled);
     }
@@ -168,11 +181,11 @@ pub fn skip() -> Option<Box<Miss>> {
 }
 
 /// Decides on a plan that is about to start, and on a hit puts the serving plan in its place.
-/// Returns what to capture on a miss.
+/// Returns what to do with the rows when the plan itself is executed.
 ///
 /// # Safety
 /// The arguments must be those of an ExecutorStart hook, before the executor has seen them.
-pub unsafe fn at_start(query_desc: *mut pg_sys::QueryDesc, flags: i32) -> Option<Box<Miss>> {
+pub unsafe fn at_start(query_desc: *mut pg_sys::QueryDesc, flags: i32) -> Option<Task> {
     if !session::at_top_level() {
         return None;
     }
@@ -191,13 +204,16 @@ pub unsafe fn at_start(query_desc: *mut pg_sys::QueryDesc, flags: i32) -> Option
             Ok(Found::Hit(hit)) => {
                 count_hit(&store, &hit);
                 session::set_status(Status::Hit);
+                if verify::chooses(&hit) && flags as u32 & SCROLL == 0 {
+                    return verify::sample(query_desc, hit).map(Task::Verify);
+                }
                 serve::swap_plan(query_desc, hit);
                 None
             }
             Ok(Found::Miss(miss)) => {
                 count_miss(&store, &miss);
                 session::set_status(miss.status(miss.refused));
-                Some(miss)
+                Some(Task::Store(miss))
             }
             Err(reason) => {
                 count_bypass(&store, reason);
@@ -281,10 +297,12 @@ unsafe fn check_statement(query_desc: *const pg_sys::QueryDesc) -> Result<(), Re
     Ok(())
 }
 
+/// The flags of a query whose rows may be read in any order.
+const SCROLL: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
+
 /// A scrollable cursor can be served, but its rows may be read in any order, so its answer cannot
 /// be captured.
 fn check_cursor(found: Found, flags: i32) -> Result<Found, Reason> {
-    const SCROLL: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
     match found {
         Found::Miss(_) if flags as u32 & SCROLL != 0 => Err(Reason::ScrollableCursor),
         found => Ok(found),
@@ -330,7 +348,10 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                     store.unpin(pin);
                     return Err(Reason::SettingsInCursor);
                 }
-                Ok(true) => return Ok(Found::Hit(Hit { pin, columns })),
+                Ok(true) => {
+                    let Meaning { may_vary, ordered_by, .. } = meaning;
+                    return Ok(Found::Hit(Hit { pin, columns, may_vary, ordered_by }));
+                }
                 Ok(false) => {
                     stale = !store.is_current(&pin);
                     store.unpin(pin);

@@ -23,6 +23,7 @@ mod settings;
 mod shmem;
 mod stats;
 mod utility;
+mod verify;
 mod writes;
 
 use pgrx::pg_sys;

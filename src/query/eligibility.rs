@@ -13,7 +13,9 @@ use arrow_cache_core::{CacheKey, KeyHasher, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::functions::{self, FunctionVerdict};
+use super::ordering::{self, OrderedPrefix};
 use super::types::{Nature, nature, nodes};
+use super::variation;
 use crate::compat;
 
 /// What a query means, as far as its answer can depend on it.
@@ -23,6 +25,10 @@ pub struct Meaning {
     pub tree: CacheKey,
     /// The answer depends on settings, all of which are in the key.
     pub reads_settings: bool,
+    /// Executing it again may give another answer that is as right.
+    pub may_vary: bool,
+    /// What of the order of its rows is fixed.
+    pub ordered_by: OrderedPrefix,
 }
 
 /// System column that is not tied to a tuple's physical place (access/sysattr.h).
@@ -37,6 +43,8 @@ struct Walk {
     converts_to_json: bool,
     /// A function was met whose result depends on settings.
     reads_settings: bool,
+    /// A node was met that leaves the answer open.
+    may_vary: bool,
     /// The worst nature of a type met.
     nature: Nature,
     /// Address of a local of `judge_tree`, to see how much stack the walk has used.
@@ -84,6 +92,7 @@ pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: impl FnOnce() -> Key
         calls_output: false,
         converts_to_json: false,
         reads_settings: false,
+        may_vary: false,
         nature: Nature::BuiltIn,
         stack_base: (&raw const here) as usize,
         stack_limit,
@@ -102,7 +111,13 @@ pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: impl FnOnce() -> Key
     if !walk.reads_something {
         return Err(Reason::NoRelation);
     }
-    Ok(Meaning { tree: walk.hasher.finish(), reads_settings: walk.reads_settings })
+    Ok(Meaning {
+        tree: walk.hasher.finish(),
+        reads_settings: walk.reads_settings,
+        may_vary: walk.may_vary,
+        // SAFETY: as the caller promises.
+        ordered_by: unsafe { ordering::ordered_prefix(query) },
+    })
 }
 
 /// Can it be told without a walk that the query reads nothing? `SELECT 1` and the like come by the thousand.
@@ -154,6 +169,7 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
     unsafe {
         let tag = (*node).type_;
         walk.hasher.u32(tag as u32);
+        walk.may_vary = walk.may_vary || variation::leaves_open(node);
         match tag {
             NodeTag::T_Query => return judge_query(node.cast(), walk),
             NodeTag::T_RangeTblEntry => return judge_range_table_entry(node.cast(), walk),

@@ -8,11 +8,13 @@ pub mod eligibility;
 pub mod environment;
 pub mod fingerprint;
 mod functions;
+pub mod ordering;
 pub mod parameters;
 pub mod plan_marker;
 pub mod relations;
 pub mod text;
 pub mod types;
+mod variation;
 
 use arrow_cache_core::{KeyHasher, Reason};
 use eligibility::Meaning;

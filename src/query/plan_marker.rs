@@ -11,11 +11,12 @@ use pgrx::pg_sys;
 
 use super::Verdict;
 use super::eligibility::Meaning;
+use super::ordering::OrderedPrefix;
 use super::types::nodes;
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;
-/// Words of a marker: reason or 0, tree (4), catalog version (2), whether settings are read.
+/// Words of a marker: reason or 0, tree (4), catalog version (2), what else is known of the answer.
 const WORDS: usize = 8;
 /// First word of a marker that says "cacheable"; any other value is a reason's number plus one.
 const CACHEABLE: u32 = 0;
@@ -30,7 +31,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             // SAFETY: as the caller promises.
             unsafe { append(plan, 0, reason.index() as u32 + 1) };
         }
-        Verdict::Cacheable { meaning: Meaning { tree, reads_settings }, catalog_version } => {
+        Verdict::Cacheable { meaning: Meaning { tree, reads_settings, may_vary, ordered_by }, catalog_version } => {
             let words: [u32; WORDS] = [
                 CACHEABLE,
                 tree.hi as u32,
@@ -39,7 +40,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
                 (tree.lo >> 32) as u32,
                 catalog_version as u32,
                 (catalog_version >> 32) as u32,
-                u32::from(reads_settings),
+                u32::from(reads_settings) | u32::from(may_vary) << 1 | ordered_by.pack() << 2,
             ];
             for (index, word) in words.into_iter().enumerate() {
                 // SAFETY: as the caller promises.
@@ -90,7 +91,13 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
     let complete = || {
         let tree = CacheKey { hi: word(1)? | word(2)? << 32, lo: word(3)? | word(4)? << 32 };
         let catalog_version = word(5)? | word(6)? << 32;
-        let meaning = Meaning { tree, reads_settings: word(7)? == 1 };
+        let rest = words[7]?;
+        let meaning = Meaning {
+            tree,
+            reads_settings: rest & 1 != 0,
+            may_vary: rest & 2 != 0,
+            ordered_by: OrderedPrefix::unpack(rest >> 2),
+        };
         Some(Verdict::Cacheable { meaning, catalog_version })
     };
     complete().unwrap_or(Verdict::Bypass(Reason::NotAnalyzed))

@@ -10,7 +10,7 @@ mod stub;
 pub use hold::Hold;
 pub use rows::Rows;
 pub use scan::slot_values;
-pub use stub::{entry_of, swap_plan};
+pub use stub::{entry_of, hold, swap_plan};
 
 /// Makes the custom scan known to the server. Called once, in the postmaster.
 pub fn register() {
