@@ -22,8 +22,6 @@ pub enum CacheError {
     StreamTooLarge { bytes: usize },
     /// A result cannot be delivered as Arrow.
     Undeliverable { reason: Reason },
-    /// A stored result is not what executing its query gave; the query's id, and both counts of rows.
-    WrongResult { query_id: i64, difference: Difference, stored: u64, executed: u64 },
     /// The trigger function was not called by a trigger.
     NotATrigger,
     /// An argument of the trigger function names no relation.
@@ -31,11 +29,6 @@ pub enum CacheError {
 }
 
 impl CacheError {
-    /// Logs the error as a warning, which the client sees too.
-    pub fn warn(self) {
-        self.at(PgLogLevel::WARNING);
-    }
-
     /// Raises the error in PostgreSQL.
     pub fn raise(self) -> ! {
         self.at(PgLogLevel::ERROR);
@@ -82,17 +75,6 @@ impl CacheError {
                 format!("the result cannot be delivered as Arrow: {}", reason.name()),
                 format!("{} Cast the column to text.", reason.describe()),
             ),
-            Self::WrongResult { query_id, difference, stored, executed } => (
-                PgSqlErrorCode::ERRCODE_WARNING,
-                format!("the cached result of query {query_id} differs from executing it"),
-                match difference {
-                    Difference::RowCount => format!("The cache held {stored} rows, executing gave {executed}."),
-                    Difference::Values => format!("Both have {executed} rows, but other values."),
-                    Difference::Order => {
-                        format!("Both have the same {executed} rows, in another order of the sort keys.")
-                    }
-                } + " The client was sent the executed rows, and the cached result was dropped.",
-            ),
             Self::NotATrigger => (
                 PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
                 "arrow_cache.invalidate_on_change() must be called by a trigger".into(),
@@ -105,6 +87,20 @@ impl CacheError {
             ),
         }
     }
+}
+
+/// Warns, in the log and to the client, that a stored result of `stored` rows differs from the `executed` ones.
+pub fn warn_of_difference(query_id: i64, difference: Difference, stored: u64, executed: u64) {
+    let message = format!("the cached result of query {query_id} differs from executing it");
+    let detail = match difference {
+        Difference::RowCount => format!("The cache held {stored} rows, executing gave {executed}."),
+        Difference::Values => format!("The number of rows is {executed} in both; their values differ."),
+        Difference::Order => format!("Both hold the same {executed} rows, but the sort keys in another order."),
+    };
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message, "pg_arrow_cache")
+        .set_detail(detail)
+        .set_hint("The executed rows were sent, and the cached result was dropped.")
+        .report(PgLogLevel::WARNING);
 }
 
 /// Stops the server's start with the error: a cache that cannot be set up must not be ignored.

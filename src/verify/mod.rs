@@ -12,6 +12,8 @@
 //! * scrollable cursors, whose rows may be read in any order; they are served from the cache;
 //! * EXPLAIN, which shows what a hit does.
 //!
+//! A hit of `arrow_cache.query()` is checked in the same way: what the execution gave is encoded, and streamed to the client.
+//!
 //! The entry is pinned from the decision on by a hold in the query's own memory, so that any way out lets it go. Memory is constant.
 
 mod rows;
@@ -23,11 +25,11 @@ use pgrx::{PgMemoryContexts, pg_sys};
 
 use crate::arrow::column::{self, Column, Records};
 use crate::capture::Tee;
-use crate::error::CacheError;
+use crate::error;
 use crate::judge::Hit;
 use crate::query::environment;
 use crate::query::ordering::OrderedPrefix;
-use crate::serve::{self, Hold};
+use crate::serve::{self, Hold, Rows};
 use crate::{settings, shmem};
 use rows::RowDigest;
 
@@ -82,9 +84,27 @@ pub unsafe fn sample(query_desc: *mut pg_sys::QueryDesc, hit: Hit) -> Option<Box
 }
 
 impl Sample {
+    /// Are these the columns of the answer? Whatever happened to the plan on its way, rows of another shape are not ours.
+    pub fn has_columns(&self, columns: &[Column]) -> bool {
+        self.columns == columns
+    }
+
     /// A digest for rows of this answer.
     fn digest(&self) -> RowDigest {
         RowDigest::new(&self.columns, self.ordered_by)
+    }
+
+    /// Compares the stored rows with executed ones that were encoded as the cache would store them.
+    ///
+    /// # Safety
+    /// The query must still be there; the chunks must be complete, and have the columns of the answer.
+    pub unsafe fn compare_chunks<'a>(&self, executed: impl Iterator<Item = &'a [u8]>) {
+        let mut digest = self.digest();
+        // SAFETY: as the caller promises; the chunks are read here only.
+        unsafe {
+            digest.add_all(&mut Rows::new(self.columns.clone(), executed));
+            self.compare(&digest.finish());
+        }
     }
 
     /// Compares the stored rows with those that were executed, which are complete.
@@ -114,7 +134,7 @@ impl Sample {
         hold.release();
         if let Some(difference) = difference {
             let (stored, executed) = (stored.rows(), executed.rows());
-            CacheError::WrongResult { query_id: self.query_id, difference, stored, executed }.warn();
+            error::warn_of_difference(self.query_id, difference, stored, executed);
         }
     }
 }
@@ -126,9 +146,8 @@ impl Sample {
 pub unsafe fn begin(query_desc: *mut pg_sys::QueryDesc, sample: Box<Sample>) {
     // SAFETY: as the caller promises. The check goes with the query's context, at its end or after an error.
     unsafe {
-        // Whatever happened to the plan on its way, rows of another shape are not ours.
         let shape = column::columns_of((*query_desc).tupDesc, Records::Refused);
-        if shape.as_ref() != Ok(&sample.columns) {
+        if !shape.is_ok_and(|columns| sample.has_columns(&columns)) {
             return;
         }
         let tee = Tee::new(query_desc, sample.digest());
