@@ -4,7 +4,7 @@
 //! plan. When the plan starts, everything that can be asked only then is asked: snapshot,
 //! isolation, own writes, parameters, settings. That is where validity is decided, never earlier.
 
-use std::ffi::c_char;
+use std::ffi::{CString, c_char};
 
 use arrow_cache_core::{CacheKey, Counter, Dependency, EntryView, Pin, Reason, SnapshotView, Validity};
 use pgrx::pg_sys;
@@ -44,7 +44,7 @@ pub unsafe fn before_planning(query: *mut pg_sys::Query) -> Option<Judgement> {
         }
         let store = shmem::store()?;
         let versions = store.versions();
-        let slot = versions.ddl(pg_sys::MyDatabaseId.to_u32());
+        let slot = versions.catalogs(pg_sys::MyDatabaseId.to_u32());
         let catalog_version = versions.slot(slot).version();
         let meaning = query::judge(query, shmem::key_hasher);
         let mut sees_catalogs = false;
@@ -138,6 +138,8 @@ pub struct Miss {
     pub statement: u64,
     /// The settings it started under: they are in its key, so its rows must be read under them.
     pub environment: CacheKey,
+    /// The custom settings among them.
+    pub settings: Vec<CString>,
     /// The role it started as.
     pub role: u32,
     /// Its rows, when they are kept beside the entry (`debug_serve_fills`); null otherwise.
@@ -306,12 +308,13 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             Verdict::Bypass(reason) => return Err(reason),
         };
         let snapshot = view_snapshot(store, question.snapshot)?;
-        let relations = relations::of_plan(question.plan);
+        let relations = relations::of_plan(question.plan, meaning.extras.relations());
         writes::check_own_writes(&relations)?;
 
         let (location, length) = text_location(question);
         let mut text = Vec::new();
-        let environment = environment::fingerprint(shmem::key_hasher());
+        let settings = meaning.extras.settings();
+        let environment = environment::fingerprint(shmem::key_hasher(), &settings)?;
         let key = fingerprint::key(
             meaning.tree,
             environment,
@@ -341,8 +344,8 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                 }
             }
         }
-        let dependencies = current_dependencies(store, &relations, &snapshot)?;
-        let refused = refusal(store, key, &dependencies, catalog_version);
+        let dependencies = current_dependencies(store, &relations, meaning.rests_on_enums, &snapshot)?;
+        let refused = refusal(store, key, catalog_version);
         Ok(Found::Miss(Box::new(Miss {
             key,
             text,
@@ -353,6 +356,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             statement: session::statement_number(),
             tuples: std::ptr::null_mut(),
             environment,
+            settings,
             role: pg_sys::GetUserId().to_u32(),
         })))
     }
@@ -432,17 +436,22 @@ fn young_enough(view: &EntryView<'_>, now: i64) -> bool {
 fn current_dependencies(
     store: &SharedStore,
     relations: &[u32],
+    rests_on_enums: bool,
     snapshot: &SnapshotView<'_>,
 ) -> Result<Vec<Dependency>, Reason> {
     let versions = store.versions();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
-    let mut dependencies = Vec::with_capacity(relations.len() + 3);
+    let mut dependencies = Vec::with_capacity(relations.len() + 4);
+    let enums = rests_on_enums.then_some((versions.enums(database), Reason::DdlInProgress));
     for (slot, reason) in [
         (versions.ddl(database), Reason::DdlInProgress),
         (versions.ddl(SHARED), Reason::DdlInProgress),
         (versions.wildcard(database), Reason::WriterInProgress),
-    ] {
+    ]
+    .into_iter()
+    .chain(enums)
+    {
         let version = versions.seen_whole(slot, snapshot).ok_or(reason)?;
         dependencies.push(Dependency { slot, relation: 0, version });
     }
@@ -458,17 +467,16 @@ fn current_dependencies(
 ///
 /// # Safety
 /// Called in ExecutorStart or with no portal active.
-unsafe fn refusal(
-    store: &SharedStore,
-    key: CacheKey,
-    dependencies: &[Dependency],
-    catalog_version: u64,
-) -> Option<Reason> {
+unsafe fn refusal(store: &SharedStore, key: CacheKey, catalog_version: u64) -> Option<Reason> {
     if !settings::populate() {
         return Some(Reason::PopulateOff);
     }
+    // Read after the versions of the dependencies, which are bumped after it.
+    let versions = store.versions();
+    // SAFETY: a plain read of a backend global.
+    let current = unsafe { versions.slot(versions.catalogs(pg_sys::MyDatabaseId.to_u32())).version() };
     // SAFETY: as the caller promises.
-    if !unsafe { planned_under_current_catalogs(dependencies[0].version, catalog_version) } {
+    if !unsafe { planned_under_current_catalogs(current, catalog_version) } {
         return Some(Reason::DdlInProgress);
     }
     let runs = settings::min_runs();

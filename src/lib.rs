@@ -11,6 +11,7 @@ mod arrow;
 mod capture;
 mod chain;
 mod compat;
+mod definitions;
 mod error;
 mod export;
 mod hooks;

@@ -15,14 +15,22 @@ use std::sync::atomic::{
 /// How many publishing transactions a slot remembers one by one; older ones are folded into the floor.
 pub const PENDING: usize = 4;
 
-/// Number of slots for relations.
-pub const RELATION_SLOTS: usize = 8192;
-/// Number of slots for changes of definitions, by database.
-pub const DDL_SLOTS: usize = 64;
-/// Number of slots for writers whose relations are unknown, by database.
-pub const WILDCARD_SLOTS: usize = 64;
-/// Number of slots in all.
-pub const SLOTS: usize = RELATION_SLOTS + DDL_SLOTS + WILDCARD_SLOTS;
+/// Number of slots of each kind that stands for a whole database.
+pub const DATABASE_SLOTS: usize = 64;
+/// Number of slots before those of relations: four kinds that stand for a whole database.
+pub const FIXED_SLOTS: usize = 4 * DATABASE_SLOTS;
+/// Fewest and most slots for relations.
+const RELATION_SLOTS: std::ops::RangeInclusive<usize> = 8192..=65_536;
+/// One in so many bytes of the block may go to slots of relations.
+const SHARE_OF_SLOTS: usize = 64;
+
+/// How many slots a block of this size has in all. The more there are, the more seldom do two relations share one.
+#[must_use]
+pub fn slot_count(memory: usize) -> usize {
+    let wanted = memory / SHARE_OF_SLOTS / size_of::<Slot>();
+    let relations = wanted.max(1).next_power_of_two();
+    FIXED_SLOTS + relations.clamp(*RELATION_SLOTS.start(), *RELATION_SLOTS.end())
+}
 
 /// How often a publication looks again when the slot moved under it, before it settles for adding itself without tidying up.
 const LOOKS: usize = 8;
@@ -248,7 +256,7 @@ fn wait(waits: &mut u32) {
     }
 }
 
-/// Index over all slots: relations, then definitions, then wildcards.
+/// Index over all slots: those of databases, kind by kind, then those of relations.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(transparent)]
 pub struct SlotId(pub u32);
@@ -256,42 +264,65 @@ pub struct SlotId(pub u32);
 /// View over all slots of the block and the floor below which nothing is known.
 #[derive(Clone, Copy)]
 pub struct Versions<'a> {
-    slots: &'a [Slot; SLOTS],
+    slots: &'a [Slot],
     base_floor: &'a AtomicU64,
 }
 
 impl<'a> Versions<'a> {
-    /// A view over slots and a base floor (0 = not set yet).
+    /// A view over slots, `slot_count` of them, and a base floor (0 = not set yet).
     #[must_use]
-    pub fn new(slots: &'a [Slot; SLOTS], base_floor: &'a AtomicU64) -> Self {
+    pub fn new(slots: &'a [Slot], base_floor: &'a AtomicU64) -> Self {
+        assert!(slots.len() > FIXED_SLOTS, "there are no slots for relations");
         Self { slots, base_floor }
     }
 
-    /// The slot of a relation.
+    /// The slot of a relation: of its rows and of its definition.
     #[must_use]
     pub fn relation(&self, database: u32, relation: u32) -> SlotId {
         let hash = scatter((u64::from(database) << 32) | u64::from(relation));
-        SlotId((hash % RELATION_SLOTS as u64) as u32)
+        let relations = self.slots.len() - FIXED_SLOTS;
+        SlotId((FIXED_SLOTS + (hash % relations as u64) as usize) as u32)
     }
 
-    /// The slot for changes of definitions in a database.
+    /// The slot for changes of definitions that no relation stands for (functions, operators, casts, …) in a database.
     #[must_use]
     pub fn ddl(&self, database: u32) -> SlotId {
-        let hash = scatter(u64::from(database)) % DDL_SLOTS as u64;
-        SlotId(RELATION_SLOTS as u32 + hash as u32)
+        Self::of_database(0, database)
     }
 
     /// The slot for writers of unknown relations in a database.
     #[must_use]
     pub fn wildcard(&self, database: u32) -> SlotId {
-        let hash = scatter(u64::from(database)) % WILDCARD_SLOTS as u64;
-        SlotId((RELATION_SLOTS + DDL_SLOTS) as u32 + hash as u32)
+        Self::of_database(1, database)
+    }
+
+    /// The slot for changes of the labels of enums in a database.
+    #[must_use]
+    pub fn enums(&self, database: u32) -> SlotId {
+        Self::of_database(2, database)
+    }
+
+    /// The slot for changes of any definition in a database. Plans are compared with it, results do not rest on it.
+    #[must_use]
+    pub fn catalogs(&self, database: u32) -> SlotId {
+        Self::of_database(3, database)
+    }
+
+    fn of_database(kind: usize, database: u32) -> SlotId {
+        let hash = scatter(u64::from(database)) as usize % DATABASE_SLOTS;
+        SlotId((kind * DATABASE_SLOTS + hash) as u32)
     }
 
     /// The slot itself. An id this view did not make is taken modulo the number of slots.
     #[must_use]
     pub fn slot(&self, id: SlotId) -> &'a Slot {
-        &self.slots[id.0 as usize % SLOTS]
+        &self.slots[id.0 as usize % self.slots.len()]
+    }
+
+    /// The id below which nothing is known, 0 while it is not set: see `ensure_floor`.
+    #[must_use]
+    pub fn base_floor(&self) -> u64 {
+        self.base_floor.load(Acquire)
     }
 
     /// Sets the base floor to `next_full_xid - 1` if nobody did since the block was made: transactions from before the start, prepared

@@ -1,6 +1,8 @@
 //! Slots, snapshots and the base floor, one rule at a time; torn reads.
 
-use arrow_cache_core::versions::{PENDING, SLOTS, Slot, SlotId, SlotState, SnapshotView, Versions};
+use arrow_cache_core::versions::{
+    DATABASE_SLOTS, FIXED_SLOTS, PENDING, Slot, SlotId, SlotState, SnapshotView, Versions, slot_count,
+};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 fn slot() -> Slot {
@@ -156,9 +158,8 @@ fn bump_moves_the_version_alone() {
     assert_eq!(slot.read(), SlotState { version: 2, floor: 0, pending: [10, 0, 0, 0], last_change: 7 });
 }
 
-fn all_slots() -> Box<[Slot; SLOTS]> {
-    let slots: Vec<Slot> = (0..SLOTS).map(|_| slot()).collect();
-    slots.into_boxed_slice().try_into().ok().unwrap()
+fn all_slots() -> Vec<Slot> {
+    (0..slot_count(0)).map(|_| slot()).collect()
 }
 
 #[test]
@@ -183,13 +184,24 @@ fn kinds_of_slots_do_not_overlap() {
     let floor = AtomicU64::new(0);
     let versions = Versions::new(&slots, &floor);
     for n in 0..200 {
-        assert!(versions.relation(n, n * 7).0 < 8192);
-        assert!((8192..8256).contains(&versions.ddl(n).0));
-        assert!((8256..8320).contains(&versions.wildcard(n).0));
+        assert!((FIXED_SLOTS..slots.len()).contains(&(versions.relation(n, n * 7).0 as usize)));
+        let kinds = [versions.ddl(n), versions.wildcard(n), versions.enums(n), versions.catalogs(n)];
+        for (kind, slot) in kinds.into_iter().enumerate() {
+            assert_eq!(slot.0 as usize / DATABASE_SLOTS, kind);
+        }
     }
     let distinct: std::collections::HashSet<SlotId> = (0..1000).map(|oid| versions.relation(5, 16_384 + oid)).collect();
     assert!(distinct.len() > 900, "neighbouring ids share slots: {}", distinct.len());
     assert_ne!(versions.relation(1, 2), versions.relation(2, 1));
+}
+
+#[test]
+fn slots_grow_with_the_block_within_bounds() {
+    let relations = |memory: usize| slot_count(memory) - FIXED_SLOTS;
+    assert_eq!(relations(0), 8192);
+    assert_eq!(relations(64 << 20), 16_384);
+    assert_eq!(relations(256 << 20), 65_536);
+    assert_eq!(relations(64 << 30), 65_536);
 }
 
 /// Writers store states whose parts belong together; a reader that ever sees parts of two states has read a torn slot.

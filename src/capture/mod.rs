@@ -303,7 +303,7 @@ impl Capture {
 
     /// Have the settings changed that are part of the key?
     fn settings_changed(&self) -> bool {
-        environment::fingerprint(shmem::key_hasher()) != self.miss.environment
+        environment::fingerprint(shmem::key_hasher(), &self.miss.settings) != Ok(self.miss.environment)
     }
 
     /// Remembers whether the run was below `min_execution_time`; says so.

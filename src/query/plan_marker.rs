@@ -11,12 +11,19 @@ use pgrx::pg_sys;
 
 use super::Verdict;
 use super::eligibility::Meaning;
+use super::extras::Extras;
 use super::types::nodes;
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;
-/// Words of a marker: reason or 0, tree (4), catalog version (2), whether settings are read.
+/// Words of every marker of a cacheable query: reason or 0, tree (4), catalog version (2), flags. Extras follow.
 const WORDS: usize = 8;
+/// Flag: settings are read.
+const READS_SETTINGS: u32 = 1;
+/// Flag: the answer rests on the labels of enums.
+const RESTS_ON_ENUMS: u32 = 2;
+/// Flag: words of extras follow.
+const HAS_EXTRAS: u32 = 4;
 /// First word of a marker that says "cacheable"; any other value is a reason's number plus one.
 const CACHEABLE: u32 = 0;
 
@@ -30,7 +37,20 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             // SAFETY: as the caller promises.
             unsafe { append(plan, 0, reason.index() as u32 + 1) };
         }
-        Verdict::Cacheable { meaning: Meaning { tree, reads_settings }, catalog_version } => {
+        Verdict::Cacheable { meaning, catalog_version } => {
+            // SAFETY: extras are kept in the context in which the plan is made.
+            let extras: Vec<u32> = unsafe { meaning.extras.words() }.collect();
+            let mut flags = 0;
+            for (set, flag) in [
+                (meaning.reads_settings, READS_SETTINGS),
+                (meaning.rests_on_enums, RESTS_ON_ENUMS),
+                (!extras.is_empty(), HAS_EXTRAS),
+            ] {
+                if set {
+                    flags |= flag;
+                }
+            }
+            let tree = meaning.tree;
             let words: [u32; WORDS] = [
                 CACHEABLE,
                 tree.hi as u32,
@@ -39,9 +59,9 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
                 (tree.lo >> 32) as u32,
                 catalog_version as u32,
                 (catalog_version >> 32) as u32,
-                u32::from(reads_settings),
+                flags,
             ];
-            for (index, word) in words.into_iter().enumerate() {
+            for (index, word) in words.into_iter().chain(extras).enumerate() {
                 // SAFETY: as the caller promises.
                 unsafe { append(plan, index, word) };
             }
@@ -90,8 +110,30 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
     let complete = || {
         let tree = CacheKey { hi: word(1)? | word(2)? << 32, lo: word(3)? | word(4)? << 32 };
         let catalog_version = word(5)? | word(6)? << 32;
-        let meaning = Meaning { tree, reads_settings: word(7)? == 1 };
+        let flags = words[7]?;
+        // SAFETY: as the caller promises.
+        let extras = if flags & HAS_EXTRAS == 0 { Extras::NONE } else { unsafe { read_extras(plan) } };
+        let meaning = Meaning {
+            tree,
+            reads_settings: flags & READS_SETTINGS != 0,
+            rests_on_enums: flags & RESTS_ON_ENUMS != 0,
+            extras,
+        };
         Some(Verdict::Cacheable { meaning, catalog_version })
     };
     complete().unwrap_or(Verdict::Bypass(Reason::NotAnalyzed))
+}
+
+/// The words behind those of every marker, which `attach` has appended in order.
+///
+/// # Safety
+/// As `read`.
+unsafe fn read_extras(plan: *const pg_sys::PlannedStmt) -> Extras {
+    // SAFETY: as the caller promises.
+    let items = unsafe { nodes::<pg_sys::PlanInvalItem>((*plan).invalItems) };
+    Extras::from_words(items.filter_map(|item| {
+        // SAFETY: an item of the list.
+        let item = unsafe { &*item };
+        (item.cacheId <= FIRST_WORD - WORDS as i32).then_some(item.hashValue)
+    }))
 }
