@@ -14,7 +14,9 @@ use crate::query::eligibility::Meaning;
 use crate::query::relations::Relations;
 use crate::query::text::Text;
 use crate::query::types::nodes;
+use crate::query::updatable::is_updatable_scan;
 use crate::query::{self, Verdict, environment, fingerprint, plan_marker, relations};
+use crate::serve::Guard;
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
 use crate::writes::SHARED;
@@ -118,6 +120,8 @@ pub struct Hit {
     pub pin: Pin,
     /// Its columns.
     pub columns: Vec<Column>,
+    /// What to check before the first row, if there is something.
+    pub guard: Option<Guard>,
 }
 
 /// A statement that has no stored answer, and all that is needed to store one.
@@ -188,10 +192,13 @@ pub unsafe fn at_start(query_desc: *mut pg_sys::QueryDesc, flags: i32) -> Option
         session::begin_statement(Reason::NotSelect);
         let found = check_statement(query_desc)
             .and_then(|()| look(&store, &Question::of(query_desc)))
-            .and_then(|found| check_cursor(found, flags));
+            .and_then(|found| check_cursor(found, flags, (*query_desc).plannedstmt));
         match found {
             Ok(Found::Hit(hit)) => {
-                count_hit(&store, &hit);
+                // A guarded hit is counted when its guard has been asked.
+                if hit.guard.is_none() {
+                    count_hit(&store, &hit.pin);
+                }
                 session::set_status(Status::Hit);
                 serve::swap_plan(query_desc, hit);
                 None
@@ -211,11 +218,11 @@ pub unsafe fn at_start(query_desc: *mut pg_sys::QueryDesc, flags: i32) -> Option
 }
 
 /// Counts a served answer.
-pub fn count_hit(store: &SharedStore, hit: &Hit) {
+pub fn count_hit(store: &SharedStore, pin: &Pin) {
     // SAFETY: a plain read of a backend variable.
     let now = unsafe { pg_sys::GetCurrentStatementStartTimestamp() };
-    store.touch(&hit.pin, now);
-    let saved = store.view(&hit.pin).execution_micros();
+    store.touch(pin, now);
+    let saved = store.view(pin).execution_micros();
     store.counters().add(store.stripe(), Counter::Hits, 1);
     store.counters().add(store.stripe(), Counter::TimeSavedMicros, saved);
 }
@@ -246,7 +253,7 @@ unsafe fn show_in_explain(store: &SharedStore, query_desc: *mut pg_sys::QueryDes
             return;
         }
         let found = look(store, &Question::of(query_desc));
-        if let Ok(Found::Hit(hit)) = found.and_then(|found| check_cursor(found, flags)) {
+        if let Ok(Found::Hit(hit)) = found.and_then(|found| check_cursor(found, flags, (*query_desc).plannedstmt)) {
             serve::swap_plan(query_desc, hit);
         }
     }
@@ -283,12 +290,22 @@ unsafe fn check_statement(query_desc: *const pg_sys::QueryDesc) -> Result<(), Re
     Ok(())
 }
 
-/// A scrollable cursor can be served, but its rows may be read in any order, so its answer cannot
-/// be captured.
-fn check_cursor(found: Found, flags: i32) -> Result<Found, Reason> {
+/// A scrollable cursor can be served, but its rows may be read in any order, so its answer cannot be captured. One
+/// whose current row can be updated must not be served.
+///
+/// # Safety
+/// `plan` must be the plan of the question.
+unsafe fn check_cursor(found: Found, flags: i32, plan: *const pg_sys::PlannedStmt) -> Result<Found, Reason> {
     const SCROLL: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
     match found {
         Found::Miss(_) if flags as u32 & SCROLL != 0 => Err(Reason::ScrollableCursor),
+        // SAFETY: as the caller promises.
+        Found::Hit(hit) if unsafe { may_be_read_later() && is_updatable_scan((*plan).planTree) } => {
+            if let Some(store) = shmem::store() {
+                store.unpin(hit.pin);
+            }
+            Err(Reason::UpdatableCursor)
+        }
         found => Ok(found),
     }
 }
@@ -333,7 +350,16 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                     store.unpin(pin);
                     return Err(Reason::SettingsInCursor);
                 }
-                Ok(true) => return Ok(Found::Hit(Hit { pin, columns })),
+                Ok(true) => {
+                    let guard = (meaning.reads_settings && is_bound()).then(|| Guard {
+                        environment,
+                        settings,
+                        statement: session::statement_number(),
+                        plan: question.plan,
+                        suspends: false,
+                    });
+                    return Ok(Found::Hit(Hit { pin, columns, guard }));
+                }
                 Ok(false) => {
                     stale = !store.is_current(&pin);
                     store.unpin(pin);
@@ -378,6 +404,13 @@ unsafe fn may_be_read_later() -> bool {
             && (*portal).visible;
         session::declaring_cursor() || (named && session::at_top_level())
     }
+}
+
+/// Is this the start of a portal that runs a cached plan? Then it may have come by a Bind of its own, and will be read
+/// by an Execute.
+fn is_bound() -> bool {
+    // SAFETY: a portal that is being started is valid.
+    unsafe { pg_sys::ActivePortal.as_ref() }.is_some_and(|portal| !portal.cplan.is_null())
 }
 
 /// Where the text of the statement lies: the plan knows, except for a query inside a utility

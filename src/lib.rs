@@ -16,6 +16,7 @@ mod error;
 mod export;
 mod hooks;
 mod judge;
+mod last_word;
 mod query;
 mod quick;
 mod serve;

@@ -211,7 +211,8 @@ pub unsafe fn before_run(
         }
         capture.run_started = Instant::now();
         match &mut capture.stage {
-            Stage::Filling(tee) if settings::debug_serve_fills() && !capture.has_run => {
+            // A part of the rows is delivered as it comes: a cursor's position must be that of its plan.
+            Stage::Filling(tee) if settings::debug_serve_fills() && !capture.has_run && count == 0 => {
                 pass.receiver = (*query_desc).dest;
                 pass.count = 0;
                 pass.replays = true;

@@ -135,7 +135,7 @@ unsafe fn answer(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc) -> Vec
         };
         match found {
             Ok(Found::Hit(hit)) => {
-                judge::count_hit(store, &hit);
+                judge::count_hit(store, &hit.pin);
                 session::set_status(Status::Hit);
                 stream_hit(store, query_desc, hit)
             }

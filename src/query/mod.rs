@@ -14,6 +14,7 @@ pub mod plan_marker;
 pub mod relations;
 pub mod text;
 pub mod types;
+pub mod updatable;
 
 use arrow_cache_core::{KeyHasher, Reason};
 use eligibility::Meaning;

@@ -31,6 +31,9 @@ pub unsafe fn swap_plan(query_desc: *mut pg_sys::QueryDesc, hit: Hit) {
             Ok(hold) => hold,
             Err(pin) => return store.unpin(pin),
         };
+        if let Some(guard) = hit.guard {
+            (*hold).set_guard(guard);
+        }
         if let Some(pin) = (*hold).pin() {
             let view = store.view(&pin);
             (*hold).set_rows(Rows::new(hit.columns.clone(), view.chunks()));
