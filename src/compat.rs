@@ -235,6 +235,38 @@ pub fn for_each_changed_relation(mut visit: impl FnMut(pg_sys::Oid)) {
     }
 }
 
+/// Calls `visit` with every relation that this transaction will tell the other backends to read the definition of anew,
+/// maybe more than once; InvalidOid stands for all relations. Only at the outermost level of a transaction.
+pub fn for_each_redefined_relation(mut visit: impl FnMut(pg_sys::Oid)) {
+    const RELATION: i8 = pg_sys::SHAREDINVALRELCACHE_ID as i8;
+    let mut messages: *mut pg_sys::SharedInvalidationMessage = std::ptr::null_mut();
+    let mut unused = false;
+    // SAFETY: the function copies what is collected so far into an array of its own, whose messages are told apart by
+    // their first byte.
+    unsafe {
+        let count = pg_sys::xactGetCommittedInvalidationMessages(&raw mut messages, &raw mut unused);
+        if messages.is_null() {
+            return;
+        }
+        for message in std::slice::from_raw_parts(messages, count as usize) {
+            if message.id == RELATION {
+                visit(message.rc.relId);
+            }
+        }
+        pg_sys::pfree(messages.cast());
+    }
+}
+
+/// The oldest id of a running transaction, prepared ones included; the next id when none runs.
+pub fn oldest_active_transaction() -> u32 {
+    unsafe extern "C-unwind" {
+        /// storage/procarray.h
+        fn GetOldestActiveTransactionId() -> u32;
+    }
+    // SAFETY: reads the process array; called by a backend outside of recovery that holds no lock.
+    unsafe { guarded!(GetOldestActiveTransactionId()) }
+}
+
 /// The id of the transaction under way, 0 if it has none (yet).
 pub fn top_transaction_id() -> u32 {
     unsafe extern "C" {

@@ -3,10 +3,11 @@
 
 use pgrx::pg_sys;
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::OnceLock;
 
 use crate::chain::{direct, edge, with_cleanup};
 use crate::compat::{self, ExecutorRunHook, executor_run_hook, standard};
-use crate::{capture, judge, serve, session, settings, shmem, utility, writes};
+use crate::{capture, definitions, judge, last_word, serve, session, settings, shmem, utility, writes};
 
 /// The hooks that were installed before ours. Written once by `install`, in the postmaster.
 struct Previous {
@@ -18,6 +19,7 @@ struct Previous {
     finish: pg_sys::ExecutorFinish_hook_type,
     end: pg_sys::ExecutorEnd_hook_type,
     utility: pg_sys::ProcessUtility_hook_type,
+    access: pg_sys::object_access_hook_type,
 }
 
 static mut PREVIOUS: Previous = Previous {
@@ -29,6 +31,7 @@ static mut PREVIOUS: Previous = Previous {
     finish: None,
     end: None,
     utility: None,
+    access: None,
 };
 
 /// Installs all hooks and callbacks. Called once, while the postmaster preloads libraries.
@@ -45,6 +48,7 @@ pub fn install() {
             finish: pg_sys::ExecutorFinish_hook,
             end: pg_sys::ExecutorEnd_hook,
             utility: pg_sys::ProcessUtility_hook,
+            access: pg_sys::object_access_hook,
         };
         pg_sys::shmem_request_hook = Some(shmem_request);
         pg_sys::shmem_startup_hook = Some(shmem_startup);
@@ -54,11 +58,14 @@ pub fn install() {
         pg_sys::ExecutorFinish_hook = Some(executor_finish);
         pg_sys::ExecutorEnd_hook = Some(executor_end);
         pg_sys::ProcessUtility_hook = Some(process_utility);
-        pg_sys::RegisterXactCallback(Some(transaction_event), std::ptr::null_mut());
+        pg_sys::object_access_hook = Some(object_access);
         pg_sys::RegisterResourceReleaseCallback(Some(resources_released), std::ptr::null_mut());
     }
     serve::register();
 }
+
+/// Set once the transaction callbacks are in place.
+static CALLBACKS_REGISTERED: OnceLock<()> = OnceLock::new();
 
 /// Is this a process whose statements we look at, with the cache switched on?
 fn active() -> bool {
@@ -83,7 +90,13 @@ unsafe extern "C-unwind" fn shmem_startup() {
         if let Some(hook) = PREVIOUS.startup {
             direct!(hook());
         }
-        edge(shmem::startup);
+        edge(|| {
+            shmem::startup();
+            // After a crash of a backend the postmaster comes here again, with its callbacks in place.
+            if CALLBACKS_REGISTERED.set(()).is_ok() {
+                last_word::register(transaction_event);
+            }
+        });
     }
 }
 
@@ -126,6 +139,7 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
 unsafe fn run(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirection::Type, count: u64, once: bool) {
     // SAFETY: as the caller promises; what is kept over the calls is plain data.
     unsafe {
+        edge(|| serve::note_run(query_desc, count));
         if capture::idle() {
             session::enter_level();
             with_cleanup(
@@ -209,12 +223,36 @@ unsafe extern "C-unwind" fn process_utility(
     }
 }
 
+unsafe extern "C-unwind" fn object_access(
+    access: pg_sys::ObjectAccessType::Type,
+    class: pg_sys::Oid,
+    object: pg_sys::Oid,
+    part: c_int,
+    arg: *mut c_void,
+) {
+    // SAFETY: PostgreSQL's own arguments, passed on unchanged.
+    unsafe {
+        if let Some(hook) = PREVIOUS.access {
+            direct!(hook(access, class, object, part, arg));
+        }
+        let drops_relation =
+            access == pg_sys::ObjectAccessType::OAT_DROP && class == pg_sys::RelationRelationId && part == 0;
+        if drops_relation {
+            edge(|| definitions::note_drop(object));
+        }
+    }
+}
+
 /// Called twice per transaction, and after the commit too, where only flags may be cleared.
-unsafe extern "C-unwind" fn transaction_event(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
+unsafe extern "C-unwind" fn transaction_event(event: pg_sys::XactEvent::Type, arg: *mut c_void) {
+    if !last_word::is_last(arg) {
+        return;
+    }
     match event {
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT | pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
+            let preparing = event == pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE;
             // SAFETY: no frame above this one has destructors.
-            unsafe { edge(writes::publish) };
+            unsafe { edge(|| writes::publish(preparing)) };
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT
         | pg_sys::XactEvent::XACT_EVENT_ABORT
@@ -231,6 +269,6 @@ unsafe extern "C-unwind" fn resources_released(
     _arg: *mut c_void,
 ) {
     if is_top_level && phase == pg_sys::ResourceReleasePhase::RESOURCE_RELEASE_AFTER_LOCKS {
-        writes::bump_catalogs_again();
+        writes::bump_definitions_again();
     }
 }

@@ -4,18 +4,19 @@
 //! plan. When the plan starts, everything that can be asked only then is asked: snapshot,
 //! isolation, own writes, parameters, settings. That is where validity is decided, never earlier.
 
-use std::ffi::c_char;
+use std::ffi::{CString, c_char};
 
 use arrow_cache_core::{CacheKey, Counter, Dependency, EntryView, Pin, Reason, SnapshotView, Validity};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Column, Records};
 use crate::query::eligibility::Meaning;
-use crate::query::ordering::OrderedPrefix;
 use crate::query::relations::Relations;
 use crate::query::text::Text;
 use crate::query::types::nodes;
+use crate::query::updatable::is_updatable_scan;
 use crate::query::{self, Verdict, environment, fingerprint, plan_marker, relations};
+use crate::serve::Guard;
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
 use crate::writes::SHARED;
@@ -45,7 +46,7 @@ pub unsafe fn before_planning(query: *mut pg_sys::Query) -> Option<Judgement> {
         }
         let store = shmem::store()?;
         let versions = store.versions();
-        let slot = versions.ddl(pg_sys::MyDatabaseId.to_u32());
+        let slot = versions.catalogs(pg_sys::MyDatabaseId.to_u32());
         let catalog_version = versions.slot(slot).version();
         let meaning = query::judge(query, shmem::key_hasher);
         let mut sees_catalogs = false;
@@ -119,10 +120,10 @@ pub struct Hit {
     pub pin: Pin,
     /// Its columns.
     pub columns: Vec<Column>,
-    /// Executing the query may give another answer that is as right.
-    pub may_vary: bool,
-    /// What of the order of its rows is fixed.
-    pub ordered_by: OrderedPrefix,
+    /// What to check before the first row, if there is something.
+    pub guard: Option<Guard>,
+    /// The terms on which it is executed as well and compared, if it is.
+    pub verify: Option<verify::Terms>,
 }
 
 /// A statement that has no stored answer, and all that is needed to store one.
@@ -143,6 +144,8 @@ pub struct Miss {
     pub statement: u64,
     /// The settings it started under: they are in its key, so its rows must be read under them.
     pub environment: CacheKey,
+    /// The custom settings among them.
+    pub settings: Vec<CString>,
     /// The role it started as.
     pub role: u32,
     /// Its rows, when they are kept beside the entry (`debug_serve_fills`); null otherwise.
@@ -199,13 +202,18 @@ pub unsafe fn at_start(query_desc: *mut pg_sys::QueryDesc, flags: i32) -> Option
         session::begin_statement(Reason::NotSelect);
         let found = check_statement(query_desc)
             .and_then(|()| look(&store, &Question::of(query_desc)))
-            .and_then(|found| check_cursor(found, flags));
+            .and_then(|found| check_cursor(found, flags, (*query_desc).plannedstmt));
         match found {
-            Ok(Found::Hit(hit)) => {
-                count_hit(&store, &hit);
+            Ok(Found::Hit(mut hit)) => {
+                let scrolls = flags as u32 & SCROLL != 0;
+                let verify = hit.verify.take().filter(|_| !scrolls);
+                // A guarded hit is counted when its guard has been asked.
+                if hit.guard.is_none() || verify.is_some() {
+                    count_hit(&store, &hit.pin);
+                }
                 session::set_status(Status::Hit);
-                if verify::chooses(&hit) && flags as u32 & SCROLL == 0 {
-                    return verify::sample(query_desc, hit).map(Task::Verify);
+                if let Some(terms) = verify {
+                    return verify::sample(query_desc, hit, terms).map(Task::Verify);
                 }
                 serve::swap_plan(query_desc, hit);
                 None
@@ -225,11 +233,11 @@ pub unsafe fn at_start(query_desc: *mut pg_sys::QueryDesc, flags: i32) -> Option
 }
 
 /// Counts a served answer.
-pub fn count_hit(store: &SharedStore, hit: &Hit) {
+pub fn count_hit(store: &SharedStore, pin: &Pin) {
     // SAFETY: a plain read of a backend variable.
     let now = unsafe { pg_sys::GetCurrentStatementStartTimestamp() };
-    store.touch(&hit.pin, now);
-    let saved = store.view(&hit.pin).execution_micros();
+    store.touch(pin, now);
+    let saved = store.view(pin).execution_micros();
     store.counters().add(store.stripe(), Counter::Hits, 1);
     store.counters().add(store.stripe(), Counter::TimeSavedMicros, saved);
 }
@@ -260,7 +268,7 @@ unsafe fn show_in_explain(store: &SharedStore, query_desc: *mut pg_sys::QueryDes
             return;
         }
         let found = look(store, &Question::of(query_desc));
-        if let Ok(Found::Hit(hit)) = found.and_then(|found| check_cursor(found, flags)) {
+        if let Ok(Found::Hit(hit)) = found.and_then(|found| check_cursor(found, flags, (*query_desc).plannedstmt)) {
             serve::swap_plan(query_desc, hit);
         }
     }
@@ -300,11 +308,21 @@ unsafe fn check_statement(query_desc: *const pg_sys::QueryDesc) -> Result<(), Re
 /// The flags of a query whose rows may be read in any order.
 const SCROLL: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
 
-/// A scrollable cursor can be served, but its rows may be read in any order, so its answer cannot
-/// be captured.
-fn check_cursor(found: Found, flags: i32) -> Result<Found, Reason> {
+/// A scrollable cursor can be served, but its rows may be read in any order, so its answer cannot be captured. One
+/// whose current row can be updated must not be served.
+///
+/// # Safety
+/// `plan` must be the plan of the question.
+unsafe fn check_cursor(found: Found, flags: i32, plan: *const pg_sys::PlannedStmt) -> Result<Found, Reason> {
     match found {
         Found::Miss(_) if flags as u32 & SCROLL != 0 => Err(Reason::ScrollableCursor),
+        // SAFETY: as the caller promises.
+        Found::Hit(hit) if unsafe { may_be_read_later() && is_updatable_scan((*plan).planTree) } => {
+            if let Some(store) = shmem::store() {
+                store.unpin(hit.pin);
+            }
+            Err(Reason::UpdatableCursor)
+        }
         found => Ok(found),
     }
 }
@@ -324,12 +342,13 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             Verdict::Bypass(reason) => return Err(reason),
         };
         let snapshot = view_snapshot(store, question.snapshot)?;
-        let relations = relations::of_plan(question.plan);
+        let relations = relations::of_plan(question.plan, meaning.extras.relations());
         writes::check_own_writes(&relations)?;
 
         let (location, length) = text_location(question);
         let mut text = Vec::new();
-        let environment = environment::fingerprint(shmem::key_hasher());
+        let settings = meaning.extras.settings();
+        let environment = environment::fingerprint(shmem::key_hasher(), &settings)?;
         let key = fingerprint::key(
             meaning.tree,
             environment,
@@ -349,8 +368,15 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                     return Err(Reason::SettingsInCursor);
                 }
                 Ok(true) => {
-                    let Meaning { may_vary, ordered_by, .. } = meaning;
-                    return Ok(Found::Hit(Hit { pin, columns, may_vary, ordered_by }));
+                    let verify = verify::choose(&meaning, environment, &settings);
+                    let guard = (meaning.reads_settings && is_bound()).then(|| Guard {
+                        environment,
+                        settings,
+                        statement: session::statement_number(),
+                        plan: question.plan,
+                        suspends: false,
+                    });
+                    return Ok(Found::Hit(Hit { pin, columns, guard, verify }));
                 }
                 Ok(false) => {
                     stale = !store.is_current(&pin);
@@ -362,8 +388,8 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                 }
             }
         }
-        let dependencies = current_dependencies(store, &relations, &snapshot)?;
-        let refused = refusal(store, key, &dependencies, catalog_version);
+        let dependencies = current_dependencies(store, &relations, meaning.rests_on_enums, &snapshot)?;
+        let refused = refusal(store, key, catalog_version);
         Ok(Found::Miss(Box::new(Miss {
             key,
             text,
@@ -374,6 +400,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             statement: session::statement_number(),
             tuples: std::ptr::null_mut(),
             environment,
+            settings,
             role: pg_sys::GetUserId().to_u32(),
         })))
     }
@@ -395,6 +422,13 @@ unsafe fn may_be_read_later() -> bool {
             && (*portal).visible;
         session::declaring_cursor() || (named && session::at_top_level())
     }
+}
+
+/// Is this the start of a portal that runs a cached plan? Then it may have come by a Bind of its own, and will be read
+/// by an Execute.
+fn is_bound() -> bool {
+    // SAFETY: a portal that is being started is valid.
+    unsafe { pg_sys::ActivePortal.as_ref() }.is_some_and(|portal| !portal.cplan.is_null())
 }
 
 /// Where the text of the statement lies: the plan knows, except for a query inside a utility
@@ -453,17 +487,22 @@ fn young_enough(view: &EntryView<'_>, now: i64) -> bool {
 fn current_dependencies(
     store: &SharedStore,
     relations: &[u32],
+    rests_on_enums: bool,
     snapshot: &SnapshotView<'_>,
 ) -> Result<Vec<Dependency>, Reason> {
     let versions = store.versions();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
-    let mut dependencies = Vec::with_capacity(relations.len() + 3);
+    let mut dependencies = Vec::with_capacity(relations.len() + 4);
+    let enums = rests_on_enums.then_some((versions.enums(database), Reason::DdlInProgress));
     for (slot, reason) in [
         (versions.ddl(database), Reason::DdlInProgress),
         (versions.ddl(SHARED), Reason::DdlInProgress),
         (versions.wildcard(database), Reason::WriterInProgress),
-    ] {
+    ]
+    .into_iter()
+    .chain(enums)
+    {
         let version = versions.seen_whole(slot, snapshot).ok_or(reason)?;
         dependencies.push(Dependency { slot, relation: 0, version });
     }
@@ -479,17 +518,16 @@ fn current_dependencies(
 ///
 /// # Safety
 /// Called in ExecutorStart or with no portal active.
-unsafe fn refusal(
-    store: &SharedStore,
-    key: CacheKey,
-    dependencies: &[Dependency],
-    catalog_version: u64,
-) -> Option<Reason> {
+unsafe fn refusal(store: &SharedStore, key: CacheKey, catalog_version: u64) -> Option<Reason> {
     if !settings::populate() {
         return Some(Reason::PopulateOff);
     }
+    // Read after the versions of the dependencies, which are bumped after it.
+    let versions = store.versions();
+    // SAFETY: a plain read of a backend global.
+    let current = unsafe { versions.slot(versions.catalogs(pg_sys::MyDatabaseId.to_u32())).version() };
     // SAFETY: as the caller promises.
-    if !unsafe { planned_under_current_catalogs(dependencies[0].version, catalog_version) } {
+    if !unsafe { planned_under_current_catalogs(current, catalog_version) } {
         return Some(Reason::DdlInProgress);
     }
     let runs = settings::min_runs();

@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 
 use std::ffi::{CStr, c_char};
 
-use arrow_cache_core::Reason;
+use arrow_cache_core::{Reason, SlotId};
 
 /// What became of a statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -176,26 +176,21 @@ pub fn last_status() -> Option<Status> {
     PREVIOUS.get()
 }
 
-/// Which catalogs were changed.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Catalogs {
-    /// Those of this database.
-    pub own: bool,
-    /// Those that all databases share.
-    pub shared: bool,
-}
-
-/// Relations and catalogs that the current transaction has changed.
+/// What the current transaction has changed, as far as the hooks have seen.
 #[derive(Debug)]
-pub struct WriteSet {
+struct WriteSet {
     /// OIDs, each once. Small: a transaction seldom writes more than a few relations.
     relations: Vec<u32>,
     /// Changes may have been made that nobody could list.
     unknown: bool,
+    /// A definition was changed for which the server sends no invalidation.
+    silent_definition: bool,
+    /// Relations it has dropped on which no result can rest.
+    unimportant_drops: Vec<u32>,
     /// The changes were published already: later ones must be published as they are made.
     published: bool,
-    /// Catalog changes were published: they need a second publication after the invalidations.
-    catalogs_published: Catalogs,
+    /// Published changes of definitions, which need a second publication after the invalidations.
+    bumps_due: Vec<SlotId>,
 }
 
 impl WriteSet {
@@ -203,8 +198,10 @@ impl WriteSet {
         Self {
             relations: Vec::new(),
             unknown: false,
+            silent_definition: false,
+            unimportant_drops: Vec::new(),
             published: false,
-            catalogs_published: Catalogs { own: false, shared: false },
+            bumps_due: Vec::new(),
         }
     }
 }
@@ -245,26 +242,50 @@ pub fn writes_published() -> bool {
     WRITES.with_borrow(|writes| writes.published)
 }
 
-/// Notes that the changes made so far are published, catalogs among them or not.
-pub fn set_writes_published(catalogs: Catalogs) {
+/// Notes that a definition was changed for which the server sends no invalidation.
+pub fn note_silent_definition() {
+    WRITES.with_borrow_mut(|writes| writes.silent_definition = true);
+}
+
+/// Was a definition changed for which the server sends no invalidation?
+pub fn changed_silently() -> bool {
+    WRITES.with_borrow(|writes| writes.silent_definition)
+}
+
+/// Notes that this transaction drops a relation on which no result can rest.
+pub fn note_unimportant_drop(relation: u32) {
+    WRITES.with_borrow_mut(|writes| writes.unimportant_drops.push(relation));
+}
+
+/// The relations on which no result can rest and which this transaction has dropped, in ascending order.
+pub fn unimportant_drops() -> Vec<u32> {
+    WRITES.with_borrow_mut(|writes| {
+        writes.unimportant_drops.sort_unstable();
+        writes.unimportant_drops.clone()
+    })
+}
+
+/// Notes that the changes made so far are published, and which slots are due for a second publication.
+pub fn set_writes_published(bumps_due: Vec<SlotId>) {
     WRITES.with_borrow_mut(|writes| {
         writes.published = true;
-        writes.catalogs_published.own |= catalogs.own;
-        writes.catalogs_published.shared |= catalogs.shared;
+        writes.bumps_due.extend(bumps_due);
     });
 }
 
-/// Forgets the write set: the transaction is over. Keeps `catalogs_published`, which the resource
-/// release callback takes a moment later.
+/// Forgets the write set: the transaction is over. Keeps `bumps_due`, which the resource release callback takes a
+/// moment later.
 pub fn end_transaction() {
     WRITES.with_borrow_mut(|writes| {
         writes.relations.clear();
         writes.unknown = false;
+        writes.silent_definition = false;
+        writes.unimportant_drops.clear();
         writes.published = false;
     });
 }
 
-/// Takes the note that catalog changes of the ending transaction were published.
-pub fn take_catalogs_published() -> Catalogs {
-    WRITES.with_borrow_mut(|writes| std::mem::take(&mut writes.catalogs_published))
+/// Takes the slots that are due for a second publication.
+pub fn take_bumps_due() -> Vec<SlotId> {
+    WRITES.with_borrow_mut(|writes| std::mem::take(&mut writes.bumps_due))
 }

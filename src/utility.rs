@@ -6,7 +6,8 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
-use crate::session::{self, Catalogs, WrappedText, Wrapping};
+use crate::query::types::nodes;
+use crate::session::{self, WrappedText, Wrapping};
 use crate::{shmem, writes};
 
 /// What to undo when the statement is over. Plain data, so that an error may jump over it.
@@ -64,6 +65,10 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
                     unsafe { pg_sys::get_database_oid((*statement.cast::<pg_sys::DropdbStmt>()).dbname, true) };
                 scope.dropped_database = (database != pg_sys::InvalidOid).then(|| database.to_u32());
             }
+            // SAFETY: as above.
+            if tag == NodeTag::T_AlterTableStmt && unsafe { leaves_parent(statement.cast()) } {
+                session::note_silent_definition();
+            }
             if tag == NodeTag::T_TransactionStmt {
                 // SAFETY: as above.
                 let kind = unsafe { (*statement.cast::<pg_sys::TransactionStmt>()).kind };
@@ -75,6 +80,19 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
     scope
 }
 
+/// Does ALTER TABLE … NO INHERIT take a child away from its parent? The parent is not invalidated by that, and the
+/// child only through the columns that it had inherited, if there were any.
+///
+/// # Safety
+/// `statement` must be valid.
+unsafe fn leaves_parent(statement: *const pg_sys::AlterTableStmt) -> bool {
+    // SAFETY: as the caller promises; the list holds the statement's commands.
+    unsafe {
+        nodes::<pg_sys::AlterTableCmd>((*statement).cmds)
+            .any(|command| (*command).subtype == pg_sys::AlterTableType::AT_DropInherit)
+    }
+}
+
 /// Leaves a utility statement, after an error too. Nothing here can raise.
 pub fn leave(scope: Scope) {
     if scope.nested {
@@ -83,9 +101,9 @@ pub fn leave(scope: Scope) {
     if let Some(outer) = scope.wrapping {
         session::leave_wrapping(outer);
     }
-    if scope.finishes_prepared {
-        // Whatever it changed in catalogs is known only to the session that prepared it.
-        writes::bump_catalogs(Catalogs { own: true, shared: true });
+    if scope.finishes_prepared && writes::prepared_definitions_are_possible() {
+        // What it has redefined is known only to the session that prepared it.
+        writes::bump_all_definitions();
     }
 }
 

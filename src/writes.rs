@@ -11,57 +11,17 @@
 //! commit there is one thing left, for DDL only: a second bump once the invalidations are sent,
 //! which is an atomic add.
 
-use arrow_cache_core::{Counter, Reason, Slot, SlotId};
+use arrow_cache_core::{Counter, Reason, Slot, SlotId, Versions};
 use pgrx::pg_sys;
 
 use crate::compat;
+use crate::definitions::{Definitions, is_meaningful_catalog, may_carry_results};
 use crate::query::types::{FIRST_USER_OID, integers, nodes};
-use crate::session::{self, Catalogs};
+use crate::session;
 use crate::shmem::{self, SharedStore};
 
 /// Stands for the database of the catalogs that all databases share.
 pub const SHARED: u32 = 0;
-
-/// Shared catalogs whose change can change an answer, or who may see it, in every database: roles and their
-/// memberships (pg_authid, pg_auth_members). Ascending.
-const SHARED_CATALOGS: &[u32] = &[1260, 1261];
-
-/// Catalogs whose change cannot change a query's answer, with their TOAST tables: statistics,
-/// comments, security labels, dependencies, large objects, replication progress, databases and tablespaces as such, and settings that are in the key
-/// when they take effect. Ascending.
-const HARMLESS_CATALOGS: &[u32] = &[
-    1213, // pg_tablespace
-    1214, // pg_shdepend
-    1262, // pg_database
-    2396, // pg_shdescription
-    2608, // pg_depend
-    2609, // pg_description
-    2613, // pg_largeobject
-    2619, // pg_statistic
-    2834, // pg_description, TOAST
-    2840, // pg_statistic, TOAST
-    2846, // pg_shdescription, TOAST
-    2964, // pg_db_role_setting
-    2966, // pg_db_role_setting, TOAST
-    2995, // pg_largeobject_metadata
-    3429, // pg_statistic_ext_data
-    3430, // pg_statistic_ext_data, TOAST
-    3592, // pg_shseclabel
-    3596, // pg_seclabel
-    3598, // pg_seclabel, TOAST
-    4060, // pg_shseclabel, TOAST
-    4177, // pg_database, TOAST
-    4185, // pg_tablespace, TOAST
-    6000, // pg_replication_origin
-    6102, // pg_subscription_rel
-    6243, // pg_parameter_acl
-    6244, // pg_parameter_acl, TOAST
-];
-
-/// Does a change of this relation change the meaning of statements?
-fn is_meaningful_catalog(relation: u32) -> bool {
-    relation < FIRST_USER_OID && HARMLESS_CATALOGS.binary_search(&relation).is_err()
-}
 
 /// Has this transaction an id, without which it cannot have written anything?
 fn has_transaction_id() -> bool {
@@ -137,44 +97,56 @@ pub fn note_counting() {
 pub fn note_relation(relation: pg_sys::Oid) {
     let relation = relation.to_u32();
     if session::note_write(relation) && session::writes_published() {
-        publish();
+        publish(false);
     }
 }
 
-/// Publishes everything this transaction has changed so far. At PRE_COMMIT and PRE_PREPARE.
-pub fn publish() {
+/// Publishes everything this transaction has changed so far. At PRE_COMMIT and, then `preparing`, at PRE_PREPARE.
+pub fn publish(preparing: bool) {
     if !has_transaction_id() {
         return;
     }
     let Some(store) = shmem::store() else { return };
-    let mut relations = session::written_relations();
-    compat::for_each_changed_relation(|relation| relations.push(relation.to_u32()));
-    let mut catalogs = relations.iter().any(|relation| is_meaningful_catalog(*relation));
-    let shared = relations.iter().any(|relation| SHARED_CATALOGS.binary_search(relation).is_ok());
-    relations.retain(|relation| *relation >= FIRST_USER_OID);
-    relations.sort_unstable();
-    relations.dedup();
+    let mut changed = session::written_relations();
+    // A statement that writes to a catalog itself need not send the invalidations that DDL does.
+    let by_hand = changed.iter().any(|relation| *relation < FIRST_USER_OID);
+    compat::for_each_changed_relation(|relation| changed.push(relation.to_u32()));
+    changed.sort_unstable();
+    changed.dedup();
     let unknown = session::wrote_unknown() || !compat::counts_changes();
-    catalogs |= unknown;
-    let shared = shared || unknown;
+    let definitions = Definitions::of_transaction(&changed, unknown || by_hand);
+    changed.retain(|relation| may_carry_results(*relation));
 
     let writer = Writer::new(&store);
     let versions = store.versions();
-    for relation in &relations {
-        writer.publish(versions.relation(writer.database, *relation));
+    if definitions.any && preparing {
+        store.note_prepared_definitions();
     }
+    // The slot of all catalogs comes first: `bump_definitions_again` says why.
+    let mut redefined = Vec::new();
+    for (changed, slot) in [
+        (definitions.any, versions.catalogs(writer.database)),
+        (definitions.database, versions.ddl(writer.database)),
+        (definitions.shared, versions.ddl(SHARED)),
+        (definitions.enums, versions.enums(writer.database)),
+    ] {
+        if changed {
+            redefined.push(slot);
+        }
+    }
+    redefined.extend(definitions.relations.iter().map(|relation| versions.relation(writer.database, *relation)));
+    let mut slots = redefined.clone();
+    slots.extend(changed.iter().map(|relation| versions.relation(writer.database, *relation)));
     if unknown {
-        writer.publish(versions.wildcard(writer.database));
+        slots.push(versions.wildcard(writer.database));
     }
-    if catalogs {
-        writer.publish(versions.ddl(writer.database));
+    slots.sort_unstable_by_key(|slot| slot.0);
+    slots.dedup();
+    for slot in &slots {
+        writer.publish(*slot);
     }
-    if shared {
-        writer.publish(versions.ddl(SHARED));
-    }
-    let changes = relations.len() as u64 + u64::from(unknown) + u64::from(catalogs);
-    store.counters().add(store.stripe(), Counter::Invalidations, changes);
-    session::set_writes_published(Catalogs { own: catalogs, shared });
+    store.counters().add(store.stripe(), Counter::Invalidations, slots.len() as u64);
+    session::set_writes_published(redefined);
 }
 
 /// What a publication says about the transaction that makes it.
@@ -195,6 +167,7 @@ impl<'a> Writer<'a> {
         unsafe {
             let next = pg_sys::ReadNextFullTransactionId().value;
             store.versions().ensure_floor(next);
+            look_for_the_past(store, next);
             let recent = pg_sys::RecentXmin;
             let known = recent != pg_sys::FirstNormalTransactionId;
             Self {
@@ -222,31 +195,56 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// Notes when no transaction from before the start is left. `next` is the next id to be given.
+fn look_for_the_past(store: &SharedStore, next: u64) {
+    if store.past_is_unknown() && widen(compat::oldest_active_transaction(), next) > store.versions().base_floor() {
+        store.note_past_is_over();
+    }
+}
+
 /// The 64-bit id whose low half is `xid` and that is nearest to `next`.
 fn widen(xid: u32, next: u64) -> u64 {
     let distance = (next as u32).wrapping_sub(xid) as i32;
     next.wrapping_sub(i64::from(distance) as u64)
 }
 
-/// Bumps the versions of the catalogs that the ending transaction has changed once more, now that its invalidations
-/// were sent. Atomics only: it runs after the commit.
-pub fn bump_catalogs_again() {
-    bump_catalogs(session::take_catalogs_published());
+/// Is it possible that a transaction that somebody else prepared changes definitions when it is committed?
+pub fn prepared_definitions_are_possible() -> bool {
+    shmem::store().is_some_and(|store| store.may_have_prepared_definitions())
 }
 
-/// Bumps the versions of catalogs.
-pub fn bump_catalogs(catalogs: Catalogs) {
-    if !(catalogs.own || catalogs.shared) {
-        return;
+/// Bumps the versions of the definitions that the ending transaction has changed once more, when its invalidations were
+/// sent. Atomics only: it runs after the commit.
+///
+/// The slot of all catalogs is bumped before those of relations. A reader reads them the other way round: if it tags
+/// its result with a relation's last version, it finds that its plan is older than the catalogs, should that be so.
+pub fn bump_definitions_again() {
+    let slots = session::take_bumps_due();
+    if !slots.is_empty() {
+        bump(|_| slots);
     }
-    // SAFETY: a plain read of a backend global, and the clock.
-    let (database, now) = unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::GetCurrentTimestamp()) };
+    // Apply workers commit prepared transactions inside others of their own, and no hook sees that.
+    // SAFETY: tells what kind of process this is.
+    if unsafe { pg_sys::IsLogicalWorker() } && prepared_definitions_are_possible() {
+        bump_all_definitions();
+    }
+}
+
+/// Bumps the versions of all definitions that a transaction of this database can have changed.
+pub fn bump_all_definitions() {
+    // SAFETY: a plain read of a backend global.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    bump(|versions| {
+        vec![versions.catalogs(database), versions.ddl(database), versions.ddl(SHARED), versions.enums(database)]
+    });
+}
+
+fn bump(slots: impl FnOnce(Versions<'_>) -> Vec<SlotId>) {
+    // SAFETY: reads the clock.
+    let now = unsafe { pg_sys::GetCurrentTimestamp() };
     shmem::with_versions(|versions| {
-        if catalogs.own {
-            versions.slot(versions.ddl(database)).bump(now);
-        }
-        if catalogs.shared {
-            versions.slot(versions.ddl(SHARED)).bump(now);
+        for slot in slots(versions) {
+            versions.slot(slot).bump(now);
         }
     });
 }

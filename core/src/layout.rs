@@ -3,7 +3,7 @@
 use crate::counters::{STRIPES, Stripe};
 use crate::entry::Entry;
 use crate::store::Header;
-use crate::versions::{SLOTS, Slot};
+use crate::versions::{Slot, slot_count};
 use std::fmt;
 
 /// Number of partitions of the index, each with a lock.
@@ -72,6 +72,7 @@ pub struct Layout {
     pub max_entries: u32,
     pub(crate) header: usize,
     pub(crate) slots: usize,
+    pub(crate) slot_count: usize,
     pub(crate) stripes: usize,
     pub(crate) runs: usize,
     pub(crate) buckets: usize,
@@ -94,7 +95,8 @@ impl Layout {
             offset
         };
         let header = part(size_of::<Header>());
-        let slots = part(SLOTS * size_of::<Slot>());
+        let slot_count = slot_count(sizes.memory);
+        let slots = part(slot_count * size_of::<Slot>());
         let stripes = part(STRIPES * size_of::<Stripe>());
         let runs = part(RUN_WORDS * size_of::<u32>());
         let buckets = part(bucket_count * size_of::<u32>());
@@ -111,6 +113,7 @@ impl Layout {
             max_entries: sizes.max_entries,
             header,
             slots,
+            slot_count,
             stripes,
             runs,
             buckets,

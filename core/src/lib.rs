@@ -31,6 +31,7 @@ mod statement;
 pub mod store;
 pub mod versions;
 mod view;
+pub mod window;
 
 pub use counters::{Counter, Counters, STRIPES};
 pub use digest::{Difference, Digest};

@@ -16,10 +16,13 @@ use crate::entry::Life;
 use crate::key::CacheKey;
 use crate::layout::{Layout, RUN_WORDS};
 use crate::memory::{Arena, Locks};
-use crate::versions::{SLOTS, Slot, SnapshotView, Versions};
+use crate::versions::{Slot, SnapshotView, Versions};
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicI64, AtomicU32, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
 
 /// What the store keeps about itself. Zeroed memory is a valid header of an empty store.
 #[repr(C, align(64))]
@@ -40,7 +43,16 @@ pub(crate) struct Header {
     stats_reset: AtomicI64,
     /// Secret for the hashes of keys, constant once the block is set up.
     seed: AtomicU64,
+    /// Whether transactions that changed definitions are or were prepared for a two-phase commit: one of the three constants below.
+    prepared_definitions: AtomicU32,
 }
+
+/// Transactions from before the start may be prepared, and nobody knows what they changed.
+const PAST_UNKNOWN: u32 = 0;
+/// Nothing of the kind was prepared.
+const NONE_PREPARED: u32 = 1;
+/// A transaction that changed definitions was prepared since the start. Never goes back.
+const SOME_PREPARED: u32 = 2;
 
 #[repr(C, align(64))]
 struct Line(AtomicU64);
@@ -185,8 +197,11 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
 
     /// The versions of what results rest on.
     pub fn versions(&self) -> Versions<'_> {
-        // SAFETY: the layout has room for the array at this offset, aligned to its lines; zeroed memory is valid; all fields are atomics.
-        let slots = unsafe { self.part::<[Slot; SLOTS]>(self.layout.slots) };
+        // SAFETY: the layout has room for so many slots at this offset, aligned to their lines; zeroed memory is valid; all fields are atomics.
+        let slots = unsafe {
+            let first = self.base.as_ptr().add(self.layout.slots).cast::<Slot>();
+            std::slice::from_raw_parts(first, self.layout.slot_count)
+        };
         Versions::new(slots, &self.header().base_floor.0)
     }
 
@@ -205,6 +220,29 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.header().seed.load(Relaxed)
+    }
+
+    /// Notes that a transaction that changed definitions is about to be prepared: whoever commits it will not know what it changed.
+    pub fn note_prepared_definitions(&self) {
+        self.header().prepared_definitions.store(SOME_PREPARED, Release);
+    }
+
+    /// Notes that no transaction from before the start is left, prepared ones included.
+    pub fn note_past_is_over(&self) {
+        // Losing the race is fine: somebody else has noted that, or more.
+        let _ = self.header().prepared_definitions.compare_exchange(PAST_UNKNOWN, NONE_PREPARED, AcqRel, Relaxed);
+    }
+
+    /// Is it still unknown whether transactions from before the start are prepared?
+    #[must_use]
+    pub fn past_is_unknown(&self) -> bool {
+        self.header().prepared_definitions.load(Acquire) == PAST_UNKNOWN
+    }
+
+    /// May there be, or have been, a prepared transaction that changed definitions?
+    #[must_use]
+    pub fn may_have_prepared_definitions(&self) -> bool {
+        self.header().prepared_definitions.load(Acquire) != NONE_PREPARED
     }
 
     /// This process's stripe of the counters.

@@ -1,7 +1,12 @@
 //! Slots, snapshots and the base floor, one rule at a time; torn reads.
 
-use arrow_cache_core::versions::{PENDING, SLOTS, Slot, SlotId, SlotState, SnapshotView, Versions};
+use arrow_cache_core::versions::{
+    DATABASE_SLOTS, FIXED_SLOTS, Slot, SlotId, SlotState, SnapshotView, Versions, slot_count,
+};
+use arrow_cache_core::window::Window;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+const NO_WINDOW: Window = Window { low: 0, high: 0, marks: 0 };
 
 fn slot() -> Slot {
     Slot::from(SlotState::default())
@@ -43,23 +48,21 @@ fn finished_is_what_the_snapshot_sees() {
 }
 
 #[test]
-fn a_lone_publisher_stands_for_all() {
+fn a_publisher_stands_for_those_that_have_ended() {
     let slot = slot();
     slot.publish(10, 10, |_| panic!("nobody to ask about"), 1);
-    slot.publish(
-        11,
-        11,
-        |other| {
-            assert_eq!(other, 10);
-            false
-        },
-        2,
-    );
-    assert_eq!(slot.read(), SlotState { version: 2, floor: 0, pending: [11, 0, 0, 0], last_change: 2 });
+    slot.publish(11, 10, |other| other != 10, 2);
+    assert_eq!(slot.read(), SlotState { version: 2, pending: [11, 0, 0], window: NO_WINDOW, last_change: 2 });
     // Still running: both are remembered.
     slot.publish(12, 11, |_| true, 3);
-    assert_eq!(slot.read().pending, [11, 12, 0, 0]);
+    assert_eq!(slot.read().pending, [11, 12, 0]);
     assert_eq!(slot.read().version, 3);
+    // One of two has ended.
+    slot.publish(13, 11, |other| other == 12, 4);
+    assert_eq!(slot.read().pending, [13, 12, 0]);
+    // Whoever is older than all running transactions needs no question.
+    slot.publish(20, 20, |other| panic!("asked about {other}"), 5);
+    assert_eq!(slot.read().pending, [20, 0, 0]);
 }
 
 #[test]
@@ -68,84 +71,149 @@ fn publishing_twice_is_remembered_once() {
     slot.publish(10, 10, |_| true, 1);
     slot.publish(11, 10, |_| true, 1);
     slot.publish(11, 10, |_| true, 1);
-    assert_eq!(slot.read().pending, [10, 11, 0, 0]);
+    assert_eq!(slot.read().pending, [10, 11, 0]);
     assert_eq!(slot.read().version, 3);
 }
 
-#[test]
-fn the_smallest_goes_into_the_floor() {
+fn window_of(xids: &[u64]) -> Window {
+    let marks = xids.iter().fold(0, |marks, xid| marks | 1 << (xid % 64));
+    Window { low: *xids.iter().min().unwrap(), high: *xids.iter().max().unwrap(), marks }
+}
+
+fn crowd(xids: &[u64]) -> Slot {
     let slot = slot();
-    for xid in [14, 11, 13, 12] {
-        slot.publish(xid, 11, |_| true, 0);
+    for &xid in xids {
+        slot.publish(xid, 1, |_| true, 0);
     }
-    slot.publish(15, 11, |_| true, 0);
-    assert_eq!(slot.read().floor, 11);
-    slot.publish(10, 10, |_| true, 0);
-    // The floor only rises.
-    assert_eq!(slot.read().floor, 11);
-    slot.publish(16, 10, |_| true, 0);
+    slot
+}
+
+#[test]
+fn whoever_finds_no_empty_place_is_folded_into_the_window() {
+    let state = crowd(&[14, 11, 13, 12, 15]).read();
+    assert_eq!((state.pending, state.window), ([12, 11, 13], window_of(&[14, 15])));
+    // What is folded is judged like the rest: one by one.
+    assert!(state.seen_whole(&snapshot(16, 20, &[])));
+    assert!(state.seen_whole(&snapshot(10, 20, &[10, 16])));
+    for xid in 11..=15 {
+        assert!(!state.seen_whole(&snapshot(10, 20, &[10, xid])), "{xid}");
+        assert!(!state.seen_whole(&snapshot(10, u64::from(xid), &[10])), "{xid}");
+    }
+}
+
+#[test]
+fn the_window_stays_narrow_beside_old_publishers() {
+    let state = crowd(&[100, 1000, 10_000, 1_000_001, 1_000_002, 1_000_003]).read();
+    assert_eq!((state.pending, state.window), ([100, 1000, 10_000], window_of(&[1_000_001, 1_000_002, 1_000_003])));
+}
+
+#[test]
+fn ids_in_the_middle_of_the_window_do_not_belong_to_it() {
+    // 105 runs for long and never publishes here.
+    let slot = crowd(&[101, 102, 103, 104, 106, 107, 108, 109]);
     let state = slot.read();
-    let mut pending = state.pending;
-    pending.sort_unstable();
-    assert_eq!((state.floor, pending), (12, [13, 14, 15, 16]));
-    assert!(!state.seen_whole(&snapshot(12, 20, &[])));
-    assert!(state.seen_whole(&snapshot(13, 20, &[])));
-    assert!(!state.seen_whole(&snapshot(13, 20, &[14])));
+    assert!(state.window.low < 105 && 105 < state.window.high);
+    assert!(state.seen_whole(&snapshot(105, 110, &[105])));
+    assert!(!state.seen_whole(&snapshot(104, 110, &[105, 104])));
+    slot.publish(110, 105, |xid| xid == 105, 0);
+    assert_eq!((slot.read().pending, slot.read().window), ([110, 0, 0], NO_WINDOW));
 }
 
 #[test]
-fn a_floor_that_somebody_may_not_see_is_kept() {
-    let state = SlotState { version: 5, floor: 20, pending: [0; PENDING], last_change: 0 };
-    let slot = Slot::from(state);
-    slot.publish(30, 20, |_| false, 0);
-    assert_eq!(slot.read().floor, 20);
-    assert_eq!(slot.read().pending, [30, 0, 0, 0]);
-    slot.publish(31, 21, |_| false, 0);
-    assert_eq!(slot.read().floor, 0);
-    assert_eq!(slot.read().pending, [31, 0, 0, 0]);
+fn a_window_that_is_too_wide_holds_more_but_never_less() {
+    let window = Window { low: 100, high: 1000, marks: window_of(&[100, 1000]).marks };
+    assert!(window.holds(100) && window.holds(1000) && window.holds(164));
+    assert!(!window.holds(99) && !window.holds(1001) && !window.holds(101) && !window.holds(36));
+    let state = SlotState { version: 5, pending: [0; 3], window, last_change: 0 };
+    assert!(!state.seen_whole(&snapshot(50, 2000, &[50, 164])));
+    assert!(state.seen_whole(&snapshot(50, 2000, &[50, 101, 1064])));
 }
 
 #[test]
-fn a_slot_that_moves_while_asking_is_looked_at_again() {
-    let slot = slot();
-    slot.publish(10, 10, |_| true, 0);
-    let mut asked = Vec::new();
-    slot.publish(
-        12,
-        11,
-        |other| {
-            if asked.is_empty() {
-                // Somebody publishes between the look and the lock, and keeps running.
-                slot.publish(11, 11, |_| false, 0);
-            }
-            asked.push(other);
-            other == 11
-        },
-        0,
-    );
-    assert_eq!(asked, [10, 11]);
-    assert_eq!(slot.read().pending, [11, 12, 0, 0]);
+fn folded_ids_are_widened_across_an_epoch() {
+    let epoch = 7u64 << 32;
+    let state = SlotState { version: 5, pending: [0; 3], window: window_of(&[epoch - 2, epoch + 5]), last_change: 0 };
+    assert!(!state.seen_whole(&snapshot(epoch - 3, epoch + 9, &[u32::MAX - 2, u32::MAX - 1])));
+    assert!(!state.seen_whole(&snapshot(epoch - 3, epoch + 9, &[u32::MAX - 2, 5])));
+    assert!(state.seen_whole(&snapshot(epoch - 3, epoch + 9, &[u32::MAX - 2, 6])));
+    // The same low halves one epoch on.
+    let next = 8u64 << 32;
+    assert!(state.seen_whole(&snapshot(next - 3, next + 9, &[u32::MAX - 1, 5])));
+}
+
+#[test]
+fn a_window_is_cut_down_to_those_that_still_run() {
+    let window = window_of(&[100, 103, 108, 120]);
+    let after = |oldest, running: &'static [u64]| {
+        let slot = Slot::from(SlotState { version: 5, pending: [0; 3], window, last_change: 0 });
+        let mut asked = Vec::new();
+        let ask = |xid| {
+            asked.push(xid);
+            running.contains(&xid)
+        };
+        slot.publish(130, oldest, ask, 0);
+        assert_eq!(slot.read().pending, [130, 0, 0]);
+        (asked, slot.read().window)
+    };
+    assert_eq!(after(100, &[]), (vec![100, 103, 108, 120], NO_WINDOW));
+    assert_eq!(after(1, &[103, 108]), (vec![100, 103, 108, 120], window_of(&[103, 108])));
+    assert_eq!(after(104, &[120]), (vec![108, 120], window_of(&[120])));
+    assert_eq!(after(121, &[]), (vec![], NO_WINDOW));
+}
+
+#[test]
+fn a_wide_window_is_asked_about_a_part_at_a_time() {
+    let window = Window { low: 1000, high: 2000, marks: u64::MAX };
+    let slot = Slot::from(SlotState { version: 5, pending: [0; 3], window, last_change: 0 });
+    let mut publications = 0;
+    while slot.read().window != NO_WINDOW {
+        let mut asked = 0;
+        slot.publish(
+            3000,
+            1,
+            |xid| {
+                asked += 1;
+                xid == 3000
+            },
+            0,
+        );
+        assert!((1..=64).contains(&asked), "{asked}");
+        let left = slot.read().window;
+        assert!(left == NO_WINDOW || left == Window { low: 1000 + 64 * (publications + 1), ..window });
+        publications += 1;
+    }
+    // Somebody in the first part still runs: it stays the low end.
+    let slot = Slot::from(SlotState { version: 5, pending: [0; 3], window, last_change: 0 });
+    slot.publish(3000, 1, |xid| xid == 1010, 0);
+    assert_eq!(slot.read().window, Window { low: 1010, ..window });
+}
+
+#[test]
+fn a_publisher_in_the_window_does_not_keep_it() {
+    let window = window_of(&[100, 101]);
+    let slot = Slot::from(SlotState { version: 5, pending: [0; 3], window, last_change: 0 });
+    slot.publish(101, 1, |xid| xid == 101, 0);
+    assert_eq!((slot.read().pending, slot.read().window), ([101, 0, 0], NO_WINDOW));
+}
+
+#[test]
+fn who_publishes_while_another_looks_is_kept() {
+    let slot = crowd(&[10]);
+    let ended = slot.look(12, 10, |_| false);
+    slot.publish(11, 10, |_| true, 0);
+    slot.enter(12, &ended, 0);
+    assert_eq!(slot.read().pending, [12, 11, 0]);
     assert_eq!(slot.read().version, 3);
 }
 
 #[test]
-fn a_slot_that_never_rests_still_gets_the_publication() {
-    let slot = slot();
-    slot.publish(10, 10, |_| true, 0);
-    let mut bumps = 0;
-    slot.publish(
-        11,
-        11,
-        |_| {
-            slot.bump(0);
-            bumps += 1;
-            false
-        },
-        0,
-    );
-    assert!(bumps < 100);
-    assert_eq!(slot.read().pending, [10, 11, 0, 0]);
-    assert_eq!(slot.read().version, 2 + bumps);
+fn a_window_that_moves_while_another_looks_is_kept() {
+    let slot = crowd(&[10, 11, 12, 13]);
+    assert_eq!(slot.read().window, window_of(&[13]));
+    let ended = slot.look(15, 10, |_| false);
+    slot.publish(14, 10, |_| true, 0);
+    slot.enter(15, &ended, 0);
+    assert_eq!((slot.read().pending, slot.read().window), ([15, 0, 0], window_of(&[13, 14])));
 }
 
 #[test]
@@ -153,12 +221,11 @@ fn bump_moves_the_version_alone() {
     let slot = slot();
     slot.publish(10, 10, |_| true, 1);
     slot.bump(7);
-    assert_eq!(slot.read(), SlotState { version: 2, floor: 0, pending: [10, 0, 0, 0], last_change: 7 });
+    assert_eq!(slot.read(), SlotState { version: 2, pending: [10, 0, 0], window: NO_WINDOW, last_change: 7 });
 }
 
-fn all_slots() -> Box<[Slot; SLOTS]> {
-    let slots: Vec<Slot> = (0..SLOTS).map(|_| slot()).collect();
-    slots.into_boxed_slice().try_into().ok().unwrap()
+fn all_slots() -> Vec<Slot> {
+    (0..slot_count(0)).map(|_| slot()).collect()
 }
 
 #[test]
@@ -183,13 +250,24 @@ fn kinds_of_slots_do_not_overlap() {
     let floor = AtomicU64::new(0);
     let versions = Versions::new(&slots, &floor);
     for n in 0..200 {
-        assert!(versions.relation(n, n * 7).0 < 8192);
-        assert!((8192..8256).contains(&versions.ddl(n).0));
-        assert!((8256..8320).contains(&versions.wildcard(n).0));
+        assert!((FIXED_SLOTS..slots.len()).contains(&(versions.relation(n, n * 7).0 as usize)));
+        let kinds = [versions.ddl(n), versions.wildcard(n), versions.enums(n), versions.catalogs(n)];
+        for (kind, slot) in kinds.into_iter().enumerate() {
+            assert_eq!(slot.0 as usize / DATABASE_SLOTS, kind);
+        }
     }
     let distinct: std::collections::HashSet<SlotId> = (0..1000).map(|oid| versions.relation(5, 16_384 + oid)).collect();
     assert!(distinct.len() > 900, "neighbouring ids share slots: {}", distinct.len());
     assert_ne!(versions.relation(1, 2), versions.relation(2, 1));
+}
+
+#[test]
+fn slots_grow_with_the_block_within_bounds() {
+    let relations = |memory: usize| slot_count(memory) - FIXED_SLOTS;
+    assert_eq!(relations(0), 8192);
+    assert_eq!(relations(64 << 20), 16_384);
+    assert_eq!(relations(256 << 20), 65_536);
+    assert_eq!(relations(64 << 30), 65_536);
 }
 
 /// Writers store states whose parts belong together; a reader that ever sees parts of two states has read a torn slot.
@@ -232,15 +310,14 @@ const ROUNDS: u64 = if cfg!(miri) { 30 } else { 20_000 };
 fn reads_are_never_torn_by_one_writer() {
     race(1, ROUNDS, |state| {
         let xid = 1000 + state.version;
-        state.pending == [xid, 0, 0, 0] && state.last_change == xid as i64 && state.floor == 0
+        state.pending == [xid, 0, 0] && state.last_change == xid as i64 && state.window == NO_WINDOW
     });
 }
 
 #[test]
 fn reads_are_never_torn_by_two_writers() {
-    // A writer that lost the race too often publishes beside the others, so the last one is among them or below the floor.
     race(2, ROUNDS, |state| {
         let xid = state.last_change as u64;
-        state.pending.contains(&xid) || state.floor >= xid
+        state.pending.contains(&xid) || state.window.holds(xid)
     });
 }

@@ -220,7 +220,8 @@ pub unsafe fn before_run(
         }
         capture.run_started = Instant::now();
         match &mut capture.stage {
-            Stage::Filling(tee) if settings::debug_serve_fills() && !capture.has_run => {
+            // A part of the rows is delivered as it comes: a cursor's position must be that of its plan.
+            Stage::Filling(tee) if settings::debug_serve_fills() && !capture.has_run && count == 0 => {
                 pass.receiver = (*query_desc).dest;
                 pass.count = 0;
                 pass.replays = true;
@@ -315,7 +316,7 @@ impl Capture {
 
     /// Have the settings changed that are part of the key?
     fn settings_changed(&self) -> bool {
-        environment::fingerprint(shmem::key_hasher()) != self.miss.environment
+        environment::fingerprint(shmem::key_hasher(), &self.miss.settings) != Ok(self.miss.environment)
     }
 
     /// Remembers whether the run was below `min_execution_time`; says so.

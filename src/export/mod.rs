@@ -134,11 +134,11 @@ unsafe fn answer(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc) -> Vec
             Err(Reason::Disabled)
         };
         match found {
-            Ok(Found::Hit(hit)) => {
-                judge::count_hit(store, &hit);
+            Ok(Found::Hit(mut hit)) => {
+                judge::count_hit(store, &hit.pin);
                 session::set_status(Status::Hit);
-                if verify::chooses(&hit) {
-                    return stream_verified(query_desc, hit);
+                if let Some(terms) = hit.verify.take() {
+                    return stream_verified(query_desc, hit, terms);
                 }
                 stream_hit(store, query_desc, hit)
             }
@@ -194,10 +194,10 @@ unsafe fn stream_hit(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc, hi
 ///
 /// # Safety
 /// As `answer`; the hit must answer the query.
-unsafe fn stream_verified(query_desc: *mut pg_sys::QueryDesc, hit: judge::Hit) -> Vec<u8> {
+unsafe fn stream_verified(query_desc: *mut pg_sys::QueryDesc, hit: judge::Hit, terms: verify::Terms) -> Vec<u8> {
     // SAFETY: as the caller promises. The result has been read to its end.
     unsafe {
-        let sample = verify::sample(query_desc, hit);
+        let sample = verify::sample(query_desc, hit, terms);
         let result = collect::run(query_desc);
         if let Some(sample) = sample.filter(|sample| sample.has_columns(&result.columns)) {
             sample.compare_chunks(result.chunks.iter().map(|chunk| chunk.as_slice()));

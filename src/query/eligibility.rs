@@ -7,28 +7,31 @@
 //! catalog could have resolved differently (functions, operators, collations, types, constants)
 //! gives another hash, so the answer is filed under the question that was really asked.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, CString, c_void};
 
 use arrow_cache_core::{CacheKey, KeyHasher, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
+use super::extras::{Extras, LONGEST_NAME};
 use super::functions::{self, FunctionVerdict};
 use super::ordering::{self, OrderedPrefix};
-use super::types::{Nature, nature, nodes};
+use super::types::{Nature, TypeFacts, nature, nodes};
 use super::variation;
 use crate::compat;
 
 /// What a query means, as far as its answer can depend on it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Meaning {
     /// Hash of what name resolution made of the text.
     pub tree: CacheKey,
-    /// The answer depends on settings, all of which are in the key.
+    /// The answer depends on settings, all of which are in the key, or on who asks.
     pub reads_settings: bool,
-    /// Executing it again may give another answer that is as right.
-    pub may_vary: bool,
-    /// What of the order of its rows is fixed.
-    pub ordered_by: OrderedPrefix,
+    /// Values of enums are in it, or may be.
+    pub rests_on_enums: bool,
+    /// What else the answer rests on.
+    pub extras: Extras,
+    /// What of the order of its rows is fixed. `None` if executing the query again may give other rows that are as right.
+    pub repeatable: Option<OrderedPrefix>,
 }
 
 /// System column that is not tied to a tuple's physical place (access/sysattr.h).
@@ -43,10 +46,12 @@ struct Walk {
     converts_to_json: bool,
     /// A function was met whose result depends on settings.
     reads_settings: bool,
+    /// The types met.
+    types: TypeFacts,
+    /// Custom settings that the query reads by name.
+    settings: Vec<CString>,
     /// A node was met that leaves the answer open.
     may_vary: bool,
-    /// The worst nature of a type met.
-    nature: Nature,
     /// Address of a local of `judge_tree`, to see how much stack the walk has used.
     stack_base: usize,
     /// How much it may use, in bytes.
@@ -64,9 +69,7 @@ impl Walk {
 
     fn note_type(&mut self, type_oid: pg_sys::Oid) {
         self.hasher.u32(type_oid.to_u32());
-        if self.nature < Nature::Foreign {
-            self.nature = self.nature.max(nature(type_oid));
-        }
+        self.types.note(type_oid);
     }
 }
 
@@ -92,8 +95,9 @@ pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: impl FnOnce() -> Key
         calls_output: false,
         converts_to_json: false,
         reads_settings: false,
+        types: TypeFacts::NONE,
+        settings: Vec::new(),
         may_vary: false,
-        nature: Nature::BuiltIn,
         stack_base: (&raw const here) as usize,
         stack_limit,
         reads_something: false,
@@ -103,8 +107,8 @@ pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: impl FnOnce() -> Key
     if let Some(reason) = walk.reason {
         return Err(reason);
     }
-    let unseen_calls = (walk.calls_output && walk.nature == Nature::Foreign)
-        || (walk.converts_to_json && walk.nature > Nature::BuiltIn);
+    let unseen_calls = (walk.calls_output && walk.types.nature == Nature::Foreign)
+        || (walk.converts_to_json && walk.types.nature > Nature::BuiltIn);
     if unseen_calls {
         return Err(Reason::StableFunction);
     }
@@ -114,9 +118,10 @@ pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: impl FnOnce() -> Key
     Ok(Meaning {
         tree: walk.hasher.finish(),
         reads_settings: walk.reads_settings,
-        may_vary: walk.may_vary,
+        rests_on_enums: walk.types.enums,
+        extras: Extras::keep(&walk.types.row_types, &walk.settings),
         // SAFETY: as the caller promises.
-        ordered_by: unsafe { ordering::ordered_prefix(query) },
+        repeatable: (!walk.may_vary).then(|| unsafe { ordering::ordered_prefix(query) }),
     })
 }
 
@@ -222,7 +227,15 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
             NodeTag::T_BooleanTest => {
                 walk.hasher.u32((*node.cast::<pg_sys::BooleanTest>()).booltesttype);
             }
-            NodeTag::T_SQLValueFunction => return walk.refuse(Reason::SessionFunction),
+            NodeTag::T_SQLValueFunction => return judge_session_value(node.cast(), walk),
+            NodeTag::T_FuncExpr if reads_custom_setting(node.cast(), walk) => return false,
+            NodeTag::T_SubscriptingRef => {
+                let container = (*node.cast::<pg_sys::SubscriptingRef>()).refcontainertype;
+                let handler = pg_sys::get_typsubscript(container, std::ptr::null_mut());
+                if judge_function(handler, (walk as *mut Walk).cast()) {
+                    return true;
+                }
+            }
             NodeTag::T_NextValueExpr => return walk.refuse(Reason::VolatileFunction),
             NodeTag::T_CurrentOfExpr => return walk.refuse(Reason::SystemColumn),
             NodeTag::T_CoerceToDomain => return walk.refuse(Reason::DomainConstraint),
@@ -275,6 +288,61 @@ unsafe extern "C-unwind" fn judge_function(function: pg_sys::Oid, context: *mut 
     }
 }
 
+/// The role that asks is in the key; of the time, the database's name and the schemas only the session knows.
+///
+/// # Safety
+/// `value` must be valid.
+unsafe fn judge_session_value(value: *const pg_sys::SQLValueFunction, walk: &mut Walk) -> bool {
+    // SAFETY: as the caller promises.
+    let (op, kind) = unsafe { ((*value).op, (*value).type_) };
+    walk.hasher.u32(op);
+    walk.note_type(kind);
+    walk.reads_settings = true;
+    match op {
+        pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_ROLE
+        | pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_USER
+        | pg_sys::SQLValueFunctionOp::SVFOP_USER => false,
+        _ => walk.refuse(Reason::SessionFunction),
+    }
+}
+
+/// current_setting(text) and current_setting(text, boolean).
+const CURRENT_SETTING: &[u32] = &[2077, 3294];
+
+/// Does the call ask for a custom setting, such as `app.tenant`, by a constant name? Then its value can be part of the
+/// key. The server's own settings are not looked at in this way: some show the state of more than themselves.
+///
+/// # Safety
+/// `call` must be valid.
+unsafe fn reads_custom_setting(call: *const pg_sys::FuncExpr, walk: &mut Walk) -> bool {
+    // SAFETY: as the caller promises; a non-null constant of type text holds a varlena.
+    unsafe {
+        if !CURRENT_SETTING.contains(&(*call).funcid.to_u32()) {
+            return false;
+        }
+        let Some(argument) = nodes::<pg_sys::Node>((*call).args).next() else { return false };
+        if (*argument).type_ != NodeTag::T_Const {
+            return false;
+        }
+        let constant = &*argument.cast::<pg_sys::Const>();
+        if constant.constisnull || constant.consttype != pg_sys::TEXTOID {
+            return false;
+        }
+        let text = pg_sys::text_to_cstring(constant.constvalue.cast_mut_ptr());
+        let name = CStr::from_ptr(text);
+        let custom = name.to_bytes().contains(&b'.') && name.to_bytes().len() <= LONGEST_NAME;
+        if custom {
+            walk.hasher.u32((*call).funcid.to_u32());
+            walk.reads_settings = true;
+            if !walk.settings.iter().any(|known| known.as_c_str() == name) {
+                walk.settings.push(name.to_owned());
+            }
+        }
+        pg_sys::pfree(text.cast());
+        custom
+    }
+}
+
 /// now() and its like, which deserve a reason of their own: now, transaction_timestamp,
 /// statement_timestamp, clock_timestamp, timeofday, session_user, getpgusername, current_setting.
 const SESSION_FUNCTIONS: &[u32] = &[1299, 2647, 2648, 2649, 274, 746, 745, 710, 2077, 3294];
@@ -294,9 +362,6 @@ unsafe fn judge_query(query: *mut pg_sys::Query, walk: &mut Walk) -> bool {
     }
     if !query.rowMarks.is_null() || query.hasForUpdate {
         return walk.refuse(Reason::RowLocks);
-    }
-    if query.hasRowSecurity {
-        return walk.refuse(Reason::RowSecurity);
     }
     if !query.utilityStmt.is_null() {
         return walk.refuse(Reason::UtilityStatement);

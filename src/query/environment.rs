@@ -4,9 +4,9 @@
 //! sessions with other settings keep their own results. All are read from the server's variables
 //! each time, because SET LOCAL, function SET clauses and aborts change them without any hook.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, CString, c_char};
 
-use arrow_cache_core::{CacheKey, KeyHasher};
+use arrow_cache_core::{CacheKey, KeyHasher, Reason};
 use pgrx::pg_sys;
 
 use crate::compat;
@@ -44,10 +44,33 @@ fn hash_environment(hasher: &mut KeyHasher) {
     }
 }
 
-/// The environment as one number, to see whether it has changed.
-pub fn fingerprint(mut hasher: KeyHasher) -> CacheKey {
+/// The environment as one number, with the values of the custom `settings` that a query reads by name.
+///
+/// # Errors
+/// `SessionFunction` when such a setting is hidden from some roles.
+pub fn fingerprint(mut hasher: KeyHasher, settings: &[CString]) -> Result<CacheKey, Reason> {
     hash_environment(&mut hasher);
-    hasher.finish()
+    for name in settings {
+        hash_custom_setting(&mut hasher, name)?;
+    }
+    Ok(hasher.finish())
+}
+
+/// Hashes a setting as `current_setting` would show it. One that is not set is not the same as an empty one.
+fn hash_custom_setting(hasher: &mut KeyHasher, name: &CStr) -> Result<(), Reason> {
+    // SAFETY: look-ups that accept an unknown name; what is hidden is asked for first, since showing it may raise.
+    unsafe {
+        if pg_sys::GetConfigOptionFlags(name.as_ptr(), true) & pg_sys::GUC_SUPERUSER_ONLY as i32 != 0 {
+            return Err(Reason::SessionFunction);
+        }
+        let value = pg_sys::GetConfigOptionByName(name.as_ptr(), std::ptr::null_mut(), true);
+        hasher.u8(u8::from(value.is_null()));
+        hash_string(hasher, value);
+        if !value.is_null() {
+            pg_sys::pfree(value.cast());
+        }
+    }
+    Ok(())
 }
 
 /// # Safety

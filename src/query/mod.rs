@@ -6,6 +6,7 @@
 
 pub mod eligibility;
 pub mod environment;
+pub mod extras;
 pub mod fingerprint;
 mod functions;
 pub mod ordering;
@@ -14,6 +15,7 @@ pub mod plan_marker;
 pub mod relations;
 pub mod text;
 pub mod types;
+pub mod updatable;
 mod variation;
 
 use arrow_cache_core::{KeyHasher, Reason};
@@ -22,7 +24,7 @@ use pgrx::pg_sys;
 use relations::Relations;
 
 /// The verdict on a planned query.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Verdict {
     /// Its answer may be kept. `catalog_version` is the version of the database's catalogs under which it was planned.
     Cacheable { meaning: Meaning, catalog_version: u64 },

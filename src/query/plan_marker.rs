@@ -11,13 +11,22 @@ use pgrx::pg_sys;
 
 use super::Verdict;
 use super::eligibility::Meaning;
+use super::extras::Extras;
 use super::ordering::OrderedPrefix;
 use super::types::nodes;
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;
-/// Words of a marker: reason or 0, tree (4), catalog version (2), what else is known of the answer.
-const WORDS: usize = 8;
+/// Words of every marker of a cacheable query: reason or 0, tree (4), catalog version (2), flags, order. Extras follow.
+const WORDS: usize = 9;
+/// Flag: settings are read.
+const READS_SETTINGS: u32 = 1;
+/// Flag: the answer rests on the labels of enums.
+const RESTS_ON_ENUMS: u32 = 2;
+/// Flag: words of extras follow.
+const HAS_EXTRAS: u32 = 4;
+/// The word of the order when the query has no answer to be repeated.
+const NOT_REPEATABLE: u32 = 0;
 /// First word of a marker that says "cacheable"; any other value is a reason's number plus one.
 const CACHEABLE: u32 = 0;
 
@@ -31,7 +40,20 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             // SAFETY: as the caller promises.
             unsafe { append(plan, 0, reason.index() as u32 + 1) };
         }
-        Verdict::Cacheable { meaning: Meaning { tree, reads_settings, may_vary, ordered_by }, catalog_version } => {
+        Verdict::Cacheable { meaning, catalog_version } => {
+            // SAFETY: extras are kept in the context in which the plan is made.
+            let extras: Vec<u32> = unsafe { meaning.extras.words() }.collect();
+            let mut flags = 0;
+            for (set, flag) in [
+                (meaning.reads_settings, READS_SETTINGS),
+                (meaning.rests_on_enums, RESTS_ON_ENUMS),
+                (!extras.is_empty(), HAS_EXTRAS),
+            ] {
+                if set {
+                    flags |= flag;
+                }
+            }
+            let tree = meaning.tree;
             let words: [u32; WORDS] = [
                 CACHEABLE,
                 tree.hi as u32,
@@ -40,9 +62,10 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
                 (tree.lo >> 32) as u32,
                 catalog_version as u32,
                 (catalog_version >> 32) as u32,
-                u32::from(reads_settings) | u32::from(may_vary) << 1 | ordered_by.pack() << 2,
+                flags,
+                meaning.repeatable.map_or(NOT_REPEATABLE, |order| order.pack() << 1 | 1),
             ];
-            for (index, word) in words.into_iter().enumerate() {
+            for (index, word) in words.into_iter().chain(extras).enumerate() {
                 // SAFETY: as the caller promises.
                 unsafe { append(plan, index, word) };
             }
@@ -91,14 +114,33 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
     let complete = || {
         let tree = CacheKey { hi: word(1)? | word(2)? << 32, lo: word(3)? | word(4)? << 32 };
         let catalog_version = word(5)? | word(6)? << 32;
-        let rest = words[7]?;
+        let flags = words[7]?;
+        // SAFETY: as the caller promises.
+        let extras = if flags & HAS_EXTRAS == 0 { Extras::NONE } else { unsafe { read_extras(plan) } };
         let meaning = Meaning {
             tree,
-            reads_settings: rest & 1 != 0,
-            may_vary: rest & 2 != 0,
-            ordered_by: OrderedPrefix::unpack(rest >> 2),
+            reads_settings: flags & READS_SETTINGS != 0,
+            rests_on_enums: flags & RESTS_ON_ENUMS != 0,
+            extras,
+            repeatable: Some(words[8]?)
+                .filter(|order| *order != NOT_REPEATABLE)
+                .map(|order| OrderedPrefix::unpack(order >> 1)),
         };
         Some(Verdict::Cacheable { meaning, catalog_version })
     };
     complete().unwrap_or(Verdict::Bypass(Reason::NotAnalyzed))
+}
+
+/// The words behind those of every marker, which `attach` has appended in order.
+///
+/// # Safety
+/// As `read`.
+unsafe fn read_extras(plan: *const pg_sys::PlannedStmt) -> Extras {
+    // SAFETY: as the caller promises.
+    let items = unsafe { nodes::<pg_sys::PlanInvalItem>((*plan).invalItems) };
+    Extras::from_words(items.filter_map(|item| {
+        // SAFETY: an item of the list.
+        let item = unsafe { &*item };
+        (item.cacheId <= FIRST_WORD - WORDS as i32).then_some(item.hashValue)
+    }))
 }

@@ -68,13 +68,14 @@ unsafe fn judge_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
     }
 }
 
-/// The OIDs of the plan's relations, each once, in ascending order.
+/// The OIDs of the plan's relations and of `others`, each once, in ascending order.
 ///
 /// # Safety
 /// `plan` must be valid.
-pub unsafe fn of_plan(plan: *const pg_sys::PlannedStmt) -> Vec<u32> {
+pub unsafe fn of_plan(plan: *const pg_sys::PlannedStmt, others: Vec<u32>) -> Vec<u32> {
+    let mut relations = others;
     // SAFETY: `relationOids` is a list of OIDs.
-    let mut relations: Vec<u32> = unsafe { oids((*plan).relationOids) }.map(pg_sys::Oid::to_u32).collect();
+    relations.extend(unsafe { oids((*plan).relationOids) }.map(pg_sys::Oid::to_u32));
     relations.sort_unstable();
     relations.dedup();
     relations

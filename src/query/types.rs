@@ -77,54 +77,90 @@ pub enum Nature {
     Foreign,
 }
 
-/// Judges a type.
-pub fn nature(type_oid: pg_sys::Oid) -> Nature {
-    nature_at(type_oid, 0)
+/// What a query's types mean to the cache.
+#[derive(Debug)]
+pub struct TypeFacts {
+    /// The worst nature of a type met.
+    pub nature: Nature,
+    /// A type was met whose values may be enums, or contain some.
+    pub enums: bool,
+    /// Relations that define the row types met.
+    pub row_types: Vec<u32>,
 }
 
-fn nature_at(type_oid: pg_sys::Oid, depth: u32) -> Nature {
-    let number = type_oid.to_u32();
-    if number < FIRST_UNPINNED_OID {
-        let depends = CATALOG_DEPENDENT.binary_search(&number).is_ok();
-        return if depends { Nature::Foreign } else { Nature::BuiltIn };
-    }
-    if depth > MAX_TYPE_DEPTH {
-        return Nature::Foreign;
-    }
-    // SAFETY: catalog look-ups by OID; they return invalid values for unknown types.
-    unsafe {
-        let element = pg_sys::get_element_type(type_oid);
-        if element != pg_sys::InvalidOid {
-            return nature_at(element, depth + 1);
-        }
-        match pg_sys::get_typtype(type_oid) as u8 {
-            pg_sys::TYPTYPE_ENUM => Nature::Enum,
-            pg_sys::TYPTYPE_DOMAIN => nature_at(pg_sys::getBaseType(type_oid), depth + 1),
-            pg_sys::TYPTYPE_COMPOSITE => composite_nature(type_oid, depth),
-            _ => Nature::Foreign,
-        }
-    }
-}
+impl TypeFacts {
+    /// No type met yet.
+    pub const NONE: Self = Self { nature: Nature::BuiltIn, enums: false, row_types: Vec::new() };
 
-/// # Safety
-/// `type_oid` must be a composite type.
-unsafe fn composite_nature(type_oid: pg_sys::Oid, depth: u32) -> Nature {
-    // SAFETY: the descriptor is reference counted and released below; nature_at may raise, and
-    // the resource owner releases the reference then.
-    unsafe {
-        let descriptor = pg_sys::lookup_rowtype_tupdesc(type_oid, -1);
-        let mut nature = Nature::BuiltIn;
-        for index in 0..(*descriptor).natts as usize {
-            let attribute = tuple_attribute(descriptor, index);
-            if !(*attribute).attisdropped {
-                nature = nature.max(nature_at((*attribute).atttypid, depth + 1));
+    /// Looks at a type and at all that it contains.
+    pub fn note(&mut self, type_oid: pg_sys::Oid) {
+        let nature = self.look(type_oid, 0);
+        self.nature = self.nature.max(nature);
+    }
+
+    fn look(&mut self, type_oid: pg_sys::Oid, depth: u32) -> Nature {
+        let number = type_oid.to_u32();
+        if number < FIRST_UNPINNED_OID {
+            let depends = CATALOG_DEPENDENT.binary_search(&number).is_ok();
+            return if depends { Nature::Foreign } else { Nature::BuiltIn };
+        }
+        if depth > MAX_TYPE_DEPTH {
+            self.enums = true;
+            return Nature::Foreign;
+        }
+        // SAFETY: catalog look-ups by OID; they return invalid values for unknown types.
+        unsafe {
+            let element = pg_sys::get_element_type(type_oid);
+            if element != pg_sys::InvalidOid {
+                return self.look(element, depth + 1);
+            }
+            match pg_sys::get_typtype(type_oid) as u8 {
+                pg_sys::TYPTYPE_ENUM => {
+                    self.enums = true;
+                    Nature::Enum
+                }
+                pg_sys::TYPTYPE_DOMAIN => self.look(pg_sys::getBaseType(type_oid), depth + 1),
+                pg_sys::TYPTYPE_COMPOSITE => self.look_inside(type_oid, depth),
+                _ => {
+                    // A range of enums is among these.
+                    self.enums = true;
+                    Nature::Foreign
+                }
             }
         }
-        if (*descriptor).tdrefcount >= 0 {
-            pg_sys::DecrTupleDescRefCount(descriptor);
-        }
-        nature
     }
+
+    /// # Safety
+    /// `type_oid` must be a composite type.
+    unsafe fn look_inside(&mut self, type_oid: pg_sys::Oid, depth: u32) -> Nature {
+        // SAFETY: the descriptor is reference counted and released below; a look may raise, and the resource owner
+        // releases the reference then.
+        unsafe {
+            let relation = pg_sys::get_typ_typrelid(type_oid).to_u32();
+            if !self.row_types.contains(&relation) {
+                self.row_types.push(relation);
+            }
+            let descriptor = pg_sys::lookup_rowtype_tupdesc(type_oid, -1);
+            let mut nature = Nature::BuiltIn;
+            for index in 0..(*descriptor).natts as usize {
+                let attribute = tuple_attribute(descriptor, index);
+                if !(*attribute).attisdropped {
+                    nature = nature.max(self.look((*attribute).atttypid, depth + 1));
+                }
+            }
+            if (*descriptor).tdrefcount >= 0 {
+                pg_sys::DecrTupleDescRefCount(descriptor);
+            }
+            nature
+        }
+    }
+}
+
+/// Judges a type.
+pub fn nature(type_oid: pg_sys::Oid) -> Nature {
+    let mut facts = TypeFacts::NONE;
+    facts.note(type_oid);
+    facts.nature
 }
 
 /// Attribute number `index`, from 0, of a row type.

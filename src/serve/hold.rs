@@ -7,6 +7,7 @@ use std::ffi::c_void;
 use arrow_cache_core::{EntryId, Pin};
 use pgrx::pg_sys;
 
+use super::rerun::Guard;
 use super::rows::Rows;
 use crate::shmem;
 
@@ -15,6 +16,7 @@ pub struct Hold {
     callback: pg_sys::MemoryContextCallback,
     pin: Option<EntryId>,
     rows: Option<Box<Rows>>,
+    guard: Option<Box<Guard>>,
 }
 
 impl Hold {
@@ -46,6 +48,7 @@ impl Hold {
                 },
                 pin: Some(pin.entry()),
                 rows: None,
+                guard: None,
             });
             pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*hold).callback);
             Ok(hold)
@@ -71,9 +74,25 @@ impl Hold {
         self.rows = Some(Box::new(rows));
     }
 
+    /// Makes the reader check something before the first row.
+    pub fn set_guard(&mut self, guard: Guard) {
+        self.guard = Some(Box::new(guard));
+    }
+
+    /// What is still to be checked, if anything.
+    pub fn guard(&mut self) -> Option<&mut Guard> {
+        self.guard.as_deref_mut()
+    }
+
+    /// Takes what is to be checked: it is checked once.
+    pub fn take_guard(&mut self) -> Option<Box<Guard>> {
+        self.guard.take()
+    }
+
     /// Lets the entry go. May be called again, without effect.
     pub fn release(&mut self) {
         self.rows = None;
+        self.guard = None;
         if let (Some(entry), Some(store)) = (self.pin.take(), shmem::store()) {
             // SAFETY: the hold had the pin and forgets it here, so it is released once.
             store.unpin(unsafe { Pin::from_entry(entry) });

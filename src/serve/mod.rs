@@ -3,13 +3,15 @@
 
 mod explain;
 mod hold;
+mod rerun;
 mod rows;
 mod scan;
 mod stub;
 
 pub use hold::Hold;
+pub use rerun::Guard;
 pub use rows::Rows;
-pub use scan::slot_values;
+pub use scan::{note_run, slot_values};
 pub use stub::{entry_of, hold, swap_plan};
 
 /// Makes the custom scan known to the server. Called once, in the postmaster.

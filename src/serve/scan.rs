@@ -4,6 +4,9 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::explain;
 use super::hold::Hold;
+use super::rerun;
+use crate::chain::edge;
+use crate::shmem;
 
 /// The plan node: PostgreSQL's part first, ours behind it. Never copied: it exists only in plans
 /// that `stub` made for one execution.
@@ -21,6 +24,8 @@ pub struct CachedScanState {
     custom: pg_sys::CustomScanState,
     /// The pinned entry.
     pub hold: *mut Hold,
+    /// The real plan, when it runs in the place of the entry; else null.
+    rerun: *mut pg_sys::QueryDesc,
 }
 
 struct ScanMethods(pg_sys::CustomScanMethods);
@@ -78,24 +83,82 @@ unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn begin(_node: *mut pg_sys::CustomScanState, _estate: *mut pg_sys::EState, _flags: i32) {}
 
-#[pgrx::pg_guard]
+/// The next row: of the entry, or of the real plan if a guarded hit turns out not to hold. That plan's errors jump over
+/// this frame.
 unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: the node was made by `create_state`; its slot is a virtual one with one value per
     // column of the entry. By-reference values live until the next row, as a slot's must.
     unsafe {
+        let scan = node.cast::<CachedScanState>();
         let slot = (*node).ss.ss_ScanTupleSlot;
+        if (*scan).rerun.is_null() {
+            let Some(plan) = edge(|| rerun::settle(&mut *(*scan).hold)) else {
+                edge(|| next_of_entry(scan, slot));
+                return slot;
+            };
+            (*scan).rerun = rerun::start((*node).ss.ps.state, plan);
+        }
+        let row = rerun::next((*scan).rerun);
+        edge(|| {
+            pg_sys::ExecClearTuple(slot);
+            if !row.is_null() {
+                let natts = (*(*slot).tts_tupleDescriptor).natts as usize;
+                let (values, nulls) = slot_values(slot, natts);
+                let (row_values, row_nulls) = slot_values(row, natts);
+                values.copy_from_slice(row_values);
+                nulls.copy_from_slice(row_nulls);
+                pg_sys::ExecStoreVirtualTuple(slot);
+            }
+        });
+        slot
+    }
+}
+
+/// Puts the entry's next row into the slot, or nothing at its end.
+///
+/// # Safety
+/// The node must be one of `create_state`, the slot its own.
+unsafe fn next_of_entry(node: *mut CachedScanState, slot: *mut pg_sys::TupleTableSlot) {
+    // SAFETY: as the caller promises.
+    unsafe {
         pg_sys::ExecClearTuple(slot);
-        let hold = &mut *(*node.cast::<CachedScanState>()).hold;
+        let hold = &mut *(*node).hold;
         let natts = (*(*slot).tts_tupleDescriptor).natts as usize;
         let (values, nulls) = slot_values(slot, natts);
-        let forward = (*(*node).ss.ps.state).es_direction != pg_sys::ScanDirection::BackwardScanDirection;
+        let forward = (*(*node).custom.ss.ps.state).es_direction != pg_sys::ScanDirection::BackwardScanDirection;
         let filled = hold
             .rows()
             .is_some_and(|rows| if forward { rows.next(values, nulls) } else { rows.previous(values, nulls) });
         if filled {
             pg_sys::ExecStoreVirtualTuple(slot);
         }
-        slot
+    }
+}
+
+/// Notes that up to `limit` rows (0: all) of a query are going to be read, if it is a guarded hit.
+///
+/// # Safety
+/// `query_desc` must be a started query.
+pub unsafe fn note_run(query_desc: *const pg_sys::QueryDesc, limit: u64) {
+    // SAFETY: as the caller promises; only our nodes have our methods.
+    unsafe {
+        let state = (*query_desc).planstate;
+        if state.is_null() || (*state).type_ != NodeTag::T_CustomScanState {
+            return;
+        }
+        let custom: *mut pg_sys::CustomScanState = state.cast();
+        if !std::ptr::eq((*custom).methods, &raw const EXEC_METHODS.0) {
+            return;
+        }
+        let hold = &mut *(*custom.cast::<CachedScanState>()).hold;
+        if hold.guard().is_none() {
+            return;
+        }
+        let (Some(pin), Some(store)) = (hold.pin(), shmem::store()) else { return };
+        let rows = store.view(&pin).rows();
+        if let Some(guard) = hold.guard() {
+            guard.note_limit(limit, rows);
+        }
     }
 }
 
@@ -119,11 +182,16 @@ pub unsafe fn slot_values<'a>(
     }
 }
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
     // SAFETY: the node was made by `create_state`; the hold lives in the context of the query
     // descriptor, which is still there.
-    unsafe { (*(*node.cast::<CachedScanState>()).hold).release() };
+    unsafe {
+        let scan = node.cast::<CachedScanState>();
+        edge(|| (*(*scan).hold).release());
+        if !(*scan).rerun.is_null() {
+            rerun::end((*scan).rerun);
+        }
+    }
 }
 
 #[pgrx::pg_guard]

@@ -24,6 +24,9 @@ pub unsafe fn swap_plan(query_desc: *mut pg_sys::QueryDesc, hit: Hit) {
     // SAFETY: as the caller promises. The plan is put beside the hold, which outlives it.
     unsafe {
         let (Some(store), Some(hold)) = (shmem::store(), hold(query_desc, hit.pin, columns.clone())) else { return };
+        if let Some(guard) = hit.guard {
+            (*hold).set_guard(guard);
+        }
         if let Some(pin) = (*hold).pin() {
             let caller = pg_sys::MemoryContextSwitchTo(pg_sys::GetMemoryChunkContext(hold.cast()));
             (*query_desc).plannedstmt = plan((*query_desc).plannedstmt, hold, &columns, store.view(&pin).rows());

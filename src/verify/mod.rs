@@ -19,6 +19,7 @@
 mod rows;
 
 use std::cell::RefCell;
+use std::ffi::CString;
 
 use arrow_cache_core::{CacheKey, Counter, Digest};
 use pgrx::{PgMemoryContexts, pg_sys};
@@ -27,19 +28,34 @@ use crate::arrow::column::{self, Column, Records};
 use crate::capture::Tee;
 use crate::error;
 use crate::judge::Hit;
+use crate::query::eligibility::Meaning;
 use crate::query::environment;
 use crate::query::ordering::OrderedPrefix;
 use crate::serve::{self, Hold, Rows};
 use crate::{settings, shmem};
 use rows::RowDigest;
 
+/// What a comparison goes by.
+pub struct Terms {
+    ordered_by: OrderedPrefix,
+    /// The settings that the query was started under.
+    environment: CacheKey,
+    /// The custom settings among them.
+    settings: Vec<CString>,
+}
+
+impl Terms {
+    /// Are the settings those that the query was started under?
+    fn hold(&self) -> bool {
+        environment::fingerprint(shmem::key_hasher(), &self.settings) == Ok(self.environment)
+    }
+}
+
 /// A stored answer that an execution is to be compared with.
 pub struct Sample {
     hold: *mut Hold,
     columns: Vec<Column>,
-    ordered_by: OrderedPrefix,
-    /// The settings that the query was started under.
-    environment: CacheKey,
+    terms: Terms,
     /// What other statistics call the query; 0 while nobody computes ids.
     query_id: i64,
 }
@@ -58,26 +74,27 @@ thread_local! {
     static RUNNING: RefCell<Vec<(usize, *mut Check)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Is this hit to be executed as well? By chance, at the rate that is set.
-pub fn chooses(hit: &Hit) -> bool {
+/// The terms of a comparison, if a hit is to be executed as well: by chance, at the rate that is set.
+pub fn choose(meaning: &Meaning, environment: CacheKey, settings: &[CString]) -> Option<Terms> {
     let rate = settings::verify_sample_rate();
+    let ordered_by = meaning.repeatable.filter(|_| rate > 0.0)?;
     // SAFETY: the backend's own generator, which random() does not use; it gives numbers from 0 to below 1.
-    rate > 0.0 && !hit.may_vary && unsafe { pg_sys::pg_prng_double(&raw mut pg_sys::pg_global_prng_state) } < rate
+    let drawn = unsafe { pg_sys::pg_prng_double(&raw mut pg_sys::pg_global_prng_state) };
+    (drawn < rate).then(|| Terms { ordered_by, environment, settings: settings.to_vec() })
 }
 
 /// Keeps the stored answer for the comparison. `None` when there is no memory for that: then the query runs unverified.
 ///
 /// # Safety
 /// `query_desc` must not have been started; the hit must answer it.
-pub unsafe fn sample(query_desc: *mut pg_sys::QueryDesc, hit: Hit) -> Option<Box<Sample>> {
+pub unsafe fn sample(query_desc: *mut pg_sys::QueryDesc, hit: Hit, terms: Terms) -> Option<Box<Sample>> {
     // SAFETY: as the caller promises.
     unsafe {
         let hold = serve::hold(query_desc, hit.pin, hit.columns.clone())?;
         Some(Box::new(Sample {
             hold,
             columns: hit.columns,
-            ordered_by: hit.ordered_by,
-            environment: environment::fingerprint(shmem::key_hasher()),
+            terms,
             query_id: (*(*query_desc).plannedstmt).queryId as i64,
         }))
     }
@@ -91,7 +108,7 @@ impl Sample {
 
     /// A digest for rows of this answer.
     fn digest(&self) -> RowDigest {
-        RowDigest::new(&self.columns, self.ordered_by)
+        RowDigest::new(&self.columns, self.terms.ordered_by)
     }
 
     /// Compares the stored rows with executed ones that were encoded as the cache would store them.
@@ -116,7 +133,7 @@ impl Sample {
         let hold = unsafe { &mut *self.hold };
         // SAFETY: the pin is used while the hold has it.
         let (Some(store), Some(pin)) = (shmem::store(), unsafe { hold.pin() }) else { return };
-        if environment::fingerprint(shmem::key_hasher()) != self.environment {
+        if !self.terms.hold() {
             return hold.release();
         }
         let mut digest = self.digest();
@@ -188,8 +205,7 @@ pub unsafe fn before_run(query_desc: *mut pg_sys::QueryDesc, forward: bool) -> *
     // SAFETY: as the caller promises; the check stays in its place.
     unsafe {
         let check = &mut *check;
-        let same_settings = environment::fingerprint(shmem::key_hasher()) == check.sample.environment;
-        if !forward || !same_settings {
+        if !forward || !check.sample.terms.hold() {
             check.over = true;
             return std::ptr::null_mut();
         }

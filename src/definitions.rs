@@ -1,0 +1,209 @@
+//! Which definitions a transaction has changed, told as precisely as results rest on them.
+//!
+//! Two sources, both the server's own. The list of changed relations says which catalogs have new
+//! rows. The invalidation messages that the transaction is going to send name the relations whose
+//! definition those rows belong to: every other backend relies on them to notice the change, so
+//! they are complete for columns, rules, policies, partitions, indexes and storage. Changes of the
+//! catalogs in `LOCAL_CATALOGS` are therefore published for these relations alone; those of enum labels for all
+//! results that contain an enum; all others for every result of the database.
+//!
+//! Relations on which no result can rest (temporary ones, indexes, those that nobody else has seen
+//! yet) are left out, or each temporary table would outdate whoever shares a slot with it. State of the transaction,
+//! kept in `session`; no lock.
+
+use pgrx::pg_sys;
+
+use crate::compat;
+use crate::query::types::FIRST_USER_OID;
+use crate::session;
+
+/// Shared catalogs whose change can change an answer, or who may see it, in every database: roles and their
+/// memberships. Ascending.
+const SHARED_CATALOGS: &[u32] = &[
+    1260, // pg_authid
+    1261, // pg_auth_members
+    4175, // pg_authid, TOAST
+];
+
+/// Catalogs whose change cannot change a query's answer: statistics, comments, dependencies, large objects, databases
+/// and tablespaces as such, replication progress, and settings that are in the key when they take effect. With their
+/// TOAST tables, ascending.
+const HARMLESS_CATALOGS: &[u32] = &[
+    1213, // pg_tablespace
+    1214, // pg_shdepend
+    1262, // pg_database
+    2396, // pg_shdescription
+    2608, // pg_depend
+    2609, // pg_description
+    2613, // pg_largeobject
+    2619, // pg_statistic
+    2834, // pg_description, TOAST
+    2840, // pg_statistic, TOAST
+    2846, // pg_shdescription, TOAST
+    2964, // pg_db_role_setting
+    2966, // pg_db_role_setting, TOAST
+    2995, // pg_largeobject_metadata
+    3429, // pg_statistic_ext_data
+    3430, // pg_statistic_ext_data, TOAST
+    3592, // pg_shseclabel
+    4060, // pg_shseclabel, TOAST
+    4177, // pg_database, TOAST
+    4181, // pg_replication_origin, TOAST
+    4185, // pg_tablespace, TOAST
+    6000, // pg_replication_origin
+    6102, // pg_subscription_rel
+    6243, // pg_parameter_acl
+    6244, // pg_parameter_acl, TOAST
+];
+
+/// Catalogs whose change matters only to results over relations that the server invalidates for it, or only to how
+/// names are resolved, which is in the key of a result. With their TOAST tables, ascending.
+///
+/// Types belong here: what a result can notice of one are its labels (pg_enum, see `ENUM_LABELS`) and its attributes,
+/// which are those of a relation. Constraints of domains do not count, because a query that checks them is bypassed.
+const LOCAL_CATALOGS: &[u32] = &[
+    826,         // pg_default_acl
+    1247,        // pg_type
+    1249,        // pg_attribute
+    1259,        // pg_class
+    2224,        // pg_sequence
+    2336,        // pg_trigger, TOAST
+    2604,        // pg_attrdef
+    2606,        // pg_constraint
+    2610,        // pg_index
+    2611,        // pg_inherits
+    2615,        // pg_namespace
+    2618,        // pg_rewrite
+    2620,        // pg_trigger
+    2830,        // pg_attrdef, TOAST
+    2832,        // pg_constraint, TOAST
+    2838,        // pg_rewrite, TOAST
+    3256,        // pg_policy
+    3350,        // pg_partitioned_table
+    3381,        // pg_statistic_ext
+    3394,        // pg_init_privs
+    3439,        // pg_statistic_ext, TOAST
+    3466,        // pg_event_trigger
+    ENUM_LABELS, // pg_enum
+    3596,        // pg_seclabel
+    3598,        // pg_seclabel, TOAST
+    4143,        // pg_default_acl, TOAST
+    4145,        // pg_event_trigger, TOAST
+    4155,        // pg_init_privs, TOAST
+    4163,        // pg_namespace, TOAST
+    4165,        // pg_partitioned_table, TOAST
+    4167,        // pg_policy, TOAST
+    4171,        // pg_type, TOAST
+    4183,        // pg_subscription, TOAST
+    6100,        // pg_subscription
+    6104,        // pg_publication
+    6106,        // pg_publication_rel
+    6228,        // pg_publication_rel, TOAST
+    6237,        // pg_publication_namespace
+];
+
+/// pg_enum.
+const ENUM_LABELS: u32 = 3501;
+
+/// Does a change of this relation change a definition?
+pub fn is_meaningful_catalog(relation: u32) -> bool {
+    relation < FIRST_USER_OID && HARMLESS_CATALOGS.binary_search(&relation).is_err()
+}
+
+/// What a transaction has redefined.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Definitions {
+    /// Anything at all.
+    pub any: bool,
+    /// Something that every result of the database may rest on.
+    pub database: bool,
+    /// Something that every result of the server may rest on.
+    pub shared: bool,
+    /// Labels of enums.
+    pub enums: bool,
+    /// Relations, each once, in ascending order.
+    pub relations: Vec<u32>,
+}
+
+impl Definitions {
+    /// What the current transaction has redefined, given the relations whose rows it has changed. `unknown` when that
+    /// list may lack something, or when a statement wrote to a catalog directly.
+    pub fn of_transaction(changed: &[u32], unknown: bool) -> Self {
+        let any = unknown || changed.iter().any(|relation| is_meaningful_catalog(*relation));
+        if !any {
+            return Self::default();
+        }
+        // The messages of an inner level are not those of the whole transaction.
+        // SAFETY: a plain read of the transaction's state.
+        let unknown = unknown || unsafe { pg_sys::GetCurrentTransactionNestLevel() } > 1;
+        let everywhere = |relation: &u32| {
+            is_meaningful_catalog(*relation)
+                && LOCAL_CATALOGS.binary_search(relation).is_err()
+                && SHARED_CATALOGS.binary_search(relation).is_err()
+        };
+        let mut definitions = Self {
+            any,
+            database: unknown || session::changed_silently() || changed.iter().any(everywhere),
+            shared: unknown || changed.iter().any(|relation| SHARED_CATALOGS.binary_search(relation).is_ok()),
+            enums: unknown || changed.contains(&ENUM_LABELS),
+            relations: Vec::new(),
+        };
+        let mut relations = Vec::new();
+        // Zero stands for all relations.
+        compat::for_each_redefined_relation(|relation| match relation.to_u32() {
+            0 => definitions.database = true,
+            relation => relations.push(relation),
+        });
+        relations.sort_unstable();
+        relations.dedup();
+        let dropped = session::unimportant_drops();
+        relations.retain(|relation| dropped.binary_search(relation).is_err() && may_carry_results(*relation));
+        definitions.relations = relations;
+        definitions
+    }
+}
+
+/// Can a result of another transaction rest on this relation? Of one that is gone, nobody can say no.
+pub fn may_carry_results(relation: u32) -> bool {
+    if relation < FIRST_USER_OID {
+        return false;
+    }
+    // SAFETY: a look into the relation cache, inside a transaction; the reference is given back at once.
+    unsafe {
+        let open = pg_sys::RelationIdGetRelation(pg_sys::Oid::from(relation));
+        if open.is_null() {
+            return true;
+        }
+        let class = (*open).rd_rel;
+        let nobody_else_has_seen_it = (*open).rd_createSubid != 0;
+        let carries = !nobody_else_has_seen_it
+            && can_be_queried((*class).relkind as u8)
+            && (*class).relpersistence as u8 != pg_sys::RELPERSISTENCE_TEMP;
+        pg_sys::RelationClose(open);
+        carries
+    }
+}
+
+/// Are there queries over relations of this kind? Over indexes, TOAST tables and sequences there are no cached ones.
+fn can_be_queried(kind: u8) -> bool {
+    !matches!(
+        kind,
+        pg_sys::RELKIND_INDEX
+            | pg_sys::RELKIND_PARTITIONED_INDEX
+            | pg_sys::RELKIND_TOASTVALUE
+            | pg_sys::RELKIND_SEQUENCE
+    )
+}
+
+/// A relation is about to be dropped: notes it if no result can rest on it. Once it is gone, nobody can tell.
+///
+/// # Safety
+/// Called by an object access hook, before the drop.
+pub unsafe fn note_drop(relation: pg_sys::Oid) {
+    // SAFETY: catalog look-ups of a relation that the dropping transaction has locked.
+    let (kind, persistence) =
+        unsafe { (pg_sys::get_rel_relkind(relation) as u8, pg_sys::get_rel_persistence(relation) as u8) };
+    if !can_be_queried(kind) || persistence == pg_sys::RELPERSISTENCE_TEMP {
+        session::note_unimportant_drop(relation.to_u32());
+    }
+}

@@ -1,0 +1,69 @@
+//! Being the last to act before a commit. What a transaction has changed must be published after its last write, and
+//! other libraries may write in their own PRE_COMMIT callbacks.
+//!
+//! The server calls these callbacks in the reverse order of their registration, so a library that is preloaded before
+//! us acts after us. Registering offers no other place than the head of the list. So this module, once all libraries
+//! are preloaded, finds the list by the item that it has registered itself, makes sure that it is what it takes it for, and
+//! appends an item at its end. Should the list ever look different, the item at the head does the work, and the
+//! library has to be preloaded first to be exact beside others that write while committing. In the postmaster, before
+//! any other process exists; no lock.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use pgrx::pg_sys;
+
+/// Signature of a transaction callback.
+type Callback = unsafe extern "C-unwind" fn(event: pg_sys::XactEvent::Type, arg: *mut c_void);
+
+/// The server's list of callbacks (XactCallbackItem in access/transam/xact.c, the same in 15 to 18).
+#[repr(C)]
+struct Item {
+    next: *mut Item,
+    callback: Option<Callback>,
+    arg: *mut c_void,
+}
+
+/// Tells our items from those of others, by its address.
+static MARK: u8 = 0;
+
+/// The callback at the end of the list is in place.
+static AT_END: AtomicBool = AtomicBool::new(false);
+
+fn mark() -> *mut c_void {
+    (&raw const MARK).cast_mut().cast()
+}
+
+/// Is this call of a callback the one that comes after those of all preloaded libraries?
+pub fn is_last(arg: *mut c_void) -> bool {
+    AT_END.load(Relaxed) == arg.is_null()
+}
+
+/// Registers `callback` at both ends of the list. Called once, when all libraries have been preloaded.
+///
+/// # Safety
+/// In the postmaster, while it starts.
+pub unsafe fn register(callback: Callback) {
+    // SAFETY: an item is allocated in this context, with this size, by RegisterXactCallback. The allocator hands out
+    // again what was freed last, so `place` should be that item; memory of the context can be read in any case. The
+    // item is used only if it holds what was registered, and the list that it heads is the server's own.
+    unsafe {
+        let size = std::mem::size_of::<Item>();
+        let place: *mut Item = pg_sys::MemoryContextAllocZero(pg_sys::TopMemoryContext, size).cast();
+        pg_sys::pfree(place.cast());
+        pg_sys::RegisterXactCallback(Some(callback), mark());
+        let first = &*place;
+        let ours = first.arg == mark() && first.callback.is_some_and(|known| std::ptr::fn_addr_eq(known, callback));
+        if !ours {
+            return;
+        }
+        let mut last = place;
+        while !(*last).next.is_null() {
+            last = (*last).next;
+        }
+        let item: *mut Item = pg_sys::MemoryContextAlloc(pg_sys::TopMemoryContext, size).cast();
+        item.write(Item { next: std::ptr::null_mut(), callback: Some(callback), arg: std::ptr::null_mut() });
+        (*last).next = item;
+        AT_END.store(true, Relaxed);
+    }
+}

@@ -1,0 +1,151 @@
+//! The way back from a hit. A portal is answered from an entry when it is started (at Bind), and read
+//! later (at Execute); in between another portal may change settings that the answer depends on.
+//! Executing would notice. So, before its first row, a guarded scan compares the settings again, and if they have
+//! changed, or may change while the portal is suspended, it runs the real plan in its own place.
+
+use arrow_cache_core::{CacheKey, Reason};
+use pgrx::pg_sys;
+use std::ffi::CString;
+
+use super::hold::Hold;
+use crate::chain::direct;
+use crate::compat::standard;
+use crate::query::environment;
+use crate::session::{self, Status};
+use crate::{judge, shmem};
+
+/// What a guarded scan has to check before its first row.
+pub struct Guard {
+    /// The settings that the entry was chosen for.
+    pub environment: CacheKey,
+    /// The custom settings among them.
+    pub settings: Vec<CString>,
+    /// Number of the statement.
+    pub statement: u64,
+    /// The real plan, which lives as long as its portal.
+    pub plan: *mut pg_sys::PlannedStmt,
+    /// The portal will be left in the middle of its rows, as far as is known.
+    pub suspends: bool,
+}
+
+impl Guard {
+    /// Notes that up to `limit` rows (0: all) of an entry with `rows` rows are going to be read.
+    pub fn note_limit(&mut self, limit: u64, rows: u64) {
+        self.suspends = limit != 0 && limit <= rows;
+    }
+
+    fn holds(&self) -> bool {
+        !self.suspends && environment::fingerprint(shmem::key_hasher(), &self.settings) == Ok(self.environment)
+    }
+}
+
+/// Settles a guarded hit: counts it, or returns the plan to run instead. `None` when there is nothing to run.
+pub fn settle(hold: &mut Hold) -> Option<*mut pg_sys::PlannedStmt> {
+    let guard = hold.take_guard()?;
+    let store = shmem::store()?;
+    if guard.holds() {
+        // SAFETY: the hold keeps its pin, and this copy is not released.
+        if let Some(pin) = unsafe { hold.pin() } {
+            judge::count_hit(&store, &pin);
+        }
+        return None;
+    }
+    hold.release();
+    judge::count_bypass(&store, Reason::SettingsInCursor);
+    session::set_status_of(guard.statement, Status::Bypass(Reason::SettingsInCursor));
+    Some(guard.plan)
+}
+
+/// Starts the real plan under the snapshot and with the parameters of the scan. What it raises jumps over this frame.
+///
+/// # Safety
+/// `state` must be the executor state of the scan, `plan` a valid plan for the same query.
+pub unsafe fn start(state: *const pg_sys::EState, plan: *mut pg_sys::PlannedStmt) -> *mut pg_sys::QueryDesc {
+    // SAFETY: as the caller promises. Other libraries have seen this execution start already, so they are not told again.
+    unsafe {
+        let query_desc = direct!(raw::CreateQueryDesc(
+            plan,
+            (*state).es_sourceText,
+            (*state).es_snapshot,
+            std::ptr::null_mut(),
+            &raw mut pg_sys::None_Receiver as *mut pg_sys::DestReceiver,
+            (*state).es_param_list_info,
+            std::ptr::null_mut(),
+            0,
+        ));
+        direct!(standard::standard_ExecutorStart(query_desc, 0));
+        query_desc
+    }
+}
+
+/// The next row of a plan that `start` has started, without its junk columns; null at the end. Raises as `start` does.
+///
+/// # Safety
+/// `query_desc` must come from `start`.
+pub unsafe fn next(query_desc: *mut pg_sys::QueryDesc) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: as the caller promises; the steps of the server's own ExecutePlan.
+    unsafe {
+        let state = (*query_desc).estate;
+        let per_tuple = (*state).es_per_tuple_exprcontext;
+        if !per_tuple.is_null() {
+            direct!(raw::MemoryContextReset((*per_tuple).ecxt_per_tuple_memory));
+        }
+        let node = (*query_desc).planstate;
+        let Some(step) = (*node).ExecProcNode else { return std::ptr::null_mut() };
+        let slot = direct!(step(node));
+        if slot.is_null() || (*slot).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 != 0 {
+            return std::ptr::null_mut();
+        }
+        let filter = (*state).es_junkFilter;
+        let slot = if filter.is_null() { slot } else { direct!(raw::ExecFilterJunk(filter, slot)) };
+        let natts = (*(*slot).tts_tupleDescriptor).natts;
+        if i32::from((*slot).tts_nvalid) < natts {
+            direct!(raw::slot_getsomeattrs_int(slot, natts));
+        }
+        slot
+    }
+}
+
+/// Ends a plan that `start` has started. Raises as `start` does.
+///
+/// # Safety
+/// `query_desc` must come from `start` and is gone afterwards.
+pub unsafe fn end(query_desc: *mut pg_sys::QueryDesc) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        direct!(standard::standard_ExecutorFinish(query_desc));
+        direct!(standard::standard_ExecutorEnd(query_desc));
+        direct!(raw::FreeQueryDesc(query_desc));
+    }
+}
+
+/// The server's functions without pgrx's guard: an ERROR must pass as it was raised.
+mod raw {
+    use pgrx::pg_sys;
+    use std::ffi::{c_char, c_int};
+
+    unsafe extern "C-unwind" {
+        /// executor/execdesc.h
+        pub fn CreateQueryDesc(
+            plan: *mut pg_sys::PlannedStmt,
+            text: *const c_char,
+            snapshot: pg_sys::Snapshot,
+            crosscheck: pg_sys::Snapshot,
+            receiver: *mut pg_sys::DestReceiver,
+            params: pg_sys::ParamListInfo,
+            environment: *mut pg_sys::QueryEnvironment,
+            instrument: c_int,
+        ) -> *mut pg_sys::QueryDesc;
+        /// executor/execdesc.h
+        pub fn FreeQueryDesc(query_desc: *mut pg_sys::QueryDesc);
+        /// executor/executor.h
+        pub fn ExecFilterJunk(
+            filter: *mut pg_sys::JunkFilter,
+            slot: *mut pg_sys::TupleTableSlot,
+        ) -> *mut pg_sys::TupleTableSlot;
+        /// executor/tuptable.h
+        pub fn slot_getsomeattrs_int(slot: *mut pg_sys::TupleTableSlot, attnum: c_int);
+        /// utils/palloc.h
+        pub fn MemoryContextReset(context: pg_sys::MemoryContext);
+    }
+}
