@@ -197,13 +197,9 @@ fn can_be_queried(kind: u8) -> bool {
 
 /// A relation is about to be dropped: notes it if no result can rest on it. Once it is gone, nobody can tell.
 ///
-/// # Safety
-/// Called by an object access hook, before the drop.
-pub unsafe fn note_drop(relation: pg_sys::Oid) {
-    // SAFETY: catalog look-ups of a relation that the dropping transaction has locked.
-    let (kind, persistence) =
-        unsafe { (pg_sys::get_rel_relkind(relation) as u8, pg_sys::get_rel_persistence(relation) as u8) };
-    if !can_be_queried(kind) || persistence == pg_sys::RELPERSISTENCE_TEMP {
+/// To be called before the drop.
+pub fn note_drop(relation: pg_sys::Oid) {
+    if !may_carry_results(relation.to_u32()) {
         session::note_unimportant_drop(relation.to_u32());
     }
 }
