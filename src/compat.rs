@@ -210,11 +210,20 @@ pub unsafe fn receive_into_tuplestore(
     }
 }
 
+/// A relation whose tuples the transaction has changed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ChangedRelation {
+    /// Its OID.
+    pub oid: u32,
+    /// Tuples were added and nothing else.
+    pub only_added_to: bool,
+}
+
 /// Calls `visit` with every relation whose tuples this transaction has changed so far, as counted
 /// by the heap access method itself, whatever path the change took.
 ///
 /// Nothing is listed while `track_counts` is off: see `counts_changes`.
-pub fn for_each_changed_relation(mut visit: impl FnMut(pg_sys::Oid)) {
+pub fn for_each_changed_relation(mut visit: impl FnMut(ChangedRelation)) {
     // SAFETY: the function returns the newest level, pushing an empty one at most; the list lives
     // in TopTransactionContext and nothing below changes it.
     unsafe {
@@ -225,10 +234,13 @@ pub fn for_each_changed_relation(mut visit: impl FnMut(pg_sys::Oid)) {
             while !table.is_null() {
                 let parent = (*table).parent;
                 #[cfg(feature = "pg15")]
-                visit((*parent).t_id);
+                let oid = (*parent).t_id;
                 #[cfg(any(feature = "pg17", feature = "pg18"))]
-                visit((*parent).id);
-                table = (*table).next;
+                let oid = (*parent).id;
+                let counts = &*table;
+                let only_added_to = counts.tuples_updated == 0 && counts.tuples_deleted == 0 && !counts.truncdropped;
+                visit(ChangedRelation { oid: oid.to_u32(), only_added_to });
+                table = counts.next;
             }
             level = (*level).previous;
         }

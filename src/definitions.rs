@@ -4,8 +4,9 @@
 //! rows. The invalidation messages that the transaction is going to send name the relations whose
 //! definition those rows belong to: every other backend relies on them to notice the change, so
 //! they are complete for columns, rules, policies, partitions, indexes and storage. Changes of the
-//! catalogs in `LOCAL_CATALOGS` are therefore published for these relations alone; those of enum labels for all
-//! results that contain an enum; all others for every result of the database.
+//! catalogs in `LOCAL_CATALOGS` are therefore published for these relations alone; those of enum labels for the results
+//! that may contain an enum; all others for every result of the database. No
+//! result rests on a function that is new.
 //!
 //! Relations on which no result can rest (temporary ones, indexes, those that nobody else has seen
 //! yet) are left out, or each temporary table would outdate whoever shares a slot with it. State of the transaction,
@@ -13,17 +14,20 @@
 
 use pgrx::pg_sys;
 
-use crate::compat;
+use crate::compat::{self, ChangedRelation};
 use crate::query::types::FIRST_USER_OID;
 use crate::session;
 
 /// Shared catalogs whose change can change an answer, or who may see it, in every database: roles and their
 /// memberships. Ascending.
 const SHARED_CATALOGS: &[u32] = &[
-    1260, // pg_authid
-    1261, // pg_auth_members
-    4175, // pg_authid, TOAST
+    ROLES, // pg_authid
+    1261,  // pg_auth_members
+    4175,  // pg_authid, TOAST
 ];
+
+/// pg_authid.
+const ROLES: u32 = 1260;
 
 /// Catalogs whose change cannot change a query's answer: statistics, comments, dependencies, large objects, databases
 /// and tablespaces as such, replication progress, and settings that are in the key when they take effect. With their
@@ -104,6 +108,8 @@ const LOCAL_CATALOGS: &[u32] = &[
 
 /// pg_enum.
 const ENUM_LABELS: u32 = 3501;
+/// pg_proc and its TOAST table.
+const FUNCTIONS: &[u32] = &[1255, 2836];
 
 /// Does a change of this relation change a definition?
 pub fn is_meaningful_catalog(relation: u32) -> bool {
@@ -128,24 +134,18 @@ pub struct Definitions {
 impl Definitions {
     /// What the current transaction has redefined, given the relations whose rows it has changed. `unknown` when that
     /// list may lack something, or when a statement wrote to a catalog directly.
-    pub fn of_transaction(changed: &[u32], unknown: bool) -> Self {
-        let any = unknown || changed.iter().any(|relation| is_meaningful_catalog(*relation));
-        if !any {
+    pub fn of_transaction(changed: &[ChangedRelation], unknown: bool) -> Self {
+        if !unknown && !changed.iter().any(|relation| is_meaningful_catalog(relation.oid)) {
             return Self::default();
         }
         // The messages of an inner level are not those of the whole transaction.
         // SAFETY: a plain read of the transaction's state.
         let unknown = unknown || unsafe { pg_sys::GetCurrentTransactionNestLevel() } > 1;
-        let everywhere = |relation: &u32| {
-            is_meaningful_catalog(*relation)
-                && LOCAL_CATALOGS.binary_search(relation).is_err()
-                && SHARED_CATALOGS.binary_search(relation).is_err()
-        };
         let mut definitions = Self {
-            any,
-            database: unknown || session::changed_silently() || changed.iter().any(everywhere),
-            shared: unknown || changed.iter().any(|relation| SHARED_CATALOGS.binary_search(relation).is_ok()),
-            enums: unknown || changed.contains(&ENUM_LABELS),
+            any: true,
+            database: unknown || session::changed_silently() || changed.iter().any(concerns_database),
+            shared: unknown || changed.iter().any(concerns_server),
+            enums: unknown || changed.iter().any(|relation| relation.oid == ENUM_LABELS),
             relations: Vec::new(),
         };
         let mut relations = Vec::new();
@@ -161,6 +161,19 @@ impl Definitions {
         definitions.relations = relations;
         definitions
     }
+}
+
+/// May every result of the database rest on what was changed in this relation?
+fn concerns_database(changed: &ChangedRelation) -> bool {
+    is_meaningful_catalog(changed.oid)
+        && LOCAL_CATALOGS.binary_search(&changed.oid).is_err()
+        && SHARED_CATALOGS.binary_search(&changed.oid).is_err()
+        && !(changed.only_added_to && FUNCTIONS.contains(&changed.oid))
+}
+
+/// May every result of the server rest on what was changed in this relation? On a role that is new none does.
+fn concerns_server(changed: &ChangedRelation) -> bool {
+    SHARED_CATALOGS.binary_search(&changed.oid).is_ok() && !(changed.only_added_to && changed.oid == ROLES)
 }
 
 /// Can a result of another transaction rest on this relation? Of one that is gone, nobody can say no.
@@ -197,13 +210,9 @@ fn can_be_queried(kind: u8) -> bool {
 
 /// A relation is about to be dropped: notes it if no result can rest on it. Once it is gone, nobody can tell.
 ///
-/// # Safety
-/// Called by an object access hook, before the drop.
-pub unsafe fn note_drop(relation: pg_sys::Oid) {
-    // SAFETY: catalog look-ups of a relation that the dropping transaction has locked.
-    let (kind, persistence) =
-        unsafe { (pg_sys::get_rel_relkind(relation) as u8, pg_sys::get_rel_persistence(relation) as u8) };
-    if !can_be_queried(kind) || persistence == pg_sys::RELPERSISTENCE_TEMP {
+/// To be called before the drop.
+pub fn note_drop(relation: pg_sys::Oid) {
+    if !may_carry_results(relation.to_u32()) {
         session::note_unimportant_drop(relation.to_u32());
     }
 }

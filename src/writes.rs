@@ -42,7 +42,7 @@ pub fn check_own_writes(relations: &[u32]) -> Result<(), Reason> {
     }
     let mut found = Ok(());
     compat::for_each_changed_relation(|relation| {
-        let relation = relation.to_u32();
+        let relation = relation.oid;
         if is_meaningful_catalog(relation) {
             found = Err(Reason::OwnDdl);
         } else if relations.binary_search(&relation).is_ok() && found.is_ok() {
@@ -110,11 +110,13 @@ pub fn publish(preparing: bool) {
     let mut changed = session::written_relations();
     // A statement that writes to a catalog itself need not send the invalidations that DDL does.
     let by_hand = changed.iter().any(|relation| *relation < FIRST_USER_OID);
-    compat::for_each_changed_relation(|relation| changed.push(relation.to_u32()));
+    let mut listed = Vec::new();
+    compat::for_each_changed_relation(|relation| listed.push(relation));
+    let unknown = session::wrote_unknown() || !compat::counts_changes();
+    let definitions = Definitions::of_transaction(&listed, unknown || by_hand);
+    changed.extend(listed.iter().map(|relation| relation.oid));
     changed.sort_unstable();
     changed.dedup();
-    let unknown = session::wrote_unknown() || !compat::counts_changes();
-    let definitions = Definitions::of_transaction(&changed, unknown || by_hand);
     changed.retain(|relation| may_carry_results(*relation));
 
     let writer = Writer::new(&store);

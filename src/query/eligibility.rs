@@ -112,6 +112,9 @@ pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: impl FnOnce() -> Key
     if unseen_calls {
         return Err(Reason::StableFunction);
     }
+    if walk.types.compared_unseen {
+        return Err(Reason::UserDefinedFunction);
+    }
     if !walk.reads_something {
         return Err(Reason::NoRelation);
     }

@@ -86,11 +86,15 @@ pub struct TypeFacts {
     pub enums: bool,
     /// Relations that define the row types met.
     pub row_types: Vec<u32>,
+    /// A container was met whose values are compared by functions of a user, which no tree shows: those of the default
+    /// operator class of what it contains.
+    pub compared_unseen: bool,
 }
 
 impl TypeFacts {
     /// No type met yet.
-    pub const NONE: Self = Self { nature: Nature::BuiltIn, enums: false, row_types: Vec::new() };
+    pub const NONE: Self =
+        Self { nature: Nature::BuiltIn, enums: false, row_types: Vec::new(), compared_unseen: false };
 
     /// Looks at a type and at all that it contains.
     pub fn note(&mut self, type_oid: pg_sys::Oid) {
@@ -110,6 +114,9 @@ impl TypeFacts {
         }
         // SAFETY: catalog look-ups by OID; they return invalid values for unknown types.
         unsafe {
+            if depth > 0 {
+                self.compared_unseen |= is_compared_by_user(type_oid);
+            }
             let element = pg_sys::get_element_type(type_oid);
             if element != pg_sys::InvalidOid {
                 return self.look(element, depth + 1);
@@ -124,6 +131,7 @@ impl TypeFacts {
                 _ => {
                     // A range of enums is among these.
                     self.enums = true;
+                    self.compared_unseen |= is_range_of_user(type_oid);
                     Nature::Foreign
                 }
             }
@@ -153,6 +161,39 @@ impl TypeFacts {
             }
             nature
         }
+    }
+}
+
+/// Is this a function of a user?
+fn is_users(function: pg_sys::Oid) -> bool {
+    function.to_u32() >= FIRST_UNPINNED_OID
+}
+
+/// Are values of this type, where they are part of others, compared or hashed by functions of a user?
+///
+/// # Safety
+/// The type must exist.
+unsafe fn is_compared_by_user(type_oid: pg_sys::Oid) -> bool {
+    const WANTED: u32 = pg_sys::TYPECACHE_EQ_OPR | pg_sys::TYPECACHE_CMP_PROC | pg_sys::TYPECACHE_HASH_PROC;
+    // SAFETY: entries of the type cache are never freed.
+    unsafe {
+        let entry = &*pg_sys::lookup_type_cache(type_oid, WANTED as i32);
+        is_users(entry.cmp_proc) || is_users(entry.hash_proc) || is_users(pg_sys::get_opcode(entry.eq_opr))
+    }
+}
+
+/// Is this a range, or a multirange, whose bounds are compared or normalized by functions of a user?
+///
+/// # Safety
+/// The type must exist.
+unsafe fn is_range_of_user(type_oid: pg_sys::Oid) -> bool {
+    const WANTED: u32 = pg_sys::TYPECACHE_RANGE_INFO | pg_sys::TYPECACHE_MULTIRANGE_INFO;
+    // SAFETY: entries of the type cache are never freed; those of other types have neither a range nor an element.
+    unsafe {
+        let entry = pg_sys::lookup_type_cache(type_oid, WANTED as i32);
+        let range = if (*entry).rngtype.is_null() { &*entry } else { &*(*entry).rngtype };
+        !range.rngelemtype.is_null()
+            && (is_users(range.rng_cmp_proc_finfo.fn_oid) || is_users(range.rng_canonical_finfo.fn_oid))
     }
 }
 
