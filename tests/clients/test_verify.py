@@ -71,6 +71,20 @@ def test_two_at_once(client, stored):
     assert counts(stored) == (2, 2, 0)
 
 
+def test_settings_that_change_before_the_rows_are_read(client, stored):
+    """The execution notices, and gives other values than are stored: that is no difference."""
+    query = "SELECT (date '2020-01-01' + a)::text FROM t WHERE a = 1"
+    assert stored.rows(query) == [("2020-01-02",)]
+    stored.execute("SELECT arrow_cache.reset_stats()")
+    client.parse(query).bind().step("2")
+    client.parse("SET datestyle = German", "s").bind(portal="s", name="s").execute("s").step("C")
+    assert data_rows(client.execute().sync()) == [[b"02.01.2020"]]
+    assert counts(stored) == (1, 0, 0)
+    stored.execute("SET pg_arrow_cache.verify_sample_rate = 1")
+    assert stored.rows(query) == [("2020-01-02",)]
+    assert counts(stored) == (2, 1, 0)
+
+
 @pytest.mark.parametrize("binary", [False, True])
 def test_what_the_client_reads_is_the_same(stored, binary):
     query = "SELECT a, a::numeric / 3 AS b, repeat('x', a * 1000) AS c, (a, 'y')::text AS d FROM t"
