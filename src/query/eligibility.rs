@@ -178,6 +178,9 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
         let tag = (*node).type_;
         walk.hasher.u32(tag as u32);
         walk.may_vary = walk.may_vary || variation::leaves_open(node);
+        if makes_a_type(tag) {
+            walk.note_type(pg_sys::exprType(node));
+        }
         match tag {
             NodeTag::T_Query => return judge_query(node.cast(), walk),
             NodeTag::T_RangeTblEntry => return judge_range_table_entry(node.cast(), walk),
@@ -187,6 +190,12 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
                 let param: *mut pg_sys::Param = node.cast();
                 walk.hasher.u32((*param).paramid as u32);
                 walk.note_type((*param).paramtype);
+            }
+            // Rows without a name are compared column by column.
+            NodeTag::T_RowExpr => {
+                for column in nodes::<pg_sys::Node>((*node.cast::<pg_sys::RowExpr>()).args) {
+                    walk.types.note_contained(pg_sys::exprType(column));
+                }
             }
             NodeTag::T_RelabelType => {
                 walk.note_type((*node.cast::<pg_sys::RelabelType>()).resulttype);
@@ -250,6 +259,23 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
         }
         pg_sys::check_functions_in_node(node, Some(judge_function), (walk as *mut Walk).cast())
     }
+}
+
+/// Can an expression of this kind have a type that none of its parts has?
+fn makes_a_type(tag: NodeTag) -> bool {
+    matches!(
+        tag,
+        NodeTag::T_Aggref
+            | NodeTag::T_WindowFunc
+            | NodeTag::T_FuncExpr
+            | NodeTag::T_OpExpr
+            | NodeTag::T_SubLink
+            | NodeTag::T_FieldSelect
+            | NodeTag::T_SubscriptingRef
+            | NodeTag::T_ArrayCoerceExpr
+            | NodeTag::T_ConvertRowtypeExpr
+            | NodeTag::T_ArrayExpr
+    )
 }
 
 /// Judges the function behind an operator; InvalidOid stands for none.

@@ -102,6 +102,12 @@ impl TypeFacts {
         self.nature = self.nature.max(nature);
     }
 
+    /// Looks at a type as part of a row without a name.
+    pub fn note_contained(&mut self, type_oid: pg_sys::Oid) {
+        let nature = self.look(type_oid, 1);
+        self.nature = self.nature.max(nature);
+    }
+
     fn look(&mut self, type_oid: pg_sys::Oid, depth: u32) -> Nature {
         let number = type_oid.to_u32();
         if number < FIRST_UNPINNED_OID {
