@@ -3,7 +3,7 @@
 //! The only file that names SQLSTATEs. Transparent caching never raises: these errors come from
 //! functions that the user called by name, or from a server that was started with bad settings.
 
-use arrow_cache_core::Reason;
+use arrow_cache_core::{Difference, Reason};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder};
 
@@ -87,6 +87,20 @@ impl CacheError {
             ),
         }
     }
+}
+
+/// Warns, in the log and to the client, that a stored result of `stored` rows differs from the `executed` ones.
+pub fn warn_of_difference(query_id: i64, difference: Difference, stored: u64, executed: u64) {
+    let message = format!("the cached result of query {query_id} differs from executing it");
+    let detail = match difference {
+        Difference::RowCount => format!("The cache held {stored} rows, executing gave {executed}."),
+        Difference::Values => format!("The number of rows is {executed} in both; their values differ."),
+        Difference::Order => format!("Both hold the same {executed} rows, but the sort keys in another order."),
+    };
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message, "pg_arrow_cache")
+        .set_detail(detail)
+        .set_hint("The executed rows were sent, and the cached result was dropped.")
+        .report(PgLogLevel::WARNING);
 }
 
 /// Stops the server's start with the error: a cache that cannot be set up must not be ignored.

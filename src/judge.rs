@@ -20,7 +20,7 @@ use crate::serve::Guard;
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
 use crate::writes::SHARED;
-use crate::{quick, serve, settings, writes};
+use crate::{quick, serve, settings, verify, writes};
 
 /// What was found out about a query before the planner took it apart.
 #[derive(Clone, Copy)]
@@ -122,6 +122,8 @@ pub struct Hit {
     pub columns: Vec<Column>,
     /// What to check before the first row, if there is something.
     pub guard: Option<Guard>,
+    /// The terms on which it is executed as well and compared, if it is.
+    pub verify: Option<verify::Terms>,
 }
 
 /// A statement that has no stored answer, and all that is needed to store one.
@@ -165,8 +167,16 @@ pub enum Found {
     Miss(Box<Miss>),
 }
 
+/// What there is to do while a statement is executed.
+pub enum Task {
+    /// Store its answer.
+    Store(Box<Miss>),
+    /// Compare its answer with the stored one.
+    Verify(Box<verify::Sample>),
+}
+
 /// The cache is off for this session: nothing is looked at.
-pub fn skip() -> Option<Box<Miss>> {
+pub fn skip() -> Option<Task> {
     if session::at_top_level() {
         session::begin_statement(Reason::Disabled);
     }
@@ -174,11 +184,11 @@ pub fn skip() -> Option<Box<Miss>> {
 }
 
 /// Decides on a plan that is about to start, and on a hit puts the serving plan in its place.
-/// Returns what to capture on a miss.
+/// Returns what to do with the rows when the plan itself is executed.
 ///
 /// # Safety
 /// The arguments must be those of an ExecutorStart hook, before the executor has seen them.
-pub unsafe fn at_start(query_desc: *mut pg_sys::QueryDesc, flags: i32) -> Option<Box<Miss>> {
+pub unsafe fn at_start(query_desc: *mut pg_sys::QueryDesc, flags: i32) -> Option<Task> {
     if !session::at_top_level() {
         return None;
     }
@@ -194,19 +204,24 @@ pub unsafe fn at_start(query_desc: *mut pg_sys::QueryDesc, flags: i32) -> Option
             .and_then(|()| look(&store, &Question::of(query_desc)))
             .and_then(|found| check_cursor(found, flags, (*query_desc).plannedstmt));
         match found {
-            Ok(Found::Hit(hit)) => {
+            Ok(Found::Hit(mut hit)) => {
+                let scrolls = flags as u32 & SCROLL != 0;
+                let verify = hit.verify.take().filter(|_| !scrolls);
                 // A guarded hit is counted when its guard has been asked.
-                if hit.guard.is_none() {
+                if hit.guard.is_none() || verify.is_some() {
                     count_hit(&store, &hit.pin);
                 }
                 session::set_status(Status::Hit);
+                if let Some(terms) = verify {
+                    return verify::sample(query_desc, hit, terms).map(Task::Verify);
+                }
                 serve::swap_plan(query_desc, hit);
                 None
             }
             Ok(Found::Miss(miss)) => {
                 count_miss(&store, &miss);
                 session::set_status(miss.status(miss.refused));
-                Some(miss)
+                Some(Task::Store(miss))
             }
             Err(reason) => {
                 count_bypass(&store, reason);
@@ -290,13 +305,15 @@ unsafe fn check_statement(query_desc: *const pg_sys::QueryDesc) -> Result<(), Re
     Ok(())
 }
 
+/// The flags of a query whose rows may be read in any order.
+const SCROLL: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
+
 /// A scrollable cursor can be served, but its rows may be read in any order, so its answer cannot be captured. One
 /// whose current row can be updated must not be served.
 ///
 /// # Safety
 /// `plan` must be the plan of the question.
 unsafe fn check_cursor(found: Found, flags: i32, plan: *const pg_sys::PlannedStmt) -> Result<Found, Reason> {
-    const SCROLL: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
     match found {
         Found::Miss(_) if flags as u32 & SCROLL != 0 => Err(Reason::ScrollableCursor),
         // SAFETY: as the caller promises.
@@ -351,6 +368,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                     return Err(Reason::SettingsInCursor);
                 }
                 Ok(true) => {
+                    let verify = verify::choose(&meaning, environment, &settings);
                     let guard = (meaning.reads_settings && is_bound()).then(|| Guard {
                         environment,
                         settings,
@@ -358,7 +376,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                         plan: question.plan,
                         suspends: false,
                     });
-                    return Ok(Found::Hit(Hit { pin, columns, guard }));
+                    return Ok(Found::Hit(Hit { pin, columns, guard, verify }));
                 }
                 Ok(false) => {
                     stale = !store.is_current(&pin);

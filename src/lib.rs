@@ -1,6 +1,6 @@
 //! pg_arrow_cache: results of SELECTs kept as Arrow batches in PostgreSQL's shared memory.
 //!
-//! Who may use whom: `hooks → {judge, serve, capture, writes, utility} → {session, shmem, query,
+//! Who may use whom: `hooks → {judge, serve, capture, verify, writes, utility} → {session, shmem, query,
 //! arrow} → {compat, chain, settings, error} → core`. SQL functions (`admin`, `stats`, `export`) stand
 //! beside the hooks. docs/architecture.md follows a statement through all of it.
 
@@ -25,6 +25,7 @@ mod settings;
 mod shmem;
 mod stats;
 mod utility;
+mod verify;
 mod writes;
 
 use pgrx::pg_sys;

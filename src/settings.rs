@@ -24,6 +24,8 @@ static TTL_S: GucSetting<i32> = GucSetting::<i32>::new(3600);
 static MIN_EXECUTION_TIME_MS: GucSetting<f64> = GucSetting::<f64>::new(1.0);
 /// Executions before a result is stored; above 1 it keeps one-off queries out.
 static MIN_RUNS: GucSetting<i32> = GucSetting::<i32>::new(1);
+/// Share of hits that are executed as well. Each costs what the cache saves.
+static VERIFY_SAMPLE_RATE: GucSetting<f64> = GucSetting::<f64>::new(0.0);
 /// Developer option: answer a miss from the entry it has just stored.
 static DEBUG_SERVE_FILLS: GucSetting<bool> = GucSetting::<bool>::new(false);
 
@@ -105,6 +107,16 @@ pub fn define() {
         GucContext::Userset,
         GucFlags::default(),
     );
+    GucRegistry::define_float_guc(
+        c"pg_arrow_cache.verify_sample_rate",
+        c"Share of hits that are also executed and compared with the result in the cache.",
+        c"A difference is logged as a warning and counted, and the result dropped. 0 compares none, 1 all.",
+        &VERIFY_SAMPLE_RATE,
+        0.0,
+        1.0,
+        GucContext::Suset,
+        GucFlags::default(),
+    );
     GucRegistry::define_bool_guc(
         c"pg_arrow_cache.debug_serve_fills",
         c"Answers a miss from the entry that it has just stored.",
@@ -158,6 +170,11 @@ pub fn min_execution_time() -> Duration {
 /// The execution of one query at which its result is stored, 1 being the first.
 pub fn min_runs() -> u32 {
     MIN_RUNS.get() as u32
+}
+
+/// Share of hits that are executed as well and compared, from 0 to 1.
+pub fn verify_sample_rate() -> f64 {
+    VERIFY_SAMPLE_RATE.get()
 }
 
 /// Is a miss answered from its own entry?

@@ -15,6 +15,7 @@
 //! No lock is ever taken while another is held, and the arena is never called under one.
 
 pub mod counters;
+pub mod digest;
 mod entry;
 mod eviction;
 mod index;
@@ -33,6 +34,7 @@ mod view;
 pub mod window;
 
 pub use counters::{Counter, Counters, STRIPES};
+pub use digest::{Difference, Digest};
 pub use key::{CacheKey, KeyHasher};
 pub use layout::{Layout, LayoutError, PARTITIONS, Sizes};
 pub use memory::{Arena, ArenaPtr, Locks};

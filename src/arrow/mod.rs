@@ -10,4 +10,4 @@ pub mod decode;
 pub mod deliver;
 pub mod encode;
 mod epoch;
-mod varlena;
+pub mod varlena;

@@ -18,9 +18,9 @@ use arrow_cache_core::{Pin, Reason};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Records};
-use crate::judge::Miss;
+use crate::judge::{Miss, Task};
 use crate::query::environment;
-use crate::{quick, session, settings, shmem};
+use crate::{quick, session, settings, shmem, verify};
 use fill::ResultFill;
 pub use receiver::{RowSink, Tee};
 use replay::Replay;
@@ -56,16 +56,16 @@ struct Registration {
 }
 
 thread_local! {
-    /// The miss of the query that is being started, if any.
-    static PREPARED: RefCell<Option<(usize, Box<Miss>)>> = const { RefCell::new(None) };
+    /// What there is to do for the query that is being started, if anything.
+    static PREPARED: RefCell<Option<(usize, Task)>> = const { RefCell::new(None) };
     /// Captures by the address of their query descriptor. Few: open portals of this backend.
     static RUNNING: RefCell<Vec<(usize, Box<Capture>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps the miss of a query, if it has one, while PostgreSQL starts it. What a query left behind
+/// Keeps what there is to do for a query, while PostgreSQL starts it. What a query left behind
 /// whose start failed is forgotten.
-pub fn prepare(query_desc: *const pg_sys::QueryDesc, miss: Option<Box<Miss>>) {
-    PREPARED.with_borrow_mut(|prepared| *prepared = miss.map(|miss| (query_desc as usize, miss)));
+pub fn prepare(query_desc: *const pg_sys::QueryDesc, task: Option<Task>) {
+    PREPARED.with_borrow_mut(|prepared| *prepared = task.map(|task| (query_desc as usize, task)));
 }
 
 /// Begins to capture a query that has just been started, if it was prepared for that.
@@ -75,7 +75,12 @@ pub fn prepare(query_desc: *const pg_sys::QueryDesc, miss: Option<Box<Miss>>) {
 pub unsafe fn begin(query_desc: *mut pg_sys::QueryDesc) {
     let prepared =
         PREPARED.with_borrow_mut(|prepared| prepared.take_if(|(address, _)| *address == query_desc as usize));
-    let Some((_, miss)) = prepared else { return };
+    let miss = match prepared {
+        Some((_, Task::Store(miss))) => miss,
+        // SAFETY: as the caller promises.
+        Some((_, Task::Verify(sample))) => return unsafe { verify::begin(query_desc, sample) },
+        None => return,
+    };
     // SAFETY: as the caller promises. The registration lives in the context whose end it reports.
     unsafe {
         // Whatever happened to the plan on its way, rows of another shape are not ours.
@@ -106,12 +111,12 @@ pub unsafe fn begin(query_desc: *mut pg_sys::QueryDesc) {
     }
 }
 
-/// Is nothing captured now? Then runs and ends of queries are none of our business.
+/// Is nothing captured or compared now? Then runs and ends of queries are none of our business.
 pub fn idle() -> bool {
-    RUNNING.with_borrow(Vec::is_empty)
+    RUNNING.with_borrow(Vec::is_empty) && verify::idle()
 }
 
-/// Is there a miss to begin with, once its query has started?
+/// Is there something to begin with, once its query has started?
 pub fn is_prepared() -> bool {
     PREPARED.with_borrow(Option::is_some)
 }
@@ -196,7 +201,11 @@ pub unsafe fn before_run(
     let receiver = std::ptr::null_mut();
     let forward = direction == pg_sys::ScanDirection::ForwardScanDirection;
     let mut pass = Pass { runs_plan: true, count, replays: false, forward, receiver };
-    let Some(capture) = running(query_desc) else { return pass };
+    let Some(capture) = running(query_desc) else {
+        // SAFETY: as the caller promises.
+        pass.receiver = unsafe { verify::before_run(query_desc, forward) };
+        return pass;
+    };
     // SAFETY: as the caller promises; see `running`.
     unsafe {
         let capture = &mut *capture;
@@ -235,7 +244,10 @@ pub unsafe fn before_run(
 /// # Safety
 /// As `before_run`; `pass` is what that returned.
 pub unsafe fn after_run(query_desc: *mut pg_sys::QueryDesc, pass: Pass) {
-    let Some(capture) = running(query_desc).filter(|_| pass.forward) else { return };
+    let Some(capture) = running(query_desc).filter(|_| pass.forward) else {
+        // SAFETY: as the caller promises.
+        return unsafe { verify::after_run(query_desc, pass.count) };
+    };
     // SAFETY: as the caller promises; see `running`.
     unsafe {
         let capture = &mut *capture;

@@ -21,7 +21,7 @@ use crate::judge::{self, Found, Question};
 use crate::query::types::nodes;
 use crate::session::{self, PlanningExport, Status};
 use crate::shmem::SharedStore;
-use crate::{capture, serve};
+use crate::{capture, serve, verify};
 
 use arrow_cache_core::Reason;
 
@@ -134,9 +134,12 @@ unsafe fn answer(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc) -> Vec
             Err(Reason::Disabled)
         };
         match found {
-            Ok(Found::Hit(hit)) => {
+            Ok(Found::Hit(mut hit)) => {
                 judge::count_hit(store, &hit.pin);
                 session::set_status(Status::Hit);
+                if let Some(terms) = hit.verify.take() {
+                    return stream_verified(query_desc, hit, terms);
+                }
                 stream_hit(store, query_desc, hit)
             }
             Ok(Found::Miss(miss)) => {
@@ -184,6 +187,22 @@ unsafe fn stream_hit(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc, hi
         pg_sys::ExecutorFinish(query_desc);
         pg_sys::ExecutorEnd(query_desc);
         stream
+    }
+}
+
+/// Executes a query that could be answered, compares the two answers, and streams the executed one.
+///
+/// # Safety
+/// As `answer`; the hit must answer the query.
+unsafe fn stream_verified(query_desc: *mut pg_sys::QueryDesc, hit: judge::Hit, terms: verify::Terms) -> Vec<u8> {
+    // SAFETY: as the caller promises. The result has been read to its end.
+    unsafe {
+        let sample = verify::sample(query_desc, hit, terms);
+        let result = collect::run(query_desc);
+        if let Some(sample) = sample.filter(|sample| sample.has_columns(&result.columns)) {
+            sample.compare_chunks(result.chunks.iter().map(|chunk| chunk.as_slice()));
+        }
+        stream_result(query_desc, &result)
     }
 }
 

@@ -14,7 +14,9 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::extras::{Extras, LONGEST_NAME};
 use super::functions::{self, FunctionVerdict};
+use super::ordering::{self, OrderedPrefix};
 use super::types::{Nature, TypeFacts, nature, nodes};
+use super::variation;
 use crate::compat;
 
 /// What a query means, as far as its answer can depend on it.
@@ -28,6 +30,8 @@ pub struct Meaning {
     pub rests_on_enums: bool,
     /// What else the answer rests on.
     pub extras: Extras,
+    /// What of the order of its rows is fixed. `None` if executing the query again may give other rows that are as right.
+    pub repeatable: Option<OrderedPrefix>,
 }
 
 /// System column that is not tied to a tuple's physical place (access/sysattr.h).
@@ -46,6 +50,8 @@ struct Walk {
     types: TypeFacts,
     /// Custom settings that the query reads by name.
     settings: Vec<CString>,
+    /// A node was met that leaves the answer open.
+    may_vary: bool,
     /// Address of a local of `judge_tree`, to see how much stack the walk has used.
     stack_base: usize,
     /// How much it may use, in bytes.
@@ -91,6 +97,7 @@ pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: impl FnOnce() -> Key
         reads_settings: false,
         types: TypeFacts::NONE,
         settings: Vec::new(),
+        may_vary: false,
         stack_base: (&raw const here) as usize,
         stack_limit,
         reads_something: false,
@@ -116,6 +123,8 @@ pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: impl FnOnce() -> Key
         reads_settings: walk.reads_settings,
         rests_on_enums: walk.types.enums,
         extras: Extras::keep(&walk.types.row_types, &walk.settings),
+        // SAFETY: as the caller promises.
+        repeatable: (!walk.may_vary).then(|| unsafe { ordering::ordered_prefix(query) }),
     })
 }
 
@@ -168,6 +177,7 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
     unsafe {
         let tag = (*node).type_;
         walk.hasher.u32(tag as u32);
+        walk.may_vary = walk.may_vary || variation::leaves_open(node);
         if makes_a_type(tag) {
             walk.note_type(pg_sys::exprType(node));
         }

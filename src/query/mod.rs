@@ -9,12 +9,14 @@ pub mod environment;
 pub mod extras;
 pub mod fingerprint;
 mod functions;
+pub mod ordering;
 pub mod parameters;
 pub mod plan_marker;
 pub mod relations;
 pub mod text;
 pub mod types;
 pub mod updatable;
+mod variation;
 
 use arrow_cache_core::{KeyHasher, Reason};
 use eligibility::Meaning;

@@ -12,18 +12,21 @@ use pgrx::pg_sys;
 use super::Verdict;
 use super::eligibility::Meaning;
 use super::extras::Extras;
+use super::ordering::OrderedPrefix;
 use super::types::nodes;
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;
-/// Words of every marker of a cacheable query: reason or 0, tree (4), catalog version (2), flags. Extras follow.
-const WORDS: usize = 8;
+/// Words of every marker of a cacheable query: reason or 0, tree (4), catalog version (2), flags, order. Extras follow.
+const WORDS: usize = 9;
 /// Flag: settings are read.
 const READS_SETTINGS: u32 = 1;
 /// Flag: the answer rests on the labels of enums.
 const RESTS_ON_ENUMS: u32 = 2;
 /// Flag: words of extras follow.
 const HAS_EXTRAS: u32 = 4;
+/// The word of the order when the query has no answer to be repeated.
+const NOT_REPEATABLE: u32 = 0;
 /// First word of a marker that says "cacheable"; any other value is a reason's number plus one.
 const CACHEABLE: u32 = 0;
 
@@ -60,6 +63,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
                 catalog_version as u32,
                 (catalog_version >> 32) as u32,
                 flags,
+                meaning.repeatable.map_or(NOT_REPEATABLE, |order| order.pack() << 1 | 1),
             ];
             for (index, word) in words.into_iter().chain(extras).enumerate() {
                 // SAFETY: as the caller promises.
@@ -118,6 +122,9 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
             reads_settings: flags & READS_SETTINGS != 0,
             rests_on_enums: flags & RESTS_ON_ENUMS != 0,
             extras,
+            repeatable: Some(words[8]?)
+                .filter(|order| *order != NOT_REPEATABLE)
+                .map(|order| OrderedPrefix::unpack(order >> 1)),
         };
         Some(Verdict::Cacheable { meaning, catalog_version })
     };

@@ -12,7 +12,7 @@ pub use hold::Hold;
 pub use rerun::Guard;
 pub use rows::Rows;
 pub use scan::{note_run, slot_values};
-pub use stub::{entry_of, swap_plan};
+pub use stub::{entry_of, hold, swap_plan};
 
 /// Makes the custom scan known to the server. Called once, in the postmaster.
 pub fn register() {

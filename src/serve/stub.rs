@@ -20,27 +20,47 @@ use crate::shmem;
 /// # Safety
 /// `query_desc` must not have been started; the hit must answer it.
 pub unsafe fn swap_plan(query_desc: *mut pg_sys::QueryDesc, hit: Hit) {
-    let Some(store) = shmem::store() else { return };
-    // SAFETY: as the caller promises. Everything is allocated below the context that holds the
-    // query descriptor, so it outlives ExecutorEnd and whatever other libraries do there. A child
-    // of that context, because children are deleted as soon as the query fails, the context
-    // itself only when the failed transaction is rolled back.
+    let columns = hit.columns;
+    // SAFETY: as the caller promises. The plan is put beside the hold, which outlives it.
     unsafe {
-        let Some(context) = child_context(query_desc) else { return store.unpin(hit.pin) };
-        let hold = match Hold::register(hit.pin, context) {
-            Ok(hold) => hold,
-            Err(pin) => return store.unpin(pin),
-        };
+        let (Some(store), Some(hold)) = (shmem::store(), hold(query_desc, hit.pin, columns.clone())) else { return };
         if let Some(guard) = hit.guard {
             (*hold).set_guard(guard);
         }
         if let Some(pin) = (*hold).pin() {
-            let view = store.view(&pin);
-            (*hold).set_rows(Rows::new(hit.columns.clone(), view.chunks()));
-            let caller = pg_sys::MemoryContextSwitchTo(context);
-            (*query_desc).plannedstmt = plan((*query_desc).plannedstmt, hold, &hit.columns, view.rows());
+            let caller = pg_sys::MemoryContextSwitchTo(pg_sys::GetMemoryChunkContext(hold.cast()));
+            (*query_desc).plannedstmt = plan((*query_desc).plannedstmt, hold, &columns, store.view(&pin).rows());
             pg_sys::MemoryContextSwitchTo(caller);
         }
+    }
+}
+
+/// Holds an entry for as long as a query lives, ready to be read from its first row. `None`, and the pin given back,
+/// when there is no memory for that.
+///
+/// # Safety
+/// `query_desc` must be valid, and the entry's columns these.
+pub unsafe fn hold(query_desc: *mut pg_sys::QueryDesc, pin: Pin, columns: Vec<Column>) -> Option<*mut Hold> {
+    let store = shmem::store()?;
+    // SAFETY: as the caller promises. The hold is allocated below the context that holds the
+    // query descriptor, so it outlives ExecutorEnd and whatever other libraries do there. A child
+    // of that context, because children are deleted as soon as the query fails, the context
+    // itself only when the failed transaction is rolled back.
+    unsafe {
+        let Some(context) = child_context(query_desc) else {
+            store.unpin(pin);
+            return None;
+        };
+        let hold = match Hold::register(pin, context) {
+            Ok(hold) => hold,
+            Err(pin) => {
+                store.unpin(pin);
+                return None;
+            }
+        };
+        let pin = (*hold).pin()?;
+        (*hold).set_rows(Rows::new(columns, store.view(&pin).chunks()));
+        Some(hold)
     }
 }
 

@@ -1,0 +1,62 @@
+//! How much of the order of its rows a query fixes.
+//!
+//! Two right answers to one query may hold their rows in different orders: rows that sort alike come as they please. But the leading sort
+//! keys themselves must read the same from top to bottom in both, as long as equal keys are the same bytes. So the columns that show those
+//! keys are worth comparing position by position.
+
+use pgrx::pg_sys;
+
+use super::types::nodes;
+use super::variation::equality_is_bytewise;
+
+/// Sort keys that are looked at; after those, few rows are left that sort alike.
+const KEYS: usize = 3;
+/// Bits that a column's number takes in a packed prefix.
+const COLUMN_BITS: u32 = 10;
+const COLUMN_MASK: u32 = (1 << COLUMN_BITS) - 1;
+
+/// The columns of the answer that show the leading sort keys: numbers from 1; 0 is none.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct OrderedPrefix([u16; KEYS]);
+
+impl OrderedPrefix {
+    /// The columns, numbered from 0.
+    pub fn columns(self) -> impl Iterator<Item = usize> {
+        self.0.into_iter().take_while(|column| *column > 0).map(|column| usize::from(column) - 1)
+    }
+
+    /// In the lower `KEYS` × `COLUMN_BITS` bits of a number.
+    pub fn pack(self) -> u32 {
+        self.0.iter().rev().fold(0, |packed, column| packed << COLUMN_BITS | u32::from(*column))
+    }
+
+    /// From what `pack` made.
+    pub fn unpack(packed: u32) -> Self {
+        let column = |key| (packed >> (key as u32 * COLUMN_BITS) & COLUMN_MASK) as u16;
+        Self(std::array::from_fn(column))
+    }
+}
+
+/// The leading sort keys of a query that are columns of its answer and of a type whose equal values are the same bytes. Ends before the
+/// first key that is not.
+///
+/// # Safety
+/// `query` must be valid.
+pub unsafe fn ordered_prefix(query: *const pg_sys::Query) -> OrderedPrefix {
+    let mut prefix = OrderedPrefix::default();
+    // SAFETY: as the caller promises; each clause refers to an entry of the target list.
+    unsafe {
+        let keys = nodes::<pg_sys::SortGroupClause>((*query).sortClause);
+        for (place, clause) in prefix.0.iter_mut().zip(keys) {
+            let target = &*pg_sys::get_sortgroupclause_tle(clause, (*query).targetList);
+            let expression: *const pg_sys::Node = target.expr.cast();
+            let bytewise = equality_is_bytewise(pg_sys::exprType(expression), pg_sys::exprCollation(expression));
+            // Entries that are not shown stand behind all that are, so that the numbers of these have no gaps.
+            if target.resjunk || !bytewise || target.resno as u32 > COLUMN_MASK {
+                break;
+            }
+            *place = target.resno as u16;
+        }
+    }
+    prefix
+}

@@ -1,0 +1,209 @@
+//! Rows, executed or stored, as a digest.
+//!
+//! Both kinds are hashed alike, value by value, in the form that the type gives:
+//!
+//! | type | what is hashed |
+//! |---|---|
+//! | passed by value | the bytes of its length; a datum's other bytes say nothing |
+//! | float4, float8 | the same, every NaN being one: which of them arithmetic yields is up to the machine |
+//! | numeric | its text, since one number can be laid out in several ways |
+//! | name, cstring | the characters up to the first NUL |
+//! | built-in, of variable length | the body, detoasted |
+//! | other types of variable length | its text: a composite value carries traces of the tuple it was copied from |
+//! | other types of fixed length | its bytes |
+
+use std::ffi::CStr;
+
+use arrow_cache_core::{CacheKey, Digest, KeyHasher, Reason, numeric};
+use pgrx::pg_sys;
+
+use crate::arrow::column::{Column, Kind};
+use crate::arrow::varlena;
+use crate::capture::RowSink;
+use crate::query::ordering::OrderedPrefix;
+use crate::query::types::FIRST_UNPINNED_OID;
+use crate::serve::Rows;
+use crate::shmem;
+
+/// Stored rows between two looks for interrupts, each with a clearing of memory.
+const ROWS_PER_LOOK: u64 = 1024;
+
+/// How the values of a column are hashed.
+#[derive(Clone, Copy)]
+enum Form {
+    /// That many bytes of the datum.
+    Word(u32),
+    Float32,
+    Float64,
+    /// That many bytes behind the datum.
+    Fixed(usize),
+    /// Characters up to a NUL.
+    CString,
+    Numeric,
+    /// The body of a varlena.
+    Body,
+    /// What this output function gives.
+    Text(pg_sys::Oid),
+}
+
+impl Form {
+    fn of(column: &Column) -> Self {
+        match column.kind {
+            Kind::Float32 => return Self::Float32,
+            Kind::Float64 => return Self::Float64,
+            Kind::Numeric => return Self::Numeric,
+            Kind::Name | Kind::FlatCString => return Self::CString,
+            _ if column.type_oid == pg_sys::NAMEOID => return Self::CString,
+            _ if column.by_value => return Self::Word(column.length as u32),
+            _ if column.length > 0 => return Self::Fixed(column.length as usize),
+            _ => {}
+        }
+        // SAFETY: catalog look-ups of a type that a running query has.
+        unsafe {
+            if column.type_oid.to_u32() < FIRST_UNPINNED_OID && !pg_sys::type_is_rowtype(column.type_oid) {
+                return Self::Body;
+            }
+            let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
+            pg_sys::getTypeOutputInfo(column.type_oid, &mut function, &mut is_varlena);
+            Self::Text(function)
+        }
+    }
+
+    /// Hashes one value.
+    ///
+    /// # Safety
+    /// `datum` must be a value of the column, not NULL.
+    unsafe fn hash(self, datum: pg_sys::Datum, hasher: &mut KeyHasher, text: &mut Vec<u8>) {
+        let word = datum.value() as u64;
+        // SAFETY: as the caller promises; what a function makes of the value lives in the current memory context.
+        unsafe {
+            match self {
+                Self::Word(length) => hasher.u64(word & u64::MAX >> (64 - 8 * length)),
+                Self::Float32 => {
+                    let number = f32::from_bits(word as u32);
+                    hasher.u32(if number.is_nan() { f32::NAN } else { number }.to_bits());
+                }
+                Self::Float64 => {
+                    let number = f64::from_bits(word);
+                    hasher.u64(if number.is_nan() { f64::NAN } else { number }.to_bits());
+                }
+                Self::Fixed(length) => hasher.part(std::slice::from_raw_parts(datum.cast_mut_ptr::<u8>(), length)),
+                Self::CString => hasher.part(CStr::from_ptr(datum.cast_mut_ptr()).to_bytes()),
+                Self::Numeric => {
+                    text.clear();
+                    let body = varlena::body(datum, usize::MAX).unwrap_or_default();
+                    // What has no text cannot come from the cache, so its bytes will do.
+                    hasher.part(if numeric::to_text(body, text) { text } else { body });
+                }
+                Self::Body => hasher.part(varlena::body(datum, usize::MAX).unwrap_or_default()),
+                Self::Text(function) => {
+                    let output = pg_sys::OidOutputFunctionCall(function, datum);
+                    hasher.part(CStr::from_ptr(output).to_bytes());
+                    pg_sys::pfree(output.cast());
+                }
+            }
+        }
+    }
+}
+
+/// A digest of rows in the making.
+pub struct RowDigest {
+    forms: Vec<Form>,
+    /// Columns that fix a row's place, from 0.
+    places: Vec<usize>,
+    /// Reused for the text of numerics.
+    text: Vec<u8>,
+    digest: Digest,
+}
+
+impl RowDigest {
+    /// A digest for rows of these columns, which the query orders by some of them.
+    pub fn new(columns: &[Column], ordered_by: OrderedPrefix) -> Self {
+        Self {
+            forms: columns.iter().map(Form::of).collect(),
+            places: ordered_by.columns().filter(|place| *place < columns.len()).collect(),
+            text: Vec::new(),
+            digest: Digest::default(),
+        }
+    }
+
+    /// What the rows so far come to.
+    pub fn finish(&self) -> Digest {
+        self.digest
+    }
+
+    /// Adds all rows of an entry that were not read yet.
+    ///
+    /// # Safety
+    /// The rows must have the columns of this digest.
+    pub unsafe fn add_all(&mut self, rows: &mut Rows) {
+        let mut values = vec![pg_sys::Datum::from(0); self.forms.len()];
+        let mut nulls = vec![false; self.forms.len()];
+        // SAFETY: as the caller promises. What output functions leave behind goes with the context; after an error,
+        // with its parent.
+        unsafe {
+            let scratch = pg_sys::AllocSetContextCreateInternal(
+                pg_sys::CurrentMemoryContext,
+                c"pg_arrow_cache verify".as_ptr(),
+                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+            );
+            let caller = pg_sys::MemoryContextSwitchTo(scratch);
+            while rows.next(&mut values, &mut nulls) {
+                self.add(&values, &nulls);
+                if self.digest.rows().is_multiple_of(ROWS_PER_LOOK) {
+                    pgrx::check_for_interrupts!();
+                    pg_sys::MemoryContextReset(scratch);
+                }
+            }
+            pg_sys::MemoryContextSwitchTo(caller);
+            pg_sys::MemoryContextDelete(scratch);
+        }
+    }
+
+    /// # Safety
+    /// One value per column.
+    unsafe fn add(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let row = self.hash(0..self.forms.len(), values, nulls);
+            let place = if self.places.is_empty() {
+                CacheKey { hi: 0, lo: 0 }
+            } else {
+                let places = std::mem::take(&mut self.places);
+                let place = self.hash(places.iter().copied(), values, nulls);
+                self.places = places;
+                place
+            };
+            self.digest.add(row, place);
+        }
+    }
+
+    /// # Safety
+    /// One value per column.
+    unsafe fn hash(
+        &mut self,
+        columns: impl Iterator<Item = usize>,
+        values: &[pg_sys::Datum],
+        nulls: &[bool],
+    ) -> CacheKey {
+        let mut hasher = shmem::key_hasher();
+        for column in columns {
+            hasher.u8(u8::from(nulls[column]));
+            if !nulls[column] {
+                // SAFETY: as the caller promises.
+                unsafe { self.forms[column].hash(values[column], &mut hasher, &mut self.text) };
+            }
+        }
+        hasher.finish()
+    }
+}
+
+impl RowSink for RowDigest {
+    unsafe fn append(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), Reason> {
+        // SAFETY: as the caller promises.
+        unsafe { self.add(values, nulls) };
+        Ok(())
+    }
+}
