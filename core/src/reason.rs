@@ -52,7 +52,6 @@ reasons! {
     UnsupportedRelation, "unsupported_relation", "The query reads a relation of a kind or access method whose changes the cache cannot follow.";
     Tablesample, "tablesample", "The query uses TABLESAMPLE.";
     TransitionTable, "transition_table", "The query reads a transition table of a trigger.";
-    RowSecurity, "row_security", "A row security policy of the query cannot be judged.";
     NoRelation, "no_relation", "The query reads no relation at all, so there is nothing to gain.";
     RecordType, "record_type", "A column of the result is an anonymous record.";
     UnsupportedType, "unsupported_type", "A column or parameter has a type the cache cannot keep exactly.";
