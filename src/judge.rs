@@ -6,12 +6,13 @@
 
 use std::ffi::c_char;
 
-use arrow_cache_core::{CacheKey, Counter, Dependency, EntryView, Pin, Reason, SnapshotView, Validity};
+use arrow_cache_core::{CacheKey, Counter, Dependency, Pin, Reason, SnapshotView, Validity};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Column, Records};
 use crate::query::eligibility::Meaning;
 use crate::query::relations::Relations;
+use crate::query::terms::Terms;
 use crate::query::text::Text;
 use crate::query::types::nodes;
 use crate::query::{self, Verdict, environment, fingerprint, plan_marker, relations};
@@ -132,6 +133,8 @@ pub struct Miss {
     pub columns: Vec<Column>,
     /// A stored answer was out of date.
     pub stale: bool,
+    /// On which terms it is stored.
+    pub terms: Terms,
     /// Why its answer will not be stored, if that is known already.
     pub refused: Option<Reason>,
     /// Number of the top-level statement.
@@ -305,27 +308,22 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             Verdict::Cacheable { meaning, catalog_version } => (meaning, catalog_version),
             Verdict::Bypass(reason) => return Err(reason),
         };
+        let (location, length) = text_location(question);
+        let source = Text { source: question.source, location, length };
+        let terms = Terms::of(source)?;
         let snapshot = view_snapshot(store, question.snapshot)?;
         let relations = relations::of_plan(question.plan);
         writes::check_own_writes(&relations)?;
 
-        let (location, length) = text_location(question);
         let mut text = Vec::new();
         let environment = environment::fingerprint(shmem::key_hasher());
-        let key = fingerprint::key(
-            meaning.tree,
-            environment,
-            Text { source: question.source, location, length },
-            question.params,
-            shmem::key_hasher(),
-            &mut text,
-        )?;
+        let key = fingerprint::key(meaning.tree, environment, source, question.params, shmem::key_hasher(), &mut text)?;
         let descriptor = pg_sys::ExecCleanTypeFromTL((*(*question.plan).planTree).targetlist);
         let columns = column::columns_of(descriptor, Records::Refused)?;
 
         let mut stale = false;
         if let Some(pin) = store.lookup(key) {
-            match examine(store, &pin, &text, &columns, &snapshot) {
+            match examine(store, &pin, &text, &columns, &snapshot, terms) {
                 Ok(true) if meaning.reads_settings && may_be_read_later() => {
                     store.unpin(pin);
                     return Err(Reason::SettingsInCursor);
@@ -342,13 +340,14 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             }
         }
         let dependencies = current_dependencies(store, &relations, &snapshot)?;
-        let refused = refusal(store, key, &dependencies, catalog_version);
+        let refused = refusal(store, key, &dependencies, catalog_version, terms);
         Ok(Found::Miss(Box::new(Miss {
             key,
             text,
             dependencies,
             columns,
             stale,
+            terms,
             refused,
             statement: session::statement_number(),
             tuples: std::ptr::null_mut(),
@@ -399,6 +398,7 @@ fn examine(
     text: &[u8],
     columns: &[Column],
     snapshot: &SnapshotView<'_>,
+    terms: Terms,
 ) -> Result<bool, Reason> {
     let view = store.view(pin);
     if view.text() != text || view.descriptor() != column::describe(columns) {
@@ -420,12 +420,7 @@ fn examine(
         }
         return Ok(false);
     }
-    Ok(young_enough(&view, now))
-}
-
-/// Is the entry younger than this session's `ttl`?
-fn young_enough(view: &EntryView<'_>, now: i64) -> bool {
-    settings::ttl_micros().is_none_or(|ttl| now.saturating_sub(view.created_at()) <= ttl)
+    Ok(terms.ttl_micros().is_none_or(|ttl| now.saturating_sub(view.created_at()) <= ttl))
 }
 
 /// The dependencies of an answer computed now, with the versions that this snapshot sees whole.
@@ -463,6 +458,7 @@ unsafe fn refusal(
     key: CacheKey,
     dependencies: &[Dependency],
     catalog_version: u64,
+    terms: Terms,
 ) -> Option<Reason> {
     if !settings::populate() {
         return Some(Reason::PopulateOff);
@@ -471,11 +467,11 @@ unsafe fn refusal(
     if !unsafe { planned_under_current_catalogs(dependencies[0].version, catalog_version) } {
         return Some(Reason::DdlInProgress);
     }
-    let runs = settings::min_runs();
+    let runs = terms.min_runs();
     if runs > 1 && store.count_run(key) < runs {
         return Some(Reason::TooFewRuns);
     }
-    quick::is_known(key).then_some(Reason::TooQuick)
+    (!terms.insisted && quick::is_known(key)).then_some(Reason::TooQuick)
 }
 
 /// Was the plan made under the catalogs of version `current`? A prepared plan may be older than

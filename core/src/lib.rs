@@ -17,6 +17,7 @@
 pub mod counters;
 mod entry;
 mod eviction;
+pub mod hint;
 mod index;
 pub mod key;
 pub mod layout;
@@ -32,6 +33,7 @@ pub mod versions;
 mod view;
 
 pub use counters::{Counter, Counters, STRIPES};
+pub use hint::{Hint, hint};
 pub use key::{CacheKey, KeyHasher};
 pub use layout::{Layout, LayoutError, PARTITIONS, Sizes};
 pub use memory::{Arena, ArenaPtr, Locks};

@@ -35,7 +35,8 @@ macro_rules! reasons {
 reasons! {
     NotSelect, "not_select", "The statement is not one SELECT, VALUES or WITH query.";
     UtilityStatement, "utility_statement", "The statement is a utility command.";
-    Disabled, "disabled", "The cache is switched off for this session, statement or relation.";
+    Disabled, "disabled", "The cache is switched off for this session.";
+    NoCacheHint, "no_cache_hint", "A comment before the statement says no_arrow_cache.";
     NestedStatement, "nested_statement", "The statement runs inside a function, a procedure or another statement.";
     NotAnalyzed, "not_analyzed", "The plan was not made while the cache was watching, so its dependencies are unknown.";
     DataModifyingCte, "data_modifying_cte", "A WITH clause of the query changes data.";

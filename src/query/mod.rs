@@ -11,6 +11,7 @@ mod functions;
 pub mod parameters;
 pub mod plan_marker;
 pub mod relations;
+pub mod terms;
 pub mod text;
 pub mod types;
 
