@@ -19,7 +19,7 @@ use crate::query::{self, Verdict, environment, fingerprint, plan_marker, relatio
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
 use crate::writes::SHARED;
-use crate::{quick, serve, settings, writes};
+use crate::{foreign, quick, serve, settings, writes};
 
 /// What was found out about a query before the planner took it apart.
 #[derive(Clone, Copy)]
@@ -328,6 +328,10 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                     store.unpin(pin);
                     return Err(Reason::SettingsInCursor);
                 }
+                Ok(true) if foreign::check_settled(store, question.plan).is_err() => {
+                    store.unpin(pin);
+                    return Err(Reason::WriterInProgress);
+                }
                 Ok(true) => return Ok(Found::Hit(Hit { pin, columns })),
                 Ok(false) => {
                     stale = !store.is_current(&pin);
@@ -340,6 +344,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             }
         }
         let dependencies = current_dependencies(store, &relations, &snapshot)?;
+        foreign::check_settled(store, question.plan)?;
         let refused = refusal(store, key, &dependencies, catalog_version, terms);
         Ok(Found::Miss(Box::new(Miss {
             key,

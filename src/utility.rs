@@ -6,8 +6,9 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
+use crate::query::types::nodes;
 use crate::session::{self, Catalogs, WrappedText, Wrapping};
-use crate::{shmem, writes};
+use crate::{foreign, policy, shmem, writes};
 
 /// What to undo when the statement is over. Plain data, so that an error may jump over it.
 #[derive(Clone, Copy)]
@@ -56,6 +57,9 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
             if session::at_top_level() {
                 session::begin_statement(Reason::UtilityStatement);
             }
+            // It may raise, so it comes before there is something to undo.
+            // SAFETY: as above.
+            unsafe { announce_effects(statement) };
             session::enter_level();
             scope.nested = true;
             if tag == NodeTag::T_DropdbStmt {
@@ -73,6 +77,28 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
         }
     }
     scope
+}
+
+/// Prepares for what some statements do that no later hook tells.
+///
+/// # Safety
+/// `statement` must be a valid utility statement.
+unsafe fn announce_effects(statement: *const pg_sys::Node) {
+    // SAFETY: each cast follows the node's tag.
+    unsafe {
+        match (*statement).type_ {
+            NodeTag::T_SecLabelStmt => policy::before_security_label(statement.cast()),
+            NodeTag::T_CopyStmt if (*statement.cast::<pg_sys::CopyStmt>()).is_from => {
+                foreign::note_named((*statement.cast::<pg_sys::CopyStmt>()).relation);
+            }
+            NodeTag::T_TruncateStmt => {
+                for name in nodes::<pg_sys::RangeVar>((*statement.cast::<pg_sys::TruncateStmt>()).relations) {
+                    foreign::note_named(name);
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Leaves a utility statement, after an error too. Nothing here can raise.

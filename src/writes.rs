@@ -14,10 +14,10 @@
 use arrow_cache_core::{Counter, Reason, Slot, SlotId};
 use pgrx::pg_sys;
 
-use crate::compat;
 use crate::query::types::{FIRST_USER_OID, integers, nodes};
 use crate::session::{self, Catalogs};
 use crate::shmem::{self, SharedStore};
+use crate::{compat, foreign};
 
 /// Stands for the database of the catalogs that all databases share.
 pub const SHARED: u32 = 0;
@@ -120,6 +120,7 @@ pub unsafe fn note_plan(plan: *const pg_sys::PlannedStmt) {
         for index in integers(targets) {
             if let Some(entry) = entries.get(index as usize - 1) {
                 note_relation((**entry).relid);
+                foreign::note_target((**entry).relid, (**entry).relkind as u8);
             }
         }
     }

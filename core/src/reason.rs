@@ -49,6 +49,7 @@ reasons! {
     SystemColumn, "system_column", "The query reads a system column such as ctid or xmin.";
     TemporaryRelation, "temporary_relation", "The query reads a temporary relation.";
     ForeignTable, "foreign_table", "The query reads a foreign table, whose changes the server cannot see.";
+    PolicyNever, "policy_never", "The owner of a relation of the query does not want it cached (arrow_cache.set_policy).";
     SequenceRelation, "sequence_relation", "The query reads a sequence as a relation.";
     UnsupportedRelation, "unsupported_relation", "The query reads a relation of a kind or access method whose changes the cache cannot follow.";
     Tablesample, "tablesample", "The query uses TABLESAMPLE.";

@@ -10,6 +10,7 @@ pub mod fingerprint;
 mod functions;
 pub mod parameters;
 pub mod plan_marker;
+pub mod policy;
 pub mod relations;
 pub mod terms;
 pub mod text;
