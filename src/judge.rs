@@ -93,6 +93,8 @@ pub struct Question {
     pub params: pg_sys::ParamListInfo,
     /// The snapshot it runs under.
     pub snapshot: pg_sys::Snapshot,
+    /// It will not be executed, so it does not count as a run.
+    pub only_asked: bool,
 }
 
 impl Question {
@@ -108,6 +110,7 @@ impl Question {
                 source: (*query_desc).sourceText,
                 params: (*query_desc).params,
                 snapshot: (*query_desc).snapshot,
+                only_asked: session::explaining(),
             }
         }
     }
@@ -345,7 +348,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         }
         let dependencies = current_dependencies(store, &relations, &snapshot)?;
         foreign::check_settled(store, question.plan)?;
-        let refused = refusal(store, key, &dependencies, catalog_version, terms);
+        let refused = refusal(store, key, &dependencies, catalog_version, terms, question.only_asked);
         Ok(Found::Miss(Box::new(Miss {
             key,
             text,
@@ -464,6 +467,7 @@ unsafe fn refusal(
     dependencies: &[Dependency],
     catalog_version: u64,
     terms: Terms,
+    only_asked: bool,
 ) -> Option<Reason> {
     if !settings::populate() {
         return Some(Reason::PopulateOff);
@@ -473,7 +477,7 @@ unsafe fn refusal(
         return Some(Reason::DdlInProgress);
     }
     let runs = terms.min_runs();
-    if runs > 1 && store.count_run(key) < runs {
+    if runs > 1 && !only_asked && store.count_run(key) < runs {
         return Some(Reason::TooFewRuns);
     }
     (!terms.insisted && quick::is_known(key)).then_some(Reason::TooQuick)

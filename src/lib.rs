@@ -25,6 +25,7 @@ mod settings;
 mod shmem;
 mod stats;
 mod utility;
+mod why;
 mod writes;
 
 use pgrx::pg_sys;

@@ -45,5 +45,5 @@ pub unsafe fn judge(query: *mut pg_sys::Query, hasher: impl FnOnce() -> KeyHashe
 /// `plan` must be a valid plan whose relations this transaction has locked.
 pub unsafe fn judge_relations(plan: *mut pg_sys::PlannedStmt) -> Result<Relations, Reason> {
     // SAFETY: as the caller promises.
-    unsafe { relations::judge(plan) }
+    unsafe { relations::judge(plan) }.map_err(|refusal| refusal.reason)
 }

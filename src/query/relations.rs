@@ -16,17 +16,30 @@ pub struct Relations {
     pub partitioned: bool,
 }
 
+/// Why a plan may not be cached, and the relation to blame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RelationRefusal {
+    /// What is wrong with it.
+    pub reason: Reason,
+    /// The relation.
+    pub relation: pg_sys::Oid,
+}
+
 /// Judges every relation of the plan.
+///
+/// # Errors
+/// The first relation found that forbids caching.
 ///
 /// # Safety
 /// `plan` must be valid and this transaction must hold locks on its relations.
-pub unsafe fn judge(plan: *mut pg_sys::PlannedStmt) -> Result<Relations, Reason> {
+pub unsafe fn judge(plan: *mut pg_sys::PlannedStmt) -> Result<Relations, RelationRefusal> {
     let mut found = Relations { partitioned: false };
     // SAFETY: `relationOids` is a list of OIDs.
     unsafe {
         let relations = (*plan).relationOids;
         for relation in oids(relations) {
-            found.partitioned |= judge_relation(relation)? == pg_sys::RELKIND_PARTITIONED_TABLE;
+            let kind = judge_relation(relation).map_err(|reason| RelationRefusal { reason, relation })?;
+            found.partitioned |= kind == pg_sys::RELKIND_PARTITIONED_TABLE;
         }
     }
     Ok(found)

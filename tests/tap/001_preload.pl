@@ -38,6 +38,7 @@ my %call = (
 	reset_stats => 'SELECT arrow_cache.reset_stats()',
 	set_policy => q{SELECT arrow_cache.set_policy('t', 'never')},
 	stats_data => 'SELECT * FROM arrow_cache.stats',
+	why => q{SELECT * FROM arrow_cache.why('SELECT a FROM t')},
 );
 my $functions = $node->safe_psql('postgres',
 	q{SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'arrow_cache'::regnamespace ORDER BY 1});
