@@ -18,8 +18,14 @@ COMMENT ON VIEW relations IS 'One row per relation that some cached result of th
 CREATE VIEW bypass_reasons AS SELECT * FROM bypass_reasons_data();
 COMMENT ON VIEW bypass_reasons IS 'How many statements were not served or not stored, by reason.';
 
+CREATE VIEW policies AS
+SELECT l.objoid::regclass AS relation, l.label AS policy
+FROM pg_catalog.pg_seclabel AS l
+WHERE l.provider = 'pg_arrow_cache' AND l.classoid = 'pg_catalog.pg_class'::regclass AND l.objsubid = 0;
+COMMENT ON VIEW policies IS 'One row per relation of this database with a policy that is not the default.';
+
 GRANT USAGE ON SCHEMA @extschema@ TO PUBLIC;
-GRANT SELECT ON stats, entries, relations, bypass_reasons TO PUBLIC;
+GRANT SELECT ON stats, entries, relations, bypass_reasons, policies TO PUBLIC;
 
 REVOKE ALL ON FUNCTION flush() FROM PUBLIC;
 REVOKE ALL ON FUNCTION invalidate(regclass) FROM PUBLIC;

@@ -36,6 +36,11 @@ fn invalidate(relation: pg_sys::Oid) -> i64 {
     if relation == 0 {
         return 0;
     }
+    // A result that is being computed must not be stored after this.
+    // SAFETY: reads the clock.
+    let now = unsafe { pg_sys::GetCurrentTimestamp() };
+    let versions = store.versions();
+    versions.slot(versions.relation(database, relation)).bump(now);
     let rests_on_it = |dependency: &arrow_cache_core::Dependency| dependency.relation == relation;
     store.retire_matching(|entry| entry.database() == database && entry.dependencies().iter().any(rests_on_it)) as i64
 }

@@ -175,6 +175,12 @@ unsafe extern "C" {
 }
 
 unsafe extern "C-unwind" {
+    /// catalog/pg_inherits.h
+    fn find_all_inheritors(
+        parent: pg_sys::Oid,
+        lock_mode: pg_sys::LOCKMODE,
+        parents: *mut *mut pg_sys::List,
+    ) -> *mut pg_sys::List;
     /// utils/pgstat_internal.h
     fn pgstat_get_xact_stack_level(nest_level: i32) -> *mut SubXactStatus;
     /// executor/tstoreReceiver.h
@@ -346,6 +352,33 @@ pub unsafe fn tuple_attribute(descriptor: pg_sys::TupleDesc, index: usize) -> *m
         let natts = (*descriptor).natts as usize;
         let compact = (&raw mut (*descriptor).compact_attrs).cast::<pg_sys::CompactAttribute>();
         compact.add(natts).cast::<pg_sys::FormData_pg_attribute>().add(index)
+    }
+}
+
+/// The OIDs of a relation and of all that inherit from it, partitions included; nothing is locked.
+///
+/// # Safety
+/// Called with a current memory context.
+pub unsafe fn all_inheritors(root: pg_sys::Oid) -> *mut pg_sys::List {
+    // SAFETY: as the caller promises; nobody asks for the numbers of parents.
+    unsafe { guarded!(find_all_inheritors(root, pg_sys::NoLock as _, std::ptr::null_mut())) }
+}
+
+/// Raises the server's own error if the current user does not own the relation.
+///
+/// # Safety
+/// The relation must be locked.
+pub unsafe fn check_owner(relation: pg_sys::Oid) {
+    // SAFETY: catalog look-ups by OID.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        let owns = pg_sys::pg_class_ownercheck(relation, pg_sys::GetUserId());
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        let owns = pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, pg_sys::GetUserId());
+        if !owns {
+            let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(relation));
+            pg_sys::aclcheck_error(pg_sys::AclResult::ACLCHECK_NOT_OWNER, kind, pg_sys::get_rel_name(relation));
+        }
     }
 }
 

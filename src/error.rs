@@ -26,6 +26,10 @@ pub enum CacheError {
     NotATrigger,
     /// An argument of the trigger function names no relation.
     UnknownRelation { name: String },
+    /// A policy was to be set with a word that stands for none; whether `default` may be written here.
+    UnknownPolicy { word: String, default: bool },
+    /// A policy was to be set for something whose rows no query reads.
+    NotARelation,
 }
 
 impl CacheError {
@@ -84,6 +88,20 @@ impl CacheError {
                 PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
                 format!("relation \"{name}\" does not exist"),
                 "Arguments of arrow_cache.invalidate_on_change() name further relations to invalidate.".into(),
+            ),
+            Self::UnknownPolicy { word, default } => (
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("unknown cache policy \"{word}\""),
+                if *default {
+                    "A policy is \"default\", \"never\" or \"trusted\".".into()
+                } else {
+                    "A label is \"never\" or \"trusted\"; NULL stands for the default.".into()
+                },
+            ),
+            Self::NotARelation => (
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                "only a table, view, materialized view or foreign table can have a cache policy".into(),
+                "Name the relation that queries read.".into(),
             ),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::chain::{direct, edge, with_cleanup};
 use crate::compat::{self, ExecutorRunHook, executor_run_hook, standard};
-use crate::{capture, definitions, judge, last_word, serve, session, settings, shmem, utility, writes};
+use crate::{capture, definitions, foreign, judge, last_word, serve, session, settings, shmem, utility, writes};
 
 /// The hooks that were installed before ours. Written once by `install`, in the postmaster.
 struct Previous {
@@ -254,9 +254,14 @@ unsafe extern "C-unwind" fn transaction_event(event: pg_sys::XactEvent::Type, ar
             // SAFETY: no frame above this one has destructors.
             unsafe { edge(|| writes::publish(preparing)) };
         }
-        pg_sys::XactEvent::XACT_EVENT_COMMIT
-        | pg_sys::XactEvent::XACT_EVENT_ABORT
-        | pg_sys::XactEvent::XACT_EVENT_PREPARE => session::end_transaction(),
+        pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
+            foreign::committed();
+            session::end_transaction();
+        }
+        pg_sys::XactEvent::XACT_EVENT_ABORT => {
+            foreign::rolled_back();
+            session::end_transaction();
+        }
         _ => {}
     }
 }

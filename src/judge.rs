@@ -6,21 +6,21 @@
 
 use std::ffi::{CString, c_char};
 
-use arrow_cache_core::{CacheKey, Counter, Dependency, EntryView, Pin, Reason, SnapshotView, Validity};
+use arrow_cache_core::{CacheKey, Counter, Dependency, Pin, Reason, SnapshotView, Validity};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Column, Records};
 use crate::query::eligibility::Meaning;
 use crate::query::relations::Relations;
+use crate::query::terms::Terms;
 use crate::query::text::Text;
-use crate::query::types::nodes;
 use crate::query::updatable::is_updatable_scan;
 use crate::query::{self, Verdict, environment, fingerprint, plan_marker, relations};
 use crate::serve::Guard;
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
 use crate::writes::SHARED;
-use crate::{quick, serve, settings, verify, writes};
+use crate::{foreign, portal, quick, serve, settings, verify, writes};
 
 /// What was found out about a query before the planner took it apart.
 #[derive(Clone, Copy)]
@@ -94,6 +94,8 @@ pub struct Question {
     pub params: pg_sys::ParamListInfo,
     /// The snapshot it runs under.
     pub snapshot: pg_sys::Snapshot,
+    /// It will not be executed, so it does not count as a run.
+    pub only_asked: bool,
 }
 
 impl Question {
@@ -109,6 +111,7 @@ impl Question {
                 source: (*query_desc).sourceText,
                 params: (*query_desc).params,
                 snapshot: (*query_desc).snapshot,
+                only_asked: session::explaining(),
             }
         }
     }
@@ -138,6 +141,8 @@ pub struct Miss {
     pub columns: Vec<Column>,
     /// A stored answer was out of date.
     pub stale: bool,
+    /// On which terms it is stored.
+    pub terms: Terms,
     /// Why its answer will not be stored, if that is known already.
     pub refused: Option<Reason>,
     /// Number of the top-level statement.
@@ -200,7 +205,7 @@ pub unsafe fn at_start(query_desc: *mut pg_sys::QueryDesc, flags: i32) -> Option
             return None;
         }
         session::begin_statement(Reason::NotSelect);
-        let found = check_statement(query_desc)
+        let found = portal::check_statement(query_desc)
             .and_then(|()| look(&store, &Question::of(query_desc)))
             .and_then(|found| check_cursor(found, flags, (*query_desc).plannedstmt));
         match found {
@@ -274,37 +279,6 @@ unsafe fn show_in_explain(store: &SharedStore, query_desc: *mut pg_sys::QueryDes
     }
 }
 
-/// Is this the client's own query, in a portal that delivers its rows directly?
-///
-/// # Safety
-/// `query_desc` must be valid.
-unsafe fn check_statement(query_desc: *const pg_sys::QueryDesc) -> Result<(), Reason> {
-    // SAFETY: as the caller promises; a defined portal has a list of statements.
-    unsafe {
-        if (*query_desc).operation != pg_sys::CmdType::CMD_SELECT {
-            return Err(Reason::NotSelect);
-        }
-        if (*(*query_desc).plannedstmt).hasModifyingCTE {
-            return Err(Reason::DataModifyingCte);
-        }
-        let portal = pg_sys::ActivePortal;
-        let own = !portal.is_null()
-            && (*portal).status == pg_sys::PortalStatus::PORTAL_DEFINED
-            && (*portal).strategy == pg_sys::PortalStrategy::PORTAL_ONE_SELECT
-            && nodes((*portal).stmts).next() == Some((*query_desc).plannedstmt);
-        if !own {
-            return Err(Reason::NestedStatement);
-        }
-        if !(*query_desc).queryEnv.is_null() {
-            return Err(Reason::TransitionTable);
-        }
-        if (*portal).cursorOptions & pg_sys::CURSOR_OPT_HOLD as i32 != 0 {
-            return Err(Reason::HoldableCursor);
-        }
-    }
-    Ok(())
-}
-
 /// The flags of a query whose rows may be read in any order.
 const SCROLL: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
 
@@ -317,7 +291,7 @@ unsafe fn check_cursor(found: Found, flags: i32, plan: *const pg_sys::PlannedStm
     match found {
         Found::Miss(_) if flags as u32 & SCROLL != 0 => Err(Reason::ScrollableCursor),
         // SAFETY: as the caller promises.
-        Found::Hit(hit) if unsafe { may_be_read_later() && is_updatable_scan((*plan).planTree) } => {
+        Found::Hit(hit) if unsafe { portal::may_be_read_later() && is_updatable_scan((*plan).planTree) } => {
             if let Some(store) = shmem::store() {
                 store.unpin(hit.pin);
             }
@@ -341,35 +315,34 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             Verdict::Cacheable { meaning, catalog_version } => (meaning, catalog_version),
             Verdict::Bypass(reason) => return Err(reason),
         };
+        let (location, length) = text_location(question);
+        let source = Text { source: question.source, location, length };
+        let terms = Terms::of(source)?;
         let snapshot = view_snapshot(store, question.snapshot)?;
         let relations = relations::of_plan(question.plan, meaning.extras.relations());
         writes::check_own_writes(&relations)?;
 
-        let (location, length) = text_location(question);
         let mut text = Vec::new();
         let settings = meaning.extras.settings();
         let environment = environment::fingerprint(shmem::key_hasher(), &settings)?;
-        let key = fingerprint::key(
-            meaning.tree,
-            environment,
-            Text { source: question.source, location, length },
-            question.params,
-            shmem::key_hasher(),
-            &mut text,
-        )?;
+        let key = fingerprint::key(meaning.tree, environment, source, question.params, shmem::key_hasher(), &mut text)?;
         let descriptor = pg_sys::ExecCleanTypeFromTL((*(*question.plan).planTree).targetlist);
         let columns = column::columns_of(descriptor, Records::Refused)?;
 
         let mut stale = false;
         if let Some(pin) = store.lookup(key) {
-            match examine(store, &pin, &text, &columns, &snapshot) {
-                Ok(true) if meaning.reads_settings && may_be_read_later() => {
+            match examine(store, &pin, &text, &columns, &snapshot, terms) {
+                Ok(true) if meaning.reads_settings && portal::may_be_read_later() => {
                     store.unpin(pin);
                     return Err(Reason::SettingsInCursor);
                 }
+                Ok(true) if foreign::check_settled(store, question.plan).is_err() => {
+                    store.unpin(pin);
+                    return Err(Reason::WriterInProgress);
+                }
                 Ok(true) => {
                     let verify = verify::choose(&meaning, environment, &settings);
-                    let guard = (meaning.reads_settings && is_bound()).then(|| Guard {
+                    let guard = (meaning.reads_settings && portal::is_bound()).then(|| Guard {
                         environment,
                         settings,
                         statement: session::statement_number(),
@@ -389,13 +362,15 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             }
         }
         let dependencies = current_dependencies(store, &relations, meaning.rests_on_enums, &snapshot)?;
-        let refused = refusal(store, key, catalog_version);
+        foreign::check_settled(store, question.plan)?;
+        let refused = refusal(store, key, catalog_version, terms, question.only_asked);
         Ok(Found::Miss(Box::new(Miss {
             key,
             text,
             dependencies,
             columns,
             stale,
+            terms,
             refused,
             statement: session::statement_number(),
             tuples: std::ptr::null_mut(),
@@ -404,31 +379,6 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             role: pg_sys::GetUserId().to_u32(),
         })))
     }
-}
-
-/// Is this the start of a cursor or a named portal, between whose start and reading settings may change? The plan
-/// would notice, a stored answer would not.
-///
-/// # Safety
-/// As `look`.
-unsafe fn may_be_read_later() -> bool {
-    // SAFETY: a portal's name is a C string.
-    unsafe {
-        let portal = pg_sys::ActivePortal;
-        let named = !portal.is_null()
-            && (*portal).status == pg_sys::PortalStatus::PORTAL_DEFINED
-            && *(*portal).name != 0
-            // EXECUTE names its portal too, hides it, and reads it at once.
-            && (*portal).visible;
-        session::declaring_cursor() || (named && session::at_top_level())
-    }
-}
-
-/// Is this the start of a portal that runs a cached plan? Then it may have come by a Bind of its own, and will be read
-/// by an Execute.
-fn is_bound() -> bool {
-    // SAFETY: a portal that is being started is valid.
-    unsafe { pg_sys::ActivePortal.as_ref() }.is_some_and(|portal| !portal.cplan.is_null())
 }
 
 /// Where the text of the statement lies: the plan knows, except for a query inside a utility
@@ -454,6 +404,7 @@ fn examine(
     text: &[u8],
     columns: &[Column],
     snapshot: &SnapshotView<'_>,
+    terms: Terms,
 ) -> Result<bool, Reason> {
     let view = store.view(pin);
     if view.text() != text || view.descriptor() != column::describe(columns) {
@@ -475,12 +426,7 @@ fn examine(
         }
         return Ok(false);
     }
-    Ok(young_enough(&view, now))
-}
-
-/// Is the entry younger than this session's `ttl`?
-fn young_enough(view: &EntryView<'_>, now: i64) -> bool {
-    settings::ttl_micros().is_none_or(|ttl| now.saturating_sub(view.created_at()) <= ttl)
+    Ok(terms.ttl_micros().is_none_or(|ttl| now.saturating_sub(view.created_at()) <= ttl))
 }
 
 /// The dependencies of an answer computed now, with the versions that this snapshot sees whole.
@@ -518,7 +464,13 @@ fn current_dependencies(
 ///
 /// # Safety
 /// Called in ExecutorStart or with no portal active.
-unsafe fn refusal(store: &SharedStore, key: CacheKey, catalog_version: u64) -> Option<Reason> {
+unsafe fn refusal(
+    store: &SharedStore,
+    key: CacheKey,
+    catalog_version: u64,
+    terms: Terms,
+    only_asked: bool,
+) -> Option<Reason> {
     if !settings::populate() {
         return Some(Reason::PopulateOff);
     }
@@ -527,14 +479,14 @@ unsafe fn refusal(store: &SharedStore, key: CacheKey, catalog_version: u64) -> O
     // SAFETY: a plain read of a backend global.
     let current = unsafe { versions.slot(versions.catalogs(pg_sys::MyDatabaseId.to_u32())).version() };
     // SAFETY: as the caller promises.
-    if !unsafe { planned_under_current_catalogs(current, catalog_version) } {
+    if !unsafe { planned_under(current, catalog_version) } {
         return Some(Reason::DdlInProgress);
     }
-    let runs = settings::min_runs();
-    if runs > 1 && store.count_run(key) < runs {
+    let runs = terms.min_runs();
+    if runs > 1 && !only_asked && store.count_run(key) < runs {
         return Some(Reason::TooFewRuns);
     }
-    quick::is_known(key).then_some(Reason::TooQuick)
+    (!terms.insisted && quick::is_known(key)).then_some(Reason::TooQuick)
 }
 
 /// Was the plan made under the catalogs of version `current`? A prepared plan may be older than
@@ -542,20 +494,10 @@ unsafe fn refusal(store: &SharedStore, key: CacheKey, catalog_version: u64) -> O
 ///
 /// # Safety
 /// As `refusal`.
-unsafe fn planned_under_current_catalogs(current: u64, planned: u64) -> bool {
-    if current == planned || planned == UNKNOWN_CATALOGS {
-        return current == planned;
-    }
-    // SAFETY: a portal that runs a cached plan keeps it alive. `current` was read before the
-    // invalidations are accepted, so a plan that is valid now was not hurt by any DDL up to it.
-    unsafe {
-        let portal = pg_sys::ActivePortal;
-        if portal.is_null() || (*portal).cplan.is_null() {
-            return false;
-        }
-        pg_sys::AcceptInvalidationMessages();
-        (*(*portal).cplan).is_valid
-    }
+unsafe fn planned_under(current: u64, planned: u64) -> bool {
+    // SAFETY: as the caller promises. `current` was read before the invalidations are accepted, so a plan that is
+    // valid now was not hurt by any DDL up to it.
+    current == planned || (planned != UNKNOWN_CATALOGS && unsafe { portal::has_valid_plan() })
 }
 
 /// The snapshot in the form the protocol needs.

@@ -8,7 +8,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use crate::query::types::nodes;
 use crate::session::{self, WrappedText, Wrapping};
-use crate::{shmem, writes};
+use crate::{foreign, policy, shmem, writes};
 
 /// What to undo when the statement is over. Plain data, so that an error may jump over it.
 #[derive(Clone, Copy)]
@@ -57,6 +57,9 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
             if session::at_top_level() {
                 session::begin_statement(Reason::UtilityStatement);
             }
+            // It may raise, so it comes before there is something to undo.
+            // SAFETY: as above.
+            unsafe { announce_effects(statement) };
             session::enter_level();
             scope.nested = true;
             if tag == NodeTag::T_DropdbStmt {
@@ -64,10 +67,6 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
                 let database =
                     unsafe { pg_sys::get_database_oid((*statement.cast::<pg_sys::DropdbStmt>()).dbname, true) };
                 scope.dropped_database = (database != pg_sys::InvalidOid).then(|| database.to_u32());
-            }
-            // SAFETY: as above.
-            if tag == NodeTag::T_AlterTableStmt && unsafe { leaves_parent(statement.cast()) } {
-                session::note_silent_definition();
             }
             if tag == NodeTag::T_TransactionStmt {
                 // SAFETY: as above.
@@ -90,6 +89,29 @@ unsafe fn leaves_parent(statement: *const pg_sys::AlterTableStmt) -> bool {
     unsafe {
         nodes::<pg_sys::AlterTableCmd>((*statement).cmds)
             .any(|command| (*command).subtype == pg_sys::AlterTableType::AT_DropInherit)
+    }
+}
+
+/// Prepares for what some statements do that no later hook tells.
+///
+/// # Safety
+/// `statement` must be a valid utility statement.
+unsafe fn announce_effects(statement: *const pg_sys::Node) {
+    // SAFETY: each cast follows the node's tag.
+    unsafe {
+        match (*statement).type_ {
+            NodeTag::T_AlterTableStmt if leaves_parent(statement.cast()) => session::note_silent_definition(),
+            NodeTag::T_SecLabelStmt => policy::before_security_label(statement.cast()),
+            NodeTag::T_CopyStmt if (*statement.cast::<pg_sys::CopyStmt>()).is_from => {
+                foreign::note_named((*statement.cast::<pg_sys::CopyStmt>()).relation);
+            }
+            NodeTag::T_TruncateStmt => {
+                for name in nodes::<pg_sys::RangeVar>((*statement.cast::<pg_sys::TruncateStmt>()).relations) {
+                    foreign::note_named(name);
+                }
+            }
+            _ => {}
+        }
     }
 }
 

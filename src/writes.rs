@@ -14,11 +14,11 @@
 use arrow_cache_core::{Counter, Reason, Slot, SlotId, Versions};
 use pgrx::pg_sys;
 
-use crate::compat;
 use crate::definitions::{Definitions, is_meaningful_catalog, may_carry_results};
 use crate::query::types::{FIRST_USER_OID, integers, nodes};
 use crate::session;
 use crate::shmem::{self, SharedStore};
+use crate::{compat, foreign};
 
 /// Stands for the database of the catalogs that all databases share.
 pub const SHARED: u32 = 0;
@@ -80,6 +80,7 @@ pub unsafe fn note_plan(plan: *const pg_sys::PlannedStmt) {
         for index in integers(targets) {
             if let Some(entry) = entries.get(index as usize - 1) {
                 note_relation((**entry).relid);
+                foreign::note_target((**entry).relid, (**entry).relkind as u8);
             }
         }
     }

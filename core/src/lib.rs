@@ -18,6 +18,7 @@ pub mod counters;
 pub mod digest;
 mod entry;
 mod eviction;
+pub mod hint;
 mod index;
 pub mod key;
 pub mod layout;
@@ -35,6 +36,7 @@ pub mod window;
 
 pub use counters::{Counter, Counters, STRIPES};
 pub use digest::{Difference, Digest};
+pub use hint::{Hint, hint};
 pub use key::{CacheKey, KeyHasher};
 pub use layout::{Layout, LayoutError, PARTITIONS, Sizes};
 pub use memory::{Arena, ArenaPtr, Locks};

@@ -99,27 +99,13 @@ impl Normalizer<'_> {
     }
 
     fn comment(&mut self) {
-        let mut depth = 0usize;
-        let mut at = self.at;
-        while at + 1 < self.sql.len() {
-            match (self.sql[at], self.sql[at + 1]) {
-                (b'/', b'*') => {
-                    depth += 1;
-                    at += 2;
-                }
-                (b'*', b'/') => {
-                    depth -= 1;
-                    at += 2;
-                    if depth == 0 {
-                        self.at = at;
-                        self.gap = true;
-                        return;
-                    }
-                }
-                _ => at += 1,
+        match comment_end(self.sql, self.at) {
+            Some(end) => {
+                self.at = end;
+                self.gap = true;
             }
+            None => self.copy_to(self.sql.len()),
         }
-        self.copy_to(self.sql.len());
     }
 
     /// A quoted construct whose opening mark stands `prefix` bytes ahead; the prefix is put out in lower case.
@@ -214,8 +200,30 @@ fn is_newline(byte: u8) -> bool {
 }
 
 /// Where the line that `at` is in ends: at its newline, or the end of the text.
-fn line_end(sql: &[u8], at: usize) -> usize {
+pub(crate) fn line_end(sql: &[u8], at: usize) -> usize {
     sql[at..].iter().position(|&b| is_newline(b)).map_or(sql.len(), |found| at + found)
+}
+
+/// End of the comment that begins at `at`, with the comments inside it. `None` when it does not end.
+pub(crate) fn comment_end(sql: &[u8], mut at: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    while at + 1 < sql.len() {
+        match (sql[at], sql[at + 1]) {
+            (b'/', b'*') => {
+                depth += 1;
+                at += 2;
+            }
+            (b'*', b'/') => {
+                depth -= 1;
+                at += 2;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => at += 1,
+        }
+    }
+    None
 }
 
 /// End (exclusive, mark included) of the quoted construct whose content begins at `at`.

@@ -35,7 +35,8 @@ macro_rules! reasons {
 reasons! {
     NotSelect, "not_select", "The statement is not one SELECT, VALUES or WITH query.";
     UtilityStatement, "utility_statement", "The statement is a utility command.";
-    Disabled, "disabled", "The cache is switched off for this session, statement or relation.";
+    Disabled, "disabled", "The cache is switched off for this session.";
+    NoCacheHint, "no_cache_hint", "A comment before the statement says no_arrow_cache.";
     NestedStatement, "nested_statement", "The statement runs inside a function, a procedure or another statement.";
     NotAnalyzed, "not_analyzed", "The plan was not made while the cache was watching, so its dependencies are unknown.";
     DataModifyingCte, "data_modifying_cte", "A WITH clause of the query changes data.";
@@ -48,6 +49,7 @@ reasons! {
     SystemColumn, "system_column", "The query reads a system column such as ctid or xmin.";
     TemporaryRelation, "temporary_relation", "The query reads a temporary relation.";
     ForeignTable, "foreign_table", "The query reads a foreign table, whose changes the server cannot see.";
+    PolicyNever, "policy_never", "The owner of a relation of the query does not want it cached (arrow_cache.set_policy).";
     SequenceRelation, "sequence_relation", "The query reads a sequence as a relation.";
     UnsupportedRelation, "unsupported_relation", "The query reads a relation of a kind or access method whose changes the cache cannot follow.";
     Tablesample, "tablesample", "The query uses TABLESAMPLE.";

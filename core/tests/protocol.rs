@@ -62,7 +62,7 @@ const ALL_RULES: Rules = Rules {
     versions_are_compared: true,
 };
 
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Snapshot {
     committed: u32,
     xmin: u64,
@@ -70,7 +70,7 @@ struct Snapshot {
     in_progress: Vec<u32>,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Reader {
     Before,
     Took(Snapshot),
@@ -155,6 +155,7 @@ impl Model<'_> {
             asked && running.contains(&xid)
         };
         world.ended[position] = Slot::from(world.slot).look(self.writers[position].xid, world.oldest[position], ask);
+        world.oldest[position] = 0;
     }
 
     fn publish(&self, world: &mut World, position: usize) {
@@ -257,13 +258,19 @@ impl Model<'_> {
                 open.extend(self.write(&world, position));
             }
             for position in 0..readers {
-                open.extend(self.read(&world, position, &mut outcome));
+                open.extend(self.read(&world, position, &mut outcome).map(in_order));
             }
             seen.insert(world);
         }
         outcome.states = seen.len();
         outcome
     }
+}
+
+/// Readers are alike, so worlds that differ in who of them is how far are one.
+fn in_order(mut world: World) -> World {
+    world.readers.sort_unstable();
+    world
 }
 
 fn explore(writers: &[Writer], readers: usize, rules: Rules) -> Outcome {
@@ -332,8 +339,8 @@ fn more_publishers_than_a_slot_remembers() {
     if QUICK {
         return;
     }
-    for new in [[1, 2], [5, 6], [1, 6], [3, 4]] {
-        let early = (1..=6).filter(|xid| !new.contains(xid)).map(published);
+    for new in [[1, 2], [4, 5], [1, 5], [2, 4]] {
+        let early = (1..=5).filter(|xid| !new.contains(xid)).map(published);
         let all: Vec<Writer> = early.chain(new.map(|xid| writer(xid, false))).collect();
         holds(&all, 2);
     }
@@ -348,16 +355,16 @@ fn publishers_far_apart() {
     if QUICK {
         return;
     }
-    let early = [1, 5, 70, 200].map(published);
+    let early = [5, 70, 200].map(published);
     for new in [69, 150, 300] {
-        let all: Vec<Writer> = early.into_iter().chain([writer(new, false), writer(new + 1, true)]).collect();
+        let all: Vec<Writer> = early.into_iter().chain([writer(new, false), writer(new + 2, true)]).collect();
         holds(&all, 2);
     }
 }
 
-/// Three have a place of their own, three are folded, one is yet to publish.
+/// Three have a place of their own, one is folded, one is yet to publish.
 fn overflowing() -> Vec<Writer> {
-    (1..=6).map(published).chain([writer(7, false)]).collect()
+    (1..=4).map(published).chain([writer(5, false)]).collect()
 }
 
 #[test]

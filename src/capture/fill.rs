@@ -130,7 +130,7 @@ impl ResultFill {
             columns: miss.columns.len() as u32,
             execution_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
             created_at: now,
-            expires_at: settings::ttl_micros().map_or(i64::MAX, |ttl| now.saturating_add(ttl)),
+            expires_at: miss.terms.ttl_micros().map_or(i64::MAX, |ttl| now.saturating_add(ttl)),
         };
         let pin = store.publish(fill, miss.key, entry, now).map_err(|_| Reason::NoRoom)?;
         store.counters().add(store.stripe(), Counter::Stores, 1);

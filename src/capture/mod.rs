@@ -280,7 +280,7 @@ pub fn store_chunks<'a>(
     rows: u64,
     elapsed: Duration,
 ) -> Result<(), Reason> {
-    let stored = if elapsed < settings::min_execution_time() {
+    let stored = if elapsed < miss.terms.min_execution_time() {
         Err(Reason::TooQuick)
     } else {
         ResultFill::store(miss, chunks, rows, elapsed)
@@ -321,6 +321,9 @@ impl Capture {
 
     /// Remembers whether the run was below `min_execution_time`; says so.
     fn remember_speed(&self) -> bool {
+        if self.miss.terms.insisted {
+            return false;
+        }
         let too_quick = self.elapsed < settings::min_execution_time() && !settings::debug_serve_fills();
         quick::remember(self.miss.key, too_quick);
         too_quick

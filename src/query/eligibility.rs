@@ -40,6 +40,8 @@ const TABLE_OID_ATTRIBUTE: i16 = pg_sys::TableOidAttributeNumber as i16;
 struct Walk {
     hasher: KeyHasher,
     reason: Option<Reason>,
+    /// The function that is to blame, if it is one.
+    offender: Option<pg_sys::Oid>,
     /// A function was met that calls output functions of its arguments' types.
     calls_output: bool,
     /// A function was met that converts its arguments to JSON, by a user's cast if there is one.
@@ -82,6 +84,22 @@ impl Walk {
 /// `query` must be a valid rewritten query tree.
 pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: impl FnOnce() -> KeyHasher) -> Result<Meaning, Reason> {
     // SAFETY: as the caller promises.
+    unsafe { judge_tree_naming(query, hasher, &mut None) }
+}
+
+/// As `judge_tree`; on a refusal, `offender` is the function to blame, if it is one.
+///
+/// # Errors
+/// As `judge_tree`.
+///
+/// # Safety
+/// As `judge_tree`.
+pub unsafe fn judge_tree_naming(
+    query: *mut pg_sys::Query,
+    hasher: impl FnOnce() -> KeyHasher,
+    offender: &mut Option<pg_sys::Oid>,
+) -> Result<Meaning, Reason> {
+    // SAFETY: as the caller promises.
     if unsafe { reads_nothing(query) } {
         return Err(Reason::NoRelation);
     }
@@ -92,6 +110,7 @@ pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: impl FnOnce() -> Key
     let mut walk = Walk {
         hasher: hasher(),
         reason: None,
+        offender: None,
         calls_output: false,
         converts_to_json: false,
         reads_settings: false,
@@ -105,6 +124,7 @@ pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: impl FnOnce() -> Key
     // SAFETY: the walker is given the tree the caller vouches for, and our own context.
     unsafe { visit(query.cast(), (&raw mut walk).cast()) };
     if let Some(reason) = walk.reason {
+        *offender = walk.offender;
         return Err(reason);
     }
     let unseen_calls = (walk.calls_output && walk.types.nature == Nature::Foreign)
@@ -311,6 +331,7 @@ unsafe extern "C-unwind" fn judge_function(function: pg_sys::Oid, context: *mut 
             false
         }
         FunctionVerdict::Unsound(reason) => {
+            walk.offender = Some(function);
             let session = SESSION_FUNCTIONS.contains(&function.to_u32());
             walk.refuse(if session { Reason::SessionFunction } else { reason })
         }

@@ -12,7 +12,9 @@ mod functions;
 pub mod ordering;
 pub mod parameters;
 pub mod plan_marker;
+pub mod policy;
 pub mod relations;
+pub mod terms;
 pub mod text;
 pub mod types;
 pub mod updatable;
@@ -47,5 +49,5 @@ pub unsafe fn judge(query: *mut pg_sys::Query, hasher: impl FnOnce() -> KeyHashe
 /// `plan` must be a valid plan whose relations this transaction has locked.
 pub unsafe fn judge_relations(plan: *mut pg_sys::PlannedStmt) -> Result<Relations, Reason> {
     // SAFETY: as the caller promises.
-    unsafe { relations::judge(plan) }
+    unsafe { relations::judge(plan) }.map_err(|refusal| refusal.reason)
 }

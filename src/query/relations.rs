@@ -1,9 +1,11 @@
 //! Which relations a cacheable plan may read: permanent heap tables, materialized views, and the
-//! partitioned tables above them. Views are in the plan for their permissions only.
+//! partitioned tables above them; of others those whose owners trust them; none whose owner forbids it.
+//! Views are in the plan for their permissions, and for their owner's policy.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use super::policy::{self, Policy};
 use super::types::{FIRST_USER_OID, oids};
 use crate::compat::HEAP_TABLE_AM_OID;
 
@@ -14,17 +16,30 @@ pub struct Relations {
     pub partitioned: bool,
 }
 
+/// Why a plan may not be cached, and the relation to blame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RelationRefusal {
+    /// What is wrong with it.
+    pub reason: Reason,
+    /// The relation.
+    pub relation: pg_sys::Oid,
+}
+
 /// Judges every relation of the plan.
+///
+/// # Errors
+/// The first relation found that forbids caching.
 ///
 /// # Safety
 /// `plan` must be valid and this transaction must hold locks on its relations.
-pub unsafe fn judge(plan: *mut pg_sys::PlannedStmt) -> Result<Relations, Reason> {
+pub unsafe fn judge(plan: *mut pg_sys::PlannedStmt) -> Result<Relations, RelationRefusal> {
     let mut found = Relations { partitioned: false };
     // SAFETY: `relationOids` is a list of OIDs.
     unsafe {
         let relations = (*plan).relationOids;
         for relation in oids(relations) {
-            found.partitioned |= judge_relation(relation)? == pg_sys::RELKIND_PARTITIONED_TABLE;
+            let kind = judge_relation(relation).map_err(|reason| RelationRefusal { reason, relation })?;
+            found.partitioned |= kind == pg_sys::RELKIND_PARTITIONED_TABLE;
         }
     }
     Ok(found)
@@ -53,15 +68,21 @@ unsafe fn judge_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
     if persistence == pg_sys::RELPERSISTENCE_TEMP {
         return Err(Reason::TemporaryRelation);
     }
+    let policy = policy::of(oid);
+    if policy == Policy::Never {
+        return Err(Reason::PolicyNever);
+    }
+    let trusted = policy == Policy::Trusted;
     match kind {
         pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => {
-            if access_method == HEAP_TABLE_AM_OID {
+            if trusted || access_method == HEAP_TABLE_AM_OID {
                 Ok(kind)
             } else {
                 Err(Reason::UnsupportedRelation)
             }
         }
         pg_sys::RELKIND_PARTITIONED_TABLE | pg_sys::RELKIND_VIEW => Ok(kind),
+        pg_sys::RELKIND_FOREIGN_TABLE if trusted => Ok(kind),
         pg_sys::RELKIND_FOREIGN_TABLE => Err(Reason::ForeignTable),
         pg_sys::RELKIND_SEQUENCE => Err(Reason::SequenceRelation),
         _ => Err(Reason::UnsupportedRelation),

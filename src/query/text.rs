@@ -16,6 +16,21 @@ pub struct Text {
     pub length: i32,
 }
 
+/// The text of a statement as the client sent it.
+///
+/// # Safety
+/// The source must be NUL-terminated, and stay while the result is used.
+pub unsafe fn raw(text: &Text) -> &[u8] {
+    // SAFETY: as the caller promises.
+    let whole = unsafe { CStr::from_ptr(text.source) }.to_bytes();
+    let start = usize::try_from(text.location).unwrap_or(0).min(whole.len());
+    let rest = &whole[start..];
+    match usize::try_from(text.length) {
+        Ok(length) if length > 0 => &rest[..length.min(rest.len())],
+        _ => rest,
+    }
+}
+
 /// Writes the normalized text of a statement into `out`, which is cleared first.
 ///
 /// EXPLAIN, DECLARE CURSOR and PREPARE are cut off, so that they share the entry of the query
@@ -24,17 +39,8 @@ pub struct Text {
 /// # Safety
 /// The source must be NUL-terminated.
 pub unsafe fn normalized(text: Text, out: &mut Vec<u8>) {
-    let Text { source, location, length } = text;
-    // SAFETY: as the caller promises.
-    let whole = unsafe { CStr::from_ptr(source) }.to_bytes();
-    let start = usize::try_from(location).unwrap_or(0).min(whole.len());
-    let rest = &whole[start..];
-    let slice = match usize::try_from(length) {
-        Ok(length) if length > 0 => &rest[..length.min(rest.len())],
-        _ => rest,
-    };
-    // SAFETY: a plain global of the backend.
-    normalize(slice, unsafe { pg_sys::standard_conforming_strings }, out);
+    // SAFETY: as the caller promises; the setting is a plain global of the backend.
+    unsafe { normalize(raw(&text), pg_sys::standard_conforming_strings, out) };
     let prefix = out.len() - statement_body(out).len();
     if prefix > 0 {
         out.drain(..prefix);

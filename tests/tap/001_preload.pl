@@ -32,10 +32,13 @@ my %call = (
 	invalidate_on_change => 'INSERT INTO watched VALUES (1)',
 	last_reason => 'SELECT arrow_cache.last_reason()',
 	last_status => 'SELECT arrow_cache.last_status()',
+	policy => q{SELECT arrow_cache.policy('t')},
 	query => q{SELECT arrow_cache.query('SELECT a FROM t')},
 	relations_data => 'SELECT * FROM arrow_cache.relations',
 	reset_stats => 'SELECT arrow_cache.reset_stats()',
+	set_policy => q{SELECT arrow_cache.set_policy('t', 'never')},
 	stats_data => 'SELECT * FROM arrow_cache.stats',
+	why => q{SELECT * FROM arrow_cache.why('SELECT a FROM t')},
 );
 my $functions = $node->safe_psql('postgres',
 	q{SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'arrow_cache'::regnamespace ORDER BY 1});

@@ -1,0 +1,164 @@
+//! Hints in the comments before a statement.
+
+use arrow_cache_core::{Hint, hint, normalize};
+use proptest::prelude::*;
+
+const PLAIN: Option<Hint> = Some(Hint::Always { ttl: None });
+
+fn lasting(seconds: u32) -> Option<Hint> {
+    Some(Hint::Always { ttl: Some(seconds) })
+}
+
+fn check(cases: &[(&str, Option<Hint>)]) {
+    for (statement, expected) in cases {
+        assert_eq!(hint(statement.as_bytes()), *expected, "{statement:?}");
+    }
+}
+
+#[test]
+fn each_hint_is_read() {
+    check(&[
+        ("/*+ arrow_cache */ SELECT 1", PLAIN),
+        ("/*+ no_arrow_cache */ SELECT 1", Some(Hint::Never)),
+        ("/*+ arrow_cache(ttl=30) */ SELECT 1", lasting(30)),
+        ("/*+ arrow_cache(ttl=0) */ SELECT 1", lasting(0)),
+        ("/*+ arrow_cache(ttl=2147483647) */ SELECT 1", lasting(2_147_483_647)),
+    ]);
+}
+
+#[test]
+fn case_and_white_space_are_free() {
+    check(&[
+        ("/*+arrow_cache*/SELECT 1", PLAIN),
+        ("  \n\t/*+\n\tArrow_Cache ( TTL\n= 007 )\n*/ SELECT 1", lasting(7)),
+        ("/*+NO_ARROW_CACHE*/(SELECT 1)", Some(Hint::Never)),
+    ]);
+}
+
+#[test]
+fn words_of_others_are_passed_over() {
+    check(&[
+        ("/*+ SeqScan(t) arrow_cache(ttl=30) */ SELECT 1", lasting(30)),
+        ("/*+ Leading((a (b c))) Rows(a b #10) no_arrow_cache Parallel(t 4 hard) */ SELECT 1", Some(Hint::Never)),
+        ("/*+ IndexScan(\"odd )\"\" name\") Set(x '))') arrow_cache */ SELECT 1", PLAIN),
+        ("/*+ SeqScan(arrow_cache) */ SELECT 1", None),
+        ("/*+ arrow_cache_2 not_arrow_cache */ SELECT 1", None),
+    ]);
+}
+
+#[test]
+fn the_first_hint_for_us_counts() {
+    check(&[
+        ("/*+ arrow_cache no_arrow_cache */ SELECT 1", PLAIN),
+        ("/*+ no_arrow_cache arrow_cache */ SELECT 1", Some(Hint::Never)),
+        ("/*+ no_arrow_cache */ /*+ arrow_cache */ SELECT 1", Some(Hint::Never)),
+        ("-- first\n/* second /* inner */ */ /*+ SeqScan(t) */ /*+ arrow_cache */ SELECT 1", PLAIN),
+        ("/*+ arrow_cache(ttl=x) */ /*+ no_arrow_cache */ SELECT 1", Some(Hint::Never)),
+    ]);
+}
+
+#[test]
+fn what_does_not_parse_asks_for_nothing() {
+    for inside in [
+        "",
+        "arrow_cache(",
+        "arrow_cache()",
+        "arrow_cache(ttl)",
+        "arrow_cache(ttl=)",
+        "arrow_cache(ttl=-1)",
+        "arrow_cache(ttl=+1)",
+        "arrow_cache(ttl=1.5)",
+        "arrow_cache(ttl=1s)",
+        "arrow_cache(ttl=2147483648)",
+        "arrow_cache(ttl=99999999999999999999)",
+        "arrow_cache(ttl=1, ttl=2)",
+        "arrow_cache(age=1)",
+        "arrow_cache(=1)",
+        "no_arrow_cache(ttl=1)",
+        ", arrow_cache",
+        "1 arrow_cache",
+        "SeqScan(t arrow_cache",
+        "SeqScan(\"t) arrow_cache",
+        "/* arrow_cache */",
+    ] {
+        let statement = format!("/*+ {inside} */ SELECT 1");
+        assert_eq!(hint(statement.as_bytes()), None, "{statement:?}");
+    }
+}
+
+#[test]
+fn only_comments_with_a_plus_before_the_query_count() {
+    check(&[
+        ("", None),
+        ("SELECT 1", None),
+        ("/* arrow_cache */ SELECT 1", None),
+        ("/* + arrow_cache */ SELECT 1", None),
+        ("--+ arrow_cache\nSELECT 1", None),
+        ("-- /*+ arrow_cache */\nSELECT 1", None),
+        ("SELECT /*+ arrow_cache */ 1", None),
+        ("SELECT 1 /*+ arrow_cache */", None),
+        ("'/*+ arrow_cache */'", None),
+        ("/*+ arrow_cache", None),
+        ("/*+/", None),
+    ]);
+}
+
+#[test]
+fn a_query_inside_another_statement_has_hints_too() {
+    check(&[
+        ("/*+ arrow_cache */ EXPLAIN SELECT 1", PLAIN),
+        ("EXPLAIN /*+ arrow_cache */ SELECT 1", PLAIN),
+        ("explain analyze verbose /*+ no_arrow_cache */ SELECT 1", Some(Hint::Never)),
+        ("EXPLAIN (COSTS off, FORMAT 'json') /*+ arrow_cache */ SELECT 1", PLAIN),
+        ("PREPARE \"p (\" (int, numeric(3, 2)) AS /*+ arrow_cache(ttl=9) */ SELECT 1", lasting(9)),
+        ("DECLARE c NO SCROLL CURSOR FOR /*+ no_arrow_cache */ SELECT 1", Some(Hint::Never)),
+        ("EXPLAIN SELECT /*+ arrow_cache */ 1", None),
+        ("PREPARE p AS WITH a AS (/*+ arrow_cache */ SELECT 1) SELECT 1", None),
+        ("EXPLAIN (SELECT 1", None),
+        ("INSERT INTO t /*+ arrow_cache */ SELECT 1", None),
+    ]);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_without_a_fault(statement in proptest::collection::vec(any::<u8>(), 0..80)) {
+        let _ = hint(&statement);
+    }
+
+    #[test]
+    fn pieces_of_hints_are_read_without_a_fault(
+        pieces in proptest::collection::vec(
+            prop::sample::select(vec![
+                "/*+", "*/", "/*", "--", "\n", " ", "(", ")", "\"", "'", "arrow_cache", "no_arrow_cache", "ttl", "=", "30", "explain", "as",
+                "select",
+            ]),
+            0..24,
+        )
+    ) {
+        let statement = pieces.concat();
+        let found = hint(statement.as_bytes());
+        if !statement.to_ascii_lowercase().contains("arrow_cache") {
+            prop_assert_eq!(found, None);
+        }
+    }
+
+    /// What is before a hint does not matter as long as it is white space, comments and the words of others.
+    #[test]
+    fn a_hint_is_found_behind_anything_that_may_stand_before_it(
+        seconds in 0..=2_147_483_647u32,
+        before in "[ \n\t]{0,3}(-- [a-z+*/]{0,5}\n|/\\* [a-z]{0,5} \\*/){0,2}",
+        others in "(SeqScan\\([a-z]{1,3}\\) ?){0,3}",
+    ) {
+        let statement = format!("{before}/*+ {others} arrow_cache(ttl={seconds}) */ SELECT 1");
+        prop_assert_eq!(hint(statement.as_bytes()), lasting(seconds));
+    }
+
+    /// A hint is a comment: the statement with it has the key of the one without.
+    #[test]
+    fn hints_are_not_part_of_the_normal_form(inside in "[a-z_() =0-9]{0,20}") {
+        let (mut with, mut without) = (Vec::new(), Vec::new());
+        normalize(format!("/*+{inside}*/ SELECT 1").as_bytes(), true, &mut with);
+        normalize(b"SELECT 1", true, &mut without);
+        prop_assert_eq!(with, without);
+    }
+}

@@ -1,0 +1,164 @@
+//! Foreign tables that their owners trust: changes through this server are published like any others, and a
+//! transaction whose view of the remote data may be older than a change is kept away from the cache.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys;
+
+use crate::compat;
+use crate::query::types::{nodes, oids};
+use crate::shmem::{self, SharedStore};
+use crate::writes;
+
+/// Is the entry a foreign table that is read or written itself?
+fn is_foreign(entry: &pg_sys::RangeTblEntry) -> bool {
+    entry.rtekind == pg_sys::RTEKind::RTE_RELATION && entry.relkind as u8 == pg_sys::RELKIND_FOREIGN_TABLE
+}
+
+/// May an answer over the plan's foreign tables be given or stored in this transaction? Not if one of them has changed
+/// since the transaction began.
+///
+/// A wrapper may read under a remote snapshot as old as the transaction (postgres_fdw does), which no local snapshot
+/// tells. To be asked after the versions were read: then a change that the versions contain is noticed here, and a later
+/// one at the end of the fill.
+///
+/// # Errors
+/// `WriterInProgress`.
+///
+/// # Safety
+/// `plan` must be valid.
+pub unsafe fn check_settled(store: &SharedStore, plan: *const pg_sys::PlannedStmt) -> Result<(), Reason> {
+    // SAFETY: as the caller promises; the rest are plain backend variables.
+    unsafe {
+        for entry in nodes::<pg_sys::RangeTblEntry>((*plan).rtable) {
+            if is_foreign(&*entry) {
+                let versions = store.versions();
+                let slot = versions.slot(versions.relation(pg_sys::MyDatabaseId.to_u32(), (*entry).relid.to_u32()));
+                if slot.read().last_change >= pg_sys::GetCurrentTransactionStartTimestamp() {
+                    return Err(Reason::WriterInProgress);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Notes the foreign tables that a change of `relation`, of kind `kind`, may reach.
+///
+/// A change of a foreign table assigns no transaction id, and without one nothing is published: so it gets one here,
+/// whatever its policy, which may become `trusted` before this transaction commits.
+pub fn note_target(relation: pg_sys::Oid, kind: u8) {
+    match kind {
+        pg_sys::RELKIND_FOREIGN_TABLE => note(relation),
+        pg_sys::RELKIND_PARTITIONED_TABLE => reached_through(relation).into_iter().for_each(note),
+        _ => {}
+    }
+}
+
+/// Notes the foreign tables that COPY FROM or TRUNCATE of a named relation may change. A name that stands for nothing
+/// is left to the statement to complain about.
+///
+/// # Safety
+/// `name` must be null or valid.
+pub unsafe fn note_named(name: *const pg_sys::RangeVar) {
+    if name.is_null() {
+        return;
+    }
+    // SAFETY: as the caller promises; a look-up without a lock.
+    unsafe {
+        let missing_ok = pg_sys::RVROption::RVR_MISSING_OK;
+        let relation =
+            pg_sys::RangeVarGetRelidExtended(name, pg_sys::NoLock as _, missing_ok, None, std::ptr::null_mut());
+        match pg_sys::get_rel_relkind(relation) as u8 {
+            // TRUNCATE goes on to the children that inherit.
+            pg_sys::RELKIND_RELATION => reached_through(relation).into_iter().for_each(note),
+            kind => note_target(relation, kind),
+        }
+    }
+}
+
+fn note(relation: pg_sys::Oid) {
+    // SAFETY: plain reads of the backend's state. A statement that may not write is refused by the server itself.
+    unsafe {
+        if pg_sys::RecoveryInProgress() || pg_sys::IsInParallelMode() {
+            return;
+        }
+        pg_sys::GetCurrentTransactionId();
+    }
+    CHANGED.with_borrow_mut(|changed| changed.push(relation.to_u32()));
+    writes::note_relation(relation);
+}
+
+/// The transaction has committed: its changes are published.
+pub fn committed() {
+    CHANGED.with_borrow_mut(Vec::clear);
+}
+
+/// The transaction was rolled back, but one of several remote servers may have committed before another refused: results
+/// over what it changed are dropped. Atomics only.
+pub fn rolled_back() {
+    let changed = CHANGED.take();
+    if changed.is_empty() {
+        return;
+    }
+    // SAFETY: a plain read of a backend global, and the clock.
+    let (database, now) = unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::GetCurrentTimestamp()) };
+    shmem::with_versions(|versions| {
+        for relation in changed {
+            versions.slot(versions.relation(database, relation)).bump(now);
+        }
+    });
+}
+
+/// A tree of partitions or inheriting tables.
+struct Tree {
+    /// All its relations, ascending.
+    members: Vec<u32>,
+    /// The foreign tables among them.
+    foreign: Vec<pg_sys::Oid>,
+}
+
+thread_local! {
+    /// Trees by their roots, as long as none of their members changes.
+    static TREES: RefCell<HashMap<u32, Tree>> = RefCell::new(HashMap::new());
+    /// Foreign tables that the transaction under way may have changed.
+    static CHANGED: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+    static LISTENING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From here on, this backend hears of changed relations.
+fn listen() {
+    if !LISTENING.replace(true) {
+        // SAFETY: the callback is a function without an argument of its own, called on this thread.
+        unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::from(0)) };
+    }
+}
+
+/// Called for a relation whose description may have changed; InvalidOid stands for all. Also in the middle of an abort:
+/// nothing here calls PostgreSQL.
+unsafe extern "C-unwind" fn relation_changed(_arg: pg_sys::Datum, relation: pg_sys::Oid) {
+    let number = relation.to_u32();
+    TREES.with_borrow_mut(|trees| trees.retain(|_, tree| number != 0 && tree.members.binary_search(&number).is_err()));
+}
+
+/// The foreign tables below a relation.
+fn reached_through(root: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    let number = root.to_u32();
+    if let Some(foreign) = TREES.with_borrow(|trees| trees.get(&number).map(|tree| tree.foreign.clone())) {
+        return foreign;
+    }
+    listen();
+    // SAFETY: catalog look-ups; the result is a list of OIDs.
+    let tree = unsafe {
+        let list = compat::all_inheritors(root);
+        let mut members: Vec<u32> = oids(list).map(pg_sys::Oid::to_u32).collect();
+        members.sort_unstable();
+        let is_foreign = |oid: &pg_sys::Oid| pg_sys::get_rel_relkind(*oid) as u8 == pg_sys::RELKIND_FOREIGN_TABLE;
+        Tree { members, foreign: oids(list).filter(is_foreign).collect() }
+    };
+    let foreign = tree.foreign.clone();
+    TREES.with_borrow_mut(|trees| trees.insert(number, tree));
+    foreign
+}

@@ -1,0 +1,83 @@
+//! The portal that runs the statement: is it the client's own, when will it be read, is its plan still good? Reads the
+//! server's state of this backend; keeps none.
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys;
+
+use crate::query::types::nodes;
+use crate::session;
+
+/// Is this the client's own query, in a portal that delivers its rows directly?
+///
+/// # Errors
+/// The reason to bypass if it is not.
+///
+/// # Safety
+/// `query_desc` must be valid.
+pub unsafe fn check_statement(query_desc: *const pg_sys::QueryDesc) -> Result<(), Reason> {
+    // SAFETY: as the caller promises; a defined portal has a list of statements.
+    unsafe {
+        if (*query_desc).operation != pg_sys::CmdType::CMD_SELECT {
+            return Err(Reason::NotSelect);
+        }
+        if (*(*query_desc).plannedstmt).hasModifyingCTE {
+            return Err(Reason::DataModifyingCte);
+        }
+        let portal = pg_sys::ActivePortal;
+        let own = !portal.is_null()
+            && (*portal).status == pg_sys::PortalStatus::PORTAL_DEFINED
+            && (*portal).strategy == pg_sys::PortalStrategy::PORTAL_ONE_SELECT
+            && nodes((*portal).stmts).next() == Some((*query_desc).plannedstmt);
+        if !own {
+            return Err(Reason::NestedStatement);
+        }
+        if !(*query_desc).queryEnv.is_null() {
+            return Err(Reason::TransitionTable);
+        }
+        if (*portal).cursorOptions & pg_sys::CURSOR_OPT_HOLD as i32 != 0 {
+            return Err(Reason::HoldableCursor);
+        }
+    }
+    Ok(())
+}
+
+/// Is this the start of a cursor or a named portal, between whose start and reading settings may change? The plan
+/// would notice, a stored answer would not.
+///
+/// # Safety
+/// Called in ExecutorStart, or with no portal active.
+pub unsafe fn may_be_read_later() -> bool {
+    // SAFETY: a portal's name is a C string.
+    unsafe {
+        let portal = pg_sys::ActivePortal;
+        let named = !portal.is_null()
+            && (*portal).status == pg_sys::PortalStatus::PORTAL_DEFINED
+            && *(*portal).name != 0
+            // EXECUTE names its portal too, hides it, and reads it at once.
+            && (*portal).visible;
+        session::declaring_cursor() || (named && session::at_top_level())
+    }
+}
+
+/// Is this the start of a portal that runs a cached plan? Then it may have come by a Bind of its own, and will be read
+/// by an Execute.
+pub fn is_bound() -> bool {
+    // SAFETY: a portal that is being started is valid.
+    unsafe { pg_sys::ActivePortal.as_ref() }.is_some_and(|portal| !portal.cplan.is_null())
+}
+
+/// Does the active portal run a cached plan that is still valid, once all invalidations sent so far are accepted?
+///
+/// # Safety
+/// As `may_be_read_later`.
+pub unsafe fn has_valid_plan() -> bool {
+    // SAFETY: a portal that runs a cached plan keeps it alive.
+    unsafe {
+        let portal = pg_sys::ActivePortal;
+        if portal.is_null() || (*portal).cplan.is_null() {
+            return false;
+        }
+        pg_sys::AcceptInvalidationMessages();
+        (*(*portal).cplan).is_valid
+    }
+}

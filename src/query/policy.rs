@@ -1,0 +1,94 @@
+//! What the owner of a relation says about caching it: a security label of our provider, so that it belongs to the
+//! relation like its comment does. It follows renames, goes with a drop, and pg_dump writes it down.
+//!
+//! Asked for each relation of a query when that is planned, so labels are kept in a table of this backend. A change of
+//! a label sends a relcache invalidation (`policy.rs`), which takes the relation's line out of the table.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ffi::CStr;
+
+use pgrx::pg_sys;
+
+/// Name of our provider of security labels.
+pub const PROVIDER: &CStr = c"pg_arrow_cache";
+
+/// How a relation may be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Policy {
+    /// No label: cached if its changes can be seen.
+    Default,
+    /// Results that rest on it are not cached.
+    Never,
+    /// Cached although its changes cannot be seen.
+    Trusted,
+}
+
+impl Policy {
+    /// The policy that a user's word stands for.
+    pub fn named(word: &[u8]) -> Option<Self> {
+        [Self::Default, Self::Never, Self::Trusted].into_iter().find(|policy| policy.name().as_bytes() == word)
+    }
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Never => "never",
+            Self::Trusted => "trusted",
+        }
+    }
+
+    /// The label that stands for it; none for the default.
+    pub fn label(self) -> Option<&'static CStr> {
+        match self {
+            Self::Default => None,
+            Self::Never => Some(c"never"),
+            Self::Trusted => Some(c"trusted"),
+        }
+    }
+}
+
+thread_local! {
+    static KNOWN: RefCell<HashMap<u32, Policy>> = RefCell::new(HashMap::new());
+    static LISTENING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The policy of a relation. The first question of a backend about a relation reads a catalog.
+pub fn of(relation: pg_sys::Oid) -> Policy {
+    listen();
+    let number = relation.to_u32();
+    if let Some(policy) = KNOWN.with_borrow(|known| known.get(&number).copied()) {
+        return policy;
+    }
+    // SAFETY: a catalog look-up by address; the label is a C string in the current context, or null.
+    let label = unsafe {
+        let address = pg_sys::ObjectAddress { classId: pg_sys::RelationRelationId, objectId: relation, objectSubId: 0 };
+        let label = pg_sys::GetSecurityLabel(&address, PROVIDER.as_ptr());
+        if label.is_null() { None } else { Some(CStr::from_ptr(label)) }
+    };
+    // A label that nobody could have set through us: a catalog edited by hand. Doubt means no.
+    let policy = label.map_or(Policy::Default, |label| Policy::named(label.to_bytes()).unwrap_or(Policy::Never));
+    KNOWN.with_borrow_mut(|known| known.insert(number, policy));
+    policy
+}
+
+/// From here on, this backend hears of changed relations.
+fn listen() {
+    if !LISTENING.replace(true) {
+        // SAFETY: the callback is a function without an argument of its own, called on this thread.
+        unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::from(0)) };
+    }
+}
+
+/// Called for a relation whose description may have changed; InvalidOid stands for all. Also in the middle of an abort:
+/// nothing here calls PostgreSQL.
+unsafe extern "C-unwind" fn relation_changed(_arg: pg_sys::Datum, relation: pg_sys::Oid) {
+    KNOWN.with_borrow_mut(|known| {
+        if relation == pg_sys::InvalidOid {
+            known.clear();
+        } else {
+            known.remove(&relation.to_u32());
+        }
+    });
+}

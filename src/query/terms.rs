@@ -1,0 +1,55 @@
+//! On which terms an answer is taken from the cache and stored there: those of the session's settings, unless a
+//! comment before the statement says otherwise.
+
+use std::time::Duration;
+
+use arrow_cache_core::{Hint, Reason, hint};
+
+use super::text::{self, Text};
+use crate::settings;
+
+/// The terms of one statement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Terms {
+    /// The statement asks to be stored: its run time and the number of its runs do not matter.
+    pub insisted: bool,
+    /// The statement's own `ttl` in seconds, 0 for no limit.
+    ttl: Option<u32>,
+}
+
+impl Terms {
+    /// The terms of the statement with this text.
+    ///
+    /// # Errors
+    /// `NoCacheHint` when the statement asks to be left alone.
+    ///
+    /// # Safety
+    /// The source must be NUL-terminated.
+    pub unsafe fn of(text: Text) -> Result<Self, Reason> {
+        // SAFETY: as the caller promises.
+        match hint(unsafe { text::raw(&text) }) {
+            None => Ok(Self { insisted: false, ttl: None }),
+            Some(Hint::Always { ttl }) => Ok(Self { insisted: true, ttl }),
+            Some(Hint::Never) => Err(Reason::NoCacheHint),
+        }
+    }
+
+    /// Oldest answer accepted and longest life of what is stored, in microseconds; `None` when there is no limit.
+    pub fn ttl_micros(self) -> Option<i64> {
+        match self.ttl {
+            None => settings::ttl_micros(),
+            Some(0) => None,
+            Some(seconds) => Some(i64::from(seconds) * 1_000_000),
+        }
+    }
+
+    /// Shortest execution whose result is stored.
+    pub fn min_execution_time(self) -> Duration {
+        if self.insisted { Duration::ZERO } else { settings::min_execution_time() }
+    }
+
+    /// The execution at which the result is stored, 1 being the first.
+    pub fn min_runs(self) -> u32 {
+        if self.insisted { 1 } else { settings::min_runs() }
+    }
+}
