@@ -221,8 +221,10 @@ pub unsafe fn receive_into_tuplestore(
 pub struct ChangedRelation {
     /// Its OID.
     pub oid: u32,
-    /// Tuples were added and nothing else.
-    pub only_added_to: bool,
+    /// Tuples were updated.
+    pub updated: bool,
+    /// Tuples were deleted.
+    pub deleted: bool,
 }
 
 /// Calls `visit` with every relation whose tuples this transaction has changed so far, as counted
@@ -244,8 +246,11 @@ pub fn for_each_changed_relation(mut visit: impl FnMut(ChangedRelation)) {
                 #[cfg(any(feature = "pg17", feature = "pg18"))]
                 let oid = (*parent).id;
                 let counts = &*table;
-                let only_added_to = counts.tuples_updated == 0 && counts.tuples_deleted == 0 && !counts.truncdropped;
-                visit(ChangedRelation { oid: oid.to_u32(), only_added_to });
+                visit(ChangedRelation {
+                    oid: oid.to_u32(),
+                    updated: counts.tuples_updated > 0,
+                    deleted: counts.tuples_deleted > 0 || counts.truncdropped,
+                });
                 table = counts.next;
             }
             level = (*level).previous;

@@ -5,12 +5,10 @@
 //! definition those rows belong to: every other backend relies on them to notice the change, so
 //! they are complete for columns, rules, policies, partitions, indexes and storage. Changes of the
 //! catalogs in `LOCAL_CATALOGS` are therefore published for these relations alone; those of enum labels for the results
-//! that may contain an enum; all others for every result of the database. No
-//! result rests on a function that is new.
+//! that may contain an enum; all others for every result of the database. No result rests on a function that is new.
 //!
-//! Relations on which no result can rest (temporary ones, indexes, those that nobody else has seen
-//! yet) are left out, or each temporary table would outdate whoever shares a slot with it. State of the transaction,
-//! kept in `session`; no lock.
+//! Relations on which no result can rest (temporary ones, indexes) are left out, or each temporary table would outdate
+//! whoever shares a slot with it. State of the transaction, kept in `session`; no lock.
 
 use pgrx::pg_sys;
 
@@ -19,23 +17,26 @@ use crate::query::types::FIRST_USER_OID;
 use crate::session;
 
 /// Shared catalogs whose change can change an answer, or who may see it, in every database: roles and their
-/// memberships. Ascending.
+/// memberships, to which the ownership of a database belongs. Ascending.
 const SHARED_CATALOGS: &[u32] = &[
-    ROLES, // pg_authid
-    1261,  // pg_auth_members
-    4175,  // pg_authid, TOAST
+    ROLES,     // pg_authid
+    1261,      // pg_auth_members
+    DATABASES, // pg_database
+    4175,      // pg_authid, TOAST
+    4177,      // pg_database, TOAST
 ];
 
 /// pg_authid.
 const ROLES: u32 = 1260;
+/// pg_database.
+const DATABASES: u32 = 1262;
 
-/// Catalogs whose change cannot change a query's answer: statistics, comments, dependencies, large objects, databases
-/// and tablespaces as such, replication progress, and settings that are in the key when they take effect. With their
+/// Catalogs whose change cannot change a query's answer: statistics, comments, dependencies, large objects, tablespaces
+/// as such, replication progress, and settings that are in the key when they take effect. With their
 /// TOAST tables, ascending.
 const HARMLESS_CATALOGS: &[u32] = &[
     1213, // pg_tablespace
     1214, // pg_shdepend
-    1262, // pg_database
     2396, // pg_shdescription
     2608, // pg_depend
     2609, // pg_description
@@ -51,7 +52,6 @@ const HARMLESS_CATALOGS: &[u32] = &[
     3430, // pg_statistic_ext_data, TOAST
     3592, // pg_shseclabel
     4060, // pg_shseclabel, TOAST
-    4177, // pg_database, TOAST
     4181, // pg_replication_origin, TOAST
     4185, // pg_tablespace, TOAST
     6000, // pg_replication_origin
@@ -157,7 +157,7 @@ impl Definitions {
         relations.sort_unstable();
         relations.dedup();
         let dropped = session::unimportant_drops();
-        relations.retain(|relation| dropped.binary_search(relation).is_err() && may_carry_results(*relation));
+        relations.retain(|relation| dropped.binary_search(relation).is_err() && may_carry_results_of_others(*relation));
         definitions.relations = relations;
         definitions
     }
@@ -168,32 +168,56 @@ fn concerns_database(changed: &ChangedRelation) -> bool {
     is_meaningful_catalog(changed.oid)
         && LOCAL_CATALOGS.binary_search(&changed.oid).is_err()
         && SHARED_CATALOGS.binary_search(&changed.oid).is_err()
-        && !(changed.only_added_to && FUNCTIONS.contains(&changed.oid))
+        && (changed.updated || changed.deleted || !FUNCTIONS.contains(&changed.oid))
 }
 
-/// May every result of the server rest on what was changed in this relation? On a role that is new none does.
+/// May every result of the server rest on what was changed in this relation? On a role or a database that is new none
+/// does, nor on another database that is gone.
 fn concerns_server(changed: &ChangedRelation) -> bool {
-    SHARED_CATALOGS.binary_search(&changed.oid).is_ok() && !(changed.only_added_to && changed.oid == ROLES)
+    match changed.oid {
+        ROLES => changed.updated || changed.deleted,
+        DATABASES => changed.updated,
+        other => SHARED_CATALOGS.binary_search(&other).is_ok(),
+    }
 }
 
-/// Can a result of another transaction rest on this relation? Of one that is gone, nobody can say no.
+/// Can a result rest on this relation? Of one that is gone, nobody can say no.
 pub fn may_carry_results(relation: u32) -> bool {
+    look_at(relation).is_none_or(|found| found.can_be_queried)
+}
+
+/// Can a result of another transaction rest on the definition of this relation? On one that is new it cannot: who reads
+/// the relation at all has learned of it after the commit. Its rows are another matter, since an older snapshot
+/// may be used to read it then, and does not see them.
+fn may_carry_results_of_others(relation: u32) -> bool {
+    look_at(relation).is_none_or(|found| found.can_be_queried && !found.is_new)
+}
+
+/// What matters of a relation.
+struct Found {
+    /// There may be cached queries over it.
+    can_be_queried: bool,
+    /// This transaction has created it.
+    is_new: bool,
+}
+
+/// Looks at a relation; `None` if it is gone.
+fn look_at(relation: u32) -> Option<Found> {
     if relation < FIRST_USER_OID {
-        return false;
+        return Some(Found { can_be_queried: false, is_new: false });
     }
     // SAFETY: a look into the relation cache, inside a transaction; the reference is given back at once.
     unsafe {
         let open = pg_sys::RelationIdGetRelation(pg_sys::Oid::from(relation));
         if open.is_null() {
-            return true;
+            return None;
         }
         let class = (*open).rd_rel;
-        let nobody_else_has_seen_it = (*open).rd_createSubid != 0;
-        let carries = !nobody_else_has_seen_it
-            && can_be_queried((*class).relkind as u8)
-            && (*class).relpersistence as u8 != pg_sys::RELPERSISTENCE_TEMP;
+        let temporary = (*class).relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
+        let can_be_queried = can_be_queried((*class).relkind as u8) && !temporary;
+        let is_new = (*open).rd_createSubid != 0;
         pg_sys::RelationClose(open);
-        carries
+        Some(Found { can_be_queried, is_new })
     }
 }
 
@@ -212,7 +236,7 @@ fn can_be_queried(kind: u8) -> bool {
 ///
 /// To be called before the drop.
 pub fn note_drop(relation: pg_sys::Oid) {
-    if !may_carry_results(relation.to_u32()) {
+    if !may_carry_results_of_others(relation.to_u32()) {
         session::note_unimportant_drop(relation.to_u32());
     }
 }
