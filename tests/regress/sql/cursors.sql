@@ -5,10 +5,12 @@
 \pset format unaligned
 CREATE TABLE seq (id int PRIMARY KEY, v text);
 INSERT INTO seq SELECT i, 'v' || i FROM generate_series(1, 7) i;
+-- A sort can be read backwards, and it is no scan whose current row could be updated.
+SET enable_incremental_sort = off;
 
 -- Read in parts, to the end: the end is known once a fetch comes back short.
 BEGIN;
-DECLARE c NO SCROLL CURSOR FOR SELECT id FROM seq ORDER BY id;
+DECLARE c NO SCROLL CURSOR FOR SELECT id FROM seq ORDER BY id, v;
 :status
 FETCH 2 FROM c;
 FETCH 3 FROM c;
@@ -18,12 +20,12 @@ SELECT count(*) AS stored, max(row_count) AS rows FROM arrow_cache.entries;
 FETCH ALL FROM c;
 CLOSE c;
 COMMIT;
-SELECT id FROM seq ORDER BY id;
+SELECT id FROM seq ORDER BY id, v;
 :status
 
 -- Read exactly as many rows as there are: nobody has seen the end yet, the next fetch does.
 BEGIN;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, 'exact' AS x FROM seq ORDER BY id;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, 'exact' AS x FROM seq ORDER BY id, v;
 FETCH 7 FROM c;
 SELECT count(*) AS stored FROM arrow_cache.entries WHERE query LIKE '%exact%';
 FETCH 1 FROM c;
@@ -32,15 +34,15 @@ COMMIT;
 
 -- Read in part and closed, left open at the end of the transaction, or broken off by an error: nothing is stored.
 BEGIN;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, 'closed' AS x FROM seq ORDER BY id;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, 'closed' AS x FROM seq ORDER BY id, v;
 FETCH 6 FROM c;
 CLOSE c;
-DECLARE d NO SCROLL CURSOR FOR SELECT id, 'left' AS x FROM seq ORDER BY id;
+DECLARE d NO SCROLL CURSOR FOR SELECT id, 'left' AS x FROM seq ORDER BY id, v;
 FETCH 6 FROM d;
-DECLARE e NO SCROLL CURSOR FOR SELECT id, 'never fetched' AS x FROM seq ORDER BY id;
+DECLARE e NO SCROLL CURSOR FOR SELECT id, 'never fetched' AS x FROM seq ORDER BY id, v;
 COMMIT;
 BEGIN;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, 'aborted' AS x FROM seq ORDER BY id;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, 'aborted' AS x FROM seq ORDER BY id, v;
 FETCH 6 FROM c;
 ROLLBACK;
 BEGIN;
@@ -50,32 +52,32 @@ FETCH 4 FROM c;
 ROLLBACK;
 BEGIN;
 SAVEPOINT s;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, 'savepoint' AS x FROM seq ORDER BY id;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, 'savepoint' AS x FROM seq ORDER BY id, v;
 FETCH 6 FROM c;
 ROLLBACK TO s;
 COMMIT;
 SELECT query FROM arrow_cache.entries WHERE query ~ 'closed|left|never|aborted|failed|savepoint';
-SELECT id, 'closed' AS x FROM seq ORDER BY id;
+SELECT id, 'closed' AS x FROM seq ORDER BY id, v;
 :status
 -- MOVE reads too, and passes the rows by: the result is whole all the same, or not stored; never stored with a gap.
 BEGIN;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, 'moved' AS x FROM seq ORDER BY id;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, 'moved' AS x FROM seq ORDER BY id, v;
 MOVE 3 FROM c;
 FETCH ALL FROM c;
 COMMIT;
 SELECT row_count FROM arrow_cache.entries WHERE query LIKE '%moved%' AND row_count <> 7;
-SELECT id, 'moved' AS x FROM seq ORDER BY id;
+SELECT id, 'moved' AS x FROM seq ORDER BY id, v;
 
 -- A cursor that may go backward is served but does not store: its rows can be read in any order.
 BEGIN;
-DECLARE c SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id;
+DECLARE c SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id, v;
 :status
 FETCH ALL FROM c;
 COMMIT;
 SELECT count(*) AS stored FROM arrow_cache.entries WHERE query LIKE 'select v from seq order by id';
-SELECT v FROM seq ORDER BY id;
+SELECT v FROM seq ORDER BY id, v;
 BEGIN;
-DECLARE c SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id;
+DECLARE c SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id, v;
 :status
 FETCH 2 FROM c;
 FETCH NEXT FROM c;
@@ -101,14 +103,14 @@ FETCH 1 FROM c;
 COMMIT;
 -- A cursor without either word can go backward when its plan can; served, it does as well.
 BEGIN;
-DECLARE c CURSOR FOR SELECT v FROM seq ORDER BY id;
+DECLARE c CURSOR FOR SELECT v FROM seq ORDER BY id, v;
 :status
 FETCH 3 FROM c;
 FETCH BACKWARD 2 FROM c;
 COMMIT;
 -- Served to a cursor that must not go backward.
 BEGIN;
-DECLARE c NO SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id;
+DECLARE c NO SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id, v;
 :status
 FETCH 2 FROM c;
 FETCH BACKWARD 1 FROM c;
@@ -116,8 +118,8 @@ ROLLBACK;
 
 -- Two cursors over one entry, and the entry dropped while they read: each goes on to its end.
 BEGIN;
-DECLARE c SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id;
-DECLARE d NO SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id;
+DECLARE c SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id, v;
+DECLARE d NO SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id, v;
 FETCH 2 FROM c;
 FETCH 5 FROM d;
 SELECT arrow_cache.flush() >= 1 AS flushed;
@@ -127,35 +129,35 @@ FETCH BACKWARD 3 FROM c;
 COMMIT;
 
 -- A cursor is a view of its time: what its own transaction or another statement changes afterwards is not in it.
-SELECT v FROM seq ORDER BY id;
+SELECT v FROM seq ORDER BY id, v;
 BEGIN;
-DECLARE c NO SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id;
+DECLARE c NO SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id, v;
 :status
 FETCH 2 FROM c;
 UPDATE seq SET v = 'changed' WHERE id > 2;
 FETCH 2 FROM c;
 SELECT v FROM seq WHERE id = 3;
 :status
-DECLARE d NO SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id;
+DECLARE d NO SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id, v;
 :status
 FETCH 3 FROM d;
 ROLLBACK;
-SELECT v FROM seq ORDER BY id;
+SELECT v FROM seq ORDER BY id, v;
 :status
 -- The same the other way round: a cursor that fills, a change of its own, and the end read only then.
 BEGIN;
-DECLARE c NO SCROLL CURSOR FOR SELECT v, 'fill' AS x FROM seq ORDER BY id;
+DECLARE c NO SCROLL CURSOR FOR SELECT v, 'fill' AS x FROM seq ORDER BY id, v;
 FETCH 2 FROM c;
 UPDATE seq SET v = 'changed' WHERE id = 7;
 FETCH ALL FROM c;
 COMMIT;
-SELECT v, 'fill' AS x FROM seq ORDER BY id;
+SELECT v, 'fill' AS x FROM seq ORDER BY id, v;
 UPDATE seq SET v = 'v7' WHERE id = 7;
 
 -- A cursor WITH HOLD is copied at commit: bypassed, and right after it.
-SELECT v FROM seq ORDER BY id;
+SELECT v FROM seq ORDER BY id, v;
 BEGIN;
-DECLARE c CURSOR WITH HOLD FOR SELECT v FROM seq ORDER BY id;
+DECLARE c CURSOR WITH HOLD FOR SELECT v FROM seq ORDER BY id, v;
 :status
 FETCH 2 FROM c;
 COMMIT;
@@ -170,11 +172,11 @@ EXECUTE p(6);
 :status
 -- FETCH and CLOSE are not queries of their own: the status stays that of the statement before.
 BEGIN;
-DECLARE c NO SCROLL CURSOR FOR SELECT v FROM seq WHERE id = 1;
+DECLARE c NO SCROLL CURSOR FOR SELECT max(v) AS v FROM seq WHERE id = 1;
 FETCH ALL FROM c;
 :status
 CLOSE c;
-DECLARE c NO SCROLL CURSOR FOR SELECT v FROM seq WHERE id = 1;
+DECLARE c NO SCROLL CURSOR FOR SELECT max(v) AS v FROM seq WHERE id = 1;
 FETCH ALL FROM c;
 :status
 COMMIT;
@@ -191,6 +193,37 @@ SELECT a, b FROM pairs WHERE a = 1 OR b = 1;
 SELECT a FROM pairs WHERE a IS NOT NULL;
 :status
 DROP TABLE pairs;
+
+-- The current row of a cursor that scans a table can be updated, so such a cursor runs its own plan, however well its answer is known.
+CREATE TABLE positions (id int, v text);
+INSERT INTO positions VALUES (1, 'a'), (2, 'b'), (3, 'c');
+SELECT id, v FROM positions;
+SELECT id, v FROM positions;
+:status
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM positions;
+:status
+FETCH 2 FROM c;
+UPDATE positions SET v = 'B' WHERE CURRENT OF c RETURNING id, v;
+COMMIT;
+SELECT id, v FROM positions WHERE v < 'b' UNION ALL SELECT id, v FROM positions WHERE v > 'b';
+SELECT count(*) FROM positions;
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM positions WHERE v < 'b' UNION ALL SELECT id, v FROM positions WHERE v > 'b';
+:status
+-- One that gathers rows never has a current row, with the cache or without.
+DECLARE d NO SCROLL CURSOR FOR SELECT count(*) FROM positions;
+:status
+FETCH 1 FROM d;
+UPDATE positions SET v = 'x' WHERE CURRENT OF d;
+ROLLBACK;
+BEGIN;
+SET LOCAL pg_arrow_cache.enabled = off;
+DECLARE d NO SCROLL CURSOR FOR SELECT count(*) FROM positions;
+FETCH 1 FROM d;
+UPDATE positions SET v = 'x' WHERE CURRENT OF d;
+ROLLBACK;
+DROP TABLE positions;
 
 DEALLOCATE p;
 DROP TABLE seq;

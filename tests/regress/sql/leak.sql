@@ -18,24 +18,24 @@ SELECT entries, leaked_bytes < 10000 AS only_that FROM cache_leftovers;
 SELECT arrow_cache.flush();
 TABLE cache_leftovers;
 BEGIN;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
 MOVE 15000 FROM c;
 CLOSE c;
 COMMIT;
 SELECT arrow_cache.flush();
 TABLE cache_leftovers;
 BEGIN;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
 MOVE 15000 FROM c;
 ROLLBACK;
 SELECT arrow_cache.flush();
 TABLE cache_leftovers;
 BEGIN;
 SAVEPOINT s;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
 MOVE 15000 FROM c;
 ROLLBACK TO s;
-DECLARE d NO SCROLL CURSOR FOR SELECT id, v FROM load;
+DECLARE d NO SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
 MOVE 15000 FROM d;
 SELECT 1 / 0;
 ROLLBACK;
@@ -52,8 +52,8 @@ SELECT arrow_cache.flush();
 TABLE cache_leftovers;
 -- Two fills of one query at once, one of them broken off; the other stores.
 BEGIN;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load;
-DECLARE d NO SCROLL CURSOR FOR SELECT id, v FROM load;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
+DECLARE d NO SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
 MOVE 15000 FROM c;
 MOVE 15000 FROM d;
 CLOSE c;
@@ -64,8 +64,8 @@ SELECT arrow_cache.flush();
 TABLE cache_leftovers;
 -- Both read to the end: one entry is left, not two.
 BEGIN;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load;
-DECLARE d NO SCROLL CURSOR FOR SELECT id, v FROM load;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
+DECLARE d NO SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
 MOVE ALL FROM c;
 MOVE ALL FROM d;
 COMMIT;
@@ -75,29 +75,29 @@ TABLE cache_leftovers;
 
 -- A hit that breaks off gives its pin back: closed, rolled back, ended by an error of another statement, of its own consumer.
 \o /dev/null
-SELECT id, v FROM load;
+SELECT id, v FROM load ORDER BY id, v;
 \o
 :status
 BEGIN;
-DECLARE c SCROLL CURSOR FOR SELECT id, v FROM load;
+DECLARE c SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
 :status
 MOVE 15000 FROM c;
 FETCH BACKWARD 1 FROM c \g /dev/null
 CLOSE c;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
 MOVE 10 FROM c;
 SELECT 1 / 0;
 ROLLBACK;
 BEGIN;
 SAVEPOINT s;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
 MOVE 10 FROM c;
 ROLLBACK TO s;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
 COMMIT;
 -- While it is read, a flush only hides it: the bytes go with the last reader.
 BEGIN;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
 :status
 MOVE 10 FROM c;
 SELECT arrow_cache.flush();
@@ -123,7 +123,7 @@ TABLE cache_leftovers;
 
 -- Results too large to store, and the export function, leave nothing behind either.
 SET pg_arrow_cache.max_entry_size = '1MB';
-SELECT id, v FROM load \g /dev/null
+SELECT id, v FROM load ORDER BY id, v \g /dev/null
 :status
 RESET pg_arrow_cache.max_entry_size;
 SELECT length(arrow_cache.query('SELECT id, v FROM load')) > 4000000 AS exported;
@@ -135,10 +135,10 @@ TABLE cache_leftovers;
 -- debug_serve_fills: served from what was stored a moment ago, in part and with an error after it.
 SET pg_arrow_cache.debug_serve_fills = on;
 BEGIN;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
 MOVE 10 FROM c;
 CLOSE c;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
 MOVE 10 FROM c;
 SELECT 1 / 0;
 ROLLBACK;
