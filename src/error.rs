@@ -121,6 +121,12 @@ pub fn warn_of_difference(query_id: i64, difference: Difference, stored: u64, ex
         .report(PgLogLevel::WARNING);
 }
 
+/// Writes a line to the server's log, with the statement that is running. Clients do not see it.
+pub fn log(line: String) {
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, line, "pg_arrow_cache")
+        .report(PgLogLevel::LOG_SERVER_ONLY);
+}
+
 /// Stops the server's start with the error: a cache that cannot be set up must not be ignored.
 pub fn fail_startup(error: &CacheError) -> ! {
     error.at(PgLogLevel::FATAL);

@@ -123,7 +123,7 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
     unsafe {
         edge(|| {
             writes::note_plan((*query_desc).plannedstmt);
-            let miss = if active() { judge::at_start(query_desc, flags) } else { judge::skip() };
+            let miss = if active() { judge::at_start(query_desc, flags) } else { judge::skip(query_desc) };
             capture::prepare(query_desc, miss);
         });
         let next = PREVIOUS.start.unwrap_or(standard::standard_ExecutorStart);

@@ -19,8 +19,9 @@ use crate::query::{self, Verdict, environment, fingerprint, plan_marker, relatio
 use crate::serve::Guard;
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
+use crate::tally::{count_bypass, count_hit, count_miss};
 use crate::writes::SHARED;
-use crate::{foreign, portal, quick, serve, settings, verify, writes};
+use crate::{decision_log, foreign, portal, quick, serve, settings, verify, writes};
 
 /// What was found out about a query before the planner took it apart.
 #[derive(Clone, Copy)]
@@ -141,6 +142,8 @@ pub struct Miss {
     pub columns: Vec<Column>,
     /// A stored answer was out of date.
     pub stale: bool,
+    /// The query id of its plan.
+    pub query_id: i64,
     /// On which terms it is stored.
     pub terms: Terms,
     /// Why its answer will not be stored, if that is known already.
@@ -181,9 +184,14 @@ pub enum Task {
 }
 
 /// The cache is off for this session: nothing is looked at.
-pub fn skip() -> Option<Task> {
+///
+/// # Safety
+/// `query_desc` must be valid.
+pub unsafe fn skip(query_desc: *const pg_sys::QueryDesc) -> Option<Task> {
     if session::at_top_level() {
         session::begin_statement(Reason::Disabled);
+        // SAFETY: as the caller promises.
+        unsafe { decision_log::note(Status::Bypass(Reason::Disabled), (*query_desc).plannedstmt) };
     }
     None
 }
@@ -215,6 +223,7 @@ pub unsafe fn at_start(query_desc: *mut pg_sys::QueryDesc, flags: i32) -> Option
                 // A guarded hit is counted when its guard has been asked.
                 if hit.guard.is_none() || verify.is_some() {
                     count_hit(&store, &hit.pin);
+                    decision_log::note(Status::Hit, (*query_desc).plannedstmt);
                 }
                 session::set_status(Status::Hit);
                 if let Some(terms) = verify {
@@ -225,41 +234,21 @@ pub unsafe fn at_start(query_desc: *mut pg_sys::QueryDesc, flags: i32) -> Option
             }
             Ok(Found::Miss(miss)) => {
                 count_miss(&store, &miss);
-                session::set_status(miss.status(miss.refused));
+                let status = miss.status(miss.refused);
+                session::set_status(status);
+                if miss.refused.is_some() {
+                    decision_log::note(status, (*query_desc).plannedstmt);
+                }
                 Some(Task::Store(miss))
             }
             Err(reason) => {
                 count_bypass(&store, reason);
                 session::set_status(Status::Bypass(reason));
+                decision_log::note(Status::Bypass(reason), (*query_desc).plannedstmt);
                 None
             }
         }
     }
-}
-
-/// Counts a served answer.
-pub fn count_hit(store: &SharedStore, pin: &Pin) {
-    // SAFETY: a plain read of a backend variable.
-    let now = unsafe { pg_sys::GetCurrentStatementStartTimestamp() };
-    store.touch(pin, now);
-    let saved = store.view(pin).execution_micros();
-    store.counters().add(store.stripe(), Counter::Hits, 1);
-    store.counters().add(store.stripe(), Counter::TimeSavedMicros, saved);
-}
-
-/// Counts a look-up that found nothing, or nothing valid.
-pub fn count_miss(store: &SharedStore, miss: &Miss) {
-    let counter = if miss.stale { Counter::Stale } else { Counter::Misses };
-    store.counters().add(store.stripe(), counter, 1);
-    if let Some(reason) = miss.refused {
-        store.counters().add_reason(store.stripe(), reason);
-    }
-}
-
-/// Counts a statement that was neither served nor looked up with effect.
-pub fn count_bypass(store: &SharedStore, reason: Reason) {
-    store.counters().add(store.stripe(), Counter::Bypasses, 1);
-    store.counters().add_reason(store.stripe(), reason);
 }
 
 /// Shows the serving plan in EXPLAIN if the query would be a hit; leaves anything else alone.
@@ -370,6 +359,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             dependencies,
             columns,
             stale,
+            query_id: decision_log::query_id(question.plan),
             terms,
             refused,
             statement: session::statement_number(),

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
-use pgrx::pg_sys;
+use pgrx::{PostgresGucEnum, pg_sys};
 
 /// Off: this session neither reads nor fills the cache, and its statements pay nothing for it.
 static ENABLED: GucSetting<bool> = GucSetting::<bool>::new(true);
@@ -26,8 +26,24 @@ static MIN_EXECUTION_TIME_MS: GucSetting<f64> = GucSetting::<f64>::new(1.0);
 static MIN_RUNS: GucSetting<i32> = GucSetting::<i32>::new(1);
 /// Share of hits that are executed as well. Each costs what the cache saves.
 static VERIFY_SAMPLE_RATE: GucSetting<f64> = GucSetting::<f64>::new(0.0);
+/// For finding out what the cache does with an application's statements.
+static LOG_DECISIONS: GucSetting<LogDecisions> = GucSetting::<LogDecisions>::new(LogDecisions::Off);
 /// Developer option: answer a miss from the entry it has just stored.
 static DEBUG_SERVE_FILLS: GucSetting<bool> = GucSetting::<bool>::new(false);
+
+/// Which statements `log_decisions` logs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PostgresGucEnum)]
+pub enum LogDecisions {
+    /// None.
+    #[name = c"off"]
+    Off,
+    /// All that were not answered from the cache.
+    #[name = c"miss"]
+    Miss,
+    /// All.
+    #[name = c"all"]
+    All,
+}
 
 /// Defines all settings and reserves the prefix. Called once, from `_PG_init`.
 pub fn define() {
@@ -117,6 +133,14 @@ pub fn define() {
         GucContext::Suset,
         GucFlags::default(),
     );
+    GucRegistry::define_enum_guc(
+        c"pg_arrow_cache.log_decisions",
+        c"Logs what became of each statement, and why.",
+        c"\"miss\" leaves out those that were answered from the cache.",
+        &LOG_DECISIONS,
+        GucContext::Suset,
+        GucFlags::default(),
+    );
     GucRegistry::define_bool_guc(
         c"pg_arrow_cache.debug_serve_fills",
         c"Answers a miss from the entry that it has just stored.",
@@ -175,6 +199,11 @@ pub fn min_runs() -> u32 {
 /// Share of hits that are executed as well and compared, from 0 to 1.
 pub fn verify_sample_rate() -> f64 {
     VERIFY_SAMPLE_RATE.get()
+}
+
+/// Which statements are logged?
+pub fn log_decisions() -> LogDecisions {
+    LOG_DECISIONS.get()
 }
 
 /// Is a miss answered from its own entry?

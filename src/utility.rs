@@ -7,8 +7,8 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
 use crate::query::types::nodes;
-use crate::session::{self, WrappedText, Wrapping};
-use crate::{foreign, policy, shmem, writes};
+use crate::session::{self, Status, WrappedText, Wrapping};
+use crate::{decision_log, foreign, policy, shmem, writes};
 
 /// What to undo when the statement is over. Plain data, so that an error may jump over it.
 #[derive(Clone, Copy)]
@@ -50,12 +50,16 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
         NodeTag::T_ExplainStmt => {
             if session::at_top_level() {
                 session::begin_statement(Reason::Explain);
+                // SAFETY: as above.
+                unsafe { decision_log::note(Status::Bypass(Reason::Explain), plan) };
             }
             scope.wrapping = Some(session::enter_wrapping(Some(text), true));
         }
         tag => {
             if session::at_top_level() {
                 session::begin_statement(Reason::UtilityStatement);
+                // SAFETY: as above.
+                unsafe { decision_log::note(Status::Bypass(Reason::UtilityStatement), plan) };
             }
             // It may raise, so it comes before there is something to undo.
             // SAFETY: as above.

@@ -81,10 +81,11 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<Vec<u8>>, Refusa
     unsafe {
         let query = one_select(text)?;
         let mut offender = None;
-        eligibility::judge_tree_naming(query, shmem::key_hasher, &mut offender).map_err(|reason| Refusal {
-            reason,
-            offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
-        })?;
+        let meaning =
+            eligibility::judge_tree_naming(query, shmem::key_hasher, &mut offender).map_err(|reason| Refusal {
+                reason,
+                offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
+            })?;
         let planning = PlanningExport::enter();
         let options = pg_sys::CURSOR_OPT_PARALLEL_OK as i32;
         let plan = pg_sys::pg_plan_query(query, text.as_ptr(), options, std::ptr::null_mut());
@@ -111,7 +112,7 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<Vec<u8>>, Refusa
                 Some(reason) => return Err(reason.into()),
             },
         }
-        Ok(relations::of_plan(plan, Vec::new()).into_iter().map(relation_name).collect())
+        Ok(relations::of_plan(plan, meaning.extras.relations()).into_iter().map(relation_name).collect())
     }
 }
 

@@ -20,7 +20,7 @@ use pgrx::pg_sys;
 use crate::arrow::column::{self, Records};
 use crate::judge::{Miss, Task};
 use crate::query::environment;
-use crate::{quick, session, settings, shmem, verify};
+use crate::{decision_log, quick, session, settings, shmem, verify};
 use fill::ResultFill;
 pub use receiver::{RowSink, Tee};
 use replay::Replay;
@@ -311,6 +311,9 @@ impl Capture {
         } else {
             fill.publish(&self.miss, self.elapsed)
         };
+        if result.is_ok() {
+            decision_log::note_late(self.miss.status(None), self.miss.query_id);
+        }
         result.map_err(|reason| self.note_refusal(reason)).ok()
     }
 
@@ -343,6 +346,8 @@ impl Capture {
         if let Some(store) = shmem::store() {
             store.counters().add_reason(store.stripe(), reason);
         }
-        session::set_status_of(self.miss.statement, self.miss.status(Some(reason)));
+        let status = self.miss.status(Some(reason));
+        session::set_status_of(self.miss.statement, status);
+        decision_log::note_late(status, self.miss.query_id);
     }
 }

@@ -21,7 +21,7 @@ use crate::judge::{self, Found, Question};
 use crate::query::types::nodes;
 use crate::session::{self, PlanningExport, Status};
 use crate::shmem::SharedStore;
-use crate::{capture, serve, verify};
+use crate::{capture, decision_log, serve, tally, verify};
 
 use arrow_cache_core::Reason;
 
@@ -135,28 +135,31 @@ unsafe fn answer(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc) -> Vec
         };
         match found {
             Ok(Found::Hit(mut hit)) => {
-                judge::count_hit(store, &hit.pin);
+                tally::count_hit(store, &hit.pin);
                 session::set_status(Status::Hit);
+                decision_log::note(Status::Hit, (*query_desc).plannedstmt);
                 if let Some(terms) = hit.verify.take() {
                     return stream_verified(query_desc, hit, terms);
                 }
                 stream_hit(store, query_desc, hit)
             }
             Ok(Found::Miss(miss)) => {
-                judge::count_miss(store, &miss);
+                tally::count_miss(store, &miss);
                 let result = collect::run(query_desc);
                 let refused = match miss.refused {
                     Some(reason) if reason != Reason::TooQuick => Some(reason),
                     _ => store_result(&miss, &result).err(),
                 };
                 session::set_status(miss.status(refused));
+                decision_log::note_late(miss.status(refused), miss.query_id);
                 stream_result(query_desc, &result)
             }
             Err(reason) => {
                 if reason != Reason::Disabled {
-                    judge::count_bypass(store, reason);
+                    tally::count_bypass(store, reason);
                 }
                 session::set_status(Status::Bypass(reason));
+                decision_log::note(Status::Bypass(reason), (*query_desc).plannedstmt);
                 let result = collect::run(query_desc);
                 stream_result(query_desc, &result)
             }

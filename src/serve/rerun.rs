@@ -12,7 +12,7 @@ use crate::chain::direct;
 use crate::compat::standard;
 use crate::query::environment;
 use crate::session::{self, Status};
-use crate::{judge, shmem};
+use crate::{decision_log, shmem, tally};
 
 /// What a guarded scan has to check before its first row.
 pub struct Guard {
@@ -46,13 +46,18 @@ pub fn settle(hold: &mut Hold) -> Option<*mut pg_sys::PlannedStmt> {
     if guard.holds() {
         // SAFETY: the hold keeps its pin, and this copy is not released.
         if let Some(pin) = unsafe { hold.pin() } {
-            judge::count_hit(&store, &pin);
+            tally::count_hit(&store, &pin);
+            // SAFETY: the plan of the query that was hit outlives its execution.
+            unsafe { decision_log::note(Status::Hit, guard.plan) };
         }
         return None;
     }
     hold.release();
-    judge::count_bypass(&store, Reason::SettingsInCursor);
-    session::set_status_of(guard.statement, Status::Bypass(Reason::SettingsInCursor));
+    tally::count_bypass(&store, Reason::SettingsInCursor);
+    let status = Status::Bypass(Reason::SettingsInCursor);
+    session::set_status_of(guard.statement, status);
+    // SAFETY: as above.
+    unsafe { decision_log::note(status, guard.plan) };
     Some(guard.plan)
 }
 
