@@ -34,7 +34,7 @@ pub fn judge(oid: pg_sys::Oid) -> FunctionVerdict {
     if number >= FIRST_UNPINNED_OID {
         return FunctionVerdict::Unsound(Reason::UserDefinedFunction);
     }
-    if SETTINGS_ONLY.binary_search(&number).is_ok() {
+    if SETTINGS_ONLY.binary_search(&number).is_ok() || SETTINGS_THOUGH_IMMUTABLE.binary_search(&number).is_ok() {
         return FunctionVerdict::ReadsSettings;
     }
     if OUTPUT.binary_search(&number).is_ok() {
@@ -50,6 +50,17 @@ pub fn judge(oid: pg_sys::Oid) -> FunctionVerdict {
         _ => FunctionVerdict::Unsound(Reason::VolatileFunction),
     }
 }
+
+/// Functions that are marked IMMUTABLE and read settings in the key all the same. Ascending.
+const SETTINGS_THOUGH_IMMUTABLE: &[u32] = &[
+    31,   // byteaout(bytea)
+    201,  // float4out(real)
+    215,  // float8out(double precision)
+    1159, // timezone(text,timestamp with time zone)
+    1199, // age(timestamp with time zone,timestamp with time zone)
+    1282, // quote_ident(text)
+    2069, // timezone(text,timestamp without time zone)
+];
 
 /// STABLE functions that read settings in the key and nothing else. Ascending.
 const SETTINGS_ONLY: &[u32] = &[
