@@ -8,20 +8,22 @@ export PGRX_PG_CONFIG_PATH := $(PG_CONFIG)
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
 PYTHON := target/venv/bin/python
-SUITES := core regress isolation tap clients
+SUITES := core regress isolation tap clients oracle
 
 # `--features` for cargo calls that do not go through cargo-pgrx, so that they check the code for the same server.
 PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install demo test bench lint clean $(SUITES:%=test-%)
+.PHONY: help setup install demo test bench bench-staleness lint clean test-postgres $(SUITES:%=test-%)
 
 help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
 	@echo 'make test            all tests; the last line reads "N passed, N failed"'
 	@echo 'make test-SUITE      one of: $(SUITES)'
+	@echo 'make test-postgres   the test suites of PostgreSQL itself, with and without the library'
 	@echo 'make install         build and install the extension for PG_CONFIG'
 	@echo 'make bench           measure hits, storing runs and uncacheable statements'
+	@echo 'make bench-staleness ways to change data, and whether this cache and pgpool-II answer afresh'
 	@echo 'make lint            formatting, clippy, layering rules'
 	@echo 'make setup           only what the others do first: packages, cargo-pgrx, target/venv'
 	@echo 'make clean           remove target/'
@@ -40,6 +42,9 @@ demo: install
 bench: install
 	@$(PYTHON) bench/run.py
 
+bench-staleness: install
+	@$(PYTHON) bench/staleness.py
+
 test: install
 	@tests/run $(SUITES)
 
@@ -50,6 +55,10 @@ test-core:
 
 $(filter-out test-core,$(SUITES:%=test-%)): test-%: install
 	@tests/run $*
+
+# Not among the suites: it downloads the source of PostgreSQL, and takes longer than they do.
+test-postgres: install
+	@tests/postgres/run.py
 
 lint: setup
 	cargo fmt --all --check

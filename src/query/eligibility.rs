@@ -295,6 +295,9 @@ fn makes_a_type(tag: NodeTag) -> bool {
             | NodeTag::T_ArrayCoerceExpr
             | NodeTag::T_ConvertRowtypeExpr
             | NodeTag::T_ArrayExpr
+            | NodeTag::T_RowExpr
+            | NodeTag::T_CaseExpr
+            | NodeTag::T_CoalesceExpr
     )
 }
 
