@@ -1,0 +1,216 @@
+"""Ways to change what names, types, views, policies and privileges mean. One process does them all.
+
+A reader compares two uncached answers around a cached one. That tells a wrong answer from a definition that changed
+meanwhile only if no definition changes and changes back in between. Locks see to that for tables, views and policies.
+What no lock protects (privileges, memberships, function bodies, enum labels) gets a value it never had before, or is
+held for HOLD_S before it changes back; a reader who took longer than that draws no conclusion.
+"""
+
+import time
+from itertools import count
+
+HOLD_S = 1.0
+
+# The same name, another role.
+RECREATE = "DROP OWNED BY dora; DROP ROLE dora; CREATE ROLE dora"
+
+
+class Definitions:
+    def __init__(self, rng):
+        self.rng = rng
+        self.fresh = count(1)
+        self.toggles = {}
+        self.since = {}
+
+    def either(self, name, forth, back):
+        """Now the one, next time the other, and nothing while the last change is too young."""
+        if time.monotonic() - self.since.get(name, 0) < HOLD_S:
+            return None
+        self.since[name] = time.monotonic()
+        self.toggles[name] = not self.toggles.get(name, False)
+        return forth if self.toggles[name] else back
+
+    # -- what is protected by locks
+
+    def rename_swap(self):
+        return ("BEGIN; ALTER TABLE swap_live RENAME TO swap_other; ALTER TABLE swap_spare RENAME TO swap_live; "
+                "ALTER TABLE swap_other RENAME TO swap_spare; COMMIT")
+
+    def columns(self):
+        n = next(self.fresh)
+        return self.rng.choice((
+            f"ALTER TABLE shape ADD COLUMN IF NOT EXISTS extra int DEFAULT {n}",
+            f"ALTER TABLE shape ADD COLUMN IF NOT EXISTS extra2 text DEFAULT 'e' || random()::text",
+            "ALTER TABLE shape DROP COLUMN IF EXISTS extra, DROP COLUMN IF EXISTS extra2",
+            "BEGIN; ALTER TABLE shape ALTER a TYPE bigint; UPDATE shape SET a = a + 1; COMMIT",
+            "ALTER TABLE shape ALTER a TYPE int",
+            f"ALTER TABLE shape ALTER a SET DEFAULT {n}",
+            "BEGIN; ALTER TABLE shape RENAME b TO bb; ROLLBACK",
+            "BEGIN; ALTER TABLE shape SET SCHEMA two; ALTER TABLE two.shape SET SCHEMA public; COMMIT",
+        ))
+
+    def drop_and_create(self):
+        n = next(self.fresh)
+        return self.rng.choice((
+            f"BEGIN; DROP TABLE shape; CREATE TABLE shape (id int PRIMARY KEY, a int, b text); "
+            f"INSERT INTO shape SELECT g, g * {n}, 'new' FROM generate_series(1, 7) g; COMMIT",
+            "BEGIN; CREATE TABLE model_next AS "
+            f"SELECT customer, sum(amount) + {n} AS total FROM orders GROUP BY customer; "
+            "DROP TABLE model; ALTER TABLE model_next RENAME TO model; COMMIT",
+        ))
+
+    def view(self):
+        n = next(self.fresh)
+        return self.rng.choice((
+            f"CREATE OR REPLACE VIEW v_changing AS SELECT id, balance + {n} AS balance FROM account",
+            f"CREATE OR REPLACE VIEW v_changing AS SELECT id, what::text::numeric AS balance FROM "
+            f"(SELECT id, {n} AS what FROM one.stock) s",
+            "CREATE OR REPLACE VIEW v_customer AS SELECT id, name, mood FROM customer WHERE id % 2 = 0",
+            "CREATE OR REPLACE VIEW v_customer AS SELECT id, name, mood FROM customer WHERE id > 3",
+            f"ALTER VIEW v_vault SET (security_invoker = {self.rng.choice(('on', 'off'))})",
+            f"ALTER VIEW v_vault OWNER TO {self.rng.choice(('postgres', 'alice'))}",
+        ))
+
+    def attach(self):
+        return self.rng.choice((
+            "ALTER TABLE measure DETACH PARTITION measure_2",
+            "ALTER TABLE measure ATTACH PARTITION measure_2 FOR VALUES FROM (20) TO (30)",
+            "BEGIN; ALTER TABLE measure DETACH PARTITION measure_2; UPDATE measure_2 SET value = value + 1; "
+            "ALTER TABLE measure ATTACH PARTITION measure_2 FOR VALUES FROM (20) TO (30); COMMIT",
+        ))
+
+    def detach_concurrently(self):
+        return "ALTER TABLE measure DETACH PARTITION measure_3 CONCURRENTLY"
+
+    def attach_again(self):
+        return "ALTER TABLE measure ATTACH PARTITION measure_3 FOR VALUES FROM (30) TO (40)"
+
+    def finalize(self):
+        """For a detachment that a lock or a timeout interrupted."""
+        return "ALTER TABLE measure DETACH PARTITION measure_3 FINALIZE"
+
+    def inherit(self):
+        return self.rng.choice(("ALTER TABLE dog NO INHERIT animal", "ALTER TABLE dog INHERIT animal"))
+
+    def policy(self):
+        return self.rng.choice((
+            "ALTER POLICY own ON secret_user USING (owner = current_user AND id > 2)",
+            "ALTER POLICY own ON secret_user USING (owner = current_user)",
+            "ALTER POLICY tenant ON secret_tenant USING (tenant = current_setting('app.tenant', true) OR id = 1)",
+            "ALTER POLICY tenant ON secret_tenant USING (tenant = current_setting('app.tenant', true))",
+            "ALTER TABLE secret_user DISABLE ROW LEVEL SECURITY", "ALTER TABLE secret_user ENABLE ROW LEVEL SECURITY",
+            "ALTER TABLE secret_user FORCE ROW LEVEL SECURITY", "ALTER TABLE secret_user NO FORCE ROW LEVEL SECURITY",
+            "BEGIN; DROP POLICY own ON secret_user; CREATE POLICY own ON secret_user TO bob USING (id % 2 = 0); COMMIT",
+            "BEGIN; DROP POLICY own ON secret_user; "
+            "CREATE POLICY own ON secret_user USING (owner = current_user); COMMIT",
+        ))
+
+    def index(self):
+        return self.rng.choice((
+            "CREATE INDEX IF NOT EXISTS i ON account (balance)", "DROP INDEX IF EXISTS i", "REINDEX TABLE shape",
+            "CREATE INDEX CONCURRENTLY IF NOT EXISTS ic ON orders (amount)", "DROP INDEX CONCURRENTLY IF EXISTS ic",
+        ))
+
+    def maintenance(self):
+        return self.rng.choice((
+            "VACUUM hot_a", "VACUUM hot_b", "VACUUM ANALYZE", "VACUUM FULL orders", "VACUUM FREEZE customer",
+            "CLUSTER account USING account_pkey", "CLUSTER linked_b USING linked_b_pkey", "ANALYZE account",
+            "COMMENT ON TABLE account IS 'x'",
+        ))
+
+    def refresh(self):
+        return self.rng.choice(("REFRESH MATERIALIZED VIEW sales", "REFRESH MATERIALIZED VIEW CONCURRENTLY sales",
+                                "BEGIN; REFRESH MATERIALIZED VIEW sales; ROLLBACK"))
+
+    def temporary(self):
+        return self.rng.choice((
+            "BEGIN; CREATE TEMPORARY TABLE stock ON COMMIT DROP AS SELECT 0 AS id, 'temporary' AS what; "
+            "SELECT * FROM stock; COMMIT",
+            "CREATE TEMPORARY TABLE IF NOT EXISTS mine (a int); INSERT INTO mine VALUES (1); DROP TABLE mine",
+        ))
+
+    def elsewhere(self):
+        return ("CREATE TABLE one.passing AS SELECT * FROM account; ALTER TABLE one.passing ADD COLUMN x int; "
+                "DROP TABLE one.passing")
+
+    def undone(self):
+        return ("BEGIN; ALTER TABLE shape ADD COLUMN nobody_sees int; CREATE OR REPLACE VIEW v_customer AS "
+                "SELECT id, 'undone' AS name, mood FROM customer; TRUNCATE swap_live; ROLLBACK")
+
+    # -- what is not
+
+    def shadow(self):
+        create = f"CREATE TABLE shadow.stock AS SELECT {next(self.fresh)} AS id, 'shadow'::text AS what"
+        return self.either("shadow", create, "DROP TABLE shadow.stock")
+
+    def shadow_function(self):
+        create = f"CREATE FUNCTION shadow.rate() RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT {next(self.fresh)}'"
+        return self.either("shadow function", create, "DROP FUNCTION shadow.rate()")
+
+    def body(self):
+        return f"CREATE OR REPLACE FUNCTION rate() RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT {next(self.fresh)}'"
+
+    def labels(self):
+        n = next(self.fresh)
+        old = self.toggles.get("label", "merry")
+        if n % 20 == 0:
+            return f"ALTER TYPE mood ADD VALUE 'mood {n}' BEFORE 'cross'"
+        self.toggles["label"] = f"merry {n}"
+        return f"ALTER TYPE mood RENAME VALUE '{old}' TO 'merry {n}'"
+
+    def attributes(self):
+        """Of a composite type."""
+        old = self.toggles.get("attribute", "house")
+        self.toggles["attribute"] = f"house_{next(self.fresh)}"
+        return f"ALTER TYPE place RENAME ATTRIBUTE {old} TO {self.toggles['attribute']}"
+
+    def grants(self):
+        name, forth, back = self.rng.choice((
+            ("bob", "REVOKE SELECT ON vault FROM bob", "GRANT SELECT ON vault TO bob"),
+            ("columns", "GRANT SELECT (id, open_part) ON vault TO carol",
+             "REVOKE SELECT (id, open_part) ON vault FROM carol"),
+            ("schema", "REVOKE USAGE ON SCHEMA two FROM PUBLIC", "GRANT USAGE ON SCHEMA two TO PUBLIC"),
+            ("account", "REVOKE SELECT ON account FROM PUBLIC", "GRANT SELECT ON account TO PUBLIC"),
+            ("undone", "BEGIN; REVOKE ALL ON vault FROM PUBLIC, alice, bob, guild; ROLLBACK", "ANALYZE vault"),
+            ("function", "REVOKE EXECUTE ON FUNCTION rate() FROM PUBLIC", "GRANT EXECUTE ON FUNCTION rate() TO PUBLIC"),
+        ))
+        return self.either(name, forth, back)
+
+    def roles(self):
+        name, forth, back = self.rng.choice((
+            ("member", "GRANT guild TO carol", "REVOKE guild FROM carol"),
+            ("bypass", "ALTER ROLE carol BYPASSRLS", "ALTER ROLE carol NOBYPASSRLS"),
+            ("owner", "GRANT alice TO bob", "REVOKE alice FROM bob"),
+            ("again", RECREATE, f"{RECREATE}; GRANT SELECT ON vault TO dora"),
+            ("again", RECREATE, f"{RECREATE} BYPASSRLS"),
+        ))
+        return self.either(f"role {name}", forth, back)
+
+
+CHANGES = {
+    "rename swap": Definitions.rename_swap,
+    "columns": Definitions.columns,
+    "drop and create": Definitions.drop_and_create,
+    "view": Definitions.view,
+    "attach, detach": Definitions.attach,
+    "detach concurrently": Definitions.detach_concurrently,
+    "attach again": Definitions.attach_again,
+    "finalize detach": Definitions.finalize,
+    "inherit": Definitions.inherit,
+    "policy": Definitions.policy,
+    "index": Definitions.index,
+    "maintenance": Definitions.maintenance,
+    "refresh": Definitions.refresh,
+    "temporary table": Definitions.temporary,
+    "table elsewhere": Definitions.elsewhere,
+    "undone definition": Definitions.undone,
+    "shadow table": Definitions.shadow,
+    "shadow function": Definitions.shadow_function,
+    "function body": Definitions.body,
+    "enum labels": Definitions.labels,
+    "attributes": Definitions.attributes,
+    "grants": Definitions.grants,
+    "roles": Definitions.roles,
+}
+# Those that only make sense after a failure of another one need not be seen to work.
+NOT_ALWAYS = {"finalize detach"}

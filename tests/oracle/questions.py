@@ -1,0 +1,166 @@
+"""What the readers ask, and as whom."""
+
+from dataclasses import dataclass
+from itertools import product
+
+GROUPS = range(4)
+ROWS_PER_GROUP = 3
+PAIRS = ("hot", "warm", "linked", "late", "cool")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query with at most one value in the place of %s.
+
+    `steady`: the definitions it rests on never change, so that its uncached answer depends on the snapshot alone.
+    `as_planned`: what it means depends on when it was planned, because of new objects earlier in the search path or of
+    partitions that are detached concurrently. Of two prepared statements each keeps its own plan, so they may differ.
+    """
+
+    sql: str
+    values: tuple = ()
+    steady: bool = False
+    as_planned: bool = False
+
+    def text(self, value):
+        return self.sql.replace("%s", str(value)) if self.values else self.sql
+
+    def with_parameters(self):
+        """As psycopg wants it: percent signs are doubled where there are parameters."""
+        return self.sql.replace("%", "%%").replace("%%s", "%s") if self.values else self.sql
+
+
+@dataclass(frozen=True)
+class GroupQuestion:
+    """A query over a pair of tables: its rows are a group and one or more versions of it."""
+
+    sql: str
+    pair: str
+    paired: bool
+    rows: int
+
+
+# In a WHERE clause of its own that is always true, this keeps a query from being cached.
+UNCACHEABLE = "random() >= 0"
+
+
+def group_questions(pair):
+    """In each, `{}` takes a condition on the alias `a`."""
+    a, b = f"{pair}_a", f"{pair}_b"
+    whole, one = len(GROUPS) * ROWS_PER_GROUP, ROWS_PER_GROUP
+    for grp in GROUPS:
+        yield GroupQuestion(f"SELECT a.grp, a.version FROM {a} a WHERE a.grp = {grp} AND {{}}", pair, False, one)
+        yield GroupQuestion(f"SELECT a.grp, a.version FROM {b} a WHERE a.grp = {grp} AND {{}}", pair, False, one)
+    yield GroupQuestion(f"SELECT a.grp, min(a.version), max(a.version) FROM {a} a WHERE {{}} GROUP BY a.grp",
+                        pair, False, len(GROUPS))
+    yield GroupQuestion(f"SELECT a.grp, a.version, b.version FROM {a} a JOIN {b} b USING (grp, n) WHERE {{}}",
+                        pair, True, whole)
+    yield GroupQuestion(f"SELECT a.grp, a.version FROM {a} a WHERE {{}} UNION ALL SELECT grp, version FROM {b}",
+                        pair, True, 2 * whole)
+    yield GroupQuestion(f"SELECT a.grp, a.version, (SELECT max(version) FROM {b} b WHERE b.grp = a.grp) FROM {a} a "
+                        "WHERE {}", pair, True, whole)
+
+
+GROUP_QUESTIONS = {pair: tuple(group_questions(pair)) for pair in PAIRS}
+
+DATA = [Question(*q) for q in (
+    ("SELECT * FROM customer",),
+    ("SELECT name, mood, since, tags, home FROM customer WHERE id % 4 = %s", (0, 1, 2, 3)),
+    ("SELECT mood, count(*), max(since) FROM customer GROUP BY mood",),
+    ("SELECT mood::text, since::text, since::date FROM customer WHERE id < 6",),
+    ("SELECT to_char(since, 'YYYY-MM-DD HH24:MI TZ') FROM customer WHERE id < 6",),
+    ("SELECT id, (home).street, length(note) FROM customer WHERE mood < 'cross'",),
+    ("SELECT c.name, o.amount, o.placed FROM customer c JOIN orders o ON o.customer = c.id WHERE c.id % 4 = %s",
+     (0, 1, 2, 3)),
+    ("SELECT customer, sum(amount), count(*) FROM orders GROUP BY customer",),
+    ("SELECT id, doc, doc -> 'deep' ->> 0 FROM orders WHERE id % 8 = %s", (0, 1, 2, 3)),
+    ("SELECT id, to_jsonb(home) FROM customer WHERE id < 6",),
+    ("SELECT s FROM shape s",),
+    ("SELECT count(*), sum(quantity), min(until) FROM line",),
+    ("SELECT name FROM customer c WHERE EXISTS "
+     "(SELECT FROM orders o JOIN line l ON l.order_id = o.id WHERE o.customer = c.id)",),
+    ("SELECT name FROM customer WHERE id NOT IN (SELECT customer FROM orders)",),
+    ("SELECT customer IS NULL, count(*) FROM wish GROUP BY 1",),
+    ("SELECT * FROM v_customer",),
+    ("SELECT name, sum(amount) FROM v_orders GROUP BY name",),
+    ("SELECT * FROM account",),
+    ("SELECT owner, sum(balance) FROM account GROUP BY owner",),
+    ("SELECT * FROM account_log",),
+    ("SELECT total, changes FROM account_total",),
+    ("SELECT a.total, b.sum FROM account_total a, (SELECT sum(balance) FROM account) b",),
+    ("SELECT a.id, l.became = a.balance FROM account a LEFT JOIN account_log l USING (id)",),
+    ("WITH rich AS (SELECT * FROM account WHERE balance > 50) SELECT count(*), max(balance) FROM rich",),
+    ("SELECT id, rank() OVER (ORDER BY balance, id) FROM account",),
+    ("SELECT kind, count(*) FROM measure GROUP BY kind", (), False, True),
+    ("SELECT * FROM measure WHERE day / 10 = %s", (0, 1, 2, 3), False, True),
+    ("SELECT count(*) FROM measure WHERE day BETWEEN %s * 10 AND %s * 10 + 9", (0, 1, 2, 3), False, True),
+    ("SELECT sum(day) FROM measure_1",),
+    ("SELECT count(*) FROM measure_2",),
+    ("SELECT * FROM animal",),
+    ("SELECT count(*) FROM ONLY animal",),
+    ("SELECT a.name, c.lives FROM animal a LEFT JOIN cat c USING (id)",),
+    ("SELECT * FROM event",),
+    ("SELECT count(*), max(at) FROM event",),
+    ("SELECT at::text FROM event WHERE id < 4",),
+    ("SELECT * FROM swap_live",),
+    ("SELECT side, count(*) FROM swap_live GROUP BY side",),
+    ("SELECT l.id FROM swap_live l LEFT JOIN swap_spare s USING (id) WHERE s.id IS NULL",),
+    ("SELECT * FROM shape",),
+    ("SELECT id, a FROM shape WHERE a > 10",),
+    ("SELECT * FROM model",),
+    ("SELECT count(*), sum(total) FROM model",),
+    ("SELECT * FROM v_changing",),
+    ("SELECT * FROM v_rate",),
+    ("SELECT rate(), count(*) FROM account", (), False, True),
+    ("SELECT * FROM sales",),
+    ("SELECT count(*), sum(amount) FROM sales",),
+    ("SELECT id, open_part FROM vault",),
+    ("SELECT * FROM vault",),
+    ("SELECT * FROM v_vault",),
+    ("SELECT * FROM v_vault_invoker",),
+    ("SELECT v.id, a.balance FROM vault v JOIN account a USING (id)",),
+    ("SELECT * FROM secret_user",),
+    ("SELECT count(*) FROM secret_user",),
+    ("SELECT * FROM secret_tenant",),
+    ("SELECT t.id, u.what FROM secret_tenant t LEFT JOIN secret_user u USING (id)",),
+    ("SELECT * FROM stock", (), False, True),
+    ("SELECT count(*) FROM stock WHERE id > %s", (0, 1, 2), False, True),
+    ("SELECT * FROM one.stock UNION ALL SELECT * FROM two.stock",),
+    ("SELECT o.what, s.what FROM one.stock o JOIN stock s USING (id)", (), False, True),
+    ("VALUES (1, 'one'), (2, NULL)",),
+    ("SELECT 1 / (id - 4) FROM one.stock",),          # an error while there is a row 4
+)]
+STEADY = [Question(q.sql.format("true"), (), True) for questions in GROUP_QUESTIONS.values() for q in questions]
+ALL = DATA + STEADY
+# Asked more often than the rest: whoever publishes late is caught where many commit and many ask the same.
+HOT = [Question(GROUP_QUESTIONS["hot"][n].sql.format("true"), (), True) for n in (0, 1, 8, 9)]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Who asks, and under which settings."""
+
+    role: str = "none"
+    path: str = "public, one"
+    tenant: str = ""
+    zone: str = "UTC"
+    date_style: str = "ISO"
+
+    def statements(self, word):
+        """`word` is SET or SET LOCAL. The role comes last: it may not be allowed to do the rest."""
+        return (f"{word} search_path = {self.path}", f"{word} app.tenant = '{self.tenant}'",
+                f"{word} TimeZone = '{self.zone}'", f"{word} DateStyle = '{self.date_style}'",
+                f"{word} ROLE {self.role}")
+
+
+USUAL = (
+    Profile(),
+    Profile("alice", tenant="t1"),
+    Profile("bob", "shadow, two, public", "t2", "Asia/Tokyo", "German"),
+    Profile("dora"),
+    Profile("carol", "shadow, one, public", "t0", "America/New_York", "SQL"),
+)
+ANY = tuple(Profile(*choice) for choice in product(
+    ("none", "alice", "bob", "carol", "dora"),
+    ("public, one", "shadow, two, public", "two, one, public", "shadow, one, public"),
+    ("t0", "t1", "t2"), ("UTC", "Asia/Tokyo"), ("ISO", "SQL")))

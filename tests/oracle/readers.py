@@ -1,0 +1,278 @@
+"""The processes that compare cached answers with uncached ones under one snapshot.
+
+Each comparison is a sandwich in one REPEATABLE READ transaction: uncached, cached, uncached. Only if both uncached
+answers agree and the cached one differs is that a difference: definitions change under a snapshot's feet, and then the
+uncached answers differ from each other. Where no definition changes, the cached answer comes first, while the snapshot
+is as young as can be: that is when a writer who publishes too late is caught.
+"""
+
+import logging
+import random
+import time
+
+import psycopg
+from answers import (ERRORS_OF_READERS, OFF, ON, STATUS, UNLUCKY, expect_error, failed, leave_transaction, read, send,
+                     statuses)
+from definitions import HOLD_S
+from questions import ALL, ANY, DATA, HOT, STEADY, USUAL, Profile
+from tally import SAME_SNAPSHOT
+
+BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+SETTINGS = "SET lock_timeout = '300ms'; SET statement_timeout = '10s'; SET client_min_messages = error"
+BATCH = 14
+OWN_WRITES = ("UPDATE account SET balance = balance + 5000 WHERE id = 3", "INSERT INTO one.stock VALUES (77, 'own')",
+              "UPDATE warm_a SET version = version + 1000000 WHERE grp = 1", "DELETE FROM secret_tenant WHERE id = 2",
+              "SAVEPOINT s; DELETE FROM one.stock; ROLLBACK TO s", "CREATE TABLE shadow.model (a int)")
+
+# An error in a pipeline is expected and counted; the driver would warn of each.
+logging.getLogger("psycopg").setLevel(logging.ERROR)
+
+
+class Reader:
+    def __init__(self, run, name, number):
+        self.run, self.name, self.number = run, name, number
+        self.rng = random.Random(f"{run.seed}:{name}")
+        self.tally = run.tally(name)
+        self.failing = set()
+        self.connection = self.extended_connection = None
+        self.reconnect()
+
+    def reconnect(self):
+        """Two connections: DISCARD ALL would take away the statements that psycopg has prepared."""
+        for old in filter(None, (self.connection, self.extended_connection)):
+            old.close()
+        self.connection, self.extended_connection = self.run.connect(), self.run.connect()
+        for connection in (self.connection, self.extended_connection):
+            connection.execute(SETTINGS)
+        mode = self.rng.choice(("auto", "force_generic_plan", "force_custom_plan"))
+        self.extended_connection.execute(f"SET plan_cache_mode = {mode}")
+
+    # -- sandwiches
+
+    def judge(self, mode, asked, before, cached, after, seconds, status):
+        """Counts one sandwich."""
+        question, value, profile = asked
+        if not before.same(after):
+            self.tally.inconclusive["the uncached answers differ"] += 1
+            return
+        if before.error in UNLUCKY or cached.error in UNLUCKY:
+            self.tally.inconclusive["bad luck with locks"] += 1
+            return
+        self.tally.compared[mode] += 1
+        if status and status[0] == "HIT":
+            self.tally.hits[mode] += 1
+        if before.same(cached):
+            return
+        if seconds >= HOLD_S and not question.steady:
+            self.tally.inconclusive["took too long"] += 1
+            return
+        self.tally.find(SAME_SNAPSHOT, query=question.text(value), asked_as=profile, protocol=mode, status=status,
+                        seconds=f"{seconds:.3f}", uncached=before.error or only_in(before, cached),
+                        cached=cached.error or only_in(cached, before))
+
+    def choose(self, questions):
+        question = self.rng.choice(questions)
+        return question, self.rng.choice(question.values) if question.values else None
+
+    def batch(self, questions):
+        """Questions that did not fail lately; one that did is given another try by itself."""
+        profile = self.rng.choice(USUAL if self.rng.random() < 0.95 else ANY)
+        chosen = []
+        for question, value in (self.choose(questions) for _ in range(BATCH)):
+            if (question, profile.role, profile.path) not in self.failing:
+                chosen.append((question, value, profile))
+            elif self.rng.random() < 0.1:
+                self.alone((question, value, profile))
+        return profile, chosen
+
+    def in_one_string(self):
+        """Many sandwiches in one transaction: three times the same list of questions."""
+        profile, asked = self.batch(ALL if self.rng.random() < 0.3 else DATA)
+        texts = [question.text(value) for question, value, _ in asked]
+        dice = self.rng.random()
+        session_wide, cursors, pause, own = dice < 0.1, 0.1 <= dice < 0.2, 0.2 <= dice < 0.23, 0.23 <= dice < 0.26
+        serializable, prepared = 0.26 <= dice < 0.28, 0.28 <= dice < 0.38
+        if session_wide:
+            send(self.connection, profile.statements("SET"))
+        begin = "BEGIN ISOLATION LEVEL SERIALIZABLE" if serializable else BEGIN
+        steps = [(None, begin)]
+        if own:
+            steps += [(None, s) for s in self.rng.choice(OWN_WRITES).split("; ")]
+        if not session_wide:
+            steps += [(None, s) for s in profile.statements("SET LOCAL")]
+        uncached = [(n, text) for n, text in enumerate(texts)]
+        steps += [(None, OFF), *uncached, (None, ON)]
+        if pause:
+            steps.append((None, f"SELECT pg_sleep({self.rng.uniform(0.001, 0.03):.4f})"))
+        for n, text in uncached:
+            if cursors:
+                steps += [(None, f"DECLARE c NO SCROLL CURSOR FOR {text}"), (n, "FETCH ALL FROM c"), ("status", STATUS),
+                          (None, "CLOSE c")]
+            elif prepared:
+                steps += [(None, f"PREPARE p AS {text}"), (n, "EXECUTE p"), ("status", STATUS), (None, "DEALLOCATE p")]
+            else:
+                steps += [(n, text), ("status", STATUS)]
+        steps += [(None, OFF), *uncached, (None, "ROLLBACK" if own else "COMMIT")]
+        mode = ("cursors" if cursors else "PREPARE and EXECUTE" if prepared else "own writes" if own
+                else "serializable" if serializable else "one string")
+        self.compare_steps(mode, steps, [asked])
+        if session_wide:
+            send(self.connection, ["RESET ROLE"])
+            send(self.connection, [self.rng.choice(("RESET ALL", "DISCARD ALL"))])
+            send(self.connection, SETTINGS.split("; "))
+
+    def young_snapshots(self):
+        """Many short transactions in one string, each with a snapshot of its own and the cached answer first."""
+        questions = HOT if self.rng.random() < 0.8 else STEADY
+        asked = [(*self.choose(questions), Profile()) for _ in range(BATCH)]
+        steps = []
+        for question, value, _ in asked:
+            text = question.text(value)
+            steps += [(None, BEGIN), (0, text), ("status", STATUS), (None, OFF), (0, text), (0, text), (None, "COMMIT")]
+        self.compare_steps("young snapshots", steps, [[one] for one in asked], cached_first=True)
+
+    def compare_steps(self, mode, steps, transactions, cached_first=False):
+        """`steps` are labelled with the place of their question within the transaction, three times each."""
+        started = time.monotonic()
+        results = send(self.connection, [statement for _, statement in steps])
+        seconds = time.monotonic() - started
+        if failed(results) or len(results) < len(steps):
+            leave_transaction(self.connection)
+            self.note_failure(steps[len(results) - 1], results[-1], transactions)
+            return
+        answers, seen = [], []
+        for (label, _), result in zip(steps, results):
+            if label == "status":
+                seen.append(statuses(result))
+            elif label is not None:
+                answers.append(read(result))
+        for status in seen:
+            self.tally.status(*status)
+        place = 0
+        for asked in transactions:
+            size = len(asked)
+            first, second, third = (answers[place + part * size:place + (part + 1) * size] for part in range(3))
+            if cached_first:
+                first, second = second, first
+            for n, one in enumerate(asked):
+                self.judge(mode, one, first[n], second[n], third[n], seconds, seen[place // 3 + n])
+            place += 3 * size
+
+    def note_failure(self, step, result, transactions):
+        """The transaction is lost. Its question is asked alone, where errors are answers, now and then from here on."""
+        label, state = step[0], expect_error(result)
+        self.tally.inconclusive[f"batch ended by {state}"] += 1
+        if isinstance(label, int) and state not in UNLUCKY and len(transactions) == 1:
+            self.mark(transactions[0][label])
+            self.alone(transactions[0][label])
+
+    def mark(self, asked, fails=True):
+        question, _, profile = asked
+        (self.failing.add if fails else self.failing.discard)((question, profile.role, profile.path))
+
+    def alone(self, asked):
+        """One sandwich, statement by statement, each in a subtransaction."""
+        question, value, profile = asked
+        started = time.monotonic()
+        send(self.connection, [BEGIN, *profile.statements("SET LOCAL")])
+        before = self.in_savepoint(OFF, question.text(value))
+        cached = self.in_savepoint(ON, question.text(value))
+        status = None
+        if cached.error is None:
+            results = send(self.connection, [STATUS])
+            status = statuses(results[0])
+            self.tally.status(*status)
+        after = self.in_savepoint(OFF, question.text(value))
+        leave_transaction(self.connection)
+        self.mark(asked, fails=after.error is not None)
+        self.judge("alone", asked, before, cached, after, time.monotonic() - started, status)
+
+    def in_savepoint(self, setting, text):
+        result = send(self.connection, [setting, "SAVEPOINT s", text])[-1]
+        if failed([result]):
+            expect_error(result)
+            send(self.connection, ["ROLLBACK TO s"])
+        return read(result)
+
+    def extended(self):
+        """Through the extended protocol: pipelined, prepared or not, text or binary, with parameters."""
+        profile, asked = self.batch(ALL)
+        prepare, binary, pipelined = (self.rng.random() < 0.5 for _ in range(3))
+        connection, cursors, seen = self.extended_connection, [], []
+
+        def ask(part):
+            for question, value, _ in asked:
+                cursor = connection.cursor(binary=binary)
+                # A statement that was planned uncached stays so: the uncached one is another statement.
+                cursor.execute(question.with_parameters() + (" -- uncached" if part != "cached" else ""),
+                               [value] * question.sql.count("%s") or None,
+                               prepare=prepare and not question.as_planned)
+                cursors.append(cursor)
+                if part == "cached":
+                    seen.append(connection.execute(STATUS))
+
+        def whole():
+            connection.execute(BEGIN)
+            for statement in profile.statements("SET LOCAL"):
+                connection.execute(statement)
+            for part, setting in (("before", OFF), ("cached", ON), ("after", OFF)):
+                connection.execute(setting)
+                ask(part)
+            connection.execute("COMMIT")
+
+        started = time.monotonic()
+        try:
+            if pipelined:
+                with connection.pipeline():
+                    whole()
+            else:
+                whole()
+        except psycopg.Error as error:
+            leave_transaction(connection)
+            if error.sqlstate is not None and error.sqlstate not in ERRORS_OF_READERS | {"XX000"}:
+                raise
+            self.tally.inconclusive[f"batch ended by {error.sqlstate or 'the error of another'}"] += 1
+            if pipelined:  # the driver may believe that statements after the error were prepared
+                self.reconnect()
+            return
+        seconds = time.monotonic() - started
+        answers = [read(cursor.pgresult) for cursor in cursors]
+        size = len(asked)
+        ways = (("prepared", prepare), ("binary", binary), ("pipelined", pipelined))
+        mode = ", ".join(["extended", *(way for way, taken in ways if taken)])
+        for n, one in enumerate(asked):
+            status = statuses(seen[n].pgresult)
+            self.tally.status(*status)
+            self.judge(mode, one, answers[n], answers[size + n], answers[2 * size + n], seconds, status)
+
+
+def only_in(answer, other):
+    """The rows that only this answer has, or its columns where those differ."""
+    if answer.columns != other.columns:
+        return list(answer.columns)
+    rest = list(other.rows)
+    only = []
+    for row in answer.rows:
+        rest.remove(row) if row in rest else only.append(row)
+    return only
+
+
+def compare(run, name, number, young):
+    """`young`: the share of batches with young snapshots."""
+    reader = Reader(run, name, number)
+    while run.goes_on() and not reader.tally.has_enough():
+        dice = reader.rng.random()
+        if dice < young:
+            reader.young_snapshots()
+        elif dice < young + (1 - young) * 0.85:
+            reader.in_one_string()
+        elif dice < 0.997:
+            reader.extended()
+        else:
+            reader.reconnect()
+    return reader.tally
+
+
+def processes():
+    """(name, function, arguments) of each."""
+    return [(f"reader {n}", compare, (young,)) for n, young in enumerate((0.9, 0.4, 0.2, 0.2), 1)]

@@ -1,0 +1,190 @@
+"""The processes that change things: groups of rows, data of all kinds, definitions, prepared transactions."""
+
+import itertools
+import random
+import time
+
+import psycopg
+from answers import UNLUCKY, failed, failure, leave_transaction, read, send
+from changes import DATA_CHANGES, FAR, group_change, prepared_transaction, routine_change, uncounted_pair
+from definitions import CHANGES, Definitions
+from questions import PAIRS
+
+SETTINGS = "SET lock_timeout = '150ms'; SET statement_timeout = '5s'; SET client_min_messages = error"
+
+# How long a commit takes just before it becomes visible (to be on disk) and just after (slow_commit.c), and how often
+# that changes.
+PAUSES_US = (0, 0, 0, 50, 200, 1000)
+CHANGE_OF_PACE = 0.05
+
+# What changes may meet because of each other: something is there already, or gone, or in use, or referenced, or was
+# changed meanwhile (XX000, "tuple concurrently updated"), or does not fit any more, or there was no row.
+EXPECTED = UNLUCKY | {"23503", "23505", "23514", "24000", "2BP01", "42701", "42704", "42710", "42723", "42809", "42883",
+                      "42P01", "42P07", "55000", "55006", "XX000"}
+
+# Those of the data writers that are more than a string of SQL.
+OTHER_CHANGES = ("EXECUTE", "COPY", "COPY FREEZE", "two-phase")
+
+
+class Writer:
+    def __init__(self, run, name, number):
+        self.run, self.name, self.number = run, name, number
+        self.rng = random.Random(f"{run.seed}:{name}")
+        self.tally = run.tally(name)
+        self.connection = run.connect_plain()
+        self.connection.execute(SETTINGS)
+
+    def do(self, kind, statements):
+        """Runs a change as one string. Returns its results, or nothing if it failed in an expected way."""
+        if self.rng.random() < CHANGE_OF_PACE:
+            before, after = self.rng.choice(PAUSES_US), self.rng.choice(PAUSES_US)
+            send(self.connection, [f"SET synchronous_commit = {'on' if before else 'off'}",
+                                   f"SET commit_delay = {before}", f"SET slow_commit.microseconds = {after}"])
+        results = send(self.connection, statements)
+        if failed(results):
+            state = failure(results[-1]).error
+            message = results[-1].error_message.decode(errors="replace")
+            leave_transaction(self.connection)
+            if state not in EXPECTED:
+                raise RuntimeError(f"{kind}: {state} {message}: {'; '.join(statements)}")
+            self.tally.tolerated[f"{kind} {state}"] += 1
+            return []
+        self.tally.done[kind] += 1
+        return results
+
+    def shuffled(self, kinds):
+        """All kinds, in a new order each time: even a short run meets each of them."""
+        while True:
+            order = list(kinds)
+            self.rng.shuffle(order)
+            yield from order
+
+    def rest(self, mean):
+        time.sleep(self.rng.expovariate(1 / mean))
+
+
+def remember(run, number, pair, results):
+    """What a reader who asks from here on must see, since the commit was reported. Undone parts are left out."""
+    for result in results:
+        answer = read(result)
+        if answer.columns and answer.columns[0][0] == "grp" and len(answer.columns) == 2:
+            for grp, version in answer.rows:
+                if int(version) < FAR:
+                    run.reach(number, pair, int(grp), int(version))
+
+
+def change_groups(run, name, number, pairs, pause):
+    """Bumps the versions of groups. `pause` is the mean time between two changes, in seconds; now and then it rests for
+    longer, so that readers meet tables that do not change."""
+    writer = Writer(run, name, number)
+    while run.goes_on():
+        burst = writer.rng.randint(20, 200) if pause < 0.05 else 3
+        for _ in range(burst):
+            if not run.goes_on():
+                break
+            pair = writer.rng.choice(pairs)
+            dice = writer.rng.random()
+            if dice < 0.15 and pair in ("hot", "warm"):
+                kind, statements = routine_change(writer.rng, pair)
+            elif dice < 0.152:
+                kind, statements = "uncounted", uncounted_pair(writer.rng, pair)
+            else:
+                kind, statements = group_change(writer.rng, pair)
+            results = writer.do(f"group: {kind}", statements)
+            if kind not in ("rolled back", "procedure"):
+                remember(run, number, pair, results)
+            writer.rest(pause)
+        writer.rest(min(0.3, pause * 40))
+    return writer.tally
+
+
+def change_data(run, name, number, pause):
+    writer = Writer(run, name, number)
+    connection = writer.connection
+    connection.execute("PREPARE pay (int) AS UPDATE account SET balance = balance + $1 WHERE id = $1 % 12")
+    kinds = writer.shuffled([*DATA_CHANGES, *OTHER_CHANGES])
+    gids = (f"{name}-{n}" for n in itertools.count())
+    while run.goes_on():
+        kind = next(kinds)
+        try:
+            if kind == "EXECUTE":
+                writer.do(kind, [f"EXECUTE pay({writer.rng.randint(1, 12)})"])
+            elif kind.startswith("COPY"):
+                copy(writer, kind)
+            elif kind == "two-phase":
+                writer.do(kind, prepared_transaction(writer.rng, next(gids)))
+            else:
+                writer.do(kind, [DATA_CHANGES[kind](writer.rng)])
+        except psycopg.Error as error:
+            if error.sqlstate not in EXPECTED:
+                raise
+            leave_transaction(connection)
+            writer.tally.tolerated[f"{kind} {error.sqlstate}"] += 1
+        writer.rest(pause)
+    return writer.tally
+
+
+def copy(writer, kind):
+    rows = "".join(f"{writer.rng.randint(1, 20)}\t2024-09-09 09:09:09+00\tcopied\n" for _ in range(5))
+    with writer.connection.transaction(), writer.connection.cursor() as cursor:
+        if kind == "COPY FREEZE":
+            cursor.execute("TRUNCATE event")
+        else:
+            cursor.execute("DELETE FROM event WHERE id > 10")
+        with cursor.copy("COPY event FROM STDIN" + (" (FREEZE)" if kind == "COPY FREEZE" else "")) as stream:
+            stream.write(rows)
+    writer.tally.done[kind] += 1
+
+
+def change_definitions(run, name, number, pause):
+    writer = Writer(run, name, number)
+    definitions = Definitions(writer.rng)
+    kinds = writer.shuffled(CHANGES)
+    while run.goes_on():
+        kind = next(kinds)
+        state = dict(definitions.toggles)
+        sql = CHANGES[kind](definitions)
+        if sql is None:
+            continue
+        if not writer.do(kind, [sql]):
+            definitions.toggles = state
+        writer.rest(pause)
+    return writer.tally
+
+
+def end_prepared(run, name, number):
+    """Commits or rolls back what others have prepared, after a while."""
+    writer = Writer(run, name, number)
+    while run.goes_on():
+        finish_prepared(writer)
+        writer.rest(0.05)
+    return writer.tally
+
+
+def finish_prepared(writer, wait=True):
+    for (gid,) in writer.connection.execute("SELECT gid FROM pg_prepared_xacts").fetchall():
+        if wait:
+            writer.rest(0.03)
+        ending = writer.rng.choice(("COMMIT", "COMMIT", "ROLLBACK"))
+        writer.do(f"{ending} PREPARED", [f"{ending} PREPARED '{gid}'"])
+
+
+def processes(pause, definitions_pause):
+    """(name, function, arguments) of each writer."""
+    return [
+        ("hot writer 1", change_groups, (("hot",), pause)),
+        ("hot writer 2", change_groups, (("hot", "hot", "hot", "warm"), pause)),
+        ("group writer", change_groups, (tuple(p for p in PAIRS if p != "hot"), pause * 40)),
+        ("data writer 1", change_data, (pause * 15,)),
+        ("data writer 2", change_data, (pause * 25,)),
+        ("definitions", change_definitions, (definitions_pause,)),
+        ("prepared", end_prepared, ()),
+    ]
+
+
+def kinds():
+    """Every kind of change that a run of some length should have made."""
+    groups = ("update", "rolled back", "function", "procedure", "DO", "MERGE", "writing WITH", "delete and insert",
+              "undone in part", "subtransactions")
+    endings = ("COMMIT PREPARED", "ROLLBACK PREPARED")
+    return {*(f"group: {kind}" for kind in groups), *CHANGES, *DATA_CHANGES, *OTHER_CHANGES, *endings}
