@@ -321,6 +321,8 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         let mut stale = false;
         if let Some(pin) = store.lookup(key) {
             match examine(store, &pin, &text, &columns, &snapshot, terms) {
+                // In this mode each execution fills anew, so that it does all that it would do without us.
+                Ok(true) if settings::debug_serve_fills() => store.unpin(pin),
                 Ok(true) if meaning.reads_settings && portal::may_be_read_later() => {
                     store.unpin(pin);
                     return Err(Reason::SettingsInCursor);

@@ -28,7 +28,7 @@ static MIN_RUNS: GucSetting<i32> = GucSetting::<i32>::new(1);
 static VERIFY_SAMPLE_RATE: GucSetting<f64> = GucSetting::<f64>::new(0.0);
 /// For finding out what the cache does with an application's statements.
 static LOG_DECISIONS: GucSetting<LogDecisions> = GucSetting::<LogDecisions>::new(LogDecisions::Off);
-/// Developer option: answer a miss from the entry it has just stored.
+/// Developer option: each execution is stored, and answered from the entry just stored.
 static DEBUG_SERVE_FILLS: GucSetting<bool> = GucSetting::<bool>::new(false);
 
 /// Which statements `log_decisions` logs.
@@ -143,7 +143,7 @@ pub fn define() {
     );
     GucRegistry::define_bool_guc(
         c"pg_arrow_cache.debug_serve_fills",
-        c"Answers a miss from the entry that it has just stored.",
+        c"Answers each statement from the entry that it has just stored.",
         c"For tests: one execution then exercises encoding, storing, decoding and serving.",
         &DEBUG_SERVE_FILLS,
         GucContext::Suset,
