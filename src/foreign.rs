@@ -2,7 +2,7 @@
 //! transaction whose view of the remote data may be older than a change is kept away from the cache.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
@@ -80,6 +80,9 @@ pub unsafe fn note_named(name: *const pg_sys::RangeVar) {
 }
 
 fn note(relation: pg_sys::Oid) {
+    if CHANGED.with_borrow(|changed| changed.contains(&relation.to_u32())) {
+        return;
+    }
     // SAFETY: plain reads of the backend's state. A statement that may not write is refused by the server itself.
     unsafe {
         if pg_sys::RecoveryInProgress() || pg_sys::IsInParallelMode() {
@@ -87,13 +90,13 @@ fn note(relation: pg_sys::Oid) {
         }
         pg_sys::GetCurrentTransactionId();
     }
-    CHANGED.with_borrow_mut(|changed| changed.push(relation.to_u32()));
+    CHANGED.with_borrow_mut(|changed| changed.insert(relation.to_u32()));
     writes::note_relation(relation);
 }
 
 /// The transaction has committed: its changes are published.
 pub fn committed() {
-    CHANGED.with_borrow_mut(Vec::clear);
+    CHANGED.with_borrow_mut(BTreeSet::clear);
 }
 
 /// The transaction was rolled back, but one of several remote servers may have committed before another refused: results
@@ -124,7 +127,7 @@ thread_local! {
     /// Trees by their roots, as long as none of their members changes.
     static TREES: RefCell<HashMap<u32, Tree>> = RefCell::new(HashMap::new());
     /// Foreign tables that the transaction under way may have changed.
-    static CHANGED: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+    static CHANGED: RefCell<BTreeSet<u32>> = const { RefCell::new(BTreeSet::new()) };
     static LISTENING: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -5,6 +5,7 @@
 //! on the error path too (`chain::with_cleanup`).
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 
 use std::ffi::{CStr, c_char};
 
@@ -179,8 +180,8 @@ pub fn last_status() -> Option<Status> {
 /// What the current transaction has changed, as far as the hooks have seen.
 #[derive(Debug)]
 struct WriteSet {
-    /// OIDs, each once. Small: a transaction seldom writes more than a few relations.
-    relations: Vec<u32>,
+    /// OIDs of relations it has written.
+    relations: BTreeSet<u32>,
     /// Changes may have been made that nobody could list.
     unknown: bool,
     /// A definition was changed for which the server sends no invalidation.
@@ -196,7 +197,7 @@ struct WriteSet {
 impl WriteSet {
     const fn new() -> Self {
         Self {
-            relations: Vec::new(),
+            relations: BTreeSet::new(),
             unknown: false,
             silent_definition: false,
             unimportant_drops: Vec::new(),
@@ -208,13 +209,7 @@ impl WriteSet {
 
 /// Notes that this transaction writes `relation`. True if that was not known before.
 pub fn note_write(relation: u32) -> bool {
-    WRITES.with_borrow_mut(|writes| {
-        let fresh = !writes.relations.contains(&relation);
-        if fresh {
-            writes.relations.push(relation);
-        }
-        fresh
-    })
+    WRITES.with_borrow_mut(|writes| writes.relations.insert(relation))
 }
 
 /// Notes that this transaction may write relations that nobody lists.
@@ -234,7 +229,7 @@ pub fn wrote_unknown() -> bool {
 
 /// The relations that the hooks have seen this transaction write.
 pub fn written_relations() -> Vec<u32> {
-    WRITES.with_borrow(|writes| writes.relations.clone())
+    WRITES.with_borrow(|writes| writes.relations.iter().copied().collect())
 }
 
 /// Have this transaction's changes been published already?
