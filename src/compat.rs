@@ -318,6 +318,30 @@ pub unsafe fn strip_plan(stub: *mut pg_sys::PlannedStmt) {
     let _ = stub;
 }
 
+/// May children of this node be left out when the plan starts?
+pub fn may_leave_out_children(append: &pg_sys::Append) -> bool {
+    #[cfg(not(feature = "pg18"))]
+    {
+        !append.part_prune_info.is_null()
+    }
+    #[cfg(feature = "pg18")]
+    {
+        append.part_prune_index >= 0
+    }
+}
+
+/// As `may_leave_out_children`.
+pub fn may_leave_out_sorted_children(append: &pg_sys::MergeAppend) -> bool {
+    #[cfg(not(feature = "pg18"))]
+    {
+        !append.part_prune_info.is_null()
+    }
+    #[cfg(feature = "pg18")]
+    {
+        append.part_prune_index >= 0
+    }
+}
+
 /// Is `tag` a node that this version has and whose meaning is not judged yet, so that a query
 /// with it must be bypassed? The SQL/JSON constructors and queries of 16 and later.
 pub fn is_unjudged_node(tag: pg_sys::NodeTag) -> bool {

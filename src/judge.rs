@@ -15,8 +15,8 @@ use crate::query::relations::Relations;
 use crate::query::terms::Terms;
 use crate::query::text::Text;
 use crate::query::updatable::is_updatable_scan;
-use crate::query::{self, Verdict, environment, fingerprint, plan_marker, relations};
-use crate::serve::Guard;
+use crate::query::{self, Planned, Verdict, environment, fingerprint, plan_marker, relations};
+use crate::serve::{Asker, Guard};
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
 use crate::tally::{count_bypass, count_hit, count_miss};
@@ -27,15 +27,15 @@ use crate::{decision_log, foreign, portal, quick, serve, settings, verify, write
 #[derive(Clone, Copy)]
 pub struct Judgement {
     meaning: Result<Meaning, Reason>,
-    catalog_version: u64,
+    planned: Planned,
     /// The snapshot that planning runs under sees all changes of catalogs up to that version.
     sees_catalogs: bool,
 }
 
 /// Judges a query that is about to be planned. `None` for anything but a query.
 ///
-/// The version of the catalogs is read first and invalidations are accepted last, so that the plan is made under
-/// catalogs at least as new as the version says.
+/// The version of the catalogs is read first, then invalidations are accepted: so the judgement and the plan are made
+/// under catalogs at least as new as the version says.
 ///
 /// # Safety
 /// `query` must be the argument of a planner hook.
@@ -48,16 +48,14 @@ pub unsafe fn before_planning(query: *mut pg_sys::Query) -> Option<Judgement> {
         let store = shmem::store()?;
         let versions = store.versions();
         let slot = versions.catalogs(pg_sys::MyDatabaseId.to_u32());
-        let catalog_version = versions.slot(slot).version();
+        let planned = current_versions(&store);
+        pg_sys::AcceptInvalidationMessages();
         let meaning = query::judge(query, shmem::key_hasher);
-        let mut sees_catalogs = false;
-        if meaning.is_ok() {
-            sees_catalogs = pg_sys::ActiveSnapshotSet()
-                && view_snapshot(&store, pg_sys::GetActiveSnapshot())
-                    .is_ok_and(|snapshot| versions.seen_whole(slot, &snapshot) == Some(catalog_version));
-            pg_sys::AcceptInvalidationMessages();
-        }
-        Some(Judgement { meaning, catalog_version, sees_catalogs })
+        let sees_catalogs = meaning.is_ok()
+            && pg_sys::ActiveSnapshotSet()
+            && view_snapshot(&store, pg_sys::GetActiveSnapshot())
+                .is_ok_and(|snapshot| versions.seen_whole(slot, &snapshot) == Some(planned.catalogs));
+        Some(Judgement { meaning, planned, sees_catalogs })
     }
 }
 
@@ -76,9 +74,9 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgemen
             // Partitions are looked up by snapshot (DETACH CONCURRENTLY): under an old one, the plan may read partitions
             // that a newer version of the catalogs no longer has.
             Ok((meaning, Relations { partitioned: true })) if !judgement.sees_catalogs => {
-                Verdict::Cacheable { meaning, catalog_version: UNKNOWN_CATALOGS }
+                Verdict::Cacheable { meaning, planned: Planned { catalogs: UNKNOWN_CATALOGS, ..judgement.planned } }
             }
-            Ok((meaning, _)) => Verdict::Cacheable { meaning, catalog_version: judgement.catalog_version },
+            Ok((meaning, _)) => Verdict::Cacheable { meaning, planned: judgement.planned },
             Err(reason) => Verdict::Bypass(reason),
         };
         plan_marker::attach(plan, verdict);
@@ -126,6 +124,8 @@ pub struct Hit {
     pub columns: Vec<Column>,
     /// What to check before the first row, if there is something.
     pub guard: Option<Guard>,
+    /// Other statements may run between the start and the end of its reading.
+    pub stays_open: bool,
     /// The terms on which it is executed as well and compared, if it is.
     pub verify: Option<verify::Terms>,
 }
@@ -300,8 +300,8 @@ unsafe fn check_cursor(found: Found, flags: i32, plan: *const pg_sys::PlannedStm
 pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Reason> {
     // SAFETY: as the caller promises.
     unsafe {
-        let (meaning, catalog_version) = match plan_marker::read(question.plan) {
-            Verdict::Cacheable { meaning, catalog_version } => (meaning, catalog_version),
+        let (meaning, planned) = match plan_marker::read(question.plan) {
+            Verdict::Cacheable { meaning, planned } => (meaning, planned),
             Verdict::Bypass(reason) => return Err(reason),
         };
         let (location, length) = text_location(question);
@@ -314,7 +314,21 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         let mut text = Vec::new();
         let settings = meaning.extras.settings();
         let environment = environment::fingerprint(shmem::key_hasher(), &settings)?;
-        let key = fingerprint::key(meaning.tree, environment, source, question.params, shmem::key_hasher(), &mut text)?;
+        let current = current_versions(store);
+        if current.catalogs != planned.catalogs && !relations::are_of_plan(&relations, question.plan) {
+            // What the query's row types contain was looked at when the plan was made.
+            return Err(Reason::OldPlan);
+        }
+        let old_plan = (current.ddl != planned.ddl).then_some(planned.ddl);
+        let key = fingerprint::key(
+            meaning.tree,
+            old_plan,
+            environment,
+            source,
+            question.params,
+            shmem::key_hasher(),
+            &mut text,
+        )?;
         let descriptor = pg_sys::ExecCleanTypeFromTL((*(*question.plan).planTree).targetlist);
         let columns = column::columns_of(descriptor, Records::Refused)?;
 
@@ -339,8 +353,10 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                         statement: session::statement_number(),
                         plan: question.plan,
                         suspends: false,
+                        asker: Asker::current(),
                     });
-                    return Ok(Found::Hit(Hit { pin, columns, guard, verify }));
+                    let stays_open = portal::is_bound() || portal::may_be_read_later();
+                    return Ok(Found::Hit(Hit { pin, columns, guard, stays_open, verify }));
                 }
                 Ok(false) => {
                     stale = !store.is_current(&pin);
@@ -354,7 +370,9 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         }
         let dependencies = current_dependencies(store, &relations, meaning.rests_on_enums, &snapshot)?;
         foreign::check_settled(store, question.plan)?;
-        let refused = refusal(store, key, catalog_version, terms, question.only_asked);
+        let is_good = may_be_stored(store, planned, current);
+        let refused =
+            if is_good { refusal(store, key, terms, question.only_asked) } else { Some(Reason::DdlInProgress) };
         Ok(Found::Miss(Box::new(Miss {
             key,
             text,
@@ -454,25 +472,9 @@ fn current_dependencies(
 
 /// Why an answer will not be stored, as far as can be told before it is computed.
 ///
-/// # Safety
-/// Called in ExecutorStart or with no portal active.
-unsafe fn refusal(
-    store: &SharedStore,
-    key: CacheKey,
-    catalog_version: u64,
-    terms: Terms,
-    only_asked: bool,
-) -> Option<Reason> {
+fn refusal(store: &SharedStore, key: CacheKey, terms: Terms, only_asked: bool) -> Option<Reason> {
     if !settings::populate() {
         return Some(Reason::PopulateOff);
-    }
-    // Read after the versions of the dependencies, which are bumped after it.
-    let versions = store.versions();
-    // SAFETY: a plain read of a backend global.
-    let current = unsafe { versions.slot(versions.catalogs(pg_sys::MyDatabaseId.to_u32())).version() };
-    // SAFETY: as the caller promises.
-    if !unsafe { planned_under(current, catalog_version) } {
-        return Some(Reason::DdlInProgress);
     }
     let runs = terms.min_runs();
     if runs > 1 && !only_asked && store.count_run(key) < runs {
@@ -481,15 +483,32 @@ unsafe fn refusal(
     (!terms.insisted && quick::is_known(key)).then_some(Reason::TooQuick)
 }
 
-/// Was the plan made under the catalogs of version `current`? A prepared plan may be older than
-/// the last DDL and still be good: PostgreSQL says so itself once it has heard of that DDL.
+/// Does the plan still mean what its key says? `seen` are the versions by which the key was made.
+///
+/// To be asked after the versions of the dependencies were read, since those of relations are bumped after that of the
+/// catalogs. A plan older than the last DDL may be good, too: PostgreSQL says so itself, as far as it follows definitions, once it has
+/// heard of that DDL.
 ///
 /// # Safety
-/// As `refusal`.
-unsafe fn planned_under(current: u64, planned: u64) -> bool {
-    // SAFETY: as the caller promises. `current` was read before the invalidations are accepted, so a plan that is
-    // valid now was not hurt by any DDL up to it.
-    current == planned || (planned != UNKNOWN_CATALOGS && unsafe { portal::has_valid_plan() })
+/// Called in ExecutorStart or with no portal active.
+unsafe fn may_be_stored(store: &SharedStore, planned: Planned, seen: Planned) -> bool {
+    let current = current_versions(store);
+    // SAFETY: as the caller promises.
+    current.ddl == seen.ddl
+        && (current.catalogs == planned.catalogs
+            || (planned.catalogs != UNKNOWN_CATALOGS && unsafe { portal::has_valid_plan() }))
+}
+
+/// The versions of this database's definitions.
+fn current_versions(store: &SharedStore) -> Planned {
+    let versions = store.versions();
+    // SAFETY: a plain read of a backend global.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    // The other way round than they are bumped: who sees the new version of the catalogs need not see that of the ddl,
+    // but who sees the new one of the ddl sees that of the catalogs.
+    let ddl = versions.slot(versions.ddl(database)).version();
+    let catalogs = versions.slot(versions.catalogs(database)).version();
+    Planned { catalogs, ddl }
 }
 
 /// The snapshot in the form the protocol needs.

@@ -107,7 +107,9 @@ unsafe fn announce_effects(statement: *const pg_sys::Node) {
             NodeTag::T_AlterTableStmt if leaves_parent(statement.cast()) => session::note_silent_definition(),
             NodeTag::T_SecLabelStmt => policy::before_security_label(statement.cast()),
             NodeTag::T_CopyStmt if (*statement.cast::<pg_sys::CopyStmt>()).is_from => {
-                foreign::note_named((*statement.cast::<pg_sys::CopyStmt>()).relation);
+                let name = (*statement.cast::<pg_sys::CopyStmt>()).relation;
+                writes::note_named(name);
+                foreign::note_named(name);
             }
             NodeTag::T_TruncateStmt => {
                 for name in nodes::<pg_sys::RangeVar>((*statement.cast::<pg_sys::TruncateStmt>()).relations) {

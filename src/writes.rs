@@ -71,11 +71,12 @@ pub unsafe fn may_write(plan: *const pg_sys::PlannedStmt) -> bool {
 pub unsafe fn note_plan(plan: *const pg_sys::PlannedStmt) {
     // SAFETY: as the caller promises; `resultRelations` holds positions in `rtable`, from 1.
     unsafe {
+        // For read-only plans too: functions that they call may write, and change the setting.
+        note_counting();
         let targets = (*plan).resultRelations;
         if targets.is_null() {
             return;
         }
-        note_counting();
         let entries = nodes::<pg_sys::RangeTblEntry>((*plan).rtable).collect::<Vec<_>>();
         for index in integers(targets) {
             if let Some(entry) = entries.get(index as usize - 1) {
@@ -99,6 +100,25 @@ pub fn note_relation(relation: pg_sys::Oid) {
     let relation = relation.to_u32();
     if session::note_write(relation) && session::writes_published() {
         publish(false);
+    }
+}
+
+/// Notes a change of a relation that a statement names. A name that stands for nothing is left to the statement to
+/// complain about.
+///
+/// # Safety
+/// `name` must be null or valid.
+pub unsafe fn note_named(name: *const pg_sys::RangeVar) {
+    if name.is_null() {
+        return;
+    }
+    // SAFETY: as the caller promises; a look-up without a lock.
+    let relation = unsafe {
+        let missing_ok = pg_sys::RVROption::RVR_MISSING_OK;
+        pg_sys::RangeVarGetRelidExtended(name, pg_sys::NoLock as _, missing_ok, None, std::ptr::null_mut())
+    };
+    if relation != pg_sys::InvalidOid {
+        note_relation(relation);
     }
 }
 

@@ -12,8 +12,10 @@ use std::ffi::{CStr, CString, c_void};
 use arrow_cache_core::{CacheKey, KeyHasher, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
+use super::environment;
 use super::extras::{Extras, LONGEST_NAME};
 use super::functions::{self, FunctionVerdict};
+use super::names;
 use super::ordering::{self, OrderedPrefix};
 use super::types::{Nature, TypeFacts, nature, nodes};
 use super::variation;
@@ -48,6 +50,8 @@ struct Walk {
     converts_to_json: bool,
     /// A function was met whose result depends on settings.
     reads_settings: bool,
+    /// The planner may compute something whose result depends on settings.
+    folds_settings: bool,
     /// The types met.
     types: TypeFacts,
     /// Custom settings that the query reads by name.
@@ -114,6 +118,7 @@ pub unsafe fn judge_tree_naming(
         calls_output: false,
         converts_to_json: false,
         reads_settings: false,
+        folds_settings: false,
         types: TypeFacts::NONE,
         settings: Vec::new(),
         may_vary: false,
@@ -132,11 +137,20 @@ pub unsafe fn judge_tree_naming(
     if unseen_calls {
         return Err(Reason::StableFunction);
     }
+    if walk.types.too_deep {
+        return Err(Reason::TooComplex);
+    }
     if walk.types.compared_unseen {
         return Err(Reason::UserDefinedFunction);
     }
     if !walk.reads_something {
         return Err(Reason::NoRelation);
+    }
+    if walk.folds_settings {
+        // A prepared plan keeps what was computed under the settings of its planning: it asks a question of its own.
+        let planned_under = environment::fingerprint(KeyHasher::new(), &[])?;
+        walk.hasher.u64(planned_under.hi);
+        walk.hasher.u64(planned_under.lo);
     }
     Ok(Meaning {
         tree: walk.hasher.finish(),
@@ -198,6 +212,7 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
         let tag = (*node).type_;
         walk.hasher.u32(tag as u32);
         walk.may_vary = walk.may_vary || variation::leaves_open(node);
+        names::hash_columns(&mut walk.hasher, node);
         if makes_a_type(tag) {
             walk.note_type(pg_sys::exprType(node));
         }
@@ -223,6 +238,8 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
             NodeTag::T_CoerceViaIO => {
                 walk.calls_output = true;
                 walk.reads_settings = true;
+                // The output functions of some types are marked IMMUTABLE and read settings all the same.
+                walk.folds_settings = true;
                 walk.note_type((*node.cast::<pg_sys::CoerceViaIO>()).resulttype);
             }
             NodeTag::T_CollateExpr => {
@@ -320,6 +337,11 @@ unsafe extern "C-unwind" fn judge_function(function: pg_sys::Oid, context: *mut 
         FunctionVerdict::Sound => false,
         FunctionVerdict::ReadsSettings => {
             walk.reads_settings = true;
+            false
+        }
+        FunctionVerdict::FoldsSettings => {
+            walk.reads_settings = true;
+            walk.folds_settings = true;
             false
         }
         FunctionVerdict::CallsOutputFunctions => {

@@ -7,7 +7,12 @@ use pgrx::pg_sys;
 use super::parameters;
 use super::text::{self, Text};
 
-/// Computes the key of a statement under an environment (`environment::fingerprint`) with a fresh hasher and leaves its normalized text in `normalized`.
+/// Computes the key of a statement under an environment (`environment::fingerprint`) with a fresh hasher and leaves its
+/// normalized text in `normalized`.
+///
+/// `old_plan` is the version of the catalogs under which the plan was made, if that is not the current one: what the
+/// server does not invalidate plans for (text search, row types, …) may mean something else to such a plan than to one made now,
+/// so it shares answers with its like only.
 ///
 /// # Errors
 /// The reason to bypass, when the parameters cannot be part of a key.
@@ -16,6 +21,7 @@ use super::text::{self, Text};
 /// The text must be valid, `params` null or valid.
 pub unsafe fn key(
     tree: CacheKey,
+    old_plan: Option<u64>,
     environment: CacheKey,
     text: Text,
     params: pg_sys::ParamListInfo,
@@ -28,6 +34,8 @@ pub unsafe fn key(
         hasher.part(normalized);
         hasher.u64(tree.hi);
         hasher.u64(tree.lo);
+        hasher.u8(u8::from(old_plan.is_some()));
+        hasher.u64(old_plan.unwrap_or(0));
         hasher.u64(environment.hi);
         hasher.u64(environment.lo);
         parameters::hash_parameters(&mut hasher, params)?;

@@ -20,6 +20,8 @@ pub enum FunctionVerdict {
     Sound,
     /// The same answer for the same arguments and settings.
     ReadsSettings,
+    /// The same, and the planner may compute it once and for all, under the settings of that moment.
+    FoldsSettings,
     /// Sound as long as it meets no type with output functions of a user's own, which it would call unseen.
     CallsOutputFunctions,
     /// Sound as long as it meets built-in types only: it looks for casts to JSON of any other.
@@ -34,7 +36,10 @@ pub fn judge(oid: pg_sys::Oid) -> FunctionVerdict {
     if number >= FIRST_UNPINNED_OID {
         return FunctionVerdict::Unsound(Reason::UserDefinedFunction);
     }
-    if SETTINGS_ONLY.binary_search(&number).is_ok() || SETTINGS_THOUGH_IMMUTABLE.binary_search(&number).is_ok() {
+    if SETTINGS_THOUGH_IMMUTABLE.binary_search(&number).is_ok() {
+        return FunctionVerdict::FoldsSettings;
+    }
+    if SETTINGS_ONLY.binary_search(&number).is_ok() {
         return FunctionVerdict::ReadsSettings;
     }
     if OUTPUT.binary_search(&number).is_ok() {

@@ -9,11 +9,13 @@ pub mod environment;
 pub mod extras;
 pub mod fingerprint;
 mod functions;
+mod names;
 pub mod ordering;
 pub mod parameters;
 pub mod plan_marker;
 pub mod policy;
 pub mod relations;
+pub mod scans;
 pub mod terms;
 pub mod text;
 pub mod types;
@@ -25,11 +27,20 @@ use eligibility::Meaning;
 use pgrx::pg_sys;
 use relations::Relations;
 
+/// Versions of the database's definitions that were current when a query was about to be planned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Planned {
+    /// Of all definitions.
+    pub catalogs: u64,
+    /// Of those that no relation stands for. PostgreSQL does not replan for all of them.
+    pub ddl: u64,
+}
+
 /// The verdict on a planned query.
 #[derive(Clone, Copy, Debug)]
 pub enum Verdict {
-    /// Its answer may be kept. `catalog_version` is the version of the database's catalogs under which it was planned.
-    Cacheable { meaning: Meaning, catalog_version: u64 },
+    /// Its answer may be kept.
+    Cacheable { meaning: Meaning, planned: Planned },
     /// Its answer may not be kept.
     Bypass(Reason),
 }

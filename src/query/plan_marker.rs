@@ -9,16 +9,17 @@
 use arrow_cache_core::{CacheKey, Reason};
 use pgrx::pg_sys;
 
-use super::Verdict;
 use super::eligibility::Meaning;
 use super::extras::Extras;
 use super::ordering::OrderedPrefix;
 use super::types::nodes;
+use super::{Planned, Verdict};
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;
-/// Words of every marker of a cacheable query: reason or 0, tree (4), catalog version (2), flags, order. Extras follow.
-const WORDS: usize = 9;
+/// Words of every marker of a cacheable query: reason or 0, tree (4), versions of planning (4), flags, order. Extras
+/// follow.
+const WORDS: usize = 11;
 /// Flag: settings are read.
 const READS_SETTINGS: u32 = 1;
 /// Flag: the answer rests on the labels of enums.
@@ -40,7 +41,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             // SAFETY: as the caller promises.
             unsafe { append(plan, 0, reason.index() as u32 + 1) };
         }
-        Verdict::Cacheable { meaning, catalog_version } => {
+        Verdict::Cacheable { meaning, planned } => {
             // SAFETY: extras are kept in the context in which the plan is made.
             let extras: Vec<u32> = unsafe { meaning.extras.words() }.collect();
             let mut flags = 0;
@@ -60,8 +61,10 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
                 (tree.hi >> 32) as u32,
                 tree.lo as u32,
                 (tree.lo >> 32) as u32,
-                catalog_version as u32,
-                (catalog_version >> 32) as u32,
+                planned.catalogs as u32,
+                (planned.catalogs >> 32) as u32,
+                planned.ddl as u32,
+                (planned.ddl >> 32) as u32,
                 flags,
                 meaning.repeatable.map_or(NOT_REPEATABLE, |order| order.pack() << 1 | 1),
             ];
@@ -113,8 +116,8 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
     }
     let complete = || {
         let tree = CacheKey { hi: word(1)? | word(2)? << 32, lo: word(3)? | word(4)? << 32 };
-        let catalog_version = word(5)? | word(6)? << 32;
-        let flags = words[7]?;
+        let planned = Planned { catalogs: word(5)? | word(6)? << 32, ddl: word(7)? | word(8)? << 32 };
+        let flags = words[9]?;
         // SAFETY: as the caller promises.
         let extras = if flags & HAS_EXTRAS == 0 { Extras::NONE } else { unsafe { read_extras(plan) } };
         let meaning = Meaning {
@@ -122,11 +125,11 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
             reads_settings: flags & READS_SETTINGS != 0,
             rests_on_enums: flags & RESTS_ON_ENUMS != 0,
             extras,
-            repeatable: Some(words[8]?)
+            repeatable: Some(words[10]?)
                 .filter(|order| *order != NOT_REPEATABLE)
                 .map(|order| OrderedPrefix::unpack(order >> 1)),
         };
-        Some(Verdict::Cacheable { meaning, catalog_version })
+        Some(Verdict::Cacheable { meaning, planned })
     };
     complete().unwrap_or(Verdict::Bypass(Reason::NotAnalyzed))
 }

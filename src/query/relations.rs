@@ -101,3 +101,12 @@ pub unsafe fn of_plan(plan: *const pg_sys::PlannedStmt, others: Vec<u32>) -> Vec
     relations.dedup();
     relations
 }
+
+/// Are all of these the plan's own relations?
+///
+/// # Safety
+/// `plan` must be valid.
+pub unsafe fn are_of_plan(relations: &[u32], plan: *const pg_sys::PlannedStmt) -> bool {
+    // SAFETY: as the caller promises.
+    relations.len() == unsafe { of_plan(plan, Vec::new()) }.len()
+}

@@ -89,12 +89,14 @@ pub struct TypeFacts {
     /// A container was met whose values are compared by functions of a user, which no tree shows: those of the default
     /// operator class of what it contains.
     pub compared_unseen: bool,
+    /// A type was met that nests too deeply to be looked at.
+    pub too_deep: bool,
 }
 
 impl TypeFacts {
     /// No type met yet.
     pub const NONE: Self =
-        Self { nature: Nature::BuiltIn, enums: false, row_types: Vec::new(), compared_unseen: false };
+        Self { nature: Nature::BuiltIn, enums: false, row_types: Vec::new(), compared_unseen: false, too_deep: false };
 
     /// Looks at a type and at all that it contains.
     pub fn note(&mut self, type_oid: pg_sys::Oid) {
@@ -115,7 +117,7 @@ impl TypeFacts {
             return if depends { Nature::Foreign } else { Nature::BuiltIn };
         }
         if depth > MAX_TYPE_DEPTH {
-            self.enums = true;
+            self.too_deep = true;
             return Nature::Foreign;
         }
         // SAFETY: catalog look-ups by OID; they return invalid values for unknown types.
@@ -138,6 +140,10 @@ impl TypeFacts {
                     // A range of enums is among these.
                     self.enums = true;
                     self.compared_unseen |= is_range_of_user(type_oid);
+                    let bound = bound_type(type_oid);
+                    if bound != pg_sys::InvalidOid {
+                        self.look(bound, depth + 1);
+                    }
                     Nature::Foreign
                 }
             }
@@ -185,6 +191,15 @@ unsafe fn is_compared_by_user(type_oid: pg_sys::Oid) -> bool {
     unsafe {
         let entry = &*pg_sys::lookup_type_cache(type_oid, WANTED as i32);
         is_users(entry.cmp_proc) || is_users(entry.hash_proc) || is_users(pg_sys::get_opcode(entry.eq_opr))
+    }
+}
+
+/// The type of the bounds of a range or multirange; InvalidOid for another type.
+fn bound_type(type_oid: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: catalog look-ups by OID; they return InvalidOid for what is no range.
+    unsafe {
+        let range = pg_sys::get_multirange_range(type_oid);
+        pg_sys::get_range_subtype(if range == pg_sys::InvalidOid { type_oid } else { range })
     }
 }
 

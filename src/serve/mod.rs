@@ -9,7 +9,7 @@ mod scan;
 mod stub;
 
 pub use hold::Hold;
-pub use rerun::Guard;
+pub use rerun::{Asker, Guard};
 pub use rows::Rows;
 pub use scan::{note_run, slot_values};
 pub use stub::{entry_of, hold, swap_plan};

@@ -26,6 +26,38 @@ pub struct Guard {
     pub plan: *mut pg_sys::PlannedStmt,
     /// The portal will be left in the middle of its rows, as far as is known.
     pub suspends: bool,
+    /// Who asked, as GetUserIdAndSecContext says.
+    pub asker: Asker,
+}
+
+/// A role, and the restrictions it acts under.
+#[derive(Clone, Copy)]
+pub struct Asker {
+    role: pg_sys::Oid,
+    context: i32,
+}
+
+impl Asker {
+    /// Who acts at the moment.
+    pub fn current() -> Self {
+        let mut asker = Self { role: pg_sys::InvalidOid, context: 0 };
+        // SAFETY: reads the backend's state.
+        unsafe { raw::GetUserIdAndSecContext(&raw mut asker.role, &raw mut asker.context) };
+        asker
+    }
+
+    /// Acts as this one from here on, until the end of the transaction at the latest.
+    fn resume(self) {
+        // SAFETY: a role that has acted in this session.
+        unsafe { raw::SetUserIdAndSecContext(self.role, self.context) };
+    }
+}
+
+/// What to run in the place of a hit that does not hold.
+#[derive(Clone, Copy)]
+pub struct Rerun {
+    plan: *mut pg_sys::PlannedStmt,
+    asker: Asker,
 }
 
 impl Guard {
@@ -39,8 +71,8 @@ impl Guard {
     }
 }
 
-/// Settles a guarded hit: counts it, or returns the plan to run instead. `None` when there is nothing to run.
-pub fn settle(hold: &mut Hold) -> Option<*mut pg_sys::PlannedStmt> {
+/// Settles a guarded hit: counts it, or returns what to run instead. `None` when there is nothing to run.
+pub fn settle(hold: &mut Hold) -> Option<Rerun> {
     let guard = hold.take_guard()?;
     let store = shmem::store()?;
     if guard.holds() {
@@ -58,18 +90,19 @@ pub fn settle(hold: &mut Hold) -> Option<*mut pg_sys::PlannedStmt> {
     session::set_status_of(guard.statement, status);
     // SAFETY: as above.
     unsafe { decision_log::note(status, guard.plan) };
-    Some(guard.plan)
+    Some(Rerun { plan: guard.plan, asker: guard.asker })
 }
 
 /// Starts the real plan under the snapshot and with the parameters of the scan. What it raises jumps over this frame.
 ///
 /// # Safety
-/// `state` must be the executor state of the scan, `plan` a valid plan for the same query.
-pub unsafe fn start(state: *const pg_sys::EState, plan: *mut pg_sys::PlannedStmt) -> *mut pg_sys::QueryDesc {
+/// `state` must be the executor state of the scan, the plan a valid one for the same query.
+pub unsafe fn start(state: *const pg_sys::EState, rerun: Rerun) -> *mut pg_sys::QueryDesc {
     // SAFETY: as the caller promises. Other libraries have seen this execution start already, so they are not told again.
+    // Who may do it was settled at Bind, for the role of that moment; after an error the server restores the role.
     unsafe {
         let query_desc = direct!(raw::CreateQueryDesc(
-            plan,
+            rerun.plan,
             (*state).es_sourceText,
             (*state).es_snapshot,
             std::ptr::null_mut(),
@@ -78,7 +111,10 @@ pub unsafe fn start(state: *const pg_sys::EState, plan: *mut pg_sys::PlannedStmt
             std::ptr::null_mut(),
             0,
         ));
+        let reader = Asker::current();
+        rerun.asker.resume();
         direct!(standard::standard_ExecutorStart(query_desc, 0));
+        reader.resume();
         query_desc
     }
 }
@@ -152,5 +188,12 @@ mod raw {
         pub fn slot_getsomeattrs_int(slot: *mut pg_sys::TupleTableSlot, attnum: c_int);
         /// utils/palloc.h
         pub fn MemoryContextReset(context: pg_sys::MemoryContext);
+    }
+
+    unsafe extern "C" {
+        /// miscadmin.h; reads variables.
+        pub fn GetUserIdAndSecContext(role: *mut pg_sys::Oid, context: *mut c_int);
+        /// miscadmin.h; sets variables.
+        pub fn SetUserIdAndSecContext(role: pg_sys::Oid, context: c_int);
     }
 }

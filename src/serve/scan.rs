@@ -6,6 +6,7 @@ use super::explain;
 use super::hold::Hold;
 use super::rerun;
 use crate::chain::edge;
+use crate::query::types::{nodes, oids};
 use crate::shmem;
 
 /// The plan node: PostgreSQL's part first, ours behind it. Never copied: it exists only in plans
@@ -16,6 +17,8 @@ pub struct CachedScan {
     pub custom: pg_sys::CustomScan,
     /// The pinned entry.
     pub hold: *mut Hold,
+    /// The tables to be held open: OIDs.
+    pub tables: *mut pg_sys::List,
 }
 
 /// The executor node.
@@ -26,6 +29,8 @@ pub struct CachedScanState {
     pub hold: *mut Hold,
     /// The real plan, when it runs in the place of the entry; else null.
     rerun: *mut pg_sys::QueryDesc,
+    /// The tables that are held open.
+    tables: *mut pg_sys::List,
 }
 
 struct ScanMethods(pg_sys::CustomScanMethods);
@@ -80,8 +85,21 @@ unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut 
     }
 }
 
+/// Holds open what the real plan would, so that the server refuses what it would refuse: TRUNCATE or ALTER TABLE in this
+/// session between two fetches, say.
 #[pgrx::pg_guard]
-unsafe extern "C-unwind" fn begin(_node: *mut pg_sys::CustomScanState, _estate: *mut pg_sys::EState, _flags: i32) {}
+unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, _estate: *mut pg_sys::EState, _flags: i32) {
+    // SAFETY: the node was made by `create_state` from a CachedScan; planning has locked the tables. Their references
+    // are given back by `end`, or by the resource owner of the portal.
+    unsafe {
+        let scan = node.cast::<CachedScanState>();
+        let plan = (*node).ss.ps.plan.cast::<CachedScan>();
+        for table in oids((*plan).tables) {
+            let open = pg_sys::relation_open(table, pg_sys::NoLock as _);
+            (*scan).tables = pg_sys::lappend((*scan).tables, open.cast());
+        }
+    }
+}
 
 /// The next row: of the entry, or of the real plan if a guarded hit turns out not to hold. That plan's errors jump over
 /// this frame.
@@ -92,11 +110,11 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
         let scan = node.cast::<CachedScanState>();
         let slot = (*node).ss.ss_ScanTupleSlot;
         if (*scan).rerun.is_null() {
-            let Some(plan) = edge(|| rerun::settle(&mut *(*scan).hold)) else {
+            let Some(guard) = edge(|| rerun::settle(&mut *(*scan).hold)) else {
                 edge(|| next_of_entry(scan, slot));
                 return slot;
             };
-            (*scan).rerun = rerun::start((*node).ss.ps.state, plan);
+            (*scan).rerun = rerun::start((*node).ss.ps.state, guard);
         }
         let row = rerun::next((*scan).rerun);
         edge(|| {
@@ -187,7 +205,12 @@ unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
     // descriptor, which is still there.
     unsafe {
         let scan = node.cast::<CachedScanState>();
-        edge(|| (*(*scan).hold).release());
+        edge(|| {
+            (*(*scan).hold).release();
+            for table in nodes::<pg_sys::RelationData>((*scan).tables) {
+                pg_sys::relation_close(table, pg_sys::NoLock as _);
+            }
+        });
         if !(*scan).rerun.is_null() {
             rerun::end((*scan).rerun);
         }

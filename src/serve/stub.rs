@@ -11,6 +11,7 @@ use crate::arrow::column::Column;
 use crate::compat;
 use crate::error::none_if_out_of_memory;
 use crate::judge::Hit;
+use crate::query::scans::scanned_relations;
 use crate::query::types::nodes;
 use crate::shmem;
 
@@ -29,7 +30,14 @@ pub unsafe fn swap_plan(query_desc: *mut pg_sys::QueryDesc, hit: Hit) {
         }
         if let Some(pin) = (*hold).pin() {
             let caller = pg_sys::MemoryContextSwitchTo(pg_sys::GetMemoryChunkContext(hold.cast()));
-            (*query_desc).plannedstmt = plan((*query_desc).plannedstmt, hold, &columns, store.view(&pin).rows());
+            let real = (*query_desc).plannedstmt;
+            let mut tables = std::ptr::null_mut();
+            if hit.stays_open {
+                for table in scanned_relations(real) {
+                    tables = pg_sys::list_append_unique_oid(tables, table);
+                }
+            }
+            (*query_desc).plannedstmt = plan(real, hold, tables, &columns, store.view(&pin).rows());
             pg_sys::MemoryContextSwitchTo(caller);
         }
     }
@@ -99,6 +107,7 @@ unsafe fn child_context(query_desc: *mut pg_sys::QueryDesc) -> Option<pg_sys::Me
 unsafe fn plan(
     real: *mut pg_sys::PlannedStmt,
     hold: *mut Hold,
+    tables: *mut pg_sys::List,
     columns: &[Column],
     rows: u64,
 ) -> *mut pg_sys::PlannedStmt {
@@ -107,6 +116,7 @@ unsafe fn plan(
     unsafe {
         let scan: *mut CachedScan = pg_sys::palloc0(std::mem::size_of::<CachedScan>()).cast();
         (*scan).hold = hold;
+        (*scan).tables = tables;
         let custom = &mut (*scan).custom;
         custom.scan.plan.type_ = NodeTag::T_CustomScan;
         custom.methods = scan::methods();

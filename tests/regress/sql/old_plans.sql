@@ -1,0 +1,170 @@
+-- Prepared plans that PostgreSQL keeps although a definition has changed that they rest on: what they answer is theirs alone. And what a
+-- statement says of row types by number or name. In each case the prepared statement answers as it does uncached, and so does the plain one.
+\set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
+\pset footer off
+\pset format unaligned
+SET plan_cache_mode = force_generic_plan;
+
+-- A row type gains an enum after the plan was made; then a label is renamed.
+CREATE TYPE mood AS ENUM ('a');
+CREATE TYPE comp AS (x int);
+CREATE TABLE e (c comp);
+INSERT INTO e VALUES (ROW(1));
+PREPARE p AS SELECT c::text FROM e;
+EXECUTE p;
+EXECUTE p;
+:status
+ALTER TYPE comp ADD ATTRIBUTE m mood;
+UPDATE e SET c = ROW(1, 'a')::comp;
+EXECUTE p;
+:status
+EXECUTE p;
+SELECT c::text FROM e;
+ALTER TYPE mood RENAME VALUE 'a' TO 'zzz';
+EXECUTE p;
+SELECT c::text FROM e;
+SELECT c::text FROM e;
+:status
+DEALLOCATE p;
+DROP TABLE e;
+
+-- Row types inside ranges.
+CREATE TYPE pair AS (a int, b int);
+CREATE TYPE pairs AS RANGE (SUBTYPE = pair);
+CREATE TABLE r (x pairs, y pairs);
+INSERT INTO r SELECT pairs(ROW(1, 1)::pair, ROW(5, 5)::pair), pairs(ROW(1, 2)::pair, ROW(5, 5)::pair);
+SELECT x = y AS equal FROM r;
+SELECT x = y AS equal FROM r;
+:status
+ALTER TYPE pair DROP ATTRIBUTE b;
+SELECT x = y AS equal FROM r;
+DROP TABLE r;
+DROP TYPE pairs;
+DROP TYPE pair;
+
+-- Attributes that swap their names.
+CREATE TYPE swapped AS (x int, y int);
+CREATE TABLE s (c swapped);
+INSERT INTO s VALUES (ROW(1, 2));
+PREPARE p AS SELECT (c).x FROM s;
+PREPARE q AS SELECT row_to_json(t)::text AS json FROM (SELECT (c).* FROM s) AS t;
+EXECUTE p;
+EXECUTE q;
+BEGIN;
+ALTER TYPE swapped RENAME ATTRIBUTE x TO tmp;
+ALTER TYPE swapped RENAME ATTRIBUTE y TO x;
+ALTER TYPE swapped RENAME ATTRIBUTE tmp TO y;
+COMMIT;
+EXECUTE p;
+EXECUTE q;
+SELECT (c).x FROM s;
+SELECT row_to_json(t)::text AS json FROM (SELECT (c).* FROM s) AS t;
+DEALLOCATE p;
+DEALLOCATE q;
+DROP TABLE s;
+DROP TYPE swapped;
+
+-- Constants that the planner has computed under the settings of its moment.
+CREATE TABLE f (a int);
+INSERT INTO f VALUES (1);
+SET bytea_output = hex;
+PREPARE p AS SELECT '\xab'::bytea::text AS b FROM f;
+EXECUTE p;
+SET bytea_output = escape;
+EXECUTE p;
+EXECUTE p;
+:status
+SELECT '\xab'::bytea::text AS b FROM f;
+SELECT '\xab'::bytea::text AS b FROM f;
+:status
+EXECUTE p;
+RESET bytea_output;
+DEALLOCATE p;
+PREPARE p AS SELECT quote_ident('abc') AS q FROM f;
+EXECUTE p;
+SET quote_all_identifiers = on;
+EXECUTE p;
+SELECT quote_ident('abc') AS q FROM f;
+RESET quote_all_identifiers;
+DEALLOCATE p;
+
+-- The same with text search, whose changes PostgreSQL does not invalidate plans for.
+CREATE TEXT SEARCH CONFIGURATION cfg (COPY = simple);
+PREPARE p AS SELECT to_tsvector('cfg', 'running dogs') AS words FROM f;
+EXECUTE p;
+ALTER TEXT SEARCH CONFIGURATION cfg ALTER MAPPING FOR asciiword WITH english_stem;
+EXECUTE p;
+EXECUTE p;
+:status
+SELECT to_tsvector('cfg', 'running dogs') AS words FROM f;
+EXECUTE p;
+DEALLOCATE p;
+DROP TEXT SEARCH CONFIGURATION cfg;
+
+-- And with the child of a parent without columns.
+CREATE TABLE parent ();
+CREATE TABLE child (x int) INHERITS (parent);
+INSERT INTO child VALUES (1);
+PREPARE p AS SELECT count(*) FROM parent;
+EXECUTE p;
+EXECUTE p;
+:status
+ALTER TABLE child NO INHERIT parent;
+EXECUTE p;
+SELECT count(*) FROM parent;
+SELECT count(*) FROM parent;
+:status
+DEALLOCATE p;
+DROP TABLE child, parent;
+
+-- A plan that is older than some other table's DDL goes on being served.
+PREPARE p AS SELECT a FROM f;
+EXECUTE p;
+EXECUTE p;
+:status
+CREATE TABLE other ();
+EXECUTE p;
+EXECUTE p;
+:status
+DEALLOCATE p;
+DROP TABLE other;
+
+-- While a cursor reads a hit, the session cannot change the table under it.
+SELECT sum(a) FROM f GROUP BY a ORDER BY 1;
+BEGIN;
+DECLARE k CURSOR FOR SELECT sum(a) FROM f GROUP BY a ORDER BY 1;
+:status
+TRUNCATE f;
+ROLLBACK;
+BEGIN;
+DECLARE k CURSOR FOR SELECT sum(a) FROM f GROUP BY a ORDER BY 1;
+CLOSE k;
+TRUNCATE f;
+ROLLBACK;
+
+-- Rows that COPY adds to a catalog change what a parent means.
+CREATE TABLE parent (a int);
+CREATE TABLE child (a int) INHERITS (parent);
+CREATE TABLE late (a int);
+INSERT INTO late VALUES (7);
+SELECT count(*) FROM parent;
+SELECT 'late'::regclass::oid AS late, 'parent'::regclass::oid AS parent \gset
+SET allow_system_table_mods = on;
+\set line :late '\t' :parent '\t2\tf'
+\getenv builddir PG_ABS_BUILDDIR
+\set file :builddir '/results/inherits.txt'
+\o :file
+\qecho :line
+\o
+COPY pg_inherits FROM :'file';
+SELECT count(*) FROM parent;
+DELETE FROM pg_inherits WHERE inhrelid = :late;
+RESET allow_system_table_mods;
+DROP TABLE child, parent, late;
+
+DROP TABLE f;
+DROP TYPE comp;
+DROP TYPE mood;
+RESET plan_cache_mode;
+SELECT arrow_cache.flush() >= 0 AS flushed;
+TABLE cache_leftovers;
