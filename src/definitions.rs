@@ -206,18 +206,18 @@ fn look_at(relation: u32) -> Option<Found> {
     if relation < FIRST_USER_OID {
         return Some(Found { can_be_queried: false, is_new: false });
     }
-    // SAFETY: a look into the relation cache, inside a transaction; the reference is given back at once.
+    // SAFETY: a catalog look-up inside a transaction, which raises nothing; the tuple is given back.
     unsafe {
-        let open = pg_sys::RelationIdGetRelation(pg_sys::Oid::from(relation));
-        if open.is_null() {
+        let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
+        let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(relation));
+        if tuple.is_null() {
             return None;
         }
-        let class = (*open).rd_rel;
+        let class: *const pg_sys::FormData_pg_class = pg_sys::GETSTRUCT(tuple).cast();
         let temporary = (*class).relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
         let can_be_queried = can_be_queried((*class).relkind as u8) && !temporary;
-        let is_new = (*open).rd_createSubid != 0;
-        pg_sys::RelationClose(open);
-        Some(Found { can_be_queried, is_new })
+        pg_sys::ReleaseSysCache(tuple);
+        Some(Found { can_be_queried, is_new: session::created(relation) })
     }
 }
 
@@ -229,6 +229,21 @@ fn can_be_queried(kind: u8) -> bool {
             | pg_sys::RELKIND_PARTITIONED_INDEX
             | pg_sys::RELKIND_TOASTVALUE
             | pg_sys::RELKIND_SEQUENCE
+    )
+}
+
+/// A relation has been created. Nobody else can have learned of it before this transaction commits.
+pub fn note_creation(relation: pg_sys::Oid) {
+    session::note_creation(relation.to_u32());
+}
+
+/// Does an access to an object change it?
+pub fn changes_definition(access: pg_sys::ObjectAccessType::Type) -> bool {
+    matches!(
+        access,
+        pg_sys::ObjectAccessType::OAT_POST_CREATE
+            | pg_sys::ObjectAccessType::OAT_POST_ALTER
+            | pg_sys::ObjectAccessType::OAT_DROP
     )
 }
 

@@ -1,16 +1,17 @@
 //! Foreign tables that their owners trust: changes through this server are published like any others, and a
 //! transaction whose view of the remote data may be older than a change is kept away from the cache.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use crate::compat;
+use crate::query::relations;
 use crate::query::types::{nodes, oids};
 use crate::shmem::{self, SharedStore};
 use crate::writes;
+use crate::{compat, listener};
 
 /// Is the entry a foreign table that is read or written itself?
 fn is_foreign(entry: &pg_sys::RangeTblEntry) -> bool {
@@ -68,9 +69,7 @@ pub unsafe fn note_named(name: *const pg_sys::RangeVar) {
     }
     // SAFETY: as the caller promises; a look-up without a lock.
     unsafe {
-        let missing_ok = pg_sys::RVROption::RVR_MISSING_OK;
-        let relation =
-            pg_sys::RangeVarGetRelidExtended(name, pg_sys::NoLock as _, missing_ok, None, std::ptr::null_mut());
+        let relation = relations::named(name);
         match pg_sys::get_rel_relkind(relation) as u8 {
             // TRUNCATE goes on to the children that inherit.
             pg_sys::RELKIND_RELATION => reached_through(relation).into_iter().for_each(note),
@@ -128,20 +127,10 @@ thread_local! {
     static TREES: RefCell<HashMap<u32, Tree>> = RefCell::new(HashMap::new());
     /// Foreign tables that the transaction under way may have changed.
     static CHANGED: RefCell<BTreeSet<u32>> = const { RefCell::new(BTreeSet::new()) };
-    static LISTENING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From here on, this backend hears of changed relations.
-fn listen() {
-    if !LISTENING.replace(true) {
-        // SAFETY: the callback is a function without an argument of its own, called on this thread.
-        unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::from(0)) };
-    }
-}
-
-/// Called for a relation whose description may have changed; InvalidOid stands for all. Also in the middle of an abort:
-/// nothing here calls PostgreSQL.
-unsafe extern "C-unwind" fn relation_changed(_arg: pg_sys::Datum, relation: pg_sys::Oid) {
+/// The description of a relation may have changed.
+fn relation_changed(relation: pg_sys::Oid) {
     let number = relation.to_u32();
     TREES.with_borrow_mut(|trees| trees.retain(|_, tree| number != 0 && tree.members.binary_search(&number).is_err()));
 }
@@ -152,7 +141,7 @@ fn reached_through(root: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     if let Some(foreign) = TREES.with_borrow(|trees| trees.get(&number).map(|tree| tree.foreign.clone())) {
         return foreign;
     }
-    listen();
+    listener::listen(relation_changed);
     // SAFETY: catalog look-ups; the result is a list of OIDs.
     let tree = unsafe {
         let list = compat::all_inheritors(root);

@@ -122,7 +122,9 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
     // SAFETY: PostgreSQL's own arguments; the plan may be swapped before the executor sees it.
     unsafe {
         edge(|| {
-            writes::note_plan((*query_desc).plannedstmt);
+            if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
+                writes::note_plan((*query_desc).plannedstmt);
+            }
             let miss = if active() { judge::at_start(query_desc, flags) } else { judge::skip(query_desc) };
             capture::prepare(query_desc, miss);
         });
@@ -235,10 +237,18 @@ unsafe extern "C-unwind" fn object_access(
         if let Some(hook) = PREVIOUS.access {
             direct!(hook(access, class, object, part, arg));
         }
+        if definitions::changes_definition(access) {
+            edge(session::note_definition_change);
+        }
         let drops_relation =
             access == pg_sys::ObjectAccessType::OAT_DROP && class == pg_sys::RelationRelationId && part == 0;
         if drops_relation {
             edge(|| definitions::note_drop(object));
+        }
+        let creates_relation =
+            access == pg_sys::ObjectAccessType::OAT_POST_CREATE && class == pg_sys::RelationRelationId && part == 0;
+        if creates_relation {
+            edge(|| definitions::note_creation(object));
         }
     }
 }

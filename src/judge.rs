@@ -69,7 +69,12 @@ const UNKNOWN_CATALOGS: u64 = u64::MAX;
 pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgement) {
     // SAFETY: as the caller promises; planning has locked the plan's relations.
     unsafe {
-        let judged = judgement.meaning.and_then(|meaning| Ok((meaning, query::judge_relations(plan)?)));
+        let judged = judgement.meaning.and_then(|meaning| {
+            let relations = query::judge_relations(plan)?;
+            // The plan may outlive a transaction that changes definitions, and its rollback.
+            writes::check_own_writes(&[])?;
+            Ok((meaning, relations))
+        });
         let verdict = match judged {
             // Partitions are looked up by snapshot (DETACH CONCURRENTLY): under an old one, the plan may read partitions
             // that a newer version of the catalogs no longer has.
@@ -154,6 +159,8 @@ pub struct Miss {
     pub environment: CacheKey,
     /// The custom settings among them.
     pub settings: Vec<CString>,
+    /// How often this session had changed a definition before it started.
+    pub definition_changes: u64,
     /// The role it started as.
     pub role: u32,
     /// Its rows, when they are kept beside the entry (`debug_serve_fills`); null otherwise.
@@ -337,7 +344,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             match examine(store, &pin, &text, &columns, &snapshot, terms) {
                 // In this mode each execution fills anew, so that it does all that it would do without us.
                 Ok(true) if settings::debug_serve_fills() => store.unpin(pin),
-                Ok(true) if meaning.reads_settings && portal::may_be_read_later() => {
+                Ok(true) if meaning.reads_session && portal::may_be_read_later() => {
                     store.unpin(pin);
                     return Err(Reason::SettingsInCursor);
                 }
@@ -347,13 +354,14 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                 }
                 Ok(true) => {
                     let verify = verify::choose(&meaning, environment, &settings);
-                    let guard = (meaning.reads_settings && portal::is_bound()).then(|| Guard {
+                    let guard = (meaning.reads_session && portal::is_bound()).then(|| Guard {
                         environment,
                         settings,
                         statement: session::statement_number(),
                         plan: question.plan,
                         suspends: false,
                         asker: Asker::current(),
+                        definition_changes: session::definition_changes(),
                     });
                     let stays_open = portal::is_bound() || portal::may_be_read_later();
                     return Ok(Found::Hit(Hit { pin, columns, guard, stays_open, verify }));
@@ -386,6 +394,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             tuples: std::ptr::null_mut(),
             environment,
             settings,
+            definition_changes: session::definition_changes(),
             role: pg_sys::GetUserId().to_u32(),
         })))
     }
@@ -506,7 +515,8 @@ fn current_versions(store: &SharedStore) -> Planned {
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     // The other way round than they are bumped: who sees the new version of the catalogs need not see that of the ddl,
     // but who sees the new one of the ddl sees that of the catalogs.
-    let ddl = versions.slot(versions.ddl(database)).version();
+    // Both only grow, so that their sum stays the same only if both do.
+    let ddl = versions.slot(versions.ddl(database)).version() + versions.slot(versions.ddl(SHARED)).version();
     let catalogs = versions.slot(versions.catalogs(database)).version();
     Planned { catalogs, ddl }
 }

@@ -19,6 +19,7 @@ mod foreign;
 mod hooks;
 mod judge;
 mod last_word;
+mod listener;
 mod policy;
 mod portal;
 mod query;

@@ -1,6 +1,8 @@
 //! The portal that runs the statement: is it the client's own, when will it be read, is its plan still good? Reads the
 //! server's state of this backend; keeps none.
 
+use std::ffi::CStr;
+
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
@@ -27,7 +29,8 @@ pub unsafe fn check_statement(query_desc: *const pg_sys::QueryDesc) -> Result<()
         let own = !portal.is_null()
             && (*portal).status == pg_sys::PortalStatus::PORTAL_DEFINED
             && (*portal).strategy == pg_sys::PortalStrategy::PORTAL_ONE_SELECT
-            && nodes((*portal).stmts).next() == Some((*query_desc).plannedstmt);
+            && nodes((*portal).stmts).next() == Some((*query_desc).plannedstmt)
+            && (is_of_client(portal) || session::executing_prepared());
         if !own {
             return Err(Reason::NestedStatement);
         }
@@ -39,6 +42,21 @@ pub unsafe fn check_statement(query_desc: *const pg_sys::QueryDesc) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Does the portal run what the client has sent? Cursors of procedural languages have portals, too, and run at the top
+/// level when a deferred trigger or a function called by its own message opens them.
+///
+/// # Safety
+/// `portal` must be valid.
+unsafe fn is_of_client(portal: pg_sys::Portal) -> bool {
+    // SAFETY: as the caller promises; both are query strings or null.
+    unsafe {
+        let (source, sent) = ((*portal).sourceText, pg_sys::debug_query_string);
+        !source.is_null()
+            && !sent.is_null()
+            && (std::ptr::eq(source, sent) || CStr::from_ptr(source) == CStr::from_ptr(sent))
+    }
 }
 
 /// Is this the start of a cursor or a named portal, between whose start and reading settings may change? The plan
@@ -63,7 +81,8 @@ pub unsafe fn may_be_read_later() -> bool {
 /// by an Execute.
 pub fn is_bound() -> bool {
     // SAFETY: a portal that is being started is valid.
-    unsafe { pg_sys::ActivePortal.as_ref() }.is_some_and(|portal| !portal.cplan.is_null())
+    unsafe { pg_sys::ActivePortal.as_ref() }
+        .is_some_and(|portal| portal.status == pg_sys::PortalStatus::PORTAL_DEFINED && !portal.cplan.is_null())
 }
 
 /// Does the active portal run a cached plan that is still valid, once all invalidations sent so far are accepted?
@@ -73,10 +92,10 @@ pub fn is_bound() -> bool {
 pub unsafe fn has_valid_plan() -> bool {
     // SAFETY: a portal that runs a cached plan keeps it alive.
     unsafe {
-        let portal = pg_sys::ActivePortal;
-        if portal.is_null() || (*portal).cplan.is_null() {
+        if !is_bound() {
             return false;
         }
+        let portal = pg_sys::ActivePortal;
         pg_sys::AcceptInvalidationMessages();
         (*(*portal).cplan).is_valid
     }

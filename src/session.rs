@@ -51,6 +51,8 @@ thread_local! {
     static EXPLAINING: Cell<bool> = const { Cell::new(false) };
     static PLANNING_EXPORT: Cell<bool> = const { Cell::new(false) };
     static WRAPPED: Cell<Option<WrappedText>> = const { Cell::new(None) };
+    static EXECUTING_PREPARED: Cell<bool> = const { Cell::new(false) };
+    static DEFINITION_CHANGES: Cell<u64> = const { Cell::new(0) };
     static STATEMENT: Cell<u64> = const { Cell::new(0) };
     static CURRENT: Cell<Option<Status>> = const { Cell::new(None) };
     static PREVIOUS: Cell<Option<Status>> = const { Cell::new(None) };
@@ -84,18 +86,48 @@ pub struct WrappedText {
 pub struct Wrapping {
     wrapped: Option<WrappedText>,
     explaining: bool,
+    executing_prepared: bool,
 }
 
 /// Enters a utility statement that wraps a query of the client. Returns what to give to
 /// `leave_wrapping` on every path out.
 pub fn enter_wrapping(text: Option<WrappedText>, explaining: bool) -> Wrapping {
-    Wrapping { wrapped: WRAPPED.replace(text), explaining: EXPLAINING.replace(explaining) }
+    Wrapping {
+        wrapped: WRAPPED.replace(text),
+        explaining: EXPLAINING.replace(explaining),
+        executing_prepared: EXECUTING_PREPARED.replace(false),
+    }
+}
+
+/// Enters an EXECUTE. Returns what to give to `leave_wrapping` on every path out.
+pub fn enter_execute() -> Wrapping {
+    Wrapping {
+        wrapped: WRAPPED.get(),
+        explaining: EXPLAINING.get(),
+        executing_prepared: EXECUTING_PREPARED.replace(true),
+    }
+}
+
+/// Is an EXECUTE under way?
+pub fn executing_prepared() -> bool {
+    EXECUTING_PREPARED.get()
+}
+
+/// Notes that this session changes a definition. Only ever counts up, whatever is rolled back.
+pub fn note_definition_change() {
+    DEFINITION_CHANGES.set(DEFINITION_CHANGES.get() + 1);
+}
+
+/// How often this session has changed a definition, or may have.
+pub fn definition_changes() -> u64 {
+    DEFINITION_CHANGES.get()
 }
 
 /// Leaves a utility statement that wraps a query.
 pub fn leave_wrapping(outer: Wrapping) {
     WRAPPED.set(outer.wrapped);
     EXPLAINING.set(outer.explaining);
+    EXECUTING_PREPARED.set(outer.executing_prepared);
 }
 
 /// Location and length of the wrapping utility statement, if `source` is its text.
@@ -186,6 +218,8 @@ struct WriteSet {
     unknown: bool,
     /// A definition was changed for which the server sends no invalidation.
     silent_definition: bool,
+    /// Relations it has created. OIDs of those that were rolled back name nothing.
+    created: BTreeSet<u32>,
     /// Relations it has dropped on which no result can rest.
     unimportant_drops: Vec<u32>,
     /// The changes were published already: later ones must be published as they are made.
@@ -200,6 +234,7 @@ impl WriteSet {
             relations: BTreeSet::new(),
             unknown: false,
             silent_definition: false,
+            created: BTreeSet::new(),
             unimportant_drops: Vec::new(),
             published: false,
             bumps_due: Vec::new(),
@@ -247,6 +282,18 @@ pub fn changed_silently() -> bool {
     WRITES.with_borrow(|writes| writes.silent_definition)
 }
 
+/// Notes that this transaction creates a relation.
+pub fn note_creation(relation: u32) {
+    WRITES.with_borrow_mut(|writes| {
+        writes.created.insert(relation);
+    });
+}
+
+/// Has this transaction created the relation?
+pub fn created(relation: u32) -> bool {
+    WRITES.with_borrow(|writes| writes.created.contains(&relation))
+}
+
 /// Notes that this transaction drops a relation on which no result can rest.
 pub fn note_unimportant_drop(relation: u32) {
     WRITES.with_borrow_mut(|writes| writes.unimportant_drops.push(relation));
@@ -275,6 +322,7 @@ pub fn end_transaction() {
         writes.relations.clear();
         writes.unknown = false;
         writes.silent_definition = false;
+        writes.created.clear();
         writes.unimportant_drops.clear();
         writes.published = false;
     });

@@ -128,6 +128,11 @@ pub fn with_versions<R>(f: impl FnOnce(Versions<'_>) -> R) -> Option<R> {
     preloaded().then(|| f(view(AREA.get()).versions()))
 }
 
+/// May there be, or have been, a prepared transaction that changed definitions? Needs no handle of the payload area, either.
+pub fn may_have_prepared_definitions() -> bool {
+    preloaded() && view(AREA.get()).may_have_prepared_definitions()
+}
+
 /// Attaches this backend to the payload area, for its whole life.
 fn attach() {
     // SAFETY: the area was created in place by `startup`. The handle is allocated in the context

@@ -39,11 +39,8 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
     let mut scope = Scope { nested: false, wrapping: None, finishes_prepared: false, dropped_database: None };
     // SAFETY: a statement is a valid node, and its tag says of which kind.
     match unsafe { (*statement).type_ } {
-        NodeTag::T_ExecuteStmt
-        | NodeTag::T_FetchStmt
-        | NodeTag::T_PrepareStmt
-        | NodeTag::T_DeallocateStmt
-        | NodeTag::T_ClosePortalStmt => {}
+        NodeTag::T_ExecuteStmt => scope.wrapping = Some(session::enter_execute()),
+        NodeTag::T_FetchStmt | NodeTag::T_PrepareStmt | NodeTag::T_DeallocateStmt | NodeTag::T_ClosePortalStmt => {}
         NodeTag::T_DeclareCursorStmt => {
             scope.wrapping = Some(session::enter_wrapping(Some(text), false));
         }
@@ -60,6 +57,9 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
                 session::begin_statement(Reason::UtilityStatement);
                 // SAFETY: as above.
                 unsafe { decision_log::note(Status::Bypass(Reason::UtilityStatement), plan) };
+            }
+            if may_redefine(tag) {
+                session::note_definition_change();
             }
             // It may raise, so it comes before there is something to undo.
             // SAFETY: as above.
@@ -81,6 +81,27 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
         }
     }
     scope
+}
+
+/// May a statement of this kind change a definition by itself? What others run inside comes here as well.
+fn may_redefine(tag: NodeTag) -> bool {
+    !matches!(
+        tag,
+        NodeTag::T_TransactionStmt
+            | NodeTag::T_VariableSetStmt
+            | NodeTag::T_VariableShowStmt
+            | NodeTag::T_CopyStmt
+            | NodeTag::T_DoStmt
+            | NodeTag::T_CallStmt
+            | NodeTag::T_LockStmt
+            | NodeTag::T_ListenStmt
+            | NodeTag::T_UnlistenStmt
+            | NodeTag::T_NotifyStmt
+            | NodeTag::T_ConstraintsSetStmt
+            | NodeTag::T_VacuumStmt
+            | NodeTag::T_CheckPointStmt
+            | NodeTag::T_LoadStmt
+    )
 }
 
 /// Does ALTER TABLE … NO INHERIT take a child away from its parent? The parent is not invalidated by that, and the
@@ -129,7 +150,7 @@ pub fn leave(scope: Scope) {
     if let Some(outer) = scope.wrapping {
         session::leave_wrapping(outer);
     }
-    if scope.finishes_prepared && writes::prepared_definitions_are_possible() {
+    if scope.finishes_prepared && shmem::may_have_prepared_definitions() {
         // What it has redefined is known only to the session that prepared it.
         writes::bump_all_definitions();
     }

@@ -15,6 +15,7 @@ use arrow_cache_core::{Counter, Reason, Slot, SlotId, Versions};
 use pgrx::pg_sys;
 
 use crate::definitions::{Definitions, is_meaningful_catalog, may_carry_results};
+use crate::query::relations;
 use crate::query::types::{FIRST_USER_OID, integers, nodes};
 use crate::session;
 use crate::shmem::{self, SharedStore};
@@ -81,6 +82,9 @@ pub unsafe fn note_plan(plan: *const pg_sys::PlannedStmt) {
         for index in integers(targets) {
             if let Some(entry) = entries.get(index as usize - 1) {
                 note_relation((**entry).relid);
+                if (**entry).relid.to_u32() < FIRST_USER_OID {
+                    session::note_definition_change();
+                }
                 foreign::note_target((**entry).relid, (**entry).relkind as u8);
             }
         }
@@ -109,14 +113,8 @@ pub fn note_relation(relation: pg_sys::Oid) {
 /// # Safety
 /// `name` must be null or valid.
 pub unsafe fn note_named(name: *const pg_sys::RangeVar) {
-    if name.is_null() {
-        return;
-    }
-    // SAFETY: as the caller promises; a look-up without a lock.
-    let relation = unsafe {
-        let missing_ok = pg_sys::RVROption::RVR_MISSING_OK;
-        pg_sys::RangeVarGetRelidExtended(name, pg_sys::NoLock as _, missing_ok, None, std::ptr::null_mut())
-    };
+    // SAFETY: as the caller promises.
+    let relation = unsafe { if name.is_null() { pg_sys::InvalidOid } else { relations::named(name) } };
     if relation != pg_sys::InvalidOid {
         note_relation(relation);
     }
@@ -231,11 +229,6 @@ fn widen(xid: u32, next: u64) -> u64 {
     next.wrapping_sub(i64::from(distance) as u64)
 }
 
-/// Is it possible that a transaction that somebody else prepared changes definitions when it is committed?
-pub fn prepared_definitions_are_possible() -> bool {
-    shmem::store().is_some_and(|store| store.may_have_prepared_definitions())
-}
-
 /// Bumps the versions of the definitions that the ending transaction has changed once more, when its invalidations were
 /// sent. Atomics only: it runs after the commit.
 ///
@@ -248,7 +241,7 @@ pub fn bump_definitions_again() {
     }
     // Apply workers commit prepared transactions inside others of their own, and no hook sees that.
     // SAFETY: tells what kind of process this is.
-    if unsafe { pg_sys::IsLogicalWorker() } && prepared_definitions_are_possible() {
+    if unsafe { pg_sys::IsLogicalWorker() } && shmem::may_have_prepared_definitions() {
         bump_all_definitions();
     }
 }

@@ -62,7 +62,7 @@ reasons! {
     DynamicParameters, "dynamic_parameters", "Parameters of the query are supplied while it runs.";
     ScrollableCursor, "scrollable_cursor", "The cursor is scrollable.";
     UpdatableCursor, "updatable_cursor", "The cursor is a plain scan, whose current row another statement may update (WHERE CURRENT OF).";
-    SettingsInCursor, "settings_in_cursor", "The answer depends on settings that may change before the cursor is read.";
+    SettingsInCursor, "settings_in_cursor", "The answer depends on settings or definitions that may change before the cursor is read.";
     SettingsChanged, "settings_changed", "Settings changed between the start of the query and the reading of its rows.";
     TooComplex, "too_complex", "The query nests too deeply to be judged.";
     HoldableCursor, "holdable_cursor", "The cursor outlives its transaction (WITH HOLD).";

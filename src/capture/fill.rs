@@ -9,7 +9,7 @@ use super::receiver::RowSink;
 use crate::arrow::column;
 use crate::arrow::encode::Encoder;
 use crate::judge::Miss;
-use crate::{settings, shmem};
+use crate::{session, settings, shmem};
 
 /// A result being stored. Holds an unpublished entry from its first full batch on.
 pub struct ResultFill {
@@ -104,6 +104,10 @@ impl ResultFill {
     fn try_publish(&mut self, miss: &Miss, elapsed: Duration) -> Result<Pin, Reason> {
         if self.encoder.pending_rows() > 0 {
             self.flush(false)?;
+        }
+        if session::definition_changes() != miss.definition_changes {
+            // Later rows may have been computed under definitions that are not committed, and may never be.
+            return Err(Reason::OwnDdl);
         }
         let store = shmem::store().ok_or(Reason::NoRoom)?;
         let versions = store.versions();

@@ -26,8 +26,9 @@ use crate::compat;
 pub struct Meaning {
     /// Hash of what name resolution made of the text.
     pub tree: CacheKey,
-    /// The answer depends on settings, all of which are in the key, or on who asks.
-    pub reads_settings: bool,
+    /// Rows that are computed later may differ: they depend on settings, all of which are in the key, on who asks, or on
+    /// definitions that no lock protects.
+    pub reads_session: bool,
     /// Values of enums are in it, or may be.
     pub rests_on_enums: bool,
     /// What else the answer rests on.
@@ -140,6 +141,9 @@ pub unsafe fn judge_tree_naming(
     if walk.types.too_deep {
         return Err(Reason::TooComplex);
     }
+    if walk.types.temporary {
+        return Err(Reason::TemporaryRelation);
+    }
     if walk.types.compared_unseen {
         return Err(Reason::UserDefinedFunction);
     }
@@ -154,7 +158,7 @@ pub unsafe fn judge_tree_naming(
     }
     Ok(Meaning {
         tree: walk.hasher.finish(),
-        reads_settings: walk.reads_settings,
+        reads_session: walk.reads_settings || walk.types.enums || !walk.types.row_types.is_empty(),
         rests_on_enums: walk.types.enums,
         extras: Extras::keep(&walk.types.row_types, &walk.settings),
         // SAFETY: as the caller promises.
@@ -275,6 +279,14 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
             NodeTag::T_NullTest => walk.hasher.u32((*node.cast::<pg_sys::NullTest>()).nulltesttype),
             NodeTag::T_BooleanTest => {
                 walk.hasher.u32((*node.cast::<pg_sys::BooleanTest>()).booltesttype);
+            }
+            NodeTag::T_WindowClause => {
+                let window = &*node.cast::<pg_sys::WindowClause>();
+                for function in [window.startInRangeFunc, window.endInRangeFunc] {
+                    if function != pg_sys::InvalidOid && judge_function(function, (walk as *mut Walk).cast()) {
+                        return true;
+                    }
+                }
             }
             NodeTag::T_SQLValueFunction => return judge_session_value(node.cast(), walk),
             NodeTag::T_FuncExpr if reads_custom_setting(node.cast(), walk) => return false,
@@ -484,6 +496,9 @@ unsafe fn judge_var(var: *mut pg_sys::Var, walk: &mut Walk) -> bool {
     false
 }
 
+/// Types whose values stand for text search objects.
+const TEXT_SEARCH_OBJECTS: &[pg_sys::Oid] = &[pg_sys::REGCONFIGOID, pg_sys::REGDICTIONARYOID];
+
 /// Hashes a constant by value: `'today'::date` is a constant too, and another one each day.
 ///
 /// # Safety
@@ -492,6 +507,8 @@ unsafe fn hash_const(constant: *mut pg_sys::Const, walk: &mut Walk) {
     // SAFETY: as the caller promises.
     let constant = unsafe { &*constant };
     walk.note_type(constant.consttype);
+    // What a text search configuration means is looked up when it is used.
+    walk.reads_settings |= TEXT_SEARCH_OBJECTS.contains(&constant.consttype);
     walk.hasher.u32(constant.consttypmod as u32);
     walk.hasher.u32(constant.constcollid.to_u32());
     walk.hasher.u8(u8::from(constant.constisnull));

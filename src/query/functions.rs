@@ -36,6 +36,9 @@ pub fn judge(oid: pg_sys::Oid) -> FunctionVerdict {
     if number >= FIRST_UNPINNED_OID {
         return FunctionVerdict::Unsound(Reason::UserDefinedFunction);
     }
+    if DEFINITIONS_THOUGH_IMMUTABLE.binary_search(&number).is_ok() {
+        return FunctionVerdict::Unsound(Reason::StableFunction);
+    }
     if SETTINGS_THOUGH_IMMUTABLE.binary_search(&number).is_ok() {
         return FunctionVerdict::FoldsSettings;
     }
@@ -55,6 +58,12 @@ pub fn judge(oid: pg_sys::Oid) -> FunctionVerdict {
         _ => FunctionVerdict::Unsound(Reason::VolatileFunction),
     }
 }
+
+/// Functions that are marked IMMUTABLE and read the definitions of relations all the same. Ascending.
+const DEFINITIONS_THOUGH_IMMUTABLE: &[u32] = &[
+    3424, // pg_partition_root(regclass)
+    5028, // satisfies_hash_partition(oid,integer,integer,"any")
+];
 
 /// Functions that are marked IMMUTABLE and read settings in the key all the same. Ascending.
 const SETTINGS_THOUGH_IMMUTABLE: &[u32] = &[

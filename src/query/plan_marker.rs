@@ -20,8 +20,8 @@ const FIRST_WORD: i32 = -0x00AC_0000;
 /// Words of every marker of a cacheable query: reason or 0, tree (4), versions of planning (4), flags, order. Extras
 /// follow.
 const WORDS: usize = 11;
-/// Flag: settings are read.
-const READS_SETTINGS: u32 = 1;
+/// Flag: rows that are computed later may differ.
+const READS_SESSION: u32 = 1;
 /// Flag: the answer rests on the labels of enums.
 const RESTS_ON_ENUMS: u32 = 2;
 /// Flag: words of extras follow.
@@ -46,7 +46,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             let extras: Vec<u32> = unsafe { meaning.extras.words() }.collect();
             let mut flags = 0;
             for (set, flag) in [
-                (meaning.reads_settings, READS_SETTINGS),
+                (meaning.reads_session, READS_SESSION),
                 (meaning.rests_on_enums, RESTS_ON_ENUMS),
                 (!extras.is_empty(), HAS_EXTRAS),
             ] {
@@ -122,7 +122,7 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
         let extras = if flags & HAS_EXTRAS == 0 { Extras::NONE } else { unsafe { read_extras(plan) } };
         let meaning = Meaning {
             tree,
-            reads_settings: flags & READS_SETTINGS != 0,
+            reads_session: flags & READS_SESSION != 0,
             rests_on_enums: flags & RESTS_ON_ENUMS != 0,
             extras,
             repeatable: Some(words[10]?)

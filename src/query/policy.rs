@@ -4,11 +4,13 @@
 //! Asked for each relation of a query when that is planned, so labels are kept in a table of this backend. A change of
 //! a label sends a relcache invalidation (`policy.rs`), which takes the relation's line out of the table.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::CStr;
 
 use pgrx::pg_sys;
+
+use crate::listener;
 
 /// Name of our provider of security labels.
 pub const PROVIDER: &CStr = c"pg_arrow_cache";
@@ -51,12 +53,11 @@ impl Policy {
 
 thread_local! {
     static KNOWN: RefCell<HashMap<u32, Policy>> = RefCell::new(HashMap::new());
-    static LISTENING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The policy of a relation. The first question of a backend about a relation reads a catalog.
 pub fn of(relation: pg_sys::Oid) -> Policy {
-    listen();
+    listener::listen(relation_changed);
     let number = relation.to_u32();
     if let Some(policy) = KNOWN.with_borrow(|known| known.get(&number).copied()) {
         return policy;
@@ -73,17 +74,8 @@ pub fn of(relation: pg_sys::Oid) -> Policy {
     policy
 }
 
-/// From here on, this backend hears of changed relations.
-fn listen() {
-    if !LISTENING.replace(true) {
-        // SAFETY: the callback is a function without an argument of its own, called on this thread.
-        unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::from(0)) };
-    }
-}
-
-/// Called for a relation whose description may have changed; InvalidOid stands for all. Also in the middle of an abort:
-/// nothing here calls PostgreSQL.
-unsafe extern "C-unwind" fn relation_changed(_arg: pg_sys::Datum, relation: pg_sys::Oid) {
+/// The description of a relation may have changed.
+fn relation_changed(relation: pg_sys::Oid) {
     KNOWN.with_borrow_mut(|known| {
         if relation == pg_sys::InvalidOid {
             known.clear();

@@ -110,3 +110,25 @@ pub unsafe fn are_of_plan(relations: &[u32], plan: *const pg_sys::PlannedStmt) -
     // SAFETY: as the caller promises.
     relations.len() == unsafe { of_plan(plan, Vec::new()) }.len()
 }
+
+/// The relation that a name stands for, InvalidOid if there is none. Neither locks nor checks anything, so that it raises
+/// nothing: that is left to the statement that the name is part of.
+///
+/// # Safety
+/// `name` must be valid.
+pub unsafe fn named(name: *const pg_sys::RangeVar) -> pg_sys::Oid {
+    // SAFETY: as the caller promises; catalog look-ups by name.
+    unsafe {
+        let name = &*name;
+        if !name.catalogname.is_null() {
+            return pg_sys::InvalidOid;
+        }
+        if name.schemaname.is_null() {
+            return pg_sys::RelnameGetRelid(name.relname);
+        }
+        match pg_sys::LookupNamespaceNoError(name.schemaname) {
+            pg_sys::InvalidOid => pg_sys::InvalidOid,
+            schema => pg_sys::get_relname_relid(name.relname, schema),
+        }
+    }
+}

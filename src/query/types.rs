@@ -89,14 +89,22 @@ pub struct TypeFacts {
     /// A container was met whose values are compared by functions of a user, which no tree shows: those of the default
     /// operator class of what it contains.
     pub compared_unseen: bool,
+    /// A row type was met that a temporary table defines.
+    pub temporary: bool,
     /// A type was met that nests too deeply to be looked at.
     pub too_deep: bool,
 }
 
 impl TypeFacts {
     /// No type met yet.
-    pub const NONE: Self =
-        Self { nature: Nature::BuiltIn, enums: false, row_types: Vec::new(), compared_unseen: false, too_deep: false };
+    pub const NONE: Self = Self {
+        nature: Nature::BuiltIn,
+        enums: false,
+        row_types: Vec::new(),
+        compared_unseen: false,
+        temporary: false,
+        too_deep: false,
+    };
 
     /// Looks at a type and at all that it contains.
     pub fn note(&mut self, type_oid: pg_sys::Oid) {
@@ -156,7 +164,9 @@ impl TypeFacts {
         // SAFETY: the descriptor is reference counted and released below; a look may raise, and the resource owner
         // releases the reference then.
         unsafe {
-            let relation = pg_sys::get_typ_typrelid(type_oid).to_u32();
+            let relation = pg_sys::get_typ_typrelid(type_oid);
+            self.temporary |= pg_sys::get_rel_persistence(relation) as u8 == pg_sys::RELPERSISTENCE_TEMP;
+            let relation = relation.to_u32();
             if !self.row_types.contains(&relation) {
                 self.row_types.push(relation);
             }

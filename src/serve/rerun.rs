@@ -1,9 +1,10 @@
 //! The way back from a hit. A portal is answered from an entry when it is started (at Bind), and read
-//! later (at Execute); in between another portal may change settings that the answer depends on.
-//! Executing would notice. So, before its first row, a guarded scan compares the settings again, and if they have
-//! changed, or may change while the portal is suspended, it runs the real plan in its own place.
+//! later (at Execute); in between another portal may change settings that the answer depends on, and anybody may
+//! change definitions that no lock protects (labels of enums, text search). Executing would notice. So, before its first
+//! row, a guarded scan looks again, and if something has changed, or may change while the portal is suspended, it runs
+//! the real plan in its own place.
 
-use arrow_cache_core::{CacheKey, Reason};
+use arrow_cache_core::{CacheKey, Pin, Reason};
 use pgrx::pg_sys;
 use std::ffi::CString;
 
@@ -12,6 +13,7 @@ use crate::chain::direct;
 use crate::compat::standard;
 use crate::query::environment;
 use crate::session::{self, Status};
+use crate::shmem::SharedStore;
 use crate::{decision_log, shmem, tally};
 
 /// What a guarded scan has to check before its first row.
@@ -26,6 +28,8 @@ pub struct Guard {
     pub plan: *mut pg_sys::PlannedStmt,
     /// The portal will be left in the middle of its rows, as far as is known.
     pub suspends: bool,
+    /// How often the session had changed a definition by then.
+    pub definition_changes: u64,
     /// Who asked, as GetUserIdAndSecContext says.
     pub asker: Asker,
 }
@@ -66,8 +70,11 @@ impl Guard {
         self.suspends = limit != 0 && limit <= rows;
     }
 
-    fn holds(&self) -> bool {
-        !self.suspends && environment::fingerprint(shmem::key_hasher(), &self.settings) == Ok(self.environment)
+    fn holds(&self, store: &SharedStore, pin: &Pin) -> bool {
+        !self.suspends
+            && store.is_current(pin)
+            && session::definition_changes() == self.definition_changes
+            && environment::fingerprint(shmem::key_hasher(), &self.settings) == Ok(self.environment)
     }
 }
 
@@ -75,13 +82,12 @@ impl Guard {
 pub fn settle(hold: &mut Hold) -> Option<Rerun> {
     let guard = hold.take_guard()?;
     let store = shmem::store()?;
-    if guard.holds() {
-        // SAFETY: the hold keeps its pin, and this copy is not released.
-        if let Some(pin) = unsafe { hold.pin() } {
-            tally::count_hit(&store, &pin);
-            // SAFETY: the plan of the query that was hit outlives its execution.
-            unsafe { decision_log::note(Status::Hit, guard.plan) };
-        }
+    // SAFETY: the hold keeps its pin, and this copy is not released.
+    let pin = unsafe { hold.pin() }?;
+    if guard.holds(&store, &pin) {
+        tally::count_hit(&store, &pin);
+        // SAFETY: the plan of the query that was hit outlives its execution.
+        unsafe { decision_log::note(Status::Hit, guard.plan) };
         return None;
     }
     hold.release();

@@ -129,6 +129,74 @@ EXECUTE p;
 DEALLOCATE p;
 DROP TABLE other;
 
+-- What a transaction redefines, and takes back, is in no stored answer and in no plan.
+CREATE TYPE label AS ENUM ('a', 'b');
+CREATE TABLE l (i int, m label);
+INSERT INTO l VALUES (1, 'a'), (2, 'b');
+BEGIN;
+DECLARE k NO SCROLL CURSOR FOR SELECT m::text, i FROM l ORDER BY i;
+:status
+ALTER TYPE label RENAME VALUE 'b' TO 'zzz';
+FETCH ALL FROM k;
+ROLLBACK;
+SELECT m::text, i FROM l ORDER BY i;
+:status
+SELECT arrow_cache.flush() >= 0 AS flushed;
+BEGIN;
+DECLARE k NO SCROLL CURSOR FOR SELECT m::text, i FROM l ORDER BY i;
+SAVEPOINT s;
+ALTER TYPE label RENAME VALUE 'b' TO 'zzz';
+FETCH ALL FROM k;
+ROLLBACK TO s;
+FETCH ALL FROM k;
+COMMIT;
+SELECT m::text, i FROM l ORDER BY i;
+:status
+-- A cursor shows labels as they are when it is read, so it is not served.
+BEGIN;
+DECLARE k NO SCROLL CURSOR FOR SELECT m::text, i FROM l ORDER BY i;
+:status
+ALTER TYPE label RENAME VALUE 'b' TO 'zzz';
+FETCH ALL FROM k;
+ROLLBACK;
+CREATE TEXT SEARCH CONFIGURATION taken_back (COPY = simple);
+BEGIN;
+ALTER TEXT SEARCH CONFIGURATION taken_back ALTER MAPPING FOR asciiword WITH english_stem;
+PREPARE p AS SELECT to_tsvector('taken_back', 'running dogs') AS words, i FROM l WHERE i = 1;
+EXECUTE p;
+ROLLBACK;
+EXECUTE p;
+:status
+SELECT to_tsvector('taken_back', 'running dogs') AS words, i FROM l WHERE i = 1;
+DEALLOCATE p;
+DROP TEXT SEARCH CONFIGURATION taken_back;
+DROP TABLE l;
+DROP TYPE label;
+
+-- Functions that say IMMUTABLE and look at definitions.
+CREATE TABLE roots (r regclass);
+CREATE TABLE root (a int) PARTITION BY LIST (a);
+CREATE TABLE leaf (a int);
+INSERT INTO roots VALUES ('leaf');
+SELECT pg_partition_root(r) FROM roots;
+:status
+ALTER TABLE root ATTACH PARTITION leaf FOR VALUES IN (1);
+SELECT pg_partition_root(r) FROM roots;
+DROP TABLE roots, root;
+
+-- The row type of a temporary table in a column of another.
+CREATE TEMPORARY TABLE shape (x int);
+CREATE TABLE shaped (c shape);
+INSERT INTO shaped VALUES (ROW(1));
+SELECT row_to_json(c)::text AS json FROM shaped;
+:status
+ALTER TABLE shape RENAME COLUMN x TO y;
+SELECT row_to_json(c)::text AS json FROM shaped;
+SET client_min_messages = warning;
+DROP TABLE shape CASCADE;
+RESET client_min_messages;
+DROP TABLE shaped;
+
 -- While a cursor reads a hit, the session cannot change the table under it.
 SELECT sum(a) FROM f GROUP BY a ORDER BY 1;
 BEGIN;
