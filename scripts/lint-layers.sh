@@ -64,7 +64,7 @@ only 'src/settings\.rs' '\bGucSetting\b' 'only src/settings.rs holds settings'
 only 'src/error\.rs' '\b(PgSqlErrorCode|ERRCODE_[A-Z_]+)\b' 'only src/error.rs names SQLSTATEs'
 only '(nothing)' '\bsuper::super\b' 'a path that climbs twice starts at crate:: instead'
 
-above='hooks|judge|quick|utility|serve|capture|verify|writes|copy|export|stats|admin|foreign|policy|portal|why|decision_log|tally|definitions|last_word'
+above='hooks|judge|quick|utility|serve|capture|verify|writes|copy|export|stats|admin|foreign|policy|portal|snapshot|why|decision_log|tally|definitions|last_word'
 never 'src/arrow/' "crate::(shmem|session|$above)|arrow_cache_core::([sS]tore)" 'arrow/ knows no cache'
 never 'src/query/' 'crate::shmem|arrow_cache_core::([sS]tore)' 'query/ knows no storage'
 never 'src/(compat|settings|error)\.rs' "crate::(shmem|session|query|arrow|$above)" 'the lowest layer imports no other'

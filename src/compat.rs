@@ -318,28 +318,55 @@ pub unsafe fn strip_plan(stub: *mut pg_sys::PlannedStmt) {
     let _ = stub;
 }
 
-/// May children of this node be left out when the plan starts?
-pub fn may_leave_out_children(append: &pg_sys::Append) -> bool {
+/// How children of this node may be left out; null if they may not.
+///
+/// # Safety
+/// `plan` must be the valid plan of the node.
+pub unsafe fn pruning_of_append(
+    plan: *const pg_sys::PlannedStmt,
+    append: &pg_sys::Append,
+) -> *const pg_sys::PartitionPruneInfo {
     #[cfg(not(feature = "pg18"))]
     {
-        !append.part_prune_info.is_null()
+        let _ = plan;
+        append.part_prune_info
     }
     #[cfg(feature = "pg18")]
-    {
-        append.part_prune_index >= 0
+    // SAFETY: as the caller promises.
+    unsafe {
+        numbered_pruning(plan, append.part_prune_index)
     }
 }
 
-/// As `may_leave_out_children`.
-pub fn may_leave_out_sorted_children(append: &pg_sys::MergeAppend) -> bool {
+/// As `pruning_of_append`.
+///
+/// # Safety
+/// As `pruning_of_append`.
+pub unsafe fn pruning_of_merge_append(
+    plan: *const pg_sys::PlannedStmt,
+    append: &pg_sys::MergeAppend,
+) -> *const pg_sys::PartitionPruneInfo {
     #[cfg(not(feature = "pg18"))]
     {
-        !append.part_prune_info.is_null()
+        let _ = plan;
+        append.part_prune_info
     }
     #[cfg(feature = "pg18")]
-    {
-        append.part_prune_index >= 0
+    // SAFETY: as the caller promises.
+    unsafe {
+        numbered_pruning(plan, append.part_prune_index)
     }
+}
+
+/// # Safety
+/// `plan` must be valid and have such a number, unless it is negative.
+#[cfg(feature = "pg18")]
+unsafe fn numbered_pruning(plan: *const pg_sys::PlannedStmt, number: i32) -> *const pg_sys::PartitionPruneInfo {
+    if number < 0 {
+        return std::ptr::null();
+    }
+    // SAFETY: as the caller promises.
+    unsafe { pg_sys::list_nth((*plan).partPruneInfos, number) }.cast()
 }
 
 /// Is `tag` a node that this version has and whose meaning is not judged yet, so that a query

@@ -21,7 +21,7 @@ use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
 use crate::tally::{count_bypass, count_hit, count_miss};
 use crate::writes::SHARED;
-use crate::{decision_log, foreign, portal, quick, serve, settings, verify, writes};
+use crate::{decision_log, foreign, portal, quick, serve, settings, snapshot, verify, writes};
 
 /// What was found out about a query before the planner took it apart.
 #[derive(Clone, Copy)]
@@ -30,6 +30,8 @@ pub struct Judgement {
     planned: Planned,
     /// The snapshot that planning runs under sees all changes of catalogs up to that version.
     sees_catalogs: bool,
+    /// How many messages about changes of definitions the backend had received by then.
+    messages: u64,
 }
 
 /// Judges a query that is about to be planned. `None` for anything but a query.
@@ -48,14 +50,16 @@ pub unsafe fn before_planning(query: *mut pg_sys::Query) -> Option<Judgement> {
         let store = shmem::store()?;
         let versions = store.versions();
         let slot = versions.catalogs(pg_sys::MyDatabaseId.to_u32());
-        let planned = current_versions(&store);
+        let Versions { catalogs, ddl } = current_versions(&store);
+        let planned = Planned { catalogs, ddl, plan: session::next_plan_number() };
         pg_sys::AcceptInvalidationMessages();
         let meaning = query::judge(query, shmem::key_hasher);
         let sees_catalogs = meaning.is_ok()
             && pg_sys::ActiveSnapshotSet()
-            && view_snapshot(&store, pg_sys::GetActiveSnapshot())
+            && snapshot::view(&store, pg_sys::GetActiveSnapshot())
                 .is_ok_and(|snapshot| versions.seen_whole(slot, &snapshot) == Some(planned.catalogs));
-        Some(Judgement { meaning, planned, sees_catalogs })
+        let messages = portal::messages_received();
+        Some(Judgement { meaning, planned, sees_catalogs, messages })
     }
 }
 
@@ -75,10 +79,12 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgemen
             writes::check_own_writes(&[])?;
             Ok((meaning, relations))
         });
+        // A message that arrives while the plan is made finds no plan that it could invalidate: PostgreSQL loses it.
+        let unsettled = portal::messages_received() != judgement.messages;
         let verdict = match judged {
             // Partitions are looked up by snapshot (DETACH CONCURRENTLY): under an old one, the plan may read partitions
             // that a newer version of the catalogs no longer has.
-            Ok((meaning, Relations { partitioned: true })) if !judgement.sees_catalogs => {
+            Ok((meaning, Relations { partitioned })) if unsettled || (partitioned && !judgement.sees_catalogs) => {
                 Verdict::Cacheable { meaning, planned: Planned { catalogs: UNKNOWN_CATALOGS, ..judgement.planned } }
             }
             Ok((meaning, _)) => Verdict::Cacheable { meaning, planned: judgement.planned },
@@ -311,10 +317,13 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             Verdict::Cacheable { meaning, planned } => (meaning, planned),
             Verdict::Bypass(reason) => return Err(reason),
         };
+        if planned.catalogs == UNKNOWN_CATALOGS {
+            portal::ask_for_new_plan();
+        }
         let (location, length) = text_location(question);
         let source = Text { source: question.source, location, length };
         let terms = Terms::of(source)?;
-        let snapshot = view_snapshot(store, question.snapshot)?;
+        let snapshot = snapshot::view(store, question.snapshot)?;
         let relations = relations::of_plan(question.plan, meaning.extras.relations());
         writes::check_own_writes(&relations)?;
 
@@ -326,7 +335,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             // What the query's row types contain was looked at when the plan was made.
             return Err(Reason::OldPlan);
         }
-        let old_plan = (current.ddl != planned.ddl).then_some(planned.ddl);
+        let old_plan = (current.ddl != planned.ddl).then_some(planned.plan);
         let key = fingerprint::key(
             meaning.tree,
             old_plan,
@@ -500,7 +509,7 @@ fn refusal(store: &SharedStore, key: CacheKey, terms: Terms, only_asked: bool) -
 ///
 /// # Safety
 /// Called in ExecutorStart or with no portal active.
-unsafe fn may_be_stored(store: &SharedStore, planned: Planned, seen: Planned) -> bool {
+unsafe fn may_be_stored(store: &SharedStore, planned: Planned, seen: Versions) -> bool {
     let current = current_versions(store);
     // SAFETY: as the caller promises.
     current.ddl == seen.ddl
@@ -508,8 +517,15 @@ unsafe fn may_be_stored(store: &SharedStore, planned: Planned, seen: Planned) ->
             || (planned.catalogs != UNKNOWN_CATALOGS && unsafe { portal::has_valid_plan() }))
 }
 
+/// The versions of this database's definitions, as `Planned` has them.
+#[derive(Clone, Copy)]
+struct Versions {
+    catalogs: u64,
+    ddl: u64,
+}
+
 /// The versions of this database's definitions.
-fn current_versions(store: &SharedStore) -> Planned {
+fn current_versions(store: &SharedStore) -> Versions {
     let versions = store.versions();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
@@ -518,38 +534,5 @@ fn current_versions(store: &SharedStore) -> Planned {
     // Both only grow, so that their sum stays the same only if both do.
     let ddl = versions.slot(versions.ddl(database)).version() + versions.slot(versions.ddl(SHARED)).version();
     let catalogs = versions.slot(versions.catalogs(database)).version();
-    Planned { catalogs, ddl }
-}
-
-/// The snapshot in the form the protocol needs.
-///
-/// # Errors
-/// The reason to bypass when the cache cannot reason about it.
-///
-/// # Safety
-/// `snapshot` must be registered for as long as the result is used.
-unsafe fn view_snapshot<'a>(store: &SharedStore, snapshot: pg_sys::Snapshot) -> Result<SnapshotView<'a>, Reason> {
-    // SAFETY: as the caller promises; `xip` holds `xcnt` ids.
-    unsafe {
-        if pg_sys::XactIsoLevel == pg_sys::XACT_SERIALIZABLE as i32 {
-            return Err(Reason::Serializable);
-        }
-        if pg_sys::RecoveryInProgress() {
-            return Err(Reason::Recovery);
-        }
-        if snapshot.is_null()
-            || (*snapshot).snapshot_type != pg_sys::SnapshotType::SNAPSHOT_MVCC
-            || (*snapshot).takenDuringRecovery
-        {
-            return Err(Reason::Snapshot);
-        }
-        let next = pg_sys::ReadNextFullTransactionId().value;
-        store.versions().ensure_floor(next);
-        let running: &[u32] = if (*snapshot).xcnt == 0 {
-            &[]
-        } else {
-            std::slice::from_raw_parts((*snapshot).xip.cast(), (*snapshot).xcnt as usize)
-        };
-        Ok(SnapshotView::new(next, (*snapshot).xmin.into_inner(), (*snapshot).xmax.into_inner(), running))
-    }
+    Versions { catalogs, ddl }
 }

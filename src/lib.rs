@@ -28,6 +28,7 @@ mod serve;
 mod session;
 mod settings;
 mod shmem;
+mod snapshot;
 mod stats;
 mod tally;
 mod utility;

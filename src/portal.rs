@@ -85,18 +85,45 @@ pub fn is_bound() -> bool {
         .is_some_and(|portal| portal.status == pg_sys::PortalStatus::PORTAL_DEFINED && !portal.cplan.is_null())
 }
 
-/// Does the active portal run a cached plan that is still valid, once all invalidations sent so far are accepted?
+/// How many messages about changes of definitions this backend has received.
+pub fn messages_received() -> u64 {
+    // SAFETY: a plain global of the backend.
+    unsafe { pg_sys::SharedInvalidMessageCounter }
+}
+
+/// The plan that the active portal runs, if it is one that PostgreSQL keeps and invalidates: a prepared statement holds it, beside
+/// the portal. One that was made for this execution alone is never invalidated.
+///
+/// # Safety
+/// As `may_be_read_later`.
+unsafe fn kept_plan() -> Option<*mut pg_sys::CachedPlan> {
+    // SAFETY: a portal that runs a cached plan keeps it alive.
+    unsafe { is_bound().then(|| (*pg_sys::ActivePortal).cplan).filter(|plan| (**plan).refcount > 1) }
+}
+
+/// Does the active portal run a kept plan that is still valid, once all invalidations sent so far are accepted?
 ///
 /// # Safety
 /// As `may_be_read_later`.
 pub unsafe fn has_valid_plan() -> bool {
-    // SAFETY: a portal that runs a cached plan keeps it alive.
+    // SAFETY: as the caller promises.
     unsafe {
-        if !is_bound() {
-            return false;
+        kept_plan().is_some_and(|plan| {
+            pg_sys::AcceptInvalidationMessages();
+            (*plan).is_valid
+        })
+    }
+}
+
+/// Has the statement planned anew at its next execution, as an invalidation would.
+///
+/// # Safety
+/// As `may_be_read_later`.
+pub unsafe fn ask_for_new_plan() {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if let Some(plan) = kept_plan() {
+            (*plan).is_valid = false;
         }
-        let portal = pg_sys::ActivePortal;
-        pg_sys::AcceptInvalidationMessages();
-        (*(*portal).cplan).is_valid
     }
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
 
 use arrow_cache_core::{Reason, SlotId};
+use pgrx::pg_sys;
 
 /// What became of a statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +53,7 @@ thread_local! {
     static PLANNING_EXPORT: Cell<bool> = const { Cell::new(false) };
     static WRAPPED: Cell<Option<WrappedText>> = const { Cell::new(None) };
     static EXECUTING_PREPARED: Cell<bool> = const { Cell::new(false) };
+    static PLANS: Cell<u64> = const { Cell::new(0) };
     static DEFINITION_CHANGES: Cell<u64> = const { Cell::new(0) };
     static STATEMENT: Cell<u64> = const { Cell::new(0) };
     static CURRENT: Cell<Option<Status>> = const { Cell::new(None) };
@@ -111,6 +113,22 @@ pub fn enter_execute() -> Wrapping {
 /// Is an EXECUTE under way?
 pub fn executing_prepared() -> bool {
     EXECUTING_PREPARED.get()
+}
+
+/// A number for a plan that no other plan has.
+pub fn next_plan_number() -> u64 {
+    let last = match PLANS.get() {
+        0 => {
+            let mut bytes = [0; 8];
+            // SAFETY: fills as many bytes as it is told; a plain global of the backend.
+            let (random, started) =
+                unsafe { (pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()), pg_sys::MyStartTimestamp) };
+            if random { u64::from_le_bytes(bytes) } else { started.cast_unsigned() }
+        }
+        last => last,
+    };
+    PLANS.set(last.wrapping_add(1));
+    PLANS.get()
 }
 
 /// Notes that this session changes a definition. Only ever counts up, whatever is rolled back.

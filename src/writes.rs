@@ -82,9 +82,6 @@ pub unsafe fn note_plan(plan: *const pg_sys::PlannedStmt) {
         for index in integers(targets) {
             if let Some(entry) = entries.get(index as usize - 1) {
                 note_relation((**entry).relid);
-                if (**entry).relid.to_u32() < FIRST_USER_OID {
-                    session::note_definition_change();
-                }
                 foreign::note_target((**entry).relid, (**entry).relkind as u8);
             }
         }
@@ -102,6 +99,9 @@ pub fn note_counting() {
 /// another library, say) the change is published at once.
 pub fn note_relation(relation: pg_sys::Oid) {
     let relation = relation.to_u32();
+    if relation < FIRST_USER_OID {
+        session::note_definition_change();
+    }
     if session::note_write(relation) && session::writes_published() {
         publish(false);
     }

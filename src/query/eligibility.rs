@@ -158,7 +158,10 @@ pub unsafe fn judge_tree_naming(
     }
     Ok(Meaning {
         tree: walk.hasher.finish(),
-        reads_session: walk.reads_settings || walk.types.enums || !walk.types.row_types.is_empty(),
+        reads_session: walk.reads_settings
+            || walk.types.enums
+            || walk.types.text_search
+            || !walk.types.row_types.is_empty(),
         rests_on_enums: walk.types.enums,
         extras: Extras::keep(&walk.types.row_types, &walk.settings),
         // SAFETY: as the caller promises.
@@ -496,9 +499,6 @@ unsafe fn judge_var(var: *mut pg_sys::Var, walk: &mut Walk) -> bool {
     false
 }
 
-/// Types whose values stand for text search objects.
-const TEXT_SEARCH_OBJECTS: &[pg_sys::Oid] = &[pg_sys::REGCONFIGOID, pg_sys::REGDICTIONARYOID];
-
 /// Hashes a constant by value: `'today'::date` is a constant too, and another one each day.
 ///
 /// # Safety
@@ -507,8 +507,6 @@ unsafe fn hash_const(constant: *mut pg_sys::Const, walk: &mut Walk) {
     // SAFETY: as the caller promises.
     let constant = unsafe { &*constant };
     walk.note_type(constant.consttype);
-    // What a text search configuration means is looked up when it is used.
-    walk.reads_settings |= TEXT_SEARCH_OBJECTS.contains(&constant.consttype);
     walk.hasher.u32(constant.consttypmod as u32);
     walk.hasher.u32(constant.constcollid.to_u32());
     walk.hasher.u8(u8::from(constant.constisnull));

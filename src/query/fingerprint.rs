@@ -10,9 +10,9 @@ use super::text::{self, Text};
 /// Computes the key of a statement under an environment (`environment::fingerprint`) with a fresh hasher and leaves its
 /// normalized text in `normalized`.
 ///
-/// `old_plan` is the version of the catalogs under which the plan was made, if that is not the current one: what the
-/// server does not invalidate plans for (text search, row types, …) may mean something else to such a plan than to one made now,
-/// so it shares answers with its like only.
+/// `old_plan` is the number of the plan, if it is older than the last change of definitions that no relation stands for:
+/// what PostgreSQL does not invalidate plans for (text search, …) may mean something else to such a plan than to any
+/// other, so it shares answers with nobody.
 ///
 /// # Errors
 /// The reason to bypass, when the parameters cannot be part of a key.

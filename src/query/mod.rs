@@ -34,6 +34,8 @@ pub struct Planned {
     pub catalogs: u64,
     /// Of those that no relation stands for. PostgreSQL does not replan for all of them.
     pub ddl: u64,
+    /// Number of the plan, which no other plan has.
+    pub plan: u64,
 }
 
 /// The verdict on a planned query.

@@ -6,7 +6,8 @@ use pgrx::pg_sys;
 /// Hashes the types and values of all parameters.
 ///
 /// # Errors
-/// `DynamicParameters` when a hook supplies values on demand (PL variables): they may change.
+/// `DynamicParameters` when a hook supplies values on demand (PL variables): they may change. `RecordType` for an
+/// anonymous record.
 ///
 /// # Safety
 /// `params` must be null or valid.
@@ -24,6 +25,10 @@ pub unsafe fn hash_parameters(hasher: &mut KeyHasher, params: pg_sys::ParamListI
         hasher.u32(count as u32);
         let values = (&raw const (*params).params).cast::<pg_sys::ParamExternData>();
         for value in std::slice::from_raw_parts(values, count) {
+            if matches!(value.ptype, pg_sys::RECORDOID | pg_sys::RECORDARRAYOID) {
+                // Its bytes name a row type by a number of this session.
+                return Err(Reason::RecordType);
+            }
             hasher.u32(value.ptype.to_u32());
             hasher.u8(u8::from(value.isnull));
             if value.isnull || value.ptype == pg_sys::InvalidOid {

@@ -17,9 +17,9 @@ use super::{Planned, Verdict};
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;
-/// Words of every marker of a cacheable query: reason or 0, tree (4), versions of planning (4), flags, order. Extras
-/// follow.
-const WORDS: usize = 11;
+/// Words of every marker of a cacheable query: reason or 0, tree (4), versions and number of the plan (6), flags, order.
+/// Extras follow.
+const WORDS: usize = 13;
 /// Flag: rows that are computed later may differ.
 const READS_SESSION: u32 = 1;
 /// Flag: the answer rests on the labels of enums.
@@ -65,6 +65,8 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
                 (planned.catalogs >> 32) as u32,
                 planned.ddl as u32,
                 (planned.ddl >> 32) as u32,
+                planned.plan as u32,
+                (planned.plan >> 32) as u32,
                 flags,
                 meaning.repeatable.map_or(NOT_REPEATABLE, |order| order.pack() << 1 | 1),
             ];
@@ -116,8 +118,12 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
     }
     let complete = || {
         let tree = CacheKey { hi: word(1)? | word(2)? << 32, lo: word(3)? | word(4)? << 32 };
-        let planned = Planned { catalogs: word(5)? | word(6)? << 32, ddl: word(7)? | word(8)? << 32 };
-        let flags = words[9]?;
+        let planned = Planned {
+            catalogs: word(5)? | word(6)? << 32,
+            ddl: word(7)? | word(8)? << 32,
+            plan: word(9)? | word(10)? << 32,
+        };
+        let flags = words[11]?;
         // SAFETY: as the caller promises.
         let extras = if flags & HAS_EXTRAS == 0 { Extras::NONE } else { unsafe { read_extras(plan) } };
         let meaning = Meaning {
@@ -125,7 +131,7 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
             reads_session: flags & READS_SESSION != 0,
             rests_on_enums: flags & RESTS_ON_ENUMS != 0,
             extras,
-            repeatable: Some(words[10]?)
+            repeatable: Some(words[12]?)
                 .filter(|order| *order != NOT_REPEATABLE)
                 .map(|order| OrderedPrefix::unpack(order >> 1)),
         };

@@ -1,70 +1,122 @@
-//! The tables that a plan's executor would hold open: while it does, the server refuses DDL on them in the same session.
+//! The tables and indexes that a plan's executor would hold open: while it does, the server refuses DDL on them in the
+//! same session.
 
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::types::nodes;
 use crate::compat;
 
-/// The relations that the nodes of a plan scan, each at least once. Partitions that may be left out when the plan starts
-/// are not among them.
+/// What a plan's executor would open.
+#[derive(Debug, Default)]
+pub struct Opened {
+    /// Tables, each at least once. Those that may be left out when the plan starts are not among them.
+    pub tables: Vec<pg_sys::Oid>,
+    /// Indexes.
+    pub indexes: Vec<pg_sys::Oid>,
+}
+
+struct Collector {
+    plan: *const pg_sys::PlannedStmt,
+    /// Places in the range table, from 1.
+    places: Vec<u32>,
+    indexes: Vec<pg_sys::Oid>,
+}
+
+/// What the executor of a plan would open.
 ///
 /// # Safety
 /// `plan` must be valid.
-pub unsafe fn scanned_relations(plan: *const pg_sys::PlannedStmt) -> Vec<pg_sys::Oid> {
-    let mut places = Vec::new();
-    // SAFETY: as the caller promises; places in the range table count from 1.
+pub unsafe fn opened_by(plan: *const pg_sys::PlannedStmt) -> Opened {
+    let mut found = Collector { plan, places: Vec::new(), indexes: Vec::new() };
+    // SAFETY: as the caller promises.
     unsafe {
-        collect((*plan).planTree, &mut places);
+        found.walk((*plan).planTree);
         for subplan in nodes::<pg_sys::Plan>((*plan).subplans) {
-            collect(subplan, &mut places);
+            found.walk(subplan);
         }
         let entries: Vec<_> = nodes::<pg_sys::RangeTblEntry>((*plan).rtable).collect();
-        places.iter().filter_map(|place| entries.get(*place as usize - 1)).map(|entry| (**entry).relid).collect()
+        let relation = |place: &u32| entries.get((*place as usize).wrapping_sub(1)).map(|entry| (**entry).relid);
+        Opened { tables: found.places.iter().filter_map(relation).collect(), indexes: found.indexes }
     }
 }
 
-/// # Safety
-/// `plan` must be null or valid.
-unsafe fn collect(plan: *const pg_sys::Plan, places: &mut Vec<u32>) {
-    if plan.is_null() {
-        return;
-    }
-    // SAFETY: as the caller promises; each cast follows the node's tag.
-    unsafe {
-        let children: *const pg_sys::List = match (*plan).type_ {
-            NodeTag::T_SeqScan
-            | NodeTag::T_SampleScan
-            | NodeTag::T_IndexScan
-            | NodeTag::T_IndexOnlyScan
-            | NodeTag::T_BitmapHeapScan
-            | NodeTag::T_TidScan
-            | NodeTag::T_TidRangeScan
-            | NodeTag::T_ForeignScan => {
-                let place = (*plan.cast::<pg_sys::Scan>()).scanrelid;
-                // A join that a foreign server does has no table of its own.
-                if place > 0 {
-                    places.push(place);
-                }
-                std::ptr::null()
-            }
-            NodeTag::T_Append => {
-                let append = &*plan.cast::<pg_sys::Append>();
-                if compat::may_leave_out_children(append) { std::ptr::null() } else { append.appendplans }
-            }
-            NodeTag::T_MergeAppend => {
-                let append = &*plan.cast::<pg_sys::MergeAppend>();
-                if compat::may_leave_out_sorted_children(append) { std::ptr::null() } else { append.mergeplans }
-            }
-            NodeTag::T_SubqueryScan => {
-                collect((*plan.cast::<pg_sys::SubqueryScan>()).subplan, places);
-                std::ptr::null()
-            }
-            _ => std::ptr::null(),
-        };
-        for child in nodes::<pg_sys::Plan>(children) {
-            collect(child, places);
+impl Collector {
+    /// # Safety
+    /// `plan` must be null or a node of the plan.
+    unsafe fn walk(&mut self, plan: *const pg_sys::Plan) {
+        if plan.is_null() {
+            return;
         }
-        collect((*plan).lefttree, places);
-        collect((*plan).righttree, places);
+        // SAFETY: as the caller promises; each cast follows the node's tag.
+        unsafe {
+            match (*plan).type_ {
+                NodeTag::T_SeqScan
+                | NodeTag::T_SampleScan
+                | NodeTag::T_BitmapHeapScan
+                | NodeTag::T_TidScan
+                | NodeTag::T_TidRangeScan
+                | NodeTag::T_ForeignScan => self.places.push((*plan.cast::<pg_sys::Scan>()).scanrelid),
+                NodeTag::T_IndexScan => {
+                    self.places.push((*plan.cast::<pg_sys::Scan>()).scanrelid);
+                    self.indexes.push((*plan.cast::<pg_sys::IndexScan>()).indexid);
+                }
+                NodeTag::T_IndexOnlyScan => {
+                    self.places.push((*plan.cast::<pg_sys::Scan>()).scanrelid);
+                    self.indexes.push((*plan.cast::<pg_sys::IndexOnlyScan>()).indexid);
+                }
+                NodeTag::T_BitmapIndexScan => {
+                    self.indexes.push((*plan.cast::<pg_sys::BitmapIndexScan>()).indexid);
+                }
+                NodeTag::T_BitmapAnd => self.walk_all((*plan.cast::<pg_sys::BitmapAnd>()).bitmapplans),
+                NodeTag::T_BitmapOr => self.walk_all((*plan.cast::<pg_sys::BitmapOr>()).bitmapplans),
+                NodeTag::T_Append => {
+                    let append = &*plan.cast::<pg_sys::Append>();
+                    let pruning = compat::pruning_of_append(self.plan, append);
+                    self.walk_children(append.appendplans, pruning);
+                }
+                NodeTag::T_MergeAppend => {
+                    let append = &*plan.cast::<pg_sys::MergeAppend>();
+                    let pruning = compat::pruning_of_merge_append(self.plan, append);
+                    self.walk_children(append.mergeplans, pruning);
+                }
+                NodeTag::T_SubqueryScan => self.walk((*plan.cast::<pg_sys::SubqueryScan>()).subplan),
+                _ => {}
+            }
+            self.walk((*plan).lefttree);
+            self.walk((*plan).righttree);
+        }
+    }
+
+    /// # Safety
+    /// `list` must be NIL or a list of plan nodes.
+    unsafe fn walk_all(&mut self, list: *const pg_sys::List) {
+        // SAFETY: as the caller promises.
+        unsafe { nodes::<pg_sys::Plan>(list) }.for_each(|child| {
+            // SAFETY: a node of the list.
+            unsafe { self.walk(child) };
+        });
+    }
+
+    /// The children of a node that may leave some out: the tables above them are opened in any case, the children if
+    /// none can be left out before the first row.
+    ///
+    /// # Safety
+    /// As `walk_all`; `pruning` must be null or valid.
+    unsafe fn walk_children(&mut self, children: *const pg_sys::List, pruning: *const pg_sys::PartitionPruneInfo) {
+        let mut all = true;
+        // SAFETY: as the caller promises; a list of lists.
+        unsafe {
+            if !pruning.is_null() {
+                for tree in nodes::<pg_sys::List>((*pruning).prune_infos) {
+                    for level in nodes::<pg_sys::PartitionedRelPruneInfo>(tree) {
+                        self.places.push((*level).rtindex);
+                        all &= (*level).initial_pruning_steps.is_null();
+                    }
+                }
+            }
+            if all {
+                self.walk_all(children);
+            }
+        }
     }
 }

@@ -19,6 +19,8 @@ pub struct CachedScan {
     pub hold: *mut Hold,
     /// The tables to be held open: OIDs.
     pub tables: *mut pg_sys::List,
+    /// The indexes to be held open: OIDs.
+    pub indexes: *mut pg_sys::List,
 }
 
 /// The executor node.
@@ -29,8 +31,8 @@ pub struct CachedScanState {
     pub hold: *mut Hold,
     /// The real plan, when it runs in the place of the entry; else null.
     rerun: *mut pg_sys::QueryDesc,
-    /// The tables that are held open.
-    tables: *mut pg_sys::List,
+    /// The tables and indexes that are held open.
+    open: *mut pg_sys::List,
 }
 
 struct ScanMethods(pg_sys::CustomScanMethods);
@@ -89,14 +91,17 @@ unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut 
 /// session between two fetches, say.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, _estate: *mut pg_sys::EState, _flags: i32) {
-    // SAFETY: the node was made by `create_state` from a CachedScan; planning has locked the tables. Their references
-    // are given back by `end`, or by the resource owner of the portal.
+    // SAFETY: the node was made by `create_state` from a CachedScan; planning has locked the tables, and indexes are locked
+    // as any scan locks them. The references are given back by `end`, or by the resource owner of the portal.
     unsafe {
         let scan = node.cast::<CachedScanState>();
         let plan = (*node).ss.ps.plan.cast::<CachedScan>();
-        for table in oids((*plan).tables) {
-            let open = pg_sys::relation_open(table, pg_sys::NoLock as _);
-            (*scan).tables = pg_sys::lappend((*scan).tables, open.cast());
+        let locks = [((*plan).tables, pg_sys::NoLock), ((*plan).indexes, pg_sys::AccessShareLock)];
+        for (relations, lock) in locks {
+            for relation in oids(relations) {
+                let open = pg_sys::relation_open(relation, lock as _);
+                (*scan).open = pg_sys::lappend((*scan).open, open.cast());
+            }
         }
     }
 }
@@ -207,8 +212,8 @@ unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
         let scan = node.cast::<CachedScanState>();
         edge(|| {
             (*(*scan).hold).release();
-            for table in nodes::<pg_sys::RelationData>((*scan).tables) {
-                pg_sys::relation_close(table, pg_sys::NoLock as _);
+            for relation in nodes::<pg_sys::RelationData>((*scan).open) {
+                pg_sys::relation_close(relation, pg_sys::NoLock as _);
             }
         });
         if !(*scan).rerun.is_null() {

@@ -11,7 +11,7 @@ use crate::arrow::column::Column;
 use crate::compat;
 use crate::error::none_if_out_of_memory;
 use crate::judge::Hit;
-use crate::query::scans::scanned_relations;
+use crate::query::scans::opened_by;
 use crate::query::types::nodes;
 use crate::shmem;
 
@@ -31,13 +31,17 @@ pub unsafe fn swap_plan(query_desc: *mut pg_sys::QueryDesc, hit: Hit) {
         if let Some(pin) = (*hold).pin() {
             let caller = pg_sys::MemoryContextSwitchTo(pg_sys::GetMemoryChunkContext(hold.cast()));
             let real = (*query_desc).plannedstmt;
-            let mut tables = std::ptr::null_mut();
+            let scan = plan_node(hold);
             if hit.stays_open {
-                for table in scanned_relations(real) {
-                    tables = pg_sys::list_append_unique_oid(tables, table);
+                let opened = opened_by(real);
+                for table in opened.tables {
+                    (*scan).tables = pg_sys::list_append_unique_oid((*scan).tables, table);
+                }
+                for index in opened.indexes {
+                    (*scan).indexes = pg_sys::list_append_unique_oid((*scan).indexes, index);
                 }
             }
-            (*query_desc).plannedstmt = plan(real, hold, tables, &columns, store.view(&pin).rows());
+            (*query_desc).plannedstmt = plan(real, scan, &columns, store.view(&pin).rows());
             pg_sys::MemoryContextSwitchTo(caller);
         }
     }
@@ -102,21 +106,30 @@ unsafe fn child_context(query_desc: *mut pg_sys::QueryDesc) -> Option<pg_sys::Me
     })
 }
 
+/// A node that reads a held entry and holds nothing open, in the current memory context.
+///
 /// # Safety
-/// `real` must be a valid plan that outlives the result.
+/// The hold must outlive the node.
+unsafe fn plan_node(hold: *mut Hold) -> *mut CachedScan {
+    // SAFETY: a node of this size, zeroed.
+    unsafe {
+        let scan: *mut CachedScan = pg_sys::palloc0(std::mem::size_of::<CachedScan>()).cast();
+        (*scan).hold = hold;
+        scan
+    }
+}
+
+/// # Safety
+/// `real` must be a valid plan that outlives the result, `scan` a node of `plan_node`.
 unsafe fn plan(
     real: *mut pg_sys::PlannedStmt,
-    hold: *mut Hold,
-    tables: *mut pg_sys::List,
+    scan: *mut CachedScan,
     columns: &[Column],
     rows: u64,
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: nodes are allocated with their size and tag; the copied plan shares the parts that
     // the executor only reads (range table, permissions) and drops those of the old tree.
     unsafe {
-        let scan: *mut CachedScan = pg_sys::palloc0(std::mem::size_of::<CachedScan>()).cast();
-        (*scan).hold = hold;
-        (*scan).tables = tables;
         let custom = &mut (*scan).custom;
         custom.scan.plan.type_ = NodeTag::T_CustomScan;
         custom.methods = scan::methods();

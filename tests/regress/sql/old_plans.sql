@@ -210,6 +210,60 @@ CLOSE k;
 TRUNCATE f;
 ROLLBACK;
 
+-- The same with the index that it would scan, and with partitions that it need not scan.
+CREATE TABLE indexed (id int);
+INSERT INTO indexed SELECT generate_series(1, 1000);
+CREATE INDEX indexed_id ON indexed (id);
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT sum(id) FROM indexed WHERE id BETWEEN 5 AND 9 GROUP BY id ORDER BY id DESC LIMIT 1;
+BEGIN;
+DECLARE k CURSOR FOR SELECT sum(id) FROM indexed WHERE id BETWEEN 5 AND 9 GROUP BY id ORDER BY id DESC LIMIT 1;
+:status
+DROP INDEX indexed_id;
+ROLLBACK;
+DROP TABLE indexed;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+CREATE TABLE kept (k int, v int) PARTITION BY LIST (k);
+CREATE TABLE kept_1 PARTITION OF kept FOR VALUES IN (1);
+CREATE TABLE kept_2 PARTITION OF kept FOR VALUES IN (2);
+INSERT INTO kept VALUES (1, 10), (2, 20);
+SELECT sum(v) FROM kept WHERE k = (SELECT min(a) FROM f) GROUP BY v ORDER BY v;
+BEGIN;
+DECLARE k CURSOR FOR SELECT sum(v) FROM kept WHERE k = (SELECT min(a) FROM f) GROUP BY v ORDER BY v;
+:status
+TRUNCATE kept_1;
+ROLLBACK;
+DROP TABLE kept;
+
+-- Text search objects that are values: looked up when they are used.
+CREATE TEXT SEARCH CONFIGURATION cfg (COPY = simple);
+CREATE TABLE texts (c regconfig, t text);
+INSERT INTO texts VALUES ('cfg', 'running dogs');
+SELECT to_tsvector(c, t) FROM texts ORDER BY t;
+BEGIN;
+DECLARE k CURSOR FOR SELECT to_tsvector(c, t) FROM texts ORDER BY t;
+:status
+ALTER TEXT SEARCH CONFIGURATION cfg ALTER MAPPING FOR asciiword WITH english_stem;
+FETCH ALL FROM k;
+ROLLBACK;
+DROP TABLE texts;
+DROP TEXT SEARCH CONFIGURATION cfg;
+
+-- The row type of an anonymous record has a number that each session gives out for itself.
+PREPARE r(record) AS SELECT row_to_json($1)::text AS json, a FROM f;
+EXECUTE r(ROW(1));
+:status
+DEALLOCATE r;
+
+-- Arrays of a type that has no order of its own.
+CREATE TABLE places (a point[]);
+INSERT INTO places VALUES (ARRAY[point(1, 1)]);
+SELECT a FROM places;
+:status
+DROP TABLE places;
+
 -- Rows that COPY adds to a catalog change what a parent means.
 CREATE TABLE parent (a int);
 CREATE TABLE child (a int) INHERITS (parent);
