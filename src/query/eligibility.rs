@@ -222,6 +222,9 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
         names::hash_columns(&mut walk.hasher, node);
         if makes_a_type(tag) {
             walk.note_type(pg_sys::exprType(node));
+            walk.hasher.u32(pg_sys::exprTypmod(node).cast_unsigned());
+            walk.hasher.u32(pg_sys::exprCollation(node).to_u32());
+            walk.hasher.u32(pg_sys::exprInputCollation(node).to_u32());
         }
         match tag {
             NodeTag::T_Query => return judge_query(node.cast(), walk),
@@ -362,12 +365,15 @@ unsafe extern "C-unwind" fn judge_function(function: pg_sys::Oid, context: *mut 
         FunctionVerdict::CallsOutputFunctions => {
             walk.calls_output = true;
             walk.reads_settings = true;
+            // Some are SQL functions, of which the planner leaves nothing but the conversion to text.
+            walk.folds_settings = true;
             false
         }
         FunctionVerdict::ConvertsToJson => {
             walk.calls_output = true;
             walk.converts_to_json = true;
             walk.reads_settings = true;
+            walk.folds_settings = true;
             false
         }
         FunctionVerdict::Unsound(reason) => {

@@ -88,6 +88,34 @@ SELECT quote_ident('abc') AS q FROM f;
 RESET quote_all_identifiers;
 DEALLOCATE p;
 
+-- Conversions to text that the planner finds inside of functions.
+SET extra_float_digits = 1;
+PREPARE p AS SELECT (1.1::float8 * 3) || 'x'::text AS t FROM f;
+EXECUTE p;
+SET extra_float_digits = -5;
+EXECUTE p;
+SELECT (1.1::float8 * 3) || 'x'::text AS t FROM f;
+EXECUTE p;
+RESET extra_float_digits;
+DEALLOCATE p;
+
+-- The collation of an attribute, which an analysed tree keeps and its next plan, too.
+CREATE TYPE collated AS (x text COLLATE "C");
+CREATE TABLE letters (a text, b int);
+INSERT INTO letters VALUES ('a', 1), ('B', 2);
+SET plan_cache_mode = force_custom_plan;
+PREPARE p(int) AS SELECT (ROW(a)::collated).x FROM letters WHERE b > $1 ORDER BY 1;
+EXECUTE p(0);
+ALTER TYPE collated ALTER ATTRIBUTE x TYPE text COLLATE "en-x-icu";
+EXECUTE p(0);
+DEALLOCATE p;
+PREPARE p(int) AS SELECT (ROW(a)::collated).x FROM letters WHERE b > $1 ORDER BY 1;
+EXECUTE p(0);
+DEALLOCATE p;
+SET plan_cache_mode = force_generic_plan;
+DROP TABLE letters;
+DROP TYPE collated;
+
 -- The same with text search, whose changes PostgreSQL does not invalidate plans for.
 CREATE TEXT SEARCH CONFIGURATION cfg (COPY = simple);
 PREPARE p AS SELECT to_tsvector('cfg', 'running dogs') AS words FROM f;
