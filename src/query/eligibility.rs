@@ -220,11 +220,8 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
         walk.hasher.u32(tag as u32);
         walk.may_vary = walk.may_vary || variation::leaves_open(node);
         names::hash_columns(&mut walk.hasher, node);
-        if makes_a_type(tag) {
+        if names::makes_a_type(tag) {
             walk.note_type(pg_sys::exprType(node));
-            walk.hasher.u32(pg_sys::exprTypmod(node).cast_unsigned());
-            walk.hasher.u32(pg_sys::exprCollation(node).to_u32());
-            walk.hasher.u32(pg_sys::exprInputCollation(node).to_u32());
         }
         match tag {
             NodeTag::T_Query => return judge_query(node.cast(), walk),
@@ -314,26 +311,6 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
         }
         pg_sys::check_functions_in_node(node, Some(judge_function), (walk as *mut Walk).cast())
     }
-}
-
-/// Can an expression of this kind have a type that none of its parts has?
-fn makes_a_type(tag: NodeTag) -> bool {
-    matches!(
-        tag,
-        NodeTag::T_Aggref
-            | NodeTag::T_WindowFunc
-            | NodeTag::T_FuncExpr
-            | NodeTag::T_OpExpr
-            | NodeTag::T_SubLink
-            | NodeTag::T_FieldSelect
-            | NodeTag::T_SubscriptingRef
-            | NodeTag::T_ArrayCoerceExpr
-            | NodeTag::T_ConvertRowtypeExpr
-            | NodeTag::T_ArrayExpr
-            | NodeTag::T_RowExpr
-            | NodeTag::T_CaseExpr
-            | NodeTag::T_CoalesceExpr
-    )
 }
 
 /// Judges the function behind an operator; InvalidOid stands for none.
