@@ -141,7 +141,9 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
 unsafe fn run(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirection::Type, count: u64, once: bool) {
     // SAFETY: as the caller promises; what is kept over the calls is plain data.
     unsafe {
-        edge(|| serve::note_run(query_desc, count));
+        if serve::is_served(query_desc) {
+            edge(|| serve::note_run(query_desc, count));
+        }
         if capture::idle() {
             session::enter_level();
             with_cleanup(

@@ -10,7 +10,7 @@ use arrow_cache_core::{CacheKey, Counter, Dependency, Pin, Reason, SnapshotView,
 use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Column, Records};
-use crate::query::eligibility::Meaning;
+use crate::query::eligibility::{Meaning, reads_nothing};
 use crate::query::relations::Relations;
 use crate::query::terms::Terms;
 use crate::query::text::Text;
@@ -46,6 +46,10 @@ pub unsafe fn before_planning(query: *mut pg_sys::Query) -> Option<Judgement> {
     unsafe {
         if (*query).commandType != pg_sys::CmdType::CMD_SELECT {
             return None;
+        }
+        if reads_nothing(query) {
+            let planned = Planned { catalogs: UNKNOWN_CATALOGS, ddl: 0, plan: 0 };
+            return Some(Judgement { meaning: Err(Reason::NoRelation), planned, sees_catalogs: false, messages: 0 });
         }
         let store = shmem::store()?;
         let versions = store.versions();

@@ -173,7 +173,7 @@ pub unsafe fn judge_tree_naming(
 ///
 /// # Safety
 /// `query` must be valid.
-unsafe fn reads_nothing(query: *const pg_sys::Query) -> bool {
+pub unsafe fn reads_nothing(query: *const pg_sys::Query) -> bool {
     // SAFETY: as the caller promises.
     unsafe { (*query).rtable.is_null() && !(*query).hasSubLinks }
 }

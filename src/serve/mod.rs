@@ -11,7 +11,7 @@ mod stub;
 pub use hold::Hold;
 pub use rerun::{Asker, Guard};
 pub use rows::Rows;
-pub use scan::{note_run, slot_values};
+pub use scan::{is_served, note_run, slot_values};
 pub use stub::{entry_of, hold, swap_plan};
 
 /// Makes the custom scan known to the server. Called once, in the postmaster.

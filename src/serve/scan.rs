@@ -158,21 +158,28 @@ unsafe fn next_of_entry(node: *mut CachedScanState, slot: *mut pg_sys::TupleTabl
     }
 }
 
-/// Notes that up to `limit` rows (0: all) of a query are going to be read, if it is a guarded hit.
+/// Is the query answered from an entry? Looks at two words and calls nothing.
 ///
 /// # Safety
 /// `query_desc` must be a started query.
-pub unsafe fn note_run(query_desc: *const pg_sys::QueryDesc, limit: u64) {
+pub unsafe fn is_served(query_desc: *const pg_sys::QueryDesc) -> bool {
     // SAFETY: as the caller promises; only our nodes have our methods.
     unsafe {
         let state = (*query_desc).planstate;
-        if state.is_null() || (*state).type_ != NodeTag::T_CustomScanState {
-            return;
-        }
-        let custom: *mut pg_sys::CustomScanState = state.cast();
-        if !std::ptr::eq((*custom).methods, &raw const EXEC_METHODS.0) {
-            return;
-        }
+        !state.is_null()
+            && (*state).type_ == NodeTag::T_CustomScanState
+            && std::ptr::eq((*state.cast::<pg_sys::CustomScanState>()).methods, &raw const EXEC_METHODS.0)
+    }
+}
+
+/// Notes that up to `limit` rows (0: all) of a query are going to be read, if it is a guarded hit.
+///
+/// # Safety
+/// `query_desc` must be a query that `is_served`.
+pub unsafe fn note_run(query_desc: *const pg_sys::QueryDesc, limit: u64) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let custom: *mut pg_sys::CustomScanState = (*query_desc).planstate.cast();
         let hold = &mut *(*custom.cast::<CachedScanState>()).hold;
         if hold.guard().is_none() {
             return;
