@@ -278,7 +278,7 @@ unsafe extern "C-unwind" fn transaction_event(event: pg_sys::XactEvent::Type, ar
     }
 }
 
-/// Called many times per transaction, and after the commit: a test of flags and an atomic add.
+/// Called many times per transaction, and after the commit, where nothing may raise or wait.
 unsafe extern "C-unwind" fn resources_released(
     phase: pg_sys::ResourceReleasePhase::Type,
     _is_commit: bool,

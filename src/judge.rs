@@ -493,7 +493,6 @@ fn current_dependencies(
 }
 
 /// Why an answer will not be stored, as far as can be told before it is computed.
-///
 fn refusal(store: &SharedStore, key: CacheKey, terms: Terms, only_asked: bool) -> Option<Reason> {
     if !settings::populate() {
         return Some(Reason::PopulateOff);
@@ -508,8 +507,8 @@ fn refusal(store: &SharedStore, key: CacheKey, terms: Terms, only_asked: bool) -
 /// Does the plan still mean what its key says? `seen` are the versions by which the key was made.
 ///
 /// To be asked after the versions of the dependencies were read, since those of relations are bumped after that of the
-/// catalogs. A plan older than the last DDL may be good, too: PostgreSQL says so itself, as far as it follows definitions, once it has
-/// heard of that DDL.
+/// catalogs. A plan older than the last DDL may be good, too: PostgreSQL says so itself, as far as it follows
+/// definitions, once it has heard of that DDL.
 ///
 /// # Safety
 /// Called in ExecutorStart or with no portal active.

@@ -81,8 +81,8 @@ fn set_policy(relation: pg_sys::Oid, policy: &str) {
     let Some(wanted) = Policy::named(policy.as_bytes()) else {
         CacheError::UnknownPolicy { word: policy.into(), default: true }.raise()
     };
-    // SAFETY: the steps of SECURITY LABEL: what transaction it is, lock, ownership, the provider's check, the label. A relation that does not
-    // exist raises; the lock stays until the end of the transaction.
+    // SAFETY: the steps of SECURITY LABEL: what transaction it is, lock, ownership, the provider's check, the label. A
+    // relation that does not exist raises; the lock stays until the end of the transaction.
     unsafe {
         let command = c"arrow_cache.set_policy()".as_ptr();
         pg_sys::PreventCommandIfReadOnly(command);

@@ -91,8 +91,8 @@ pub fn messages_received() -> u64 {
     unsafe { pg_sys::SharedInvalidMessageCounter }
 }
 
-/// The plan that the active portal runs, if it is one that PostgreSQL keeps and invalidates: a prepared statement holds it, beside
-/// the portal. One that was made for this execution alone is never invalidated.
+/// The plan that the active portal runs, if it is one that PostgreSQL keeps and invalidates: a prepared statement holds
+/// it, beside the portal. One that was made for this execution alone is never invalidated.
 ///
 /// # Safety
 /// As `may_be_read_later`.

@@ -206,7 +206,7 @@ pub fn log_decisions() -> LogDecisions {
     LOG_DECISIONS.get()
 }
 
-/// Is a miss answered from its own entry?
+/// Is each execution stored, and answered from its own entry?
 pub fn debug_serve_fills() -> bool {
     DEBUG_SERVE_FILLS.get()
 }

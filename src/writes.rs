@@ -8,8 +8,8 @@
 //! transaction publishes to a wildcard that every entry of the database rests on.
 //!
 //! Everything happens at PRE_COMMIT or PRE_PREPARE, where raising is still allowed. After the
-//! commit there is one thing left, for DDL only: a second bump once the invalidations are sent,
-//! which is an atomic add.
+//! commit there is one thing left, for DDL only: a second bump of its slots once the invalidations are sent, which
+//! can neither raise nor wait.
 
 use arrow_cache_core::{Counter, Reason, Slot, SlotId, Versions};
 use pgrx::pg_sys;
