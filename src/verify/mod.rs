@@ -8,7 +8,7 @@
 //! (`query::ordering`). Not compared, and not counted as checks, are
 //!
 //! * queries whose answer SQL leaves open (`query::variation`);
-//! * results that the client did not read to their end, or read under other settings than they started with;
+//! * results that the client did not read to their end, or read under other settings or definitions than they started with;
 //! * scrollable cursors, whose rows may be read in any order; they are served from the cache;
 //! * EXPLAIN, which shows what a hit does.
 //!
@@ -21,7 +21,7 @@ mod rows;
 use std::cell::RefCell;
 use std::ffi::CString;
 
-use arrow_cache_core::{CacheKey, Counter, Digest};
+use arrow_cache_core::{CacheKey, Counter, Digest, Pin};
 use pgrx::{PgMemoryContexts, pg_sys};
 
 use crate::arrow::column::{self, Column, Records};
@@ -32,7 +32,8 @@ use crate::query::eligibility::Meaning;
 use crate::query::environment;
 use crate::query::ordering::OrderedPrefix;
 use crate::serve::{self, Hold, Rows};
-use crate::{settings, shmem};
+use crate::shmem::SharedStore;
+use crate::{session, settings, shmem};
 use rows::RowDigest;
 
 /// What a comparison goes by.
@@ -42,12 +43,15 @@ pub struct Terms {
     environment: CacheKey,
     /// The custom settings among them.
     settings: Vec<CString>,
+    /// How often the session had changed a definition by then.
+    definition_changes: u64,
 }
 
 impl Terms {
-    /// Are the settings those that the query was started under?
+    /// Are the settings those that the query was started under, and has the session left definitions alone?
     fn hold(&self) -> bool {
-        environment::fingerprint(shmem::key_hasher(), &self.settings) == Ok(self.environment)
+        session::definition_changes() == self.definition_changes
+            && environment::fingerprint(shmem::key_hasher(), &self.settings) == Ok(self.environment)
     }
 }
 
@@ -80,7 +84,21 @@ pub fn choose(meaning: &Meaning, environment: CacheKey, settings: &[CString]) ->
     let ordered_by = meaning.repeatable.filter(|_| rate > 0.0)?;
     // SAFETY: the backend's own generator, which random() does not use; it gives numbers from 0 to below 1.
     let drawn = unsafe { pg_sys::pg_prng_double(&raw mut pg_sys::pg_global_prng_state) };
-    (drawn < rate).then(|| Terms { ordered_by, environment, settings: settings.to_vec() })
+    (drawn < rate).then(|| Terms {
+        ordered_by,
+        environment,
+        settings: settings.to_vec(),
+        definition_changes: session::definition_changes(),
+    })
+}
+
+/// Are the definitions that no relation stands for still those of the entry? The execution shows them as they are when its
+/// rows are computed. A change of rows, on the other hand, is no excuse: the snapshot settles what of it may be seen.
+fn definitions_stand(store: &SharedStore, pin: &Pin) -> bool {
+    let versions = store.versions();
+    let view = store.view(pin);
+    let mut general = view.dependencies().iter().filter(|dependency| dependency.relation == 0);
+    general.all(|dependency| versions.slot(dependency.slot).version() == dependency.version)
 }
 
 /// Keeps the stored answer for the comparison. `None` when there is no memory for that: then the query runs unverified.
@@ -133,7 +151,7 @@ impl Sample {
         let hold = unsafe { &mut *self.hold };
         // SAFETY: the pin is used while the hold has it.
         let (Some(store), Some(pin)) = (shmem::store(), unsafe { hold.pin() }) else { return };
-        if !self.terms.hold() {
+        if !self.terms.hold() || !definitions_stand(&store, &pin) {
             return hold.release();
         }
         let mut digest = self.digest();

@@ -114,3 +114,20 @@ def test_set_role_between(client, session):
     finally:
         client.query("ROLLBACK")
         session.execute("REVOKE SELECT ON t FROM regress_between; DROP ROLE regress_between")
+
+
+def test_set_role_between_to_one_who_may_not(client, session):
+    """Who may read was settled at Bind, for the plan that runs after all, too."""
+    session.execute("CREATE ROLE regress_may_not")
+    try:
+        answers = []
+        for enabled in ("off", "on"):
+            client.query(f"SET pg_arrow_cache.enabled = {enabled}; BEGIN")
+            client.parse(QUERY).bind().step("2")
+            set_between(client, "LOCAL ROLE regress_may_not")
+            answers.append(data_rows(client.execute().step("C", "E")))
+            client.sync()
+            client.query("ROLLBACK")
+        assert answers == [ISO, ISO]
+    finally:
+        session.execute("DROP ROLE regress_may_not")

@@ -85,6 +85,18 @@ def test_settings_that_change_before_the_rows_are_read(client, stored):
     assert counts(stored) == (2, 1, 0)
 
 
+def test_labels_that_change_before_the_rows_are_read(client, stored, other):
+    """The same with definitions that no lock protects, changed by somebody else."""
+    stored.execute("CREATE TYPE mood AS ENUM ('low', 'high'); CREATE TABLE m (v mood); INSERT INTO m VALUES ('high')")
+    query = "SELECT v::text FROM m"
+    assert stored.rows(query) == [("high",)]
+    stored.execute("SELECT arrow_cache.reset_stats()")
+    client.parse(query).bind().step("2")
+    other.execute("ALTER TYPE mood RENAME VALUE 'high' TO 'up'")
+    assert data_rows(client.execute().sync())[0][0] in (b"high", b"up")
+    assert counts(stored) == (1, 0, 0)
+
+
 @pytest.mark.parametrize("binary", [False, True])
 def test_what_the_client_reads_is_the_same(stored, binary):
     query = "SELECT a, a::numeric / 3 AS b, repeat('x', a * 1000) AS c, (a, 'y')::text AS d FROM t"

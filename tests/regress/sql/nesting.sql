@@ -94,10 +94,23 @@ EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT fails(
 SELECT v FROM inner_t WHERE id = 1;
 :status
 
+-- A trigger that is deferred to the commit runs inside no other statement; its loops are not the client's for that.
+CREATE TABLE deferred_t (id int);
+CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE r text;
+BEGIN
+    FOR r IN SELECT v || ' at commit' FROM inner_t ORDER BY 1 LOOP NULL; END LOOP;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON deferred_t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION at_commit();
+INSERT INTO deferred_t VALUES (1);
+INSERT INTO deferred_t VALUES (2);
+SELECT count(*) AS stored FROM arrow_cache.entries WHERE query LIKE '%at commit%';
+
 DEALLOCATE s;
 DROP MATERIALIZED VIEW made_view;
-DROP TABLE inner_t, made, made_too, made_exec;
-DROP FUNCTION in_sql, in_sql_rows, in_plpgsql, asks, fails, catches;
+DROP TABLE inner_t, made, made_too, made_exec, deferred_t;
+DROP FUNCTION in_sql, in_sql_rows, in_plpgsql, asks, fails, catches, at_commit;
 DROP PROCEDURE in_procedure;
 SELECT arrow_cache.flush() >= 0 AS flushed;
 TABLE cache_leftovers;
