@@ -455,20 +455,26 @@ pub unsafe fn qualified_name(name: &std::ffi::CStr) -> *mut pg_sys::List {
     }
 }
 
-/// Runs a started query to its end through all hooks.
+/// Runs a started query through all hooks, for `count` rows (0: all). `once` says that it will not be run again, so that
+/// parallel workers may be used.
 ///
 /// # Safety
 /// `query_desc` must be a started query.
-pub unsafe fn executor_run_all(query_desc: *mut pg_sys::QueryDesc) {
-    let forward = pg_sys::ScanDirection::ForwardScanDirection;
+pub unsafe fn executor_run(
+    query_desc: *mut pg_sys::QueryDesc,
+    direction: pg_sys::ScanDirection::Type,
+    count: u64,
+    once: bool,
+) {
     #[cfg(not(feature = "pg18"))]
     // SAFETY: as the caller promises.
     unsafe {
-        pg_sys::ExecutorRun(query_desc, forward, 0, true)
+        pg_sys::ExecutorRun(query_desc, direction, count, once)
     }
     #[cfg(feature = "pg18")]
-    // SAFETY: as the caller promises.
+    // SAFETY: as the caller promises. The server finds out by itself whether this is the only run.
     unsafe {
-        pg_sys::ExecutorRun(query_desc, forward, 0)
+        let _ = once;
+        pg_sys::ExecutorRun(query_desc, direction, count)
     }
 }

@@ -3,7 +3,7 @@
 //! The only file that names SQLSTATEs. Transparent caching never raises: these errors come from
 //! functions that the user called by name, or from a server that was started with bad settings.
 
-use arrow_cache_core::{Difference, Reason};
+use arrow_cache_core::{Difference, OptionError, Reason, options::OPTION_NAMES};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder};
 
@@ -20,8 +20,20 @@ pub enum CacheError {
     MissingParameter { number: i32, given: usize },
     /// The finished stream would be larger than a `bytea` can be.
     StreamTooLarge { bytes: usize },
+    /// A column cannot be delivered in the form that the options ask for.
+    UndeliverableColumn { column: String, problem: String, hint: String },
+    /// A value cannot be delivered; rows count from 1. Whether that is for its size or for its kind.
+    UndeliverableValue { column: String, row: u64, problem: String, hint: String, out_of_range: bool },
     /// A result cannot be delivered as Arrow.
     Undeliverable { reason: Reason },
+    /// An option of an export is not one, or cannot have its value.
+    BadOption { error: OptionError },
+    /// The options of an export function are no JSON object.
+    OptionsNotAnObject,
+    /// A column was asked for that the result does not have, or has more than once; and those it has.
+    NoSuchColumn { name: String, repeated: bool, columns: Vec<String> },
+    /// COPY was told to do with Arrow what it cannot do.
+    CopyForm { problem: &'static str, hint: &'static str },
     /// The trigger function was not called by a trigger.
     NotATrigger,
     /// An argument of the trigger function names no relation.
@@ -74,11 +86,43 @@ impl CacheError {
                 format!("the Arrow stream of {bytes} bytes does not fit in one bytea"),
                 "Narrow the query, or split it into ranges.".into(),
             ),
+            Self::UndeliverableColumn { column, problem, hint } => (
+                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+                format!("column \"{column}\" cannot be delivered: {problem}"),
+                hint.clone(),
+            ),
+            Self::UndeliverableValue { column, row, problem, hint, out_of_range } => (
+                if *out_of_range {
+                    PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE
+                } else {
+                    PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED
+                },
+                format!("the value in column \"{column}\", row {row}, cannot be delivered: {problem}"),
+                hint.clone(),
+            ),
             Self::Undeliverable { reason } => (
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!("the result cannot be delivered as Arrow: {}", reason.name()),
                 format!("{} Cast the column to text.", reason.describe()),
             ),
+            Self::BadOption { error } => bad_option(error),
+            Self::OptionsNotAnObject => (
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                "Arrow export options must be a JSON object".into(),
+                "For example: '{\"limit\": 100, \"columns\": [\"a\", \"b\"]}'.".into(),
+            ),
+            Self::NoSuchColumn { name, repeated, columns } => (
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                if *repeated {
+                    format!("the result has more than one column \"{name}\"")
+                } else {
+                    format!("the result has no column \"{name}\"")
+                },
+                format!("Option \"columns\" names columns of the result, which are: {}.", columns.join(", ")),
+            ),
+            Self::CopyForm { problem, hint } => {
+                (PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, (*problem).into(), (*hint).into())
+            }
             Self::NotATrigger => (
                 PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
                 "arrow_cache.invalidate_on_change() must be called by a trigger".into(),
@@ -104,6 +148,31 @@ impl CacheError {
                 "Name the relation that queries read.".into(),
             ),
         }
+    }
+}
+
+/// The report on an option of an export.
+fn bad_option(error: &OptionError) -> (PgSqlErrorCode, String, String) {
+    match error {
+        OptionError::Unknown { option } => (
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("unknown Arrow export option \"{option}\""),
+            format!("The options are: {}.", OPTION_NAMES.join(", ")),
+        ),
+        OptionError::Repeated { option } => (
+            PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
+            format!("Arrow export option \"{option}\" is given more than once"),
+            "Give each option once.".into(),
+        ),
+        OptionError::Invalid { option, value, expected } => (
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            if value.is_empty() {
+                format!("Arrow export option \"{option}\" needs a value")
+            } else {
+                format!("invalid value for Arrow export option \"{option}\": \"{value}\"")
+            },
+            format!("It takes {expected}."),
+        ),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::chain::{direct, edge, with_cleanup};
 use crate::compat::{self, ExecutorRunHook, executor_run_hook, standard};
-use crate::{capture, definitions, foreign, judge, last_word, serve, session, settings, shmem, utility, writes};
+use crate::{capture, copy, definitions, foreign, judge, last_word, serve, session, settings, shmem, utility, writes};
 
 /// The hooks that were installed before ours. Written once by `install`, in the postmaster.
 struct Previous {
@@ -125,7 +125,14 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
             if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
                 writes::note_plan((*query_desc).plannedstmt);
             }
-            let miss = if active() { judge::at_start(query_desc, flags) } else { judge::skip(query_desc) };
+            let miss = if copy::claims(query_desc) {
+                copy::before_start(query_desc);
+                None
+            } else if active() {
+                judge::at_start(query_desc, flags)
+            } else {
+                judge::skip(query_desc)
+            };
             capture::prepare(query_desc, miss);
         });
         let next = PREVIOUS.start.unwrap_or(standard::standard_ExecutorStart);
@@ -133,12 +140,30 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
         if capture::is_prepared() {
             edge(|| capture::begin(query_desc));
         }
+        if copy::is_deciding() {
+            edge(|| copy::after_start(query_desc));
+        }
     }
 }
 
 /// # Safety
 /// The arguments must be those of an ExecutorRun hook.
 unsafe fn run(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirection::Type, count: u64, once: bool) {
+    if !copy::exports(query_desc) {
+        // SAFETY: as the caller promises.
+        return unsafe { run_plan(query_desc, direction, count, once) };
+    }
+    // SAFETY: as the caller promises. COPY runs its query once, and asks for all rows.
+    unsafe {
+        let (direction, count) = edge(|| copy::before_run(query_desc));
+        run_plan(query_desc, direction, count, once);
+        edge(|| copy::after_run(query_desc));
+    }
+}
+
+/// # Safety
+/// As `run`.
+unsafe fn run_plan(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirection::Type, count: u64, once: bool) {
     // SAFETY: as the caller promises; what is kept over the calls is plain data.
     unsafe {
         if serve::is_served(query_desc) {
@@ -217,6 +242,7 @@ unsafe extern "C-unwind" fn process_utility(
         let next = PREVIOUS.utility.unwrap_or(standard::standard_ProcessUtility);
         with_cleanup(
             || {
+                let plan = scope.statement(plan);
                 direct!(next(plan, text, read_only, context, params, environment, receiver, completion));
             },
             || utility::leave(scope),

@@ -108,6 +108,8 @@ pub struct Question {
     pub params: pg_sys::ParamListInfo,
     /// The snapshot it runs under.
     pub snapshot: pg_sys::Snapshot,
+    /// The text that stands for it, when that is not part of `source`.
+    pub text: Option<Text>,
     /// It will not be executed, so it does not count as a run.
     pub only_asked: bool,
 }
@@ -125,6 +127,7 @@ impl Question {
                 source: (*query_desc).sourceText,
                 params: (*query_desc).params,
                 snapshot: (*query_desc).snapshot,
+                text: None,
                 only_asked: session::explaining(),
             }
         }
@@ -324,8 +327,10 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         if planned.catalogs == UNKNOWN_CATALOGS {
             portal::ask_for_new_plan();
         }
-        let (location, length) = text_location(question);
-        let source = Text { source: question.source, location, length };
+        let source = question.text.unwrap_or_else(|| {
+            let (location, length) = text_location(question);
+            Text { source: question.source, location, length }
+        });
         let terms = Terms::of(source)?;
         let snapshot = snapshot::view(store, question.snapshot)?;
         let relations = relations::of_plan(question.plan, meaning.extras.relations());

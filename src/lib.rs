@@ -11,6 +11,7 @@ mod arrow;
 mod capture;
 mod chain;
 mod compat;
+mod copy;
 mod decision_log;
 mod definitions;
 mod error;

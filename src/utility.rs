@@ -8,7 +8,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use crate::query::types::nodes;
 use crate::session::{self, Status, WrappedText, Wrapping};
-use crate::{decision_log, foreign, policy, shmem, writes};
+use crate::{copy, decision_log, foreign, policy, shmem, writes};
 
 /// What to undo when the statement is over. Plain data, so that an error may jump over it.
 #[derive(Clone, Copy)]
@@ -18,9 +18,16 @@ pub struct Scope {
     finishes_prepared: bool,
     /// The database that DROP DATABASE drops.
     dropped_database: Option<u32>,
+    /// The statement for the server, in the place of one that copies to Arrow; else null.
+    replaced: *mut pg_sys::PlannedStmt,
 }
 
 impl Scope {
+    /// The statement that the server is to run: `plan`, or what stands in its place.
+    pub fn statement(self, plan: *mut pg_sys::PlannedStmt) -> *mut pg_sys::PlannedStmt {
+        if self.replaced.is_null() { plan } else { self.replaced }
+    }
+
     /// Is there anything to do once the statement has succeeded?
     pub fn has_aftermath(self) -> bool {
         self.dropped_database.is_some()
@@ -36,7 +43,23 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
     // SAFETY: as the caller promises; a utility plan always has its statement.
     let (statement, location, length) = unsafe { ((*plan).utilityStmt, (*plan).stmt_location, (*plan).stmt_len) };
     let text = WrappedText { source, location, length };
-    let mut scope = Scope { nested: false, wrapping: None, finishes_prepared: false, dropped_database: None };
+    let mut scope = Scope {
+        nested: false,
+        wrapping: None,
+        finishes_prepared: false,
+        dropped_database: None,
+        replaced: std::ptr::null_mut(),
+    };
+    // SAFETY: as the caller promises, and the tag says that it is a COPY.
+    let replaced = unsafe { if (*statement).type_ == NodeTag::T_CopyStmt { copy::enter(plan) } else { None } };
+    if let Some(replaced) = replaced {
+        if session::at_top_level() {
+            session::begin_statement(Reason::NotSelect);
+        }
+        scope.replaced = replaced;
+        scope.wrapping = Some(session::enter_wrapping(None, false));
+        return scope;
+    }
     // SAFETY: a statement is a valid node, and its tag says of which kind.
     match unsafe { (*statement).type_ } {
         NodeTag::T_ExecuteStmt => scope.wrapping = Some(session::enter_execute()),
@@ -146,6 +169,9 @@ unsafe fn announce_effects(statement: *const pg_sys::Node) {
 pub fn leave(scope: Scope) {
     if scope.nested {
         session::leave_level();
+    }
+    if !scope.replaced.is_null() {
+        copy::leave();
     }
     if let Some(outer) = scope.wrapping {
         session::leave_wrapping(outer);

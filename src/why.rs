@@ -102,6 +102,7 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<Vec<u8>>, Refusa
             source: text.as_ptr(),
             params: std::ptr::null_mut(),
             snapshot: pg_sys::GetActiveSnapshot(),
+            text: None,
             only_asked: true,
         };
         match judge::look(store, &question)? {

@@ -1,10 +1,10 @@
-//! The statement inside a statement: what EXPLAIN, PREPARE and DECLARE CURSOR are about. Pure functions: nothing here is shared.
+//! The statement inside a statement: what EXPLAIN, PREPARE, DECLARE CURSOR and COPY are about. Pure functions: nothing here is shared.
 
 use crate::normalize::{is_ident_part, is_ident_start, quoted_identifier_end};
 
 /// Takes a text that [`crate::normalize::normalize`] made and returns it without a leading `explain …`, `prepare name … as` or
-/// `declare name … cursor … for`; the text itself when it begins with none of these, or with one that does not parse. A cursor declared
-/// under EXPLAIN loses both.
+/// `declare name … cursor … for`, or what stands between the parentheses of `copy (…) to …`; the text itself when it begins with none of
+/// these, or with one that does not parse. A cursor declared under EXPLAIN loses both.
 #[must_use]
 pub fn statement_body(normalized: &[u8]) -> &[u8] {
     let words = Words { text: normalized, at: 0 };
@@ -12,7 +12,8 @@ pub fn statement_body(normalized: &[u8]) -> &[u8] {
         .explained()
         .map(|body| Words { text: body, at: 0 }.declared().unwrap_or(body))
         .or_else(|| words.prepared())
-        .or_else(|| words.declared());
+        .or_else(|| words.declared())
+        .or_else(|| words.copied());
     body.unwrap_or(normalized)
 }
 
@@ -61,6 +62,23 @@ impl<'a> Words<'a> {
         }
         self.expect(b"for")?;
         self.rest()
+    }
+
+    fn copied(mut self) -> Option<&'a [u8]> {
+        self.expect(b"copy")?;
+        // Strings that end otherwise than at the next quote are not worth the trouble: the text is taken whole.
+        if self.text.iter().any(|byte| matches!(byte, b'\\' | b'$')) {
+            return None;
+        }
+        self.skip_space();
+        let start = self.at + 1;
+        if self.peek() != Some(b'(') {
+            return None;
+        }
+        self.parentheses()?;
+        let query = self.text.get(start..self.at - 1)?.trim_ascii();
+        self.expect(b"to")?;
+        (!query.is_empty()).then_some(query)
     }
 
     /// Whether a parenthesis holds options of EXPLAIN and not a query: no option is named like the words a query can begin with, but for

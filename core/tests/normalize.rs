@@ -176,6 +176,24 @@ fn prepare_bodies() {
 }
 
 #[test]
+fn copy_bodies() {
+    for (sql, wanted) in [
+        ("copy (select 1) to stdout (format arrow)", "select 1"),
+        ("copy ( select ')', (2) ) to stdout", "select ')', (2)"),
+        ("copy(select 1)to stdout", "select 1"),
+        ("copy ((select 1)) to stdout", "(select 1)"),
+        ("copy t to stdout", "copy t to stdout"),
+        ("copy t (a) to stdout", "copy t (a) to stdout"),
+        ("copy (select 1) from stdin", "copy (select 1) from stdin"),
+        ("copy (select e'\\')') to stdout", "copy (select e'\\')') to stdout"),
+        ("copy () to stdout", "copy () to stdout"),
+        ("copy (select 1", "copy (select 1"),
+    ] {
+        assert_eq!(body(sql), body(wanted), "{sql}");
+    }
+}
+
+#[test]
 fn declare_bodies() {
     for (sql, expected) in [
         ("DECLARE c CURSOR FOR SELECT 1", "select 1"),

@@ -57,6 +57,12 @@ impl<'a> Reader<'a> {
         Self { cursors, rows: chunk.rows() }
     }
 
+    /// Finds some of the columns of a chunk, in ascending order of their numbers or not.
+    pub fn of_some(columns: &[Column], wanted: &[usize], chunk: Chunk<'a>) -> Self {
+        let all = Self::new(columns, chunk);
+        Self { cursors: wanted.iter().map(|index| all.cursors[*index]).collect(), rows: all.rows }
+    }
+
     /// Rows in the chunk.
     pub fn rows(&self) -> usize {
         self.rows

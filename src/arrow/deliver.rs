@@ -1,203 +1,231 @@
-//! What clients get: the Arrow IPC stream of a result. The schema depends on the row type alone.
+//! What clients get of stored batches: the columns they asked for, in the form that the row type and the options give them.
 //!
-//! Columns that are stored as Arrow values go out as they are; if all are, whole batches go out
-//! byte for byte. A column that keeps PostgreSQL's own image of its values goes out as their text,
-//! under the settings that `PinnedSettings` fixes, so that every session gets the same bytes.
+//! Columns that are delivered as they are stored are arrays over the stored bytes, without a copy; if all are, whole
+//! batches go out byte for byte. The others are rebuilt value by value, under the settings that `PinnedSettings` fixes,
+//! so that every session gets the same bytes.
 
-use std::collections::HashMap;
 use std::ffi::CStr;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
-use arrow_array::builder::StringBuilder;
-use arrow_array::{ArrayRef, make_array};
-use arrow_buffer::{Buffer, MutableBuffer};
-use arrow_cache_core::Reason;
-use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions, write_message};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow_buffer::Buffer;
+use arrow_cache_core::{ExportOptions, Reason};
+use arrow_data::ArrayData;
+use arrow_schema::{DataType, Schema, SchemaRef};
 use pgrx::pg_sys;
 
-use super::chunk::{Chunk, ChunkBytes, EncodedBatch};
-use super::column::{Column, Kind};
+use super::chunk::Chunk;
+use super::column::Column;
+use super::convert::Converter;
 use super::decode::{Decoder, Reader};
+use super::form::Form;
+use super::pinned::PinnedSettings;
 use crate::compat::tuple_attribute;
+use crate::error::CacheError;
 
-/// End of an IPC stream: continuation marker and a metadata length of 0.
-pub const END_OF_STREAM: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
-
-/// Is the column delivered as text made by its type's output function?
-fn is_converted(column: &Column) -> bool {
-    matches!(column.kind, Kind::FlatVarlena | Kind::FlatFixed | Kind::FlatCString)
+/// One column that is delivered.
+struct Wanted {
+    /// Its number among the stored ones.
+    index: usize,
+    column: Column,
+    form: Form,
+    name: String,
 }
 
-fn delivery_type(column: &Column) -> DataType {
-    if is_converted(column) { DataType::Utf8 } else { column.storage_type() }
+/// What a column is delivered as, for people.
+pub struct Description {
+    /// Its name.
+    pub name: String,
+    /// Its PostgreSQL type.
+    pub type_oid: pg_sys::Oid,
+    /// Its Arrow type.
+    pub arrow_type: String,
+    /// It goes out as it is stored.
+    pub zero_copy: bool,
+    /// What there is to know.
+    pub note: Option<String>,
 }
 
-/// The schema message of a result.
-///
-/// # Errors
-/// `UnsupportedType` when Arrow cannot write the schema.
-///
-/// # Safety
-/// `descriptor` must be the row type whose columns these are.
-pub unsafe fn schema_message(descriptor: pg_sys::TupleDesc, columns: &[Column]) -> Result<Vec<u8>, Reason> {
-    let fields: Vec<Field> = columns
-        .iter()
-        .enumerate()
-        // SAFETY: as the caller promises.
-        .map(|(index, column)| unsafe { field(descriptor, index, column) })
-        .collect();
-    let options = IpcWriteOptions::default();
-    let mut dictionaries = DictionaryTracker::new(false);
-    let encoded = IpcDataGenerator::default().schema_to_bytes_with_dictionary_tracker(
-        &Schema::new(fields),
-        &mut dictionaries,
-        &options,
-    );
-    let mut message = Vec::new();
-    write_message(&mut message, encoded, &options).map_err(|_| Reason::UnsupportedType)?;
-    Ok(message)
-}
-
-/// # Safety
-/// As `schema_message`.
-unsafe fn field(descriptor: pg_sys::TupleDesc, index: usize, column: &Column) -> Field {
-    // SAFETY: an attribute's name is NUL-terminated.
-    unsafe {
-        let attribute = tuple_attribute(descriptor, index);
-        let name = to_utf8(CStr::from_ptr((*attribute).attname.data.as_ptr()));
-        let type_name = type_name(column.type_oid);
-        let mut metadata = HashMap::from([("POSTGRESQL:type".to_owned(), type_name)]);
-        if column.kind == Kind::Numeric && column.typmod >= 0 {
-            metadata.insert("POSTGRESQL:typmod".to_owned(), column.typmod.to_string());
-        }
-        Field::new(name, delivery_type(column), true).with_metadata(metadata)
-    }
-}
-
-/// Name of a type in the catalog (`int4`, `_text`), as other Arrow drivers for PostgreSQL give it.
-///
-/// # Safety
-/// Called in a transaction.
-unsafe fn type_name(type_oid: pg_sys::Oid) -> String {
-    // SAFETY: a catalog look-up; the tuple is read before it is released.
-    unsafe {
-        let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
-        let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(type_oid));
-        if tuple.is_null() {
-            return "unknown".to_owned();
-        }
-        let row: *mut pg_sys::FormData_pg_type = pg_sys::heap_tuple_get_struct(tuple);
-        let name = to_utf8(CStr::from_ptr((*row).typname.data.as_ptr()));
-        pg_sys::ReleaseSysCache(tuple);
-        name
-    }
-}
-
-/// Text of the database as UTF-8.
-///
-/// # Safety
-/// Called with a current memory context.
-unsafe fn to_utf8(text: &CStr) -> String {
-    // SAFETY: the conversion returns its argument or a palloc'd, NUL-terminated copy.
-    unsafe {
-        let length = text.to_bytes().len() as i32;
-        let converted = pg_sys::pg_server_to_any(text.as_ptr(), length, pg_sys::pg_enc::PG_UTF8 as i32);
-        CStr::from_ptr(converted).to_string_lossy().into_owned()
-    }
-}
-
-/// Turns stored batches into the messages that a client gets.
+/// Turns stored batches into those that a client gets.
 pub struct Delivery {
-    columns: Vec<Column>,
-    /// Output functions of the converted columns.
-    outputs: Vec<Option<pg_sys::Oid>>,
+    stored: Vec<Column>,
+    wanted: Vec<Wanted>,
+    schema: SchemaRef,
 }
 
 impl Delivery {
-    /// Prepares the delivery of rows of these columns.
-    pub fn new(columns: &[Column]) -> Self {
-        let outputs = columns
-            .iter()
-            .map(|column| {
-                is_converted(column).then(|| {
-                    let (mut function, mut varlena) = (pg_sys::InvalidOid, false);
-                    // SAFETY: a catalog look-up of a type that a column has.
-                    unsafe {
-                        pg_sys::getTypeOutputInfo(column.type_oid, &mut function, &mut varlena);
-                    }
-                    function
-                })
+    /// Prepares the delivery of rows of this type. Depends on the type and the options alone.
+    ///
+    /// # Errors
+    /// A column that is not there, or that the options cannot deliver.
+    ///
+    /// # Safety
+    /// `descriptor` must be the row type whose columns these are.
+    pub unsafe fn new(
+        descriptor: pg_sys::TupleDesc,
+        columns: &[Column],
+        options: &ExportOptions,
+    ) -> Result<Self, CacheError> {
+        // SAFETY: as the caller promises.
+        let names: Vec<String> = (0..columns.len()).map(|index| unsafe { name(descriptor, index) }).collect();
+        let indexes = match &options.columns {
+            None => (0..columns.len()).collect(),
+            Some(wanted) => wanted.iter().map(|name| position(&names, name)).collect::<Result<Vec<_>, _>>()?,
+        };
+        let wanted = indexes
+            .into_iter()
+            .map(|index| {
+                let column = columns[index];
+                let form =
+                    Form::of_column(&column, &options.profile).map_err(|error| CacheError::UndeliverableColumn {
+                        column: names[index].clone(),
+                        problem: format!("{error:?}"),
+                        hint: "h".into(),
+                    })?;
+                Ok(Wanted { index, column, form, name: names[index].clone() })
             })
-            .collect();
-        Self { columns: columns.to_vec(), outputs }
+            .collect::<Result<Vec<_>, CacheError>>()?;
+        let fields: Vec<_> = wanted.iter().map(|wanted| wanted.form.field(&wanted.name, &wanted.column)).collect();
+        Ok(Self { stored: columns.to_vec(), wanted, schema: Arc::new(Schema::new(fields)) })
+    }
+
+    /// The schema of what is delivered.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// What each column is delivered as.
+    pub fn describe(&self) -> Vec<Description> {
+        let describe = |wanted: &Wanted| Description {
+            name: wanted.name.clone(),
+            type_oid: wanted.column.type_oid,
+            arrow_type: wanted.form.data_type().to_string(),
+            zero_copy: wanted.form.is_stored(),
+            note: wanted.form.note(),
+        };
+        self.wanted.iter().map(describe).collect()
     }
 
     /// Do stored batches go out byte for byte?
     pub fn is_verbatim(&self) -> bool {
-        self.outputs.iter().all(Option::is_none)
+        let in_order = self.wanted.iter().enumerate().all(|(position, wanted)| wanted.index == position);
+        in_order && self.wanted.len() == self.stored.len() && self.wanted.iter().all(|wanted| wanted.form.is_stored())
     }
 
-    /// A batch with its converted columns as text. Its message is what goes out.
+    /// The first `rows` rows of a stored batch, of which `before` rows came before. The arrays may lie over the chunk's
+    /// bytes.
     ///
     /// # Errors
-    /// Why Arrow cannot hold it.
+    /// The first value that cannot be delivered, by its column and row.
     ///
     /// # Safety
-    /// The chunk must have these columns.
-    pub unsafe fn convert(&self, chunk: Chunk<'_>) -> Result<ChunkBytes, Reason> {
-        let reader = Reader::new(&self.columns, chunk);
-        let rows = reader.rows();
-        let mut texts: Vec<Option<StringBuilder>> =
-            self.outputs.iter().map(|output| output.map(|_| StringBuilder::new())).collect();
-        let mut decoder = Decoder::new(self.columns.clone());
-        let mut values = vec![pg_sys::Datum::from(0); self.columns.len()];
-        let mut nulls = vec![false; self.columns.len()];
-        for row in 0..rows {
-            decoder.fill(&reader, row, &mut values, &mut nulls);
-            for (index, text) in texts.iter_mut().enumerate() {
-                let (Some(text), Some(output)) = (text, self.outputs[index]) else { continue };
-                if nulls[index] {
-                    text.append_null();
-                } else {
-                    // SAFETY: the value is of the type whose output function this is.
-                    unsafe {
-                        let out = pg_sys::OidOutputFunctionCall(output, values[index]);
-                        text.append_value(to_utf8(CStr::from_ptr(out)));
-                        pg_sys::pfree(out.cast());
-                    }
-                }
-            }
-            pgrx::check_for_interrupts!();
+    /// The chunk must have the stored columns, and stay as long as the result.
+    pub unsafe fn batch(&self, chunk: Chunk<'_>, rows: usize, before: u64) -> Result<RecordBatch, CacheError> {
+        let mut arrays: Vec<Option<ArrayRef>> = Vec::with_capacity(self.wanted.len());
+        for wanted in &self.wanted {
+            // SAFETY: as the caller promises.
+            arrays.push(
+                wanted.form.is_stored().then(|| unsafe { self.stored_array(chunk, wanted.index) }.slice(0, rows)),
+            );
         }
-        let arrays = texts
-            .into_iter()
-            .enumerate()
-            .map(|(index, text)| match text {
-                Some(mut text) => Ok(Arc::new(text.finish()) as ArrayRef),
-                None => self.stored_array(chunk, index, rows),
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(EncodedBatch::new(arrays, rows)?.into_bytes())
+        if arrays.iter().any(Option::is_none) {
+            // SAFETY: as the caller promises.
+            unsafe { self.convert(chunk, rows, before, &mut arrays)? };
+        }
+        let arrays: Vec<ArrayRef> = arrays.into_iter().flatten().collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.schema(), arrays, &options)
+            .map_err(|_| CacheError::Undeliverable { reason: Reason::UnsupportedType })
     }
 
-    /// A stored column as an array over a copy of its buffers.
-    fn stored_array(&self, chunk: Chunk<'_>, index: usize, rows: usize) -> Result<ArrayRef, Reason> {
-        let first = self.columns[..index].iter().map(buffers_of).sum::<usize>();
-        let copy = |number: usize| {
-            let mut buffer = MutableBuffer::new(0);
-            buffer.extend_from_slice(chunk.buffer(first + number));
-            Buffer::from(buffer)
-        };
-        let column = &self.columns[index];
-        let mut data = arrow_data::ArrayData::builder(column.storage_type())
-            .len(rows)
-            .null_bit_buffer(Some(copy(0)).filter(|validity| !validity.is_empty()));
-        for number in 1..buffers_of(column) {
-            data = data.add_buffer(copy(number));
+    /// Fills in the arrays of the columns that are not delivered as they are stored.
+    ///
+    /// # Safety
+    /// As `batch`.
+    unsafe fn convert(
+        &self,
+        chunk: Chunk<'_>,
+        rows: usize,
+        before: u64,
+        arrays: &mut [Option<ArrayRef>],
+    ) -> Result<(), CacheError> {
+        let converted: Vec<(usize, &Wanted)> =
+            self.wanted.iter().enumerate().filter(|(position, _)| arrays[*position].is_none()).collect();
+        let indexes: Vec<usize> = converted.iter().map(|(_, wanted)| wanted.index).collect();
+        let reader = Reader::of_some(&self.stored, &indexes, chunk);
+        let mut decoder = Decoder::new(converted.iter().map(|(_, wanted)| wanted.column).collect());
+        let mut values = vec![pg_sys::Datum::from(0); converted.len()];
+        let mut nulls = vec![false; converted.len()];
+        let mut converters: Vec<Converter> =
+            converted.iter().map(|(_, wanted)| Converter::new(&wanted.column, &wanted.form)).collect();
+        let pinned = PinnedSettings::enter();
+        // SAFETY: as the caller promises; values that output functions make live in a context of their own.
+        unsafe {
+            let row_context = pg_sys::AllocSetContextCreateInternal(
+                pg_sys::CurrentMemoryContext,
+                c"pg_arrow_cache delivery".as_ptr(),
+                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+            );
+            let caller = pg_sys::MemoryContextSwitchTo(row_context);
+            for row in 0..rows {
+                decoder.fill(&reader, row, &mut values, &mut nulls);
+                for (number, converter) in converters.iter_mut().enumerate() {
+                    converter.append(values[number], nulls[number]).map_err(|problem| {
+                        CacheError::UndeliverableValue {
+                            column: converted[number].1.name.clone(),
+                            row: before + row as u64 + 1,
+                            problem: format!("{problem:?}"),
+                            hint: String::new(),
+                            out_of_range: false,
+                        }
+                    })?;
+                }
+                if !(*row_context).isReset {
+                    pg_sys::MemoryContextReset(row_context);
+                }
+                pgrx::check_for_interrupts!();
+            }
+            pg_sys::MemoryContextSwitchTo(caller);
+            pg_sys::MemoryContextDelete(row_context);
         }
-        Ok(make_array(data.build().map_err(|_| Reason::UnsupportedType)?))
+        pinned.leave();
+        for ((position, _), mut converter) in converted.into_iter().zip(converters) {
+            arrays[position] = Some(converter.finish());
+        }
+        Ok(())
     }
+
+    /// A stored column as an array over its own bytes.
+    ///
+    /// # Safety
+    /// As `batch`.
+    unsafe fn stored_array(&self, chunk: Chunk<'_>, index: usize) -> ArrayRef {
+        let first = self.stored[..index].iter().map(buffers_of).sum::<usize>();
+        let column = &self.stored[index];
+        // SAFETY: the bytes stay as long as the array, as the caller promises; nothing is freed with the buffer.
+        let over = |number: usize| unsafe { over(chunk.buffer(first + number)) };
+        let mut data = ArrayData::builder(column.storage_type())
+            .len(chunk.rows())
+            .null_bit_buffer(Some(over(0)).filter(|validity| !validity.is_empty()));
+        for number in 1..buffers_of(column) {
+            data = data.add_buffer(over(number));
+        }
+        // SAFETY: our encoder wrote these buffers from an array of this type, on multiples of 64.
+        make_array(unsafe { data.build_unchecked() })
+    }
+}
+
+/// A buffer over bytes that are somebody else's.
+///
+/// # Safety
+/// The bytes must stay as they are for as long as the buffer lives.
+unsafe fn over(bytes: &[u8]) -> Buffer {
+    let start = NonNull::from(bytes).cast::<u8>();
+    // SAFETY: as the caller promises.
+    unsafe { Buffer::from_custom_allocation(start, bytes.len(), Arc::new(())) }
 }
 
 /// Arrow buffers of a stored column, its validity bitmap included.
@@ -208,46 +236,29 @@ fn buffers_of(column: &Column) -> usize {
     }
 }
 
-/// The settings under which text is delivered, for as long as the value lives: those that
-/// postgres_fdw pins for its own transfers, plus the time zone and bytea's form.
-pub struct PinnedSettings {
-    nest_level: i32,
+/// The number of the one column with this name.
+fn position(names: &[String], wanted: &str) -> Result<usize, CacheError> {
+    let mut found = names.iter().enumerate().filter(|(_, name)| *name == wanted).map(|(index, _)| index);
+    match (found.next(), found.next()) {
+        (Some(index), None) => Ok(index),
+        (first, _) => Err(CacheError::NoSuchColumn {
+            name: wanted.to_owned(),
+            repeated: first.is_some(),
+            columns: names.to_vec(),
+        }),
+    }
 }
 
-impl PinnedSettings {
-    /// Pins them. After an error the transaction's abort restores them.
-    pub fn enter() -> Self {
-        const SETTINGS: [(&CStr, &CStr); 7] = [
-            (c"datestyle", c"ISO"),
-            (c"intervalstyle", c"postgres"),
-            (c"extra_float_digits", c"3"),
-            (c"search_path", c"pg_catalog"),
-            (c"timezone", c"UTC"),
-            (c"bytea_output", c"hex"),
-            (c"lc_monetary", c"C"),
-        ];
-        // SAFETY: settings of built-in names and legal values, saved in a nest level of their own.
-        unsafe {
-            let nest_level = pg_sys::NewGUCNestLevel();
-            for (name, value) in SETTINGS {
-                pg_sys::set_config_option(
-                    name.as_ptr(),
-                    value.as_ptr(),
-                    pg_sys::GucContext::PGC_USERSET,
-                    pg_sys::GucSource::PGC_S_SESSION,
-                    pg_sys::GucAction::GUC_ACTION_SAVE,
-                    true,
-                    0,
-                    false,
-                );
-            }
-            Self { nest_level }
-        }
-    }
-
-    /// Puts the session's own settings back.
-    pub fn leave(self) {
-        // SAFETY: the nest level that `enter` opened.
-        unsafe { pg_sys::AtEOXact_GUC(true, self.nest_level) };
+/// The name of an attribute, as UTF-8.
+///
+/// # Safety
+/// `descriptor` must be valid and have the attribute.
+unsafe fn name(descriptor: pg_sys::TupleDesc, index: usize) -> String {
+    // SAFETY: an attribute's name is NUL-terminated; the conversion returns its argument or a palloc'd copy.
+    unsafe {
+        let name = CStr::from_ptr((*tuple_attribute(descriptor, index)).attname.data.as_ptr());
+        let length = name.to_bytes().len() as i32;
+        let converted = pg_sys::pg_server_to_any(name.as_ptr(), length, pg_sys::pg_enc::PG_UTF8 as i32);
+        CStr::from_ptr(converted).to_string_lossy().into_owned()
     }
 }

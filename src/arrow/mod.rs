@@ -2,12 +2,15 @@
 //!
 //! Two mappings meet here. *Storage* is exact for every value: a column that Arrow cannot hold
 //! exactly keeps PostgreSQL's own flat image of each value (`column`, `encode`, `decode`).
-//! *Delivery* is what clients get and depends on the row type alone (`deliver`).
+//! *Delivery* is what clients get and depends on the row type and the options alone (`form`, `convert`, `deliver`).
 
 pub mod chunk;
 pub mod column;
+pub mod convert;
 pub mod decode;
 pub mod deliver;
 pub mod encode;
 mod epoch;
+pub mod form;
+mod pinned;
 pub mod varlena;

@@ -31,28 +31,6 @@ impl RowSink for ResultFill {
 }
 
 impl ResultFill {
-    /// Stores a result that was collected already.
-    ///
-    /// # Errors
-    /// Why it was not stored; nothing of it is left.
-    pub fn store<'a>(
-        miss: &Miss,
-        chunks: impl Iterator<Item = &'a [u8]>,
-        rows: u64,
-        elapsed: Duration,
-    ) -> Result<Pin, Reason> {
-        let mut fill = Self::new(miss);
-        fill.rows = rows;
-        for chunk in chunks {
-            let stored = fill.store_batch(chunk.len(), |target| target.copy_from_slice(chunk));
-            if let Err(reason) = stored {
-                fill.abandon();
-                return Err(reason);
-            }
-        }
-        fill.publish(miss, elapsed)
-    }
-
     /// Begins to store the answer of a missed question.
     pub fn new(miss: &Miss) -> Self {
         Self {
@@ -68,6 +46,15 @@ impl ResultFill {
     fn flush(&mut self, more: bool) -> Result<(), Reason> {
         let batch = self.encoder.take_batch(more)?;
         self.store_batch(batch.len(), |chunk| batch.write_to(chunk))
+    }
+
+    /// Appends a batch that was encoded elsewhere.
+    ///
+    /// # Errors
+    /// Why there is no room for it; what was stored so far is still there.
+    pub fn add_chunk(&mut self, chunk: &[u8], rows: usize) -> Result<(), Reason> {
+        self.rows += rows as u64;
+        self.store_batch(chunk.len(), |target| target.copy_from_slice(chunk))
     }
 
     /// Appends one batch of `length` bytes to the stored result.

@@ -7,8 +7,10 @@
 //! store operation to reclaim.
 
 mod fill;
+mod outcome;
 mod receiver;
 mod replay;
+mod stream_fill;
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -19,12 +21,12 @@ use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Records};
 use crate::judge::{Miss, Task};
-use crate::query::environment;
-use crate::{decision_log, quick, session, settings, shmem, verify};
+use crate::{settings, shmem, verify};
 use fill::ResultFill;
 pub use receiver::{RowSink, Tee};
 use replay::Replay;
 pub use replay::replay;
+pub use stream_fill::StreamFill;
 
 /// What becomes of the rows.
 enum Stage {
@@ -215,7 +217,7 @@ pub unsafe fn before_run(
         if !forward {
             return pass;
         }
-        if matches!(capture.stage, Stage::Filling(_)) && capture.settings_changed() {
+        if matches!(capture.stage, Stage::Filling(_)) && outcome::settings_changed(&capture.miss) {
             capture.give_up(Reason::SettingsChanged);
         }
         capture.run_started = Instant::now();
@@ -270,66 +272,17 @@ pub unsafe fn after_run(query_desc: *mut pg_sys::QueryDesc, pass: Pass) {
     }
 }
 
-/// Stores a result that an export has collected, if it is worth storing and still true.
-///
-/// # Errors
-/// Why it was not stored.
-pub fn store_chunks<'a>(
-    miss: &Miss,
-    chunks: impl Iterator<Item = &'a [u8]>,
-    rows: u64,
-    elapsed: Duration,
-) -> Result<(), Reason> {
-    let stored = if elapsed < miss.terms.min_execution_time() {
-        Err(Reason::TooQuick)
-    } else {
-        ResultFill::store(miss, chunks, rows, elapsed)
-    };
-    let store = shmem::store().ok_or(Reason::NoRoom)?;
-    stored.map(|pin| store.unpin(pin)).inspect_err(|reason| {
-        store.counters().add_reason(store.stripe(), *reason);
-    })
-}
-
 impl Capture {
     /// The result has been read to its end: stores it if it is worth storing and still true.
     /// Returns the pin of the new entry.
     fn finish(&mut self) -> Option<Pin> {
         let stage = std::mem::replace(&mut self.stage, Stage::Done);
         let too_quick = match stage {
-            Stage::Filling(_) | Stage::Timing => self.remember_speed(),
+            Stage::Filling(_) | Stage::Timing => outcome::remember_speed(&self.miss, self.elapsed),
             Stage::Replaying(_) | Stage::Done => return None,
         };
         let Stage::Filling(tee) = stage else { return None };
-        let fill = tee.sink;
-        let result = if too_quick {
-            fill.abandon();
-            Err(Reason::TooQuick)
-        } else if self.settings_changed() {
-            fill.abandon();
-            Err(Reason::SettingsChanged)
-        } else {
-            fill.publish(&self.miss, self.elapsed)
-        };
-        if result.is_ok() {
-            decision_log::note_late(self.miss.status(None), self.miss.query_id);
-        }
-        result.map_err(|reason| self.note_refusal(reason)).ok()
-    }
-
-    /// Have the settings changed that are part of the key?
-    fn settings_changed(&self) -> bool {
-        environment::fingerprint(shmem::key_hasher(), &self.miss.settings) != Ok(self.miss.environment)
-    }
-
-    /// Remembers whether the run was below `min_execution_time`; says so.
-    fn remember_speed(&self) -> bool {
-        if self.miss.terms.insisted {
-            return false;
-        }
-        let too_quick = self.elapsed < settings::min_execution_time() && !settings::debug_serve_fills();
-        quick::remember(self.miss.key, too_quick);
-        too_quick
+        outcome::publish(&self.miss, tee.sink, too_quick, self.elapsed)
     }
 
     /// Stops capturing and frees what was stored.
@@ -338,16 +291,7 @@ impl Capture {
             && let Stage::Filling(tee) = std::mem::replace(&mut self.stage, Stage::Done)
         {
             tee.sink.abandon();
-            self.note_refusal(reason);
+            outcome::note_refusal(&self.miss, reason);
         }
-    }
-
-    fn note_refusal(&self, reason: Reason) {
-        if let Some(store) = shmem::store() {
-            store.counters().add_reason(store.stripe(), reason);
-        }
-        let status = self.miss.status(Some(reason));
-        session::set_status_of(self.miss.statement, status);
-        decision_log::note_late(status, self.miss.query_id);
     }
 }

@@ -15,6 +15,11 @@ pub trait RowSink {
     /// # Safety
     /// `values` and `nulls` must hold one value per column of the result.
     unsafe fn append(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), Reason>;
+
+    /// Should the executor go on? If not, it pauses after the row just added.
+    fn wants_more(&self) -> bool {
+        true
+    }
 }
 
 /// PostgreSQL's part first, ours behind it.
@@ -118,7 +123,7 @@ unsafe extern "C-unwind" fn receive<S: RowSink>(
         } else if (*tee).failure.is_none() {
             edge(|| (*tee).failure = capture_row(&mut *tee, slot).err());
         }
-        go_on
+        go_on && (*tee).sink.wants_more()
     }
 }
 

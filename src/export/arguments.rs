@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 
-use pgrx::pg_sys;
+use pgrx::{FromDatum, JsonB, pg_sys};
 
 use crate::error::CacheError;
 
@@ -27,6 +27,18 @@ pub unsafe fn text(call: pg_sys::FunctionCallInfo) -> Option<CString> {
         }
         let flat = pg_sys::pg_detoast_datum_packed(argument.value.cast_mut_ptr());
         Some(super::c_string(pgrx::varlena_to_byte_slice(flat)))
+    }
+}
+
+/// Argument number `index`, from 0, a `jsonb`. `None` for NULL.
+///
+/// # Safety
+/// `call` must be the call of a function with such an argument.
+pub unsafe fn json(call: pg_sys::FunctionCallInfo, index: usize) -> Option<JsonB> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let argument = raw_argument(call, index);
+        JsonB::from_datum(argument.value, argument.isnull)
     }
 }
 

@@ -1,86 +1,90 @@
-//! Runs a query for an export and keeps its rows as encoded batches in local memory.
+//! `arrow_cache.query`: the whole stream as one value.
 
-use std::time::{Duration, Instant};
+use std::ffi::CStr;
 
-use arrow_cache_core::Reason;
+use arrow_cache_core::ExportOptions;
 use pgrx::pg_sys;
+use pgrx::prelude::*;
 
-use crate::arrow::chunk::ChunkBytes;
-use crate::arrow::column::Column;
-use crate::arrow::encode::Encoder;
-use crate::capture::{RowSink, Tee};
+use super::arguments::{self, Argument};
+use super::inner::{self, Pace};
+use super::run::{self, Export};
+use super::stream::Output;
+use super::{END_OF_STREAM, LARGEST_BYTEA};
+use crate::compat;
 use crate::error::CacheError;
+use crate::judge::Question;
 
-/// A whole result.
-pub struct Collected {
-    /// Its columns.
-    pub columns: Vec<Column>,
-    /// Its batches.
-    pub chunks: Vec<ChunkBytes>,
-    /// Its rows in all.
-    pub rows: u64,
-    /// Time spent in running the plan.
-    pub elapsed: Duration,
-}
-
-struct Collector {
-    encoder: Encoder,
-    chunks: Vec<ChunkBytes>,
-    rows: u64,
-    bytes: usize,
-}
-
-impl RowSink for Collector {
-    unsafe fn append(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), Reason> {
-        // SAFETY: as the caller promises.
-        unsafe { self.encoder.append(values, nulls, super::LARGEST_BYTEA.saturating_sub(self.bytes))? };
-        self.rows += 1;
-        if self.encoder.is_full() { self.flush(true) } else { Ok(()) }
-    }
-}
-
-impl Collector {
-    fn flush(&mut self, more: bool) -> Result<(), Reason> {
-        let chunk = self.encoder.take_batch(more)?.into_bytes();
-        self.bytes += chunk.as_slice().len();
-        self.chunks.push(chunk);
-        if self.bytes > super::LARGEST_BYTEA { Err(Reason::TooLarge) } else { Ok(()) }
-    }
-}
-
-/// Starts the query, runs it to its end and ends it.
-///
-/// # Safety
-/// `query_desc` must be a query that is not started yet, under an active snapshot.
-pub unsafe fn run(query_desc: *mut pg_sys::QueryDesc) -> Collected {
-    // SAFETY: the calls in the order that the executor asks for.
+/// Runs a query and returns its result as one Arrow IPC stream.
+#[pg_extern(sql = "
+CREATE FUNCTION query(query text) RETURNS bytea VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+CREATE FUNCTION query(query text, VARIADIC params \"any\") RETURNS bytea VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+")]
+fn query(call: pg_sys::FunctionCallInfo) -> Option<Vec<u8>> {
+    // SAFETY: `call` is the call of this function, with a text first.
     unsafe {
+        let text = arguments::text(call)?;
+        let arguments = arguments::parameters(call);
+        Some(collect(&text, &arguments))
+    }
+}
+
+/// A stream that is gathered in memory.
+struct Collected {
+    bytes: Vec<u8>,
+}
+
+impl Collected {
+    fn add(&mut self, bytes: &[u8]) {
+        let total = self.bytes.len() + bytes.len();
+        if total > LARGEST_BYTEA {
+            CacheError::StreamTooLarge { bytes: total }.raise();
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+}
+
+impl Output for Collected {
+    fn schema(&mut self, message: &[u8]) {
+        self.add(message);
+    }
+
+    fn batch(&mut self, _rows: usize, parts: &[&[u8]]) {
+        for part in parts {
+            self.add(part);
+        }
+    }
+
+    fn end(&mut self) {
+        self.add(&END_OF_STREAM);
+    }
+}
+
+/// # Safety
+/// Called from a SQL function.
+unsafe fn collect(text: &CStr, arguments: &[Argument]) -> Vec<u8> {
+    let store = run::store();
+    // SAFETY: the steps that PostgreSQL itself takes with a query; after an error the abort of the transaction cleans up
+    // snapshots, portals and memory.
+    unsafe {
+        // Our own earlier commands in this transaction are visible to the query.
+        pg_sys::CommandCounterIncrement();
+        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        let query_desc = inner::prepare(text, arguments, Pace::Whole);
+        let decision = run::decide(&store, query_desc, &Question::of(query_desc));
         pg_sys::ExecutorStart(query_desc, 0);
-        let columns = super::result_columns(query_desc);
-        let mut tee = Box::new(Tee::new(
-            query_desc,
-            Collector { encoder: Encoder::new(columns.clone()), chunks: Vec::new(), rows: 0, bytes: 0 },
-        ));
-        let receiver = tee.install(query_desc);
-        let start = Instant::now();
-        crate::compat::executor_run_all(query_desc);
-        (*query_desc).dest = receiver;
-        let failure = tee.failure;
-        let mut collector = tee.sink;
-        let elapsed = start.elapsed();
+        let output = Collected { bytes: Vec::new() };
+        let export = &mut *Export::begin(query_desc, decision, &ExportOptions::default(), output);
+        let (direction, count) = export.before_run(query_desc);
+        compat::executor_run(query_desc, direction, count, true);
+        export.after_run(query_desc);
+        let bytes = std::mem::take(&mut export.output().bytes);
         pg_sys::ExecutorFinish(query_desc);
         pg_sys::ExecutorEnd(query_desc);
-        let flushed = match failure {
-            None if collector.encoder.pending_rows() > 0 => collector.flush(false).err(),
-            failure => failure,
-        };
-        match flushed {
-            None => {}
-            Some(Reason::TooLarge) => {
-                CacheError::StreamTooLarge { bytes: collector.bytes }.raise();
-            }
-            Some(reason) => CacheError::Undeliverable { reason }.raise(),
-        }
-        Collected { columns, chunks: collector.chunks, rows: collector.rows, elapsed }
+        pg_sys::FreeQueryDesc(query_desc);
+        pg_sys::PopActiveSnapshot();
+        bytes
     }
 }

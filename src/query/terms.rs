@@ -1,8 +1,6 @@
 //! On which terms an answer is taken from the cache and stored there: those of the session's settings, unless a
 //! comment before the statement says otherwise.
 
-use std::time::Duration;
-
 use arrow_cache_core::{Hint, Reason, hint};
 
 use super::text::{self, Text};
@@ -41,11 +39,6 @@ impl Terms {
             Some(0) => None,
             Some(seconds) => Some(i64::from(seconds) * 1_000_000),
         }
-    }
-
-    /// Shortest execution whose result is stored.
-    pub fn min_execution_time(self) -> Duration {
-        if self.insisted { Duration::ZERO } else { settings::min_execution_time() }
     }
 
     /// The execution at which the result is stored, 1 being the first.

@@ -33,7 +33,7 @@ pub unsafe fn raw(text: &Text) -> &[u8] {
 
 /// Writes the normalized text of a statement into `out`, which is cleared first.
 ///
-/// EXPLAIN, DECLARE CURSOR and PREPARE are cut off, so that they share the entry of the query
+/// EXPLAIN, DECLARE CURSOR, PREPARE and COPY are cut off, so that they share the entry of the query
 /// inside.
 ///
 /// # Safety
@@ -41,7 +41,9 @@ pub unsafe fn raw(text: &Text) -> &[u8] {
 pub unsafe fn normalized(text: Text, out: &mut Vec<u8>) {
     // SAFETY: as the caller promises; the setting is a plain global of the backend.
     unsafe { normalize(raw(&text), pg_sys::standard_conforming_strings, out) };
-    let prefix = out.len() - statement_body(out).len();
+    let body = statement_body(out);
+    let (length, prefix) = (body.len(), body.as_ptr() as usize - out.as_ptr() as usize);
+    out.truncate(prefix + length);
     if prefix > 0 {
         out.drain(..prefix);
     }

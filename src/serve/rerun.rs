@@ -112,7 +112,7 @@ pub unsafe fn start(state: *const pg_sys::EState, rerun: Rerun) -> *mut pg_sys::
             (*state).es_sourceText,
             (*state).es_snapshot,
             std::ptr::null_mut(),
-            &raw mut pg_sys::None_Receiver as *mut pg_sys::DestReceiver,
+            pg_sys::None_Receiver,
             (*state).es_param_list_info,
             std::ptr::null_mut(),
             0,

@@ -31,7 +31,7 @@ use crate::judge::Hit;
 use crate::query::eligibility::Meaning;
 use crate::query::environment;
 use crate::query::ordering::OrderedPrefix;
-use crate::serve::{self, Hold, Rows};
+use crate::serve::{self, Hold};
 use crate::shmem::SharedStore;
 use crate::{session, settings, shmem};
 use rows::RowDigest;
@@ -127,19 +127,6 @@ impl Sample {
     /// A digest for rows of this answer.
     fn digest(&self) -> RowDigest {
         RowDigest::new(&self.columns, self.terms.ordered_by)
-    }
-
-    /// Compares the stored rows with executed ones that were encoded as the cache would store them.
-    ///
-    /// # Safety
-    /// The query must still be there; the chunks must be complete, and have the columns of the answer.
-    pub unsafe fn compare_chunks<'a>(&self, executed: impl Iterator<Item = &'a [u8]>) {
-        let mut digest = self.digest();
-        // SAFETY: as the caller promises; the chunks are read here only.
-        unsafe {
-            digest.add_all(&mut Rows::new(self.columns.clone(), executed));
-            self.compare(&digest.finish());
-        }
     }
 
     /// Compares the stored rows with those that were executed, which are complete.

@@ -1,0 +1,49 @@
+//! The settings under which values become text on delivery.
+
+use std::ffi::CStr;
+
+use pgrx::pg_sys;
+
+/// The settings under which text is delivered, for as long as the value lives: those that
+/// postgres_fdw pins for its own transfers, plus the time zone and bytea's form.
+pub struct PinnedSettings {
+    nest_level: i32,
+}
+
+impl PinnedSettings {
+    /// Pins them. After an error the transaction's abort restores them.
+    pub fn enter() -> Self {
+        const SETTINGS: [(&CStr, &CStr); 7] = [
+            (c"datestyle", c"ISO"),
+            (c"intervalstyle", c"postgres"),
+            (c"extra_float_digits", c"3"),
+            (c"search_path", c"pg_catalog"),
+            (c"timezone", c"UTC"),
+            (c"bytea_output", c"hex"),
+            (c"lc_monetary", c"C"),
+        ];
+        // SAFETY: settings of built-in names and legal values, saved in a nest level of their own.
+        unsafe {
+            let nest_level = pg_sys::NewGUCNestLevel();
+            for (name, value) in SETTINGS {
+                pg_sys::set_config_option(
+                    name.as_ptr(),
+                    value.as_ptr(),
+                    pg_sys::GucContext::PGC_USERSET,
+                    pg_sys::GucSource::PGC_S_SESSION,
+                    pg_sys::GucAction::GUC_ACTION_SAVE,
+                    true,
+                    0,
+                    false,
+                );
+            }
+            Self { nest_level }
+        }
+    }
+
+    /// Puts the session's own settings back.
+    pub fn leave(self) {
+        // SAFETY: the nest level that `enter` opened.
+        unsafe { pg_sys::AtEOXact_GUC(true, self.nest_level) };
+    }
+}

@@ -1,0 +1,53 @@
+//! What becomes of a result once its last row has been read: published, or not, and who is told.
+
+use std::time::Duration;
+
+use arrow_cache_core::{Pin, Reason};
+
+use super::fill::ResultFill;
+use crate::judge::Miss;
+use crate::query::environment;
+use crate::{decision_log, quick, session, settings, shmem};
+
+/// Publishes a result that has been read to its end, unless it was too quick or settings have changed. Returns the pin of
+/// the new entry.
+pub fn publish(miss: &Miss, fill: ResultFill, too_quick: bool, elapsed: Duration) -> Option<Pin> {
+    let result = if too_quick {
+        fill.abandon();
+        Err(Reason::TooQuick)
+    } else if settings_changed(miss) {
+        fill.abandon();
+        Err(Reason::SettingsChanged)
+    } else {
+        fill.publish(miss, elapsed)
+    };
+    if result.is_ok() {
+        decision_log::note_late(miss.status(None), miss.query_id);
+    }
+    result.map_err(|reason| note_refusal(miss, reason)).ok()
+}
+
+/// Have the settings changed that are part of the key?
+pub fn settings_changed(miss: &Miss) -> bool {
+    environment::fingerprint(shmem::key_hasher(), &miss.settings) != Ok(miss.environment)
+}
+
+/// Remembers whether a run was below `min_execution_time`; says so.
+pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
+    if miss.terms.insisted {
+        return false;
+    }
+    let too_quick = elapsed < settings::min_execution_time() && !settings::debug_serve_fills();
+    quick::remember(miss.key, too_quick);
+    too_quick
+}
+
+/// Counts and tells why a result was not stored.
+pub fn note_refusal(miss: &Miss, reason: Reason) {
+    if let Some(store) = shmem::store() {
+        store.counters().add_reason(store.stripe(), reason);
+    }
+    let status = miss.status(Some(reason));
+    session::set_status_of(miss.statement, status);
+    decision_log::note_late(status, miss.query_id);
+}

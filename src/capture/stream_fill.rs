@@ -1,0 +1,64 @@
+//! The result of an export on its way into the store: the export encodes its rows, and what it sends is stored as well.
+
+use std::time::Duration;
+
+use arrow_cache_core::Reason;
+
+use super::fill::ResultFill;
+use super::outcome;
+use crate::judge::Miss;
+use crate::shmem;
+
+/// An export of a question that the cache has no answer to. When it is dropped unfinished, in the middle of error recovery
+/// perhaps, what it has stored is left to the next store operation.
+pub struct StreamFill {
+    miss: Box<Miss>,
+    fill: Option<ResultFill>,
+}
+
+impl StreamFill {
+    /// Begins to store the answer, unless it is known already that it will not be stored.
+    pub fn begin(miss: Box<Miss>) -> Self {
+        let fill = miss.refused.is_none().then(|| ResultFill::new(&miss));
+        Self { miss, fill }
+    }
+
+    /// Stores one batch.
+    pub fn add(&mut self, chunk: &[u8], rows: usize) {
+        if let Some(fill) = &mut self.fill
+            && let Err(reason) = fill.add_chunk(chunk, rows)
+        {
+            self.give_up(reason);
+        }
+    }
+
+    /// Publishes the answer, if it is worth storing and still true: it has been read to its end, which took `elapsed`.
+    pub fn finish(&mut self, elapsed: Duration) {
+        if !matches!(self.miss.refused, None | Some(Reason::TooQuick)) {
+            return;
+        }
+        let too_quick = outcome::remember_speed(&self.miss, elapsed);
+        if let Some(fill) = self.fill.take()
+            && let Some(pin) = outcome::publish(&self.miss, fill, too_quick, elapsed)
+            && let Some(store) = shmem::store()
+        {
+            store.unpin(pin);
+        }
+    }
+
+    /// Stores nothing after all.
+    pub fn give_up(&mut self, reason: Reason) {
+        if let Some(fill) = self.fill.take() {
+            fill.abandon();
+            outcome::note_refusal(&self.miss, reason);
+        }
+    }
+}
+
+impl Drop for StreamFill {
+    fn drop(&mut self) {
+        if let Some(fill) = self.fill.take() {
+            fill.leave();
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The stream on its way to the client: CopyData messages, sent without ever waiting out of reach of a cancel.
+//!
+//! A message goes whole into the server's send buffer, which grows to hold it and stays so. From then on the protocol is in
+//! step whatever happens: an error report is queued behind the message. While the client is slow we wait for its
+//! socket and for interrupts at once, as the WAL sender does; the server's own blocking write would wait for the socket
+//! alone.
+
+use std::ffi::{c_char, c_int};
+
+use pgrx::pg_sys;
+
+/// How messages leave the backend (libpq/libpq.h, `PQcommMethods`), the same in 15 to 18.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CommMethods {
+    pub comm_reset: unsafe extern "C-unwind" fn(),
+    flush: unsafe extern "C-unwind" fn() -> c_int,
+    flush_if_writable: unsafe extern "C-unwind" fn() -> c_int,
+    is_send_pending: unsafe extern "C-unwind" fn() -> bool,
+    /// Queues a message, sending what is in the way.
+    pub putmessage: unsafe extern "C-unwind" fn(c_char, *const c_char, usize) -> c_int,
+    putmessage_noblock: unsafe extern "C-unwind" fn(c_char, *const c_char, usize),
+}
+
+unsafe extern "C" {
+    /// libpq/libpq.h
+    pub static mut PqCommMethods: *const CommMethods;
+    /// libpq/libpq.h
+    static FeBeWaitSet: *mut pg_sys::WaitEventSet;
+}
+
+/// Place of the client's socket in `FeBeWaitSet` (libpq/libpq.h, FeBeWaitSetSocketPos).
+const SOCKET: c_int = 0;
+
+/// Calls one of the methods; what it raises becomes a panic in our frames.
+macro_rules! call {
+    ($method:ident($($argument:expr),*)) => {{
+        // SAFETY: the server has set its methods up before the first statement; the arguments are as the method asks.
+        unsafe {
+            let method = (*PqCommMethods).$method;
+            crate::chain::guarded!(method($($argument),*))
+        }
+    }};
+}
+
+/// Sends one CopyData message and waits until the kernel has all of it. Raises on a cancel, or when the client is gone.
+pub fn send(bytes: &[u8]) {
+    call!(putmessage_noblock(b'd' as c_char, bytes.as_ptr().cast(), bytes.len()));
+    loop {
+        // What goes wrong here makes itself known as an interrupt.
+        call!(flush_if_writable());
+        pgrx::check_for_interrupts!();
+        if !call!(is_send_pending()) {
+            return;
+        }
+        wait();
+    }
+}
+
+/// Waits until the client takes more, or something else wants to be seen to.
+fn wait() {
+    // SAFETY: the wait set of the connection is there as long as the connection; an event has room for what is told.
+    unsafe {
+        pg_sys::ModifyWaitEvent(FeBeWaitSet, SOCKET, pg_sys::WL_SOCKET_WRITEABLE, std::ptr::null_mut());
+        let mut event = pg_sys::WaitEvent::default();
+        pg_sys::WaitEventSetWait(FeBeWaitSet, -1, &raw mut event, 1, pg_sys::WaitEventClient::WAIT_EVENT_CLIENT_WRITE);
+        if event.events & pg_sys::WL_POSTMASTER_DEATH != 0 {
+            pg_sys::proc_exit(1);
+        }
+        if event.events & pg_sys::WL_LATCH_SET != 0 {
+            pg_sys::ResetLatch(pg_sys::MyLatch);
+        }
+        if pg_sys::ProcDiePending != 0 {
+            // As the server does in its own writes: a client that does not read cannot keep us from going.
+            pg_sys::whereToSendOutput = pg_sys::CommandDest::DestNone;
+        }
+    }
+}

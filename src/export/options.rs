@@ -1,0 +1,92 @@
+//! The options of an export as they are written: in COPY's parenthesis, or as `jsonb`. What they may be is settled in `core`.
+
+use std::ffi::CStr;
+
+use arrow_cache_core::{ExportOptions, OptionValue};
+use pgrx::JsonB;
+use pgrx::pg_sys::{self, NodeTag};
+
+use crate::error::CacheError;
+use crate::query::types::nodes;
+
+/// The options in a JSON object. Raises what is wrong with them.
+pub fn from_json(options: Option<JsonB>) -> ExportOptions {
+    let Some(JsonB(value)) = options else { return ExportOptions::default() };
+    let serde_json::Value::Object(members) = value else {
+        CacheError::OptionsNotAnObject.raise();
+    };
+    let given: Vec<_> = members
+        .into_iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| (name, json_value(value)))
+        .collect();
+    checked(&given)
+}
+
+fn json_value(value: serde_json::Value) -> OptionValue {
+    use serde_json::Value;
+    match value {
+        Value::Null => OptionValue::Missing,
+        Value::String(text) => OptionValue::Text(text),
+        Value::Number(number) => OptionValue::Number(number.to_string()),
+        Value::Array(items) if items.iter().all(Value::is_string) => {
+            OptionValue::List(items.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        }
+        other => OptionValue::Other(other.to_string()),
+    }
+}
+
+/// The options in a list of DefElem nodes, but those that `skip` names. Raises what is wrong with them.
+///
+/// # Safety
+/// The list must be valid and hold such nodes only.
+pub unsafe fn from_words(list: *mut pg_sys::List, skip: &str) -> ExportOptions {
+    // SAFETY: as the caller promises; names are C strings.
+    let given: Vec<_> = unsafe {
+        nodes::<pg_sys::DefElem>(list)
+            .map(|option| (text((*option).defname), word_value((*option).arg)))
+            .filter(|(name, _)| name != skip)
+            .collect()
+    };
+    checked(&given)
+}
+
+/// # Safety
+/// `value` must be null or a valid node of what COPY's grammar takes for an option's value.
+unsafe fn word_value(value: *mut pg_sys::Node) -> OptionValue {
+    if value.is_null() {
+        return OptionValue::Missing;
+    }
+    // SAFETY: each cast follows the node's tag.
+    unsafe {
+        match (*value).type_ {
+            NodeTag::T_String => OptionValue::Text(text(string(value))),
+            NodeTag::T_Integer => OptionValue::Number((*value.cast::<pg_sys::Integer>()).ival.to_string()),
+            NodeTag::T_Float => OptionValue::Number(text((*value.cast::<pg_sys::Float>()).fval)),
+            NodeTag::T_List => {
+                let items = nodes::<pg_sys::Node>(value.cast());
+                OptionValue::List(items.map(|item| text(string(item))).collect())
+            }
+            NodeTag::T_A_Star => OptionValue::Other("*".into()),
+            _ => OptionValue::Other("an expression".into()),
+        }
+    }
+}
+
+/// # Safety
+/// `node` must be a String node.
+unsafe fn string(node: *mut pg_sys::Node) -> *mut std::ffi::c_char {
+    // SAFETY: as the caller promises.
+    unsafe { (*node.cast::<pg_sys::String>()).sval }
+}
+
+/// # Safety
+/// `text` must be a C string.
+unsafe fn text(text: *const std::ffi::c_char) -> String {
+    // SAFETY: as the caller promises.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+fn checked(given: &[(String, OptionValue)]) -> ExportOptions {
+    ExportOptions::parse(given).unwrap_or_else(|error| CacheError::BadOption { error }.raise())
+}

@@ -1,0 +1,63 @@
+//! `arrow_cache.messages`: the stream as one encapsulated message per row, to be fetched in parts or spread over readers.
+
+use std::collections::VecDeque;
+
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+use super::paused::Paused;
+use super::stream::Output;
+use super::{arguments, options};
+
+/// One message: whether it is the schema, its rows, its bytes.
+type Message = (bool, i64, Vec<u8>);
+
+/// Runs a query and returns its result as Arrow IPC messages: the schema, then the batches.
+#[pg_extern(sql = "
+CREATE FUNCTION messages(query text, options jsonb DEFAULT '{}')
+    RETURNS TABLE (seq int, header bool, n_rows bigint, ipc bytea) STRICT VOLATILE PARALLEL UNSAFE ROWS 100
+    LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+")]
+#[allow(clippy::type_complexity, reason = "the macro wants the row type spelled out")]
+fn messages(
+    call: pg_sys::FunctionCallInfo,
+) -> TableIterator<'static, (name!(seq, i32), name!(header, bool), name!(n_rows, i64), name!(ipc, Vec<u8>))> {
+    // SAFETY: `call` is the first call of this function, with a text and a jsonb.
+    let mut export = unsafe {
+        let (text, options) = (arguments::text(call), arguments::json(call, 1));
+        Paused::start(call, &text.unwrap_or_default(), &options::from_json(options), Messages::default())
+    };
+    let mut number = 0;
+    TableIterator::new(std::iter::from_fn(move || {
+        loop {
+            let (messages, done) = export.advance();
+            if let Some((header, rows, bytes)) = messages.ready.pop_front() {
+                number += 1;
+                return Some((number, header, rows, bytes));
+            }
+            if done {
+                return None;
+            }
+        }
+    }))
+}
+
+/// Messages that wait to be asked for.
+#[derive(Default)]
+struct Messages {
+    ready: VecDeque<Message>,
+}
+
+impl Output for Messages {
+    fn schema(&mut self, message: &[u8]) {
+        self.ready.push_back((true, 0, message.to_vec()));
+    }
+
+    fn batch(&mut self, rows: usize, parts: &[&[u8]]) {
+        self.ready.push_back((false, rows as i64, parts.concat()));
+    }
+
+    fn wants_more(&self) -> bool {
+        self.ready.is_empty()
+    }
+}
