@@ -3,7 +3,8 @@
 //! The only file that names SQLSTATEs. Transparent caching never raises: these errors come from
 //! functions that the user called by name, or from a server that was started with bad settings.
 
-use arrow_cache_core::{Difference, OptionError, Reason, options::OPTION_NAMES};
+use arrow_cache_core::options::OPTION_NAMES;
+use arrow_cache_core::{Difference, FormError, OptionError, Reason, Unrepresentable, Why};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder};
 
@@ -21,9 +22,9 @@ pub enum CacheError {
     /// The finished stream would be larger than a `bytea` can be.
     StreamTooLarge { bytes: usize },
     /// A column cannot be delivered in the form that the options ask for.
-    UndeliverableColumn { column: String, problem: String, hint: String },
-    /// A value cannot be delivered; rows count from 1. Whether that is for its size or for its kind.
-    UndeliverableValue { column: String, row: u64, problem: String, hint: String, out_of_range: bool },
+    UndeliverableColumn { column: String, error: FormError },
+    /// A value cannot be delivered; rows count from 1.
+    UndeliverableValue { column: String, row: u64, problem: Unrepresentable },
     /// A result cannot be delivered as Arrow.
     Undeliverable { reason: Reason },
     /// An option of an export is not one, or cannot have its value.
@@ -86,19 +87,19 @@ impl CacheError {
                 format!("the Arrow stream of {bytes} bytes does not fit in one bytea"),
                 "Narrow the query, or split it into ranges.".into(),
             ),
-            Self::UndeliverableColumn { column, problem, hint } => (
-                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-                format!("column \"{column}\" cannot be delivered: {problem}"),
-                hint.clone(),
+            Self::UndeliverableColumn { column, error } => (
+                PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("column \"{column}\" cannot be delivered as Arrow: {error}"),
+                remedy(Some(error.remedy())),
             ),
-            Self::UndeliverableValue { column, row, problem, hint, out_of_range } => (
-                if *out_of_range {
-                    PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE
-                } else {
-                    PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED
+            Self::UndeliverableValue { column, row, problem } => (
+                match problem.why {
+                    Why::ArrayBounds => PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+                    Why::Number(_) | Why::Time => PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+                    Why::TooLarge => PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
                 },
-                format!("the value in column \"{column}\", row {row}, cannot be delivered: {problem}"),
-                hint.clone(),
+                format!("column \"{column}\", row {row}, cannot be delivered as Arrow: {problem}"),
+                remedy(problem.remedy()),
             ),
             Self::Undeliverable { reason } => (
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
@@ -148,6 +149,14 @@ impl CacheError {
                 "Name the relation that queries read.".into(),
             ),
         }
+    }
+}
+
+/// What to do about a column that cannot be delivered.
+fn remedy(option: Option<(&str, &str)>) -> String {
+    match option {
+        Some((name, value)) => format!("Set the option \"{name}\" to \"{value}\", or cast the column to text."),
+        None => "Narrow the query.".into(),
     }
 }
 

@@ -15,6 +15,7 @@
 //! No lock is ever taken while another is held, and the arena is never called under one.
 
 pub mod counters;
+pub mod decimal;
 pub mod digest;
 mod entry;
 mod eviction;
@@ -32,6 +33,7 @@ pub mod profile;
 pub mod reason;
 mod statement;
 pub mod store;
+pub mod undeliverable;
 pub mod versions;
 mod view;
 pub mod window;
@@ -44,7 +46,8 @@ pub use layout::{Layout, LayoutError, PARTITIONS, Sizes};
 pub use memory::{Arena, ArenaPtr, Locks};
 pub use normalize::{normalize, statement_body};
 pub use options::{Compression, ExportOptions, OptionError, OptionValue};
-pub use profile::Profile;
+pub use profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
 pub use reason::Reason;
 pub use store::{Dependency, EntryId, EntryView, Fill, NewEntry, Pin, Store, StoreError, Validity};
+pub use undeliverable::{FormError, Unrepresentable, Why};
 pub use versions::{Slot, SlotId, SnapshotView, Versions};

@@ -1,56 +1,57 @@
-//! What values become on delivery, as far as the client chooses. Pure data: nothing here is shared.
+//! The options that shape how a result's columns are delivered. With the row type they decide the schema of a
+//! delivery; the data never does.
 
-/// What a `numeric` becomes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What becomes of numeric columns.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum NumericAs {
-    /// Its text, always exact.
+    /// Text, which every value has.
     #[default]
     Text,
-    /// A decimal of 128 bits, where it is exact.
+    /// Decimals of 128 bits, with the column's own precision and scale.
     Decimal128,
-    /// A float of 64 bits, where its shortest text is the same number.
+    /// Floats of 64 bits.
     Float64,
 }
 
-/// What an `interval` becomes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What becomes of interval columns.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum IntervalAs {
-    /// Its text.
+    /// Text, which every value has.
     #[default]
     Text,
     /// Months, days and nanoseconds.
     MonthDayNano,
 }
 
-/// Which extension types the fields of the schema name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// Are columns marked with the extension types of the Arrow specification?
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum ExtensionTypes {
-    /// None.
+    /// No.
     #[default]
     None,
-    /// Arrow's canonical ones.
+    /// Those that Arrow itself names: `arrow.uuid` and `arrow.json`.
     Canonical,
 }
 
-/// What becomes of columns whose type has values that Arrow cannot hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What becomes of a value that its column's Arrow type cannot hold.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum OnUnrepresentable {
-    /// Such a value is an error.
+    /// An error that names it.
     #[default]
     Error,
-    /// The column is delivered as text.
+    /// It never arises: each column whose type has such values is delivered as text.
     Text,
 }
 
-/// All of it. The schema of a result depends on this and its row type alone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// How the columns of a result are delivered.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Profile {
-    /// Of numerics.
+    /// Form of numeric values.
     pub numeric: NumericAs,
-    /// Of intervals.
+    /// Form of intervals.
     pub interval: IntervalAs,
-    /// Of the schema's fields.
+    /// Marks on the fields.
     pub extension_types: ExtensionTypes,
-    /// Of values that cannot be delivered.
+    /// Care for values without an Arrow form.
     pub on_unrepresentable: OnUnrepresentable,
 }

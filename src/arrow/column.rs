@@ -4,13 +4,15 @@
 //! bytes of a fixed-length one, the detoasted body of a varlena. Those bytes mean the same in
 //! every session of the database until DDL changes the type, which invalidates the entry.
 //! jsonb is kept so as well: its text would have to be parsed again on every hit, which costs more
-//! and may raise where the stored value does not.
+//! and may raise where the stored value does not. A domain is stored as the type it rests on.
 
 use arrow_cache_core::Reason;
 use arrow_schema::{DataType, TimeUnit};
 use pgrx::pg_sys;
+use std::sync::OnceLock;
 
 use crate::compat::tuple_attribute;
+use crate::query::types::FIRST_UNPINNED_OID;
 
 /// Storage form of one column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,8 +23,12 @@ pub enum Kind {
     Int16,
     /// int4
     Int32,
-    /// int8
+    /// int8, money
     Int64,
+    /// oid, xid, cid, the reg* types
+    UInt32,
+    /// xid8, pg_lsn
+    UInt64,
     /// float4, bit for bit
     Float32,
     /// float8, bit for bit
@@ -60,6 +66,10 @@ pub struct Column {
     pub type_oid: pg_sys::Oid,
     /// Its type modifier.
     pub typmod: i32,
+    /// The type itself, or below a domain the type that it rests on.
+    pub base_type: pg_sys::Oid,
+    /// The modifier of that type.
+    pub base_typmod: i32,
     /// Length of its values (pg_type.typlen).
     pub length: i16,
     /// Are its values passed by value?
@@ -69,6 +79,17 @@ pub struct Column {
 }
 
 impl Column {
+    /// A column of values of this type, which have this length and are passed so.
+    ///
+    /// # Safety
+    /// Called in a transaction.
+    pub unsafe fn new(type_oid: pg_sys::Oid, typmod: i32, length: i16, by_value: bool) -> Self {
+        // SAFETY: as the caller promises.
+        let (base_type, base_typmod) = unsafe { base_of(type_oid, typmod) };
+        let kind = kind_of(base_type, length);
+        Self { type_oid, typmod, base_type, base_typmod, length, by_value, kind }
+    }
+
     /// The Arrow type of the stored column.
     pub fn storage_type(&self) -> DataType {
         match self.kind {
@@ -76,6 +97,8 @@ impl Column {
             Kind::Int16 => DataType::Int16,
             Kind::Int32 => DataType::Int32,
             Kind::Int64 => DataType::Int64,
+            Kind::UInt32 => DataType::UInt32,
+            Kind::UInt64 => DataType::UInt64,
             Kind::Float32 => DataType::Float32,
             Kind::Float64 => DataType::Float64,
             Kind::Date => DataType::Date32,
@@ -97,7 +120,7 @@ impl Column {
     }
 }
 
-/// May anonymous records be among the columns?
+/// May columns be of types that no stored result has: anonymous records, void?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Records {
     /// No: only the session that made a record type knows its shape.
@@ -117,18 +140,11 @@ pub enum Records {
 pub unsafe fn columns_of(descriptor: pg_sys::TupleDesc, records: Records) -> Result<Vec<Column>, Reason> {
     // SAFETY: as the caller promises.
     unsafe {
-        let utf8 = pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32;
         (0..(*descriptor).natts as usize)
             .map(|index| {
                 let attribute = &*tuple_attribute(descriptor, index);
-                let kind = kind_of(attribute, utf8, records)?;
-                Ok(Column {
-                    type_oid: attribute.atttypid,
-                    typmod: attribute.atttypmod,
-                    length: attribute.attlen,
-                    by_value: attribute.attbyval,
-                    kind,
-                })
+                admit(attribute, records)?;
+                Ok(Column::new(attribute.atttypid, attribute.atttypmod, attribute.attlen, attribute.attbyval))
             })
             .collect()
     }
@@ -143,14 +159,65 @@ pub fn describe(columns: &[Column]) -> Vec<u8> {
     out
 }
 
-fn kind_of(attribute: &pg_sys::FormData_pg_attribute, utf8: bool, records: Records) -> Result<Kind, Reason> {
-    // Arrow text is UTF-8 by definition; in another encoding the bytes are kept as they are.
-    let text = if utf8 { Kind::Text } else { Kind::FlatVarlena };
-    Ok(match attribute.atttypid {
+/// Can values of this attribute be in a result of ours?
+fn admit(attribute: &pg_sys::FormData_pg_attribute, records: Records) -> Result<(), Reason> {
+    match attribute.atttypid {
+        pg_sys::RECORDOID | pg_sys::RECORDARRAYOID if records == Records::Refused => Err(Reason::RecordType),
+        pg_sys::VOIDOID if records == Records::Refused => Err(Reason::UnsupportedType),
+        pg_sys::INTERNALOID => Err(Reason::UnsupportedType),
+        _ if attribute.attlen < -2 || attribute.attlen == 0 => Err(Reason::UnsupportedType),
+        _ => Ok(()),
+    }
+}
+
+/// The type that a domain rests on, with its modifier; any other type itself. A type that is gone counts as none.
+///
+/// # Safety
+/// Called in a transaction.
+unsafe fn base_of(type_oid: pg_sys::Oid, typmod: i32) -> (pg_sys::Oid, i32) {
+    let mut found = (type_oid, typmod);
+    while found.0.to_u32() >= FIRST_UNPINNED_OID {
+        // SAFETY: a catalog look-up; the tuple is read before it is released.
+        unsafe {
+            let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
+            let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(found.0));
+            if tuple.is_null() {
+                break;
+            }
+            let row: *const pg_sys::FormData_pg_type = pg_sys::heap_tuple_get_struct(tuple);
+            let is_domain = (*row).typtype as u8 == pg_sys::TYPTYPE_DOMAIN;
+            let below = ((*row).typbasetype, (*row).typtypmod);
+            pg_sys::ReleaseSysCache(tuple);
+            if !is_domain {
+                break;
+            }
+            found = below;
+        }
+    }
+    found
+}
+
+fn kind_of(base_type: pg_sys::Oid, length: i16) -> Kind {
+    match base_type {
         pg_sys::BOOLOID => Kind::Bool,
         pg_sys::INT2OID => Kind::Int16,
         pg_sys::INT4OID => Kind::Int32,
-        pg_sys::INT8OID => Kind::Int64,
+        pg_sys::INT8OID | pg_sys::MONEYOID => Kind::Int64,
+        pg_sys::OIDOID
+        | pg_sys::XIDOID
+        | pg_sys::CIDOID
+        | pg_sys::REGPROCOID
+        | pg_sys::REGPROCEDUREOID
+        | pg_sys::REGOPEROID
+        | pg_sys::REGOPERATOROID
+        | pg_sys::REGCLASSOID
+        | pg_sys::REGTYPEOID
+        | pg_sys::REGROLEOID
+        | pg_sys::REGNAMESPACEOID
+        | pg_sys::REGCONFIGOID
+        | pg_sys::REGDICTIONARYOID
+        | pg_sys::REGCOLLATIONOID => Kind::UInt32,
+        pg_sys::XID8OID | pg_sys::PG_LSNOID => Kind::UInt64,
         pg_sys::FLOAT4OID => Kind::Float32,
         pg_sys::FLOAT8OID => Kind::Float64,
         pg_sys::DATEOID => Kind::Date,
@@ -160,17 +227,21 @@ fn kind_of(attribute: &pg_sys::FormData_pg_attribute, utf8: bool, records: Recor
         pg_sys::UUIDOID => Kind::Uuid,
         pg_sys::NUMERICOID => Kind::Numeric,
         pg_sys::BYTEAOID => Kind::Bytea,
-        pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID | pg_sys::JSONOID => text,
-        pg_sys::NAMEOID if utf8 => Kind::Name,
-        pg_sys::RECORDOID | pg_sys::RECORDARRAYOID if records == Records::Refused => {
-            return Err(Reason::RecordType);
-        }
-        pg_sys::VOIDOID | pg_sys::INTERNALOID => return Err(Reason::UnsupportedType),
-        _ => match attribute.attlen {
+        // Arrow text is UTF-8 by definition; in another encoding the bytes are kept as they are.
+        pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID | pg_sys::JSONOID if is_utf8() => Kind::Text,
+
+        pg_sys::NAMEOID if is_utf8() => Kind::Name,
+        _ => match length {
             -1 => Kind::FlatVarlena,
             -2 => Kind::FlatCString,
-            length if length > 0 => Kind::FlatFixed,
-            _ => return Err(Reason::UnsupportedType),
+            _ => Kind::FlatFixed,
         },
-    })
+    }
+}
+
+/// Is the text of this database UTF-8?
+pub fn is_utf8() -> bool {
+    static UTF8: OnceLock<bool> = OnceLock::new();
+    // SAFETY: a plain look at what this backend's database has, for good.
+    *UTF8.get_or_init(|| unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8 as i32)
 }

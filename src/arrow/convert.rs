@@ -1,53 +1,271 @@
-//! Values into the arrays that are delivered. (Stand-in until the whole table of types is here.)
+//! Values of a column, as PostgreSQL has them in memory, into the Arrow array that the column's form says.
 
-use std::ffi::CStr;
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
-use arrow_array::builder::StringBuilder;
+use arrow_array::{ArrayRef, ListArray, StructArray};
+use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
+use arrow_cache_core::Reason;
+use arrow_schema::{FieldRef, Fields};
 use pgrx::pg_sys;
 
+pub use arrow_cache_core::{Unrepresentable, Why};
+
 use super::column::Column;
-use super::form::Form;
+use super::convert_leaf::Leaf;
+use super::form::{Child, Form};
+use crate::compat::tuple_attribute;
 
-/// Why a value cannot be delivered.
-#[derive(Debug)]
-pub struct Unrepresentable {}
-
-/// Builds one array.
+/// Builds the array of one column, batch after batch.
 pub struct Converter {
-    output: pg_sys::Oid,
-    text: StringBuilder,
+    validity: NullBufferBuilder,
+    shape: Shape,
+}
+
+enum Shape {
+    Leaf(Box<Leaf>),
+    List(Box<List>),
+    Struct(Box<Struct>),
 }
 
 impl Converter {
-    /// For values of the column.
-    pub fn new(column: &Column, _form: &Form) -> Self {
-        let (mut output, mut varlena) = (pg_sys::InvalidOid, false);
-        // SAFETY: a catalog look-up of a type that a column has.
-        unsafe { pg_sys::getTypeOutputInfo(column.type_oid, &mut output, &mut varlena) };
-        Self { output, text: StringBuilder::new() }
+    /// A converter for a column that has this form.
+    ///
+    /// The current memory context must outlive the result.
+    ///
+    /// # Errors
+    /// `ChangedMeanwhile` when a row type is not any more what it was when the form was found.
+    pub fn new(column: &Column, form: &Form) -> Result<Self, Reason> {
+        let shape = match form {
+            Form::List(element) => Shape::List(Box::new(List::new(column, element)?)),
+            Form::Struct(attributes) => Shape::Struct(Box::new(Struct::new(column, attributes)?)),
+            _ => Shape::Leaf(Box::new(Leaf::new(column, form))),
+        };
+        Ok(Self { validity: NullBufferBuilder::new(0), shape })
     }
 
-    /// Adds a value.
+    /// Makes room for so many more values.
+    pub fn reserve(&mut self, rows: usize) {
+        match &mut self.shape {
+            Shape::Leaf(leaf) => leaf.reserve(rows),
+            Shape::List(list) => list.offsets.reserve(rows),
+            Shape::Struct(row) => row.attributes.iter_mut().for_each(|(_, attribute)| attribute.reserve(rows)),
+        }
+    }
+
+    /// Appends a value. What it takes to read it is left in the current memory context.
+    ///
+    /// # Errors
+    /// Why the form cannot hold the value. The converter is of no further use then.
     ///
     /// # Safety
-    /// It must be of the column's type.
+    /// `datum` must be a value of the column, unless `is_null`.
     pub unsafe fn append(&mut self, datum: pg_sys::Datum, is_null: bool) -> Result<(), Unrepresentable> {
         if is_null {
-            self.text.append_null();
-        } else {
-            // SAFETY: as the caller promises.
-            unsafe {
-                let out = pg_sys::OidOutputFunctionCall(self.output, datum);
-                self.text.append_value(CStr::from_ptr(out).to_string_lossy());
+            self.append_null();
+            return Ok(());
+        }
+        // SAFETY: as the caller promises.
+        unsafe {
+            match &mut self.shape {
+                Shape::Leaf(leaf) => leaf.append(datum)?,
+                Shape::List(list) => list.append(datum)?,
+                Shape::Struct(row) => row.append(datum)?,
+            }
+        }
+        self.validity.append_non_null();
+        Ok(())
+    }
+
+    /// Appends a value of a numeric column, given as its text.
+    ///
+    /// # Errors
+    /// As `append`.
+    pub fn append_numeric_text(&mut self, text: &[u8]) -> Result<(), Unrepresentable> {
+        let Shape::Leaf(leaf) = &mut self.shape else { unreachable!("a numeric has no parts") };
+        leaf.append_numeric_text(text)?;
+        self.validity.append_non_null();
+        Ok(())
+    }
+
+    /// Appends NULL.
+    pub fn append_null(&mut self) {
+        self.validity.append_null();
+        match &mut self.shape {
+            Shape::Leaf(leaf) => leaf.append_null(),
+            Shape::List(list) => list.offsets.push(list.elements),
+            Shape::Struct(row) => row.append_null(),
+        }
+    }
+
+    /// Takes what was appended as an array and starts anew.
+    ///
+    /// # Errors
+    /// `TextEncoding` when a text is not valid UTF-8.
+    pub fn finish(&mut self) -> Result<ArrayRef, Reason> {
+        let rows = self.validity.len();
+        let nulls = self.validity.finish();
+        match &mut self.shape {
+            Shape::Leaf(leaf) => leaf.finish(nulls),
+            Shape::List(list) => {
+                let offsets = std::mem::replace(&mut list.offsets, vec![0]);
+                list.elements = 0;
+                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+                let elements = list.converter.finish()?;
+                let array = ListArray::try_new(list.field.clone(), offsets, elements, nulls);
+                Ok(Arc::new(array.map_err(|_| Reason::UnsupportedType)?))
+            }
+            Shape::Struct(row) => {
+                let attributes =
+                    row.attributes.iter_mut().map(|(_, attribute)| attribute.finish()).collect::<Result<_, _>>()?;
+                let array = StructArray::try_new_with_length(row.fields.clone(), attributes, nulls, rows);
+                Ok(Arc::new(array.map_err(|_| Reason::UnsupportedType)?))
+            }
+        }
+    }
+}
+
+/// Arrays in the making.
+struct List {
+    field: FieldRef,
+    element: Column,
+    align: std::ffi::c_char,
+    /// A vector type: its lower bound is 0 and does not show in its text.
+    is_vector: bool,
+    converter: Converter,
+    /// End of each array.
+    offsets: Vec<i32>,
+    /// Elements so far.
+    elements: i32,
+}
+
+impl List {
+    fn new(column: &Column, child: &Child) -> Result<Self, Reason> {
+        let (mut length, mut by_value, mut align) = (0, false, 0);
+        // SAFETY: a catalog look-up of a type that a running query has.
+        unsafe {
+            pg_sys::get_typlenbyvalalign(child.column.type_oid, &mut length, &mut by_value, &mut align);
+            Ok(Self {
+                field: child.field.clone(),
+                element: child.column,
+                align,
+                is_vector: matches!(column.base_type, pg_sys::INT2VECTOROID | pg_sys::OIDVECTOROID),
+                converter: Converter::new(&child.column, &child.form)?,
+                offsets: vec![0],
+                elements: 0,
+            })
+        }
+    }
+
+    /// # Safety
+    /// `datum` must be an array of the column's type.
+    unsafe fn append(&mut self, datum: pg_sys::Datum) -> Result<(), Unrepresentable> {
+        // SAFETY: as the caller promises. Dimensions and then lower bounds follow the head of an array (utils/array.h).
+        unsafe {
+            let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast();
+            let dimensions = (*array).ndim as usize;
+            let sizes = array.add(1).cast::<i32>();
+            let sizes = std::slice::from_raw_parts(sizes, 2 * dimensions);
+            let (sizes, lower) = sizes.split_at(dimensions);
+            if dimensions > 1 || (lower.first().is_some_and(|bound| *bound != 1) && !self.is_vector) {
+                let bounds: String = sizes
+                    .iter()
+                    .zip(lower)
+                    .map(|(size, lower)| format!("[{lower}:{}]", i64::from(*lower) + i64::from(*size) - 1))
+                    .collect();
+                return Err(Unrepresentable::new(Why::ArrayBounds, bounds.as_bytes()));
+            }
+            if dimensions > 0 {
+                self.append_elements(array)?;
+            }
+        }
+        self.offsets.push(self.elements);
+        Ok(())
+    }
+
+    /// # Safety
+    /// `array` must be a flat array of the column's type.
+    unsafe fn append_elements(&mut self, array: *mut pg_sys::ArrayType) -> Result<(), Unrepresentable> {
+        let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
+        // SAFETY: as the caller promises; the elements lie in the array.
+        unsafe {
+            pg_sys::deconstruct_array(
+                array,
+                self.element.type_oid,
+                i32::from(self.element.length),
+                self.element.by_value,
+                self.align,
+                &mut values,
+                &mut nulls,
+                &mut count,
+            );
+            self.elements = self.elements.checked_add(count).ok_or_else(|| Unrepresentable::new(Why::TooLarge, b""))?;
+            self.converter.reserve(count as usize);
+            for index in 0..count as usize {
+                self.converter.append(*values.add(index), *nulls.add(index))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Rows in the making.
+struct Struct {
+    /// In the memory context that was current when this value was made.
+    descriptor: pg_sys::TupleDesc,
+    fields: Fields,
+    /// Each live attribute, with its number in the row type.
+    attributes: Vec<(usize, Converter)>,
+    values: Vec<pg_sys::Datum>,
+    nulls: Vec<bool>,
+}
+
+impl Struct {
+    fn new(column: &Column, children: &[Child]) -> Result<Self, Reason> {
+        // SAFETY: a catalog look-up of a row type that a running query has; its copy is read as far as it goes.
+        unsafe {
+            let descriptor = pg_sys::lookup_rowtype_tupdesc_copy(column.base_type, column.base_typmod);
+            let count = (*descriptor).natts as usize;
+            let mut attributes = Vec::with_capacity(children.len());
+            for child in children {
+                // Attributes are never renumbered and rarely retyped, but reading one as another type must not happen.
+                let place = child.place;
+                if place >= count || (*tuple_attribute(descriptor, place)).atttypid != child.column.type_oid {
+                    return Err(Reason::ChangedMeanwhile);
+                }
+                attributes.push((place, Converter::new(&child.column, &child.form)?));
+            }
+            Ok(Self {
+                descriptor,
+                fields: children.iter().map(|child| child.field.clone()).collect(),
+                attributes,
+                values: vec![pg_sys::Datum::from(0); count],
+                nulls: vec![true; count],
+            })
+        }
+    }
+
+    /// # Safety
+    /// `datum` must be a row of the column's type.
+    unsafe fn append(&mut self, datum: pg_sys::Datum) -> Result<(), Unrepresentable> {
+        // SAFETY: as the caller promises. A row as a value is a varlena whose head is that of a tuple.
+        unsafe {
+            let header: pg_sys::HeapTupleHeader = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast();
+            let mut tuple = pg_sys::HeapTupleData {
+                t_len: pgrx::varlena::varsize_4b(header.cast()) as u32,
+                t_data: header,
+                ..Default::default()
+            };
+            pg_sys::heap_deform_tuple(&mut tuple, self.descriptor, self.values.as_mut_ptr(), self.nulls.as_mut_ptr());
+            for (place, attribute) in &mut self.attributes {
+                attribute.append(self.values[*place], self.nulls[*place])?;
             }
         }
         Ok(())
     }
 
-    /// What was added.
-    pub fn finish(&mut self) -> ArrayRef {
-        Arc::new(self.text.finish())
+    fn append_null(&mut self) {
+        for (_, attribute) in &mut self.attributes {
+            attribute.append_null();
+        }
     }
 }

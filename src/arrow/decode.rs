@@ -57,15 +57,21 @@ impl<'a> Reader<'a> {
         Self { cursors, rows: chunk.rows() }
     }
 
-    /// Finds some of the columns of a chunk, in ascending order of their numbers or not.
-    pub fn of_some(columns: &[Column], wanted: &[usize], chunk: Chunk<'a>) -> Self {
+    /// Finds one of the columns of a chunk; it is column 0 of the reader.
+    pub fn of_one(columns: &[Column], wanted: usize, chunk: Chunk<'a>) -> Self {
         let all = Self::new(columns, chunk);
-        Self { cursors: wanted.iter().map(|index| all.cursors[*index]).collect(), rows: all.rows }
+        Self { cursors: vec![all.cursors[wanted]], rows: all.rows }
     }
 
     /// Rows in the chunk.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// The stored bytes of a value in a column whose values vary in length; `None` for NULL.
+    pub fn bytes(&self, column: usize, row: usize) -> Option<&[u8]> {
+        let cursor = &self.cursors[column];
+        (!cursor.is_null(row)).then(|| cursor.bytes(row))
     }
 }
 
@@ -145,8 +151,9 @@ impl Decoder {
         match column.kind {
             Kind::Bool => pg_sys::Datum::from(cursor.values[row / 8] >> (row % 8) & 1 == 1),
             Kind::Int16 => pg_sys::Datum::from(i16::from_le_bytes(cursor.fixed(row))),
-            Kind::Int32 => pg_sys::Datum::from(i32::from_le_bytes(cursor.fixed(row))),
-            Kind::Int64 | Kind::Time => pg_sys::Datum::from(i64::from_le_bytes(cursor.fixed(row))),
+            // As fetch_att reads it from a tuple: the datum's upper half says nothing.
+            Kind::Int32 | Kind::UInt32 => pg_sys::Datum::from(i32::from_le_bytes(cursor.fixed(row))),
+            Kind::Int64 | Kind::UInt64 | Kind::Time => pg_sys::Datum::from(i64::from_le_bytes(cursor.fixed(row))),
             Kind::Float32 => pg_sys::Datum::from(i32::from_le_bytes(cursor.fixed(row))),
             Kind::Float64 => pg_sys::Datum::from(i64::from_le_bytes(cursor.fixed(row))),
             Kind::Date => {

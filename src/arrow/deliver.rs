@@ -4,7 +4,6 @@
 //! batches go out byte for byte. The others are rebuilt value by value, under the settings that `PinnedSettings` fixes,
 //! so that every session gets the same bytes.
 
-use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -16,10 +15,11 @@ use arrow_schema::{DataType, Schema, SchemaRef};
 use pgrx::pg_sys;
 
 use super::chunk::Chunk;
-use super::column::Column;
+use super::column::{Column, Kind};
 use super::convert::Converter;
 use super::decode::{Decoder, Reader};
 use super::form::Form;
+use super::output;
 use super::pinned::PinnedSettings;
 use crate::compat::tuple_attribute;
 use crate::error::CacheError;
@@ -68,7 +68,8 @@ impl Delivery {
         options: &ExportOptions,
     ) -> Result<Self, CacheError> {
         // SAFETY: as the caller promises.
-        let names: Vec<String> = (0..columns.len()).map(|index| unsafe { name(descriptor, index) }).collect();
+        let name = |index| output::name(unsafe { &(*tuple_attribute(descriptor, index)).attname });
+        let names: Vec<String> = (0..columns.len()).map(name).collect();
         let indexes = match &options.columns {
             None => (0..columns.len()).collect(),
             Some(wanted) => wanted.iter().map(|name| position(&names, name)).collect::<Result<Vec<_>, _>>()?,
@@ -77,16 +78,13 @@ impl Delivery {
             .into_iter()
             .map(|index| {
                 let column = columns[index];
-                let form =
-                    Form::of_column(&column, &options.profile).map_err(|error| CacheError::UndeliverableColumn {
-                        column: names[index].clone(),
-                        problem: format!("{error:?}"),
-                        hint: "h".into(),
-                    })?;
+                let form = Form::of_column(&column, &options.profile)
+                    .map_err(|error| CacheError::UndeliverableColumn { column: names[index].clone(), error })?;
                 Ok(Wanted { index, column, form, name: names[index].clone() })
             })
             .collect::<Result<Vec<_>, CacheError>>()?;
-        let fields: Vec<_> = wanted.iter().map(|wanted| wanted.form.field(&wanted.name, &wanted.column)).collect();
+        let field = |wanted: &Wanted| wanted.form.field(&wanted.name, &wanted.column, &options.profile);
+        let fields: Vec<_> = wanted.iter().map(field).collect();
         Ok(Self { stored: columns.to_vec(), wanted, schema: Arc::new(Schema::new(fields)) })
     }
 
@@ -122,80 +120,69 @@ impl Delivery {
     /// # Safety
     /// The chunk must have the stored columns, and stay as long as the result.
     pub unsafe fn batch(&self, chunk: Chunk<'_>, rows: usize, before: u64) -> Result<RecordBatch, CacheError> {
-        let mut arrays: Vec<Option<ArrayRef>> = Vec::with_capacity(self.wanted.len());
-        for wanted in &self.wanted {
-            // SAFETY: as the caller promises.
-            arrays.push(
-                wanted.form.is_stored().then(|| unsafe { self.stored_array(chunk, wanted.index) }.slice(0, rows)),
-            );
+        let pinned = (!self.wanted.iter().all(|wanted| wanted.form.is_stored())).then(PinnedSettings::enter);
+        // SAFETY: as the caller promises.
+        let array = |wanted: &Wanted| unsafe {
+            if wanted.form.is_stored() {
+                Ok(self.stored_array(chunk, wanted.index).slice(0, rows))
+            } else {
+                in_context_of_its_own(|| self.converted(wanted, chunk, rows, before))
+            }
+        };
+        let arrays = self.wanted.iter().map(array).collect::<Result<Vec<_>, _>>()?;
+        if let Some(pinned) = pinned {
+            pinned.leave();
         }
-        if arrays.iter().any(Option::is_none) {
-            // SAFETY: as the caller promises.
-            unsafe { self.convert(chunk, rows, before, &mut arrays)? };
-        }
-        let arrays: Vec<ArrayRef> = arrays.into_iter().flatten().collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema(), arrays, &options)
             .map_err(|_| CacheError::Undeliverable { reason: Reason::UnsupportedType })
     }
 
-    /// Fills in the arrays of the columns that are not delivered as they are stored.
+    /// The array of a column that is not delivered as it is stored, built value by value.
     ///
     /// # Safety
-    /// As `batch`.
-    unsafe fn convert(
+    /// As `batch`. What it takes to convert is left in the current memory context.
+    unsafe fn converted(
         &self,
+        wanted: &Wanted,
         chunk: Chunk<'_>,
         rows: usize,
         before: u64,
-        arrays: &mut [Option<ArrayRef>],
-    ) -> Result<(), CacheError> {
-        let converted: Vec<(usize, &Wanted)> =
-            self.wanted.iter().enumerate().filter(|(position, _)| arrays[*position].is_none()).collect();
-        let indexes: Vec<usize> = converted.iter().map(|(_, wanted)| wanted.index).collect();
-        let reader = Reader::of_some(&self.stored, &indexes, chunk);
-        let mut decoder = Decoder::new(converted.iter().map(|(_, wanted)| wanted.column).collect());
-        let mut values = vec![pg_sys::Datum::from(0); converted.len()];
-        let mut nulls = vec![false; converted.len()];
-        let mut converters: Vec<Converter> =
-            converted.iter().map(|(_, wanted)| Converter::new(&wanted.column, &wanted.form)).collect();
-        let pinned = PinnedSettings::enter();
-        // SAFETY: as the caller promises; values that output functions make live in a context of their own.
-        unsafe {
-            let row_context = pg_sys::AllocSetContextCreateInternal(
-                pg_sys::CurrentMemoryContext,
-                c"pg_arrow_cache delivery".as_ptr(),
-                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
-                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            );
-            let caller = pg_sys::MemoryContextSwitchTo(row_context);
-            for row in 0..rows {
-                decoder.fill(&reader, row, &mut values, &mut nulls);
-                for (number, converter) in converters.iter_mut().enumerate() {
-                    converter.append(values[number], nulls[number]).map_err(|problem| {
-                        CacheError::UndeliverableValue {
-                            column: converted[number].1.name.clone(),
-                            row: before + row as u64 + 1,
-                            problem: format!("{problem:?}"),
-                            hint: String::new(),
-                            out_of_range: false,
-                        }
-                    })?;
+    ) -> Result<ArrayRef, CacheError> {
+        let undeliverable = |reason| CacheError::Undeliverable { reason };
+        let mut converter = Converter::new(&wanted.column, &wanted.form).map_err(undeliverable)?;
+        converter.reserve(rows);
+        let reader = Reader::of_one(&self.stored, wanted.index, chunk);
+        let mut decoder = Decoder::new(vec![wanted.column]);
+        let (mut value, mut is_null) = ([pg_sys::Datum::from(0)], [false]);
+        let is_numeric = wanted.column.kind == Kind::Numeric;
+        let scratch = context();
+        for row in 0..rows {
+            // SAFETY: the value is one of the column, and lives until the decoder makes the next.
+            let appended = unsafe {
+                let caller = pg_sys::MemoryContextSwitchTo(scratch);
+                let appended = match is_numeric.then(|| reader.bytes(0, row)).flatten() {
+                    // Its stored text is all it takes: a value made of it would only be printed again.
+                    Some(text) => converter.append_numeric_text(text),
+                    None => {
+                        decoder.fill(&reader, row, &mut value, &mut is_null);
+                        converter.append(value[0], is_null[0])
+                    }
+                };
+                pg_sys::MemoryContextSwitchTo(caller);
+                if !(*scratch).isReset {
+                    pg_sys::MemoryContextReset(scratch);
                 }
-                if !(*row_context).isReset {
-                    pg_sys::MemoryContextReset(row_context);
-                }
-                pgrx::check_for_interrupts!();
-            }
-            pg_sys::MemoryContextSwitchTo(caller);
-            pg_sys::MemoryContextDelete(row_context);
+                appended
+            };
+            appended.map_err(|problem| CacheError::UndeliverableValue {
+                column: wanted.name.clone(),
+                row: before + row as u64 + 1,
+                problem,
+            })?;
+            pgrx::check_for_interrupts!();
         }
-        pinned.leave();
-        for ((position, _), mut converter) in converted.into_iter().zip(converters) {
-            arrays[position] = Some(converter.finish());
-        }
-        Ok(())
+        converter.finish().map_err(undeliverable)
     }
 
     /// A stored column as an array over its own bytes.
@@ -215,6 +202,33 @@ impl Delivery {
         }
         // SAFETY: our encoder wrote these buffers from an array of this type, on multiples of 64.
         make_array(unsafe { data.build_unchecked() })
+    }
+}
+
+/// A memory context below the current one.
+fn context() -> pg_sys::MemoryContext {
+    // SAFETY: a live parent and a literal name.
+    unsafe {
+        pg_sys::AllocSetContextCreateInternal(
+            pg_sys::CurrentMemoryContext,
+            c"pg_arrow_cache delivery".as_ptr(),
+            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+        )
+    }
+}
+
+/// Runs code whose allocations from PostgreSQL are of no use afterwards. After an error they go with the current context.
+fn in_context_of_its_own<T>(code: impl FnOnce() -> T) -> T {
+    let context = context();
+    // SAFETY: the context was just made, and `code` leaves nothing behind that points into it.
+    unsafe {
+        let caller = pg_sys::MemoryContextSwitchTo(context);
+        let result = code();
+        pg_sys::MemoryContextSwitchTo(caller);
+        pg_sys::MemoryContextDelete(context);
+        result
     }
 }
 
@@ -246,19 +260,5 @@ fn position(names: &[String], wanted: &str) -> Result<usize, CacheError> {
             repeated: first.is_some(),
             columns: names.to_vec(),
         }),
-    }
-}
-
-/// The name of an attribute, as UTF-8.
-///
-/// # Safety
-/// `descriptor` must be valid and have the attribute.
-unsafe fn name(descriptor: pg_sys::TupleDesc, index: usize) -> String {
-    // SAFETY: an attribute's name is NUL-terminated; the conversion returns its argument or a palloc'd copy.
-    unsafe {
-        let name = CStr::from_ptr((*tuple_attribute(descriptor, index)).attname.data.as_ptr());
-        let length = name.to_bytes().len() as i32;
-        let converted = pg_sys::pg_server_to_any(name.as_ptr(), length, pg_sys::pg_enc::PG_UTF8 as i32);
-        CStr::from_ptr(converted).to_string_lossy().into_owned()
     }
 }

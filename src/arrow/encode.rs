@@ -53,8 +53,9 @@ impl Builder {
         match column.kind {
             Kind::Bool => Self::Bool(BooleanBuilder::with_capacity(rows)),
             Kind::Int16 => Self::Int16(Int16Builder::with_capacity(rows)),
-            Kind::Int32 => Self::Int32(Int32Builder::with_capacity(rows)),
-            Kind::Int64 => Self::Int64(Int64Builder::with_capacity(rows)),
+            // The bytes are those of the signed type, and they are all that a batch holds.
+            Kind::Int32 | Kind::UInt32 => Self::Int32(Int32Builder::with_capacity(rows)),
+            Kind::Int64 | Kind::UInt64 => Self::Int64(Int64Builder::with_capacity(rows)),
             Kind::Float32 => Self::Float32(Float32Builder::with_capacity(rows)),
             Kind::Float64 => Self::Float64(Float64Builder::with_capacity(rows)),
             Kind::Date => Self::Date(Date32Builder::with_capacity(rows)),

@@ -7,10 +7,12 @@
 pub mod chunk;
 pub mod column;
 pub mod convert;
+mod convert_leaf;
 pub mod decode;
 pub mod deliver;
 pub mod encode;
 mod epoch;
 pub mod form;
-mod pinned;
+mod output;
+pub mod pinned;
 pub mod varlena;

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use pgrx::pg_sys;
 
 /// The settings under which text is delivered, for as long as the value lives: those that
-/// postgres_fdw pins for its own transfers, plus the time zone and bytea's form.
+/// postgres_fdw pins for its own transfers, and all others that an output function reads.
 pub struct PinnedSettings {
     nest_level: i32,
 }
@@ -13,7 +13,7 @@ pub struct PinnedSettings {
 impl PinnedSettings {
     /// Pins them. After an error the transaction's abort restores them.
     pub fn enter() -> Self {
-        const SETTINGS: [(&CStr, &CStr); 7] = [
+        const SETTINGS: [(&CStr, &CStr); 8] = [
             (c"datestyle", c"ISO"),
             (c"intervalstyle", c"postgres"),
             (c"extra_float_digits", c"3"),
@@ -21,6 +21,7 @@ impl PinnedSettings {
             (c"timezone", c"UTC"),
             (c"bytea_output", c"hex"),
             (c"lc_monetary", c"C"),
+            (c"quote_all_identifiers", c"off"),
         ];
         // SAFETY: settings of built-in names and legal values, saved in a nest level of their own.
         unsafe {

@@ -53,7 +53,7 @@ impl Form {
             Kind::Float64 => return Self::Float64,
             Kind::Numeric => return Self::Numeric,
             Kind::Name | Kind::FlatCString => return Self::CString,
-            _ if column.type_oid == pg_sys::NAMEOID => return Self::CString,
+            _ if column.base_type == pg_sys::NAMEOID => return Self::CString,
             _ if column.by_value => return Self::Word(column.length as u32),
             _ if column.length > 0 => return Self::Fixed(column.length as usize),
             _ => {}
