@@ -478,3 +478,18 @@ pub unsafe fn executor_run(
         pg_sys::ExecutorRun(query_desc, direction, count)
     }
 }
+
+/// Tells whoever asks that a query has had so many rows in all.
+///
+/// # Safety
+/// `query_desc` must be a started query.
+pub unsafe fn set_processed(query_desc: *mut pg_sys::QueryDesc, rows: u64) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        (*(*query_desc).estate).es_processed = rows;
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        {
+            (*(*query_desc).estate).es_total_processed = rows;
+        }
+    }
+}

@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, CString};
 
-use arrow_cache_core::ExportOptions;
+use arrow_cache_core::{ExportOptions, OptionError};
 use pgrx::pg_sys::{self, NodeTag};
 
 use crate::compat;
@@ -32,8 +32,12 @@ pub unsafe fn parse(plan: *const pg_sys::PlannedStmt) -> Option<ArrowCopy> {
     // SAFETY: as the caller promises; new nodes live as long as the statement's portal.
     unsafe {
         let statement: *const pg_sys::CopyStmt = (*plan).utilityStmt.cast();
-        if !nodes::<pg_sys::DefElem>((*statement).options).any(|option| is_arrow(option)) {
+        let formats = || nodes::<pg_sys::DefElem>((*statement).options).filter(|option| is_format(*option));
+        if !formats().any(|option| is_arrow(option)) {
             return None;
+        }
+        if formats().count() > 1 {
+            CacheError::BadOption { error: OptionError::Repeated { option: "format".into() } }.raise();
         }
         check_direction(&*statement);
         let options = export::from_words((*statement).options, "format");
@@ -60,12 +64,18 @@ pub unsafe fn parse(plan: *const pg_sys::PlannedStmt) -> Option<ArrowCopy> {
 
 /// # Safety
 /// `option` must be a valid option of COPY.
+unsafe fn is_format(option: *const pg_sys::DefElem) -> bool {
+    // SAFETY: as the caller promises; names are C strings.
+    unsafe { CStr::from_ptr((*option).defname) == c"format" }
+}
+
+/// # Safety
+/// `option` must be a valid FORMAT option of COPY.
 unsafe fn is_arrow(option: *const pg_sys::DefElem) -> bool {
     // SAFETY: as the caller promises; a String node holds a C string.
     unsafe {
         let value = (*option).arg;
-        CStr::from_ptr((*option).defname) == c"format"
-            && !value.is_null()
+        !value.is_null()
             && (*value).type_ == NodeTag::T_String
             && FORMATS.contains(&CStr::from_ptr((*value.cast::<pg_sys::String>()).sval))
     }

@@ -14,12 +14,16 @@ use super::stream::{Output, Stream};
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::{self, Column, Records};
 use crate::arrow::encode::Encoder;
-use crate::capture::{RowSink, StreamFill, Tee};
+use crate::capture::{StreamFill, Tee};
+use crate::compat;
 use crate::error::CacheError;
 use crate::judge::{self, Found, Hit, Miss, Question};
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
 use crate::{decision_log, serve, tally, verify};
+
+/// No result has more rows: a greater limit is none.
+const MOST_ROWS: u64 = u64::MAX / 2;
 
 /// What the cache says to an export, before its plan is started.
 pub enum Decision {
@@ -158,19 +162,20 @@ impl<O: Output> Export<O> {
             // The hooks of other libraries see a run, but no row is made one by one.
             Source::Stored { .. } => (pg_sys::ScanDirection::NoMovementScanDirection, 0),
             Source::Plan { tee, started, asked, .. } => {
-                let left = tee.sink.stream.rows_left();
+                let left = tee.sink.begin_run();
                 // SAFETY: as the caller promises; the receiver that does nothing is a constant.
                 unsafe {
                     (*query_desc).dest = pg_sys::None_Receiver;
                     tee.install(query_desc);
                 }
                 *started = Instant::now();
-                *asked = if left == u64::MAX { 0 } else { left };
+                *asked = left;
                 let direction = match left {
                     0 => pg_sys::ScanDirection::NoMovementScanDirection,
                     _ => pg_sys::ScanDirection::ForwardScanDirection,
                 };
-                (direction, *asked)
+                // The executor takes 0 for all.
+                (direction, if left > MOST_ROWS { 0 } else { left })
             }
         }
     }
@@ -188,15 +193,16 @@ impl<O: Output> Export<O> {
                     *next += 1;
                 }
                 self.done = stream.rows_left() == 0 || *next == chunks.len();
+                // SAFETY: as the caller promises. Other libraries ask here how many rows a query has had.
+                unsafe { compat::set_processed(query_desc, stream.rows()) };
             }
             Source::Plan { tee, elapsed, started, asked } => {
                 *elapsed += started.elapsed();
                 // SAFETY: as the caller promises.
                 let processed = unsafe { (*(*query_desc).estate).es_processed };
                 // A plan that has given as many rows as it was asked for may have more.
-                let limited = tee.sink.stream.rows_left() == 0 || (*asked > 0 && processed >= *asked);
-                let paused = !tee.sink.wants_more();
-                if limited || !paused {
+                let limited = processed >= *asked;
+                if limited || !tee.sink.has_paused() {
                     tee.sink.finish(!limited, *elapsed);
                     self.done = true;
                 }

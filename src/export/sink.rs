@@ -1,5 +1,6 @@
 //! Rows of a running plan on their way out: encoded once, stored if the cache wants them, and delivered.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use arrow_cache_core::Reason;
@@ -25,6 +26,8 @@ pub struct ExportSink<O: Output> {
     pub output: O,
     /// Rows taken so far.
     pub rows: u64,
+    /// The executor was told to pause after the last row.
+    paused: Cell<bool>,
     /// Time spent in delivering: a slow client is no reason to store its result.
     delivering: Duration,
 }
@@ -42,14 +45,28 @@ impl<O: Output> RowSink for ExportSink<O> {
     }
 
     fn wants_more(&self) -> bool {
-        self.output.wants_more()
+        // A batch that has been begun is filled, since only whole ones are delivered.
+        let more = self.encoder.pending_rows() > 0 || self.output.wants_more();
+        self.paused.set(!more);
+        more
     }
 }
 
 impl<O: Output> ExportSink<O> {
     /// A sink for rows that `encoder` takes.
     pub fn new(encoder: Encoder, fill: Option<StreamFill>, stream: Stream, output: O) -> Self {
-        Self { encoder, fill, stream, output, rows: 0, delivering: Duration::ZERO }
+        Self { encoder, fill, stream, output, rows: 0, paused: Cell::new(false), delivering: Duration::ZERO }
+    }
+
+    /// Rows that the plan may still be asked for, and begins to note whether it pauses.
+    pub fn begin_run(&mut self) -> u64 {
+        self.paused.set(false);
+        self.stream.rows_left().saturating_sub(self.encoder.pending_rows() as u64)
+    }
+
+    /// Did the plan pause because it was told so? Else it has no more rows, or none that were asked for.
+    pub fn has_paused(&self) -> bool {
+        self.paused.get()
     }
 
     /// Delivers the rows taken so far.
