@@ -47,6 +47,10 @@ impl Collected {
 }
 
 impl Output for Collected {
+    fn expect(&mut self, bytes: usize) {
+        self.bytes.reserve_exact(bytes.min(LARGEST_BYTEA));
+    }
+
     fn schema(&mut self, message: &[u8]) {
         self.add(message);
     }

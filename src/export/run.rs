@@ -155,6 +155,9 @@ impl<O: Output> Export<O> {
     /// `query_desc` must be the query of the export; its receiver is replaced.
     pub unsafe fn before_run(&mut self, query_desc: *mut pg_sys::QueryDesc) -> (pg_sys::ScanDirection::Type, u64) {
         if !std::mem::replace(&mut self.begun, true) {
+            if let Source::Stored { chunks, output, .. } = &mut self.source {
+                output.expect(chunks.iter().map(|chunk| chunk.len()).sum());
+            }
             let (stream, output) = self.parts();
             output.schema(&stream.schema());
         }

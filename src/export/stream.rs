@@ -15,6 +15,8 @@ use crate::error::CacheError;
 
 /// Takes the messages of a stream, each as the parts that make it up.
 pub trait Output {
+    /// About so many bytes will come.
+    fn expect(&mut self, _bytes: usize) {}
     /// The schema, which comes first.
     fn schema(&mut self, message: &[u8]);
     /// A batch with so many rows.
