@@ -14,7 +14,7 @@ SUITES := core regress isolation tap clients oracle
 PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install demo test bench bench-staleness lint clean test-postgres $(SUITES:%=test-%)
+.PHONY: help setup install demo test bench bench-arrow bench-staleness lint clean test-postgres $(SUITES:%=test-%)
 
 help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
@@ -23,6 +23,7 @@ help:
 	@echo 'make test-postgres   the test suites of PostgreSQL itself, with and without the library'
 	@echo 'make install         build and install the extension for PG_CONFIG'
 	@echo 'make bench           measure hits, storing runs and uncacheable statements'
+	@echo 'make bench-arrow     measure results as Arrow, beside ADBC and a bare socket'
 	@echo 'make bench-staleness ways to change data, and whether this cache and pgpool-II answer afresh'
 	@echo 'make lint            formatting, clippy, layering rules'
 	@echo 'make setup           only what the others do first: packages, cargo-pgrx, target/venv'
@@ -41,6 +42,9 @@ demo: install
 
 bench: install
 	@$(PYTHON) bench/run.py
+
+bench-arrow: install
+	@$(PYTHON) bench/arrow.py
 
 bench-staleness: install
 	@$(PYTHON) bench/staleness.py
