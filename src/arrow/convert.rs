@@ -12,6 +12,7 @@ pub use arrow_cache_core::{Unrepresentable, Why};
 
 use super::column::Column;
 use super::convert_leaf::Leaf;
+use super::elements::{ElementLayout, Elements, dimensions};
 use super::form::{Child, Form};
 use crate::compat::tuple_attribute;
 
@@ -127,8 +128,7 @@ impl Converter {
 /// Arrays in the making.
 struct List {
     field: FieldRef,
-    element: Column,
-    align: std::ffi::c_char,
+    layout: ElementLayout,
     /// A vector type: its lower bound is 0 and does not show in its text.
     is_vector: bool,
     converter: Converter,
@@ -140,72 +140,60 @@ struct List {
 
 impl List {
     fn new(column: &Column, child: &Child) -> Result<Self, Reason> {
-        let (mut length, mut by_value, mut align) = (0, false, 0);
-        // SAFETY: a catalog look-up of a type that a running query has.
-        unsafe {
-            pg_sys::get_typlenbyvalalign(child.column.type_oid, &mut length, &mut by_value, &mut align);
-            Ok(Self {
-                field: child.field.clone(),
-                element: child.column,
-                align,
-                is_vector: matches!(column.base_type, pg_sys::INT2VECTOROID | pg_sys::OIDVECTOROID),
-                converter: Converter::new(&child.column, &child.form)?,
-                offsets: vec![0],
-                elements: 0,
-            })
-        }
+        Ok(Self {
+            field: child.field.clone(),
+            layout: ElementLayout::of(child.column.type_oid),
+            is_vector: matches!(column.base_type, pg_sys::INT2VECTOROID | pg_sys::OIDVECTOROID),
+            converter: Converter::new(&child.column, &child.form)?,
+            offsets: vec![0],
+            elements: 0,
+        })
     }
 
     /// # Safety
     /// `datum` must be an array of the column's type.
     unsafe fn append(&mut self, datum: pg_sys::Datum) -> Result<(), Unrepresentable> {
-        // SAFETY: as the caller promises. Dimensions and then lower bounds follow the head of an array (utils/array.h).
+        // SAFETY: as the caller promises.
         unsafe {
-            let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast();
-            let dimensions = (*array).ndim as usize;
-            let sizes = array.add(1).cast::<i32>();
-            let sizes = std::slice::from_raw_parts(sizes, 2 * dimensions);
-            let (sizes, lower) = sizes.split_at(dimensions);
-            if dimensions > 1 || (lower.first().is_some_and(|bound| *bound != 1) && !self.is_vector) {
-                let bounds: String = sizes
-                    .iter()
-                    .zip(lower)
-                    .map(|(size, lower)| format!("[{lower}:{}]", i64::from(*lower) + i64::from(*size) - 1))
-                    .collect();
-                return Err(Unrepresentable::new(Why::ArrayBounds, bounds.as_bytes()));
+            let array = plain(datum).cast::<pg_sys::ArrayType>();
+            let (sizes, lower) = dimensions(array);
+            let (count, bound) = match (sizes, lower) {
+                ([], _) => (0, 1),
+                ([size], [bound]) => (*size, if self.is_vector { 1 } else { *bound }),
+                _ => (0, 0),
+            };
+            if bound != 1 {
+                return Err(Unrepresentable::new(Why::ArrayBounds, bounds(sizes, lower).as_bytes()));
             }
-            if dimensions > 0 {
-                self.append_elements(array)?;
+            let end = self.elements.checked_add(count);
+            self.elements = end.ok_or_else(|| Unrepresentable::new(Why::TooLarge, b""))?;
+            self.offsets.push(self.elements);
+            if count > 0 {
+                self.converter.reserve(count as usize);
+                for element in Elements::new(array, self.layout) {
+                    self.converter.append(element.unwrap_or(pg_sys::Datum::null()), element.is_none())?;
+                }
             }
         }
-        self.offsets.push(self.elements);
         Ok(())
     }
+}
 
-    /// # Safety
-    /// `array` must be a flat array of the column's type.
-    unsafe fn append_elements(&mut self, array: *mut pg_sys::ArrayType) -> Result<(), Unrepresentable> {
-        let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
-        // SAFETY: as the caller promises; the elements lie in the array.
-        unsafe {
-            pg_sys::deconstruct_array(
-                array,
-                self.element.type_oid,
-                i32::from(self.element.length),
-                self.element.by_value,
-                self.align,
-                &mut values,
-                &mut nulls,
-                &mut count,
-            );
-            self.elements = self.elements.checked_add(count).ok_or_else(|| Unrepresentable::new(Why::TooLarge, b""))?;
-            self.converter.reserve(count as usize);
-            for index in 0..count as usize {
-                self.converter.append(*values.add(index), *nulls.add(index))?;
-            }
-        }
-        Ok(())
-    }
+/// The bounds of an array as PostgreSQL prints them: `[0:2][1:1]`.
+fn bounds(sizes: &[i32], lower: &[i32]) -> String {
+    let last = |size: &i32, lower: &i32| i64::from(*lower) + i64::from(*size) - 1;
+    sizes.iter().zip(lower).map(|(size, lower)| format!("[{lower}:{}]", last(size, lower))).collect()
+}
+
+/// A varlena with its long header, neither compressed nor kept elsewhere: itself, or a copy in the current memory context.
+///
+/// # Safety
+/// `datum` must be a varlena.
+unsafe fn plain(datum: pg_sys::Datum) -> *mut pg_sys::varlena {
+    let value = datum.cast_mut_ptr::<pg_sys::varlena>();
+    // SAFETY: as the caller promises. The two low bits of a plain header are zero (varatt.h); asking PostgreSQL costs more
+    // than most values.
+    unsafe { if *value.cast::<u8>() & 0x03 == 0 { value } else { pg_sys::pg_detoast_datum(value) } }
 }
 
 /// Rows in the making.
@@ -249,7 +237,7 @@ impl Struct {
     unsafe fn append(&mut self, datum: pg_sys::Datum) -> Result<(), Unrepresentable> {
         // SAFETY: as the caller promises. A row as a value is a varlena whose head is that of a tuple.
         unsafe {
-            let header: pg_sys::HeapTupleHeader = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast();
+            let header: pg_sys::HeapTupleHeader = plain(datum).cast();
             let mut tuple = pg_sys::HeapTupleData {
                 t_len: pgrx::varlena::varsize_4b(header.cast()) as u32,
                 t_data: header,

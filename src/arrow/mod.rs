@@ -10,6 +10,7 @@ pub mod convert;
 mod convert_leaf;
 pub mod decode;
 pub mod deliver;
+mod elements;
 pub mod encode;
 mod epoch;
 pub mod form;

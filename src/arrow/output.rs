@@ -59,12 +59,14 @@ pub struct Labels {
     output: OutputFunction,
     text: Vec<u8>,
     places: HashMap<u32, Range<usize>>,
+    /// The value before, and where its label is: values often come in runs.
+    last: (u32, Range<usize>),
 }
 
 impl Labels {
     /// The labels of this enum. As for `OutputFunction::new`.
     pub fn new(type_oid: pg_sys::Oid) -> Self {
-        Self { output: OutputFunction::new(type_oid), text: Vec::new(), places: HashMap::new() }
+        Self { output: OutputFunction::new(type_oid), text: Vec::new(), places: HashMap::new(), last: (0, 0..0) }
     }
 
     /// The label of a value.
@@ -73,17 +75,17 @@ impl Labels {
     /// `datum` must be a value of the enum.
     pub unsafe fn label(&mut self, datum: pg_sys::Datum) -> &[u8] {
         let value = datum.value() as u32;
-        let place = match self.places.get(&value) {
-            Some(place) => place.clone(),
-            None => {
+        // No value of an enum is 0.
+        if value != self.last.0 {
+            let place = self.places.entry(value).or_insert_with(|| {
                 let start = self.text.len();
                 // SAFETY: as the caller promises; the text is copied at once.
                 self.text.extend_from_slice(unsafe { self.output.text(datum) });
-                self.places.insert(value, start..self.text.len());
                 start..self.text.len()
-            }
-        };
-        &self.text[place]
+            });
+            self.last = (value, place.clone());
+        }
+        &self.text[self.last.1.clone()]
     }
 }
 

@@ -18,6 +18,7 @@ CREATE DOMAIN small_amount AS amount CHECK (VALUE < 10);
 CREATE DOMAIN checked_pair AS pair CHECK ((VALUE).n > 0);
 CREATE DOMAIN feeling AS mood;
 CREATE TYPE nothing AS ();
+CREATE TYPE numbered AS (n int, a int[], s smallint, f float8[], t text[]);
 CREATE TYPE wide AS (b bool, c "char", n name, u uuid, d date, o oid, l pg_lsn, y bytea, i interval, x numeric(5,1)[], m mood[]);
 CREATE TABLE one AS SELECT 1 AS one;
 CREATE TABLE changed (a int, gone text, b int);
@@ -31,6 +32,9 @@ WIDE = pa.struct({
     "b": pa.bool_(), "c": pa.string(), "n": pa.string(), "u": pa.binary(16), "d": pa.date32(), "o": pa.uint32(),
     "l": pa.uint64(), "y": pa.binary(), "i": pa.string(), "x": TEXTS, "m": TEXTS})
 
+# An array too long for the short form of a value.
+NUMBERS = "{" + ",".join(str(n) for n in range(1, 101)) + "}"
+
 # Expression, Arrow type, value.
 FORMS = {
     "domain over an array": ("ARRAY[1, NULL]::ints", INTS, [1, None]),
@@ -43,6 +47,10 @@ FORMS = {
     "no row": ("NULL::pair", PAIR, None),
     "row of nothing": ("ROW(NULL, NULL)::pair", PAIR, {"n": None, "t": None}),
     "row without attributes": ("ROW()::nothing", pa.struct([]), {}),
+    "row of arrays of several alignments": (
+        f"ROW(1, '{NUMBERS}', 2, '{NUMBERS}', '{NUMBERS}')::numbered",
+        pa.struct({"n": pa.int32(), "a": INTS, "s": pa.int16(), "f": pa.list_(pa.float64()), "t": TEXTS}),
+        {"n": 1, "a": list(range(1, 101)), "s": 2, "f": list(range(1, 101)), "t": [str(n) for n in range(1, 101)]}),
     "record": ("ROW(1, 'a b', NULL)", pa.string(), '(1,"a b",)'),
     "array of records": ("ARRAY[ROW(1, 'a b'), NULL]", TEXTS, ['(1,"a b")', None]),
     "void": ("pg_sleep(0)", pa.string(), ""),
