@@ -1,0 +1,30 @@
+//! Hints in comments.
+
+use arrow_cache_core::{Hint, hint};
+
+/// Longest time a hint can ask for, as the setting it takes the place of.
+const LONGEST_TTL: u32 = i32::MAX as u32;
+
+/// Reads any bytes as a statement with hints.
+///
+/// # Panics
+/// When a promise is broken.
+pub fn check(statement: &[u8]) {
+    let found = hint(statement);
+    assert_eq!(hint(&statement.to_ascii_uppercase()), found, "letter case is free");
+    assert_eq!(hint(&[b" -- x\n/* y */\t", statement].concat()), found, "other comments do not matter");
+    let Some(found) = found else {
+        return;
+    };
+    if let Hint::Always { ttl: Some(seconds) } = found {
+        assert!(seconds <= LONGEST_TTL);
+    }
+    let lower = statement.to_ascii_lowercase();
+    assert!(lower.windows(b"arrow_cache".len()).any(|part| part == b"arrow_cache"), "a hint has a name");
+    assert_eq!(
+        hint(&[statement, b" SELECT '/*+ no_arrow_cache */'"].concat()),
+        Some(found),
+        "what comes after does not matter"
+    );
+    assert_eq!(hint(&[b"EXPLAIN ", statement].concat()), Some(found), "EXPLAIN has the hints of its query");
+}

@@ -1,0 +1,22 @@
+//! What must hold for any bytes whatever that reach a parser of the core: one module for each parser, each with a function `check` that
+//! panics where a promise is broken.
+//!
+//! The fuzzer calls these functions through `fuzz_targets/`; `core/tests/fuzz_targets.rs` calls the same ones on the stable compiler.
+
+mod lexer;
+
+pub mod hint;
+pub mod normalize;
+pub mod numeric_body;
+pub mod numeric_text;
+
+/// A name, as of the files in `fuzz_targets/` and `dictionaries/`, and the function behind it.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    ("hint", hint::check),
+    ("normalize", normalize::check),
+    ("numeric_body", numeric_body::check),
+    ("numeric_text", numeric_text::check),
+];

@@ -1,0 +1,28 @@
+//! Numerics from text.
+
+use arrow_cache_core::numeric::{from_text, to_text};
+
+/// What texts of numerics are made of, and what could pass for it.
+const LETTERS: &[u8; 16] = b"0000123456789.-N";
+
+/// Reads any bytes as the text of a numeric: as they are, and with each standing for a letter that numerics have.
+///
+/// # Panics
+/// When a promise is broken.
+pub fn check(data: &[u8]) {
+    read(data);
+    read(&data.iter().map(|byte| LETTERS[usize::from(byte % 16)]).collect::<Vec<_>>());
+}
+
+fn read(text: &[u8]) {
+    let mut out = b"kept".to_vec();
+    let good = from_text(text, &mut out);
+    let body = out.strip_prefix(b"kept").expect("what was there stays");
+    if !good {
+        assert!(body.is_empty(), "a refusal leaves nothing");
+        return;
+    }
+    let mut again = Vec::new();
+    assert!(to_text(body, &mut again), "every body that is made can be read");
+    assert_eq!(again, text, "the text is the same");
+}
