@@ -1,5 +1,5 @@
-"""A hit is what execution gives, to the byte: every type and each corner of it, under the settings that shape output, as text and as
-binary. One session stores, another reads."""
+"""A hit is what execution gives, to the byte: every type and each corner of it, under the settings that shape output, as
+text and as binary. One session stores, another reads."""
 
 import pytest
 

@@ -5,18 +5,22 @@
 
 mod lexer;
 
+pub mod decimal;
 pub mod hint;
 pub mod normalize;
 pub mod numeric_body;
 pub mod numeric_text;
+pub mod options;
 
 /// A name, as of the files in `fuzz_targets/` and `dictionaries/`, and the function behind it.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
 pub const TARGETS: &[Target] = &[
+    ("decimal", decimal::check),
     ("hint", hint::check),
     ("normalize", normalize::check),
     ("numeric_body", numeric_body::check),
     ("numeric_text", numeric_text::check),
+    ("options", options::check),
 ];

@@ -5,13 +5,18 @@ use arrow_cache_core::numeric::{from_text, to_text};
 /// What texts of numerics are made of, and what could pass for it.
 const LETTERS: &[u8; 16] = b"0000123456789.-N";
 
-/// Reads any bytes as the text of a numeric: as they are, and with each standing for a letter that numerics have.
+/// Each byte as one of the letters that numerics have: most texts of those are numerics, or nearly.
+pub fn spell(data: &[u8]) -> Vec<u8> {
+    data.iter().map(|byte| LETTERS[usize::from(byte % 16)]).collect()
+}
+
+/// Reads any bytes as the text of a numeric, as they are and spelled.
 ///
 /// # Panics
 /// When a promise is broken.
 pub fn check(data: &[u8]) {
     read(data);
-    read(&data.iter().map(|byte| LETTERS[usize::from(byte % 16)]).collect::<Vec<_>>());
+    read(&spell(data));
 }
 
 fn read(text: &[u8]) {
