@@ -1,5 +1,6 @@
 # COPY ... (FORMAT arrow) beside libraries that watch statements: pg_stat_statements, auto_explain, and one that audits, loaded
-# before the cache and after it. Each sees the statement once, with its text, and counts what it counts of a COPY in CSV.
+# before the cache and after it. Each sees the statement once, with its text, and counts what it counts of a COPY in CSV. One thing
+# differs: a table is read by a query, as COPY itself reads a table with row security, and not by COPY's own scan.
 
 use strict;
 use warnings FATAL => 'all';
@@ -61,13 +62,13 @@ log_min_messages = log
 		$said{plans} = [ $log =~ /plan:\n\tQuery Text: (.*?);?\n/g ];
 		return \%said;
 	};
-	# Calls and rows of each statement that pg_stat_statements knows, by its text, formats put aside.
+	# Calls and rows of each statement that pg_stat_statements knows, by its text, formats and the queries that read tables put aside.
 	my $counted = sub {
 		my ($format) = @_;
 		return $node->safe_psql('postgres', qq{
 			SET pg_arrow_cache.enabled = off;
 			SELECT toplevel, replace(query, '$format', '%s'), calls, rows FROM pg_stat_statements
-			WHERE query LIKE 'COPY%' ORDER BY 2, 1});
+			WHERE query LIKE 'COPY%' AND (toplevel OR query LIKE 'COPY (%') ORDER BY 2, 1});
 	};
 
 	for my $track (qw(top all))
@@ -90,17 +91,16 @@ log_min_messages = log
 					is($said->{err}, '', "$name: no complaint");
 					is_deeply($said->{$_}, [ "top: $statement", "COPY $rows" ], "$name: the $_ witness sees it once")
 						for sort keys %witness;
-					is_deeply($said->{plans}, [ $what =~ /query|no rows/ ? $statement : @{ $said->{plans} } ],
-						"$name: auto_explain logs it once");
-					push @{ $seen{$format} },
-						[ scalar @{ $said->{plans} }, $said->{'early checks'}, $said->{'late checks'} ];
+					is_deeply($said->{plans}, [ ($statement) x ($format eq 'arrow' || $template =~ /SELECT/) ],
+						"$name: auto_explain logs its query once");
+					push @{ $seen{$format} }, [ $said->{'early checks'}, $said->{'late checks'} ];
 					next if $format eq 'csv';
 					like($said->{out}, qr/\A\xff\xff\xff\xff.*\xff\xff\xff\xff\0\0\0\0\n?\z/s, "$name: a stream comes out");
 				}
 			}
 			$seen{"$format counted"} = $counted->($format);
 		}
-		is_deeply($seen{arrow}, $seen{csv}, "$order, track = $track: plans and checks of permissions are those of a CSV");
+		is_deeply($seen{arrow}, $seen{csv}, "$order, track = $track: checks of permissions are those of a CSV");
 		is($seen{'arrow counted'}, $seen{'csv counted'}, "$order, track = $track: calls and rows are those of a CSV");
 		like($seen{'arrow counted'}, qr/^t\|\QCOPY t TO STDOUT (FORMAT %s)\E\|3\|300$/m, "$order, track = $track: all three runs");
 	}

@@ -66,7 +66,10 @@ COPY pg_class (relname) TO STDOUT (FORMAT arrow) \g /dev/null
 
 -- Refused: directions, places and options of the text formats.
 SELECT arrow_cache.flush() > 0 AS flushed;
+COPY c FROM '/nowhere/file' (FORMAT arrow);
+\echo :LAST_ERROR_SQLSTATE
 COPY c FROM STDIN (FORMAT arrow);
+\.
 \echo :LAST_ERROR_SQLSTATE
 COPY c TO '/nowhere/file' (FORMAT arrow);
 \echo :LAST_ERROR_SQLSTATE
@@ -132,7 +135,6 @@ CREATE TABLE cp (a int) PARTITION BY LIST (a);
 COPY cp TO STDOUT (FORMAT arrow);
 \echo :LAST_ERROR_SQLSTATE
 COPY (SELECT 1 / (a - 5) FROM c) TO STDOUT (FORMAT arrow) \g /dev/null
-\echo :LAST_ERROR_SQLSTATE
 SELECT count(*) AS entries FROM arrow_cache.entries;
 SELECT count(*) AS rows FROM c;
 
