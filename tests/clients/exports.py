@@ -1,7 +1,6 @@
 """The ways out: each takes a session, a query and options, and gives the bytes of one Arrow IPC stream."""
 
 import io
-import itertools
 
 import pyarrow as pa
 from psycopg import sql
@@ -90,7 +89,7 @@ def rows_of(table):
 
 
 class Pieces(io.RawIOBase):
-    """Pieces that arrive one by one, as a file."""
+    """Pieces that arrive one by one, as a file. pyarrow takes a short read for the end, so it needs a BufferedReader around it."""
 
     def __init__(self, pieces):
         self.pieces = iter(pieces)
@@ -111,14 +110,5 @@ class Pieces(io.RawIOBase):
         return size
 
 
-def buffered(pieces):
-    """What pyarrow reads from: it takes a short read for the end."""
-    return io.BufferedReader(Pieces(pieces), 1 << 20)
-
-
 def entries(session):
     return session.rows("SELECT count(*)::int FROM arrow_cache.entries")[0][0]
-
-
-def paired(*lists):
-    return list(itertools.product(*lists))

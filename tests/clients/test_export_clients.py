@@ -17,7 +17,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from conftest import DSN
-from exports import WAYS, batches, buffered, by_copy, copy_statement, entries, read, rows_of
+from exports import WAYS, Pieces, batches, by_copy, copy_statement, entries, read, rows_of
 
 QUERY = "SELECT * FROM sales ORDER BY id"
 ROWS = 5000
@@ -136,7 +136,7 @@ def test_copy_read_while_it_arrives(sales):
                 yield piece
 
         with sales.cursor().copy(copy_statement(QUERY, {"chunk_bytes": 4096})) as copy:
-            for batch in pa.ipc.open_stream(io.BufferedReader(buffered(counted(copy)).raw, 4096)):
+            for batch in pa.ipc.open_stream(io.BufferedReader(Pieces(counted(copy)), 4096)):
                 first_batch_after = first_batch_after or pieces
                 rows += rows_of(batch)
             assert not list(copy), "the reader has read all there is"

@@ -18,16 +18,18 @@ MICROS_TO_2000 = DAYS_TO_2000 * 86_400_000_000
 
 @pytest.fixture
 def oracle(connect):
-    """A function that gives a query's result as ADBC reads it."""
+    """A function that gives a query's result as ADBC reads it. ADBC learns the types of a database when it connects, and the
+    tests make their own, so it connects for each question."""
     where = psycopg.conninfo.conninfo_to_dict(DSN)
     uri = (f"postgresql://{where['user']}@/{where['dbname']}?host={where['host']}&port={where['port']}"
            f"&options=-csearch_path%3D{connect.schema}%20-cpg_arrow_cache.enabled%3Doff%20-ctimezone%3DUTC")
-    with adbc.connect(uri, autocommit=True) as connection, connection.cursor() as cursor:
-        def ask(query):
+
+    def ask(query):
+        with adbc.connect(uri, autocommit=True) as connection, connection.cursor() as cursor:
             cursor.execute(query)
             return cursor.fetch_arrow_table()
 
-        yield ask
+    return ask
 
 
 def raw(column):
