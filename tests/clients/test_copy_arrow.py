@@ -87,8 +87,10 @@ def test_only_the_table_itself(session):
     assert sorted(rows_of(copied(session, "parent"))) == [(1,), (3,)]
 
 
-@pytest.mark.parametrize("source", ["v", "m", "p", "s", "f", "nothing", "t (nothing)", "t (a, a)", "t (g)", "t (dropped)", "i", "(SELECT nothing FROM t)",
-                                    "(SELECT a FROM t WHERE)", "(SELECT a FROM t; SELECT 1)"])
+@pytest.mark.parametrize("source", [
+    "v", "m", "p", "s", "f", "i", "nothing", "t (nothing)", "t (a, a)", "t (g)", "t (dropped)", "(SELECT nothing FROM t)",
+    "(SELECT a FROM t WHERE)", "(SELECT a FROM t; SELECT 1)",
+])
 def test_the_errors_are_those_of_any_copy(table, source):
     """What cannot be copied, or is not there, is told in the same words as in CSV."""
     table.execute("""
@@ -106,7 +108,8 @@ def test_the_errors_are_those_of_any_copy(table, source):
 
 def test_views_and_partitioned_tables_as_queries(session):
     session.execute("""
-        CREATE TABLE p (a int) PARTITION BY LIST (a); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); CREATE TABLE p2 PARTITION OF p DEFAULT;
+        CREATE TABLE p (a int) PARTITION BY LIST (a);
+        CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); CREATE TABLE p2 PARTITION OF p DEFAULT;
         INSERT INTO p VALUES (1), (2); CREATE VIEW v AS SELECT a * 10 AS a FROM p; CREATE MATERIALIZED VIEW m AS SELECT * FROM v""")
     for source, rows in (("p", [(1,), (2,)]), ("v", [(10,), (20,)]), ("m", [(10,), (20,)])):
         for status in ("MISS", "HIT"):
@@ -137,7 +140,8 @@ def test_permissions(table, roles):
         copied(table, "t")
         copied(table, "t (a, b)")
     assert table.status() == "HIT"
-    for role, source in ((stranger, "t"), (stranger, "t (a)"), (stranger, "(SELECT a FROM t)"), (reader, "t"), (reader, "t (a, c)")):
+    for role, source in ((stranger, "t"), (stranger, "t (a)"), (stranger, "(SELECT a FROM t)"), (reader, "t"),
+                         (reader, "t (a, c)")):
         table.execute(f"SET ROLE {role}")
         expected = told(table, f"COPY {source} TO STDOUT (FORMAT csv)")
         assert expected[0] == "42501"
@@ -285,7 +289,7 @@ def test_hints_and_shared_entries(table):
     rows = table.rows(query)
     assert rows_of(read(by_copy(table, query))) == rows
     assert table.status() == "HIT"
-    assert rows_of(read(by_copy(table, f" select A, b from t /* x */ ORDER BY a  "))) == rows
+    assert rows_of(read(by_copy(table, " select A, b from t /* x */ ORDER BY a  "))) == rows
     assert table.status() == "HIT"
     assert entries(table) == 1
 

@@ -145,13 +145,17 @@ def test_copy_read_while_it_arrives(sales):
         assert first_batch_after < pieces
 
 
+async def open_async(connect):
+    """A connection with the settings of the fixture's, which are part of the question."""
+    return await psycopg.AsyncConnection.connect(
+        DSN, autocommit=True, options=f"-c search_path={connect.schema} -c timezone=UTC")
+
+
 def run_async(connect, work):
     """A coroutine on an asynchronous connection of its own."""
 
     async def main():
-        connection = await psycopg.AsyncConnection.connect(
-            DSN, autocommit=True, options=f"-c search_path={connect.schema}")
-        async with connection:
+        async with await open_async(connect) as connection:
             return await work(connection)
 
     return asyncio.run(main())
@@ -192,9 +196,8 @@ def test_two_asynchronous_copies_at_once(sales, connect):
     by_copy(sales, QUERY)
 
     async def deliver(connection):
-        second = await psycopg.AsyncConnection.connect(DSN, autocommit=True, options=f"-c search_path={connect.schema}")
         streams = ([], [])
-        async with second:
+        async with await open_async(connect) as second:
             statement = copy_statement(QUERY, {"chunk_bytes": 8192})
             async with connection.cursor().copy(statement) as one, second.cursor().copy(statement) as two:
                 copies = [aiter(one), aiter(two)]
@@ -217,9 +220,8 @@ def test_psql_into_a_file(sales, connect, tmp_path):
     wanted = expected(sales)
     for _ in range(2):
         with open(tmp_path / "sales.arrows", "wb") as file:
-            done = subprocess.run(
-                [psql, "-X", "-q", DSN, "-c", f"COPY ({QUERY.replace('sales', connect.schema + '.sales')}) TO STDOUT (FORMAT arrow)"],
-                stdout=file, stderr=subprocess.PIPE, text=True)
+            copy = f"COPY (SELECT * FROM {connect.schema}.sales ORDER BY id) TO STDOUT (FORMAT arrow)"
+            done = subprocess.run([psql, "-X", "-q", DSN, "-c", copy], stdout=file, stderr=subprocess.PIPE, text=True)
         assert (done.returncode, done.stderr) == (0, "")
         assert rows_of(read((tmp_path / "sales.arrows").read_bytes())) == wanted
         with pa.memory_map(str(tmp_path / "sales.arrows")) as mapped:

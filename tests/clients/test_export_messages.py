@@ -61,11 +61,12 @@ def test_any_subset_with_the_schema(table):
 
 def test_read_one_by_one(table):
     """What a client does that fetches the schema once and batches as it needs them."""
-    header, = table.rows("SELECT ipc FROM arrow_cache.messages(%s, '{\"batch_rows\": 250}') WHERE header", [QUERY], binary=True)
+    source = "arrow_cache.messages(%s, '{\"batch_rows\": 250}')"
+    header, = table.rows(f"SELECT ipc FROM {source} WHERE header", [QUERY], binary=True)
     schema = pa.ipc.read_schema(pa.py_buffer(header[0]))
     got = []
-    for seq, rows in table.rows("SELECT seq, n_rows FROM arrow_cache.messages(%s, '{\"batch_rows\": 250}') WHERE NOT header", [QUERY]):
-        (ipc,), = table.rows("SELECT ipc FROM arrow_cache.messages(%s, '{\"batch_rows\": 250}') WHERE seq = %s", [QUERY, seq], binary=True)
+    for seq, rows in table.rows(f"SELECT seq, n_rows FROM {source} WHERE NOT header ORDER BY seq", [QUERY]):
+        (ipc,), = table.rows(f"SELECT ipc FROM {source} WHERE seq = %s", [QUERY, seq], binary=True)
         batch = pa.ipc.read_record_batch(pa.py_buffer(ipc), schema)
         assert batch.num_rows == rows
         got += rows_of(batch)

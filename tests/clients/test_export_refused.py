@@ -216,9 +216,9 @@ def test_two_formats_in_two_syntaxes(table):
 
 
 @pytest.mark.parametrize("option, word", [
-    ("HEADER", "header"), ("HEADER true", "header"), ("HEADER false", "header"), ("NULL ''", "null"), ("DELIMITER ','", "delimiter"), ("QUOTE '\"'", "quote"),
-    ("ESCAPE '\\'", "escape"), ("FORCE_QUOTE (a)", "force_quote"), ("FORCE_QUOTE *", "force_quote"), ("FORCE_NOT_NULL (a)", "force_not_null"),
-    ("FORCE_NULL (a)", "force_null"), ("ENCODING 'LATIN1'", "encoding"), ("FREEZE", "freeze"),
+    ("HEADER", "header"), ("HEADER true", "header"), ("HEADER false", "header"), ("NULL ''", "null"), ("DELIMITER ','", "delimiter"),
+    ("QUOTE '\"'", "quote"), ("ESCAPE '\\'", "escape"), ("FORCE_QUOTE (a)", "force_quote"), ("FORCE_QUOTE *", "force_quote"),
+    ("FORCE_NOT_NULL (a)", "force_not_null"), ("FORCE_NULL (a)", "force_null"), ("ENCODING 'LATIN1'", "encoding"), ("FREEZE", "freeze"),
 ])
 def test_options_of_the_text_formats(table, option, word):
     """Before and after the format, for a table and for a query."""
@@ -230,8 +230,10 @@ def test_options_of_the_text_formats(table, option, word):
             assert "arrow" in told.message_primary.lower()
 
 
-@pytest.mark.parametrize("option", ["LIMIT", "COLUMNS", "COMPRESSION", "BATCH_ROWS", "LIMIT *", "COLUMNS *", "LIMIT true", "LIMIT (a)",
-                                    "COLUMNS ()", "COLUMNS 5", "NUMERIC (text)", "COMPRESSION (lz4)"])
+@pytest.mark.parametrize("option", [
+    "LIMIT", "COLUMNS", "COMPRESSION", "BATCH_ROWS", "LIMIT *", "COLUMNS *", "LIMIT true", "LIMIT (a)", "COLUMNS ()", "COLUMNS 5",
+    "NUMERIC (text)", "COMPRESSION (lz4)",
+])
 def test_values_that_copy_can_spell(table, option):
     """Missing, a star, a list or a word where another thing is wanted."""
     told = refused(table, copy, f"COPY t TO STDOUT (FORMAT arrow, {option})")

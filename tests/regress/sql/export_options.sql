@@ -17,8 +17,8 @@ CREATE TABLE x (
 
 -- The defaults: a function of the row type.
 SELECT ord, name, pg_type, arrow_type, zero_copy FROM arrow_cache.schema('SELECT * FROM x') ORDER BY ord;
--- What is not zero copy has a note that says why.
-SELECT count(*) FILTER (WHERE NOT zero_copy AND note IS NULL) AS unexplained FROM arrow_cache.schema('SELECT * FROM x');
+-- The notes: what is not as one would expect.
+SELECT note, string_agg(name, ' ' ORDER BY ord) AS columns FROM arrow_cache.schema('SELECT * FROM x') WHERE note IS NOT NULL GROUP BY note ORDER BY min(ord);
 -- It runs nothing and stores nothing, and says what it would be whatever the data.
 SELECT name, arrow_type FROM arrow_cache.schema('SELECT 1 / (i4 - i4) AS failing, ARRAY[ARRAY[i4]] AS cube, ROW(i4, t) AS record, NULL AS nothing FROM x') ORDER BY ord;
 SELECT count(*) AS entries FROM arrow_cache.entries;
@@ -149,7 +149,7 @@ SELECT arrow_cache.fetch('SELECT id, late FROM odd ORDER BY id');
 \echo :LAST_ERROR_SQLSTATE
 SELECT arrow_cache.fetch('SELECT id, n FROM odd ORDER BY id', '{"numeric": "decimal128"}');
 \echo :LAST_ERROR_SQLSTATE
-SELECT arrow_cache.fetch('SELECT id, n / 3 AS third FROM odd WHERE id = 1', '{"numeric": "decimal128"}');
+SELECT arrow_cache.fetch('SELECT id, n / 7 AS share FROM odd WHERE id = 1', '{"numeric": "decimal128"}');
 \echo :LAST_ERROR_SQLSTATE
 SELECT arrow_cache.fetch('SELECT id, iv FROM odd ORDER BY id', '{"interval": "month_day_nano"}');
 \echo :LAST_ERROR_SQLSTATE
