@@ -1,7 +1,5 @@
 """Each option of fetch, messages and COPY does the same in all three, on a miss and on a hit."""
 
-import decimal
-
 import psycopg
 import pyarrow as pa
 import pytest
