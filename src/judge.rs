@@ -327,11 +327,10 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         if planned.catalogs == UNKNOWN_CATALOGS {
             portal::ask_for_new_plan();
         }
-        let source = question.text.unwrap_or_else(|| {
-            let (location, length) = text_location(question);
-            Text { source: question.source, location, length }
-        });
-        let terms = Terms::of(source)?;
+        let (location, length) = text_location(question);
+        let statement = Text { source: question.source, location, length };
+        let terms = Terms::of(statement)?;
+        let source = question.text.unwrap_or(statement);
         let snapshot = snapshot::view(store, question.snapshot)?;
         let relations = relations::of_plan(question.plan, meaning.extras.relations());
         writes::check_own_writes(&relations)?;

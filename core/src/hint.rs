@@ -20,12 +20,13 @@ pub enum Hint {
 /// Longest `ttl`, in seconds: that of the setting.
 const LONGEST_TTL: u32 = i32::MAX as u32;
 
-/// Finds the first hint for us in the comments before the first word of the query in `statement`, also when EXPLAIN, PREPARE or DECLARE
-/// stands before the query.
+/// Finds the first hint for us in the comments before the first word of the query in `statement`, also when EXPLAIN, PREPARE, DECLARE or
+/// the parenthesis of COPY stands before the query.
 #[must_use]
 pub fn hint(statement: &[u8]) -> Option<Hint> {
     let mut at = 0;
     let mut wrapped = false;
+    let mut copied = false;
     loop {
         match *statement.get(at)? {
             byte if is_space(byte) => at += 1,
@@ -40,7 +41,8 @@ pub fn hint(statement: &[u8]) -> Option<Hint> {
             byte if is_ident_start(byte) => {
                 let word = word_at(statement, at);
                 if !wrapped {
-                    wrapped = is_one_of(word, &[b"explain", b"prepare", b"declare"]);
+                    copied = is_one_of(word, &[b"copy"]);
+                    wrapped = copied || is_one_of(word, &[b"explain", b"prepare", b"declare"]);
                     if !wrapped {
                         return None;
                     }
@@ -50,6 +52,7 @@ pub fn hint(statement: &[u8]) -> Option<Hint> {
                 at += word.len();
             }
             b'"' if wrapped => at = quoted_identifier_end(statement, at),
+            b'(' if copied => at += 1,
             b'(' if wrapped => at = group_end(statement, at)?,
             _ => return None,
         }

@@ -11,7 +11,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_buffer::Buffer;
 use arrow_cache_core::{ExportOptions, Reason};
 use arrow_data::ArrayData;
-use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use pgrx::pg_sys;
 
 use super::chunk::Chunk;
@@ -98,7 +98,7 @@ impl Delivery {
         let describe = |wanted: &Wanted| Description {
             name: wanted.name.clone(),
             type_oid: wanted.column.type_oid,
-            arrow_type: wanted.form.data_type().to_string(),
+            arrow_type: without_metadata(&wanted.form.data_type()).to_string(),
             zero_copy: wanted.form.is_stored(),
             note: wanted.form.note(),
         };
@@ -240,6 +240,16 @@ unsafe fn over(bytes: &[u8]) -> Buffer {
     let start = NonNull::from(bytes).cast::<u8>();
     // SAFETY: as the caller promises.
     unsafe { Buffer::from_custom_allocation(start, bytes.len(), Arc::new(())) }
+}
+
+/// A type whose parts tell no more than their own types.
+fn without_metadata(data_type: &DataType) -> DataType {
+    let bare = |field: &FieldRef| Arc::new(Field::new(field.name(), without_metadata(field.data_type()), true));
+    match data_type {
+        DataType::List(element) => DataType::List(bare(element)),
+        DataType::Struct(attributes) => DataType::Struct(attributes.iter().map(bare).collect()),
+        other => other.clone(),
+    }
 }
 
 /// Arrow buffers of a stored column, its validity bitmap included.

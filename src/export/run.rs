@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use arrow_cache_core::{ExportOptions, Reason};
 use pgrx::{PgMemoryContexts, pg_sys};
 
-use super::sink::ExportSink;
+use super::sink::{Aside, ExportSink};
 use super::stream::{Output, Stream};
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::{self, Column, Records};
@@ -20,7 +20,8 @@ use crate::error::CacheError;
 use crate::judge::{self, Found, Hit, Miss, Question};
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
-use crate::{decision_log, serve, tally, verify};
+use crate::verify::{self, Comparison};
+use crate::{decision_log, serve, tally};
 
 /// No result has more rows: a greater limit is none.
 const MOST_ROWS: u64 = u64::MAX / 2;
@@ -130,18 +131,16 @@ impl<O: Output> Export<O> {
                 Decision::Run(miss) => {
                     let columns = result_columns(query_desc);
                     // Whatever happened to the plan on its way, rows of another shape are not stored.
-                    let miss = miss.filter(|miss| miss.columns == columns);
+                    let aside = miss.filter(|miss| miss.columns == columns).map(StreamFill::begin);
+                    let aside = aside.map_or(Aside::Nothing, Aside::Stored);
                     let stream = Stream::new(descriptor, &columns, options);
-                    plan(
-                        query_desc,
-                        ExportSink::new(Encoder::new(columns), miss.map(StreamFill::begin), stream, output),
-                    )
+                    plan(query_desc, ExportSink::new(Encoder::new(columns), aside, stream, output))
                 }
                 Decision::Verify(sample) => {
                     let columns = result_columns(query_desc);
+                    let aside = Comparison::begin(sample, &columns).map_or(Aside::Nothing, Aside::Compared);
                     let stream = Stream::new(descriptor, &columns, options);
-                    verify::begin(query_desc, sample);
-                    plan(query_desc, ExportSink::new(Encoder::new(columns), None, stream, output))
+                    plan(query_desc, ExportSink::new(Encoder::new(columns), aside, stream, output))
                 }
             };
             let export = Self { source, done: false, begun: false };

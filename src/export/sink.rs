@@ -11,15 +11,26 @@ use crate::arrow::chunk::Chunk;
 use crate::arrow::encode::Encoder;
 use crate::capture::{RowSink, StreamFill};
 use crate::error::CacheError;
+use crate::verify::Comparison;
 
 /// Largest row that is delivered: what one value can be.
 const LARGEST_ROW: usize = super::LARGEST_BYTEA;
 
+/// What becomes of the rows beside being delivered.
+pub enum Aside {
+    /// Nothing.
+    Nothing,
+    /// They are stored.
+    Stored(StreamFill),
+    /// They are compared with a stored answer.
+    Compared(Comparison),
+}
+
 /// Takes the rows of a plan and delivers them.
 pub struct ExportSink<O: Output> {
     encoder: Encoder,
-    /// Stores the batches as well.
-    fill: Option<StreamFill>,
+    /// What else becomes of the rows.
+    aside: Aside,
     /// What they become.
     pub stream: Stream,
     /// Where they go.
@@ -37,6 +48,13 @@ impl<O: Output> RowSink for ExportSink<O> {
         // SAFETY: as the caller promises.
         let appended = unsafe { self.encoder.append(values, nulls, LARGEST_ROW) };
         appended.unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
+        if let Aside::Compared(comparison) = &mut self.aside {
+            // SAFETY: as the caller promises.
+            let added = unsafe { comparison.add(values, nulls) };
+            if added.is_err() {
+                self.aside = Aside::Nothing;
+            }
+        }
         self.rows += 1;
         if self.encoder.is_full() {
             self.flush(true);
@@ -54,13 +72,18 @@ impl<O: Output> RowSink for ExportSink<O> {
 
 impl<O: Output> ExportSink<O> {
     /// A sink for rows that `encoder` takes.
-    pub fn new(encoder: Encoder, fill: Option<StreamFill>, stream: Stream, output: O) -> Self {
-        Self { encoder, fill, stream, output, rows: 0, paused: Cell::new(false), delivering: Duration::ZERO }
+    pub fn new(encoder: Encoder, aside: Aside, stream: Stream, output: O) -> Self {
+        Self { encoder, aside, stream, output, rows: 0, paused: Cell::new(false), delivering: Duration::ZERO }
     }
 
     /// Rows that the plan may still be asked for, and begins to note whether it pauses.
     pub fn begin_run(&mut self) -> u64 {
         self.paused.set(false);
+        if let Aside::Compared(comparison) = &self.aside
+            && !comparison.holds()
+        {
+            self.aside = Aside::Nothing;
+        }
         self.stream.rows_left().saturating_sub(self.encoder.pending_rows() as u64)
     }
 
@@ -74,7 +97,7 @@ impl<O: Output> ExportSink<O> {
         let rows = self.encoder.pending_rows();
         let batch = self.encoder.take_batch(more);
         let chunk = batch.unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise()).into_bytes();
-        if let Some(fill) = &mut self.fill {
+        if let Aside::Stored(fill) = &mut self.aside {
             fill.add(chunk.as_slice(), rows);
         }
         let start = Instant::now();
@@ -88,12 +111,12 @@ impl<O: Output> ExportSink<O> {
         if self.encoder.pending_rows() > 0 {
             self.flush(false);
         }
-        if let Some(mut fill) = self.fill.take() {
-            if complete {
-                fill.finish(elapsed.saturating_sub(self.delivering));
-            } else {
-                fill.give_up(Reason::IncompleteRead);
-            }
+        match std::mem::replace(&mut self.aside, Aside::Nothing) {
+            Aside::Stored(mut fill) if complete => fill.finish(elapsed.saturating_sub(self.delivering)),
+            Aside::Stored(mut fill) => fill.give_up(Reason::IncompleteRead),
+            // SAFETY: the query is there until its executor ends.
+            Aside::Compared(comparison) if complete => unsafe { comparison.finish() },
+            Aside::Compared(_) | Aside::Nothing => {}
         }
     }
 }

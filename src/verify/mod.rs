@@ -21,11 +21,11 @@ mod rows;
 use std::cell::RefCell;
 use std::ffi::CString;
 
-use arrow_cache_core::{CacheKey, Counter, Digest, Pin};
+use arrow_cache_core::{CacheKey, Counter, Digest, Pin, Reason};
 use pgrx::{PgMemoryContexts, pg_sys};
 
 use crate::arrow::column::{self, Column, Records};
-use crate::capture::Tee;
+use crate::capture::{RowSink, Tee};
 use crate::error;
 use crate::judge::Hit;
 use crate::query::eligibility::Meaning;
@@ -62,6 +62,46 @@ pub struct Sample {
     terms: Terms,
     /// What other statistics call the query; 0 while nobody computes ids.
     query_id: i64,
+}
+
+/// A comparison that an export feeds row by row, perhaps with pauses.
+pub struct Comparison {
+    sample: Box<Sample>,
+    digest: RowDigest,
+}
+
+impl Comparison {
+    /// Begins to compare rows with these columns; `None` if they are not those of the answer.
+    pub fn begin(sample: Box<Sample>, columns: &[Column]) -> Option<Self> {
+        let digest = sample.digest();
+        sample.has_columns(columns).then_some(Self { sample, digest })
+    }
+
+    /// May the rows that come now be compared?
+    pub fn holds(&self) -> bool {
+        self.sample.terms.hold()
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// Why no further rows are wanted.
+    ///
+    /// # Safety
+    /// `values` and `nulls` must hold one value per column.
+    pub unsafe fn add(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), Reason> {
+        // SAFETY: as the caller promises.
+        unsafe { self.digest.append(values, nulls) }
+    }
+
+    /// All rows have come: compares.
+    ///
+    /// # Safety
+    /// The query must still be there.
+    pub unsafe fn finish(self) {
+        // SAFETY: as the caller promises.
+        unsafe { self.sample.compare(&self.digest.finish()) };
+    }
 }
 
 /// A query that is executed for comparison. Lives in the query's memory, under its own address.
