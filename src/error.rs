@@ -6,7 +6,7 @@
 use arrow_cache_core::options::OPTION_NAMES;
 use arrow_cache_core::{Difference, FormError, OptionError, Reason, Unrepresentable, Why};
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder};
+use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
 
 /// An error a user can cause and mend.
 #[derive(Debug)]
@@ -54,6 +54,7 @@ impl CacheError {
 
     fn at(&self, level: PgLogLevel) {
         let (code, message, hint) = self.report();
+        let (message, hint) = (printable(message), printable(hint));
         ErrorReport::new(code, message, "pg_arrow_cache").set_hint(hint).report(level);
     }
 
@@ -150,6 +151,15 @@ impl CacheError {
             ),
         }
     }
+}
+
+/// A message that the database's encoding can hold: what is not ASCII is spelled out if that is not UTF-8.
+fn printable(text: String) -> String {
+    // SAFETY: reads the backend's state.
+    if text.is_ascii() || unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8 as i32 {
+        return text;
+    }
+    text.chars().map(|c| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() }).collect()
 }
 
 /// What to do about a column that cannot be delivered.

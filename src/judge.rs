@@ -112,6 +112,8 @@ pub struct Question {
     pub text: Option<Text>,
     /// It will not be executed, so it does not count as a run.
     pub only_asked: bool,
+    /// Other statements may run between the start and the end of its reading, whatever its portal says.
+    pub stays_open: bool,
 }
 
 impl Question {
@@ -129,6 +131,7 @@ impl Question {
                 snapshot: (*query_desc).snapshot,
                 text: None,
                 only_asked: session::explaining(),
+                stays_open: false,
             }
         }
     }
@@ -380,7 +383,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                         asker: Asker::current(),
                         definition_changes: session::definition_changes(),
                     });
-                    let stays_open = portal::is_bound() || portal::may_be_read_later();
+                    let stays_open = question.stays_open || portal::is_bound() || portal::may_be_read_later();
                     return Ok(Found::Hit(Hit { pin, columns, guard, stays_open, verify }));
                 }
                 Ok(false) => {

@@ -14,6 +14,7 @@ mod compat;
 mod copy;
 mod decision_log;
 mod definitions;
+mod encoding;
 mod error;
 mod export;
 mod foreign;

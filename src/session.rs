@@ -184,6 +184,11 @@ pub fn plans_matter() -> bool {
     at_top_level() || PLANNING_EXPORT.get()
 }
 
+/// How many statements the present one is nested in.
+pub fn depth() -> u32 {
+    DEPTH.get()
+}
+
 /// Is the statement that starts now the one the client sent?
 pub fn at_top_level() -> bool {
     DEPTH.get() == 0

@@ -104,6 +104,7 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<Vec<u8>>, Refusa
             snapshot: pg_sys::GetActiveSnapshot(),
             text: None,
             only_asked: true,
+            stays_open: false,
         };
         match judge::look(store, &question)? {
             Found::Hit(hit) => store.unpin(hit.pin),

@@ -28,6 +28,8 @@ pub enum Compression {
 pub struct ExportOptions {
     /// Names of the columns that are wanted, in the order they are wanted; all if `None`.
     pub columns: Option<Vec<String>>,
+    /// What was written for `columns`, if it was one text: that may also be the name of one column, to the letter.
+    pub column_text: Option<String>,
     /// Most rows that are delivered.
     pub limit: Option<u64>,
     /// Most rows in one batch.
@@ -44,6 +46,7 @@ impl Default for ExportOptions {
     fn default() -> Self {
         Self {
             columns: None,
+            column_text: None,
             limit: None,
             batch_rows: None,
             chunk_bytes: DEFAULT_CHUNK_BYTES,
@@ -141,7 +144,10 @@ impl ExportOptions {
     /// Sets one option, or says what it expects.
     fn set(&mut self, name: &str, value: &OptionValue) -> Result<(), &'static str> {
         match name {
-            "columns" => self.columns = Some(columns(value).ok_or("a list of different column names")?),
+            "columns" => {
+                self.columns = Some(columns(value).ok_or("a list of different column names")?);
+                self.column_text = if let OptionValue::Text(text) = value { Some(text.clone()) } else { None };
+            }
             "limit" => self.limit = Some(integer(value).ok_or("a number of rows, 0 or more")?),
             "batch_rows" => {
                 let rows = integer(value).filter(|rows| (1..=u64::from(u32::MAX)).contains(rows));
@@ -279,6 +285,7 @@ mod tests {
         ]);
         let expected = ExportOptions {
             columns: Some(vec!["b".into(), "A".into()]),
+            column_text: None,
             limit: Some(0),
             batch_rows: Some(100),
             chunk_bytes: 1024,

@@ -70,8 +70,11 @@ impl Delivery {
         // SAFETY: as the caller promises.
         let name = |index| output::name(unsafe { &(*tuple_attribute(descriptor, index)).attname });
         let names: Vec<String> = (0..columns.len()).map(name).collect();
+        // A quoted name arrives as a text like any other: what is a name to the letter is not taken apart.
+        let whole = options.column_text.as_ref().and_then(|text| position(&names, text).ok());
         let indexes = match &options.columns {
             None => (0..columns.len()).collect(),
+            Some(_) if whole.is_some() => whole.into_iter().collect(),
             Some(wanted) => wanted.iter().map(|name| position(&names, name)).collect::<Result<Vec<_>, _>>()?,
         };
         let wanted = indexes

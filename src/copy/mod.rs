@@ -18,11 +18,12 @@ use crate::error::CacheError;
 use crate::export::{self, Decision, END_OF_STREAM, Export, Output};
 use crate::judge::Question;
 use crate::query::text::Text;
+use crate::session;
 
 /// A statement on its way from the utility hook to its executor.
 enum Stage {
-    /// The server is about to plan and start it.
-    Announced { options: ExportOptions, text: Option<CString> },
+    /// The server is about to plan and start it. Planning may run functions, and these a COPY of their own, nested deeper.
+    Announced { options: ExportOptions, text: Option<CString>, depth: u32 },
     /// It has been decided on and is being started.
     Decided { query_desc: usize, options: ExportOptions, decision: Decision },
     /// It runs. The export lives in the query's own memory.
@@ -42,7 +43,8 @@ thread_local! {
 pub unsafe fn enter(plan: *const pg_sys::PlannedStmt) -> Option<*mut pg_sys::PlannedStmt> {
     // SAFETY: as the caller promises.
     let copy = unsafe { statement::parse(plan)? };
-    CURRENT.replace(Some(Stage::Announced { options: copy.options, text: copy.text }));
+    let depth = session::depth();
+    CURRENT.replace(Some(Stage::Announced { options: copy.options, text: copy.text, depth }));
     Some(copy.plan)
 }
 
@@ -57,7 +59,8 @@ pub fn leave() {
 /// # Safety
 /// `query_desc` must be the argument of an ExecutorStart hook.
 pub unsafe fn claims(query_desc: *const pg_sys::QueryDesc) -> bool {
-    let announced = CURRENT.with_borrow(|current| matches!(current, Some(Stage::Announced { .. })));
+    let announced = CURRENT
+        .with_borrow(|current| matches!(current, Some(Stage::Announced { depth, .. }) if *depth == session::depth()));
     // SAFETY: as the caller promises; a receiver may be null before the start.
     announced && unsafe { (*query_desc).dest.as_ref() }.is_some_and(|to| to.mydest == pg_sys::CommandDest::DestCopyOut)
 }
@@ -67,7 +70,7 @@ pub unsafe fn claims(query_desc: *const pg_sys::QueryDesc) -> bool {
 /// # Safety
 /// As `claims`.
 pub unsafe fn before_start(query_desc: *mut pg_sys::QueryDesc) {
-    let Some(Stage::Announced { options, text }) = CURRENT.take() else { return };
+    let Some(Stage::Announced { options, text, .. }) = CURRENT.take() else { return };
     // SAFETY: as the caller promises.
     unsafe {
         if (*(*query_desc).plannedstmt).hasModifyingCTE {

@@ -125,30 +125,26 @@ unsafe fn table_query(statement: &pg_sys::CopyStmt) -> Option<CString> {
         let query = is_table.then(|| {
             let descriptor = (*relation).rd_att;
             let numbers = pg_sys::CopyGetAttnums(descriptor, relation, statement.attlist);
-            let columns: Vec<String> = crate::query::types::integers(numbers)
+            let columns: Vec<Vec<u8>> = crate::query::types::integers(numbers)
                 .map(|number| quoted((*compat::tuple_attribute(descriptor, number as usize - 1)).attname.data.as_ptr()))
                 .collect();
             let class = &*(*relation).rd_rel;
             let schema = pg_sys::get_namespace_name(class.relnamespace);
-            format!(
-                "SELECT {} FROM ONLY {}.{}",
-                columns.join(", "),
-                quoted(schema),
-                quoted(class.relname.data.as_ptr())
-            )
+            let table = quoted(class.relname.data.as_ptr());
+            [b"SELECT ", &*columns.join(&b", "[..]), b" FROM ONLY ", &*quoted(schema), b".", &*table].concat()
         });
         pg_sys::table_close(relation, pg_sys::NoLock as _);
         query.and_then(|query| CString::new(query).ok())
     }
 }
 
-/// A name as it is written in SQL.
+/// A name as it is written in SQL, in the encoding of the database.
 ///
 /// # Safety
 /// `name` must be a C string.
-unsafe fn quoted(name: *const std::ffi::c_char) -> String {
+unsafe fn quoted(name: *const std::ffi::c_char) -> Vec<u8> {
     // SAFETY: as the caller promises.
-    unsafe { CStr::from_ptr(pg_sys::quote_identifier(name)) }.to_string_lossy().into_owned()
+    unsafe { CStr::from_ptr(pg_sys::quote_identifier(name)) }.to_bytes().to_vec()
 }
 
 /// The raw statement that a text holds.

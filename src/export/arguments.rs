@@ -2,8 +2,9 @@
 
 use std::ffi::{CStr, CString};
 
-use pgrx::{FromDatum, JsonB, pg_sys};
+use pgrx::pg_sys;
 
+use crate::encoding;
 use crate::error::CacheError;
 
 /// One argument after the query's text.
@@ -30,15 +31,18 @@ pub unsafe fn text(call: pg_sys::FunctionCallInfo) -> Option<CString> {
     }
 }
 
-/// Argument number `index`, from 0, a `jsonb`. `None` for NULL.
+/// The text of argument number `index`, from 0, a `jsonb`. `None` for NULL.
 ///
 /// # Safety
 /// `call` must be the call of a function with such an argument.
-pub unsafe fn json(call: pg_sys::FunctionCallInfo, index: usize) -> Option<JsonB> {
-    // SAFETY: as the caller promises.
+pub unsafe fn json(call: pg_sys::FunctionCallInfo, index: usize) -> Option<String> {
+    // SAFETY: as the caller promises; output functions give C strings.
     unsafe {
         let argument = raw_argument(call, index);
-        JsonB::from_datum(argument.value, argument.isnull)
+        (!argument.isnull).then(|| {
+            let text = pg_sys::OidOutputFunctionCall(pg_sys::Oid::from(pg_sys::F_JSONB_OUT), argument.value);
+            encoding::to_string(CStr::from_ptr(text))
+        })
     }
 }
 

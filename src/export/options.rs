@@ -3,16 +3,16 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::{ExportOptions, OptionValue};
-use pgrx::JsonB;
 use pgrx::pg_sys::{self, NodeTag};
 
+use crate::encoding;
 use crate::error::CacheError;
 use crate::query::types::nodes;
 
-/// The options in a JSON object. Raises what is wrong with them.
-pub fn from_json(options: Option<JsonB>) -> ExportOptions {
-    let Some(JsonB(value)) = options else { return ExportOptions::default() };
-    let serde_json::Value::Object(members) = value else {
+/// The options in the text of a JSON object. Raises what is wrong with them.
+pub fn from_json(options: Option<String>) -> ExportOptions {
+    let Some(text) = options else { return ExportOptions::default() };
+    let Ok(serde_json::Value::Object(members)) = serde_json::from_str(&text) else {
         CacheError::OptionsNotAnObject.raise();
     };
     let given: Vec<_> = members
@@ -84,7 +84,7 @@ unsafe fn string(node: *mut pg_sys::Node) -> *mut std::ffi::c_char {
 /// `text` must be a C string.
 unsafe fn text(text: *const std::ffi::c_char) -> String {
     // SAFETY: as the caller promises.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    unsafe { encoding::to_string(CStr::from_ptr(text)) }
 }
 
 fn checked(given: &[(String, OptionValue)]) -> ExportOptions {

@@ -46,7 +46,8 @@ impl<O: Output + Default + 'static> Paused<O> {
             pg_sys::CommandCounterIncrement();
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
             let query_desc = inner::prepare(text, &[], Pace::Paused);
-            let decision = run::decide(&store, query_desc, &Question::of(query_desc));
+            let question = Question { stays_open: true, ..Question::of(query_desc) };
+            let decision = run::decide(&store, query_desc, &question);
             pg_sys::ExecutorStart(query_desc, 0);
             let export = Export::begin(query_desc, decision, options, output);
             pg_sys::PopActiveSnapshot();

@@ -6,11 +6,12 @@ use pgrx::prelude::*;
 use super::inner::{self, Pace};
 use super::{arguments, options};
 use crate::arrow::column::{self, Records};
-use crate::arrow::deliver::Delivery;
+use crate::arrow::deliver::{Delivery, Description};
+use crate::encoding::to_database;
 use crate::error::CacheError;
 
-/// One column: number, name, PostgreSQL type, Arrow type, goes out as it is stored, what there is to know.
-type Row = (i32, String, pg_sys::Oid, String, bool, Option<String>);
+/// One column, its texts in the encoding of the database: number, name, PostgreSQL type, Arrow type, goes out as it is stored, what there is to know.
+type Row = (i32, Vec<u8>, pg_sys::Oid, Vec<u8>, bool, Option<String>);
 
 /// The columns of a query's result as an export with these options would deliver them.
 #[pg_extern(sql = "
@@ -26,9 +27,9 @@ fn schema(
     'static,
     (
         name!(ord, i32),
-        name!(name, String),
+        name!(name, Vec<u8>),
         name!(pg_type, pg_sys::Oid),
-        name!(arrow_type, String),
+        name!(arrow_type, Vec<u8>),
         name!(zero_copy, bool),
         name!(note, Option<String>),
     ),
@@ -54,9 +55,10 @@ unsafe fn describe(call: pg_sys::FunctionCallInfo) -> Vec<Row> {
         let rows = delivery.describe();
         pg_sys::FreeQueryDesc(query_desc);
         pg_sys::PopActiveSnapshot();
-        let numbered = rows.into_iter().zip(1..);
-        numbered
-            .map(|(field, number)| (number, field.name, field.type_oid, field.arrow_type, field.zero_copy, field.note))
-            .collect()
+        let row = |(number, field): (i32, Description)| {
+            let (name, arrow_type) = (to_database(&field.name), to_database(&field.arrow_type));
+            (number, name, field.type_oid, arrow_type, field.zero_copy, field.note)
+        };
+        (1..).zip(rows).map(row).collect()
     }
 }

@@ -325,3 +325,22 @@ def test_client_encoding_does_not_matter(session, connect, encoding):
     for _ in range(2):
         assert b"".join(copy_chunks(client, "SELECT w FROM words")).count("äöü €".encode()) == 1
         assert read(by_copy(client, "SELECT w FROM words")).column("w").to_pylist() == ["äöü €"]
+
+
+def test_a_copy_inside_the_planning_of_another(table):
+    """What the planner runs is not what was asked for: a COPY to a file among it stays what it is."""
+    path = "/tmp/pg_arrow_cache_inner_copy.csv"
+    table.execute(f"""
+        CREATE FUNCTION writes() RETURNS int VOLATILE LANGUAGE plpgsql AS $$ BEGIN
+            EXECUTE $q$COPY (SELECT 42) TO '{path}'$q$; RETURN 1; END $$;
+        CREATE FUNCTION folded() RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN writes(); END $$""")
+    assert read(by_copy(table, "SELECT folded() AS one, 2 AS two")).to_pylist() == [{"one": 1, "two": 2}]
+    assert table.rows(f"SELECT pg_read_file('{path}')") == [("42\n",)]
+
+
+def test_a_quoted_name_is_one_name(session):
+    session.execute('CREATE TABLE "Ab" (a int, "A" int, "A b" int); INSERT INTO "Ab" VALUES (1, 2, 3)')
+    for written, value in [('"A"', 2), ('"A b"', 3), ("a", 1), ("'a, \"A\"'", 1)]:
+        with session.cursor().copy(f'COPY "Ab" TO STDOUT (FORMAT arrow, COLUMNS {written})') as copy:
+            got = read(b"".join(copy))
+        assert got.column(0).to_pylist() == [value]
