@@ -18,7 +18,7 @@ use super::chunk::Chunk;
 use super::column::{Column, Kind};
 use super::convert::Converter;
 use super::decode::{Decoder, Reader};
-use super::form::Form;
+use super::form::{Form, Room};
 use super::output;
 use super::pinned::PinnedSettings;
 use crate::compat::tuple_attribute;
@@ -77,11 +77,12 @@ impl Delivery {
             Some(_) if whole.is_some() => whole.into_iter().collect(),
             Some(wanted) => wanted.iter().map(|name| position(&names, name)).collect::<Result<Vec<_>, _>>()?,
         };
+        let mut room = Room::WHOLE;
         let wanted = indexes
             .into_iter()
             .map(|index| {
                 let column = columns[index];
-                let form = Form::of_column(&column, &options.profile)
+                let form = Form::of_column(&column, &options.profile, &mut room)
                     .map_err(|error| CacheError::UndeliverableColumn { column: names[index].clone(), error })?;
                 Ok(Wanted { index, column, form, name: names[index].clone() })
             })

@@ -63,22 +63,51 @@ pub struct Child {
     pub form: Form,
 }
 
+/// Room for parts of columns in the schema of one result. Row types can hold each other many times over: a column for which
+/// there is no room is delivered as text.
+#[derive(Clone, Copy, Debug)]
+pub struct Room(u32);
+
+impl Room {
+    /// That of one result.
+    pub const WHOLE: Self = Self(4096);
+
+    fn take(&mut self) -> Result<(), Stop> {
+        self.0 = self.0.checked_sub(1).ok_or(Stop::NoRoom)?;
+        Ok(())
+    }
+}
+
+/// Why a form is not made.
+enum Stop {
+    Error(FormError),
+    NoRoom,
+}
+
 impl Form {
-    /// The form of a column.
+    /// The form of a column, which takes of the result's room.
     ///
     /// # Errors
     /// `Precision` when decimals are asked for and a numeric of the column has too many digits.
-    pub fn of_column(column: &Column, profile: &Profile) -> Result<Self, FormError> {
-        Self::at_depth(column, profile, 0)
+    pub fn of_column(column: &Column, profile: &Profile, room: &mut Room) -> Result<Self, FormError> {
+        let before = *room;
+        match Self::at_depth(column, profile, room, 0) {
+            Ok(form) => Ok(form),
+            Err(Stop::Error(error)) => Err(error),
+            Err(Stop::NoRoom) => {
+                *room = before;
+                Ok(Self::Text)
+            }
+        }
     }
 
-    fn at_depth(column: &Column, profile: &Profile, depth: u32) -> Result<Self, FormError> {
+    fn at_depth(column: &Column, profile: &Profile, room: &mut Room, depth: u32) -> Result<Self, Stop> {
         match column.kind {
-            Kind::Numeric => of_numeric(column.base_typmod, profile),
+            Kind::Numeric => of_numeric(column.base_typmod, profile).map_err(Stop::Error),
             Kind::Timestamp | Kind::TimestampTz if profile.on_unrepresentable == OnUnrepresentable::Text => {
                 Ok(Self::Text)
             }
-            Kind::FlatVarlena | Kind::FlatFixed | Kind::FlatCString => of_flat(column, profile, depth),
+            Kind::FlatVarlena | Kind::FlatFixed | Kind::FlatCString => of_flat(column, profile, room, depth),
             _ => Ok(Self::Stored(column.storage_type())),
         }
     }
@@ -110,6 +139,7 @@ impl Form {
             Self::Stored(DataType::Timestamp(TimeUnit::Microsecond, _)) => {
                 "the infinities are the largest number and its negative; an error from 294247-01-10 on"
             }
+            Self::Stored(DataType::Time64(_)) => "24:00:00 is 86400000000, which some readers refuse",
             Self::Stored(_) | Self::Label => return None,
             Self::Text => "the type's text, under fixed settings",
             Self::CharByte => "a byte above 127 as a backslash and three octal digits",
@@ -177,7 +207,7 @@ fn decimal_of(typmod: i32) -> Result<(u8, u8), FormError> {
     }
 }
 
-fn of_flat(column: &Column, profile: &Profile, depth: u32) -> Result<Form, FormError> {
+fn of_flat(column: &Column, profile: &Profile, room: &mut Room, depth: u32) -> Result<Form, Stop> {
     let lenient = profile.on_unrepresentable == OnUnrepresentable::Text;
     match column.base_type {
         pg_sys::CHAROID => return Ok(Form::CharByte),
@@ -193,11 +223,11 @@ fn of_flat(column: &Column, profile: &Profile, depth: u32) -> Result<Form, FormE
             if lenient || depth >= MAX_DEPTH {
                 return Ok(Form::Text);
             }
-            return of_array(column, element, profile, depth);
+            return of_array(column, element, profile, room, depth);
         }
         match pg_sys::get_typtype(column.base_type) as u8 {
             pg_sys::TYPTYPE_ENUM => Ok(Form::Label),
-            pg_sys::TYPTYPE_COMPOSITE if depth < MAX_DEPTH => of_row(column, profile, depth),
+            pg_sys::TYPTYPE_COMPOSITE if depth < MAX_DEPTH => of_row(column, profile, room, depth),
             _ => Ok(Form::Text),
         }
     }
@@ -205,13 +235,20 @@ fn of_flat(column: &Column, profile: &Profile, depth: u32) -> Result<Form, FormE
 
 /// # Safety
 /// The column must be one of arrays with elements of that type.
-unsafe fn of_array(array: &Column, element: pg_sys::Oid, profile: &Profile, depth: u32) -> Result<Form, FormError> {
+unsafe fn of_array(
+    array: &Column,
+    element: pg_sys::Oid,
+    profile: &Profile,
+    room: &mut Room,
+    depth: u32,
+) -> Result<Form, Stop> {
+    room.take()?;
     // SAFETY: as the caller promises.
     unsafe {
         let (mut length, mut by_value) = (0, false);
         pg_sys::get_typlenbyval(element, &mut length, &mut by_value);
         let column = Column::new(element, array.base_typmod, length, by_value);
-        let form = Form::at_depth(&column, profile, depth + 1)?;
+        let form = Form::at_depth(&column, profile, room, depth + 1)?;
         let field = Arc::new(form.field("item", &column, profile));
         Ok(Form::List(Box::new(Child { place: 0, field, column, form })))
     }
@@ -219,7 +256,7 @@ unsafe fn of_array(array: &Column, element: pg_sys::Oid, profile: &Profile, dept
 
 /// # Safety
 /// The column must be one of a composite type.
-unsafe fn of_row(row: &Column, profile: &Profile, depth: u32) -> Result<Form, FormError> {
+unsafe fn of_row(row: &Column, profile: &Profile, room: &mut Room, depth: u32) -> Result<Form, Stop> {
     // SAFETY: as the caller promises; the copy of the row type lives in the current memory context.
     unsafe {
         let descriptor = pg_sys::lookup_rowtype_tupdesc_copy(row.base_type, row.base_typmod);
@@ -229,8 +266,9 @@ unsafe fn of_row(row: &Column, profile: &Profile, depth: u32) -> Result<Form, Fo
             if attribute.attisdropped {
                 continue;
             }
+            room.take()?;
             let column = Column::new(attribute.atttypid, attribute.atttypmod, attribute.attlen, attribute.attbyval);
-            let form = Form::at_depth(&column, profile, depth + 1)?;
+            let form = Form::at_depth(&column, profile, room, depth + 1)?;
             let field = Arc::new(form.field(&output::name(&attribute.attname), &column, profile));
             children.push(Child { place, field, column, form });
         }

@@ -39,7 +39,7 @@ struct Collected {
 impl Collected {
     fn add(&mut self, bytes: &[u8]) {
         let total = self.bytes.len() + bytes.len();
-        if total > LARGEST_BYTEA {
+        if total > LARGEST_BYTEA || self.bytes.try_reserve(bytes.len()).is_err() {
             CacheError::StreamTooLarge { bytes: total }.raise();
         }
         self.bytes.extend_from_slice(bytes);
@@ -48,7 +48,8 @@ impl Collected {
 
 impl Output for Collected {
     fn expect(&mut self, bytes: usize) {
-        self.bytes.reserve_exact(bytes.min(LARGEST_BYTEA));
+        // Without so much memory at once, it will do or not as the bytes come.
+        let _ = self.bytes.try_reserve_exact(bytes.min(LARGEST_BYTEA));
     }
 
     fn schema(&mut self, message: &[u8]) {

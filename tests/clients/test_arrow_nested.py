@@ -172,3 +172,15 @@ def test_the_last_moments_in_lists(tables, expression):
     table, _ = read(tables, f"SELECT ARRAY[{expression}] AS v FROM one")
     value, = table.column("v").combine_chunks().flatten().view(pa.int64()).to_pylist()
     assert abs(value) == 2**63 - (1 if "infinity" in expression else 2)
+
+
+def test_row_types_that_hold_each_other_many_times(session):
+    """Beyond some thousands of parts a row type goes out as text, the columns beside it as ever, and quickly."""
+    session.execute("CREATE TYPE c0 AS (a int)")
+    for level in range(1, 9):
+        parts = ", ".join(f"a{number} c{level - 1}" for number in range(5))
+        session.execute(f"CREATE TYPE c{level} AS ({parts})")
+    session.execute("SET statement_timeout = '20s'")
+    got, _ = read(session, "SELECT NULL::c8 AS wide, NULL::c2 AS narrow, ROW(7)::c0 AS one")
+    assert [str(field.type)[:6] for field in got.schema] == ["string", "struct", "struct"]
+    assert got.column("one").to_pylist() == [{"a": 7}]
