@@ -21,6 +21,7 @@ mod entry;
 mod eviction;
 pub mod hint;
 mod index;
+pub mod jsonb;
 pub mod key;
 pub mod layout;
 mod lists;

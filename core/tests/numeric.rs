@@ -49,6 +49,13 @@ fn known_values_both_ways() {
         (vec![short(false, 5, -2), 1000], "0.00001"),
         (vec![short(false, 10, -2), 12, 3400], "0.0000001234"),
         (vec![short(false, 6, -1), 12, 3400], "0.001234"),
+        (vec![short(false, 0, 1), 9999, 9999], "99999999"),
+        (vec![short(false, 8, 1), 1234, 5678, 8765, 4321], "12345678.87654321"),
+        (vec![short(false, 9, 1), 1234, 5678, 8765, 4321, 1000], "12345678.876543211"),
+        (vec![short(false, 8, -2), 1], "0.00000001"),
+        (vec![short(true, 8, -1), 1], "-0.00010000"),
+        (vec![short(false, 1, 1), 1000], "10000000.0"),
+        (vec![short(true, 8, 1), 1, 0, 0, 1], "-10000.00000001"),
         (vec![0xC000], "NaN"),
         (vec![0xD000], "Infinity"),
         (vec![0xF000], "-Infinity"),
@@ -103,6 +110,8 @@ fn malformed_bodies_are_refused() {
         vec![short(false, 0, 1)],
         vec![short(false, 1, 0), 1, 5500],
         vec![short(false, 0, 0), 1, 5000],
+        vec![short(false, 8, 1), 1, 10_000, 1],
+        vec![short(false, 7, -2), 1],
     ] {
         assert_eq!(text_of(&body(&words)), None, "{words:x?}");
     }
