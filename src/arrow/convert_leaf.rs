@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BinaryArray, BooleanArray, StringArray, make_array};
 use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_cache_core::{Reason, Unrepresentable, Why, decimal, numeric};
+use arrow_cache_core::{Reason, Unrepresentable, Why, decimal, jsonb, numeric};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use pgrx::pg_sys;
@@ -29,6 +29,7 @@ enum Source {
     Name,
     /// The body of a varlena.
     Body,
+    Jsonb,
     Numeric,
     Decimal(u8, u8),
     Float64,
@@ -47,7 +48,7 @@ pub struct Leaf {
     /// End of each value, if they vary in length.
     offsets: Vec<i32>,
     values: MutableBuffer,
-    /// Reused for the text of numerics.
+    /// Reused for the text of numerics and of jsonb.
     text: Vec<u8>,
 }
 
@@ -66,6 +67,7 @@ impl Leaf {
                 Kind::Timestamp | Kind::TimestampTz => Source::Timestamp(column.base_type),
                 Kind::Name => Source::Name,
                 Kind::Numeric => Source::Numeric,
+                Kind::Jsonb => Source::Jsonb,
                 Kind::Text | Kind::Bytea => Source::Body,
                 _ if column.by_value => Source::Word(column.length as usize),
                 _ => Source::Bytes(column.length as usize),
@@ -153,6 +155,17 @@ impl Leaf {
                 }
                 Source::Name => self.values.extend_from_slice(CStr::from_ptr(datum.cast_mut_ptr()).to_bytes()),
                 Source::Body => self.values.extend_from_slice(body(datum)),
+                Source::Jsonb => {
+                    self.text.clear();
+                    let printed = jsonb::to_text(body(datum), jsonb::TEXT_MAX, &mut self.text);
+                    // The server has a way with what is too deep or too long for that.
+                    let text = if printed.is_ok() {
+                        self.text.as_slice()
+                    } else {
+                        OutputFunction::new(pg_sys::JSONBOID).text(datum)
+                    };
+                    self.values.extend_from_slice(text);
+                }
                 Source::CharByte => append_char(raw as u8, &mut self.values),
                 Source::Label(labels) => self.values.extend_from_slice(labels.label(datum)),
                 Source::Text(output) => self.values.extend_from_slice(output.text(datum)),

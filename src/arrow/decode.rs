@@ -4,7 +4,7 @@
 //! settings shape the output. By-reference values are laid out in a scratch buffer that holds one
 //! row: they live until the next row is filled, as the executor's slots promise.
 
-use arrow_cache_core::numeric;
+use arrow_cache_core::{jsonb, numeric};
 use pgrx::pg_sys;
 
 use super::chunk::Chunk;
@@ -30,6 +30,9 @@ pub struct Decoder {
     scratch: Vec<u64>,
     /// Reused for the body of numerics.
     number: Vec<u8>,
+    /// Reused for the images of a row's jsonb values: one for each column, empty in those of other types.
+    images: Vec<Vec<u8>>,
+    parser: jsonb::Parser,
 }
 
 /// The chunk that a decoder reads from at present.
@@ -76,7 +79,10 @@ impl<'a> Reader<'a> {
 }
 
 fn is_variable(kind: Kind) -> bool {
-    matches!(kind, Kind::Numeric | Kind::Text | Kind::Name | Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString)
+    matches!(
+        kind,
+        Kind::Numeric | Kind::Jsonb | Kind::Text | Kind::Name | Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString
+    )
 }
 
 impl Cursor<'_> {
@@ -103,7 +109,8 @@ impl Cursor<'_> {
 impl Decoder {
     /// A decoder for rows of these columns.
     pub fn new(columns: Vec<Column>) -> Self {
-        Self { columns, scratch: Vec::new(), number: Vec::new() }
+        let images = vec![Vec::new(); columns.len()];
+        Self { columns, scratch: Vec::new(), number: Vec::new(), images, parser: jsonb::Parser::default() }
     }
 
     /// The columns this decoder was made for.
@@ -125,21 +132,29 @@ impl Decoder {
                 pg_sys::Datum::from(0)
             } else {
                 let column = self.columns[index];
-                self.value(&column, cursor, row, &mut used)
+                self.value(index, &column, cursor, row, &mut used)
             };
         }
     }
 
-    /// Bytes of scratch that a row needs at most.
-    fn scratch_bytes(&self, reader: &Reader<'_>, row: usize) -> usize {
+    /// Bytes of scratch that a row needs at most. Makes the images of its jsonb values, since their size does not show in the text.
+    fn scratch_bytes(&mut self, reader: &Reader<'_>, row: usize) -> usize {
         let mut total = 0;
-        for (column, cursor) in self.columns.iter().zip(&reader.cursors) {
+        for (index, (column, cursor)) in self.columns.iter().zip(&reader.cursors).enumerate() {
             total += match column.kind {
                 Kind::Uuid => 16,
                 Kind::Name => pg_sys::NAMEDATALEN as usize,
                 Kind::FlatFixed if !column.by_value => column.length as usize + ALIGNMENT,
                 // A numeric's body is shorter than its text, a few bytes of header apart.
                 Kind::Numeric => cursor.bytes(row).len() + 4 * ALIGNMENT,
+                Kind::Jsonb => {
+                    let image = &mut self.images[index];
+                    image.clear();
+                    // The text was made by jsonb's own rules, so it always reads back.
+                    let parsed = cursor.is_null(row) || self.parser.parse(cursor.bytes(row), image);
+                    assert!(parsed, "stored jsonb that is none");
+                    image.len() + 2 * ALIGNMENT
+                }
                 kind if is_variable(kind) => cursor.bytes(row).len() + 2 * ALIGNMENT,
                 _ => 0,
             };
@@ -147,7 +162,14 @@ impl Decoder {
         total
     }
 
-    fn value(&mut self, column: &Column, cursor: &Cursor<'_>, row: usize, used: &mut usize) -> pg_sys::Datum {
+    fn value(
+        &mut self,
+        index: usize,
+        column: &Column,
+        cursor: &Cursor<'_>,
+        row: usize,
+        used: &mut usize,
+    ) -> pg_sys::Datum {
         match column.kind {
             Kind::Bool => pg_sys::Datum::from(cursor.values[row / 8] >> (row % 8) & 1 == 1),
             Kind::Int16 => pg_sys::Datum::from(i16::from_le_bytes(cursor.fixed(row))),
@@ -184,6 +206,12 @@ impl Decoder {
                 let number = std::mem::take(&mut self.number);
                 let datum = self.place(used, varlena::header(number.len()), &number, 0);
                 self.number = number;
+                datum
+            }
+            Kind::Jsonb => {
+                let image = std::mem::take(&mut self.images[index]);
+                let datum = self.place(used, varlena::header(image.len()), &image, 0);
+                self.images[index] = image;
                 datum
             }
             Kind::Text | Kind::Bytea | Kind::FlatVarlena => {

@@ -9,6 +9,7 @@ use arrow_array::builder::{
     Int32Builder, Int64Builder, Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
 };
 use arrow_array::{ArrayRef, StringArray};
+use arrow_cache_core::jsonb::{self, Refusal};
 use arrow_cache_core::{Reason, numeric};
 use pgrx::pg_sys;
 use std::ffi::CStr;
@@ -65,7 +66,9 @@ impl Builder {
             }
             Kind::Uuid => Self::Fixed(FixedSizeBinaryBuilder::with_capacity(rows, 16)),
             Kind::FlatFixed => Self::Fixed(FixedSizeBinaryBuilder::with_capacity(rows, i32::from(column.length))),
-            Kind::Numeric | Kind::Text | Kind::Name => Self::Text(BinaryBuilder::with_capacity(rows, bytes)),
+            Kind::Numeric | Kind::Jsonb | Kind::Text | Kind::Name => {
+                Self::Text(BinaryBuilder::with_capacity(rows, bytes))
+            }
             Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString => {
                 Self::Bytes(BinaryBuilder::with_capacity(rows, bytes))
             }
@@ -127,7 +130,7 @@ pub struct Encoder {
     bytes: usize,
     /// Bytes at which the builders are full.
     budget: usize,
-    /// Reused for the text of numerics.
+    /// Reused for the text of numerics and of jsonb.
     text: Vec<u8>,
 }
 
@@ -269,9 +272,14 @@ unsafe fn append_bytes(
             Kind::Name | Kind::FlatCString => CStr::from_ptr(datum.cast_mut_ptr()).to_bytes(),
             _ => varlena::body(datum, limit).ok_or(Reason::TooLarge)?,
         };
-        if column.kind == Kind::Numeric {
+        if matches!(column.kind, Kind::Numeric | Kind::Jsonb) {
             text.clear();
-            if !numeric::to_text(bytes, text) {
+            if column.kind == Kind::Jsonb {
+                jsonb::to_text(bytes, limit, text).map_err(|refusal| match refusal {
+                    Refusal::Unknown => Reason::UnsupportedType,
+                    Refusal::TooLong => Reason::TooLarge,
+                })?;
+            } else if !numeric::to_text(bytes, text) {
                 return Err(Reason::UnsupportedType);
             }
             builder.append_value(&text[..]);

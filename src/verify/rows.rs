@@ -6,7 +6,7 @@
 //! |---|---|
 //! | passed by value | the bytes of its length; a datum's other bytes say nothing |
 //! | float4, float8 | the same, every NaN being one: which of them arithmetic yields is up to the machine |
-//! | numeric | its text, since one number can be laid out in several ways |
+//! | numeric, jsonb | its text, since one number can be laid out in several ways |
 //! | name, cstring | the characters up to the first NUL |
 //! | built-in, of variable length | the body, detoasted |
 //! | other types of variable length | its text: a composite value carries traces of the tuple it was copied from |
@@ -14,7 +14,7 @@
 
 use std::ffi::CStr;
 
-use arrow_cache_core::{CacheKey, Digest, KeyHasher, Reason, numeric};
+use arrow_cache_core::{CacheKey, Digest, KeyHasher, Reason, jsonb, numeric};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
@@ -40,6 +40,7 @@ enum Form {
     /// Characters up to a NUL.
     CString,
     Numeric,
+    Jsonb,
     /// The body of a varlena.
     Body,
     /// What this output function gives.
@@ -52,6 +53,7 @@ impl Form {
             Kind::Float32 => return Self::Float32,
             Kind::Float64 => return Self::Float64,
             Kind::Numeric => return Self::Numeric,
+            Kind::Jsonb => return Self::Jsonb,
             Kind::Name | Kind::FlatCString => return Self::CString,
             _ if column.base_type == pg_sys::NAMEOID => return Self::CString,
             _ if column.by_value => return Self::Word(column.length as u32),
@@ -95,6 +97,11 @@ impl Form {
                     // What has no text cannot come from the cache, so its bytes will do.
                     hasher.part(if numeric::to_text(body, text) { text } else { body });
                 }
+                Self::Jsonb => {
+                    text.clear();
+                    let body = varlena::body(datum, usize::MAX).unwrap_or_default();
+                    hasher.part(if jsonb::to_text(body, jsonb::TEXT_MAX, text).is_ok() { text } else { body });
+                }
                 Self::Body => hasher.part(varlena::body(datum, usize::MAX).unwrap_or_default()),
                 Self::Text(function) => {
                     let output = pg_sys::OidOutputFunctionCall(function, datum);
@@ -111,7 +118,7 @@ pub struct RowDigest {
     forms: Vec<Form>,
     /// Columns that fix a row's place, from 0.
     places: Vec<usize>,
-    /// Reused for the text of numerics.
+    /// Reused for the text of numerics and of jsonb.
     text: Vec<u8>,
     digest: Digest,
 }
