@@ -364,7 +364,10 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             match examine(store, &pin, &text, &columns, &snapshot, terms) {
                 // In this mode each execution fills anew, so that it does all that it would do without us.
                 Ok(true) if settings::debug_serve_fills() => store.unpin(pin),
-                Ok(true) if meaning.reads_session && portal::may_be_read_later() => {
+                Ok(true)
+                    if meaning.reads_session
+                        && (portal::may_be_read_later() || (question.stays_open && portal::is_fetched_from())) =>
+                {
                     store.unpin(pin);
                     return Err(Reason::SettingsInCursor);
                 }

@@ -77,6 +77,12 @@ pub unsafe fn may_be_read_later() -> bool {
     }
 }
 
+/// Does the query under way run in a cursor or a named portal, whose rows may be fetched with other statements in between?
+pub fn is_fetched_from() -> bool {
+    // SAFETY: the active portal is valid, and its name a C string. EXECUTE names its portal too, and hides it.
+    unsafe { pg_sys::ActivePortal.as_ref() }.is_some_and(|portal| unsafe { *portal.name != 0 } && portal.visible)
+}
+
 /// Is this the start of a portal that runs a cached plan? Then it may have come by a Bind of its own, and will be read
 /// by an Execute.
 pub fn is_bound() -> bool {
