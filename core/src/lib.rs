@@ -18,6 +18,7 @@ pub mod counters;
 pub mod decimal;
 pub mod digest;
 mod entry;
+pub mod epoch;
 mod eviction;
 pub mod hint;
 mod index;

@@ -152,41 +152,66 @@ fn trailing_zeros(digit: u16) -> usize {
     }
 }
 
+/// Bytes that the text of most values fits into, whatever its weight and scale.
+const SHORT_TEXT: usize = 64;
+
 fn print(parts: &Parts<'_>, out: &mut Vec<u8>) -> Option<()> {
+    let whole_groups = (parts.weight + 1).max(1) as usize;
+    // Sign, point, and decimals behind the last that is shown.
+    let longest = 2 + whole_groups * GROUP + parts.scale + GROUP;
+    if longest <= SHORT_TEXT {
+        let mut text = [0; SHORT_TEXT];
+        let length = print_into(parts, &mut text)?;
+        out.extend_from_slice(&text[..length]);
+    } else {
+        let start = out.len();
+        out.resize(start + longest, 0);
+        let length = print_into(parts, &mut out[start..])?;
+        out.truncate(start + length);
+    }
+    Some(())
+}
+
+/// Writes the text to the start of `out`, which is long enough, and returns its length.
+fn print_into(parts: &Parts<'_>, out: &mut [u8]) -> Option<usize> {
+    let count = parts.digits.len() / 2;
+    // Groups before the first digit and behind the last are zero.
     let digit = |position: i32| -> Option<u16> {
-        let found = usize::try_from(position).ok().and_then(|position| word(parts.digits, position * 2));
-        match found {
-            Some(value) if value > 9999 => None,
-            Some(value) => Some(value),
-            None => Some(0),
+        match usize::try_from(position) {
+            Ok(position) if position < count => word(parts.digits, position * 2).filter(|&value| value <= 9999),
+            _ => Some(0),
         }
     };
-    let whole_groups = (parts.weight + 1).max(1) as usize;
-    out.reserve(whole_groups * GROUP + parts.scale + GROUP + 2);
+    let mut end = 0;
     if parts.negative {
-        out.push(b'-');
+        out[0] = b'-';
+        end = 1;
     }
     if parts.weight < 0 {
-        out.push(b'0');
+        out[end] = b'0';
+        end += 1;
     } else {
-        let text = decimal(digit(0)?);
-        let leading = text[..GROUP - 1].iter().take_while(|&&b| b == b'0').count();
-        out.extend_from_slice(&text[leading..]);
+        let first = digit(0)?;
+        let leading = usize::from(first < 10) + usize::from(first < 100) + usize::from(first < 1000);
+        out[end..end + GROUP - leading].copy_from_slice(&decimal(first)[leading..]);
+        end += GROUP - leading;
         for position in 1..=parts.weight {
-            out.extend_from_slice(&decimal(digit(position)?));
+            out[end..end + GROUP].copy_from_slice(&decimal(digit(position)?));
+            end += GROUP;
         }
     }
     if parts.scale > 0 {
-        out.push(b'.');
-        let end = out.len() + parts.scale;
+        out[end] = b'.';
+        let mut group = end + 1;
+        end = group + parts.scale;
         let mut position = parts.weight + 1;
-        while out.len() < end {
-            out.extend_from_slice(&decimal(digit(position)?));
+        while group < end {
+            out[group..group + GROUP].copy_from_slice(&decimal(digit(position)?));
+            group += GROUP;
             position += 1;
         }
-        out.truncate(end);
     }
-    Some(())
+    Some(end)
 }
 
 /// Both digits of every number below 100.

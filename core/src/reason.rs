@@ -78,7 +78,7 @@ reasons! {
     PopulateOff, "populate_off", "Storing new results is switched off (pg_arrow_cache.populate).";
     TooQuick, "too_quick", "The query ran for less than pg_arrow_cache.min_execution_time.";
     TooFewRuns, "too_few_runs", "The query has run fewer times than pg_arrow_cache.min_runs.";
-    TooLarge, "too_large", "The result is larger than pg_arrow_cache.max_entry_size.";
+    TooLarge, "too_large", "The result is larger than pg_arrow_cache.max_entry_size, or one of its rows than 256 MB.";
     NoRoom, "no_room", "No room could be made for the result.";
     IncompleteRead, "incomplete_read", "The result was not read to its end.";
     ChangedMeanwhile, "changed_meanwhile", "A relation of the query changed while it ran.";

@@ -10,15 +10,10 @@
 //! The directory makes a hit free of flatbuffer parsing: readers take column addresses from it.
 //! They trust it without validation, because only `EncodedBatch::write_to` ever writes chunks.
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_cache_core::Reason;
-use arrow_ipc::root_as_message;
-use arrow_ipc::writer::{DictionaryTracker, EncodedData, IpcDataGenerator, IpcWriteContext, IpcWriteOptions};
-use arrow_schema::{Field, Schema};
-use std::sync::Arc;
 
-/// Alignment of messages and bodies.
-const ALIGNMENT: usize = 64;
+use super::message::{ALIGNMENT, Body};
+
 /// Prefix of an encapsulated message: continuation marker and metadata length.
 const PREFIX: usize = 8;
 /// Bytes of the header in front of the directory.
@@ -31,8 +26,12 @@ struct ChunkHeader {
     buffers: u32,
     message: u32,
     message_length: u32,
-    reserved: [u32; 4],
+    flags: u32,
+    reserved: [u32; 3],
 }
+
+/// Flag of a chunk with a timestamp that Arrow would misread.
+const UNREPRESENTABLE: u32 = 1;
 
 const _: () = assert!(std::mem::size_of::<ChunkHeader>() == HEADER);
 
@@ -46,53 +45,42 @@ struct BufferPlace {
 }
 
 /// A batch that is encoded but not written yet.
-pub struct EncodedBatch {
+pub struct EncodedBatch<'a> {
     header: ChunkHeader,
     directory: Vec<BufferPlace>,
-    encoded: EncodedData,
+    metadata: Vec<u8>,
     padded_metadata: usize,
+    body: Body<'a>,
 }
 
-impl EncodedBatch {
-    /// Encodes the columns of `rows` rows.
+impl<'a> EncodedBatch<'a> {
+    /// A batch of finished columns. `unrepresentable` says whether Arrow would misread a timestamp
+    /// among them.
     ///
     /// # Errors
-    /// `UnsupportedType` when Arrow refuses the batch, `TooLarge` past 4 GB.
-    pub fn new(columns: Vec<ArrayRef>, rows: usize) -> Result<Self, Reason> {
-        let fields: Vec<Field> =
-            columns.iter().map(|column| Field::new("", column.data_type().clone(), true)).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let schema = Arc::new(Schema::new(fields));
-        let batch =
-            RecordBatch::try_new_with_options(schema, columns, &options).map_err(|_| Reason::UnsupportedType)?;
-        let encoded = encode(&batch)?;
-        let message = root_as_message(&encoded.ipc_message).map_err(|_| Reason::UnsupportedType)?;
-        let buffers = message
-            .header_as_record_batch()
-            .and_then(|batch| batch.buffers())
-            .map(|buffers| buffers.iter().map(|b| (b.offset(), b.length())).collect::<Vec<_>>())
-            .unwrap_or_default();
-
-        let padded_metadata = (PREFIX + encoded.ipc_message.len()).next_multiple_of(ALIGNMENT) - PREFIX;
-        let directory_end = HEADER + buffers.len() * std::mem::size_of::<BufferPlace>();
+    /// `TooLarge` past 4 GB.
+    pub fn new(body: Body<'a>, unrepresentable: bool) -> Result<Self, Reason> {
+        let metadata = body.metadata();
+        let padded_metadata = (PREFIX + metadata.len()).next_multiple_of(ALIGNMENT) - PREFIX;
+        let buffers = body.places().count();
+        let directory_end = HEADER + buffers * std::mem::size_of::<BufferPlace>();
         let message_start = directory_end.next_multiple_of(ALIGNMENT);
-        let body = message_start + PREFIX + padded_metadata;
-        let message_length = PREFIX + padded_metadata + encoded.arrow_data.len();
+        let body_start = message_start + PREFIX + padded_metadata;
+        let message_length = PREFIX + padded_metadata + body.len();
         if message_start + message_length > u32::MAX as usize {
             return Err(Reason::TooLarge);
         }
-        let directory = buffers
-            .into_iter()
-            .map(|(offset, length)| BufferPlace { offset: (body + offset as usize) as u32, length: length as u32 })
-            .collect::<Vec<_>>();
+        let place = |(offset, length)| BufferPlace { offset: (body_start + offset) as u32, length: length as u32 };
+        let directory: Vec<BufferPlace> = body.places().map(place).collect();
         let header = ChunkHeader {
-            rows: rows as u32,
-            buffers: directory.len() as u32,
+            rows: body.rows() as u32,
+            buffers: buffers as u32,
             message: message_start as u32,
             message_length: message_length as u32,
-            reserved: [0; 4],
+            flags: if unrepresentable { UNREPRESENTABLE } else { 0 },
+            reserved: [0; 3],
         };
-        Ok(Self { header, directory, encoded, padded_metadata })
+        Ok(Self { header, directory, metadata, padded_metadata, body })
     }
 
     /// Bytes that `write_to` needs.
@@ -104,8 +92,8 @@ impl EncodedBatch {
     pub fn write_to(&self, out: &mut [u8]) {
         let (head, message) = out.split_at_mut(self.header.message as usize);
         head.fill(0);
-        let words = [self.header.rows, self.header.buffers, self.header.message, self.header.message_length];
-        for (place, word) in head.chunks_exact_mut(4).zip(words) {
+        let ChunkHeader { rows, buffers, message: start, message_length, flags, .. } = self.header;
+        for (place, word) in head.chunks_exact_mut(4).zip([rows, buffers, start, message_length, flags]) {
             place.copy_from_slice(&word.to_le_bytes());
         }
         for (place, buffer) in head[HEADER..].chunks_exact_mut(8).zip(&self.directory) {
@@ -114,11 +102,11 @@ impl EncodedBatch {
         }
         message[..4].copy_from_slice(&[0xFF; 4]);
         message[4..8].copy_from_slice(&(self.padded_metadata as u32).to_le_bytes());
-        let metadata = &self.encoded.ipc_message;
-        let body = PREFIX + self.padded_metadata;
-        message[PREFIX..PREFIX + metadata.len()].copy_from_slice(metadata);
-        message[PREFIX + metadata.len()..body].fill(0);
-        message[body..].copy_from_slice(&self.encoded.arrow_data);
+        let (metadata, body) = message[PREFIX..].split_at_mut(self.padded_metadata);
+        let (words, padding) = metadata.split_at_mut(self.metadata.len());
+        words.copy_from_slice(&self.metadata);
+        padding.fill(0);
+        self.body.write_to(body);
     }
 
     /// The chunk as bytes of its own.
@@ -127,16 +115,6 @@ impl EncodedBatch {
         self.write_to(bytes.as_mut_slice());
         bytes
     }
-}
-
-fn encode(batch: &RecordBatch) -> Result<EncodedData, Reason> {
-    let mut dictionaries = DictionaryTracker::new(false);
-    let options = IpcWriteOptions::default();
-    let mut context = IpcWriteContext::default();
-    let (_, encoded) = IpcDataGenerator::default()
-        .encode(batch, &mut dictionaries, &options, &mut context)
-        .map_err(|_| Reason::UnsupportedType)?;
-    Ok(encoded)
 }
 
 /// A chunk in this backend's own memory, aligned like one in the cache.
@@ -191,6 +169,11 @@ impl<'a> Chunk<'a> {
     /// Rows in the batch.
     pub fn rows(&self) -> usize {
         self.word(0) as usize
+    }
+
+    /// Is there a timestamp that Arrow would misread (`epoch::is_representable`)?
+    pub fn has_unrepresentable(&self) -> bool {
+        self.word(4) & UNREPRESENTABLE != 0
     }
 
     /// The encapsulated IPC message.

@@ -142,7 +142,10 @@ impl Leaf {
                     self.values.push(days);
                 }
                 Source::Timestamp(type_oid) => {
-                    let micros = epoch::timestamp_to_arrow(raw as i64).ok_or_else(|| out_of_range(*type_oid, datum))?;
+                    let micros = epoch::timestamp_to_arrow(raw as i64);
+                    if !epoch::is_representable(micros) {
+                        return Err(out_of_range(*type_oid, datum));
+                    }
                     self.values.push(micros);
                 }
                 Source::MonthDayNano => {
@@ -247,7 +250,7 @@ impl Leaf {
 ///
 /// # Safety
 /// `datum` must be a value of the type.
-unsafe fn out_of_range(type_oid: pg_sys::Oid, datum: pg_sys::Datum) -> Unrepresentable {
+pub unsafe fn out_of_range(type_oid: pg_sys::Oid, datum: pg_sys::Datum) -> Unrepresentable {
     // SAFETY: as the caller promises; the function is used within the current memory context.
     Unrepresentable::new(Why::Time, unsafe { OutputFunction::new(type_oid).text(datum) })
 }

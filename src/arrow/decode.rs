@@ -71,6 +71,12 @@ impl<'a> Reader<'a> {
         self.rows
     }
 
+    /// A value in a column of eight bytes each; `None` for NULL.
+    pub fn word(&self, column: usize, row: usize) -> Option<i64> {
+        let cursor = &self.cursors[column];
+        (!cursor.is_null(row)).then(|| i64::from_le_bytes(cursor.fixed(row)))
+    }
+
     /// The stored bytes of a value in a column whose values vary in length; `None` for NULL.
     pub fn bytes(&self, column: usize, row: usize) -> Option<&[u8]> {
         let cursor = &self.cursors[column];

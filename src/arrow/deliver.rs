@@ -17,7 +17,9 @@ use pgrx::pg_sys;
 use super::chunk::Chunk;
 use super::column::{Column, Kind};
 use super::convert::Converter;
+use super::convert_leaf::out_of_range;
 use super::decode::{Decoder, Reader};
+use super::epoch;
 use super::form::{Form, Room};
 use super::output;
 use super::pinned::PinnedSettings;
@@ -140,6 +142,37 @@ impl Delivery {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema(), arrays, &options)
             .map_err(|_| CacheError::Undeliverable { reason: Reason::UnsupportedType })
+    }
+
+    /// Checks the timestamps that would be delivered as they are stored, if the chunk has some that Arrow would misread.
+    ///
+    /// # Errors
+    /// The first that is none of Arrow's, by its column and row.
+    ///
+    /// # Safety
+    /// As `batch`.
+    pub unsafe fn check(&self, chunk: Chunk<'_>, rows: usize, before: u64) -> Result<(), CacheError> {
+        if !chunk.has_unrepresentable() {
+            return Ok(());
+        }
+        let timestamps = self.wanted.iter().filter(|wanted| {
+            wanted.form.is_stored() && matches!(wanted.column.kind, Kind::Timestamp | Kind::TimestampTz)
+        });
+        for wanted in timestamps {
+            let reader = Reader::of_one(&self.stored, wanted.index, chunk);
+            let first = (0..rows).find(|row| reader.word(0, *row).is_some_and(|code| !epoch::is_representable(code)));
+            if let Some(row) = first {
+                let micros = epoch::timestamp_from_arrow(reader.word(0, row).unwrap_or_default());
+                let _pinned = PinnedSettings::enter();
+                return Err(CacheError::UndeliverableValue {
+                    column: wanted.name.clone(),
+                    row: before + row as u64 + 1,
+                    // SAFETY: the value is one of the column's type.
+                    problem: unsafe { out_of_range(wanted.column.base_type, pg_sys::Datum::from(micros)) },
+                });
+            }
+        }
+        Ok(())
     }
 
     /// The array of a column that is not delivered as it is stored, built value by value.

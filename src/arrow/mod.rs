@@ -4,6 +4,8 @@
 //! exactly keeps PostgreSQL's own flat image of each value (`column`, `encode`, `decode`).
 //! *Delivery* is what clients get and depends on the row type and the options alone (`form`, `convert`, `deliver`).
 
+mod block;
+mod build;
 pub mod chunk;
 pub mod column;
 pub mod convert;
@@ -12,8 +14,10 @@ pub mod decode;
 pub mod deliver;
 mod elements;
 pub mod encode;
-mod epoch;
 pub mod form;
+mod message;
 mod output;
 pub mod pinned;
 pub mod varlena;
+
+use arrow_cache_core::epoch;

@@ -20,24 +20,45 @@ pub fn header(length: usize) -> u32 {
 /// # Safety
 /// `datum` must be a varlena that lives as long as the result is used; the current memory context
 /// must too.
+#[inline]
 pub unsafe fn body<'a>(datum: pg_sys::Datum, limit: usize) -> Option<&'a [u8]> {
     // SAFETY: as the caller promises; the low bits of the first byte say which form it has.
     unsafe {
         let start = datum.cast_mut_ptr::<u8>();
         let first = *start;
-        let (data, length) = if first & 0x03 == 0 {
-            let word = start.cast::<u32>().read_unaligned();
-            (start.add(HEADER), (word >> 2) as usize - HEADER)
-        } else if first & 0x01 == 0x01 && first != 0x01 {
-            (start.add(1), (first >> 1) as usize - 1)
+        let (data, length) = if first & 0x01 == 0x01 && first != 0x01 {
+            (start.add(1).cast_const(), (first >> 1) as usize - 1)
+        } else if first & 0x03 == 0 {
+            plain(start)
         } else {
-            if pg_sys::toast_raw_datum_size(datum) > limit.saturating_add(HEADER) {
-                return None;
-            }
-            let flat = pg_sys::pg_detoast_datum(start.cast()).cast::<u8>();
-            let word = flat.cast::<u32>().read_unaligned();
-            (flat.add(HEADER), (word >> 2) as usize - HEADER)
+            detoasted(datum, limit)?
         };
         (length <= limit).then(|| std::slice::from_raw_parts(data, length))
+    }
+}
+
+/// The body of a value with a long header, neither compressed nor stored elsewhere.
+///
+/// # Safety
+/// `start` must be the header of such a value.
+unsafe fn plain(start: *const u8) -> (*const u8, usize) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let word = start.cast::<u32>().read_unaligned();
+        (start.add(HEADER), (word >> 2) as usize - HEADER)
+    }
+}
+
+/// # Safety
+/// As `body`.
+#[cold]
+unsafe fn detoasted(datum: pg_sys::Datum, limit: usize) -> Option<(*const u8, usize)> {
+    // SAFETY: as the caller promises; detoasting gives a plain value.
+    unsafe {
+        if pg_sys::toast_raw_datum_size(datum) > limit.saturating_add(HEADER) {
+            return None;
+        }
+        let flat = pg_sys::pg_detoast_datum(datum.cast_mut_ptr());
+        Some(plain(flat.cast()))
     }
 }

@@ -11,11 +11,20 @@ use crate::arrow::encode::Encoder;
 use crate::judge::Miss;
 use crate::{session, settings, shmem};
 
-/// A result being stored. Holds an unpublished entry from its first full batch on.
+/// Largest row that is stored, whatever `max_entry_size` says: a batch is made in the backend's own
+/// memory.
+const LARGEST_ROW: usize = 256 * 1024 * 1024;
+
+/// A result being stored.
 pub struct ResultFill {
     encoder: Encoder,
-    fill: Option<Fill>,
+    batches: Batches,
     rows: u64,
+}
+
+/// The batches stored so far. Holds an unpublished entry from the first one on.
+struct Batches {
+    fill: Option<Fill>,
     bytes: usize,
     /// Largest result that is stored, as set when it began.
     limit: usize,
@@ -24,9 +33,9 @@ pub struct ResultFill {
 impl RowSink for ResultFill {
     unsafe fn append(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), Reason> {
         // SAFETY: as the caller promises.
-        unsafe { self.encoder.append(values, nulls, self.limit - self.bytes)? };
+        unsafe { self.encoder.append(values, nulls, self.batches.room().min(LARGEST_ROW))? };
         self.rows += 1;
-        if self.encoder.is_full() { self.flush(true) } else { Ok(()) }
+        if self.encoder.is_full() { self.flush() } else { Ok(()) }
     }
 }
 
@@ -35,17 +44,9 @@ impl ResultFill {
     pub fn new(miss: &Miss) -> Self {
         Self {
             encoder: Encoder::new(miss.columns.clone()),
-            fill: None,
+            batches: Batches { fill: None, bytes: 0, limit: settings::max_entry_bytes() },
             rows: 0,
-            bytes: 0,
-            limit: settings::max_entry_bytes(),
         }
-    }
-
-    /// Moves the rows collected so far into the store.
-    fn flush(&mut self, more: bool) -> Result<(), Reason> {
-        let batch = self.encoder.take_batch(more)?;
-        self.store_batch(batch.len(), |chunk| batch.write_to(chunk))
     }
 
     /// Appends a batch that was encoded elsewhere.
@@ -54,26 +55,13 @@ impl ResultFill {
     /// Why there is no room for it; what was stored so far is still there.
     pub fn add_chunk(&mut self, chunk: &[u8], rows: usize) -> Result<(), Reason> {
         self.rows += rows as u64;
-        self.store_batch(chunk.len(), |target| target.copy_from_slice(chunk))
+        self.batches.add(chunk.len(), |target| target.copy_from_slice(chunk))
     }
 
-    /// Appends one batch of `length` bytes to the stored result.
-    fn store_batch(&mut self, length: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Reason> {
-        if self.bytes + length > self.limit {
-            return Err(Reason::TooLarge);
-        }
-        let store = shmem::store().ok_or(Reason::NoRoom)?;
-        // SAFETY: reads the clock.
-        let now = unsafe { pg_sys::GetCurrentTimestamp() };
-        let mut fill = match self.fill.take() {
-            Some(fill) => fill,
-            None => store.reserve(now).map_err(|_| Reason::NoRoom)?,
-        };
-        let written = store.append(&mut fill, length, now).map(write);
-        self.fill = Some(fill);
-        written.map_err(|_| Reason::NoRoom)?;
-        self.bytes += length;
-        Ok(())
+    /// Moves the rows collected so far into the store.
+    fn flush(&mut self) -> Result<(), Reason> {
+        let batch = self.encoder.take_batch()?;
+        self.batches.add(batch.len(), |chunk| batch.write_to(chunk))
     }
 
     /// Publishes the result, if nothing that it rests on has changed since it began.
@@ -90,7 +78,7 @@ impl ResultFill {
 
     fn try_publish(&mut self, miss: &Miss, elapsed: Duration) -> Result<Pin, Reason> {
         if self.encoder.pending_rows() > 0 {
-            self.flush(false)?;
+            self.flush()?;
         }
         if session::definition_changes() != miss.definition_changes {
             // Later rows may have been computed under definitions that are not committed, and may never be.
@@ -107,7 +95,7 @@ impl ResultFill {
         }
         // SAFETY: the clock and a plain backend global.
         let (now, database) = unsafe { (pg_sys::GetCurrentTimestamp(), pg_sys::MyDatabaseId.to_u32()) };
-        let fill = match self.fill.take() {
+        let fill = match self.batches.fill.take() {
             Some(fill) => fill,
             None => store.reserve(now).map_err(|_| Reason::NoRoom)?,
         };
@@ -130,15 +118,41 @@ impl ResultFill {
 
     /// Gives the result up and frees what was stored of it.
     pub fn abandon(mut self) {
-        if let (Some(fill), Some(store)) = (self.fill.take(), shmem::store()) {
+        if let (Some(fill), Some(store)) = (self.batches.fill.take(), shmem::store()) {
             store.abandon(fill);
         }
     }
 
     /// Gives the result up in the middle of error recovery: atomics only, others will free it.
     pub fn leave(self) {
-        if let (Some(fill), Some(store)) = (&self.fill, shmem::store()) {
+        if let (Some(fill), Some(store)) = (&self.batches.fill, shmem::store()) {
             store.abandon_unlocked(fill);
         }
+    }
+}
+
+impl Batches {
+    /// Bytes that may still come.
+    fn room(&self) -> usize {
+        self.limit - self.bytes
+    }
+
+    /// Adds one batch of `length` bytes to the stored result.
+    fn add(&mut self, length: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Reason> {
+        if length > self.room() {
+            return Err(Reason::TooLarge);
+        }
+        let store = shmem::store().ok_or(Reason::NoRoom)?;
+        // SAFETY: reads the clock.
+        let now = unsafe { pg_sys::GetCurrentTimestamp() };
+        let mut fill = match self.fill.take() {
+            Some(fill) => fill,
+            None => store.reserve(now).map_err(|_| Reason::NoRoom)?,
+        };
+        let written = store.append(&mut fill, length, now).map(write);
+        self.fill = Some(fill);
+        written.map_err(|_| Reason::NoRoom)?;
+        self.bytes += length;
+        Ok(())
     }
 }

@@ -57,7 +57,7 @@ impl<O: Output> RowSink for ExportSink<O> {
         }
         self.rows += 1;
         if self.encoder.is_full() {
-            self.flush(true);
+            self.flush();
         }
         Ok(())
     }
@@ -93,9 +93,9 @@ impl<O: Output> ExportSink<O> {
     }
 
     /// Delivers the rows taken so far.
-    fn flush(&mut self, more: bool) {
+    fn flush(&mut self) {
         let rows = self.encoder.pending_rows();
-        let batch = self.encoder.take_batch(more);
+        let batch = self.encoder.take_batch();
         let chunk = batch.unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise()).into_bytes();
         if let Aside::Stored(fill) = &mut self.aside {
             fill.add(chunk.as_slice(), rows);
@@ -109,7 +109,7 @@ impl<O: Output> ExportSink<O> {
     /// The plan will give no more rows; it has taken `elapsed` in all. `complete` says whether these are all rows of the result.
     pub fn finish(&mut self, complete: bool, elapsed: Duration) {
         if self.encoder.pending_rows() > 0 {
-            self.flush(false);
+            self.flush();
         }
         match std::mem::replace(&mut self.aside, Aside::Nothing) {
             Aside::Stored(mut fill) if complete => fill.finish(elapsed.saturating_sub(self.delivering)),

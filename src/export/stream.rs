@@ -96,6 +96,8 @@ impl Stream {
         let before = self.delivered;
         self.delivered += rows as u64;
         self.left -= rows as u64;
+        // SAFETY: as the caller promises.
+        unsafe { self.delivery.check(chunk, rows, before) }.unwrap_or_else(|error| error.raise());
         if self.verbatim && rows == chunk.rows() && rows <= self.batch_rows {
             return output.batch(rows, &[chunk.message()]);
         }

@@ -1,8 +1,9 @@
 """What a client gets from the cache is what execution gives it, byte for byte: every type, text and binary, through the
 simple and the extended protocol, on the storing run and on hits, whichever format filled the entry."""
 
+import psycopg
 import pytest
-from samples import VALUES, fill, slug
+from samples import SETUP, VALUES, fill, slug
 from wire import data_rows, tags
 
 
@@ -136,15 +137,58 @@ def test_toasted_values(session):
 
 @pytest.mark.parametrize("sql_type", ["timestamp", "timestamptz"])
 def test_last_timestamps(session, sql_type):
-    """The last thirty years of PostgreSQL's range lie beyond what Arrow counts from 1970: such a result is not stored,
-    and arrives as ever."""
+    """The last thirty years of PostgreSQL's range lie beyond what Arrow counts from 1970. They are stored and served all
+    the same, each told from its neighbours and from the infinities; only as Arrow they cannot go out."""
     session.execute("SET timezone = 'UTC'")
-    session.execute(f"CREATE TABLE t AS SELECT '294276-12-31 23:59:59.999999'::{sql_type} AS v")
-    query = "SELECT v FROM t"
+    last = "294247-01-10 04:00:54.775806"
+    beyond = [f"294247-01-10 04:00:54.77580{digit}" for digit in (7, 8, 9)] + ["294276-12-31 23:59:59.999999"]
+    stamps = [last, *beyond, "infinity", "-infinity", "4713-11-24 00:00:00 BC", "1970-01-01 00:00:00"]
+    session.execute(f"CREATE TABLE t (id int, v {sql_type})")
+    for number, stamp in enumerate([*stamps, None]):
+        session.execute("INSERT INTO t VALUES (%s, %s)", [number, stamp])
+    query = "SELECT v FROM t ORDER BY id"
     session.execute("SET pg_arrow_cache.enabled = off")
-    expected = result(session, query, 0)
-    assert b"294276-12-31 23:59:59.999999" in expected[1][0][0]
+    expected = [result(session, query, result_format) for result_format in (0, 1)]
+    assert [value and value.decode().replace("+00", "") for value, in expected[0][1]] == [*stamps, None]
     session.execute("SET pg_arrow_cache.enabled = on")
-    for _ in range(2):
-        assert result(session, query, 0) == expected
-        assert (session.status(), session.reason()) == ("MISS", "unsupported_type")
+    for status, result_format in (("MISS", 0), ("HIT", 1), ("HIT", 0)):
+        assert result(session, query, result_format) == expected[result_format]
+        assert (session.status(), session.reason()) == (status, None)
+    for number, stamp in enumerate(stamps):
+        call = f"SELECT octet_length(arrow_cache.query('SELECT v FROM t WHERE id = {number}')) > 0"
+        for _ in range(2):
+            if stamp in beyond:
+                with pytest.raises(psycopg.Error):
+                    session.execute(call)
+            else:
+                assert session.rows(call) == [(True,)]
+
+
+@pytest.mark.parametrize("sql_type", VALUES, ids=slug)
+def test_many_rows_of_every_type(session, sql_type):
+    """NULLs and values at all places of bitmaps and blocks, up to an end in the middle of one."""
+    fill(session, sql_type)
+    session.execute("""
+        CREATE TABLE many AS SELECT n, CASE WHEN n * n % 7 <> 2 THEN v END AS v
+        FROM generate_series(0, 299) n LEFT JOIN t ON t.id = n * 13 % (SELECT count(*) FROM t)""")
+    same_through_the_cache(session, "SELECT v, n FROM many ORDER BY n")
+
+
+def test_every_type_in_one_row(session):
+    """All layouts of columns beside one another, in rows that differ in what is NULL."""
+    session.execute(SETUP)
+    columns = ", ".join(f"c{number} {sql_type}" for number, sql_type in enumerate(VALUES))
+    session.execute(f"CREATE TABLE t (n int, {columns})")
+    for n in range(100):
+        row = [values[n % len(values)] if (n + number) % 3 else None for number, values in enumerate(VALUES.values())]
+        session.execute(f"INSERT INTO t VALUES (%s{', %s' * len(row)})", [n, *row])
+    same_through_the_cache(session, "SELECT * FROM t ORDER BY n")
+
+
+def same_through_the_cache(session, query):
+    session.execute("SET pg_arrow_cache.enabled = off")
+    expected = [result(session, query, result_format) for result_format in (0, 1)]
+    session.execute("SET pg_arrow_cache.enabled = on")
+    for status, result_format in (("MISS", 0), ("HIT", 1), ("HIT", 0)):
+        assert result(session, query, result_format) == expected[result_format]
+        assert (session.status(), session.reason()) == (status, None)

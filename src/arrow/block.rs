@@ -1,0 +1,66 @@
+//! The last rows of a batch in the making, row by row as the executor gives them.
+//!
+//! A full block is turned into columns at once: a column's loop then runs over many rows without
+//! a decision, and in between the processor's caches hold one block instead of the ends of all
+//! columns.
+
+use pgrx::pg_sys;
+
+/// Rows of a full block: as many as a word has bits.
+pub const ROWS: usize = 64;
+
+/// Up to `ROWS` rows.
+pub struct Block {
+    columns: usize,
+    rows: usize,
+    /// Datums, row after row. Those passed by reference point at nothing by now.
+    values: Vec<pg_sys::Datum>,
+    nulls: Vec<bool>,
+    /// Has the column a NULL?
+    has_nulls: Vec<bool>,
+}
+
+impl Block {
+    /// An empty block of rows with so many columns.
+    pub fn new(columns: usize) -> Self {
+        Self { columns, rows: 0, values: Vec::new(), nulls: Vec::new(), has_nulls: vec![false; columns] }
+    }
+
+    /// Adds a row, which must have a value per column.
+    #[inline]
+    pub fn push(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) {
+        self.values.extend_from_slice(values);
+        self.nulls.extend_from_slice(nulls);
+        for (has_nulls, null) in self.has_nulls.iter_mut().zip(nulls) {
+            *has_nulls |= *null;
+        }
+        self.rows += 1;
+    }
+
+    /// Forgets all rows.
+    pub fn clear(&mut self) {
+        self.rows = 0;
+        self.values.clear();
+        self.nulls.clear();
+        self.has_nulls.fill(false);
+    }
+
+    /// Rows in the block.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The datums of a column.
+    pub fn values(&self, column: usize) -> impl Iterator<Item = usize> {
+        self.values.chunks_exact(self.columns).map(move |row| row[column].value())
+    }
+
+    /// One bit for each row, set where the column is not NULL; those behind the last row are 0.
+    pub fn validity(&self, column: usize) -> u64 {
+        if !self.has_nulls[column] {
+            return u64::MAX >> (ROWS - self.rows);
+        }
+        let rows = self.nulls.chunks_exact(self.columns).enumerate();
+        rows.fold(0, |bits, (row, nulls)| bits | u64::from(!nulls[column]) << row)
+    }
+}
