@@ -105,7 +105,12 @@ impl CacheError {
             Self::Undeliverable { reason } => (
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!("the result cannot be delivered as Arrow: {}", reason.name()),
-                format!("{} Cast the column to text.", reason.describe()),
+                match reason {
+                    Reason::ChangedMeanwhile => {
+                        "A row type changed while its rows were being sent: run it again.".into()
+                    }
+                    _ => format!("{} Cast the column to text.", reason.describe()),
+                },
             ),
             Self::BadOption { error } => bad_option(error),
             Self::OptionsNotAnObject => (

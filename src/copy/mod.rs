@@ -97,7 +97,7 @@ pub unsafe fn after_start(query_desc: *mut pg_sys::QueryDesc) {
         current.take_if(|stage| matches!(stage, Stage::Decided { query_desc: own, .. } if *own == query_desc as usize))
     });
     let Some(Stage::Decided { query_desc: own, options, decision }) = decided else { return };
-    let output = ToClient { size: options.chunk_bytes, open: Vec::new() };
+    let output = ToClient { size: options.chunk_bytes, rows: 0, bytes: 0, open: Vec::new() };
     // SAFETY: as the caller promises.
     let export = unsafe { Export::begin(query_desc, decision, &options, output) };
     // SAFETY: just made.
@@ -165,9 +165,11 @@ struct CopyReceiver {
 /// Parts of a stream below this size are gathered: a message of its own would cost more than a copy.
 const SMALL: usize = 16 * 1024;
 
-/// Sends a stream as CopyData messages of at most `size` bytes.
+/// Sends a stream as CopyData messages of at most `size` bytes, and shows in `pg_stat_progress_copy` how far it is.
 struct ToClient {
     size: usize,
+    rows: i64,
+    bytes: i64,
     /// Small parts that wait for company.
     open: Vec<u8>,
 }
@@ -202,9 +204,16 @@ impl Output for ToClient {
         self.add(message);
     }
 
-    fn batch(&mut self, _rows: usize, parts: &[&[u8]]) {
+    fn batch(&mut self, rows: usize, parts: &[&[u8]]) {
         for part in parts {
             self.add(part);
+            self.bytes += part.len() as i64;
+        }
+        self.rows += rows as i64;
+        // SAFETY: writes to this backend's own place among the statistics.
+        unsafe {
+            pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_COPY_BYTES_PROCESSED as i32, self.bytes);
+            pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_COPY_TUPLES_PROCESSED as i32, self.rows);
         }
     }
 
