@@ -326,8 +326,8 @@ fn print_small(header: u16, body: &[u8], out: &mut Vec<u8>) -> bool {
     else {
         return false;
     };
-    let count = parts.digits.len() / 2;
-    if !(-2..=1).contains(&parts.weight) || parts.weight + 3 < count as i32 || parts.scale > SMALL {
+    // The digits end within eight decimals behind the point, too, since the scale hides none of them.
+    if !(-2..=1).contains(&parts.weight) || parts.scale > SMALL {
         return false;
     }
     let mut digits = [0; 4];

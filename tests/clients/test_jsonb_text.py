@@ -69,7 +69,7 @@ def table(session):
     seed = random.randrange(2**32)
     print("seed", seed)  # shown when the test fails
     documents = Documents(seed)
-    texts = [*NASTY, None, *(documents.document() for _ in range(3000))]
+    texts = [*NASTY, None, *(documents.document() for _ in range(1500))]
     session.execute("CREATE TABLE t (id int, v jsonb)")
     with session.cursor() as cursor, cursor.copy("COPY t FROM STDIN") as copy:
         for row in enumerate(texts):

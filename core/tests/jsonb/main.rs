@@ -100,11 +100,14 @@ fn texts_are_bounded() {
         assert_eq!(to_text(&image, text.len(), &mut out), Ok(()));
         assert_eq!(out, text.as_bytes());
     }
-    // A hundred thousand digits take eight bytes: what is printed before the limit is noticed must stay small.
-    let many = image(&Array(vec![number(&format!("1{}", "0".repeat(100_000))); 100]));
-    let mut out = Vec::new();
-    assert_eq!(to_text(&many, 1_000_000, &mut out), Err(Refusal::TooLong));
-    assert!(out.capacity() < 3_000_000);
+    // What is printed before the limit is noticed must stay small: a hundred thousand digits take eight bytes, an escape takes one.
+    let digits = image(&Array(vec![number(&format!("1{}", "0".repeat(100_000))); 100]));
+    let escapes = image(&string(&"\u{1}".repeat(5_000_000)));
+    for image in [digits, escapes] {
+        let mut out = Vec::new();
+        assert_eq!(to_text(&image, 1_000_000, &mut out), Err(Refusal::TooLong));
+        assert!(out.capacity() < 3_000_000);
+    }
 }
 
 #[test]
@@ -209,6 +212,7 @@ fn only_images_of_the_server_are_printed() {
         ("too many pairs to count", words(&[0x2FFF_FFFF, 0xC000_0000])),
         ("data missing", words(&[0x4000_0001, 0x8000_0004])),
         ("data left over", words(&[0x4000_0001, 0xC000_0000, 0])),
+        ("data left over in an object", words(&[0x2000_0000, 0])),
         ("null with data", words(&[0x4000_0001, 0xC000_0004, 0])),
         ("no such kind", words(&[0x4000_0001, 0xE000_0000])),
         ("an offset backwards", words(&[0x4000_0002, 0x8000_0004, 0x8000_0003, 0x6161_6161])),
@@ -218,6 +222,7 @@ fn only_images_of_the_server_are_printed() {
         ("a NUL", words(&[0x5000_0001, 0x8000_0001, 0])[..9].to_vec()),
         ("a numeric of another length", words(&[0x5000_0001, 0x9000_0008, seven(7 << 2)[0], seven(0)[1]])),
         ("a compressed numeric", words(&[0x5000_0001, 0x9000_0008, 8 << 2 | 2, seven(0)[1]])),
+        ("a numeric without bytes", words(&[0x4000_0002, 0x9000_0000, 4, 0])),
         ("a numeric without body", words(&[0x5000_0001, 0x9000_0004, 4 << 2])),
         ("NaN", words(&[0x5000_0001, 0x9000_0006, 6 << 2, 0xC000])[..14].to_vec()),
         ("infinity", words(&[0x5000_0001, 0x9000_0006, 6 << 2, 0xD000])[..14].to_vec()),
