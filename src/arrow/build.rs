@@ -321,6 +321,7 @@ impl Variable {
             Form::Jsonb => jsonb::to_text(value, limit, &mut self.bytes).map_err(|refusal| match refusal {
                 Refusal::Unknown => Reason::UnsupportedType,
                 Refusal::TooLong => Reason::TooLarge,
+                Refusal::NoMemory => Reason::NoRoom,
             })?,
             Form::Numeric => {}
             _ => self.copy(value, limit)?,
@@ -356,7 +357,7 @@ impl Variable {
 
     /// Is each value what its column holds, of the first `rows` rows?
     pub fn is_valid(&self, rows: usize) -> bool {
-        if !matches!(self.form, Form::Text | Form::TextCharacters) || self.bytes.is_ascii() {
+        if !matches!(self.form, Form::Text | Form::TextCharacters | Form::Jsonb) || self.bytes.is_ascii() {
             return true;
         }
         std::str::from_utf8(&self.bytes)

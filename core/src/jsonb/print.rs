@@ -6,6 +6,9 @@ use super::{
 };
 use crate::numeric;
 
+/// Bytes of the longest escape.
+const ESCAPE: usize = 6;
+
 /// Why an image has no text here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
@@ -13,17 +16,20 @@ pub enum Refusal {
     Unknown,
     /// The text would be too long: a few bytes of numeric can stand for a hundred thousand digits.
     TooLong,
+    /// There is no memory for the text.
+    NoMemory,
 }
 
 /// Appends exactly what `jsonb_out` prints for `image`, the server's encoding being UTF-8.
 ///
 /// # Errors
 /// Bytes that are no image as the server makes them, since the text would not stand for them; a text of more than `limit` bytes or
-/// [`TEXT_MAX`]. `out` is unchanged then.
+/// [`TEXT_MAX`], or of more than there is memory for. `out` is unchanged then.
 pub fn to_text(image: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Refusal> {
     let start = out.len();
     let end = start + limit.min(TEXT_MAX);
-    out.reserve(image.len().min(limit));
+    // The text of most values is shorter than their image.
+    out.try_reserve(image.len().min(limit)).map_err(|_| Refusal::NoMemory)?;
     let mut printer = Printer { image, end, out };
     let printed = printer.container(0, image.len(), 1).and_then(|()| printer.check_room());
     if printed.is_err() {
@@ -191,6 +197,7 @@ impl<'a> Printer<'a> {
             if self.out.len() + plain > self.end {
                 return Err(Refusal::TooLong);
             }
+            self.out.try_reserve(plain + ESCAPE).map_err(|_| Refusal::NoMemory)?;
             self.out.extend_from_slice(&rest[..plain]);
             let Some(&special) = rest.get(plain) else { return Ok(()) };
             rest = &rest[plain + 1..];
