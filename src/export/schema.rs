@@ -4,7 +4,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use super::inner::{self, Pace};
-use super::{arguments, options};
+use super::{arguments, options, run};
 use crate::arrow::column::{self, Records};
 use crate::arrow::deliver::{Delivery, Description};
 use crate::encoding::to_database;
@@ -42,6 +42,7 @@ fn schema(
 /// # Safety
 /// As `schema`.
 unsafe fn describe(call: pg_sys::FunctionCallInfo) -> Vec<Row> {
+    run::store();
     // SAFETY: as the caller promises. The query is planned and not started.
     unsafe {
         let options = options::from_json(arguments::json(call, 1));
