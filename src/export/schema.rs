@@ -10,7 +10,8 @@ use crate::arrow::deliver::{Delivery, Description};
 use crate::encoding::to_database;
 use crate::error::CacheError;
 
-/// One column, its texts in the encoding of the database: number, name, PostgreSQL type, Arrow type, goes out as it is stored, what there is to know.
+/// One column, its texts in the encoding of the database: number, name, PostgreSQL type, Arrow type, whether it goes out as it is
+/// stored, what there is to know.
 type Row = (i32, Vec<u8>, pg_sys::Oid, Vec<u8>, bool, Option<String>);
 
 /// The columns of a query's result as an export with these options would deliver them.

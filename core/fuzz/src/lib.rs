@@ -7,6 +7,8 @@ mod lexer;
 
 pub mod decimal;
 pub mod hint;
+pub mod jsonb_image;
+pub mod jsonb_text;
 pub mod normalize;
 pub mod numeric_body;
 pub mod numeric_text;
@@ -19,6 +21,8 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("decimal", decimal::check),
     ("hint", hint::check),
+    ("jsonb_image", jsonb_image::check),
+    ("jsonb_text", jsonb_text::check),
     ("normalize", normalize::check),
     ("numeric_body", numeric_body::check),
     ("numeric_text", numeric_text::check),
