@@ -318,45 +318,29 @@ pub unsafe fn strip_plan(stub: *mut pg_sys::PlannedStmt) {
     let _ = stub;
 }
 
-/// How children of this node may be left out; null if they may not.
-///
-/// # Safety
-/// `plan` must be the valid plan of the node.
-pub unsafe fn pruning_of_append(
-    plan: *const pg_sys::PlannedStmt,
-    append: &pg_sys::Append,
-) -> *const pg_sys::PartitionPruneInfo {
-    #[cfg(not(feature = "pg18"))]
-    {
-        let _ = plan;
-        append.part_prune_info
-    }
-    #[cfg(feature = "pg18")]
-    // SAFETY: as the caller promises.
-    unsafe {
-        numbered_pruning(plan, append.part_prune_index)
-    }
+/// Defines a function that tells how children of a node may be left out. Where that stands moved in 18.
+macro_rules! pruning_of {
+    ($name:ident, $node:ty) => {
+        /// How children of this node may be left out; null if they may not.
+        ///
+        /// # Safety
+        /// `plan` must be the valid plan of the node.
+        pub unsafe fn $name(plan: *const pg_sys::PlannedStmt, node: &$node) -> *const pg_sys::PartitionPruneInfo {
+            #[cfg(not(feature = "pg18"))]
+            {
+                let _ = plan;
+                node.part_prune_info
+            }
+            #[cfg(feature = "pg18")]
+            // SAFETY: as the caller promises.
+            unsafe {
+                numbered_pruning(plan, node.part_prune_index)
+            }
+        }
+    };
 }
-
-/// As `pruning_of_append`.
-///
-/// # Safety
-/// As `pruning_of_append`.
-pub unsafe fn pruning_of_merge_append(
-    plan: *const pg_sys::PlannedStmt,
-    append: &pg_sys::MergeAppend,
-) -> *const pg_sys::PartitionPruneInfo {
-    #[cfg(not(feature = "pg18"))]
-    {
-        let _ = plan;
-        append.part_prune_info
-    }
-    #[cfg(feature = "pg18")]
-    // SAFETY: as the caller promises.
-    unsafe {
-        numbered_pruning(plan, append.part_prune_index)
-    }
-}
+pruning_of!(pruning_of_append, pg_sys::Append);
+pruning_of!(pruning_of_merge_append, pg_sys::MergeAppend);
 
 /// # Safety
 /// `plan` must be valid and have such a number, unless it is negative.
