@@ -54,6 +54,10 @@ impl ResultFill {
     /// # Errors
     /// Why there is no room for it; what was stored so far is still there.
     pub fn add_chunk(&mut self, chunk: &[u8], rows: usize) -> Result<(), Reason> {
+        // Exports deliver larger rows than are stored. No batch is that large but for such a row.
+        if chunk.len() > LARGEST_ROW {
+            return Err(Reason::TooLarge);
+        }
         self.rows += rows as u64;
         self.batches.add(chunk.len(), |target| target.copy_from_slice(chunk))
     }

@@ -35,8 +35,6 @@ pub struct ExportSink<O: Output> {
     pub stream: Stream,
     /// Where they go.
     pub output: O,
-    /// Rows taken so far.
-    pub rows: u64,
     /// The executor was told to pause after the last row.
     paused: Cell<bool>,
     /// Time spent in delivering: a slow client is no reason to store its result.
@@ -55,7 +53,6 @@ impl<O: Output> RowSink for ExportSink<O> {
                 self.aside = Aside::Nothing;
             }
         }
-        self.rows += 1;
         if self.encoder.is_full() {
             self.flush();
         }
@@ -73,7 +70,7 @@ impl<O: Output> RowSink for ExportSink<O> {
 impl<O: Output> ExportSink<O> {
     /// A sink for rows that `encoder` takes.
     pub fn new(encoder: Encoder, aside: Aside, stream: Stream, output: O) -> Self {
-        Self { encoder, aside, stream, output, rows: 0, paused: Cell::new(false), delivering: Duration::ZERO }
+        Self { encoder, aside, stream, output, paused: Cell::new(false), delivering: Duration::ZERO }
     }
 
     /// Rows that the plan may still be asked for, and begins to note whether it pauses.

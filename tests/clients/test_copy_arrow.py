@@ -329,7 +329,7 @@ def test_client_encoding_does_not_matter(session, connect, encoding):
 
 def test_a_copy_inside_the_planning_of_another(table):
     """What the planner runs is not what was asked for: a COPY to a file among it stays what it is."""
-    path = "/tmp/pg_arrow_cache_inner_copy.csv"
+    path = table.rows("SHOW data_directory")[0][0] + "/inner_copy.csv"
     table.execute(f"""
         CREATE FUNCTION writes() RETURNS int VOLATILE LANGUAGE plpgsql AS $$ BEGIN
             EXECUTE $q$COPY (SELECT 42) TO '{path}'$q$; RETURN 1; END $$;

@@ -2,6 +2,8 @@
 
 import pytest
 
+from exports import by_copy, read
+
 MB = 1_000_000
 
 
@@ -56,3 +58,14 @@ def test_a_larger_value_from_a_table(roomy):
     assert answer(roomy, query) == [b"x" * (300 * MB)]
     assert (roomy.status(), roomy.reason()) == ("MISS", "too_large")
     assert roomy.rows("SELECT length(r) FROM t") == [(300 * MB,)]
+
+
+def test_a_larger_row_is_exported_but_not_stored(roomy):
+    """An export delivers what one value can be; the limit of what is stored is the same as for rows."""
+    query = f"SELECT a, repeat('x', {300 * MB}) AS r FROM t"
+    for _ in range(2):
+        got = read(by_copy(roomy, query))
+        assert got.column("a").to_pylist() == [1]
+        assert len(got.column("r")[0].as_py()) == 300 * MB
+        assert (roomy.status(), roomy.reason()) == ("MISS", "too_large")
+    assert roomy.rows("SELECT count(*) FROM arrow_cache.entries") == [(0,)]
