@@ -3,7 +3,8 @@
 //! The only file with `cfg(feature = "pgNN")`. Also declares the few exported symbols that pgrx
 //! does not bind because their headers are internal to the server.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::OnceLock;
 
 use pgrx::pg_sys;
 
@@ -117,6 +118,169 @@ pub mod standard {
             completion: *mut pg_sys::QueryCompletion,
         );
     }
+}
+
+/// The server's functions that take expressions and trees apart, without pgrx's guard around them. None of them raises on a
+/// valid tree that leaves room on the stack.
+pub mod walkers {
+    use std::ffi::c_void;
+
+    use pgrx::pg_sys;
+
+    /// Called for each part of a node; true stops.
+    pub type Visit = unsafe extern "C-unwind" fn(node: *mut pg_sys::Node, context: *mut c_void) -> bool;
+
+    unsafe extern "C-unwind" {
+        /// nodes/nodeFuncs.h
+        #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
+        pub fn expression_tree_walker(node: *mut pg_sys::Node, visit: Option<Visit>, context: *mut c_void) -> bool;
+        /// nodes/nodeFuncs.h
+        #[cfg_attr(not(feature = "pg15"), link_name = "query_tree_walker_impl")]
+        pub fn query_tree_walker(
+            query: *mut pg_sys::Query,
+            visit: Option<Visit>,
+            context: *mut c_void,
+            flags: i32,
+        ) -> bool;
+    }
+
+    unsafe extern "C" {
+        /// nodes/nodeFuncs.h
+        pub fn exprType(expression: *const pg_sys::Node) -> pg_sys::Oid;
+        /// nodes/nodeFuncs.h
+        pub fn exprTypmod(expression: *const pg_sys::Node) -> i32;
+        /// nodes/nodeFuncs.h
+        pub fn exprCollation(expression: *const pg_sys::Node) -> pg_sys::Oid;
+    }
+}
+
+/// Functions of the server that read variables and cannot raise, without pgrx's guard around them.
+pub mod raw {
+    use pgrx::pg_sys;
+
+    unsafe extern "C" {
+        /// miscadmin.h
+        pub safe fn GetUserId() -> pg_sys::Oid;
+        /// mb/pg_wchar.h
+        pub safe fn GetDatabaseEncoding() -> i32;
+        /// access/xlog.h; asks shared memory as long as the answer was yes.
+        pub safe fn RecoveryInProgress() -> bool;
+        /// access/xact.h
+        pub safe fn GetCurrentStatementStartTimestamp() -> i64;
+        /// utils/timestamp.h; reads the clock.
+        pub safe fn GetCurrentTimestamp() -> i64;
+    }
+}
+
+/// The name of the session's time zone.
+pub fn timezone_name() -> *const c_char {
+    unsafe extern "C" {
+        /// pgtime.h; returns the address of a field.
+        fn pg_get_timezone_name(zone: *mut pg_sys::pg_tz) -> *const c_char;
+    }
+    // SAFETY: the session has a time zone from its start.
+    unsafe { pg_get_timezone_name(pg_sys::session_timezone) }
+}
+
+/// The value of the setting `timezone_abbreviations`, null before it has one. Looked up by its name once: the table of settings
+/// says where the value is.
+pub fn timezone_abbreviations() -> *const c_char {
+    static PLACE: OnceLock<usize> = OnceLock::new();
+    let place = *PLACE.get_or_init(|| {
+        const NAME: &CStr = c"timezone_abbreviations";
+        // SAFETY: a table of pointers to the descriptions of all settings; descriptions are never freed. A setting of this name is
+        // the server's own, and a string.
+        unsafe {
+            let mut count = 0;
+            #[cfg(feature = "pg15")]
+            let table = {
+                count += pg_sys::GetNumConfigOptions();
+                pg_sys::get_guc_variables()
+            };
+            #[cfg(any(feature = "pg17", feature = "pg18"))]
+            let table = pg_sys::get_guc_variables(&raw mut count);
+            let settings = std::slice::from_raw_parts(table, count as usize);
+            let own = settings.iter().find(|setting| CStr::from_ptr((***setting).name) == NAME);
+            own.map_or(0, |setting| (*setting.cast::<pg_sys::config_string>()).variable as usize)
+        }
+    });
+    if place == 0 {
+        return std::ptr::null();
+    }
+    // SAFETY: the variable behind the setting, which lives as long as the server.
+    unsafe { *(place as *const *const c_char) }
+}
+
+/// # Safety
+/// `set` must be null or valid.
+unsafe fn for_each_word(set: *const pg_sys::Bitmapset, mut visit: impl FnMut(u64)) {
+    // SAFETY: as the caller promises; the words follow the head.
+    if let Some(head) = unsafe { set.as_ref() } {
+        let count = head.nwords as usize;
+        // SAFETY: as above.
+        let words = unsafe { std::slice::from_raw_parts((&raw const head.words).cast::<pg_sys::bitmapword>(), count) };
+        visit(count as u64);
+        words.iter().for_each(|word| visit(*word));
+    } else {
+        visit(u64::MAX);
+    }
+}
+
+/// Calls `visit` with all that an entry of a query's range table says about permissions. It moved to a list of the query in 16.
+///
+/// # Safety
+/// `entry` must be valid.
+pub unsafe fn for_each_permission_word(entry: &pg_sys::RangeTblEntry, mut visit: impl FnMut(u64)) {
+    #[cfg(feature = "pg15")]
+    {
+        visit(u64::from(entry.requiredPerms));
+        visit(u64::from(entry.checkAsUser.to_u32()));
+        // SAFETY: as the caller promises.
+        unsafe { for_each_word(entry.selectedCols, visit) };
+    }
+    #[cfg(not(feature = "pg15"))]
+    visit(u64::from(entry.perminfoindex));
+}
+
+/// Calls `visit` with all that a query says about permissions apart from its range table.
+///
+/// # Safety
+/// `query` must be valid.
+pub unsafe fn for_each_permission_word_of_query(query: &pg_sys::Query, mut visit: impl FnMut(u64)) {
+    #[cfg(feature = "pg15")]
+    {
+        let _ = query;
+        visit(0);
+    }
+    #[cfg(not(feature = "pg15"))]
+    // SAFETY: as the caller promises; a list of RTEPermissionInfo nodes.
+    unsafe {
+        let list = query.rteperminfos;
+        let count = if list.is_null() { 0 } else { (*list).length as usize };
+        visit(count as u64);
+        for index in 0..count {
+            let info = &*(*(*list).elements.add(index)).ptr_value.cast::<pg_sys::RTEPermissionInfo>();
+            visit(u64::from(info.relid.to_u32()));
+            visit(info.requiredPerms);
+            visit(u64::from(info.checkAsUser.to_u32()));
+            for_each_word(info.selectedCols, &mut visit);
+        }
+    }
+}
+
+/// The next transaction id to be given, as of a moment after the caller last took a snapshot. Read without the lock that
+/// `ReadNextFullTransactionId` takes for machines where eight bytes are not read at once.
+pub fn next_full_transaction_id() -> u64 {
+    const { assert!(cfg!(target_pointer_width = "64"), "64-bit words must be read at once") };
+    #[cfg(feature = "pg15")]
+    // SAFETY: points into shared memory for the life of the backend.
+    let next = unsafe { &raw const (*pg_sys::ShmemVariableCache).nextXid.value };
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: as above.
+    let next = unsafe { &raw const (*pg_sys::TransamVariables).nextXid.value };
+    // SAFETY: an aligned word that only ever grows. Taking the snapshot synchronized with whoever moved its xmax, and that
+    // process had read a larger value here.
+    unsafe { next.read_volatile() }
 }
 
 /// Number of this backend among all, used to spread counters over cache lines.
@@ -314,6 +478,24 @@ pub unsafe fn strip_plan(stub: *mut pg_sys::PlannedStmt) {
     // SAFETY: as the caller promises.
     unsafe {
         (*stub).partPruneInfos = std::ptr::null_mut();
+    }
+    let _ = stub;
+}
+
+/// Copies what a plan says about permissions apart from its range table, into the current memory context.
+///
+/// # Safety
+/// `stub` must be a PlannedStmt that this backend owns.
+pub unsafe fn copy_permissions(stub: *mut pg_sys::PlannedStmt) {
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: as the caller promises.
+    unsafe {
+        (*stub).permInfos = pg_sys::copyObjectImpl((*stub).permInfos.cast()).cast();
+    }
+    #[cfg(feature = "pg18")]
+    // SAFETY: as the caller promises.
+    unsafe {
+        (*stub).unprunableRelids = pg_sys::bms_copy((*stub).unprunableRelids);
     }
     let _ = stub;
 }

@@ -43,6 +43,8 @@ pub enum CacheError {
     UnknownPolicy { word: String, default: bool },
     /// A policy was to be set for something whose rows no query reads.
     NotARelation,
+    /// A plan that stands for a stored answer was run as it is.
+    PlaceholderRun,
 }
 
 impl CacheError {
@@ -64,6 +66,11 @@ impl CacheError {
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "pg_arrow_cache must be loaded via \"shared_preload_libraries\"".into(),
                 "Add pg_arrow_cache to \"shared_preload_libraries\" in postgresql.conf and restart the server.".into(),
+            ),
+            Self::PlaceholderRun => (
+                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+                "a plan of pg_arrow_cache was started without its ExecutorStart hook".into(),
+                "Another library keeps ExecutorStart from calling the hooks that were installed before its own.".into(),
             ),
             Self::MemoryTooSmall { needed } => (
                 PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,

@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 
 use crate::chain::{direct, edge, with_cleanup};
 use crate::compat::{self, ExecutorRunHook, executor_run_hook, standard};
-use crate::{capture, copy, definitions, foreign, judge, last_word, serve, session, settings, shmem, utility, writes};
+use crate::judge::{Call, Pending, Planning};
+use crate::{capture, copy, definitions, foreign, judge, known, last_word, serve, session, settings, shmem, utility, writes};
 
 /// The hooks that were installed before ours. Written once by `install`, in the postmaster.
 struct Previous {
@@ -106,21 +107,61 @@ unsafe extern "C-unwind" fn planner(
     options: c_int,
     params: pg_sys::ParamListInfo,
 ) -> *mut pg_sys::PlannedStmt {
-    // SAFETY: PostgreSQL's own arguments, passed on unchanged; a judgement is plain data.
+    // SAFETY: PostgreSQL's own arguments, passed on unchanged.
+    unsafe { plan(Call { query, text, options, params }, true) }
+}
+
+/// Plans a query, or finds that it need not be planned. What planning raises jumps over this frame.
+///
+/// # Safety
+/// The call must be one of a planner hook.
+unsafe fn plan(call: Call, may_stand_in: bool) -> *mut pg_sys::PlannedStmt {
+    // SAFETY: as the caller promises; what is kept over the calls is plain data.
     unsafe {
-        let judgement = edge(|| (session::plans_matter() && active()).then(|| judge::before_planning(query)).flatten());
+        let planning = if session::plans_matter() && active() {
+            edge(|| judge::before_planning(&call, may_stand_in))
+        } else {
+            Planning::Unjudged
+        };
+        if let Planning::Ready(plan) = planning {
+            return plan;
+        }
         let next = PREVIOUS.planner.unwrap_or(standard::standard_planner);
-        let plan = direct!(next(query, text, options, params));
-        if let Some(judgement) = judgement {
-            edge(|| judge::after_planning(plan, judgement));
+        let plan = direct!(next(call.query, call.text, call.options, call.params));
+        match planning {
+            Planning::Judged(judgement) => edge(|| judge::after_planning(plan, judgement)),
+            Planning::Refused(reason) => edge(|| judge::refuse(plan, reason)),
+            Planning::Unjudged | Planning::Ready(_) => {}
         }
         plan
+    }
+}
+
+/// Serves the answer that a placeholder stands for, or puts the real plan in its place.
+///
+/// # Safety
+/// The arguments must be those of an ExecutorStart hook, `pending` what its placeholder stands for.
+unsafe fn settle(query_desc: *mut pg_sys::QueryDesc, flags: c_int, pending: *const Pending) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let served = active() && edge(|| judge::serve_pending(query_desc, flags, pending));
+        if !served {
+            (*query_desc).plannedstmt = plan((*pending).call, false);
+        }
+        served
     }
 }
 
 unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: PostgreSQL's own arguments; the plan may be swapped before the executor sees it.
     unsafe {
+        let planned = (*query_desc).plannedstmt;
+        let pending = judge::pending(query_desc);
+        if pending.is_some_and(|pending| settle(query_desc, flags, pending)) {
+            let next = PREVIOUS.start.unwrap_or(standard::standard_ExecutorStart);
+            direct!(next(query_desc, flags));
+            return;
+        }
         edge(|| {
             if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
                 writes::note_plan((*query_desc).plannedstmt);
@@ -129,7 +170,7 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
                 copy::before_start(query_desc);
                 None
             } else if active() {
-                judge::at_start(query_desc, flags)
+                judge::at_start(query_desc, planned, flags)
             } else {
                 judge::skip(query_desc)
             };
@@ -175,6 +216,7 @@ unsafe fn run_plan(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDi
                 || compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once),
                 session::leave_level,
             );
+            known::note_timed();
             return;
         }
         let pass = edge(|| capture::before_run(query_desc, direction, count));

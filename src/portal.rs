@@ -9,14 +9,17 @@ use pgrx::pg_sys;
 use crate::query::types::nodes;
 use crate::session;
 
-/// Is this the client's own query, in a portal that delivers its rows directly?
+/// Is this the client's own query, in a portal that delivers its rows directly? `planned` is the plan that the portal knows.
 ///
 /// # Errors
 /// The reason to bypass if it is not.
 ///
 /// # Safety
 /// `query_desc` must be valid.
-pub unsafe fn check_statement(query_desc: *const pg_sys::QueryDesc) -> Result<(), Reason> {
+pub unsafe fn check_statement(
+    query_desc: *const pg_sys::QueryDesc,
+    planned: *mut pg_sys::PlannedStmt,
+) -> Result<(), Reason> {
     // SAFETY: as the caller promises; a defined portal has a list of statements.
     unsafe {
         if (*query_desc).operation != pg_sys::CmdType::CMD_SELECT {
@@ -29,7 +32,7 @@ pub unsafe fn check_statement(query_desc: *const pg_sys::QueryDesc) -> Result<()
         let own = !portal.is_null()
             && (*portal).status == pg_sys::PortalStatus::PORTAL_DEFINED
             && (*portal).strategy == pg_sys::PortalStrategy::PORTAL_ONE_SELECT
-            && nodes((*portal).stmts).next() == Some((*query_desc).plannedstmt)
+            && nodes((*portal).stmts).next() == Some(planned)
             && (is_of_client(portal) || session::executing_prepared());
         if !own {
             return Err(Reason::NestedStatement);

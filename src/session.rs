@@ -12,6 +12,8 @@ use std::ffi::{CStr, c_char};
 use arrow_cache_core::{Reason, SlotId};
 use pgrx::pg_sys;
 
+use crate::local::Local;
+
 /// What became of a statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
@@ -47,20 +49,19 @@ impl Status {
     }
 }
 
-thread_local! {
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
-    static EXPLAINING: Cell<bool> = const { Cell::new(false) };
-    static PLANNING_EXPORT: Cell<bool> = const { Cell::new(false) };
-    static WRAPPED: Cell<Option<WrappedText>> = const { Cell::new(None) };
-    static EXECUTING_PREPARED: Cell<bool> = const { Cell::new(false) };
-    static PLANS: Cell<u64> = const { Cell::new(0) };
-    static DEFINITION_CHANGES: Cell<u64> = const { Cell::new(0) };
-    static STATEMENT: Cell<u64> = const { Cell::new(0) };
-    static CURRENT: Cell<Option<Status>> = const { Cell::new(None) };
-    static PREVIOUS: Cell<Option<Status>> = const { Cell::new(None) };
-    static ASKED_STATUS: Cell<bool> = const { Cell::new(false) };
-    static WRITES: RefCell<WriteSet> = const { RefCell::new(WriteSet::new()) };
-}
+static DEPTH: Local<Cell<u32>> = Local::new(Cell::new(0));
+static EXPLAINING: Local<Cell<bool>> = Local::new(Cell::new(false));
+static PLANNING_EXPORT: Local<Cell<bool>> = Local::new(Cell::new(false));
+static WRAPPED: Local<Cell<Option<WrappedText>>> = Local::new(Cell::new(None));
+static EXECUTING_PREPARED: Local<Cell<bool>> = Local::new(Cell::new(false));
+static PLANS: Local<Cell<u64>> = Local::new(Cell::new(0));
+static DEFINITION_CHANGES: Local<Cell<u64>> = Local::new(Cell::new(0));
+static STATEMENT: Local<Cell<u64>> = Local::new(Cell::new(0));
+static CURRENT: Local<Cell<Option<Status>>> = Local::new(Cell::new(None));
+static PREVIOUS: Local<Cell<Option<Status>>> = Local::new(Cell::new(None));
+static TIMED: Local<Cell<Option<u64>>> = Local::new(Cell::new(None));
+static ASKED_STATUS: Local<Cell<bool>> = Local::new(Cell::new(false));
+static WRITES: Local<RefCell<WriteSet>> = Local::new(RefCell::new(WriteSet::new()));
 
 /// Enters a level of nested statements. Every path out must leave it again.
 pub fn enter_level() {
@@ -206,6 +207,22 @@ pub fn begin_statement(reason: Reason) {
     }
     CURRENT.set(Some(Status::Bypass(reason)));
     STATEMENT.set(STATEMENT.get() + 1);
+}
+
+/// As `begin_statement`, for one of which all is known.
+pub fn begin_statement_as(status: Status) {
+    begin_statement(Reason::NotSelect);
+    CURRENT.set(Some(status));
+}
+
+/// Has the run of the statement that starts now timed, for its form. Nothing else is done with it.
+pub fn time_form(form: u64) {
+    TIMED.set(Some(form));
+}
+
+/// The form whose statement is timed, if one is at this level; it is no longer then.
+pub fn take_timed() -> Option<u64> {
+    if at_top_level() { TIMED.take() } else { None }
 }
 
 /// Number of the current top-level statement.

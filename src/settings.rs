@@ -186,6 +186,11 @@ pub fn ttl_micros() -> Option<i64> {
     }
 }
 
+/// Shortest execution whose result is stored, in milliseconds.
+pub fn min_execution_time_ms() -> f64 {
+    MIN_EXECUTION_TIME_MS.get()
+}
+
 /// Shortest execution whose result is stored.
 pub fn min_execution_time() -> Duration {
     Duration::from_secs_f64(MIN_EXECUTION_TIME_MS.get() / 1000.0)

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 
-use arrow_cache_core::{Arena, ArenaPtr, KeyHasher, Layout, Locks, PARTITIONS, STRIPES, Sizes, Store, Versions};
+use arrow_cache_core::{Arena, ArenaPtr, Layout, Locks, PARTITIONS, STRIPES, Sizes, Store, Versions};
 use pgrx::pg_sys;
 
 use crate::compat;
@@ -88,10 +88,9 @@ fn random_seed() -> u64 {
     if strong { u64::from_le_bytes(bytes) } else { 0 }
 }
 
-/// Hasher for keys of this server's cache.
-pub fn key_hasher() -> KeyHasher {
-    let seed = if preloaded() { view(AREA.get()).seed() } else { 0 };
-    KeyHasher::with_seed(seed)
+/// The secret for keys of this server's cache. `None` when the library was not preloaded.
+pub fn seed() -> Option<u64> {
+    preloaded().then(|| view(AREA.get()).seed())
 }
 
 /// Index of AddinShmemInitLock in the main array (lwlocknames.h), the same in 15 to 18.

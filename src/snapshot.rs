@@ -3,6 +3,7 @@
 use arrow_cache_core::{Reason, SnapshotView};
 use pgrx::pg_sys;
 
+use crate::compat;
 use crate::shmem::SharedStore;
 
 /// The snapshot in the form the protocol needs.
@@ -18,7 +19,7 @@ pub unsafe fn view<'a>(store: &SharedStore, snapshot: pg_sys::Snapshot) -> Resul
         if pg_sys::XactIsoLevel == pg_sys::XACT_SERIALIZABLE as i32 {
             return Err(Reason::Serializable);
         }
-        if pg_sys::RecoveryInProgress() {
+        if compat::raw::RecoveryInProgress() {
             return Err(Reason::Recovery);
         }
         if snapshot.is_null()
@@ -27,7 +28,7 @@ pub unsafe fn view<'a>(store: &SharedStore, snapshot: pg_sys::Snapshot) -> Resul
         {
             return Err(Reason::Snapshot);
         }
-        let next = pg_sys::ReadNextFullTransactionId().value;
+        let next = compat::next_full_transaction_id();
         store.versions().ensure_floor(next);
         let running: &[u32] = if (*snapshot).xcnt == 0 {
             &[]

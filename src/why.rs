@@ -16,7 +16,7 @@ use crate::query::relations::{self, RelationRefusal};
 use crate::query::types::nodes;
 use crate::session::PlanningExport;
 use crate::settings;
-use crate::shmem::{self, SharedStore};
+use crate::shmem::SharedStore;
 
 /// Most relations that an answer names.
 const NAMED_RELATIONS: usize = 20;
@@ -82,7 +82,7 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<Vec<u8>>, Refusa
         let query = one_select(text)?;
         let mut offender = None;
         let meaning =
-            eligibility::judge_tree_naming(query, shmem::key_hasher, &mut offender).map_err(|reason| Refusal {
+            eligibility::judge_tree_naming(query, &mut offender).map_err(|reason| Refusal {
                 reason,
                 offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
             })?;
@@ -105,6 +105,7 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<Vec<u8>>, Refusa
             text: None,
             only_asked: true,
             stays_open: false,
+            passes_quick: false,
         };
         match judge::look(store, &question)? {
             Found::Hit(hit) => store.unpin(hit.pin),

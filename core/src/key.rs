@@ -1,6 +1,6 @@
 //! The 128-bit key of a cached result. Pure values: nothing here is shared.
 
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 /// Hash of everything that decides a result. Equal keys are a hint, not a proof: the caller compares the stored text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -9,6 +9,87 @@ pub struct CacheKey {
     pub hi: u64,
     /// Lower 64 bits.
     pub lo: u64,
+}
+
+impl CacheKey {
+    fn from_digest(digest: u128) -> Self {
+        Self { hi: (digest >> 64) as u64, lo: digest as u64 }
+    }
+}
+
+/// Parts like those of [`KeyHasher`], gathered and then hashed in one go: for the few hundred bytes of a statement that takes a fraction
+/// of the time. Keeps its memory when it is cleared.
+#[derive(Clone, Default, Debug)]
+pub struct KeyBuffer {
+    bytes: Vec<u8>,
+}
+
+impl KeyBuffer {
+    /// An empty one, without memory.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { bytes: Vec::new() }
+    }
+
+    /// Forgets all parts.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    /// Adds one part, preceded by its length.
+    pub fn part(&mut self, bytes: &[u8]) {
+        self.u64(bytes.len() as u64);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Adds one byte, without a length.
+    pub fn u8(&mut self, value: u8) {
+        self.bytes.push(value);
+    }
+
+    /// Adds four bytes, little-endian, without a length.
+    pub fn u32(&mut self, value: u32) {
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// Adds eight bytes, little-endian, without a length.
+    pub fn u64(&mut self, value: u64) {
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// Adds a key.
+    pub fn key(&mut self, key: CacheKey) {
+        self.u64(key.hi);
+        self.u64(key.lo);
+    }
+
+    /// Adds all parts of another.
+    pub fn append(&mut self, other: &Self) {
+        self.bytes.extend_from_slice(&other.bytes);
+    }
+
+    /// Bytes gathered so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Has nothing been gathered?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Gives the buffer back to what it was when it held `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.bytes.truncate(len);
+    }
+
+    /// The key of what was gathered; the same as that of a [`KeyHasher`] with the same parts.
+    #[must_use]
+    pub fn finish(&self) -> CacheKey {
+        CacheKey::from_digest(xxh3_128(&self.bytes))
+    }
 }
 
 /// Streaming xxh3-128 over length-delimited parts, so that ("ab", "c") and ("a", "bc") differ. Allocates nothing.
@@ -56,8 +137,7 @@ impl KeyHasher {
     /// The key of what was added so far; more may be added afterwards.
     #[must_use]
     pub fn finish(&self) -> CacheKey {
-        let digest = self.state.digest128();
-        CacheKey { hi: (digest >> 64) as u64, lo: digest as u64 }
+        CacheKey::from_digest(self.state.digest128())
     }
 }
 
@@ -84,6 +164,21 @@ mod tests {
         assert_ne!(key_of(&[b"ab", b"c"]), key_of(&[b"a", b"bc"]));
         assert_ne!(key_of(&[b"ab"]), key_of(&[b"ab", b""]));
         assert_ne!(key_of(&[]), key_of(&[b""]));
+    }
+
+    #[test]
+    fn gathered_parts_give_the_key_of_streamed_ones() {
+        for length in [0, 1, 15, 16, 17, 128, 129, 240, 241, 5_000] {
+            let text: Vec<u8> = (0..length).map(|byte: u32| byte as u8).collect();
+            let (mut streamed, mut gathered) = (KeyHasher::new(), KeyBuffer::new());
+            streamed.u8(7);
+            gathered.u8(7);
+            streamed.u32(8);
+            gathered.u32(8);
+            streamed.part(&text);
+            gathered.part(&text);
+            assert_eq!(streamed.finish(), gathered.finish(), "{length} bytes");
+        }
     }
 
     #[test]

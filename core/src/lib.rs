@@ -43,7 +43,7 @@ pub mod window;
 pub use counters::{Counter, Counters, STRIPES};
 pub use digest::{Difference, Digest};
 pub use hint::{Hint, hint};
-pub use key::{CacheKey, KeyHasher};
+pub use key::{CacheKey, KeyBuffer, KeyHasher};
 pub use layout::{Layout, LayoutError, PARTITIONS, Sizes};
 pub use memory::{Arena, ArenaPtr, Locks};
 pub use normalize::{normalize, statement_body};

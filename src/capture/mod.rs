@@ -21,6 +21,7 @@ use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Records};
 use crate::judge::{Miss, Task};
+use crate::local::Local;
 use crate::{settings, shmem, verify};
 use fill::ResultFill;
 pub use receiver::{RowSink, Tee};
@@ -57,12 +58,10 @@ struct Registration {
     query_desc: usize,
 }
 
-thread_local! {
-    /// What there is to do for the query that is being started, if anything.
-    static PREPARED: RefCell<Option<(usize, Task)>> = const { RefCell::new(None) };
-    /// Captures by the address of their query descriptor. Few: open portals of this backend.
-    static RUNNING: RefCell<Vec<(usize, Box<Capture>)>> = const { RefCell::new(Vec::new()) };
-}
+/// What there is to do for the query that is being started, if anything.
+static PREPARED: Local<RefCell<Option<(usize, Task)>>> = Local::new(RefCell::new(None));
+/// Captures by the address of their query descriptor. Few: open portals of this backend.
+static RUNNING: Local<RefCell<Vec<(usize, Box<Capture>)>>> = Local::new(RefCell::new(Vec::new()));
 
 /// Keeps what there is to do for a query, while PostgreSQL starts it. What a query left behind
 /// whose start failed is forgotten.

@@ -7,7 +7,7 @@ use arrow_cache_core::{Pin, Reason};
 use super::fill::ResultFill;
 use crate::judge::Miss;
 use crate::query::environment;
-use crate::{decision_log, quick, session, settings, shmem};
+use crate::{decision_log, known, quick, session, settings, shmem};
 
 /// Publishes a result that has been read to its end, unless it was too quick or settings have changed. Returns the pin of
 /// the new entry.
@@ -29,7 +29,7 @@ pub fn publish(miss: &Miss, fill: ResultFill, too_quick: bool, elapsed: Duration
 
 /// Have the settings changed that are part of the key?
 pub fn settings_changed(miss: &Miss) -> bool {
-    environment::fingerprint(shmem::key_hasher(), &miss.settings) != Ok(miss.environment)
+    shmem::seed().is_none_or(|seed| environment::fingerprint(seed, &miss.settings) != Ok(miss.environment))
 }
 
 /// Remembers whether a run was below `min_execution_time`; says so.
@@ -39,6 +39,7 @@ pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
     }
     let too_quick = elapsed < settings::min_execution_time() && !settings::debug_serve_fills();
     quick::remember(miss.key, too_quick);
+    known::note_speed(miss.form, too_quick);
     too_quick
 }
 

@@ -17,6 +17,7 @@ use pgrx::pg_sys;
 use crate::error::CacheError;
 use crate::export::{self, Decision, END_OF_STREAM, Export, Output};
 use crate::judge::Question;
+use crate::local::Local;
 use crate::query::text::Text;
 use crate::session;
 
@@ -30,10 +31,8 @@ enum Stage {
     Running { query_desc: usize, export: *mut Export<ToClient>, receiver: *mut pg_sys::DestReceiver },
 }
 
-thread_local! {
-    /// The COPY under way: a backend has one at most, since none can be nested in another.
-    static CURRENT: RefCell<Option<Stage>> = const { RefCell::new(None) };
-}
+/// The COPY under way: a backend has one at most, since none can be nested in another.
+static CURRENT: Local<RefCell<Option<Stage>>> = Local::new(RefCell::new(None));
 
 /// Takes a COPY statement over, if it asks for Arrow: returns the statement that the server is to run in its place.
 /// `leave` is to be called on every path out.

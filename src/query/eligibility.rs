@@ -1,21 +1,15 @@
-//! Walks a rewritten query tree once: finds the first reason not to cache its answer, and hashes
-//! what name resolution made of its text (relations, columns, functions, operators, constants).
-//!
-//! The text itself is in the key as well, so the hash need not describe the tree's shape, only
-//! what the same text could come to mean another time. That is also why a parse that raced with
-//! DDL does no harm: relations and views are protected by their locks, and whatever else a stale
-//! catalog could have resolved differently (functions, operators, collations, types, constants)
-//! gives another hash, so the answer is filed under the question that was really asked.
+//! Walks a rewritten query tree and finds the first reason not to cache its answer. What it finds depends on the query's form
+//! (`identity`) and the definitions in the catalogs alone, so it is done once for all queries of a form (`known`).
 
 use std::ffi::{CStr, CString, c_void};
 
-use arrow_cache_core::{CacheKey, KeyHasher, Reason};
+use arrow_cache_core::{CacheKey, KeyBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::environment;
 use super::extras::{Extras, LONGEST_NAME};
 use super::functions::{self, FunctionVerdict};
-use super::names;
+use super::identity::CURRENT_SETTING;
 use super::ordering::{self, OrderedPrefix};
 use super::types::{Nature, TypeFacts, nature, nodes};
 use super::variation;
@@ -24,8 +18,8 @@ use crate::compat;
 /// What a query means, as far as its answer can depend on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Meaning {
-    /// Hash of what name resolution made of the text.
-    pub tree: CacheKey,
+    /// What the planner computes in advance may depend on settings.
+    pub folds_settings: bool,
     /// Rows that are computed later may differ: they depend on settings, all of which are in the key, on who asks, or on
     /// definitions that no lock protects.
     pub reads_session: bool,
@@ -37,11 +31,25 @@ pub struct Meaning {
     pub repeatable: Option<OrderedPrefix>,
 }
 
+impl Meaning {
+    /// What name resolution made of the text of a query with this meaning that is planned now, `tree` being its identity. If
+    /// the planner may compute something in advance, the settings of this moment are part of it: a prepared plan keeps what
+    /// was computed, and so asks a question of its own.
+    pub fn question(&self, tree: CacheKey) -> CacheKey {
+        if !self.folds_settings {
+            return tree;
+        }
+        let mut both = KeyBuffer::new();
+        both.key(tree);
+        both.key(environment::fingerprint_of_settings(0));
+        both.finish()
+    }
+}
+
 /// System column that is not tied to a tuple's physical place (access/sysattr.h).
 const TABLE_OID_ATTRIBUTE: i16 = pg_sys::TableOidAttributeNumber as i16;
 
 struct Walk {
-    hasher: KeyHasher,
     reason: Option<Reason>,
     /// The function that is to blame, if it is one.
     offender: Option<pg_sys::Oid>,
@@ -75,21 +83,20 @@ impl Walk {
     }
 
     fn note_type(&mut self, type_oid: pg_sys::Oid) {
-        self.hasher.u32(type_oid.to_u32());
         self.types.note(type_oid);
     }
 }
 
-/// Judges `query` and hashes its meaning.
+/// Judges `query`.
 ///
 /// # Errors
 /// The first reason found not to cache the answer.
 ///
 /// # Safety
 /// `query` must be a valid rewritten query tree.
-pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: impl FnOnce() -> KeyHasher) -> Result<Meaning, Reason> {
+pub unsafe fn judge_tree(query: *mut pg_sys::Query) -> Result<Meaning, Reason> {
     // SAFETY: as the caller promises.
-    unsafe { judge_tree_naming(query, hasher, &mut None) }
+    unsafe { judge_tree_naming(query, &mut None) }
 }
 
 /// As `judge_tree`; on a refusal, `offender` is the function to blame, if it is one.
@@ -101,7 +108,6 @@ pub unsafe fn judge_tree(query: *mut pg_sys::Query, hasher: impl FnOnce() -> Key
 /// As `judge_tree`.
 pub unsafe fn judge_tree_naming(
     query: *mut pg_sys::Query,
-    hasher: impl FnOnce() -> KeyHasher,
     offender: &mut Option<pg_sys::Oid>,
 ) -> Result<Meaning, Reason> {
     // SAFETY: as the caller promises.
@@ -113,7 +119,6 @@ pub unsafe fn judge_tree_naming(
     // walk must not, and leaves most of the stack to the planner, which needs less per level.
     let stack_limit = unsafe { pg_sys::max_stack_depth } as usize * 1024 / 4;
     let mut walk = Walk {
-        hasher: hasher(),
         reason: None,
         offender: None,
         calls_output: false,
@@ -150,14 +155,8 @@ pub unsafe fn judge_tree_naming(
     if !walk.reads_something {
         return Err(Reason::NoRelation);
     }
-    if walk.folds_settings {
-        // A prepared plan keeps what was computed under the settings of its planning: it asks a question of its own.
-        let planned_under = environment::fingerprint(KeyHasher::new(), &[])?;
-        walk.hasher.u64(planned_under.hi);
-        walk.hasher.u64(planned_under.lo);
-    }
     Ok(Meaning {
-        tree: walk.hasher.finish(),
+        folds_settings: walk.folds_settings,
         reads_session: walk.reads_settings
             || walk.types.enums
             || walk.types.text_search
@@ -217,20 +216,17 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
     // SAFETY: each cast follows the node's tag.
     unsafe {
         let tag = (*node).type_;
-        walk.hasher.u32(tag as u32);
         walk.may_vary = walk.may_vary || variation::leaves_open(node);
-        names::hash_columns(&mut walk.hasher, node);
-        if names::makes_a_type(tag) {
+        if makes_a_type(tag) {
             walk.note_type(pg_sys::exprType(node));
         }
         match tag {
             NodeTag::T_Query => return judge_query(node.cast(), walk),
             NodeTag::T_RangeTblEntry => return judge_range_table_entry(node.cast(), walk),
             NodeTag::T_Var => return judge_var(node.cast(), walk),
-            NodeTag::T_Const => hash_const(node.cast(), walk),
+            NodeTag::T_Const => walk.note_type((*node.cast::<pg_sys::Const>()).consttype),
             NodeTag::T_Param => {
                 let param: *mut pg_sys::Param = node.cast();
-                walk.hasher.u32((*param).paramid as u32);
                 walk.note_type((*param).paramtype);
             }
             // Rows without a name are compared column by column.
@@ -249,18 +245,12 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
                 walk.folds_settings = true;
                 walk.note_type((*node.cast::<pg_sys::CoerceViaIO>()).resulttype);
             }
-            NodeTag::T_CollateExpr => {
-                walk.hasher.u32((*node.cast::<pg_sys::CollateExpr>()).collOid.to_u32());
-            }
             NodeTag::T_SortGroupClause => {
                 let clause: *mut pg_sys::SortGroupClause = node.cast();
-                walk.hasher.u8(u8::from((*clause).nulls_first));
                 return judge_operator((*clause).eqop, walk) || judge_operator((*clause).sortop, walk);
             }
             NodeTag::T_SetOperationStmt => {
                 let operation: *mut pg_sys::SetOperationStmt = node.cast();
-                walk.hasher.u32((*operation).op);
-                walk.hasher.u8(u8::from((*operation).all));
                 for clause in nodes::<pg_sys::SortGroupClause>((*operation).groupClauses) {
                     if judge_operator((*clause).eqop, walk) || judge_operator((*clause).sortop, walk) {
                         return true;
@@ -270,18 +260,10 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
             // Its comparison function is found through the type, not named by the tree.
             NodeTag::T_MinMaxExpr => {
                 let expression: *mut pg_sys::MinMaxExpr = node.cast();
-                walk.hasher.u32((*expression).op);
                 walk.note_type((*expression).minmaxtype);
                 if nature((*expression).minmaxtype) > Nature::BuiltIn {
                     return walk.refuse(Reason::UserDefinedFunction);
                 }
-            }
-            NodeTag::T_BoolExpr => walk.hasher.u32((*node.cast::<pg_sys::BoolExpr>()).boolop),
-            NodeTag::T_JoinExpr => walk.hasher.u32((*node.cast::<pg_sys::JoinExpr>()).jointype),
-            NodeTag::T_SubLink => walk.hasher.u32((*node.cast::<pg_sys::SubLink>()).subLinkType),
-            NodeTag::T_NullTest => walk.hasher.u32((*node.cast::<pg_sys::NullTest>()).nulltesttype),
-            NodeTag::T_BooleanTest => {
-                walk.hasher.u32((*node.cast::<pg_sys::BooleanTest>()).booltesttype);
             }
             NodeTag::T_WindowClause => {
                 let window = &*node.cast::<pg_sys::WindowClause>();
@@ -313,6 +295,26 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
     }
 }
 
+/// Can an expression of this kind have a type that none of its parts has?
+fn makes_a_type(tag: NodeTag) -> bool {
+    matches!(
+        tag,
+        NodeTag::T_Aggref
+            | NodeTag::T_WindowFunc
+            | NodeTag::T_FuncExpr
+            | NodeTag::T_OpExpr
+            | NodeTag::T_SubLink
+            | NodeTag::T_FieldSelect
+            | NodeTag::T_SubscriptingRef
+            | NodeTag::T_ArrayCoerceExpr
+            | NodeTag::T_ConvertRowtypeExpr
+            | NodeTag::T_ArrayExpr
+            | NodeTag::T_RowExpr
+            | NodeTag::T_CaseExpr
+            | NodeTag::T_CoalesceExpr
+    )
+}
+
 /// Judges the function behind an operator; InvalidOid stands for none.
 fn judge_operator(operator: pg_sys::Oid, walk: &mut Walk) -> bool {
     if operator == pg_sys::InvalidOid {
@@ -327,7 +329,6 @@ fn judge_operator(operator: pg_sys::Oid, walk: &mut Walk) -> bool {
 unsafe extern "C-unwind" fn judge_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
     // SAFETY: the context that `judge_node` passed, for the time of the call.
     let walk = unsafe { &mut *context.cast::<Walk>() };
-    walk.hasher.u32(function.to_u32());
     match functions::judge(function) {
         FunctionVerdict::Sound => false,
         FunctionVerdict::ReadsSettings => {
@@ -368,7 +369,6 @@ unsafe extern "C-unwind" fn judge_function(function: pg_sys::Oid, context: *mut 
 unsafe fn judge_session_value(value: *const pg_sys::SQLValueFunction, walk: &mut Walk) -> bool {
     // SAFETY: as the caller promises.
     let (op, kind) = unsafe { ((*value).op, (*value).type_) };
-    walk.hasher.u32(op);
     walk.note_type(kind);
     walk.reads_settings = true;
     match op {
@@ -378,9 +378,6 @@ unsafe fn judge_session_value(value: *const pg_sys::SQLValueFunction, walk: &mut
         _ => walk.refuse(Reason::SessionFunction),
     }
 }
-
-/// current_setting(text) and current_setting(text, boolean).
-const CURRENT_SETTING: &[u32] = &[2077, 3294];
 
 /// Does the call ask for a custom setting, such as `app.tenant`, by a constant name? Then its value can be part of the
 /// key. The server's own settings are not looked at in this way: some show the state of more than themselves.
@@ -405,7 +402,6 @@ unsafe fn reads_custom_setting(call: *const pg_sys::FuncExpr, walk: &mut Walk) -
         let name = CStr::from_ptr(text);
         let custom = name.to_bytes().contains(&b'.') && name.to_bytes().len() <= LONGEST_NAME;
         if custom {
-            walk.hasher.u32((*call).funcid.to_u32());
             walk.reads_settings = true;
             if !walk.settings.iter().any(|known| known.as_c_str() == name) {
                 walk.settings.push(name.to_owned());
@@ -428,8 +424,6 @@ unsafe fn judge_query(query: *mut pg_sys::Query, walk: &mut Walk) -> bool {
     if query.commandType != pg_sys::CmdType::CMD_SELECT {
         return walk.refuse(Reason::DataModifyingCte);
     }
-    walk.hasher.u32(query.limitOption);
-    walk.hasher.u8(u8::from(query.hasDistinctOn));
     if query.hasModifyingCTE {
         return walk.refuse(Reason::DataModifyingCte);
     }
@@ -447,12 +441,9 @@ unsafe fn judge_query(query: *mut pg_sys::Query, walk: &mut Walk) -> bool {
 unsafe fn judge_range_table_entry(entry: *mut pg_sys::RangeTblEntry, walk: &mut Walk) -> bool {
     // SAFETY: as the caller promises.
     let entry = unsafe { &*entry };
-    walk.hasher.u32(entry.rtekind);
     match entry.rtekind {
         pg_sys::RTEKind::RTE_RELATION => {
             walk.reads_something = true;
-            walk.hasher.u32(entry.relid.to_u32());
-            walk.hasher.u8(u8::from(entry.inh));
             if !entry.tablesample.is_null() {
                 return walk.refuse(Reason::Tablesample);
             }
@@ -470,38 +461,9 @@ unsafe fn judge_range_table_entry(entry: *mut pg_sys::RangeTblEntry, walk: &mut 
 unsafe fn judge_var(var: *mut pg_sys::Var, walk: &mut Walk) -> bool {
     // SAFETY: as the caller promises.
     let var = unsafe { &*var };
-    walk.hasher.u32(var.varno as u32);
-    walk.hasher.u32(var.varattno as u32);
-    walk.hasher.u32(var.varlevelsup);
-    walk.hasher.u32(var.vartypmod as u32);
-    walk.hasher.u32(var.varcollid.to_u32());
     walk.note_type(var.vartype);
     if var.varattno < 0 && var.varattno != TABLE_OID_ATTRIBUTE {
         return walk.refuse(Reason::SystemColumn);
     }
     false
-}
-
-/// Hashes a constant by value: `'today'::date` is a constant too, and another one each day.
-///
-/// # Safety
-/// `constant` must be valid.
-unsafe fn hash_const(constant: *mut pg_sys::Const, walk: &mut Walk) {
-    // SAFETY: as the caller promises.
-    let constant = unsafe { &*constant };
-    walk.note_type(constant.consttype);
-    walk.hasher.u32(constant.consttypmod as u32);
-    walk.hasher.u32(constant.constcollid.to_u32());
-    walk.hasher.u8(u8::from(constant.constisnull));
-    if !constant.constisnull {
-        // SAFETY: a non-null constant holds a value of its declared length and passing.
-        unsafe {
-            super::parameters::hash_datum(
-                &mut walk.hasher,
-                constant.constvalue,
-                constant.constbyval,
-                constant.constlen as i16,
-            );
-        }
-    }
 }

@@ -24,6 +24,11 @@ impl Extras {
     /// Nothing.
     pub const NONE: Self = Self { words: std::ptr::null_mut() };
 
+    /// Are there none?
+    pub fn is_none(&self) -> bool {
+        self.words.is_null()
+    }
+
     /// Keeps relations and names, in the current memory context.
     pub fn keep(relations: &[u32], names: &[CString]) -> Self {
         if relations.is_empty() && names.is_empty() {

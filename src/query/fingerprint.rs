@@ -1,18 +1,33 @@
 //! The identity of a question: everything its answer can depend on besides the data, in one
 //! 128-bit key, plus the normalized text to compare on a match, since a hash is not a proof.
 
-use arrow_cache_core::{CacheKey, KeyHasher, Reason};
+use std::cell::Cell;
+
+use arrow_cache_core::{CacheKey, KeyBuffer, Reason};
 use pgrx::pg_sys;
 
 use super::parameters;
 use super::text::{self, Text};
+use crate::local::Local;
 
-/// Computes the key of a statement under an environment (`environment::fingerprint`) with a fresh hasher and leaves its
-/// normalized text in `normalized`.
-///
-/// `old_plan` is the number of the plan, if it is older than the last change of definitions that no relation stands for:
-/// what PostgreSQL does not invalidate plans for (text search, …) may mean something else to such a plan than to any
-/// other, so it shares answers with nobody.
+/// What a statement asks, apart from its text and the values of its parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// What name resolution made of its text (`Meaning::question`).
+    pub tree: CacheKey,
+    /// The number of its plan, if that is older than the last change of definitions that no relation stands for: what
+    /// PostgreSQL does not invalidate plans for (text search, …) may mean something else to such a plan than to any other, so
+    /// it shares answers with nobody.
+    pub old_plan: Option<u64>,
+    /// The settings it runs under (`environment::fingerprint`).
+    pub environment: CacheKey,
+}
+
+static BUFFER: Local<Cell<KeyBuffer>> = Local::new(Cell::new(KeyBuffer::new()));
+/// What is kept of it at most, in bytes.
+const KEPT: usize = 64 * 1024;
+
+/// Computes the key of a statement under a secret and leaves its normalized text in `normalized`.
 ///
 /// # Errors
 /// The reason to bypass, when the parameters cannot be part of a key.
@@ -20,25 +35,28 @@ use super::text::{self, Text};
 /// # Safety
 /// The text must be valid, `params` null or valid.
 pub unsafe fn key(
-    tree: CacheKey,
-    old_plan: Option<u64>,
-    environment: CacheKey,
+    asked: &Asked,
     text: Text,
     params: pg_sys::ParamListInfo,
-    mut hasher: KeyHasher,
+    seed: u64,
     normalized: &mut Vec<u8>,
 ) -> Result<CacheKey, Reason> {
+    let mut key = BUFFER.take();
+    key.clear();
+    key.u64(seed);
     // SAFETY: as the caller promises.
-    unsafe {
+    let added = unsafe {
         text::normalized(text, normalized);
-        hasher.part(normalized);
-        hasher.u64(tree.hi);
-        hasher.u64(tree.lo);
-        hasher.u8(u8::from(old_plan.is_some()));
-        hasher.u64(old_plan.unwrap_or(0));
-        hasher.u64(environment.hi);
-        hasher.u64(environment.lo);
-        parameters::hash_parameters(&mut hasher, params)?;
+        key.part(normalized);
+        key.key(asked.tree);
+        key.u8(u8::from(asked.old_plan.is_some()));
+        key.u64(asked.old_plan.unwrap_or(0));
+        key.key(asked.environment);
+        parameters::add_parameters(&mut key, params)
+    };
+    let hash = key.finish();
+    if key.len() <= KEPT {
+        BUFFER.set(key);
     }
-    Ok(hasher.finish())
+    added.map(|()| hash)
 }

@@ -1,5 +1,5 @@
 //! What a statement asks: may its answer be kept at all (`eligibility`), and what identifies the
-//! question (`fingerprint`). Judged once, when the statement is planned; the verdict travels
+//! question (`identity`, `fingerprint`). Judged once, when the statement is planned; the verdict travels
 //! inside the plan (`plan_marker`), so that prepared statements carry it along.
 //!
 //! Nothing here knows how results are stored.
@@ -9,7 +9,7 @@ pub mod environment;
 pub mod extras;
 pub mod fingerprint;
 mod functions;
-mod names;
+pub mod identity;
 pub mod ordering;
 pub mod parameters;
 pub mod plan_marker;
@@ -22,18 +22,25 @@ pub mod types;
 pub mod updatable;
 mod variation;
 
-use arrow_cache_core::{KeyHasher, Reason};
+use arrow_cache_core::{CacheKey, Reason};
 use eligibility::Meaning;
 use pgrx::pg_sys;
 use relations::Relations;
 
-/// Versions of the database's definitions that were current when a query was about to be planned.
+/// Versions of the database's definitions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Planned {
+pub struct Versions {
     /// Of all definitions.
     pub catalogs: u64,
     /// Of those that no relation stands for. PostgreSQL does not replan for all of them.
     pub ddl: u64,
+}
+
+/// What was current when a query was about to be planned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Planned {
+    /// The definitions.
+    pub versions: Versions,
     /// Number of the plan, which no other plan has.
     pub plan: u64,
 }
@@ -41,8 +48,9 @@ pub struct Planned {
 /// The verdict on a planned query.
 #[derive(Clone, Copy, Debug)]
 pub enum Verdict {
-    /// Its answer may be kept.
-    Cacheable { meaning: Meaning, planned: Planned },
+    /// Its answer may be kept. `tree` stands for what name resolution made of its text, `form` for the lower half of the key of
+    /// its form.
+    Cacheable { meaning: Meaning, tree: CacheKey, form: u64, planned: Planned },
     /// Its answer may not be kept.
     Bypass(Reason),
 }
@@ -51,9 +59,9 @@ pub enum Verdict {
 ///
 /// # Safety
 /// `query` must be a valid rewritten query tree.
-pub unsafe fn judge(query: *mut pg_sys::Query, hasher: impl FnOnce() -> KeyHasher) -> Result<Meaning, Reason> {
+pub unsafe fn judge(query: *mut pg_sys::Query) -> Result<Meaning, Reason> {
     // SAFETY: as the caller promises.
-    unsafe { eligibility::judge_tree(query, hasher) }
+    unsafe { eligibility::judge_tree(query) }
 }
 
 /// Judges the relations that a finished plan reads, partitions and children included.

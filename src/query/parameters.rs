@@ -1,9 +1,9 @@
 //! Values in the key: parameters of a statement, and constants of a query tree, byte for byte.
 
-use arrow_cache_core::{KeyHasher, Reason};
+use arrow_cache_core::{KeyBuffer, Reason};
 use pgrx::pg_sys;
 
-/// Hashes the types and values of all parameters.
+/// Adds the types and values of all parameters.
 ///
 /// # Errors
 /// `DynamicParameters` when a hook supplies values on demand (PL variables): they may change. `RecordType` for an
@@ -11,9 +11,9 @@ use pgrx::pg_sys;
 ///
 /// # Safety
 /// `params` must be null or valid.
-pub unsafe fn hash_parameters(hasher: &mut KeyHasher, params: pg_sys::ParamListInfo) -> Result<(), Reason> {
+pub unsafe fn add_parameters(key: &mut KeyBuffer, params: pg_sys::ParamListInfo) -> Result<(), Reason> {
     if params.is_null() {
-        hasher.u32(0);
+        key.u32(0);
         return Ok(());
     }
     // SAFETY: as the caller promises; `params` is a flexible array of `numParams` values.
@@ -22,33 +22,33 @@ pub unsafe fn hash_parameters(hasher: &mut KeyHasher, params: pg_sys::ParamListI
             return Err(Reason::DynamicParameters);
         }
         let count = (*params).numParams as usize;
-        hasher.u32(count as u32);
+        key.u32(count as u32);
         let values = (&raw const (*params).params).cast::<pg_sys::ParamExternData>();
         for value in std::slice::from_raw_parts(values, count) {
             if matches!(value.ptype, pg_sys::RECORDOID | pg_sys::RECORDARRAYOID) {
                 // Its bytes name a row type by a number of this session.
                 return Err(Reason::RecordType);
             }
-            hasher.u32(value.ptype.to_u32());
-            hasher.u8(u8::from(value.isnull));
+            key.u32(value.ptype.to_u32());
+            key.u8(u8::from(value.isnull));
             if value.isnull || value.ptype == pg_sys::InvalidOid {
                 continue;
             }
             let (mut length, mut by_value) = (0i16, false);
             pg_sys::get_typlenbyval(value.ptype, &mut length, &mut by_value);
-            hash_datum(hasher, value.value, by_value, length);
+            add_datum(key, value.value, by_value, length);
         }
     }
     Ok(())
 }
 
-/// Hashes one value by its bytes, detoasted.
+/// Adds one value by its bytes, detoasted.
 ///
 /// # Safety
 /// `datum` must be a non-null value of the given passing and length (pg_type.typlen).
-pub unsafe fn hash_datum(hasher: &mut KeyHasher, datum: pg_sys::Datum, by_value: bool, length: i16) {
+pub unsafe fn add_datum(key: &mut KeyBuffer, datum: pg_sys::Datum, by_value: bool, length: i16) {
     if by_value {
-        hasher.u64(datum.value() as u64);
+        key.u64(datum.value() as u64);
         return;
     }
     // SAFETY: a by-reference value points to `length` bytes, a NUL-terminated string (-2) or a
@@ -57,13 +57,13 @@ pub unsafe fn hash_datum(hasher: &mut KeyHasher, datum: pg_sys::Datum, by_value:
         match length {
             -1 => {
                 let flat = pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr());
-                hasher.part(pgrx::varlena_to_byte_slice(flat));
+                key.part(pgrx::varlena_to_byte_slice(flat));
                 if !std::ptr::eq(flat, datum.cast_mut_ptr()) {
                     pg_sys::pfree(flat.cast());
                 }
             }
-            -2 => hasher.part(std::ffi::CStr::from_ptr(datum.cast_mut_ptr()).to_bytes()),
-            _ => hasher.part(std::slice::from_raw_parts(datum.cast_mut_ptr::<u8>(), length as usize)),
+            -2 => key.part(std::ffi::CStr::from_ptr(datum.cast_mut_ptr()).to_bytes()),
+            _ => key.part(std::slice::from_raw_parts(datum.cast_mut_ptr::<u8>(), length as usize)),
         }
     }
 }

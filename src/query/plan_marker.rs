@@ -6,6 +6,8 @@
 //! that of a changed catalog row (plancache.c, PlanCacheObjectCallback). Items with a negative
 //! cache number match nothing, are copied faithfully, and carry 32 bits of ours each.
 
+use std::cell::Cell;
+
 use arrow_cache_core::{CacheKey, Reason};
 use pgrx::pg_sys;
 
@@ -13,19 +15,22 @@ use super::eligibility::Meaning;
 use super::extras::Extras;
 use super::ordering::OrderedPrefix;
 use super::types::nodes;
-use super::{Planned, Verdict};
+use super::{Planned, Verdict, Versions};
+use crate::local::Local;
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;
-/// Words of every marker of a cacheable query: reason or 0, tree (4), versions and number of the plan (6), flags, order.
+/// Words of every marker of a cacheable query: reason or 0, tree (4), versions and number of the plan (6), flags, order, form (2).
 /// Extras follow.
-const WORDS: usize = 13;
+const WORDS: usize = 15;
 /// Flag: rows that are computed later may differ.
 const READS_SESSION: u32 = 1;
 /// Flag: the answer rests on the labels of enums.
 const RESTS_ON_ENUMS: u32 = 2;
 /// Flag: words of extras follow.
 const HAS_EXTRAS: u32 = 4;
+/// Flag: the planner may have computed something by settings.
+const FOLDS_SETTINGS: u32 = 8;
 /// The word of the order when the query has no answer to be repeated.
 const NOT_REPEATABLE: u32 = 0;
 /// First word of a marker that says "cacheable"; any other value is a reason's number plus one.
@@ -37,11 +42,11 @@ const CACHEABLE: u32 = 0;
 /// `plan` must be a plan just made, in the current memory context.
 pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
     match verdict {
-        Verdict::Bypass(reason) => {
-            // SAFETY: as the caller promises.
-            unsafe { append(plan, 0, reason.index() as u32 + 1) };
-        }
-        Verdict::Cacheable { meaning, planned } => {
+        // SAFETY: as the caller promises.
+        Verdict::Bypass(reason) => unsafe {
+            (*plan).invalItems = pg_sys::lappend((*plan).invalItems, shared_refusal(reason).cast());
+        },
+        Verdict::Cacheable { meaning, tree, form, planned } => {
             // SAFETY: extras are kept in the context in which the plan is made.
             let extras: Vec<u32> = unsafe { meaning.extras.words() }.collect();
             let mut flags = 0;
@@ -49,26 +54,28 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
                 (meaning.reads_session, READS_SESSION),
                 (meaning.rests_on_enums, RESTS_ON_ENUMS),
                 (!extras.is_empty(), HAS_EXTRAS),
+                (meaning.folds_settings, FOLDS_SETTINGS),
             ] {
                 if set {
                     flags |= flag;
                 }
             }
-            let tree = meaning.tree;
             let words: [u32; WORDS] = [
                 CACHEABLE,
                 tree.hi as u32,
                 (tree.hi >> 32) as u32,
                 tree.lo as u32,
                 (tree.lo >> 32) as u32,
-                planned.catalogs as u32,
-                (planned.catalogs >> 32) as u32,
-                planned.ddl as u32,
-                (planned.ddl >> 32) as u32,
+                planned.versions.catalogs as u32,
+                (planned.versions.catalogs >> 32) as u32,
+                planned.versions.ddl as u32,
+                (planned.versions.ddl >> 32) as u32,
                 planned.plan as u32,
                 (planned.plan >> 32) as u32,
                 flags,
                 meaning.repeatable.map_or(NOT_REPEATABLE, |order| order.pack() << 1 | 1),
+                form as u32,
+                (form >> 32) as u32,
             ];
             for (index, word) in words.into_iter().chain(extras).enumerate() {
                 // SAFETY: as the caller promises.
@@ -78,9 +85,45 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
     }
 }
 
+/// Items that say no more than a reason to bypass: made once, and shared by the plans of this backend. Nobody changes an item;
+/// copies of plans copy it.
+static REFUSALS: Local<[Cell<*mut pg_sys::PlanInvalItem>; Reason::ALL.len()]> =
+    Local::new([const { Cell::new(std::ptr::null_mut()) }; Reason::ALL.len()]);
+
+fn shared_refusal(reason: Reason) -> *mut pg_sys::PlanInvalItem {
+    let shared = &REFUSALS[reason.index()];
+    if shared.get().is_null() {
+        // SAFETY: the context lives as long as the backend.
+        unsafe {
+            let caller = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
+            shared.set(item(0, reason.index() as u32 + 1));
+            pg_sys::MemoryContextSwitchTo(caller);
+        }
+    }
+    shared.get()
+}
+
+/// The reason to bypass that the plan's verdict is, if it is one and was the first thing attached to the plan: a short look, for
+/// statements that come by the thousand.
+///
 /// # Safety
-/// As `attach`.
-unsafe fn append(plan: *mut pg_sys::PlannedStmt, index: usize, word: u32) {
+/// `plan` must be valid.
+pub unsafe fn refusal_of(plan: *const pg_sys::PlannedStmt) -> Option<Reason> {
+    // SAFETY: `invalItems` is a list of PlanInvalItem nodes or NIL.
+    unsafe {
+        let first = nodes::<pg_sys::PlanInvalItem>((*plan).invalItems).next()?;
+        if (*first).cacheId != FIRST_WORD || (*first).hashValue == CACHEABLE {
+            return None;
+        }
+        Reason::ALL.get((*first).hashValue as usize - 1).copied()
+    }
+}
+
+/// A new item with one word.
+///
+/// # Safety
+/// Called with a current memory context.
+unsafe fn item(index: usize, word: u32) -> *mut pg_sys::PlanInvalItem {
     // SAFETY: a zeroed node of the right size and tag is a valid PlanInvalItem.
     unsafe {
         let size = std::mem::size_of::<pg_sys::PlanInvalItem>();
@@ -88,8 +131,15 @@ unsafe fn append(plan: *mut pg_sys::PlannedStmt, index: usize, word: u32) {
         (*item).type_ = pg_sys::NodeTag::T_PlanInvalItem;
         (*item).cacheId = FIRST_WORD - index as i32;
         (*item).hashValue = word;
-        (*plan).invalItems = pg_sys::lappend((*plan).invalItems, item.cast());
+        item
     }
+}
+
+/// # Safety
+/// As `attach`.
+unsafe fn append(plan: *mut pg_sys::PlannedStmt, index: usize, word: u32) {
+    // SAFETY: as the caller promises.
+    unsafe { (*plan).invalItems = pg_sys::lappend((*plan).invalItems, item(index, word).cast()) };
 }
 
 /// Reads the verdict back; a plan without one was made by somebody else.
@@ -119,15 +169,14 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
     let complete = || {
         let tree = CacheKey { hi: word(1)? | word(2)? << 32, lo: word(3)? | word(4)? << 32 };
         let planned = Planned {
-            catalogs: word(5)? | word(6)? << 32,
-            ddl: word(7)? | word(8)? << 32,
+            versions: Versions { catalogs: word(5)? | word(6)? << 32, ddl: word(7)? | word(8)? << 32 },
             plan: word(9)? | word(10)? << 32,
         };
         let flags = words[11]?;
         // SAFETY: as the caller promises.
         let extras = if flags & HAS_EXTRAS == 0 { Extras::NONE } else { unsafe { read_extras(plan) } };
         let meaning = Meaning {
-            tree,
+            folds_settings: flags & FOLDS_SETTINGS != 0,
             reads_session: flags & READS_SESSION != 0,
             rests_on_enums: flags & RESTS_ON_ENUMS != 0,
             extras,
@@ -135,7 +184,7 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
                 .filter(|order| *order != NOT_REPEATABLE)
                 .map(|order| OrderedPrefix::unpack(order >> 1)),
         };
-        Some(Verdict::Cacheable { meaning, planned })
+        Some(Verdict::Cacheable { meaning, tree, form: word(13)? | word(14)? << 32, planned })
     };
     complete().unwrap_or(Verdict::Bypass(Reason::NotAnalyzed))
 }

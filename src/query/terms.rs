@@ -16,6 +16,9 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// The terms of a statement that says nothing about them.
+    pub const USUAL: Self = Self { insisted: false, ttl: None };
+
     /// The terms of the statement with this text.
     ///
     /// # Errors
@@ -26,7 +29,7 @@ impl Terms {
     pub unsafe fn of(text: Text) -> Result<Self, Reason> {
         // SAFETY: as the caller promises.
         match hint(unsafe { text::raw(&text) }) {
-            None => Ok(Self { insisted: false, ttl: None }),
+            None => Ok(Self::USUAL),
             Some(Hint::Always { ttl }) => Ok(Self { insisted: true, ttl }),
             Some(Hint::Never) => Err(Reason::NoCacheHint),
         }

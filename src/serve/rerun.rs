@@ -74,7 +74,7 @@ impl Guard {
         !self.suspends
             && store.is_current(pin)
             && session::definition_changes() == self.definition_changes
-            && environment::fingerprint(shmem::key_hasher(), &self.settings) == Ok(self.environment)
+            && environment::fingerprint(store.seed(), &self.settings) == Ok(self.environment)
     }
 }
 

@@ -6,6 +6,7 @@ use super::explain;
 use super::hold::Hold;
 use super::rerun;
 use crate::chain::edge;
+use crate::error::CacheError;
 use crate::query::types::{nodes, oids};
 use crate::shmem;
 
@@ -48,6 +49,12 @@ static SCAN_METHODS: ScanMethods = ScanMethods(pg_sys::CustomScanMethods {
     CreateCustomScanState: Some(create_state),
 });
 
+/// Placeholders are never run: they are replaced when their query is started.
+static PLACEHOLDER_METHODS: ScanMethods = ScanMethods(pg_sys::CustomScanMethods {
+    CustomName: c"ArrowCachePlaceholder".as_ptr(),
+    CreateCustomScanState: Some(run_placeholder),
+});
+
 static EXEC_METHODS: ExecMethods = ExecMethods(pg_sys::CustomExecMethods {
     CustomName: c"ArrowCache".as_ptr(),
     BeginCustomScan: Some(begin),
@@ -67,6 +74,17 @@ static EXEC_METHODS: ExecMethods = ExecMethods(pg_sys::CustomExecMethods {
 /// The method table that plan nodes point to.
 pub fn methods() -> *const pg_sys::CustomScanMethods {
     &raw const SCAN_METHODS.0
+}
+
+/// The method table that placeholders point to.
+pub fn placeholder_methods() -> *const pg_sys::CustomScanMethods {
+    &raw const PLACEHOLDER_METHODS.0
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn run_placeholder(_scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
+    // Somebody has started the plan around the hooks.
+    CacheError::PlaceholderRun.raise()
 }
 
 /// Makes the node type known by name.

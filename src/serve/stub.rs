@@ -7,6 +7,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::hold::Hold;
 use super::rows::Rows;
 use super::scan::{self, CachedScan};
+use super::template::Template;
 use crate::arrow::column::Column;
 use crate::compat;
 use crate::error::none_if_out_of_memory;
@@ -44,6 +45,36 @@ pub unsafe fn swap_plan(query_desc: *mut pg_sys::QueryDesc, hit: Hit) {
             (*query_desc).plannedstmt = plan(real, scan, &columns, store.view(&pin).rows());
             pg_sys::MemoryContextSwitchTo(caller);
         }
+    }
+}
+
+/// Puts the serving plan in the place of a placeholder.
+///
+/// # Safety
+/// `query_desc` must not have been started; its plan must be a placeholder of the template, and the hit answer it.
+pub unsafe fn serve_template(query_desc: *mut pg_sys::QueryDesc, hit: Hit, template: &Template) -> bool {
+    let columns = hit.columns;
+    // SAFETY: as the caller promises. The plan is put beside the hold, which outlives it. The columns of the placeholder live as
+    // long as the placeholder does, which the portal keeps.
+    unsafe {
+        let Some(hold) = hold(query_desc, hit.pin, columns) else { return false };
+        let caller = pg_sys::MemoryContextSwitchTo(pg_sys::GetMemoryChunkContext(hold.cast()));
+        let placeholder = (*query_desc).plannedstmt;
+        let scan = plan_node(hold);
+        (*scan).custom = *(*placeholder).planTree.cast::<pg_sys::CustomScan>();
+        (*scan).custom.methods = scan::methods();
+        (*scan).custom.custom_private = std::ptr::null_mut();
+        if hit.stays_open {
+            let (tables, indexes) = template.opened();
+            (*scan).tables = pg_sys::list_copy(tables);
+            (*scan).indexes = pg_sys::list_copy(indexes);
+        }
+        let plan: *mut pg_sys::PlannedStmt = pg_sys::palloc(std::mem::size_of::<pg_sys::PlannedStmt>()).cast();
+        plan.copy_from_nonoverlapping(placeholder, 1);
+        (*plan).planTree = scan.cast();
+        (*query_desc).plannedstmt = plan;
+        pg_sys::MemoryContextSwitchTo(caller);
+        true
     }
 }
 
@@ -127,13 +158,23 @@ unsafe fn plan(
     columns: &[Column],
     rows: u64,
 ) -> *mut pg_sys::PlannedStmt {
-    // SAFETY: nodes are allocated with their size and tag; the copied plan shares the parts that
-    // the executor only reads (range table, permissions) and drops those of the old tree.
+    // SAFETY: as the caller promises.
     unsafe {
-        let custom = &mut (*scan).custom;
-        custom.scan.plan.type_ = NodeTag::T_CustomScan;
-        custom.methods = scan::methods();
-        custom.scan.plan.plan_rows = rows as f64;
+        shape(&mut (*scan).custom, real, columns);
+        (*scan).custom.methods = scan::methods();
+        (*scan).custom.scan.plan.plan_rows = rows as f64;
+        stripped(real, scan.cast())
+    }
+}
+
+/// Gives a scan the columns of a real plan.
+///
+/// # Safety
+/// `real` must be a valid plan with these columns, `scan` zeroed.
+pub(super) unsafe fn shape(scan: &mut pg_sys::CustomScan, real: *const pg_sys::PlannedStmt, columns: &[Column]) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        scan.scan.plan.type_ = NodeTag::T_CustomScan;
         let real_list = (*(*real).planTree).targetlist;
         let mut number = 0;
         for target in nodes::<pg_sys::TargetEntry>(real_list) {
@@ -145,18 +186,31 @@ unsafe fn plan(
             let collation = pg_sys::exprCollation((*target).expr.cast());
             let null = pg_sys::makeNullConst(column.type_oid, column.typmod, collation);
             let stored = pg_sys::makeTargetEntry(null.cast(), number as i16, std::ptr::null_mut(), false);
-            custom.custom_scan_tlist = pg_sys::lappend(custom.custom_scan_tlist, stored.cast());
+            scan.custom_scan_tlist = pg_sys::lappend(scan.custom_scan_tlist, stored.cast());
             let var =
                 pg_sys::makeVar(pg_sys::INDEX_VAR as _, number as i16, column.type_oid, column.typmod, collation, 0);
             let output = pg_sys::makeTargetEntry(var.cast(), number as i16, (*target).resname, false);
             (*output).resorigtbl = (*target).resorigtbl;
             (*output).resorigcol = (*target).resorigcol;
-            custom.scan.plan.targetlist = pg_sys::lappend(custom.scan.plan.targetlist, output.cast());
+            scan.scan.plan.targetlist = pg_sys::lappend(scan.scan.plan.targetlist, output.cast());
         }
+    }
+}
 
-        let stub: *mut pg_sys::PlannedStmt = pg_sys::palloc0(std::mem::size_of::<pg_sys::PlannedStmt>()).cast();
+/// A copy of a real plan with another tree. It shares the parts that the executor only reads (range table, permissions) and
+/// lacks those of the old tree.
+///
+/// # Safety
+/// `real` must be a valid plan that outlives the result.
+pub(super) unsafe fn stripped(
+    real: *const pg_sys::PlannedStmt,
+    tree: *mut pg_sys::Plan,
+) -> *mut pg_sys::PlannedStmt {
+    // SAFETY: a node of its size, with its tag.
+    unsafe {
+        let stub: *mut pg_sys::PlannedStmt = pg_sys::palloc(std::mem::size_of::<pg_sys::PlannedStmt>()).cast();
         stub.copy_from_nonoverlapping(real, 1);
-        (*stub).planTree = scan.cast();
+        (*stub).planTree = tree;
         (*stub).parallelModeNeeded = false;
         (*stub).jitFlags = 0;
         (*stub).appendRelations = std::ptr::null_mut();

@@ -28,6 +28,7 @@ use crate::arrow::column::{self, Column, Records};
 use crate::capture::{RowSink, Tee};
 use crate::error;
 use crate::judge::Hit;
+use crate::local::Local;
 use crate::query::eligibility::Meaning;
 use crate::query::environment;
 use crate::query::ordering::OrderedPrefix;
@@ -51,7 +52,7 @@ impl Terms {
     /// Are the settings those that the query was started under, and has the session left definitions alone?
     fn hold(&self) -> bool {
         session::definition_changes() == self.definition_changes
-            && environment::fingerprint(shmem::key_hasher(), &self.settings) == Ok(self.environment)
+            && shmem::seed().is_some_and(|seed| environment::fingerprint(seed, &self.settings) == Ok(self.environment))
     }
 }
 
@@ -113,10 +114,8 @@ struct Check {
     over: bool,
 }
 
-thread_local! {
-    /// Checks by the address of their query descriptor.
-    static RUNNING: RefCell<Vec<(usize, *mut Check)>> = const { RefCell::new(Vec::new()) };
-}
+/// Checks by the address of their query descriptor.
+static RUNNING: Local<RefCell<Vec<(usize, *mut Check)>>> = Local::new(RefCell::new(Vec::new()));
 
 /// The terms of a comparison, if a hit is to be executed as well: by chance, at the rate that is set.
 pub fn choose(meaning: &Meaning, environment: CacheKey, settings: &[CString]) -> Option<Terms> {

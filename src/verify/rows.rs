@@ -195,7 +195,7 @@ impl RowDigest {
         values: &[pg_sys::Datum],
         nulls: &[bool],
     ) -> CacheKey {
-        let mut hasher = shmem::key_hasher();
+        let mut hasher = KeyHasher::with_seed(shmem::seed().unwrap_or(0));
         for column in columns {
             hasher.u8(u8::from(nulls[column]));
             if !nulls[column] {

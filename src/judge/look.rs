@@ -1,0 +1,246 @@
+//! The look-up: from a planned query and a snapshot to its stored answer, or to all that is needed to store one. Everything that
+//! can be asked only at the start is asked here: snapshot, isolation, own writes, parameters, settings. Validity is decided here,
+//! never earlier.
+
+use arrow_cache_core::{CacheKey, Counter, Dependency, Pin, Reason, SnapshotView, Validity};
+use pgrx::pg_sys;
+
+use super::planning::UNKNOWN_CATALOGS;
+use super::{Found, Hit, Miss, Question};
+use crate::arrow::column::{self, Records};
+use crate::query::fingerprint::Asked;
+use crate::query::terms::Terms;
+use crate::query::text::Text;
+use crate::query::{Planned, Verdict, Versions, environment, fingerprint, plan_marker, relations};
+use crate::serve::{Asker, Guard};
+use crate::shmem::SharedStore;
+use crate::writes::SHARED;
+use crate::{compat, decision_log, foreign, known, portal, quick, session, settings, snapshot, verify, writes};
+
+/// Looks a question up.
+///
+/// # Errors
+/// The reason to bypass.
+///
+/// # Safety
+/// The question must be valid, its relations locked, its snapshot registered.
+pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Reason> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let (meaning, tree, form, planned) = match plan_marker::read(question.plan) {
+            Verdict::Cacheable { meaning, tree, form, planned } => (meaning, tree, form, planned),
+            Verdict::Bypass(reason) => return Err(reason),
+        };
+        if planned.versions.catalogs == UNKNOWN_CATALOGS {
+            portal::ask_for_new_plan();
+        }
+        let (location, length) = text_location(question);
+        let statement = Text { source: question.source, location, length };
+        let terms = Terms::of(statement)?;
+        if question.passes_quick && !terms.insisted && known::is_quick(form) {
+            session::time_form(form);
+            return Err(Reason::TooQuick);
+        }
+        let source = question.text.unwrap_or(statement);
+        let snapshot = snapshot::view(store, question.snapshot)?;
+        let relations = relations::of_plan(question.plan, meaning.extras.relations());
+        writes::check_own_writes(&relations)?;
+
+        let mut text = Vec::new();
+        let settings = meaning.extras.settings();
+        let environment = environment::fingerprint(store.seed(), &settings)?;
+        let current = current_versions(store);
+        if current.catalogs != planned.versions.catalogs && !relations::are_of_plan(&relations, question.plan) {
+            // What the query's row types contain was looked at when the plan was made.
+            return Err(Reason::OldPlan);
+        }
+        let old_plan = (current.ddl != planned.versions.ddl).then_some(planned.plan);
+        let asked = Asked { tree, old_plan, environment };
+        let key = fingerprint::key(&asked, source, question.params, store.seed(), &mut text)?;
+        let descriptor = pg_sys::ExecCleanTypeFromTL((*(*question.plan).planTree).targetlist);
+        let columns = column::columns_of(descriptor, Records::Refused)?;
+
+        let mut stale = false;
+        if let Some(pin) = store.lookup(key) {
+            match examine(store, &pin, &text, &column::describe(&columns), &snapshot, terms) {
+                // In this mode each execution fills anew, so that it does all that it would do without us.
+                Ok(true) if settings::debug_serve_fills() => store.unpin(pin),
+                Ok(true)
+                    if meaning.reads_session
+                        && (portal::may_be_read_later() || (question.stays_open && portal::is_fetched_from())) =>
+                {
+                    store.unpin(pin);
+                    return Err(Reason::SettingsInCursor);
+                }
+                Ok(true) if foreign::check_settled(store, question.plan).is_err() => {
+                    store.unpin(pin);
+                    return Err(Reason::WriterInProgress);
+                }
+                Ok(true) => {
+                    let verify = verify::choose(&meaning, environment, &settings);
+                    known::note_speed(form, false);
+                    let guard = (meaning.reads_session && portal::is_bound()).then(|| Guard {
+                        environment,
+                        settings,
+                        statement: session::statement_number(),
+                        plan: question.plan,
+                        suspends: false,
+                        asker: Asker::current(),
+                        definition_changes: session::definition_changes(),
+                    });
+                    let stays_open = question.stays_open || portal::is_bound() || portal::may_be_read_later();
+                    return Ok(Found::Hit(Hit { pin, columns, guard, stays_open, verify, form, tree, planned }));
+                }
+                Ok(false) => {
+                    stale = !store.is_current(&pin);
+                    store.unpin(pin);
+                }
+                Err(reason) => {
+                    store.unpin(pin);
+                    return Err(reason);
+                }
+            }
+        }
+        let dependencies = current_dependencies(store, &relations, meaning.rests_on_enums, &snapshot)?;
+        foreign::check_settled(store, question.plan)?;
+        let is_good = may_be_stored(store, planned, current);
+        let refused =
+            if is_good { refusal(store, key, terms, question.only_asked) } else { Some(Reason::DdlInProgress) };
+        Ok(Found::Miss(Box::new(Miss {
+            key,
+            form,
+            text,
+            dependencies,
+            columns,
+            stale,
+            query_id: decision_log::query_id(question.plan),
+            terms,
+            refused,
+            statement: session::statement_number(),
+            tuples: std::ptr::null_mut(),
+            environment,
+            settings,
+            definition_changes: session::definition_changes(),
+            role: compat::raw::GetUserId().to_u32(),
+        })))
+    }
+}
+
+/// Where the text of the statement lies: the plan knows, except for a query inside a utility
+/// statement, whose own place stands in for it.
+///
+/// # Safety
+/// The question must be valid.
+unsafe fn text_location(question: &Question) -> (i32, i32) {
+    // SAFETY: as the caller promises.
+    let (location, length) = unsafe { ((*question.plan).stmt_location, (*question.plan).stmt_len) };
+    if location <= 0 && length <= 0 {
+        session::wrapped_text(question.source).unwrap_or((location, length))
+    } else {
+        (location, length)
+    }
+}
+
+/// May this entry be served to a statement with this text and these columns? `Ok(false)` when it is of no use now; entries that are of no use to
+/// anybody are retired.
+pub(super) fn examine(
+    store: &SharedStore,
+    pin: &Pin,
+    text: &[u8],
+    descriptor: &[u8],
+    snapshot: &SnapshotView<'_>,
+    terms: Terms,
+) -> Result<bool, Reason> {
+    let view = store.view(pin);
+    if view.text() != text || view.descriptor() != descriptor {
+        return Err(Reason::KeyCollision);
+    }
+    match store.valid_for(pin, snapshot) {
+        Validity::Changed => {
+            store.retire(pin);
+            return Ok(false);
+        }
+        Validity::NotVisible => return Err(Reason::WriterInProgress),
+        Validity::Valid => {}
+    }
+    let now = compat::raw::GetCurrentStatementStartTimestamp();
+    if view.expires_at() <= now {
+        if store.retire(pin) {
+            store.counters().add(store.stripe(), Counter::Expirations, 1);
+        }
+        return Ok(false);
+    }
+    Ok(terms.ttl_micros().is_none_or(|ttl| now.saturating_sub(view.created_at()) <= ttl))
+}
+
+/// The dependencies of an answer computed now, with the versions that this snapshot sees whole.
+fn current_dependencies(
+    store: &SharedStore,
+    relations: &[u32],
+    rests_on_enums: bool,
+    snapshot: &SnapshotView<'_>,
+) -> Result<Vec<Dependency>, Reason> {
+    let versions = store.versions();
+    // SAFETY: a plain read of a backend global.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let mut dependencies = Vec::with_capacity(relations.len() + 4);
+    let enums = rests_on_enums.then_some((versions.enums(database), Reason::DdlInProgress));
+    for (slot, reason) in [
+        (versions.ddl(database), Reason::DdlInProgress),
+        (versions.ddl(SHARED), Reason::DdlInProgress),
+        (versions.wildcard(database), Reason::WriterInProgress),
+    ]
+    .into_iter()
+    .chain(enums)
+    {
+        let version = versions.seen_whole(slot, snapshot).ok_or(reason)?;
+        dependencies.push(Dependency { slot, relation: 0, version });
+    }
+    for relation in relations {
+        let slot = versions.relation(database, *relation);
+        let version = versions.seen_whole(slot, snapshot).ok_or(Reason::WriterInProgress)?;
+        dependencies.push(Dependency { slot, relation: *relation, version });
+    }
+    Ok(dependencies)
+}
+
+/// Why an answer will not be stored, as far as can be told before it is computed.
+fn refusal(store: &SharedStore, key: CacheKey, terms: Terms, only_asked: bool) -> Option<Reason> {
+    if !settings::populate() {
+        return Some(Reason::PopulateOff);
+    }
+    let runs = terms.min_runs();
+    if runs > 1 && !only_asked && store.count_run(key) < runs {
+        return Some(Reason::TooFewRuns);
+    }
+    (!terms.insisted && quick::is_known(key)).then_some(Reason::TooQuick)
+}
+
+/// Does the plan still mean what its key says? `seen` are the versions by which the key was made.
+///
+/// To be asked after the versions of the dependencies were read, since those of relations are bumped after that of the
+/// catalogs. A plan older than the last DDL may be good, too: PostgreSQL says so itself, as far as it follows
+/// definitions, once it has heard of that DDL.
+///
+/// # Safety
+/// Called in ExecutorStart or with no portal active.
+unsafe fn may_be_stored(store: &SharedStore, planned: Planned, seen: Versions) -> bool {
+    let current = current_versions(store);
+    // SAFETY: as the caller promises.
+    current.ddl == seen.ddl
+        && (current.catalogs == planned.versions.catalogs
+            || (planned.versions.catalogs != UNKNOWN_CATALOGS && unsafe { portal::has_valid_plan() }))
+}
+
+/// The versions of this database's definitions.
+pub(super) fn current_versions(store: &SharedStore) -> Versions {
+    let versions = store.versions();
+    // SAFETY: a plain read of a backend global.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    // The other way round than they are bumped: who sees the new version of the catalogs need not see that of the ddl,
+    // but who sees the new one of the ddl sees that of the catalogs.
+    // Both only grow, so that their sum stays the same only if both do.
+    let ddl = versions.slot(versions.ddl(database)).version() + versions.slot(versions.ddl(SHARED)).version();
+    let catalogs = versions.slot(versions.catalogs(database)).version();
+    Versions { catalogs, ddl }
+}

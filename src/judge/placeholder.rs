@@ -1,0 +1,197 @@
+//! Hits without planning. When a query is planned whose like was served before, and an answer is stored, the planner hook hands
+//! out a *placeholder*: a plan that has the columns, costs and permissions of the real one and stands for the stored answer.
+//! Whether that answer holds is decided when the plan is started, under its own snapshot, as for any other hit; if not, the
+//! query is planned then.
+//!
+//! A placeholder must reach no plan that is kept, and not outlive its message. So it is handed out only for a query of the
+//! simple protocol, and for a plan that is made for the values of one Bind.
+
+use std::ffi::{c_char, c_int};
+
+use arrow_cache_core::CacheKey;
+use pgrx::pg_sys;
+
+use super::look::{self, current_versions};
+use super::{Hit, count_and_log};
+use crate::known;
+use crate::query::eligibility::Meaning;
+use crate::query::fingerprint::{self, Asked};
+use crate::query::identity::Identity;
+use crate::query::terms::Terms;
+use crate::query::text::Text;
+use crate::query::{Planned, Versions, environment};
+use crate::serve::{self, Template};
+use crate::session::{self, Status};
+use crate::shmem::SharedStore;
+use crate::{portal, settings, shmem, snapshot, writes};
+
+/// The arguments of a planner hook.
+#[derive(Clone, Copy)]
+pub struct Call {
+    /// The rewritten query.
+    pub query: *mut pg_sys::Query,
+    /// The text that it is part of.
+    pub text: *const c_char,
+    /// Cursor options.
+    pub options: c_int,
+    /// Parameters by value, or null.
+    pub params: pg_sys::ParamListInfo,
+}
+
+/// What a placeholder stands for. Lives in the memory of its message, like the query.
+pub struct Pending {
+    /// How to plan the query after all.
+    pub call: Call,
+    form: CacheKey,
+    tree: CacheKey,
+    versions: Versions,
+    key: CacheKey,
+    /// The normalized text.
+    text: *const [u8],
+    terms: Terms,
+}
+
+/// Is the plan that is made now for one execution, in the message under way? In the simple protocol nothing but the query is
+/// under way; a Bind plans for the values that it was given, and always tells the error context which (postgres.c,
+/// `exec_bind_message`). Utility statements have a portal, procedural languages an error context and, inside a statement, a level.
+///
+/// # Safety
+/// The arguments must be those of a planner hook.
+pub unsafe fn is_one_shot(text: *const c_char, params: pg_sys::ParamListInfo) -> bool {
+    // SAFETY: plain globals of the backend.
+    unsafe {
+        session::at_top_level()
+            && std::ptr::eq(text, pg_sys::debug_query_string)
+            && pg_sys::ActivePortal.is_null()
+            && (pg_sys::error_context_stack.is_null() || !params.is_null())
+    }
+}
+
+/// May there be a hint before the query?
+///
+/// # Safety
+/// `query` must be valid and part of `text`.
+pub unsafe fn has_hint(query: *const pg_sys::Query, text: *const c_char) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { Terms::of(text_of(query, text)) != Ok(Terms::USUAL) }
+}
+
+/// # Safety
+/// `query` must be valid and part of `text`.
+unsafe fn text_of(query: *const pg_sys::Query, text: *const c_char) -> Text {
+    // SAFETY: as the caller promises.
+    unsafe { Text { source: text, location: (*query).stmt_location, length: (*query).stmt_len } }
+}
+
+/// A placeholder for a one-shot query, if its like was served before and its answer seems to be stored. Takes the locks that
+/// planning would.
+///
+/// # Safety
+/// The call must be that of a planner hook.
+pub unsafe fn make(
+    store: &SharedStore,
+    call: &Call,
+    identity: Identity,
+    meaning: &Meaning,
+    versions: Versions,
+) -> Option<*mut pg_sys::PlannedStmt> {
+    // A bound portal may be read under other settings than it was started with: `serve::Guard` needs the real plan for that.
+    let may_change = meaning.reads_session && !call.params.is_null();
+    if may_change || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {
+        return None;
+    }
+    known::free_retired();
+    let tree = meaning.question(identity.tree);
+    // SAFETY: a template stays until a later statement is planned; the rest as the caller promises.
+    unsafe {
+        let template = &*known::template(identity.form, versions, tree)?;
+        if template.depends_on_values() && !call.params.is_null() {
+            return None;
+        }
+        let text = text_of(call.query, call.text);
+        let terms = Terms::of(text).ok()?;
+        let mut normalized = Vec::new();
+        let asked =
+            Asked { tree, old_plan: None, environment: environment::fingerprint_of_settings(store.seed()) };
+        let key = fingerprint::key(&asked, text, call.params, store.seed(), &mut normalized).ok()?;
+        let pin = store.lookup(key)?;
+        let promising = store.is_current(&pin);
+        store.unpin(pin);
+        if !promising {
+            return None;
+        }
+        template.lock_descendants();
+        let text = palloc_copy(&normalized);
+        let pending: *mut Pending = pg_sys::palloc(std::mem::size_of::<Pending>()).cast();
+        pending.write(Pending { call: *call, form: identity.form, tree, versions, key, text, terms });
+        Some(template.placeholder(call.query, pending.cast()))
+    }
+}
+
+/// # Safety
+/// Called with a current memory context.
+unsafe fn palloc_copy(bytes: &[u8]) -> *const [u8] {
+    // SAFETY: as many bytes as are allocated.
+    unsafe {
+        let copy: *mut u8 = pg_sys::palloc(bytes.len().max(1)).cast();
+        copy.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        std::ptr::slice_from_raw_parts(copy, bytes.len())
+    }
+}
+
+/// What the plan stands for, if it is a placeholder.
+///
+/// # Safety
+/// `query_desc` must be the argument of an ExecutorStart hook.
+pub unsafe fn pending(query_desc: *const pg_sys::QueryDesc) -> Option<*const Pending> {
+    // SAFETY: as the caller promises; only `make` hands placeholders out, and their message is under way.
+    unsafe { serve::stands_for((*query_desc).plannedstmt).map(<*mut std::ffi::c_void>::cast_const).map(<*const _>::cast) }
+}
+
+/// Puts the serving plan in the place of a placeholder, if the answer holds. If not, the query has to be planned.
+///
+/// # Safety
+/// `query_desc` and `flags` must be the arguments of an ExecutorStart hook, `pending` that of the placeholder.
+pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pending: *const Pending) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if !session::at_top_level() || flags != 0 || portal::check_statement(query_desc, (*query_desc).plannedstmt).is_err() {
+            return false;
+        }
+        let Some(store) = shmem::store() else { return false };
+        let pending = &*pending;
+        let current = current_versions(&store) == pending.versions;
+        let Some(template) = known::template(pending.form, pending.versions, pending.tree).filter(|_| current) else {
+            return false;
+        };
+        let template: &Template = &*template;
+        let Ok(snapshot) = snapshot::view(&store, (*query_desc).snapshot) else { return false };
+        if writes::check_own_writes(template.relations()).is_err() {
+            return false;
+        }
+        let Some(pin) = store.lookup(pending.key) else { return false };
+        let described = template.descriptor();
+        if look::examine(&store, &pin, &*pending.text, described, &snapshot, pending.terms) != Ok(true) {
+            store.unpin(pin);
+            return false;
+        }
+        let hit = Hit {
+            pin,
+            columns: template.columns().to_vec(),
+            guard: None,
+            stays_open: portal::is_bound(),
+            verify: None,
+            form: pending.form.lo,
+            tree: pending.tree,
+            planned: Planned { versions: pending.versions, plan: 0 },
+        };
+        // The plan that serves keeps the entry pinned from here on.
+        let entry = serve::entry_of(&hit);
+        let served = serve::serve_template(query_desc, hit, template);
+        if served {
+            session::begin_statement_as(Status::Hit);
+            count_and_log(&store, &entry, (*query_desc).plannedstmt);
+        }
+        served
+    }
+}

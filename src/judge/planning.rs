@@ -1,0 +1,185 @@
+//! What is judged when a query is planned: its tree, then the relations of its plan. The verdict is attached to the plan. A query
+//! whose like was judged before is not judged again, nor planned if a stored answer is likely to serve it.
+
+use arrow_cache_core::{CacheKey, Reason};
+use pgrx::pg_sys;
+
+use super::look::current_versions;
+use super::placeholder::{self, Call};
+use crate::known::{self, Finding};
+use crate::query::eligibility::{Meaning, reads_nothing};
+use crate::query::relations::Relations;
+use crate::query::{self, Planned, Verdict, Versions, identity, plan_marker};
+use crate::{portal, session, shmem, snapshot, writes};
+
+/// What there is to do about a query that is about to be planned. Plain data, so that an error may jump over it.
+#[derive(Clone, Copy)]
+pub enum Planning {
+    /// Nothing: no query, or none that the cache could have anything to do with.
+    Unjudged,
+    /// To attach a refusal to its plan.
+    Refused(Reason),
+    /// To judge the relations of its plan.
+    Judged(Judgement),
+    /// Not to plan it: this plan stands for a stored answer, if that still holds when it is started.
+    Ready(*mut pg_sys::PlannedStmt),
+}
+
+/// What was found out about a query before the planner took it apart.
+#[derive(Clone, Copy)]
+pub struct Judgement {
+    meaning: Meaning,
+    /// What name resolution made of its text.
+    tree: CacheKey,
+    form: CacheKey,
+    /// What its form means is known already.
+    known: bool,
+    planned: Planned,
+    /// The snapshot that planning runs under sees all changes of catalogs up to that version.
+    sees_catalogs: bool,
+    /// How many messages about changes of definitions the backend had received by then.
+    messages: u64,
+}
+
+/// Stands for catalogs that no plan may be stored under.
+pub(super) const UNKNOWN_CATALOGS: u64 = u64::MAX;
+
+/// Judges a query that is about to be planned.
+///
+/// The version of the catalogs is read first, then invalidations are accepted: so the judgement and the plan are made
+/// under catalogs at least as new as the version says. What was found out about a query of the same form holds if the
+/// versions have not moved since.
+///
+/// # Safety
+/// The call must be one of a planner hook. `may_stand_in` says that a plan without a tree of its own will do.
+pub unsafe fn before_planning(call: &Call, may_stand_in: bool) -> Planning {
+    let Call { query, text, params, .. } = *call;
+    // SAFETY: as the caller promises.
+    unsafe {
+        if (*query).commandType != pg_sys::CmdType::CMD_SELECT {
+            return Planning::Unjudged;
+        }
+        if reads_nothing(query) {
+            return Planning::Refused(Reason::NoRelation);
+        }
+        let Some(store) = shmem::store() else { return Planning::Unjudged };
+        let Some(identity) = identity::of(query, store.seed()) else {
+            return Planning::Refused(Reason::TooComplex);
+        };
+        let versions = current_versions(&store);
+        let finding = known::finding(identity.form, versions);
+        let meaning = match finding {
+            Some(Finding::Refused(reason)) => return Planning::Refused(reason),
+            Some(Finding::Meant(meaning) | Finding::Cacheable(meaning)) => Some(meaning),
+            None => None,
+        };
+        if may_stand_in && placeholder::is_one_shot(text, params) {
+            session::take_timed();
+            if known::is_quick(identity.form.lo) && !placeholder::has_hint(query, text) {
+                session::time_form(identity.form.lo);
+                return Planning::Refused(Reason::TooQuick);
+            }
+            if let Some(meaning) = &meaning
+                && let Some(plan) = placeholder::make(&store, call, identity, meaning, versions)
+            {
+                return Planning::Ready(plan);
+            }
+        }
+        pg_sys::AcceptInvalidationMessages();
+        let known = meaning.is_some();
+        let meaning = match meaning.map_or_else(|| query::judge(query), Ok) {
+            Ok(meaning) => meaning,
+            Err(reason) => {
+                known::remember(identity.form, versions, Finding::Refused(reason));
+                return Planning::Refused(reason);
+            }
+        };
+        let slots = store.versions();
+        let slot = slots.catalogs(pg_sys::MyDatabaseId.to_u32());
+        let sees_catalogs = pg_sys::ActiveSnapshotSet()
+            && snapshot::view(&store, pg_sys::GetActiveSnapshot())
+                .is_ok_and(|snapshot| slots.seen_whole(slot, &snapshot) == Some(versions.catalogs));
+        Planning::Judged(Judgement {
+            meaning,
+            tree: meaning.question(identity.tree),
+            form: identity.form,
+            known,
+            planned: Planned { versions, plan: session::next_plan_number() },
+            sees_catalogs,
+            messages: portal::messages_received(),
+        })
+    }
+}
+
+/// Attaches a refusal to a finished plan.
+///
+/// # Safety
+/// `plan` must be a plan just made.
+pub unsafe fn refuse(plan: *mut pg_sys::PlannedStmt, reason: Reason) {
+    // SAFETY: as the caller promises.
+    unsafe { plan_marker::attach(plan, Verdict::Bypass(reason)) };
+}
+
+/// Attaches the verdict to the finished plan.
+///
+/// # Safety
+/// `plan` must be the plan just made for the judged query.
+pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgement) {
+    let Judgement { meaning, tree, form, planned, .. } = judgement;
+    // SAFETY: as the caller promises; planning has locked the plan's relations.
+    unsafe {
+        // A message that arrives while the plan is made finds no plan that it could invalidate: PostgreSQL loses it.
+        let unsettled = portal::messages_received() != judgement.messages;
+        let relations = query::judge_relations(plan);
+        if !judgement.known && !unsettled {
+            remember(form, planned.versions, meaning, relations, reads_descendants(plan));
+        }
+        // The plan may outlive a transaction that changes definitions, and its rollback.
+        let judged = relations.and_then(|relations| writes::check_own_writes(&[]).map(|()| relations));
+        let unknown = Versions { catalogs: UNKNOWN_CATALOGS, ..planned.versions };
+        let verdict = match judged {
+            // Partitions are looked up by snapshot (DETACH CONCURRENTLY): under an old one, the plan may read partitions
+            // that a newer version of the catalogs no longer has.
+            Ok(Relations { partitioned }) if unsettled || (partitioned && !judgement.sees_catalogs) => {
+                let planned = Planned { versions: unknown, ..planned };
+                Verdict::Cacheable { meaning, tree, form: form.lo, planned }
+            }
+            Ok(_) => Verdict::Cacheable { meaning, tree, form: form.lo, planned },
+            Err(reason) => Verdict::Bypass(reason),
+        };
+        plan_marker::attach(plan, verdict);
+    }
+}
+
+/// Does the plan read partitions or tables that inherit, for some constants perhaps others than for some?
+///
+/// # Safety
+/// `plan` must be valid.
+unsafe fn reads_descendants(plan: *const pg_sys::PlannedStmt) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { query::types::nodes::<pg_sys::RangeTblEntry>((*plan).rtable) }.any(|entry| {
+        // SAFETY: an entry of the list.
+        let entry = unsafe { &*entry };
+        entry.rtekind == pg_sys::RTEKind::RTE_RELATION && entry.inh
+    })
+}
+
+/// Remembers what holds for all queries of a form. Extras are kept in memory that ends with the plan, so forms that have some
+/// are judged each time.
+fn remember(
+    form: CacheKey,
+    versions: Versions,
+    meaning: Meaning,
+    relations: Result<Relations, Reason>,
+    descends: bool,
+) {
+    if !meaning.extras.is_none() {
+        return;
+    }
+    let finding = match relations {
+        _ if descends => Finding::Meant(meaning),
+        Ok(_) => Finding::Cacheable(meaning),
+        Err(reason) => Finding::Refused(reason),
+    };
+    known::remember(form, versions, finding);
+}

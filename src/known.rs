@@ -1,0 +1,179 @@
+//! What this backend knows of the forms of queries (`query::identity`), so that a statement that comes again, with whatever
+//! constants, is not judged again: why its like are not cached, what they mean, that they are too quick to be worth a look,
+//! and a plan that serves a hit without planning (`serve::Template`).
+//!
+//! A fixed table of this backend; no other process sees it. What it knows holds for the versions of the definitions under
+//! which it was found out, and is dropped when they have moved. A form that is forgotten is only judged once more.
+
+use std::cell::RefCell;
+
+use arrow_cache_core::{CacheKey, Reason};
+
+use crate::local::Local;
+use crate::query::Versions;
+use crate::query::eligibility::Meaning;
+use crate::serve::Template;
+use crate::{compat, session, settings};
+
+/// Forms remembered. A power of two.
+const PLACES: usize = 512;
+/// Executions in a row that were too quick to be stored, after which the next ones are not looked at.
+const QUICK_RUNS: u8 = 16;
+/// Of those every so many-th is looked at all the same: another session may have stored an answer.
+const LOOK_EVERY: u8 = 64;
+
+/// What was found out about a form by judging it.
+#[derive(Clone, Copy, Debug)]
+pub enum Finding {
+    /// None of its like is cached.
+    Refused(Reason),
+    /// They may be cached, as far as the query itself goes; what its plan reads depends on its constants.
+    Meant(Meaning),
+    /// They may be cached, and what their plans read is settled.
+    Cacheable(Meaning),
+}
+
+struct Form {
+    key: CacheKey,
+    versions: Versions,
+    finding: Finding,
+    template: Option<Box<Template>>,
+}
+
+/// How quick the executions of a form are.
+#[derive(Clone, Copy)]
+struct Speed {
+    /// Lower half of the form's key.
+    form: u64,
+    /// The setting `min_execution_time` that the executions were compared with, as bits.
+    threshold: u64,
+    /// The last so many executions were too quick.
+    quick_runs: u8,
+    /// So many executions were not looked at since the last that was.
+    unseen: u8,
+    /// Some executions are not that quick, or are answered from the cache: all are looked at.
+    mixed: bool,
+}
+
+const UNKNOWN: Speed = Speed { form: 0, threshold: 0, quick_runs: 0, unseen: 0, mixed: false };
+
+/// Templates that others have taken the place of. A placeholder may still point into one of them: no longer so once the next
+/// statement of a client is planned.
+static RETIRED: Local<RefCell<Vec<Box<Template>>>> = Local::new(RefCell::new(Vec::new()));
+static FORMS: Local<RefCell<Vec<Option<Form>>>> = Local::new(RefCell::new(Vec::new()));
+static SPEEDS: Local<RefCell<[Speed; PLACES]>> = Local::new(RefCell::new([UNKNOWN; PLACES]));
+
+fn place(half: u64) -> usize {
+    half as usize % PLACES
+}
+
+/// What is known of a form under these versions of the definitions.
+pub fn finding(key: CacheKey, versions: Versions) -> Option<Finding> {
+    FORMS.with_borrow(|forms| current(forms, key, versions).map(|form| form.finding))
+}
+
+fn current(forms: &[Option<Form>], key: CacheKey, versions: Versions) -> Option<&Form> {
+    let form = forms.get(place(key.lo))?.as_ref()?;
+    (form.key == key && form.versions == versions).then_some(form)
+}
+
+/// Remembers what was found out about a form under these versions.
+pub fn remember(key: CacheKey, versions: Versions, finding: Finding) {
+    FORMS.with_borrow_mut(|forms| {
+        if current(forms, key, versions).is_some() {
+            return;
+        }
+        if forms.is_empty() {
+            forms.resize_with(PLACES, || None);
+        }
+        let before = forms[place(key.lo)].replace(Form { key, versions, finding, template: None });
+        retire(before.and_then(|form| form.template));
+    });
+}
+
+fn retire(template: Option<Box<Template>>) {
+    RETIRED.with_borrow_mut(|retired| retired.extend(template));
+}
+
+/// Frees the templates that are no longer used. To be called where no placeholder is: when a client's statement is planned.
+pub fn free_retired() {
+    RETIRED.take();
+}
+
+/// The template for a query of this form with this tree, if there is one. It stays until the next statement is planned.
+pub fn template(key: CacheKey, versions: Versions, tree: CacheKey) -> Option<*const Template> {
+    FORMS.with_borrow(|forms| {
+        let template = current(forms, key, versions)?.template.as_deref()?;
+        template.fits(tree).then_some(std::ptr::from_ref(template))
+    })
+}
+
+/// Has the form, of whose key this is the lower half, a place for a template of a query with this tree?
+pub fn wants_template(form: u64, versions: Versions, tree: CacheKey) -> bool {
+    FORMS.with_borrow(|forms| {
+        forms.get(place(form)).and_then(Option::as_ref).is_some_and(|known| {
+            known.key.lo == form
+                && known.versions == versions
+                && !matches!(known.finding, Finding::Refused(_))
+                && known.template.as_ref().is_none_or(|template| !template.fits(tree))
+        })
+    })
+}
+
+/// Keeps a template, in the place of the one that the form has.
+pub fn keep_template(form: u64, versions: Versions, template: Box<Template>) {
+    FORMS.with_borrow_mut(|forms| match forms.get_mut(place(form)) {
+        Some(Some(known)) if known.key.lo == form && known.versions == versions => {
+            retire(known.template.replace(template));
+        }
+        _ => drop(template),
+    });
+}
+
+fn threshold() -> u64 {
+    settings::min_execution_time_ms().to_bits()
+}
+
+/// Notes how an execution of a query of this form went. `form` is the lower half of its key.
+pub fn note_speed(form: u64, too_quick: bool) {
+    let threshold = threshold();
+    SPEEDS.with_borrow_mut(|speeds| {
+        let speed = &mut speeds[place(form)];
+        if speed.form != form || speed.threshold != threshold {
+            *speed = Speed { form, threshold, ..UNKNOWN };
+        }
+        if too_quick {
+            speed.quick_runs = speed.quick_runs.saturating_add(1);
+        } else {
+            speed.quick_runs = 0;
+            speed.mixed = true;
+        }
+    });
+}
+
+/// Notes how the statement went that `session::time_form` was told of, if its run has just ended. Its time is taken from the message
+/// that asked for it, so it is rather too long than too short: then the next one like it is looked at.
+pub fn note_timed() {
+    if let Some(form) = session::take_timed() {
+        let micros = compat::raw::GetCurrentTimestamp() - compat::raw::GetCurrentStatementStartTimestamp();
+        note_speed(form, (micros as f64) < settings::min_execution_time_ms() * 1000.0);
+    }
+}
+
+/// Is the next execution of a query of this form too quick to be worth a look, by all that is known?
+pub fn is_quick(form: u64) -> bool {
+    if settings::min_execution_time_ms() == 0.0 || settings::debug_serve_fills() {
+        return false;
+    }
+    SPEEDS.with_borrow_mut(|speeds| {
+        let speed = &mut speeds[place(form)];
+        if speed.form != form || speed.mixed || speed.quick_runs < QUICK_RUNS || speed.threshold != threshold() {
+            return false;
+        }
+        speed.unseen += 1;
+        if speed.unseen == LOOK_EVERY {
+            speed.unseen = 0;
+        }
+        speed.unseen != 0
+    })
+}

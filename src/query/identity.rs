@@ -1,0 +1,512 @@
+//! The identity of a rewritten query tree: two hashes, from one walk that looks nothing up.
+//!
+//! The *form* is all of the tree but the values of its constants. What `eligibility` judges, and what a plan's permissions
+//! and columns are, follow from the form and the definitions in the catalogs; a query that reads a setting by a constant
+//! name is the one exception, and counts as a form of its own. So what was found out about one query holds for all others
+//! of its form, until a definition changes (`known`).
+//!
+//! The *tree* has the values as well, but neither permissions nor where columns come from: it is what name resolution made of the
+//! text, and goes into the key. The text is in
+//! the key, too, so the tree need only tell what the same text could come to mean another time. That is also why a parse
+//! that raced with DDL does no harm: relations and views are protected by their locks, and whatever else a stale catalog
+//! could have resolved differently (functions, operators, collations, types, constants, numbers and names of attributes)
+//! gives another hash, so the answer is filed under the question that was really asked.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_void};
+
+use arrow_cache_core::{CacheKey, KeyBuffer};
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::parameters;
+use super::types::{integers, nodes, oids};
+use crate::chain::direct;
+use crate::compat::{self, walkers};
+use crate::local::Local;
+
+/// What a query is, apart from its text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// All but the values of constants.
+    pub form: CacheKey,
+    /// All.
+    pub tree: CacheKey,
+}
+
+/// current_setting(text) and current_setting(text, boolean).
+pub const CURRENT_SETTING: &[u32] = &[2077, 3294];
+
+/// Stands for a node that is not there, and for the end of a node's parts.
+const NOTHING: u32 = 0;
+const END: u32 = u32::MAX;
+
+struct Walk {
+    form: KeyBuffer,
+    /// Values of constants: in the tree alone.
+    constants: KeyBuffer,
+    /// Permissions, names and origins of columns: in the form alone.
+    frame: KeyBuffer,
+    /// What is judged depends on constants.
+    reads_constants: bool,
+    too_deep: bool,
+    /// Address of a local of `of`, to see how much stack the walk has used, and how much it may.
+    stack_base: usize,
+    stack_limit: usize,
+}
+
+/// Memory of the last walk, for the next one. Taken while it is in use.
+static BUFFERS: Local<Cell<[KeyBuffer; 3]>> = Local::new(Cell::new([const { KeyBuffer::new() }; 3]));
+/// What is kept of it at most, in bytes.
+const KEPT: usize = 64 * 1024;
+
+/// The identity of a query, under a secret. `None` for one that nests too deeply to be looked at.
+///
+/// # Safety
+/// `query` must be a valid rewritten query tree.
+pub unsafe fn of(query: *mut pg_sys::Query, seed: u64) -> Option<Identity> {
+    let here = 0u8;
+    let [mut form, mut constants, mut frame] = BUFFERS.take();
+    form.clear();
+    form.u64(seed);
+    constants.clear();
+    frame.clear();
+    let mut walk = Walk {
+        form,
+        constants,
+        frame,
+        reads_constants: false,
+        too_deep: false,
+        stack_base: (&raw const here) as usize,
+        // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the
+        // walk must not, and leaves most of the stack to the planner, which needs less per level.
+        stack_limit: unsafe { pg_sys::max_stack_depth } as usize * 1024 / 4,
+    };
+    // SAFETY: as the caller promises.
+    unsafe { walk.node(query.cast()) };
+    let Walk { form: mut shared, constants, mut frame, reads_constants, too_deep, .. } = walk;
+    let length = shared.len();
+    frame.u8(u8::from(reads_constants));
+    if reads_constants {
+        frame.append(&constants);
+    }
+    shared.append(&frame);
+    let form = shared.finish();
+    shared.truncate(length);
+    shared.append(&constants);
+    let tree = shared.finish();
+    if shared.len() <= KEPT && constants.len() <= KEPT && frame.len() <= KEPT {
+        BUFFERS.set([shared, constants, frame]);
+    }
+    (!too_deep).then_some(Identity { form, tree })
+}
+
+/// Called by the server's walkers for each part of a node that they take apart.
+unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, walk: *mut c_void) -> bool {
+    // SAFETY: the context is the Walk of `of`, lent to nobody else while the walker calls.
+    unsafe { (*walk.cast::<Walk>()).node(node) }
+}
+
+/// # Safety
+/// `text` must be null or NUL-terminated.
+unsafe fn add_text(key: &mut KeyBuffer, text: *const c_char) {
+    if text.is_null() {
+        key.u32(NOTHING);
+    } else {
+        // SAFETY: as the caller promises.
+        key.part(unsafe { CStr::from_ptr(text) }.to_bytes());
+    }
+}
+
+impl Walk {
+    /// Adds a node and all below it. True stops the walk.
+    ///
+    /// # Safety
+    /// `node` must be null or a valid node of a query tree.
+    unsafe fn node(&mut self, node: *mut pg_sys::Node) -> bool {
+        let here = 0u8;
+        if node.is_null() {
+            self.form.u32(NOTHING);
+            return false;
+        }
+        if self.stack_base.abs_diff((&raw const here) as usize) > self.stack_limit {
+            self.too_deep = true;
+            return true;
+        }
+        // SAFETY: as the caller promises; each cast follows the node's tag.
+        unsafe {
+            let tag = (*node).type_;
+            self.form.u32(tag as u32);
+            match tag {
+                NodeTag::T_List => {
+                    let items = nodes::<pg_sys::Node>(node.cast());
+                    self.form.u32(items.len() as u32);
+                    for item in items {
+                        if self.node(item) {
+                            return true;
+                        }
+                    }
+                    false
+                }
+                NodeTag::T_Var => {
+                    self.var(&*node.cast());
+                    false
+                }
+                NodeTag::T_Const => {
+                    self.constant(&*node.cast());
+                    false
+                }
+                NodeTag::T_RangeTblRef => {
+                    self.form.u32((*node.cast::<pg_sys::RangeTblRef>()).rtindex as u32);
+                    false
+                }
+                NodeTag::T_TargetEntry => self.target(&*node.cast()),
+                NodeTag::T_FromExpr => {
+                    let from = &*node.cast::<pg_sys::FromExpr>();
+                    self.node(from.fromlist.cast()) || self.node(from.quals)
+                }
+                NodeTag::T_OpExpr | NodeTag::T_DistinctExpr | NodeTag::T_NullIfExpr => {
+                    let operator = &*node.cast::<pg_sys::OpExpr>();
+                    self.oids(&[operator.opno, operator.opresulttype, operator.opcollid, operator.inputcollid]);
+                    self.node(operator.args.cast())
+                }
+                NodeTag::T_FuncExpr => {
+                    let call = &*node.cast::<pg_sys::FuncExpr>();
+                    self.reads_constants |= CURRENT_SETTING.contains(&call.funcid.to_u32());
+                    self.oids(&[call.funcid, call.funcresulttype, call.funccollid, call.inputcollid]);
+                    self.form.u32(u32::from(call.funcretset) | u32::from(call.funcvariadic) << 1);
+                    // The modifier of a length coercion is one of its arguments, a constant.
+                    self.form.u32(walkers::exprTypmod(node).cast_unsigned());
+                    self.node(call.args.cast())
+                }
+                NodeTag::T_BoolExpr => {
+                    let expression = &*node.cast::<pg_sys::BoolExpr>();
+                    self.form.u32(expression.boolop);
+                    self.node(expression.args.cast())
+                }
+                NodeTag::T_SortGroupClause => {
+                    let clause = &*node.cast::<pg_sys::SortGroupClause>();
+                    self.form.u32(clause.tleSortGroupRef);
+                    self.oids(&[clause.eqop, clause.sortop]);
+                    self.form.u32(u32::from(clause.nulls_first) | u32::from(clause.hashable) << 1);
+                    false
+                }
+                NodeTag::T_RangeTblEntry => {
+                    // The walker of the query descends into it by itself, right after this.
+                    self.range_table_entry(&*node.cast());
+                    false
+                }
+                NodeTag::T_Query => self.query(node.cast()),
+                _ => self.other(node),
+            }
+        }
+    }
+
+    fn oids(&mut self, oids: &[pg_sys::Oid]) {
+        for oid in oids {
+            self.form.u32(oid.to_u32());
+        }
+    }
+
+    /// # Safety
+    /// `text` must be null or NUL-terminated.
+    unsafe fn text(&mut self, text: *const c_char) {
+        // SAFETY: as the caller promises.
+        unsafe { add_text(&mut self.form, text) };
+    }
+
+    /// # Safety
+    /// `list` must be NIL or a list of strings.
+    unsafe fn names(&mut self, list: *const pg_sys::List) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let names = nodes::<pg_sys::String>(list);
+            self.form.u32(names.len() as u32);
+            for name in names {
+                self.text((*name).sval);
+            }
+        }
+    }
+
+    fn var(&mut self, var: &pg_sys::Var) {
+        self.form.u32(var.varno as u32);
+        self.form.u32(var.varattno as u32);
+        self.form.u32(var.varlevelsup);
+        self.form.u32(var.vartypmod.cast_unsigned());
+        self.oids(&[var.vartype, var.varcollid]);
+    }
+
+    /// `'today'::date` is a constant too, and another one each day.
+    ///
+    /// # Safety
+    /// `constant` must be valid.
+    unsafe fn constant(&mut self, constant: &pg_sys::Const) {
+        self.oids(&[constant.consttype, constant.constcollid]);
+        self.form.u32(constant.consttypmod.cast_unsigned());
+        self.form.u8(u8::from(constant.constisnull));
+        if !constant.constisnull {
+            // SAFETY: a non-null constant holds a value of its declared length and passing.
+            unsafe {
+                let length = constant.constlen as i16;
+                parameters::add_datum(&mut self.constants, constant.constvalue, constant.constbyval, length);
+            }
+        }
+    }
+
+    /// # Safety
+    /// `target` must be valid.
+    unsafe fn target(&mut self, target: &pg_sys::TargetEntry) -> bool {
+        self.form.u32(target.resno as u32);
+        self.form.u32(target.ressortgroupref);
+        self.form.u8(u8::from(target.resjunk));
+        self.frame.u32(target.resorigtbl.to_u32());
+        self.frame.u32(target.resorigcol as u32);
+        // SAFETY: as the caller promises.
+        unsafe {
+            add_text(&mut self.frame, target.resname);
+            self.type_of(target.expr.cast());
+            self.node(target.expr.cast())
+        }
+    }
+
+    /// # Safety
+    /// `expression` must be a valid expression.
+    unsafe fn type_of(&mut self, expression: *const pg_sys::Node) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.oids(&[walkers::exprType(expression), walkers::exprCollation(expression)]);
+            self.form.u32(walkers::exprTypmod(expression).cast_unsigned());
+        }
+    }
+
+    /// # Safety
+    /// `entry` must be valid.
+    unsafe fn range_table_entry(&mut self, entry: &pg_sys::RangeTblEntry) {
+        self.form.u32(entry.rtekind);
+        self.form.u32(entry.relid.to_u32());
+        self.form.u32(entry.relkind as u32);
+        self.form.u32(entry.jointype);
+        self.form.u32(entry.ctelevelsup);
+        let flags = [
+            entry.inh,
+            entry.lateral,
+            entry.security_barrier,
+            entry.funcordinality,
+            entry.self_reference,
+            entry.tablesample.is_null(),
+            entry.securityQuals.is_null(),
+        ];
+        self.form.u32(flags.iter().fold(0, |bits, flag| bits << 1 | u32::from(*flag)));
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.text(entry.ctename);
+            // Relations are protected by their locks, so the names of their columns are left out.
+            if entry.rtekind != pg_sys::RTEKind::RTE_RELATION && !entry.eref.is_null() {
+                self.names((*entry.eref).colnames);
+            }
+            for list in [entry.coltypes, entry.colcollations] {
+                for oid in oids(list) {
+                    self.form.u32(oid.to_u32());
+                }
+            }
+            for modifier in integers(entry.coltypmods) {
+                self.form.u32(modifier.cast_unsigned());
+            }
+            compat::for_each_permission_word(entry, |word| self.frame.u64(word));
+        }
+    }
+
+    /// # Safety
+    /// `query` must be valid.
+    unsafe fn query(&mut self, query: *mut pg_sys::Query) -> bool {
+        // SAFETY: as the caller promises. The walker calls `visit` for each part, null ones included.
+        unsafe {
+            let own = &*query;
+            self.form.u32(own.commandType);
+            self.form.u32(own.limitOption);
+            let flags = [
+                own.hasModifyingCTE,
+                own.hasForUpdate,
+                own.hasDistinctOn,
+                own.hasRecursive,
+                own.hasRowSecurity,
+                own.groupDistinct,
+                own.rowMarks.is_null(),
+                own.utilityStmt.is_null(),
+                own.groupingSets.is_null(),
+            ];
+            self.form.u32(flags.iter().fold(0, |bits, flag| bits << 1 | u32::from(*flag)));
+            compat::for_each_permission_word_of_query(own, |word| self.frame.u64(word));
+            let flags = pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP;
+            let context = (&raw mut *self).cast();
+            if self.node(own.groupingSets.cast())
+                || direct!(walkers::query_tree_walker(query, Some(visit), context, flags as i32))
+            {
+                return true;
+            }
+            self.form.u32(END);
+            false
+        }
+    }
+
+    /// A node of a kind that is not met in most queries: what it says by itself, then what the server's walker finds in it.
+    ///
+    /// # Safety
+    /// As `node`, which must not be null.
+    unsafe fn other(&mut self, node: *mut pg_sys::Node) -> bool {
+        // SAFETY: as the caller promises; each cast follows the node's tag.
+        unsafe {
+            match (*node).type_ {
+                NodeTag::T_Param => {
+                    let param = &*node.cast::<pg_sys::Param>();
+                    self.form.u32(param.paramkind);
+                    self.form.u32(param.paramid as u32);
+                    self.type_of(node);
+                }
+                NodeTag::T_Aggref => {
+                    let call = &*node.cast::<pg_sys::Aggref>();
+                    self.oids(&[call.aggfnoid, call.inputcollid]);
+                    self.form.u32(call.agglevelsup);
+                    self.form.u32(u32::from(call.aggstar) | u32::from(call.aggvariadic) << 1);
+                    self.type_of(node);
+                }
+                NodeTag::T_WindowFunc => {
+                    let call = &*node.cast::<pg_sys::WindowFunc>();
+                    self.oids(&[call.winfnoid, call.inputcollid]);
+                    self.form.u32(call.winref);
+                    self.type_of(node);
+                }
+                NodeTag::T_GroupingFunc => self.form.u32((*node.cast::<pg_sys::GroupingFunc>()).agglevelsup),
+                NodeTag::T_GroupingSet => {
+                    // Numbers, or sets inside this one; the server's walker does not know it.
+                    let set = &*node.cast::<pg_sys::GroupingSet>();
+                    self.form.u32(set.kind);
+                    return self.node(set.content.cast());
+                }
+                // A bare list of numbers or OIDs has nothing below it.
+                NodeTag::T_IntList | NodeTag::T_OidList => {
+                    for number in integers(node.cast()) {
+                        self.form.u32(number.cast_unsigned());
+                    }
+                    self.form.u32(END);
+                    return false;
+                }
+                NodeTag::T_ScalarArrayOpExpr => {
+                    let operator = &*node.cast::<pg_sys::ScalarArrayOpExpr>();
+                    self.oids(&[operator.opno, operator.inputcollid]);
+                    self.form.u8(u8::from(operator.useOr));
+                }
+                NodeTag::T_RowCompareExpr => {
+                    let row = &*node.cast::<pg_sys::RowCompareExpr>();
+                    self.form.u32(row.rctype as u32);
+                    for list in [row.opnos, row.opfamilies, row.inputcollids] {
+                        for oid in oids(list) {
+                            self.form.u32(oid.to_u32());
+                        }
+                    }
+                }
+                NodeTag::T_SubscriptingRef => {
+                    let subscript = &*node.cast::<pg_sys::SubscriptingRef>();
+                    self.oids(&[subscript.refcontainertype, subscript.refelemtype]);
+                    self.type_of(node);
+                }
+                NodeTag::T_FieldSelect => {
+                    self.form.u32((*node.cast::<pg_sys::FieldSelect>()).fieldnum as u32);
+                    self.type_of(node);
+                }
+                NodeTag::T_FieldStore => {
+                    for number in integers((*node.cast::<pg_sys::FieldStore>()).fieldnums) {
+                        self.form.u32(number as u32);
+                    }
+                    self.type_of(node);
+                }
+                NodeTag::T_RowExpr => {
+                    self.names((*node.cast::<pg_sys::RowExpr>()).colnames);
+                    self.type_of(node);
+                }
+                NodeTag::T_CollateExpr => self.oids(&[(*node.cast::<pg_sys::CollateExpr>()).collOid]),
+                NodeTag::T_MinMaxExpr => {
+                    let expression = &*node.cast::<pg_sys::MinMaxExpr>();
+                    self.form.u32(expression.op);
+                    self.oids(&[expression.inputcollid]);
+                    self.type_of(node);
+                }
+                NodeTag::T_SQLValueFunction => {
+                    self.form.u32((*node.cast::<pg_sys::SQLValueFunction>()).op);
+                    self.type_of(node);
+                }
+                NodeTag::T_SubLink => {
+                    let link = &*node.cast::<pg_sys::SubLink>();
+                    self.form.u32(link.subLinkType);
+                    self.form.u32(link.subLinkId as u32);
+                    self.type_of(node);
+                }
+                NodeTag::T_NullTest => {
+                    let test = &*node.cast::<pg_sys::NullTest>();
+                    self.form.u32(test.nulltesttype);
+                    self.form.u8(u8::from(test.argisrow));
+                }
+                NodeTag::T_BooleanTest => self.form.u32((*node.cast::<pg_sys::BooleanTest>()).booltesttype),
+                NodeTag::T_JoinExpr => {
+                    let join = &*node.cast::<pg_sys::JoinExpr>();
+                    self.form.u32(join.jointype);
+                    self.form.u32(join.rtindex as u32);
+                }
+                NodeTag::T_SetOperationStmt => {
+                    let operation = &*node.cast::<pg_sys::SetOperationStmt>();
+                    self.form.u32(operation.op);
+                    self.form.u8(u8::from(operation.all));
+                    for list in [operation.colTypes, operation.colCollations] {
+                        for oid in oids(list) {
+                            self.form.u32(oid.to_u32());
+                        }
+                    }
+                    for clause in nodes::<pg_sys::Node>(operation.groupClauses) {
+                        if self.node(clause) {
+                            return true;
+                        }
+                    }
+                }
+                NodeTag::T_WindowClause => {
+                    let window = &*node.cast::<pg_sys::WindowClause>();
+                    self.form.u32(window.winref);
+                    self.form.u32(window.frameOptions as u32);
+                    self.oids(&[window.startInRangeFunc, window.endInRangeFunc, window.inRangeColl]);
+                    self.form.u8(u8::from(window.inRangeAsc) | u8::from(window.inRangeNullsFirst) << 1);
+                }
+                NodeTag::T_CommonTableExpr => {
+                    let cte = &*node.cast::<pg_sys::CommonTableExpr>();
+                    self.text(cte.ctename);
+                    self.form.u32(cte.ctematerialized);
+                    self.form.u8(u8::from(cte.cterecursive));
+                    self.names(cte.ctecolnames);
+                }
+                NodeTag::T_RangeTblFunction => {
+                    let function = &*node.cast::<pg_sys::RangeTblFunction>();
+                    self.form.u32(function.funccolcount as u32);
+                    for oid in oids(function.funccoltypes).chain(oids(function.funccolcollations)) {
+                        self.form.u32(oid.to_u32());
+                    }
+                    for modifier in integers(function.funccoltypmods) {
+                        self.form.u32(modifier.cast_unsigned());
+                    }
+                }
+                NodeTag::T_RelabelType
+                | NodeTag::T_CoerceViaIO
+                | NodeTag::T_ArrayCoerceExpr
+                | NodeTag::T_ConvertRowtypeExpr
+                | NodeTag::T_CaseExpr
+                | NodeTag::T_CaseTestExpr
+                | NodeTag::T_ArrayExpr
+                | NodeTag::T_CoalesceExpr
+                | NodeTag::T_CoerceToDomain => self.type_of(node),
+                _ => {}
+            }
+            let context = (&raw mut *self).cast();
+            if direct!(walkers::expression_tree_walker(node, Some(visit), context)) {
+                return true;
+            }
+            self.form.u32(END);
+            false
+        }
+    }
+}
