@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use pgrx::pg_sys;
 
+use crate::backend;
 use crate::chain::{direct, guarded};
 
 /// Raw hook signature of `ExecutorRun`, whose last argument went away in 18.
@@ -399,7 +400,7 @@ pub fn for_each_changed_relation(mut visit: impl FnMut(ChangedRelation)) {
     // SAFETY: the function returns the newest level, pushing an empty one at most; the list lives
     // in TopTransactionContext and nothing below changes it.
     unsafe {
-        let nest_level = pg_sys::GetCurrentTransactionNestLevel();
+        let nest_level = backend::transaction_nest_level();
         let mut level = guarded!(pgstat_get_xact_stack_level(nest_level));
         while !level.is_null() {
             let mut table = (*level).first;
@@ -452,15 +453,6 @@ pub fn oldest_active_transaction() -> u32 {
     }
     // SAFETY: reads the process array; called by a backend outside of recovery that holds no lock.
     unsafe { guarded!(GetOldestActiveTransactionId()) }
-}
-
-/// The id of the transaction under way, 0 if it has none (yet).
-pub fn top_transaction_id() -> u32 {
-    unsafe extern "C" {
-        /// access/xact.h; reads a variable and cannot raise, so it needs no guard.
-        safe fn GetTopTransactionIdIfAny() -> u32;
-    }
-    GetTopTransactionIdIfAny()
 }
 
 /// Does the server keep the list that `for_each_changed_relation` reads?

@@ -8,13 +8,15 @@
 //! that may contain an enum; all others for every result of the database. No result rests on a function that is new.
 //!
 //! Relations on which no result can rest (temporary ones, indexes) are left out, or each temporary table would outdate
-//! whoever shares a slot with it. State of the transaction, kept in `session`; no lock.
+//! whoever shares a slot with it. State of the transaction, kept in `write_set`; no lock.
+
+use std::cell::Cell;
 
 use pgrx::pg_sys;
 
 use crate::compat::{self, ChangedRelation};
 use crate::query::types::FIRST_USER_OID;
-use crate::session;
+use crate::{backend, write_set};
 
 /// Shared catalogs whose change can change an answer, or who may see it, in every database: roles and their
 /// memberships, to which the ownership of a database belongs. Ascending.
@@ -139,11 +141,10 @@ impl Definitions {
             return Self::default();
         }
         // The messages of an inner level are not those of the whole transaction.
-        // SAFETY: a plain read of the transaction's state.
-        let unknown = unknown || unsafe { pg_sys::GetCurrentTransactionNestLevel() } > 1;
+        let unknown = unknown || backend::transaction_nest_level() > 1;
         let mut definitions = Self {
             any: true,
-            database: unknown || session::changed_silently() || changed.iter().any(concerns_database),
+            database: unknown || write_set::changed_silently() || changed.iter().any(concerns_database),
             shared: unknown || changed.iter().any(concerns_server),
             enums: unknown || changed.iter().any(|relation| relation.oid == ENUM_LABELS),
             relations: Vec::new(),
@@ -156,7 +157,7 @@ impl Definitions {
         });
         relations.sort_unstable();
         relations.dedup();
-        let dropped = session::unimportant_drops();
+        let dropped = write_set::unimportant_drops();
         relations.retain(|relation| dropped.binary_search(relation).is_err() && may_carry_results_of_others(*relation));
         definitions.relations = relations;
         definitions
@@ -181,9 +182,29 @@ fn concerns_server(changed: &ChangedRelation) -> bool {
     }
 }
 
+/// How many relations a backend remembers on which results may rest.
+const REMEMBERED: usize = 64;
+
+thread_local! {
+    /// The last relation with its remainder that was looked at, if results may rest on it.
+    static KNOWN: [Cell<u32>; REMEMBERED] = const { [const { Cell::new(0) }; REMEMBERED] };
+}
+
 /// Can a result rest on this relation? Of one that is gone, nobody can say no.
+///
+/// Only a yes is remembered: should the OID belong to another relation by now, a slot is moved for nothing.
 pub fn may_carry_results(relation: u32) -> bool {
-    look_at(relation).is_none_or(|found| found.can_be_queried)
+    KNOWN.with(|known| {
+        let known = &known[relation as usize % REMEMBERED];
+        if known.get() == relation {
+            return true;
+        }
+        let may = look_at(relation).is_none_or(|found| found.can_be_queried);
+        if may {
+            known.set(relation);
+        }
+        may
+    })
 }
 
 /// Can a result of another transaction rest on the definition of this relation? On one that is new it cannot: who reads
@@ -217,7 +238,7 @@ fn look_at(relation: u32) -> Option<Found> {
         let temporary = (*class).relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
         let can_be_queried = can_be_queried((*class).relkind as u8) && !temporary;
         pg_sys::ReleaseSysCache(tuple);
-        Some(Found { can_be_queried, is_new: session::created(relation) })
+        Some(Found { can_be_queried, is_new: write_set::created(relation) })
     }
 }
 
@@ -234,7 +255,7 @@ fn can_be_queried(kind: u8) -> bool {
 
 /// A relation has been created. Nobody else can have learned of it before this transaction commits.
 pub fn note_creation(relation: pg_sys::Oid) {
-    session::note_creation(relation.to_u32());
+    write_set::note_creation(relation.to_u32());
 }
 
 /// Does an access to an object change it?
@@ -252,6 +273,6 @@ pub fn changes_definition(access: pg_sys::ObjectAccessType::Type) -> bool {
 /// To be called before the drop.
 pub fn note_drop(relation: pg_sys::Oid) {
     if !may_carry_results_of_others(relation.to_u32()) {
-        session::note_unimportant_drop(relation.to_u32());
+        write_set::note_unimportant_drop(relation.to_u32());
     }
 }

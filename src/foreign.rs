@@ -95,7 +95,9 @@ fn note(relation: pg_sys::Oid) {
 
 /// The transaction has committed: its changes are published.
 pub fn committed() {
-    CHANGED.with_borrow_mut(BTreeSet::clear);
+    if CHANGED.with_borrow(|changed| !changed.is_empty()) {
+        CHANGED.with_borrow_mut(BTreeSet::clear);
+    }
 }
 
 /// The transaction was rolled back, but one of several remote servers may have committed before another refused: results

@@ -8,7 +8,9 @@ use std::sync::OnceLock;
 use crate::chain::{direct, edge, with_cleanup};
 use crate::compat::{self, ExecutorRunHook, executor_run_hook, standard};
 use crate::judge::{Call, Pending, Planning};
-use crate::{capture, copy, definitions, foreign, judge, known, last_word, serve, session, settings, shmem, utility, writes};
+use crate::{
+    capture, copy, definitions, foreign, judge, known, last_word, serve, session, settings, shmem, utility, write_set, writes,
+};
 
 /// The hooks that were installed before ours. Written once by `install`, in the postmaster.
 struct Previous {
@@ -336,11 +338,11 @@ unsafe extern "C-unwind" fn transaction_event(event: pg_sys::XactEvent::Type, ar
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
             foreign::committed();
-            session::end_transaction();
+            write_set::forget();
         }
         pg_sys::XactEvent::XACT_EVENT_ABORT => {
             foreign::rolled_back();
-            session::end_transaction();
+            write_set::forget();
         }
         _ => {}
     }

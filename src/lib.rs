@@ -8,6 +8,7 @@
 
 mod admin;
 mod arrow;
+mod backend;
 mod capture;
 mod chain;
 mod compat;
@@ -38,6 +39,7 @@ mod tally;
 mod utility;
 mod verify;
 mod why;
+mod write_set;
 mod writes;
 
 use pgrx::pg_sys;

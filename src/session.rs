@@ -1,15 +1,13 @@
-//! State of this backend: how deep we are in nested statements, what became of the last statement,
-//! and what the current transaction has written. Never shared, so no lock; one thread.
+//! State of this backend: how deep we are in nested statements, and what became of the last statement. Never shared, so
+//! no lock; one thread.
 //!
 //! Nesting is counted around ExecutorRun, ExecutorFinish and utility statements; the hooks undo it
 //! on the error path too (`chain::with_cleanup`).
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
-
+use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 
-use arrow_cache_core::{Reason, SlotId};
+use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use crate::local::Local;
@@ -61,7 +59,6 @@ static CURRENT: Local<Cell<Option<Status>>> = Local::new(Cell::new(None));
 static PREVIOUS: Local<Cell<Option<Status>>> = Local::new(Cell::new(None));
 static TIMED: Local<Cell<Option<u64>>> = Local::new(Cell::new(None));
 static ASKED_STATUS: Local<Cell<bool>> = Local::new(Cell::new(false));
-static WRITES: Local<RefCell<WriteSet>> = Local::new(RefCell::new(WriteSet::new()));
 
 /// Enters a level of nested statements. Every path out must leave it again.
 pub fn enter_level() {
@@ -247,128 +244,4 @@ pub fn set_status_of(number: u64, status: Status) {
 pub fn last_status() -> Option<Status> {
     ASKED_STATUS.set(true);
     PREVIOUS.get()
-}
-
-/// What the current transaction has changed, as far as the hooks have seen.
-#[derive(Debug)]
-struct WriteSet {
-    /// OIDs of relations it has written.
-    relations: BTreeSet<u32>,
-    /// Changes may have been made that nobody could list.
-    unknown: bool,
-    /// A definition was changed for which the server sends no invalidation.
-    silent_definition: bool,
-    /// Relations it has created. OIDs of those that were rolled back name nothing.
-    created: BTreeSet<u32>,
-    /// Relations it has dropped on which no result can rest.
-    unimportant_drops: Vec<u32>,
-    /// The changes were published already: later ones must be published as they are made.
-    published: bool,
-    /// Published changes of definitions, which need a second publication after the invalidations.
-    bumps_due: Vec<SlotId>,
-}
-
-impl WriteSet {
-    const fn new() -> Self {
-        Self {
-            relations: BTreeSet::new(),
-            unknown: false,
-            silent_definition: false,
-            created: BTreeSet::new(),
-            unimportant_drops: Vec::new(),
-            published: false,
-            bumps_due: Vec::new(),
-        }
-    }
-}
-
-/// Notes that this transaction writes `relation`. True if that was not known before.
-pub fn note_write(relation: u32) -> bool {
-    WRITES.with_borrow_mut(|writes| writes.relations.insert(relation))
-}
-
-/// Notes that this transaction may write relations that nobody lists.
-pub fn note_unknown_write() {
-    WRITES.with_borrow_mut(|writes| writes.unknown = true);
-}
-
-/// Has this transaction written `relation`, as far as the hooks have seen?
-pub fn wrote(relation: u32) -> bool {
-    WRITES.with_borrow(|writes| writes.relations.contains(&relation))
-}
-
-/// May this transaction have written relations that nobody lists?
-pub fn wrote_unknown() -> bool {
-    WRITES.with_borrow(|writes| writes.unknown)
-}
-
-/// The relations that the hooks have seen this transaction write.
-pub fn written_relations() -> Vec<u32> {
-    WRITES.with_borrow(|writes| writes.relations.iter().copied().collect())
-}
-
-/// Have this transaction's changes been published already?
-pub fn writes_published() -> bool {
-    WRITES.with_borrow(|writes| writes.published)
-}
-
-/// Notes that a definition was changed for which the server sends no invalidation.
-pub fn note_silent_definition() {
-    WRITES.with_borrow_mut(|writes| writes.silent_definition = true);
-}
-
-/// Was a definition changed for which the server sends no invalidation?
-pub fn changed_silently() -> bool {
-    WRITES.with_borrow(|writes| writes.silent_definition)
-}
-
-/// Notes that this transaction creates a relation.
-pub fn note_creation(relation: u32) {
-    WRITES.with_borrow_mut(|writes| {
-        writes.created.insert(relation);
-    });
-}
-
-/// Has this transaction created the relation?
-pub fn created(relation: u32) -> bool {
-    WRITES.with_borrow(|writes| writes.created.contains(&relation))
-}
-
-/// Notes that this transaction drops a relation on which no result can rest.
-pub fn note_unimportant_drop(relation: u32) {
-    WRITES.with_borrow_mut(|writes| writes.unimportant_drops.push(relation));
-}
-
-/// The relations on which no result can rest and which this transaction has dropped, in ascending order.
-pub fn unimportant_drops() -> Vec<u32> {
-    WRITES.with_borrow_mut(|writes| {
-        writes.unimportant_drops.sort_unstable();
-        writes.unimportant_drops.clone()
-    })
-}
-
-/// Notes that the changes made so far are published, and which slots are due for a second publication.
-pub fn set_writes_published(bumps_due: Vec<SlotId>) {
-    WRITES.with_borrow_mut(|writes| {
-        writes.published = true;
-        writes.bumps_due.extend(bumps_due);
-    });
-}
-
-/// Forgets the write set: the transaction is over. Keeps `bumps_due`, which the resource release callback takes a
-/// moment later.
-pub fn end_transaction() {
-    WRITES.with_borrow_mut(|writes| {
-        writes.relations.clear();
-        writes.unknown = false;
-        writes.silent_definition = false;
-        writes.created.clear();
-        writes.unimportant_drops.clear();
-        writes.published = false;
-    });
-}
-
-/// Takes the slots that are due for a second publication.
-pub fn take_bumps_due() -> Vec<SlotId> {
-    WRITES.with_borrow_mut(|writes| std::mem::take(&mut writes.bumps_due))
 }

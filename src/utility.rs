@@ -8,7 +8,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use crate::query::types::nodes;
 use crate::session::{self, Status, WrappedText, Wrapping};
-use crate::{copy, decision_log, foreign, policy, shmem, writes};
+use crate::{copy, decision_log, foreign, policy, shmem, write_set, writes};
 
 /// What to undo when the statement is over. Plain data, so that an error may jump over it.
 #[derive(Clone, Copy)]
@@ -148,7 +148,7 @@ unsafe fn announce_effects(statement: *const pg_sys::Node) {
     // SAFETY: each cast follows the node's tag.
     unsafe {
         match (*statement).type_ {
-            NodeTag::T_AlterTableStmt if leaves_parent(statement.cast()) => session::note_silent_definition(),
+            NodeTag::T_AlterTableStmt if leaves_parent(statement.cast()) => write_set::note_silent_definition(),
             NodeTag::T_SecLabelStmt => policy::before_security_label(statement.cast()),
             NodeTag::T_CopyStmt if (*statement.cast::<pg_sys::CopyStmt>()).is_from => {
                 let name = (*statement.cast::<pg_sys::CopyStmt>()).relation;

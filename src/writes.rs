@@ -11,22 +11,24 @@
 //! commit there is one thing left, for DDL only: a second bump of its slots once the invalidations are sent, which
 //! can neither raise nor wait.
 
+use std::cell::Cell;
+
 use arrow_cache_core::{Counter, Reason, Slot, SlotId, Versions};
 use pgrx::pg_sys;
 
+use crate::compat::ChangedRelation;
 use crate::definitions::{Definitions, is_meaningful_catalog, may_carry_results};
 use crate::query::relations;
-use crate::query::types::{FIRST_USER_OID, integers, nodes};
-use crate::session;
+use crate::query::types::{FIRST_USER_OID, integers, node_at};
 use crate::shmem::{self, SharedStore};
-use crate::{compat, foreign};
+use crate::{backend, compat, foreign, session, write_set};
 
 /// Stands for the database of the catalogs that all databases share.
 pub const SHARED: u32 = 0;
 
 /// Has this transaction an id, without which it cannot have written anything?
-fn has_transaction_id() -> bool {
-    compat::top_transaction_id() != 0
+pub fn has_transaction_id() -> bool {
+    backend::top_transaction_id() != 0
 }
 
 /// May this transaction be given or store an answer that rests on `relations`? Its own changes are
@@ -38,7 +40,7 @@ pub fn check_own_writes(relations: &[u32]) -> Result<(), Reason> {
     if !has_transaction_id() {
         return Ok(());
     }
-    if session::wrote_unknown() || !compat::counts_changes() {
+    if write_set::is_unknown() || !compat::counts_changes() {
         return Err(Reason::OwnWrites);
     }
     let mut found = Ok(());
@@ -50,7 +52,7 @@ pub fn check_own_writes(relations: &[u32]) -> Result<(), Reason> {
             found = Err(Reason::OwnWrites);
         }
     });
-    if found.is_ok() && relations.iter().any(|relation| session::wrote(*relation)) {
+    if found.is_ok() && relations.iter().any(|relation| write_set::holds(*relation)) {
         found = Err(Reason::OwnWrites);
     }
     found
@@ -78,11 +80,10 @@ pub unsafe fn note_plan(plan: *const pg_sys::PlannedStmt) {
         if targets.is_null() {
             return;
         }
-        let entries = nodes::<pg_sys::RangeTblEntry>((*plan).rtable).collect::<Vec<_>>();
         for index in integers(targets) {
-            if let Some(entry) = entries.get(index as usize - 1) {
-                note_relation((**entry).relid);
-                foreign::note_target((**entry).relid, (**entry).relkind as u8);
+            if let Some(entry) = node_at::<pg_sys::RangeTblEntry>((*plan).rtable, index as usize - 1) {
+                note_relation((*entry).relid);
+                foreign::note_target((*entry).relid, (*entry).relkind as u8);
             }
         }
     }
@@ -91,7 +92,7 @@ pub unsafe fn note_plan(plan: *const pg_sys::PlannedStmt) {
 /// Notes that whatever runs now may change relations that the server does not count.
 pub fn note_counting() {
     if !compat::counts_changes() {
-        session::note_unknown_write();
+        write_set::note_unknown();
     }
 }
 
@@ -102,7 +103,7 @@ pub fn note_relation(relation: pg_sys::Oid) {
     if relation < FIRST_USER_OID {
         session::note_definition_change();
     }
-    if session::note_write(relation) && session::writes_published() {
+    if write_set::note(relation) && write_set::is_published() {
         publish(false);
     }
 }
@@ -120,54 +121,74 @@ pub unsafe fn note_named(name: *const pg_sys::RangeVar) {
     }
 }
 
+/// Lists that a publication fills. Kept from one to the next, so that they are not allocated each time.
+#[derive(Default)]
+struct Lists {
+    /// What the server lists.
+    changed: Vec<ChangedRelation>,
+    /// OIDs of relations whose rows have changed.
+    relations: Vec<u32>,
+    /// What there is to publish.
+    slots: Vec<SlotId>,
+}
+
+thread_local! {
+    /// Empty lists, unless a publication is under way.
+    static LISTS: Cell<Lists> =
+        const { Cell::new(Lists { changed: Vec::new(), relations: Vec::new(), slots: Vec::new() }) };
+}
+
+impl Lists {
+    /// Gives the lists back to the next publication.
+    fn keep(mut self) {
+        write_set::empty(&mut self.changed);
+        write_set::empty(&mut self.relations);
+        write_set::empty(&mut self.slots);
+        LISTS.set(self);
+    }
+}
+
 /// Publishes everything this transaction has changed so far. At PRE_COMMIT and, then `preparing`, at PRE_PREPARE.
 pub fn publish(preparing: bool) {
-    if !has_transaction_id() {
+    let xid = backend::top_transaction_id();
+    if xid == 0 {
         return;
     }
     let Some(store) = shmem::store() else { return };
-    let mut changed = session::written_relations();
+    let mut lists = LISTS.take();
+    let Lists { changed, relations, slots } = &mut lists;
+    write_set::list_into(relations);
     // A statement that writes to a catalog itself need not send the invalidations that DDL does.
-    let by_hand = changed.iter().any(|relation| *relation < FIRST_USER_OID);
-    let mut listed = Vec::new();
-    compat::for_each_changed_relation(|relation| listed.push(relation));
-    let unknown = session::wrote_unknown() || !compat::counts_changes();
-    let definitions = Definitions::of_transaction(&listed, unknown || by_hand);
-    changed.extend(listed.iter().map(|relation| relation.oid));
-    changed.sort_unstable();
-    changed.dedup();
-    changed.retain(|relation| may_carry_results(*relation));
+    let by_hand = relations.first().is_some_and(|relation| *relation < FIRST_USER_OID);
+    compat::for_each_changed_relation(|relation| {
+        relations.push(relation.oid);
+        changed.push(relation);
+    });
+    relations.sort_unstable();
+    relations.dedup();
+    let unknown = write_set::is_unknown() || !compat::counts_changes();
+    let definitions = Definitions::of_transaction(changed, unknown || by_hand);
 
-    let writer = Writer::new(&store);
+    let writer = Writer::new(&store, xid);
+    let redefined = if definitions.any { writer.redefined(&definitions, preparing) } else { Vec::new() };
     let versions = store.versions();
-    if definitions.any && preparing {
-        store.note_prepared_definitions();
-    }
-    // The slot of all catalogs comes first: `bump_definitions_again` says why.
-    let mut redefined = Vec::new();
-    for (changed, slot) in [
-        (definitions.any, versions.catalogs(writer.database)),
-        (definitions.database, versions.ddl(writer.database)),
-        (definitions.shared, versions.ddl(SHARED)),
-        (definitions.enums, versions.enums(writer.database)),
-    ] {
-        if changed {
-            redefined.push(slot);
+    slots.extend_from_slice(&redefined);
+    for relation in relations {
+        if may_carry_results(*relation) {
+            slots.push(versions.relation(writer.database, *relation));
         }
     }
-    redefined.extend(definitions.relations.iter().map(|relation| versions.relation(writer.database, *relation)));
-    let mut slots = redefined.clone();
-    slots.extend(changed.iter().map(|relation| versions.relation(writer.database, *relation)));
     if unknown {
         slots.push(versions.wildcard(writer.database));
     }
     slots.sort_unstable_by_key(|slot| slot.0);
     slots.dedup();
-    for slot in &slots {
+    for slot in &*slots {
         writer.publish(*slot);
     }
     store.counters().add(store.stripe(), Counter::Invalidations, slots.len() as u64);
-    session::set_writes_published(redefined);
+    write_set::set_published(redefined);
+    lists.keep();
 }
 
 /// What a publication says about the transaction that makes it.
@@ -178,27 +199,55 @@ struct Writer<'a> {
     /// Every running transaction has at least this id.
     oldest_running: u64,
     now: i64,
+    answers: Cell<Answers>,
+}
+
+/// What the server has said about whether transactions run, one bit for each id from `Writer::oldest_running` on. The
+/// slots of a transaction often name the same other writers, and each question takes the lock on the list of transactions.
+#[derive(Clone, Copy, Default)]
+struct Answers {
+    asked: u128,
+    running: u128,
 }
 
 impl<'a> Writer<'a> {
-    fn new(store: &'a SharedStore) -> Self {
-        // SAFETY: reads of the backend's own state and of the id counter; a transaction with an
-        // id asks. RecentXmin is the oldest id that ran when this backend last took a snapshot:
-        // all older ones have finished since.
-        unsafe {
-            let next = pg_sys::ReadNextFullTransactionId().value;
-            store.versions().ensure_floor(next);
-            look_for_the_past(store, next);
-            let recent = pg_sys::RecentXmin;
-            let known = recent != pg_sys::FirstNormalTransactionId;
-            Self {
-                store,
-                database: pg_sys::MyDatabaseId.to_u32(),
-                xid: pg_sys::GetTopFullTransactionIdIfAny().value,
-                oldest_running: if known { widen(recent.into_inner(), next) } else { 0 },
-                now: pg_sys::GetCurrentTimestamp(),
+    fn new(store: &'a SharedStore, xid: u64) -> Self {
+        // The id after this transaction's own is as good as the next one: nothing from before the start has a later id.
+        store.versions().ensure_floor(xid + 1);
+        look_for_the_past(store, xid);
+        // SAFETY: plain reads of the backend's own state. RecentXmin is the oldest id that ran when this backend last took
+        // a snapshot: all older ones have finished since.
+        let (database, recent) = unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::RecentXmin) };
+        let known = recent != pg_sys::FirstNormalTransactionId;
+        Self {
+            store,
+            database,
+            xid,
+            oldest_running: if known { widen(recent.into_inner(), xid) } else { 0 },
+            now: backend::now(),
+            answers: Cell::default(),
+        }
+    }
+
+    /// The slots of what was redefined, that of all catalogs first: `bump_definitions_again` says why.
+    fn redefined(&self, definitions: &Definitions, preparing: bool) -> Vec<SlotId> {
+        if preparing {
+            self.store.note_prepared_definitions();
+        }
+        let versions = self.store.versions();
+        let mut slots = Vec::with_capacity(definitions.relations.len() + 4);
+        for (changed, slot) in [
+            (definitions.any, versions.catalogs(self.database)),
+            (definitions.database, versions.ddl(self.database)),
+            (definitions.shared, versions.ddl(SHARED)),
+            (definitions.enums, versions.enums(self.database)),
+        ] {
+            if changed {
+                slots.push(slot);
             }
         }
+        slots.extend(definitions.relations.iter().map(|relation| versions.relation(self.database, *relation)));
+        slots
     }
 
     fn publish(&self, slot: SlotId) {
@@ -208,25 +257,34 @@ impl<'a> Writer<'a> {
     }
 
     fn is_running(&self, xid: u64) -> bool {
-        if xid < self.oldest_running {
-            return false;
+        let Some(place) = xid.checked_sub(self.oldest_running) else { return false };
+        let bit = 1u128.checked_shl(u32::try_from(place).unwrap_or(u32::MAX)).unwrap_or(0);
+        let mut answers = self.answers.get();
+        if answers.asked & bit == 0 {
+            // SAFETY: asks the process array; no lock of ours is held.
+            let running = unsafe { pg_sys::TransactionIdIsInProgress(pg_sys::TransactionId::from(xid as u32)) };
+            if bit == 0 {
+                return running;
+            }
+            answers.asked |= bit;
+            answers.running |= if running { bit } else { 0 };
+            self.answers.set(answers);
         }
-        // SAFETY: asks the process array; no lock of ours is held.
-        unsafe { pg_sys::TransactionIdIsInProgress(pg_sys::TransactionId::from(xid as u32)) }
+        answers.running & bit != 0
     }
 }
 
-/// Notes when no transaction from before the start is left. `next` is the next id to be given.
-fn look_for_the_past(store: &SharedStore, next: u64) {
-    if store.past_is_unknown() && widen(compat::oldest_active_transaction(), next) > store.versions().base_floor() {
+/// Notes when no transaction from before the start is left. `xid` is the id of a running one.
+fn look_for_the_past(store: &SharedStore, xid: u64) {
+    if store.past_is_unknown() && widen(compat::oldest_active_transaction(), xid) > store.versions().base_floor() {
         store.note_past_is_over();
     }
 }
 
-/// The 64-bit id whose low half is `xid` and that is nearest to `next`.
-fn widen(xid: u32, next: u64) -> u64 {
-    let distance = (next as u32).wrapping_sub(xid) as i32;
-    next.wrapping_sub(i64::from(distance) as u64)
+/// The 64-bit id whose low half is `xid` and that is nearest to `reference`.
+fn widen(xid: u32, reference: u64) -> u64 {
+    let distance = (reference as u32).wrapping_sub(xid) as i32;
+    reference.wrapping_sub(i64::from(distance) as u64)
 }
 
 /// Bumps the versions of the definitions that the ending transaction has changed once more, when its invalidations were
@@ -235,13 +293,12 @@ fn widen(xid: u32, next: u64) -> u64 {
 /// The slot of all catalogs is bumped before those of relations. A reader reads them the other way round: if it tags
 /// its result with a relation's last version, it finds that its plan is older than the catalogs, should that be so.
 pub fn bump_definitions_again() {
-    let slots = session::take_bumps_due();
+    let slots = write_set::take_bumps_due();
     if !slots.is_empty() {
         bump(|_| slots);
     }
     // Apply workers commit prepared transactions inside others of their own, and no hook sees that.
-    // SAFETY: tells what kind of process this is.
-    if unsafe { pg_sys::IsLogicalWorker() } && shmem::may_have_prepared_definitions() {
+    if backend::is_logical_worker() && shmem::may_have_prepared_definitions() {
         bump_all_definitions();
     }
 }
@@ -251,13 +308,12 @@ pub fn bump_all_definitions() {
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     bump(|versions| {
-        vec![versions.catalogs(database), versions.ddl(database), versions.ddl(SHARED), versions.enums(database)]
+        [versions.catalogs(database), versions.ddl(database), versions.ddl(SHARED), versions.enums(database)]
     });
 }
 
-fn bump(slots: impl FnOnce(Versions<'_>) -> Vec<SlotId>) {
-    // SAFETY: reads the clock.
-    let now = unsafe { pg_sys::GetCurrentTimestamp() };
+fn bump<S: IntoIterator<Item = SlotId>>(slots: impl FnOnce(Versions<'_>) -> S) {
+    let now = backend::now();
     shmem::with_versions(|versions| {
         for slot in slots(versions) {
             versions.slot(slot).bump(now);

@@ -289,13 +289,13 @@ impl Walk {
         let flags = [
             entry.inh,
             entry.lateral,
-            entry.security_barrier,
             entry.funcordinality,
             entry.self_reference,
             entry.tablesample.is_null(),
             entry.securityQuals.is_null(),
         ];
         self.form.u32(flags.iter().fold(0, |bits, flag| bits << 1 | u32::from(*flag)));
+        self.frame.u8(u8::from(entry.security_barrier));
         // SAFETY: as the caller promises.
         unsafe {
             self.text(entry.ctename);

@@ -31,6 +31,15 @@ pub unsafe fn nodes<'a, T: 'a>(list: *const pg_sys::List) -> impl ExactSizeItera
     })
 }
 
+/// A node of a list, by its place from 0.
+///
+/// # Safety
+/// As `nodes`.
+pub unsafe fn node_at<T>(list: *const pg_sys::List, place: usize) -> Option<*mut T> {
+    // SAFETY: as the caller promises.
+    unsafe { cells(list).get(place).map(|cell| cell.ptr_value.cast()) }
+}
+
 /// The OIDs of a list.
 ///
 /// # Safety
