@@ -11,7 +11,7 @@ use crate::query::relations;
 use crate::query::types::{nodes, oids};
 use crate::shmem::{self, SharedStore};
 use crate::writes;
-use crate::{compat, listener};
+use crate::{backend, compat, listener};
 
 /// Is the entry a foreign table that is read or written itself?
 fn is_foreign(entry: &pg_sys::RangeTblEntry) -> bool {
@@ -107,8 +107,9 @@ pub fn rolled_back() {
     if changed.is_empty() {
         return;
     }
-    // SAFETY: a plain read of a backend global, and the clock.
-    let (database, now) = unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::GetCurrentTimestamp()) };
+    // SAFETY: a plain read of a backend global.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let now = backend::now();
     shmem::with_versions(|versions| {
         for relation in changed {
             versions.slot(versions.relation(database, relation)).bump(now);

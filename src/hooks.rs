@@ -249,11 +249,10 @@ unsafe extern "C-unwind" fn executor_finish(query_desc: *mut pg_sys::QueryDesc) 
     // SAFETY: PostgreSQL's own argument, passed on unchanged.
     unsafe {
         let next = PREVIOUS.finish.unwrap_or(standard::standard_ExecutorFinish);
-        if writes::may_write((*query_desc).plannedstmt) {
+        if writes::leaves_work(query_desc) {
             session::enter_level();
             with_cleanup(|| direct!(next(query_desc)), session::leave_level);
         } else {
-            // Nothing is left to run, no trigger and no rest of a WITH clause.
             direct!(next(query_desc));
         }
     }
@@ -282,8 +281,13 @@ unsafe extern "C-unwind" fn process_utility(
 ) {
     // SAFETY: PostgreSQL's own arguments, passed on unchanged; a scope is plain data.
     unsafe {
-        let scope = edge(|| utility::enter(plan, text));
         let next = PREVIOUS.utility.unwrap_or(standard::standard_ProcessUtility);
+        if utility::only_steers_transaction(plan) {
+            edge(|| utility::note_steering(plan));
+            direct!(next(plan, text, read_only, context, params, environment, receiver, completion));
+            return;
+        }
+        let scope = edge(|| utility::enter(plan, text));
         with_cleanup(
             || {
                 let plan = scope.statement(plan);
@@ -309,9 +313,11 @@ unsafe extern "C-unwind" fn object_access(
         if let Some(hook) = PREVIOUS.access {
             direct!(hook(access, class, object, part, arg));
         }
-        if definitions::changes_definition(access) {
-            edge(session::note_definition_change);
+        // The server also tells of each function that a plan calls.
+        if !definitions::changes_definition(access) {
+            return;
         }
+        edge(session::note_definition_change);
         let drops_relation =
             access == pg_sys::ObjectAccessType::OAT_DROP && class == pg_sys::RelationRelationId && part == 0;
         if drops_relation {
@@ -333,8 +339,10 @@ unsafe extern "C-unwind" fn transaction_event(event: pg_sys::XactEvent::Type, ar
     match event {
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT | pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
             let preparing = event == pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE;
-            // SAFETY: no frame above this one has destructors.
-            unsafe { edge(|| writes::publish(preparing)) };
+            if writes::has_transaction_id() {
+                // SAFETY: no frame above this one has destructors.
+                unsafe { edge(|| writes::publish(preparing)) };
+            }
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
             foreign::committed();

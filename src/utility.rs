@@ -34,6 +34,37 @@ impl Scope {
     }
 }
 
+/// Does the statement only tell the transaction where to go? BEGIN, COMMIT, SAVEPOINT and the like run nothing inside: the
+/// server acts on them when they are over. So there is nothing to undo, and every transaction is spared the effort.
+///
+/// # Safety
+/// As `enter`.
+pub unsafe fn only_steers_transaction(plan: *const pg_sys::PlannedStmt) -> bool {
+    use pg_sys::TransactionStmtKind::{TRANS_STMT_COMMIT_PREPARED, TRANS_STMT_ROLLBACK_PREPARED};
+    // SAFETY: as the caller promises; the cast follows the node's tag.
+    unsafe {
+        let statement = (*plan).utilityStmt;
+        (*statement).type_ == NodeTag::T_TransactionStmt
+            && !matches!(
+                (*statement.cast::<pg_sys::TransactionStmt>()).kind,
+                TRANS_STMT_COMMIT_PREPARED | TRANS_STMT_ROLLBACK_PREPARED
+            )
+    }
+}
+
+/// Notes a statement that only steers its transaction.
+///
+/// # Safety
+/// As `enter`.
+pub unsafe fn note_steering(plan: *const pg_sys::PlannedStmt) {
+    writes::note_counting();
+    if session::at_top_level() {
+        session::begin_statement(Reason::UtilityStatement);
+        // SAFETY: as the caller promises.
+        unsafe { decision_log::note(Status::Bypass(Reason::UtilityStatement), plan) };
+    }
+}
+
 /// Enters the utility statement of `plan`.
 ///
 /// # Safety

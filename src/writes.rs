@@ -19,7 +19,7 @@ use pgrx::pg_sys;
 use crate::compat::ChangedRelation;
 use crate::definitions::{Definitions, is_meaningful_catalog, may_carry_results};
 use crate::query::relations;
-use crate::query::types::{FIRST_USER_OID, integers, node_at};
+use crate::query::types::{FIRST_USER_OID, integers, node_at, nodes};
 use crate::shmem::{self, SharedStore};
 use crate::{backend, compat, foreign, session, write_set};
 
@@ -58,13 +58,20 @@ pub fn check_own_writes(relations: &[u32]) -> Result<(), Reason> {
     found
 }
 
-/// Does the plan change data?
+/// Is there anything left to run when a plan has returned its last row: triggers, or the rest of a WITH clause?
 ///
 /// # Safety
-/// `plan` must be valid.
-pub unsafe fn may_write(plan: *const pg_sys::PlannedStmt) -> bool {
-    // SAFETY: as the caller promises.
-    unsafe { !(*plan).resultRelations.is_null() }
+/// `query_desc` must be a started query.
+pub unsafe fn leaves_work(query_desc: *const pg_sys::QueryDesc) -> bool {
+    // SAFETY: as the caller promises; the lists hold what the query has opened.
+    unsafe {
+        let state = (*query_desc).estate;
+        !(*state).es_auxmodifytables.is_null()
+            || !(*state).es_tuple_routing_result_relations.is_null()
+            || !(*state).es_trig_target_relations.is_null()
+            || nodes::<pg_sys::ResultRelInfo>((*state).es_opened_result_relations)
+                .any(|target| !(*target).ri_TrigDesc.is_null())
+    }
 }
 
 /// Notes the targets of a data-modifying plan, at any nesting level, before its first row.
