@@ -13,7 +13,7 @@
 
 use std::cell::Cell;
 
-use arrow_cache_core::{Counter, Reason, Slot, SlotId, Versions};
+use arrow_cache_core::{Answers, Counter, Reason, Slot, SlotId, Versions};
 use pgrx::pg_sys;
 
 use crate::compat::ChangedRelation;
@@ -167,12 +167,18 @@ pub fn publish(preparing: bool) {
     write_set::list_into(relations);
     // A statement that writes to a catalog itself need not send the invalidations that DDL does.
     let by_hand = relations.first().is_some_and(|relation| *relation < FIRST_USER_OID);
+    let seen = relations.len();
     compat::for_each_changed_relation(|relation| {
-        relations.push(relation.oid);
+        // Most were seen by the hooks as well.
+        if relations[..seen].binary_search(&relation.oid).is_err() {
+            relations.push(relation.oid);
+        }
         changed.push(relation);
     });
-    relations.sort_unstable();
-    relations.dedup();
+    if relations.len() > seen {
+        relations.sort_unstable();
+        relations.dedup();
+    }
     let unknown = write_set::is_unknown() || !compat::counts_changes();
     let definitions = Definitions::of_transaction(changed, unknown || by_hand);
 
@@ -206,15 +212,8 @@ struct Writer<'a> {
     /// Every running transaction has at least this id.
     oldest_running: u64,
     now: i64,
-    answers: Cell<Answers>,
-}
-
-/// What the server has said about whether transactions run, one bit for each id from `Writer::oldest_running` on. The
-/// slots of a transaction often name the same other writers, and each question takes the lock on the list of transactions.
-#[derive(Clone, Copy, Default)]
-struct Answers {
-    asked: u128,
-    running: u128,
+    /// Which transactions run, as far as it was asked.
+    running: Cell<Answers>,
 }
 
 impl<'a> Writer<'a> {
@@ -226,14 +225,9 @@ impl<'a> Writer<'a> {
         // a snapshot: all older ones have finished since.
         let (database, recent) = unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::RecentXmin) };
         let known = recent != pg_sys::FirstNormalTransactionId;
-        Self {
-            store,
-            database,
-            xid,
-            oldest_running: if known { widen(recent.into_inner(), xid) } else { 0 },
-            now: backend::now(),
-            answers: Cell::default(),
-        }
+        let oldest_running = if known { widen(recent.into_inner(), xid) } else { 0 };
+        let running = Cell::new(Answers::from(oldest_running));
+        Self { store, database, xid, oldest_running, now: backend::now(), running }
     }
 
     /// The slots of what was redefined, that of all catalogs first: `bump_definitions_again` says why.
@@ -264,20 +258,15 @@ impl<'a> Writer<'a> {
     }
 
     fn is_running(&self, xid: u64) -> bool {
-        let Some(place) = xid.checked_sub(self.oldest_running) else { return false };
-        let bit = 1u128.checked_shl(u32::try_from(place).unwrap_or(u32::MAX)).unwrap_or(0);
-        let mut answers = self.answers.get();
-        if answers.asked & bit == 0 {
-            // SAFETY: asks the process array; no lock of ours is held.
-            let running = unsafe { pg_sys::TransactionIdIsInProgress(pg_sys::TransactionId::from(xid as u32)) };
-            if bit == 0 {
-                return running;
-            }
-            answers.asked |= bit;
-            answers.running |= if running { bit } else { 0 };
-            self.answers.set(answers);
+        if xid < self.oldest_running {
+            return false;
         }
-        answers.running & bit != 0
+        let mut answers = self.running.get();
+        // SAFETY: asks the process array; no lock of ours is held.
+        let ask = |xid| unsafe { pg_sys::TransactionIdIsInProgress(pg_sys::TransactionId::from(xid as u32)) };
+        let running = answers.get(xid, ask);
+        self.running.set(answers);
+        running
     }
 }
 

@@ -14,6 +14,7 @@
 //!
 //! No lock is ever taken while another is held, and the arena is never called under one.
 
+mod answers;
 pub mod counters;
 pub mod decimal;
 pub mod digest;
@@ -40,6 +41,7 @@ pub mod versions;
 mod view;
 pub mod window;
 
+pub use answers::Answers;
 pub use counters::{Counter, Counters, STRIPES};
 pub use digest::{Difference, Digest};
 pub use hint::{Hint, hint};
