@@ -65,10 +65,10 @@ only 'src/error\.rs' '\b(PgSqlErrorCode|ERRCODE_[A-Z_]+)\b' 'only src/error.rs n
 only '(nothing)' '\bsuper::super\b' 'a path that climbs twice starts at crate:: instead'
 
 above='hooks|judge|quick|utility|serve|capture|verify|writes|copy|export|stats|admin|foreign|policy|portal|snapshot|why|decision_log|tally|definitions|last_word'
-never 'src/arrow/' "crate::(shmem|session|$above)|arrow_cache_core::([sS]tore)" 'arrow/ knows no cache'
+never 'src/arrow/' "crate::(shmem|session|write_set|$above)|arrow_cache_core::([sS]tore)" 'arrow/ knows no cache'
 never 'src/query/' 'crate::shmem|arrow_cache_core::([sS]tore)' 'query/ knows no storage'
-never 'src/(compat|settings|error)\.rs' "crate::(shmem|session|query|arrow|$above)" 'the lowest layer imports no other'
-never 'src/(shmem|session)\.rs' "crate::($above)" 'shmem and session lie below what serves, captures and writes'
+never 'src/(compat|backend|settings|error)\.rs' "crate::(shmem|session|write_set|query|arrow|$above)" 'the lowest layer imports no other'
+never 'src/(shmem|session|write_set)\.rs' "crate::($above)" 'shmem, session and write_set lie below what serves, captures and writes'
 { grep -E ':crate::hooks$' "$paths" | grep -vE '^src/(lib|hooks)\.rs:' || true; } | breach 'only src/lib.rs imports hooks'
 
 # A name right below the crate's root that is no module was defined in lib.rs, which only assembles.

@@ -1,8 +1,8 @@
 //! pg_arrow_cache: results of SELECTs kept as Arrow batches in PostgreSQL's shared memory.
 //!
-//! Who may use whom: `hooks → {judge, serve, capture, verify, writes, utility, copy → export} → {session, shmem, query,
-//! arrow} → {compat, chain, settings, error} → core`. SQL functions (`admin`, `stats`, `export`) stand
-//! beside the hooks. docs/architecture.md follows a statement through all of it.
+//! Who may use whom: `hooks → {judge, serve, capture, verify, writes, utility, copy → export} → {session, write_set, shmem,
+//! query, arrow} → {compat, backend, chain, settings, error} → core`. SQL functions (`admin`, `stats`, `export`) stand beside
+//! the hooks. docs/architecture.md follows a statement through all of it.
 
 #![warn(missing_docs)]
 
