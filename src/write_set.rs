@@ -40,7 +40,7 @@ thread_local! {
 }
 
 /// A list that has grown longer than this gives its memory back with its transaction.
-pub const KEPT: usize = 1024;
+const KEPT: usize = 1024;
 
 /// Empties a list that is filled again in the next transaction.
 pub fn empty<T>(list: &mut Vec<T>) {
@@ -125,6 +125,11 @@ pub fn set_published(bumps_due: Vec<SlotId>) {
             writes.bumps_due.borrow_mut().extend(bumps_due);
         }
     });
+}
+
+/// Are there slots that are due for a second publication?
+pub fn has_bumps_due() -> bool {
+    WRITES.with(|writes| !writes.bumps_due.borrow().is_empty())
 }
 
 /// Takes the slots that are due for a second publication.

@@ -183,16 +183,18 @@ pub fn publish(preparing: bool) {
     let definitions = Definitions::of_transaction(changed, unknown || by_hand);
 
     let writer = Writer::new(&store, xid);
-    let redefined = if definitions.any { writer.redefined(&definitions, preparing) } else { Vec::new() };
-    let versions = store.versions();
+    if definitions.any && preparing {
+        store.note_prepared_definitions();
+    }
+    let redefined = if definitions.any { writer.redefined(&definitions) } else { Vec::new() };
     slots.extend_from_slice(&redefined);
     for relation in relations {
         if may_carry_results(*relation) {
-            slots.push(versions.relation(writer.database, *relation));
+            slots.push(writer.versions.relation(writer.database, *relation));
         }
     }
     if unknown {
-        slots.push(versions.wildcard(writer.database));
+        slots.push(writer.versions.wildcard(writer.database));
     }
     slots.sort_unstable_by_key(|slot| slot.0);
     slots.dedup();
@@ -206,7 +208,7 @@ pub fn publish(preparing: bool) {
 
 /// What a publication says about the transaction that makes it.
 struct Writer<'a> {
-    store: &'a SharedStore,
+    versions: Versions<'a>,
     database: u32,
     xid: u64,
     /// Every running transaction has at least this id.
@@ -219,7 +221,8 @@ struct Writer<'a> {
 impl<'a> Writer<'a> {
     fn new(store: &'a SharedStore, xid: u64) -> Self {
         // The id after this transaction's own is as good as the next one: nothing from before the start has a later id.
-        store.versions().ensure_floor(xid + 1);
+        let versions = store.versions();
+        versions.ensure_floor(xid + 1);
         look_for_the_past(store, xid);
         // SAFETY: plain reads of the backend's own state. RecentXmin is the oldest id that ran when this backend last took
         // a snapshot: all older ones have finished since.
@@ -227,15 +230,12 @@ impl<'a> Writer<'a> {
         let known = recent != pg_sys::FirstNormalTransactionId;
         let oldest_running = if known { widen(recent.into_inner(), xid) } else { 0 };
         let running = Cell::new(Answers::from(oldest_running));
-        Self { store, database, xid, oldest_running, now: backend::now(), running }
+        Self { versions, database, xid, oldest_running, now: backend::now(), running }
     }
 
     /// The slots of what was redefined, that of all catalogs first: `bump_definitions_again` says why.
-    fn redefined(&self, definitions: &Definitions, preparing: bool) -> Vec<SlotId> {
-        if preparing {
-            self.store.note_prepared_definitions();
-        }
-        let versions = self.store.versions();
+    fn redefined(&self, definitions: &Definitions) -> Vec<SlotId> {
+        let versions = self.versions;
         let mut slots = Vec::with_capacity(definitions.relations.len() + 4);
         for (changed, slot) in [
             (definitions.any, versions.catalogs(self.database)),
@@ -252,8 +252,7 @@ impl<'a> Writer<'a> {
     }
 
     fn publish(&self, slot: SlotId) {
-        let versions = self.store.versions();
-        let slot: &Slot = versions.slot(slot);
+        let slot: &Slot = self.versions.slot(slot);
         slot.publish(self.xid, self.oldest_running, |xid| self.is_running(xid), self.now);
     }
 
@@ -288,9 +287,12 @@ fn widen(xid: u32, reference: u64) -> u64 {
 ///
 /// The slot of all catalogs is bumped before those of relations. A reader reads them the other way round: if it tags
 /// its result with a relation's last version, it finds that its plan is older than the catalogs, should that be so.
+///
+/// Kept out of the callback, which is called many times and hardly ever comes here.
+#[inline(never)]
 pub fn bump_definitions_again() {
-    let slots = write_set::take_bumps_due();
-    if !slots.is_empty() {
+    if write_set::has_bumps_due() {
+        let slots = write_set::take_bumps_due();
         bump(|_| slots);
     }
     // Apply workers commit prepared transactions inside others of their own, and no hook sees that.
