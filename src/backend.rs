@@ -16,6 +16,14 @@ mod raw {
         pub safe fn GetCurrentTransactionNestLevel() -> c_int;
         /// utils/timestamp.h
         pub safe fn GetCurrentTimestamp() -> pg_sys::TimestampTz;
+        /// access/xact.h
+        pub safe fn GetCurrentStatementStartTimestamp() -> pg_sys::TimestampTz;
+        /// miscadmin.h
+        pub safe fn GetUserId() -> pg_sys::Oid;
+        /// mb/pg_wchar.h
+        pub safe fn GetDatabaseEncoding() -> c_int;
+        /// access/xlog.h; asks shared memory as long as the answer was yes.
+        pub safe fn RecoveryInProgress() -> bool;
         /// replication/logicalworker.h
         pub safe fn IsLogicalWorker() -> bool;
     }
@@ -34,6 +42,26 @@ pub fn transaction_nest_level() -> i32 {
 /// The clock, in the server's microseconds.
 pub fn now() -> i64 {
     raw::GetCurrentTimestamp()
+}
+
+/// When the message came that the statement under way belongs to, in the server's microseconds.
+pub fn statement_start() -> i64 {
+    raw::GetCurrentStatementStartTimestamp()
+}
+
+/// The role that acts at the moment.
+pub fn user_id() -> pg_sys::Oid {
+    raw::GetUserId()
+}
+
+/// The encoding of the database.
+pub fn database_encoding() -> i32 {
+    raw::GetDatabaseEncoding()
+}
+
+/// Is the server being recovered, or a standby?
+pub fn is_in_recovery() -> bool {
+    raw::RecoveryInProgress()
 }
 
 /// Does this process apply changes of another server?

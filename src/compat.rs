@@ -155,24 +155,6 @@ pub mod walkers {
     }
 }
 
-/// Functions of the server that read variables and cannot raise, without pgrx's guard around them.
-pub mod raw {
-    use pgrx::pg_sys;
-
-    unsafe extern "C" {
-        /// miscadmin.h
-        pub safe fn GetUserId() -> pg_sys::Oid;
-        /// mb/pg_wchar.h
-        pub safe fn GetDatabaseEncoding() -> i32;
-        /// access/xlog.h; asks shared memory as long as the answer was yes.
-        pub safe fn RecoveryInProgress() -> bool;
-        /// access/xact.h
-        pub safe fn GetCurrentStatementStartTimestamp() -> i64;
-        /// utils/timestamp.h; reads the clock.
-        pub safe fn GetCurrentTimestamp() -> i64;
-    }
-}
-
 /// The name of the session's time zone.
 pub fn timezone_name() -> *const c_char {
     unsafe extern "C" {

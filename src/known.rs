@@ -13,7 +13,7 @@ use crate::local::Local;
 use crate::query::Versions;
 use crate::query::eligibility::Meaning;
 use crate::serve::Template;
-use crate::{compat, session, settings};
+use crate::{backend, session, settings};
 
 /// Forms remembered. A power of two.
 const PLACES: usize = 512;
@@ -155,7 +155,7 @@ pub fn note_speed(form: u64, too_quick: bool) {
 /// that asked for it, so it is rather too long than too short: then the next one like it is looked at.
 pub fn note_timed() {
     if let Some(form) = session::take_timed() {
-        let micros = compat::raw::GetCurrentTimestamp() - compat::raw::GetCurrentStatementStartTimestamp();
+        let micros = backend::now() - backend::statement_start();
         note_speed(form, (micros as f64) < settings::min_execution_time_ms() * 1000.0);
     }
 }

@@ -13,6 +13,11 @@ pub struct Local<T>(T);
 unsafe impl<T> Sync for Local<T> {}
 
 impl<T> Local<T> {
+    /// Lends the value to `f`.
+    pub fn with<R>(&self, f: impl FnOnce(&T) -> R) -> R {
+        f(&self.0)
+    }
+
     /// A variable with its first value.
     pub const fn new(value: T) -> Self {
         Self(value)

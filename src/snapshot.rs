@@ -3,7 +3,7 @@
 use arrow_cache_core::{Reason, SnapshotView};
 use pgrx::pg_sys;
 
-use crate::compat;
+use crate::{backend, compat};
 use crate::shmem::SharedStore;
 
 /// The snapshot in the form the protocol needs.
@@ -19,7 +19,7 @@ pub unsafe fn view<'a>(store: &SharedStore, snapshot: pg_sys::Snapshot) -> Resul
         if pg_sys::XactIsoLevel == pg_sys::XACT_SERIALIZABLE as i32 {
             return Err(Reason::Serializable);
         }
-        if compat::raw::RecoveryInProgress() {
+        if backend::is_in_recovery() {
             return Err(Reason::Recovery);
         }
         if snapshot.is_null()

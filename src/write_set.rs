@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 
 use arrow_cache_core::SlotId;
 
+use crate::local::Local;
+
 struct WriteSet {
     /// OIDs of relations it has written, ascending.
     relations: RefCell<Vec<u32>>,
@@ -25,19 +27,15 @@ struct WriteSet {
     bumps_due: RefCell<Vec<SlotId>>,
 }
 
-thread_local! {
-    static WRITES: WriteSet = const {
-        WriteSet {
-            relations: RefCell::new(Vec::new()),
-            unknown: Cell::new(false),
-            silent_definition: Cell::new(false),
-            created: RefCell::new(BTreeSet::new()),
-            unimportant_drops: RefCell::new(Vec::new()),
-            published: Cell::new(false),
-            bumps_due: RefCell::new(Vec::new()),
-        }
-    };
-}
+static WRITES: Local<WriteSet> = Local::new(WriteSet {
+    relations: RefCell::new(Vec::new()),
+    unknown: Cell::new(false),
+    silent_definition: Cell::new(false),
+    created: RefCell::new(BTreeSet::new()),
+    unimportant_drops: RefCell::new(Vec::new()),
+    published: Cell::new(false),
+    bumps_due: RefCell::new(Vec::new()),
+});
 
 /// A list that has grown longer than this gives its memory back with its transaction.
 const KEPT: usize = 1024;

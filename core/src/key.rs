@@ -52,6 +52,11 @@ impl KeyBuffer {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
+    /// Adds several words at once, as `u32` would.
+    pub fn words<const N: usize>(&mut self, words: [u32; N]) {
+        self.bytes.extend_from_slice(words.map(u32::to_le_bytes).as_flattened());
+    }
+
     /// Adds eight bytes, little-endian, without a length.
     pub fn u64(&mut self, value: u64) {
         self.bytes.extend_from_slice(&value.to_le_bytes());
@@ -174,7 +179,8 @@ mod tests {
             streamed.u8(7);
             gathered.u8(7);
             streamed.u32(8);
-            gathered.u32(8);
+            streamed.u32(9);
+            gathered.words([8, 9]);
             streamed.part(&text);
             gathered.part(&text);
             assert_eq!(streamed.finish(), gathered.finish(), "{length} bytes");

@@ -15,7 +15,7 @@ use crate::query::{Planned, Verdict, Versions, environment, fingerprint, plan_ma
 use crate::serve::{Asker, Guard};
 use crate::shmem::SharedStore;
 use crate::writes::SHARED;
-use crate::{compat, decision_log, foreign, known, portal, quick, session, settings, snapshot, verify, writes};
+use crate::{backend, decision_log, foreign, known, portal, quick, session, settings, snapshot, verify, writes};
 
 /// Looks a question up.
 ///
@@ -121,7 +121,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             environment,
             settings,
             definition_changes: session::definition_changes(),
-            role: compat::raw::GetUserId().to_u32(),
+            role: backend::user_id().to_u32(),
         })))
     }
 }
@@ -163,7 +163,7 @@ pub(super) fn examine(
         Validity::NotVisible => return Err(Reason::WriterInProgress),
         Validity::Valid => {}
     }
-    let now = compat::raw::GetCurrentStatementStartTimestamp();
+    let now = backend::statement_start();
     if view.expires_at() <= now {
         if store.retire(pin) {
             store.counters().add(store.stripe(), Counter::Expirations, 1);

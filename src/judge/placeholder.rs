@@ -14,9 +14,7 @@ use pgrx::pg_sys;
 use super::look::{self, current_versions};
 use super::{Hit, count_and_log};
 use crate::known;
-use crate::query::eligibility::Meaning;
 use crate::query::fingerprint::{self, Asked};
-use crate::query::identity::Identity;
 use crate::query::terms::Terms;
 use crate::query::text::Text;
 use crate::query::{Planned, Versions, environment};
@@ -83,7 +81,7 @@ unsafe fn text_of(query: *const pg_sys::Query, text: *const c_char) -> Text {
     unsafe { Text { source: text, location: (*query).stmt_location, length: (*query).stmt_len } }
 }
 
-/// A placeholder for a one-shot query, if its like was served before and its answer seems to be stored. Takes the locks that
+/// A placeholder for a one-shot query of this form and tree, if its like was served before and its answer seems to be stored. Takes the locks that
 /// planning would.
 ///
 /// # Safety
@@ -91,20 +89,20 @@ unsafe fn text_of(query: *const pg_sys::Query, text: *const c_char) -> Text {
 pub unsafe fn make(
     store: &SharedStore,
     call: &Call,
-    identity: Identity,
-    meaning: &Meaning,
+    form: CacheKey,
+    tree: CacheKey,
+    reads_session: bool,
     versions: Versions,
 ) -> Option<*mut pg_sys::PlannedStmt> {
     // A bound portal may be read under other settings than it was started with: `serve::Guard` needs the real plan for that.
-    let may_change = meaning.reads_session && !call.params.is_null();
+    let may_change = reads_session && !call.params.is_null();
     if may_change || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {
         return None;
     }
     known::free_retired();
-    let tree = meaning.question(identity.tree);
     // SAFETY: a template stays until a later statement is planned; the rest as the caller promises.
     unsafe {
-        let template = &*known::template(identity.form, versions, tree)?;
+        let template = &*known::template(form, versions, tree)?;
         if template.depends_on_values() && !call.params.is_null() {
             return None;
         }
@@ -123,7 +121,7 @@ pub unsafe fn make(
         template.lock_descendants();
         let text = palloc_copy(&normalized);
         let pending: *mut Pending = pg_sys::palloc(std::mem::size_of::<Pending>()).cast();
-        pending.write(Pending { call: *call, form: identity.form, tree, versions, key, text, terms });
+        pending.write(Pending { call: *call, form, tree, versions, key, text, terms });
         Some(template.placeholder(call.query, pending.cast()))
     }
 }

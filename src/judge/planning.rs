@@ -63,7 +63,7 @@ pub unsafe fn before_planning(call: &Call, may_stand_in: bool) -> Planning {
             return Planning::Refused(Reason::NoRelation);
         }
         let Some(store) = shmem::store() else { return Planning::Unjudged };
-        let Some(identity) = identity::of(query, store.seed()) else {
+        let Some(mut identity) = identity::of(query, store.seed()) else {
             return Planning::Refused(Reason::TooComplex);
         };
         let versions = current_versions(&store);
@@ -73,24 +73,30 @@ pub unsafe fn before_planning(call: &Call, may_stand_in: bool) -> Planning {
             Some(Finding::Meant(meaning) | Finding::Cacheable(meaning)) => Some(meaning),
             None => None,
         };
-        if may_stand_in && placeholder::is_one_shot(text, params) {
+        let form = identity.form;
+        let is_one_shot = may_stand_in && placeholder::is_one_shot(text, params);
+        if is_one_shot {
             session::take_timed();
-            if known::is_quick(identity.form.lo) && !placeholder::has_hint(query, text) {
-                session::time_form(identity.form.lo);
+            if known::is_quick(form.lo) && !placeholder::has_hint(query, text) {
+                session::time_form(form.lo);
                 return Planning::Refused(Reason::TooQuick);
             }
-            if let Some(meaning) = &meaning
-                && let Some(plan) = placeholder::make(&store, call, identity, meaning, versions)
-            {
-                return Planning::Ready(plan);
-            }
+        }
+        // What follows may raise, so nothing that is to be dropped may be left.
+        let tree = identity.tree();
+        drop(identity);
+        if is_one_shot
+            && let Some(meaning) = &meaning
+            && let Some(plan) = placeholder::make(&store, call, form, meaning.question(tree), meaning.reads_session, versions)
+        {
+            return Planning::Ready(plan);
         }
         pg_sys::AcceptInvalidationMessages();
         let known = meaning.is_some();
         let meaning = match meaning.map_or_else(|| query::judge(query), Ok) {
             Ok(meaning) => meaning,
             Err(reason) => {
-                known::remember(identity.form, versions, Finding::Refused(reason));
+                known::remember(form, versions, Finding::Refused(reason));
                 return Planning::Refused(reason);
             }
         };
@@ -101,8 +107,8 @@ pub unsafe fn before_planning(call: &Call, may_stand_in: bool) -> Planning {
                 .is_ok_and(|snapshot| slots.seen_whole(slot, &snapshot) == Some(versions.catalogs));
         Planning::Judged(Judgement {
             meaning,
-            tree: meaning.question(identity.tree),
-            form: identity.form,
+            tree: meaning.question(tree),
+            form,
             known,
             planned: Planned { versions, plan: session::next_plan_number() },
             sees_catalogs,

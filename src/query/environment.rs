@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, c_char};
 use arrow_cache_core::{CacheKey, KeyBuffer, Reason};
 use pgrx::pg_sys;
 
-use crate::compat;
+use crate::{backend, compat};
 use crate::local::Local;
 
 /// Adds database, effective user and settings.
@@ -19,22 +19,24 @@ fn add_environment(key: &mut KeyBuffer) {
     // NUL-terminated and owned by the settings machinery, which does not run meanwhile.
     unsafe {
         key.u32(pg_sys::MyDatabaseId.to_u32());
-        key.u32(compat::raw::GetUserId().to_u32());
-        key.u32(compat::raw::GetDatabaseEncoding() as u32);
-        key.u32(pg_sys::DateStyle as u32);
-        key.u32(pg_sys::DateOrder as u32);
-        key.u32(pg_sys::IntervalStyle as u32);
-        key.u32(pg_sys::extra_float_digits as u32);
-        key.u32(compat::bytea_output as u32);
-        key.u32(compat::xmlbinary as u32);
-        key.u32(compat::xmloption as u32);
-        key.u32(pg_sys::backslash_quote as u32);
-        key.u32(pg_sys::GinFuzzySearchLimit as u32);
-        key.u8(u8::from(pg_sys::Array_nulls));
-        key.u8(u8::from(pg_sys::quote_all_identifiers));
-        key.u8(u8::from(pg_sys::row_security));
-        key.u8(u8::from(pg_sys::Transform_null_equals));
-        key.u8(u8::from(pg_sys::standard_conforming_strings));
+        key.u32(backend::user_id().to_u32());
+        key.u32(backend::database_encoding() as u32);
+        key.words([
+            pg_sys::DateStyle as u32,
+            pg_sys::DateOrder as u32,
+            pg_sys::IntervalStyle as u32,
+            pg_sys::extra_float_digits as u32,
+            compat::bytea_output as u32,
+            compat::xmlbinary as u32,
+            compat::xmloption as u32,
+            pg_sys::backslash_quote as u32,
+            pg_sys::GinFuzzySearchLimit as u32,
+            u32::from(pg_sys::Array_nulls),
+            u32::from(pg_sys::quote_all_identifiers),
+            u32::from(pg_sys::row_security),
+            u32::from(pg_sys::Transform_null_equals),
+            u32::from(pg_sys::standard_conforming_strings),
+        ]);
         add_string(key, compat::locale_monetary);
         add_string(key, compat::locale_numeric);
         add_string(key, compat::locale_time);

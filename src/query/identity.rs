@@ -25,12 +25,15 @@ use crate::compat::{self, walkers};
 use crate::local::Local;
 
 /// What a query is, apart from its text.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub struct Identity {
     /// All but the values of constants.
     pub form: CacheKey,
-    /// All.
-    pub tree: CacheKey,
+    /// What the tree is made of, and how much of it.
+    shared: KeyBuffer,
+    length: usize,
+    constants: KeyBuffer,
+    frame: KeyBuffer,
 }
 
 /// current_setting(text) and current_setting(text, boolean).
@@ -91,19 +94,35 @@ pub unsafe fn of(query: *mut pg_sys::Query, seed: u64) -> Option<Identity> {
     }
     shared.append(&frame);
     let form = shared.finish();
-    shared.truncate(length);
-    shared.append(&constants);
-    let tree = shared.finish();
-    if shared.len() <= KEPT && constants.len() <= KEPT && frame.len() <= KEPT {
-        BUFFERS.set([shared, constants, frame]);
+    (!too_deep).then_some(Identity { form, shared, length, constants, frame })
+}
+
+impl Identity {
+    /// All, values of constants included.
+    pub fn tree(&mut self) -> CacheKey {
+        self.shared.truncate(self.length);
+        self.shared.append(&self.constants);
+        self.shared.finish()
     }
-    (!too_deep).then_some(Identity { form, tree })
+}
+
+impl Drop for Identity {
+    fn drop(&mut self) {
+        let buffers = [&mut self.shared, &mut self.constants, &mut self.frame].map(std::mem::take);
+        if buffers.iter().all(|buffer| buffer.len() <= KEPT) {
+            BUFFERS.set(buffers);
+        }
+    }
 }
 
 /// Called by the server's walkers for each part of a node that they take apart.
 unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, walk: *mut c_void) -> bool {
     // SAFETY: the context is the Walk of `of`, lent to nobody else while the walker calls.
     unsafe { (*walk.cast::<Walk>()).node(node) }
+}
+
+fn bits(flags: &[bool]) -> u32 {
+    flags.iter().fold(0, |bits, flag| bits << 1 | u32::from(*flag))
 }
 
 /// # Safety
@@ -166,13 +185,13 @@ impl Walk {
                 }
                 NodeTag::T_OpExpr | NodeTag::T_DistinctExpr | NodeTag::T_NullIfExpr => {
                     let operator = &*node.cast::<pg_sys::OpExpr>();
-                    self.oids(&[operator.opno, operator.opresulttype, operator.opcollid, operator.inputcollid]);
+                    self.oids([operator.opno, operator.opresulttype, operator.opcollid, operator.inputcollid]);
                     self.node(operator.args.cast())
                 }
                 NodeTag::T_FuncExpr => {
                     let call = &*node.cast::<pg_sys::FuncExpr>();
                     self.reads_constants |= CURRENT_SETTING.contains(&call.funcid.to_u32());
-                    self.oids(&[call.funcid, call.funcresulttype, call.funccollid, call.inputcollid]);
+                    self.oids([call.funcid, call.funcresulttype, call.funccollid, call.inputcollid]);
                     self.form.u32(u32::from(call.funcretset) | u32::from(call.funcvariadic) << 1);
                     // The modifier of a length coercion is one of its arguments, a constant.
                     self.form.u32(walkers::exprTypmod(node).cast_unsigned());
@@ -186,7 +205,7 @@ impl Walk {
                 NodeTag::T_SortGroupClause => {
                     let clause = &*node.cast::<pg_sys::SortGroupClause>();
                     self.form.u32(clause.tleSortGroupRef);
-                    self.oids(&[clause.eqop, clause.sortop]);
+                    self.oids([clause.eqop, clause.sortop]);
                     self.form.u32(u32::from(clause.nulls_first) | u32::from(clause.hashable) << 1);
                     false
                 }
@@ -201,10 +220,8 @@ impl Walk {
         }
     }
 
-    fn oids(&mut self, oids: &[pg_sys::Oid]) {
-        for oid in oids {
-            self.form.u32(oid.to_u32());
-        }
+    fn oids<const N: usize>(&mut self, oids: [pg_sys::Oid; N]) {
+        self.form.words(oids.map(pg_sys::Oid::to_u32));
     }
 
     /// # Safety
@@ -228,11 +245,14 @@ impl Walk {
     }
 
     fn var(&mut self, var: &pg_sys::Var) {
-        self.form.u32(var.varno as u32);
-        self.form.u32(var.varattno as u32);
-        self.form.u32(var.varlevelsup);
-        self.form.u32(var.vartypmod.cast_unsigned());
-        self.oids(&[var.vartype, var.varcollid]);
+        self.form.words([
+            var.varno as u32,
+            var.varattno as u32,
+            var.varlevelsup,
+            var.vartypmod.cast_unsigned(),
+            var.vartype.to_u32(),
+            var.varcollid.to_u32(),
+        ]);
     }
 
     /// `'today'::date` is a constant too, and another one each day.
@@ -240,9 +260,12 @@ impl Walk {
     /// # Safety
     /// `constant` must be valid.
     unsafe fn constant(&mut self, constant: &pg_sys::Const) {
-        self.oids(&[constant.consttype, constant.constcollid]);
-        self.form.u32(constant.consttypmod.cast_unsigned());
-        self.form.u8(u8::from(constant.constisnull));
+        self.form.words([
+            constant.consttype.to_u32(),
+            constant.constcollid.to_u32(),
+            constant.consttypmod.cast_unsigned(),
+            u32::from(constant.constisnull),
+        ]);
         if !constant.constisnull {
             // SAFETY: a non-null constant holds a value of its declared length and passing.
             unsafe {
@@ -255,11 +278,8 @@ impl Walk {
     /// # Safety
     /// `target` must be valid.
     unsafe fn target(&mut self, target: &pg_sys::TargetEntry) -> bool {
-        self.form.u32(target.resno as u32);
-        self.form.u32(target.ressortgroupref);
-        self.form.u8(u8::from(target.resjunk));
-        self.frame.u32(target.resorigtbl.to_u32());
-        self.frame.u32(target.resorigcol as u32);
+        self.form.words([target.resno as u32, target.ressortgroupref, u32::from(target.resjunk)]);
+        self.frame.words([target.resorigtbl.to_u32(), target.resorigcol as u32]);
         // SAFETY: as the caller promises.
         unsafe {
             add_text(&mut self.frame, target.resname);
@@ -273,19 +293,17 @@ impl Walk {
     unsafe fn type_of(&mut self, expression: *const pg_sys::Node) {
         // SAFETY: as the caller promises.
         unsafe {
-            self.oids(&[walkers::exprType(expression), walkers::exprCollation(expression)]);
-            self.form.u32(walkers::exprTypmod(expression).cast_unsigned());
+            self.form.words([
+                walkers::exprType(expression).to_u32(),
+                walkers::exprCollation(expression).to_u32(),
+                walkers::exprTypmod(expression).cast_unsigned(),
+            ]);
         }
     }
 
     /// # Safety
     /// `entry` must be valid.
     unsafe fn range_table_entry(&mut self, entry: &pg_sys::RangeTblEntry) {
-        self.form.u32(entry.rtekind);
-        self.form.u32(entry.relid.to_u32());
-        self.form.u32(entry.relkind as u32);
-        self.form.u32(entry.jointype);
-        self.form.u32(entry.ctelevelsup);
         let flags = [
             entry.inh,
             entry.lateral,
@@ -294,7 +312,14 @@ impl Walk {
             entry.tablesample.is_null(),
             entry.securityQuals.is_null(),
         ];
-        self.form.u32(flags.iter().fold(0, |bits, flag| bits << 1 | u32::from(*flag)));
+        self.form.words([
+            entry.rtekind,
+            entry.relid.to_u32(),
+            entry.relkind as u32,
+            entry.jointype,
+            entry.ctelevelsup,
+            bits(&flags),
+        ]);
         self.frame.u8(u8::from(entry.security_barrier));
         // SAFETY: as the caller promises.
         unsafe {
@@ -321,8 +346,6 @@ impl Walk {
         // SAFETY: as the caller promises. The walker calls `visit` for each part, null ones included.
         unsafe {
             let own = &*query;
-            self.form.u32(own.commandType);
-            self.form.u32(own.limitOption);
             let flags = [
                 own.hasModifyingCTE,
                 own.hasForUpdate,
@@ -334,7 +357,7 @@ impl Walk {
                 own.utilityStmt.is_null(),
                 own.groupingSets.is_null(),
             ];
-            self.form.u32(flags.iter().fold(0, |bits, flag| bits << 1 | u32::from(*flag)));
+            self.form.words([own.commandType, own.limitOption, bits(&flags)]);
             compat::for_each_permission_word_of_query(own, |word| self.frame.u64(word));
             let flags = pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP;
             let context = (&raw mut *self).cast();
@@ -364,14 +387,14 @@ impl Walk {
                 }
                 NodeTag::T_Aggref => {
                     let call = &*node.cast::<pg_sys::Aggref>();
-                    self.oids(&[call.aggfnoid, call.inputcollid]);
+                    self.oids([call.aggfnoid, call.inputcollid]);
                     self.form.u32(call.agglevelsup);
                     self.form.u32(u32::from(call.aggstar) | u32::from(call.aggvariadic) << 1);
                     self.type_of(node);
                 }
                 NodeTag::T_WindowFunc => {
                     let call = &*node.cast::<pg_sys::WindowFunc>();
-                    self.oids(&[call.winfnoid, call.inputcollid]);
+                    self.oids([call.winfnoid, call.inputcollid]);
                     self.form.u32(call.winref);
                     self.type_of(node);
                 }
@@ -392,7 +415,7 @@ impl Walk {
                 }
                 NodeTag::T_ScalarArrayOpExpr => {
                     let operator = &*node.cast::<pg_sys::ScalarArrayOpExpr>();
-                    self.oids(&[operator.opno, operator.inputcollid]);
+                    self.oids([operator.opno, operator.inputcollid]);
                     self.form.u8(u8::from(operator.useOr));
                 }
                 NodeTag::T_RowCompareExpr => {
@@ -406,7 +429,7 @@ impl Walk {
                 }
                 NodeTag::T_SubscriptingRef => {
                     let subscript = &*node.cast::<pg_sys::SubscriptingRef>();
-                    self.oids(&[subscript.refcontainertype, subscript.refelemtype]);
+                    self.oids([subscript.refcontainertype, subscript.refelemtype]);
                     self.type_of(node);
                 }
                 NodeTag::T_FieldSelect => {
@@ -423,11 +446,11 @@ impl Walk {
                     self.names((*node.cast::<pg_sys::RowExpr>()).colnames);
                     self.type_of(node);
                 }
-                NodeTag::T_CollateExpr => self.oids(&[(*node.cast::<pg_sys::CollateExpr>()).collOid]),
+                NodeTag::T_CollateExpr => self.oids([(*node.cast::<pg_sys::CollateExpr>()).collOid]),
                 NodeTag::T_MinMaxExpr => {
                     let expression = &*node.cast::<pg_sys::MinMaxExpr>();
                     self.form.u32(expression.op);
-                    self.oids(&[expression.inputcollid]);
+                    self.oids([expression.inputcollid]);
                     self.type_of(node);
                 }
                 NodeTag::T_SQLValueFunction => {
@@ -470,7 +493,7 @@ impl Walk {
                     let window = &*node.cast::<pg_sys::WindowClause>();
                     self.form.u32(window.winref);
                     self.form.u32(window.frameOptions as u32);
-                    self.oids(&[window.startInRangeFunc, window.endInRangeFunc, window.inRangeColl]);
+                    self.oids([window.startInRangeFunc, window.endInRangeFunc, window.inRangeColl]);
                     self.form.u8(u8::from(window.inRangeAsc) | u8::from(window.inRangeNullsFirst) << 1);
                 }
                 NodeTag::T_CommonTableExpr => {
