@@ -2,7 +2,8 @@
 //! lock and retired as anybody would.
 //!
 //! One step looks at the next 64 published entries. What is useless (expired, or resting on something that changed) goes at once; if there
-//! was nothing useless, the least recently used goes. Entries somebody reads are passed over: retiring them would free nothing.
+//! was nothing useless, the least recently used goes. Entries somebody reads are passed over: retiring them would free nothing. A call
+//! gives up after a few windows with nothing but those, so it costs the same however large the table is; the next call looks further on.
 
 use crate::counters::Counter;
 use crate::entry::Life;
@@ -12,6 +13,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Published entries that one step looks at.
 const WINDOW: u32 = 64;
+/// Windows that one call looks at.
+const MOST_WINDOWS: usize = 16;
 
 /// The entry of a window that was used longest ago.
 #[derive(Clone, Copy)]
@@ -22,17 +25,20 @@ struct Candidate {
 }
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    /// Retires and frees at least one entry, or sees somebody else do it. False when no entry can be freed.
+    /// Retires and frees at least one entry, or sees somebody else do it. False when it found none that can be freed.
     pub(crate) fn evict(&self, now: i64) -> bool {
         let table = self.header().fresh.load(Relaxed);
         let mut looked = 0;
-        while looked < table {
+        for _ in 0..MOST_WINDOWS {
+            if looked == table {
+                break;
+            }
             let start = self.header().hand.load(Relaxed) % table;
             let (passed, progress) = self.evict_from_window(start, table - looked, table, now);
             looked += passed;
             self.header().hand.store(wrapped(start, passed, table), Relaxed);
             if progress {
-                self.reclaim();
+                self.reclaim_some();
                 return true;
             }
         }
@@ -46,7 +52,13 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let mut useless = false;
         let mut oldest: Option<Candidate> = None;
         while passed < most && seen < WINDOW {
-            let index = wrapped(start, passed, table);
+            let place = wrapped(start, passed, table);
+            let end = table.min(place.saturating_add(most - passed));
+            let index = self.first_published(place, end);
+            passed += index - place;
+            if index == end {
+                continue;
+            }
             passed += 1;
             let entry = self.entry(index);
             let life = entry.life();

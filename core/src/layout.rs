@@ -2,6 +2,8 @@
 
 use crate::counters::{STRIPES, Stripe};
 use crate::entry::Entry;
+use crate::index::Bucket;
+use crate::occupancy;
 use crate::store::Header;
 use crate::versions::{Slot, slot_count};
 use std::fmt;
@@ -79,6 +81,7 @@ pub struct Layout {
     /// A power of two, so that a bucket belongs to one partition.
     pub(crate) bucket_count: usize,
     pub(crate) entries: usize,
+    pub(crate) occupied: usize,
 }
 
 impl Layout {
@@ -99,8 +102,9 @@ impl Layout {
         let slots = part(slot_count * size_of::<Slot>());
         let stripes = part(STRIPES * size_of::<Stripe>());
         let runs = part(RUN_WORDS * size_of::<u32>());
-        let buckets = part(bucket_count * size_of::<u32>());
+        let buckets = part(bucket_count * size_of::<Bucket>());
         let entries = part(sizes.max_entries as usize * size_of::<Entry>());
+        let occupied = part(occupancy::words(sizes.max_entries) * size_of::<u64>());
         let arena_offset = end.next_multiple_of(PAGE);
         let total = sizes.memory / PAGE * PAGE;
         if total < arena_offset + LEAST_ARENA {
@@ -119,6 +123,7 @@ impl Layout {
             buckets,
             bucket_count,
             entries,
+            occupied,
         })
     }
 
@@ -145,6 +150,7 @@ mod tests {
                 layout.runs,
                 layout.buckets,
                 layout.entries,
+                layout.occupied,
                 layout.arena_offset,
                 layout.total,
             ];

@@ -6,7 +6,7 @@
 //!
 //! | state | changed under |
 //! |---|---|
-//! | bucket chains, an entry's step between published and limbo | the partition lock, exclusive |
+//! | bucket chains, an entry's step between published and limbo | the partition lock, exclusive; look-ups take none ([`index`]) |
 //! | free list, limbo list | the store lock |
 //! | pins, hits, last use, counters, run counts | nothing: atomics |
 //! | versions of relations ([`versions`]) | the sequence word of the slot |
@@ -30,6 +30,7 @@ mod lists;
 pub mod memory;
 pub mod normalize;
 pub mod numeric;
+mod occupancy;
 pub mod options;
 mod payload;
 pub mod profile;

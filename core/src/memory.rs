@@ -43,3 +43,14 @@ pub trait Locks {
     /// Runs `f` while holding the lock of the free list and the limbo list alone.
     fn store<R>(&self, f: impl FnOnce() -> R) -> R;
 }
+
+/// Has the processor fetch a cache line that will be needed soon. Any address will do: it reads nothing and cannot fault.
+pub(crate) fn prefetch(address: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a hint to the processor; every x86-64 one knows it.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = address;
+}

@@ -132,9 +132,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         entry.dependency_count.store(dependency_count, Relaxed);
         entry.database.store(new.database, Relaxed);
         entry.role.store(new.role, Relaxed);
-        entry.rows.store(new.rows, Relaxed);
         entry.columns.store(new.columns, Relaxed);
-        entry.execution_micros.store(new.execution_micros, Relaxed);
+        entry.set_result(new.rows, new.execution_micros);
         entry.created_at.store(new.created_at, Relaxed);
         entry.expires_at.store(new.expires_at, Relaxed);
         entry.reset_usage(now);
@@ -176,7 +175,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             if let Some(place) = self.arena.allocate(bytes.max(1)) {
                 return Ok(place);
             }
-            let reclaimed = attempt == 0 && self.reclaim() > 0;
+            let reclaimed = attempt == 0 && self.reclaim_some() > 0;
             if !reclaimed && !self.evict(now) {
                 break;
             }

@@ -25,27 +25,37 @@ use std::sync::atomic::{
 };
 
 /// What the store keeps about itself. Zeroed memory is a valid header of an empty store.
-#[repr(C, align(64))]
+#[repr(C)]
 pub(crate) struct Header {
-    /// Read by every lookup, written once: keeps a cache line of its own.
-    base_floor: Line,
+    constant: Constant,
     pub(crate) payload_bytes: AtomicU64,
     published: AtomicU32,
     /// Records of the entry table ever used; changed under the store lock.
     pub(crate) fresh: AtomicU32,
     /// First link of the free list; changed under the store lock.
     pub(crate) free_head: AtomicU32,
-    /// First link of the limbo list; changed under the store lock.
+    /// First and last link of the limbo list, and its length; changed under the store lock.
     pub(crate) limbo_head: AtomicU32,
+    pub(crate) limbo_tail: AtomicU32,
+    pub(crate) limbo_len: AtomicU32,
     /// Where the next eviction looks first: a hint.
     pub(crate) hand: AtomicU32,
     /// When the counters were last zeroed, in microseconds; 0 = never.
     stats_reset: AtomicI64,
+}
+
+/// Read by every look-up, written a few times after the start: keeps a cache line of its own.
+#[repr(C, align(64))]
+struct Constant {
+    base_floor: AtomicU64,
     /// Secret for the hashes of keys, constant once the block is set up.
     seed: AtomicU64,
     /// Whether transactions that changed definitions are or were prepared for a two-phase commit: one of the three constants below.
     prepared_definitions: AtomicU32,
 }
+
+/// How often `reserve` makes room for others who come first.
+const MOST_EVICTIONS: usize = 64;
 
 /// Transactions from before the start may be prepared, and nobody knows what they changed.
 const PAST_UNKNOWN: u32 = 0;
@@ -53,9 +63,6 @@ const PAST_UNKNOWN: u32 = 0;
 const NONE_PREPARED: u32 = 1;
 /// A transaction that changed definitions was prepared since the start. Never goes back.
 const SOME_PREPARED: u32 = 2;
-
-#[repr(C, align(64))]
-struct Line(AtomicU64);
 
 /// Hold on a published entry: it can be read until [`Store::unpin`] takes this.
 #[derive(Debug, PartialEq, Eq)]
@@ -202,7 +209,7 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
             let first = self.base.as_ptr().add(self.layout.slots).cast::<Slot>();
             std::slice::from_raw_parts(first, self.layout.slot_count)
         };
-        Versions::new(slots, &self.header().base_floor.0)
+        Versions::new(slots, &self.header().constant.base_floor)
     }
 
     /// The event counters.
@@ -213,36 +220,37 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
 
     /// Sets the secret for hashes; by the process that created the block, before any key is made.
     pub fn set_seed(&self, seed: u64) {
-        self.header().seed.store(seed, Relaxed);
+        self.header().constant.seed.store(seed, Relaxed);
     }
 
     /// The secret for hashes.
     #[must_use]
     pub fn seed(&self) -> u64 {
-        self.header().seed.load(Relaxed)
+        self.header().constant.seed.load(Relaxed)
     }
 
     /// Notes that a transaction that changed definitions is about to be prepared: whoever commits it will not know what it changed.
     pub fn note_prepared_definitions(&self) {
-        self.header().prepared_definitions.store(SOME_PREPARED, Release);
+        self.header().constant.prepared_definitions.store(SOME_PREPARED, Release);
     }
 
     /// Notes that no transaction from before the start is left, prepared ones included.
     pub fn note_past_is_over(&self) {
         // Losing the race is fine: somebody else has noted that, or more.
-        let _ = self.header().prepared_definitions.compare_exchange(PAST_UNKNOWN, NONE_PREPARED, AcqRel, Relaxed);
+        let _ =
+            self.header().constant.prepared_definitions.compare_exchange(PAST_UNKNOWN, NONE_PREPARED, AcqRel, Relaxed);
     }
 
     /// Is it still unknown whether transactions from before the start are prepared?
     #[must_use]
     pub fn past_is_unknown(&self) -> bool {
-        self.header().prepared_definitions.load(Acquire) == PAST_UNKNOWN
+        self.header().constant.prepared_definitions.load(Acquire) == PAST_UNKNOWN
     }
 
     /// May there be, or have been, a prepared transaction that changed definitions?
     #[must_use]
     pub fn may_have_prepared_definitions(&self) -> bool {
-        self.header().prepared_definitions.load(Acquire) != NONE_PREPARED
+        self.header().constant.prepared_definitions.load(Acquire) != NONE_PREPARED
     }
 
     /// This process's stripe of the counters.
@@ -323,13 +331,13 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
     /// # Errors
     /// [`StoreError::NoRoom`] when every entry is being read or filled.
     pub fn reserve(&self, now: i64) -> Result<Fill, StoreError> {
-        self.reclaim();
+        self.reclaim_some();
         // Bounded, should others take the records as fast as they are freed.
-        for _ in 0..=self.layout.max_entries {
+        for _ in 0..MOST_EVICTIONS {
             if let Some(index) = self.take_free() {
                 return Ok(Fill { entry: EntryId(index), bytes: 0 });
             }
-            if !self.evict(now) {
+            if !self.evict(now) && self.reclaim_more() == 0 {
                 break;
             }
         }
@@ -368,7 +376,7 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
             self.header().published.fetch_sub(1, Relaxed);
             self.enter_limbo(replaced);
             self.unpin(Pin::of(replaced));
-            self.reclaim();
+            self.reclaim_some();
         }
         Ok(Pin::of(index))
     }
@@ -440,12 +448,14 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
 
     fn visit(&self, mut f: impl FnMut(&Pin)) {
         let used = self.header().fresh.load(Relaxed);
-        for index in 0..used {
+        let mut index = self.first_published(0, used);
+        while index < used {
             let life: Life = self.entry(index).life();
             if self.pin_seen(index, life) {
                 let guard = Unpinned { store: self, pin: Pin::of(index) };
                 f(&guard.pin);
             }
+            index = self.first_published(index + 1, used);
         }
     }
 

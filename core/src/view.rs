@@ -69,7 +69,7 @@ impl<'a> EntryView<'a> {
     /// Rows of the result.
     #[must_use]
     pub fn rows(&self) -> u64 {
-        self.entry.rows.load(Relaxed)
+        self.entry.rows()
     }
 
     /// Columns of the result.
@@ -87,7 +87,7 @@ impl<'a> EntryView<'a> {
     /// How long computing the result took, in microseconds.
     #[must_use]
     pub fn execution_micros(&self) -> u64 {
-        self.entry.execution_micros.load(Relaxed)
+        self.entry.execution_micros()
     }
 
     /// When the result was stored, in microseconds.

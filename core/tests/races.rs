@@ -2,8 +2,9 @@
 
 mod common;
 
+use arrow_cache_core::key::CacheKey;
 use arrow_cache_core::memory::Locks;
-use arrow_cache_core::store::{Fill, Store, StoreError};
+use arrow_cache_core::store::{Store, StoreError};
 use common::{Block, described, fill, key};
 use std::cell::{Cell, RefCell};
 
@@ -37,7 +38,7 @@ impl Locks for &Interposed<'_> {
     }
 }
 
-/// One entry is published; `act` happens between our look at its record and our pin; `then` is what we do.
+/// `then` is what we do, and `act` happens when we are about to take the first lock of a partition.
 fn between<'a, R>(
     block: &'a Block,
     act: impl FnOnce() + 'a,
@@ -56,39 +57,48 @@ fn publish_one(block: &Block) {
     store.unpin(pin);
 }
 
-#[test]
-fn a_record_that_is_being_filled_anew_is_not_visited() {
-    let block = Block::new(1, 64 * 1024);
-    publish_one(&block);
-    let taken: Cell<Option<Fill>> = Cell::new(None);
-    let act = || {
-        let store = block.attach(1);
-        assert_eq!(store.retire_matching(|_| true), 1);
-        taken.set(Some(fill(&store, &[vec![2; 100]], 0).unwrap()));
-    };
-    let visits = between(&block, act, |store| {
-        let mut visits = 0;
-        store.for_each(|_| visits += 1);
-        visits
-    });
-    assert_eq!(visits, 0);
-    let store = block.attach(0);
-    store.abandon(taken.take().unwrap());
-    assert_eq!(store.bytes_used(), block.layout.bookkeeping_bytes());
-    assert_eq!(block.live(), 0);
+fn no_lock_here() {
+    panic!("a lock was taken");
 }
 
 #[test]
-fn a_record_that_holds_another_result_is_not_taken_for_the_one_seen() {
-    let block = Block::new(1, 64 * 1024);
+fn looking_takes_no_lock() {
+    let block = Block::new(10, 64 * 1024);
     publish_one(&block);
-    let act = || {
-        let store = block.attach(1);
-        assert_eq!(store.retire_matching(|_| true), 1);
-        publish_one(&block);
-    };
-    assert_eq!(between(&block, act, |store| store.retire_matching(|_| true)), 0);
-    assert_eq!(block.attach(0).entries(), 1);
+    between(&block, no_lock_here, |store| {
+        let pin = store.lookup(key(1)).unwrap();
+        assert_eq!(store.view(&pin).text(), b"q");
+        store.unpin(pin);
+        // One in the same bucket, one in an empty one.
+        assert!(store.lookup(key(6)).is_none());
+        assert!(store.lookup(key(2)).is_none());
+        let mut visits = 0;
+        store.for_each(|_| visits += 1);
+        assert_eq!(visits, 1);
+    });
+}
+
+#[test]
+fn what_lies_deep_in_a_chain_is_found_under_the_lock() {
+    const DEEP: u64 = 100;
+    let block = Block::new(DEEP as u32, 64 * 1024);
+    let store = block.attach(0);
+    let chained = |n: u64| CacheKey { hi: n << 32, lo: n };
+    for n in 0..DEEP {
+        let made = fill(&store, &[], 0).unwrap();
+        store.unpin(store.publish(made, chained(n), described(&n.to_le_bytes(), &[]), 0).unwrap());
+    }
+    let locked = Cell::new(0);
+    for n in 0..DEEP {
+        let count = || locked.set(locked.get() + 1);
+        between(&block, count, |store| {
+            let pin = store.lookup(chained(n)).unwrap();
+            assert_eq!(store.view(&pin).text(), n.to_le_bytes());
+            store.unpin(pin);
+        });
+    }
+    assert!((1..DEEP).contains(&locked.get()), "{} of {DEEP} under a lock", locked.get());
+    assert!(store.lookup(chained(DEEP)).is_none());
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 use arrow_cache_core::store::{Dependency, Pin};
 use arrow_cache_core::versions::SnapshotView;
 use common::{Block, TestStore, described, key};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 const THREADS: u64 = if cfg!(miri) { 3 } else { 6 };
 const ROUNDS: u64 = if cfg!(miri) { 25 } else { 40_000 };
@@ -97,6 +97,66 @@ fn one_thread(block: &Block, number: u64, serials: &AtomicU64) {
         }
         assert!(store.entries() <= THREADS as u32 + 12);
     }
+}
+
+/// A key is replaced all the time, among neighbours of its bucket that come and go, whose records and its own are used for each other.
+#[test]
+fn what_is_always_there_is_always_found() {
+    const RECORDS: u32 = 12;
+    const NEIGHBOURS: [u64; 3] = [5, 10, 15];
+    let block = Block::new(RECORDS, 64 * 1024);
+    let put = |store: &TestStore<'_>, n: u64, serial: u64| {
+        let fill = common::fill(store, &[vec![byte(serial, 0); 40]], 0).unwrap();
+        let text = [n.to_le_bytes(), serial.to_le_bytes()].concat();
+        let mut new = described(&text, &[]);
+        new.rows = serial;
+        store.publish(fill, key(n), new, 0).unwrap()
+    };
+    let first = block.attach(0);
+    first.unpin(put(&first, 0, 0));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (block, over, put) = (&block, &over, &put);
+        let readers = (0..2).map(|number| {
+            scope.spawn(move || {
+                let store = block.attach(number);
+                let mut latest = 0;
+                let mut rounds = 0;
+                while !over.load(Relaxed) || rounds == 0 {
+                    let pin = store.lookup(key(0)).expect("it is always there");
+                    let serial = check(&store, &pin, Some(0));
+                    assert!(serial >= latest, "an older result came back");
+                    latest = serial;
+                    for n in NEIGHBOURS {
+                        if let Some(pin) = store.lookup(key(n)) {
+                            check(&store, &pin, Some(n));
+                            store.unpin(pin);
+                        }
+                    }
+                    store.unpin(pin);
+                    rounds += 1;
+                }
+            })
+        });
+        let readers: Vec<_> = readers.collect();
+        let writer = scope.spawn(move || {
+            let store = block.attach(7);
+            for serial in 1..ROUNDS {
+                let n = NEIGHBOURS[serial as usize % NEIGHBOURS.len()];
+                let neighbour = put(&store, n, serial);
+                store.unpin(put(&store, 0, serial));
+                if serial % 3 != 0 {
+                    store.retire(&neighbour);
+                }
+                store.unpin(neighbour);
+            }
+            over.store(true, Relaxed);
+        });
+        let ended = writer.join();
+        over.store(true, Relaxed);
+        assert!(ended.is_ok() && readers.into_iter().all(|reader| reader.join().is_ok()));
+    });
+    assert_eq!(first.lookup(key(0)).map(|pin| first.view(&pin).rows()), Some(ROUNDS - 1));
 }
 
 #[test]
