@@ -6,9 +6,9 @@
 //! of them are ever held together, and nothing under them allocates, raises or calls PostgreSQL:
 //! `core` guarantees that for the closures it passes.
 
-use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use arrow_cache_core::{Arena, ArenaPtr, Layout, Locks, PARTITIONS, STRIPES, Sizes, Store, Versions};
 use pgrx::pg_sys;
@@ -25,14 +25,12 @@ pub type SharedStore = Store<'static, PartitionLocks, SharedArena>;
 /// Where everything lies; computed from two postmaster settings, so equal in every process.
 static LAYOUT: OnceLock<Layout> = OnceLock::new();
 
-thread_local! {
-    /// Start of the block and the lock array. Overwritten whenever the postmaster sets up shared
-    /// memory anew after a crash, and inherited by every backend through fork.
-    static BLOCK: Cell<*mut u8> = const { Cell::new(std::ptr::null_mut()) };
-    static LOCKS: Cell<*mut pg_sys::LWLockPadded> = const { Cell::new(std::ptr::null_mut()) };
-    /// This backend's handle of the payload area.
-    static AREA: Cell<*mut pg_sys::dsa_area> = const { Cell::new(std::ptr::null_mut()) };
-}
+/// Start of the block and the lock array. Each process has its own copy, inherited from the postmaster through fork, which overwrites it
+/// whenever it sets up shared memory anew after a crash. (Atomics for their plain loads: a thread-local variable of a library costs a call.)
+static BLOCK: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
+static LOCKS: AtomicPtr<pg_sys::LWLockPadded> = AtomicPtr::new(std::ptr::null_mut());
+/// This backend's handle of the payload area.
+static AREA: AtomicPtr<pg_sys::dsa_area> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Computes the layout from the settings; FATAL when `memory` cannot hold the index.
 fn layout() -> &'static Layout {
@@ -63,9 +61,9 @@ pub fn startup() {
         pg_sys::LWLockAcquire(init_lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
         let block = pg_sys::ShmemInitStruct(NAME.as_ptr(), layout.total, &mut found).cast::<u8>();
         let locks = pg_sys::GetNamedLWLockTranche(NAME.as_ptr());
-        BLOCK.set(block);
-        LOCKS.set(locks);
-        AREA.set(std::ptr::null_mut());
+        BLOCK.store(block, Relaxed);
+        LOCKS.store(locks, Relaxed);
+        AREA.store(std::ptr::null_mut(), Relaxed);
         if !found {
             SharedStore::initialize(block, layout);
             view(std::ptr::null_mut()).set_seed(random_seed());
@@ -90,7 +88,7 @@ fn random_seed() -> u64 {
 
 /// The secret for keys of this server's cache. `None` when the library was not preloaded.
 pub fn seed() -> Option<u64> {
-    preloaded().then(|| view(AREA.get()).seed())
+    preloaded().then(|| view(AREA.load(Relaxed)).seed())
 }
 
 /// Index of AddinShmemInitLock in the main array (lwlocknames.h), the same in 15 to 18.
@@ -98,7 +96,7 @@ const ADDIN_SHMEM_INIT_LOCK: usize = 21;
 
 /// Was the library loaded by `shared_preload_libraries`?
 pub fn preloaded() -> bool {
-    !BLOCK.get().is_null()
+    !BLOCK.load(Relaxed).is_null()
 }
 
 /// The cache. `None` when the library was not preloaded or this process has no shared memory.
@@ -106,30 +104,30 @@ pub fn store() -> Option<SharedStore> {
     if !preloaded() {
         return None;
     }
-    if AREA.get().is_null() {
+    if AREA.load(Relaxed).is_null() {
         attach();
     }
-    Some(view(AREA.get()))
+    Some(view(AREA.load(Relaxed)))
 }
 
 /// The store over the block, which must be there. Without an area it can only be read.
 fn view(area: *mut pg_sys::dsa_area) -> SharedStore {
     let arena = SharedArena { area };
-    let locks = PartitionLocks { first: LOCKS.get() };
+    let locks = PartitionLocks { first: LOCKS.load(Relaxed) };
     let stripe = compat::backend_number() % STRIPES;
     // SAFETY: the block was initialized with this layout by the postmaster before any backend ran.
-    unsafe { Store::attach(BLOCK.get(), layout(), locks, arena, stripe) }
+    unsafe { Store::attach(BLOCK.load(Relaxed), layout(), locks, arena, stripe) }
 }
 
 /// Gives the slots of protocol C alone to `f`: needs no handle of the payload area, so it is safe
 /// where nothing may be allocated.
 pub fn with_versions<R>(f: impl FnOnce(Versions<'_>) -> R) -> Option<R> {
-    preloaded().then(|| f(view(AREA.get()).versions()))
+    preloaded().then(|| f(view(AREA.load(Relaxed)).versions()))
 }
 
 /// May there be, or have been, a prepared transaction that changed definitions? Needs no handle of the payload area, either.
 pub fn may_have_prepared_definitions() -> bool {
-    preloaded() && view(AREA.get()).may_have_prepared_definitions()
+    preloaded() && view(AREA.load(Relaxed)).may_have_prepared_definitions()
 }
 
 /// Attaches this backend to the payload area, for its whole life.
@@ -138,13 +136,13 @@ fn attach() {
     // that lives as long as the backend; the mapping is pinned, so no resource owner releases it;
     // the exit callback gives back the reference that attaching took.
     unsafe {
-        let place: *mut c_void = BLOCK.get().add(layout().arena_offset).cast();
+        let place: *mut c_void = BLOCK.load(Relaxed).add(layout().arena_offset).cast();
         let caller = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
         let area = pg_sys::dsa_attach_in_place(place, std::ptr::null_mut());
         pg_sys::MemoryContextSwitchTo(caller);
         pg_sys::dsa_pin_mapping(area);
         pg_sys::on_shmem_exit(Some(release_area), pg_sys::Datum::from(place));
-        AREA.set(area);
+        AREA.store(area, Relaxed);
     }
 }
 
@@ -217,7 +215,7 @@ impl Arena for SharedArena {
     fn address(&self, pointer: ArenaPtr) -> *mut u8 {
         // The area has a single segment, number 0, which starts at its place: the pointer is the
         // offset (dsa.c, "segment 0" of an in-place area).
-        // SAFETY: the offset was handed out by the area, so it lies inside the block.
-        unsafe { BLOCK.get().add(layout().arena_offset + pointer.0 as usize) }
+        // SAFETY: the offset was handed out by the area, or is 0; either way it lies inside the block.
+        unsafe { BLOCK.load(Relaxed).add(layout().arena_offset + pointer.0 as usize) }
     }
 }

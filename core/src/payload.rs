@@ -23,6 +23,9 @@ const DATA_ALIGNMENT: usize = 64;
 /// What a chunk takes from the arena beyond its data: the header, and the way to the next multiple of 64 from an address that is one of 8.
 pub const CHUNK_OVERHEAD: usize = HEADER + DATA_ALIGNMENT - 8;
 
+/// Most evictions for one allocation: few enough to take no longer than a statement may wait, many times what a full batch needs.
+const MOST_EVICTIONS: usize = 16_384;
+
 /// Where the parts of a head are.
 pub(crate) struct HeadShape {
     pub(crate) descriptor: usize,
@@ -169,9 +172,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         if own.saturating_add(bytes) > self.layout.arena_len {
             return Err(StoreError::NoRoom);
         }
-        // Bounded, should others take the room as fast as it is made.
-        let patience = 2 * self.layout.max_entries as usize + 64;
-        for attempt in 0..patience {
+        // Bounded, should others take the room as fast as it is made, or should what is freed lie too scattered for a large piece.
+        for attempt in 0..MOST_EVICTIONS {
             if let Some(place) = self.arena.allocate(bytes.max(1)) {
                 return Ok(place);
             }
