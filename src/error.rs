@@ -237,3 +237,10 @@ pub fn fail_startup(error: &CacheError) -> ! {
 pub fn none_if_out_of_memory<T>(code: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<T> {
     PgTryBuilder::new(|| Some(code())).catch_when(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, |_| None).execute()
 }
+
+/// Tells the server's log, and nobody else, that the client cannot be reached any more.
+pub fn log_lost_client(error: &std::io::Error) {
+    let code = PgSqlErrorCode::ERRCODE_CONNECTION_FAILURE;
+    ErrorReport::new(code, format!("could not send data to client: {error}"), "pg_arrow_cache")
+        .report(PgLogLevel::LOG_SERVER_ONLY);
+}

@@ -210,7 +210,7 @@ unsafe fn run_plan(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDi
     // SAFETY: as the caller promises; what is kept over the calls is plain data.
     unsafe {
         if serve::is_served(query_desc) {
-            edge(|| serve::note_run(query_desc, count));
+            edge(|| serve::note_run(query_desc, direction, count));
         }
         if capture::idle() {
             session::enter_level();

@@ -11,6 +11,7 @@ mod arrow;
 mod backend;
 mod capture;
 mod chain;
+mod client;
 mod compat;
 mod copy;
 mod decision_log;
@@ -57,5 +58,6 @@ pub extern "C-unwind" fn _PG_init() {
         return;
     }
     settings::define();
+    client::remember();
     hooks::install();
 }

@@ -41,6 +41,7 @@ pub mod undeliverable;
 pub mod versions;
 mod view;
 pub mod window;
+pub mod wire;
 
 pub use answers::Answers;
 pub use counters::{Counter, Counters, STRIPES};

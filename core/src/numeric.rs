@@ -87,6 +87,31 @@ pub fn from_text(text: &[u8], out: &mut Vec<u8>) -> bool {
     parsed
 }
 
+/// What the protocol's binary form says of a numeric.
+pub struct Sent<'a> {
+    /// Power of 10000 of the first digit.
+    pub weight: i16,
+    /// 0, or what marks a negative number, NaN or an infinity.
+    pub sign: u16,
+    /// Decimal digits to show after the point.
+    pub scale: u16,
+    /// Two bytes each, least significant first.
+    pub digits: &'a [u8],
+}
+
+/// Takes a body apart, as `numeric_send` does. `None` if it is not one that the server makes.
+pub fn parts_of(body: &[u8]) -> Option<Sent<'_>> {
+    let header = word(body, 0)?;
+    if header & SIGN_MASK == SPECIAL {
+        // The server reads a scale even where there is none.
+        let scale = header >> SHORT_SCALE_SHIFT & SHORT_SCALE_MAX as u16;
+        return Some(Sent { weight: 0, sign: header, scale, digits: &[] });
+    }
+    let parts = parts(header, body)?;
+    let sign = if parts.negative { NEGATIVE } else { 0 };
+    Some(Sent { weight: parts.weight as i16, sign, scale: parts.scale as u16, digits: parts.digits })
+}
+
 /// Is `body` a number, rather than NaN or an infinity?
 pub fn is_finite(body: &[u8]) -> bool {
     word(body, 0).is_some_and(|header| header & SIGN_MASK != SPECIAL)

@@ -4,7 +4,7 @@
 //! settings shape the output. By-reference values are laid out in a scratch buffer that holds one
 //! row: they live until the next row is filled, as the executor's slots promise.
 
-use arrow_cache_core::{jsonb, numeric};
+use arrow_cache_core::{jsonb, numeric, wire};
 use pgrx::pg_sys;
 
 use super::chunk::Chunk;
@@ -64,6 +64,21 @@ impl<'a> Reader<'a> {
     pub fn of_one(columns: &[Column], wanted: usize, chunk: Chunk<'a>) -> Self {
         let all = Self::new(columns, chunk);
         Self { cursors: vec![all.cursors[wanted]], rows: all.rows }
+    }
+
+    /// Finds some of the columns of a chunk; they are columns 0, 1, … of the reader.
+    pub fn of_some(columns: &[Column], wanted: &[usize], chunk: Chunk<'a>) -> Self {
+        let all = Self::new(columns, chunk);
+        Self { cursors: wanted.iter().map(|&index| all.cursors[index]).collect(), rows: all.rows }
+    }
+
+    /// The columns' buffers.
+    pub fn buffers(&self) -> impl Iterator<Item = wire::Column<'a>> {
+        self.cursors.iter().map(|cursor| wire::Column {
+            validity: cursor.validity,
+            offsets: cursor.offsets,
+            values: cursor.values,
+        })
     }
 
     /// Rows in the chunk.

@@ -7,8 +7,8 @@
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_char, c_int};
 
-use super::socket::{CommMethods, PqCommMethods};
 use crate::chain::direct;
+use crate::client::{CommMethods, PqCommMethods};
 
 /// CopyOutResponse (the protocol's message formats).
 const COPY_OUT_RESPONSE: c_char = b'H' as c_char;

@@ -9,22 +9,9 @@ use std::ffi::{c_char, c_int};
 
 use pgrx::pg_sys;
 
-/// How messages leave the backend (libpq/libpq.h, `PQcommMethods`), the same in 15 to 18.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct CommMethods {
-    pub comm_reset: unsafe extern "C-unwind" fn(),
-    flush: unsafe extern "C-unwind" fn() -> c_int,
-    flush_if_writable: unsafe extern "C-unwind" fn() -> c_int,
-    is_send_pending: unsafe extern "C-unwind" fn() -> bool,
-    /// Queues a message, sending what is in the way.
-    pub putmessage: unsafe extern "C-unwind" fn(c_char, *const c_char, usize) -> c_int,
-    putmessage_noblock: unsafe extern "C-unwind" fn(c_char, *const c_char, usize),
-}
+use crate::client::PqCommMethods;
 
 unsafe extern "C" {
-    /// libpq/libpq.h
-    pub static mut PqCommMethods: *const CommMethods;
     /// libpq/libpq.h
     static FeBeWaitSet: *mut pg_sys::WaitEventSet;
 }

@@ -9,6 +9,7 @@ use pgrx::pg_sys;
 
 use super::rerun::Guard;
 use super::rows::Rows;
+use super::straight::Straight;
 use crate::shmem;
 
 /// A pinned entry and what reads it. Lives in a memory context, released with it at the latest.
@@ -17,6 +18,7 @@ pub struct Hold {
     pin: Option<EntryId>,
     rows: Option<Box<Rows>>,
     guard: Option<Box<Guard>>,
+    straight: Option<Box<Straight>>,
 }
 
 impl Hold {
@@ -49,6 +51,7 @@ impl Hold {
                 pin: Some(pin.entry()),
                 rows: None,
                 guard: None,
+                straight: None,
             });
             pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*hold).callback);
             Ok(hold)
@@ -89,8 +92,24 @@ impl Hold {
         self.guard.take()
     }
 
+    /// What sends rows straight to the client, in a place that stays the same until it is taken.
+    pub fn straight(&mut self) -> Option<*mut Straight> {
+        self.straight.as_deref_mut().map(std::ptr::from_mut)
+    }
+
+    /// Has rows sent straight to the client.
+    pub fn set_straight(&mut self, straight: Straight) {
+        self.straight = Some(Box::new(straight));
+    }
+
+    /// Takes what sends rows.
+    pub fn take_straight(&mut self) -> Option<Box<Straight>> {
+        self.straight.take()
+    }
+
     /// Lets the entry go. May be called again, without effect.
     pub fn release(&mut self) {
+        self.straight = None;
         self.rows = None;
         self.guard = None;
         if let (Some(entry), Some(store)) = (self.pin.take(), shmem::store()) {

@@ -1,11 +1,14 @@
 //! Answers from stored entries: a plan with one Custom Scan over the entry (`stub`, `scan`), so
 //! that every destination, permission check and EXPLAIN works as for any other plan.
 
+mod columns;
 mod explain;
 mod hold;
+mod pieces;
 mod rerun;
 mod rows;
 mod scan;
+mod straight;
 mod stub;
 mod template;
 

@@ -1,5 +1,6 @@
 //! The rows of a stored entry, one at a time, in either direction.
 
+use arrow_cache_core::wire;
 use pgrx::pg_sys;
 
 use crate::arrow::chunk::Chunk;
@@ -48,25 +49,52 @@ impl Rows {
         self.row = 0;
     }
 
-    /// Writes the next row. False at the end, where the position then stays.
-    pub fn next(&mut self, values: &mut [pg_sys::Datum], nulls: &mut [bool]) -> bool {
+    /// Number of the next row in its chunk. `None` at the end, where the position then stays.
+    pub fn upcoming(&mut self) -> Option<usize> {
         loop {
             match &self.reader {
-                Some(reader) if self.row < reader.rows() => {
-                    self.decoder.fill(reader, self.row, values, nulls);
-                    self.row += 1;
-                    return true;
-                }
+                Some(reader) if self.row < reader.rows() => return Some(self.row),
                 Some(_) if self.chunk + 1 < self.chunks.len() => self.open(self.chunk + 1),
                 None if !self.chunks.is_empty() => self.open(0),
                 Some(reader) => {
                     // One past the last row, so that stepping back gives the last row.
                     self.row = reader.rows() + 1;
-                    return false;
+                    return None;
                 }
-                None => return false,
+                None => return None,
             }
         }
+    }
+
+    /// Goes past the row that is `upcoming`, and others behind it in the same chunk.
+    pub fn pass(&mut self, rows: usize) {
+        self.row += rows;
+    }
+
+    /// Writes the next row. False at the end, where the position then stays.
+    pub fn next(&mut self, values: &mut [pg_sys::Datum], nulls: &mut [bool]) -> bool {
+        let Some(row) = self.upcoming() else { return false };
+        if let Some(reader) = &self.reader {
+            self.decoder.fill(reader, row, values, nulls);
+        }
+        self.pass(1);
+        true
+    }
+
+    /// The columns of the rows.
+    pub fn columns(&self) -> &[Column] {
+        self.decoder.columns()
+    }
+
+    /// The columns' buffers in the chunk of the row that is `upcoming`.
+    pub fn buffers(&self) -> impl Iterator<Item = wire::Column<'static>> {
+        self.reader.iter().flat_map(Reader::buffers)
+    }
+
+    /// The chunk of the row that is `upcoming`, and its number.
+    pub fn chunk(&self) -> (usize, Chunk<'static>) {
+        // SAFETY: as in `open`; there is a chunk if a row is upcoming.
+        (self.chunk, unsafe { Chunk::new(self.chunks[self.chunk]) })
     }
 
     /// Writes the row before the one written last. False at the beginning.

@@ -5,6 +5,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::explain;
 use super::hold::Hold;
 use super::rerun;
+use super::straight::{self, Run};
 use crate::chain::edge;
 use crate::error::CacheError;
 use crate::query::types::{nodes, oids};
@@ -34,6 +35,8 @@ pub struct CachedScanState {
     rerun: *mut pg_sys::QueryDesc,
     /// The tables and indexes that are held open.
     open: *mut pg_sys::List,
+    /// The executor's run that is under way.
+    run: Run,
 }
 
 struct ScanMethods(pg_sys::CustomScanMethods);
@@ -134,7 +137,11 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
         let slot = (*node).ss.ss_ScanTupleSlot;
         if (*scan).rerun.is_null() {
             let Some(guard) = edge(|| rerun::settle(&mut *(*scan).hold)) else {
-                edge(|| next_of_entry(scan, slot));
+                if !straight::deliver(&raw mut (*scan).run, (*scan).hold, &raw const (*node).ss.ps) {
+                    edge(|| next_of_entry(scan, slot));
+                } else {
+                    edge(|| pg_sys::ExecClearTuple(slot));
+                }
                 return slot;
             };
             (*scan).rerun = rerun::start((*node).ss.ps.state, guard);
@@ -190,15 +197,17 @@ pub unsafe fn is_served(query_desc: *const pg_sys::QueryDesc) -> bool {
     }
 }
 
-/// Notes that up to `limit` rows (0: all) of a query are going to be read, if it is a guarded hit.
+/// Notes that up to `limit` rows (0: all) of a query are going to be read.
 ///
 /// # Safety
 /// `query_desc` must be a query that `is_served`.
-pub unsafe fn note_run(query_desc: *const pg_sys::QueryDesc, limit: u64) {
+pub unsafe fn note_run(query_desc: *const pg_sys::QueryDesc, direction: pg_sys::ScanDirection::Type, limit: u64) {
     // SAFETY: as the caller promises.
     unsafe {
         let custom: *mut pg_sys::CustomScanState = (*query_desc).planstate.cast();
-        let hold = &mut *(*custom.cast::<CachedScanState>()).hold;
+        let scan = custom.cast::<CachedScanState>();
+        (*scan).run = Run::new(query_desc, direction, limit);
+        let hold = &mut *(*scan).hold;
         if hold.guard().is_none() {
             return;
         }

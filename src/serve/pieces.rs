@@ -1,0 +1,251 @@
+//! The values of a row whose bytes only the server can make: by the output or send function of their type, as its own
+//! receiver does it (access/common/printtup.c). They live in a memory context that is emptied for each row.
+
+use std::ffi::{CStr, c_char};
+
+use arrow_cache_core::wire::{self, Form};
+use pgrx::pg_sys;
+
+use crate::arrow::chunk::Chunk;
+use crate::arrow::column::Column;
+use crate::arrow::decode::{Decoder, Reader};
+use crate::arrow::varlena;
+use crate::chain::direct;
+
+/// One column of such values.
+struct Source {
+    /// Its number in the result.
+    column: usize,
+    type_oid: pg_sys::Oid,
+    binary: bool,
+    function: pg_sys::FmgrInfo,
+    /// The bytes of the current row's value.
+    bytes: *const u8,
+    length: usize,
+}
+
+/// How far the pieces of a row are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Unread,
+    Read,
+    Made,
+}
+
+/// The columns of such values.
+pub struct Pieces {
+    sources: Vec<Source>,
+    /// Where each column of the result is among the sources.
+    places: Vec<usize>,
+    wanted: Vec<usize>,
+    decoder: Decoder,
+    reader: Option<Reader<'static>>,
+    values: Vec<pg_sys::Datum>,
+    nulls: Vec<bool>,
+    /// How far the next row is.
+    progress: Progress,
+    /// Where they are made; null if there are none.
+    context: pg_sys::MemoryContext,
+}
+
+impl Pieces {
+    /// Those columns that have no other form.
+    pub fn new(columns: &[Column], forms: &[Form], binary: impl Fn(usize) -> bool) -> Self {
+        let wanted: Vec<usize> = (0..columns.len()).filter(|&index| forms[index] == Form::Piece).collect();
+        let mut places = Vec::new();
+        if let Some(&last) = wanted.last() {
+            places.resize(last + 1, usize::MAX);
+        }
+        for (place, &column) in wanted.iter().enumerate() {
+            places[column] = place;
+        }
+        let source = |&column: &usize| Source {
+            column,
+            type_oid: columns[column].type_oid,
+            binary: binary(column),
+            function: pg_sys::FmgrInfo::default(),
+            bytes: std::ptr::null(),
+            length: 0,
+        };
+        Self {
+            sources: wanted.iter().map(source).collect(),
+            places,
+            decoder: Decoder::new(wanted.iter().map(|&column| columns[column]).collect()),
+            reader: None,
+            values: vec![pg_sys::Datum::from(0); wanted.len()],
+            nulls: vec![true; wanted.len()],
+            wanted,
+            progress: Progress::Unread,
+            context: std::ptr::null_mut(),
+        }
+    }
+
+    /// Looks the functions up. Raises as the server does when there is none.
+    ///
+    /// # Safety
+    /// `pieces` must be valid and stay in its place; the current memory context must outlive it. No destructors may be pending.
+    pub unsafe fn look_up(pieces: *mut Self) {
+        // SAFETY: as the caller promises; a FmgrInfo stays in its place as long as it is used.
+        unsafe {
+            if (*pieces).sources.is_empty() {
+                return;
+            }
+            (*pieces).context = direct!(raw::AllocSetContextCreateInternal(
+                pg_sys::CurrentMemoryContext,
+                c"pg_arrow_cache values".as_ptr(),
+                pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+            ));
+            let count = (*pieces).sources.len();
+            let sources = (*pieces).sources.as_mut_ptr();
+            for index in 0..count {
+                let source = sources.add(index);
+                let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
+                let (oid, varlena) = (&raw mut function, &raw mut is_varlena);
+                if (*source).binary {
+                    direct!(raw::getTypeBinaryOutputInfo((*source).type_oid, oid, varlena));
+                } else {
+                    direct!(raw::getTypeOutputInfo((*source).type_oid, oid, varlena));
+                }
+                direct!(raw::fmgr_info(function, &raw mut (*source).function));
+            }
+        }
+    }
+
+    /// Goes to another chunk of these columns.
+    pub fn open(&mut self, columns: &[Column], chunk: Chunk<'static>) {
+        if !self.wanted.is_empty() {
+            self.reader = Some(Reader::of_some(columns, &self.wanted, chunk));
+        }
+    }
+
+    /// Reads the values of a row of the chunk, unless that is done. True if `make` must make pieces of them.
+    pub fn want(&mut self, row: usize) -> bool {
+        match &self.reader {
+            Some(reader) if self.progress == Progress::Unread => {
+                self.decoder.fill(reader, row, &mut self.values, &mut self.nulls);
+                self.progress = Progress::Read;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The current row needs its pieces no more.
+    pub fn used(&mut self) {
+        self.progress = Progress::Unread;
+    }
+
+    /// Have all pieces of the row been made?
+    ///
+    /// # Safety
+    /// `pieces` must be valid.
+    pub unsafe fn are_made(pieces: *const Self) -> bool {
+        // SAFETY: as the caller promises.
+        unsafe { (*pieces).progress == Progress::Made }
+    }
+
+    /// Gives back where the pieces are.
+    pub fn end(self) {
+        if !self.context.is_null() {
+            // SAFETY: made by `look_up`, and used no more.
+            unsafe { pg_sys::MemoryContextDelete(self.context) };
+        }
+    }
+
+    /// Makes the pieces of the values that were read, and accepts interrupts. Raises what their functions raise.
+    ///
+    /// # Safety
+    /// As `look_up`, which must have been called, and `want` as well.
+    pub unsafe fn make(pieces: *mut Self) {
+        // SAFETY: as the caller promises. Values live until the next row is read; pieces in a context of their own. On an error
+        // the server switches to a context of its own.
+        unsafe {
+            if pg_sys::InterruptPending != 0 {
+                direct!(raw::ProcessInterrupts());
+            }
+            let caller = pg_sys::CurrentMemoryContext;
+            direct!(raw::MemoryContextReset((*pieces).context));
+            pg_sys::CurrentMemoryContext = (*pieces).context;
+            let count = (*pieces).sources.len();
+            let sources = (*pieces).sources.as_mut_ptr();
+            let values = (*pieces).values.as_ptr();
+            let nulls = (*pieces).nulls.as_ptr();
+            for index in 0..count {
+                if !*nulls.add(index) {
+                    print(sources.add(index), *values.add(index));
+                }
+            }
+            pg_sys::CurrentMemoryContext = caller;
+            (*pieces).progress = Progress::Made;
+        }
+    }
+}
+
+/// Has the server make the bytes of a value.
+///
+/// # Safety
+/// As `Pieces::make`.
+unsafe fn print(source: *mut Source, value: pg_sys::Datum) {
+    // SAFETY: as the caller promises: the function is that of the value's type. What a send function gives is a plain varlena,
+    // what an output function gives and what is converted end with a NUL.
+    unsafe {
+        let function = &raw mut (*source).function;
+        if (*source).binary {
+            let sent: *mut pg_sys::varlena = direct!(raw::SendFunctionCall(function, value));
+            let word = sent.cast::<u32>().read_unaligned();
+            (*source).bytes = sent.cast::<u8>().add(varlena::HEADER);
+            (*source).length = (word >> 2) as usize - varlena::HEADER;
+            return;
+        }
+        let text: *mut c_char = direct!(raw::OutputFunctionCall(function, value));
+        let length = CStr::from_ptr(text).count_bytes();
+        let shown: *mut c_char = direct!(raw::pg_server_to_client(text, length as i32));
+        (*source).bytes = shown.cast();
+        (*source).length = if std::ptr::eq(shown, text) { length } else { CStr::from_ptr(shown).count_bytes() };
+    }
+}
+
+impl wire::Pieces for Pieces {
+    fn piece(&self, column: usize) -> &[u8] {
+        let source = &self.sources[self.places[column]];
+        debug_assert_eq!(source.column, column);
+        // SAFETY: `make` has set them for the current row, whose context is not emptied before the next.
+        unsafe { std::slice::from_raw_parts(source.bytes, source.length) }
+    }
+}
+
+/// The server's functions without pgrx's guard: an ERROR must pass as it was raised.
+mod raw {
+    use std::ffi::{c_char, c_int};
+
+    use pgrx::pg_sys;
+
+    unsafe extern "C-unwind" {
+        /// utils/memutils.h
+        pub fn AllocSetContextCreateInternal(
+            parent: pg_sys::MemoryContext,
+            name: *const c_char,
+            smallest: usize,
+            initial: usize,
+            largest: usize,
+        ) -> pg_sys::MemoryContext;
+        /// miscadmin.h
+        pub fn ProcessInterrupts();
+        /// utils/palloc.h
+        pub fn MemoryContextReset(context: pg_sys::MemoryContext);
+        /// utils/lsyscache.h
+        pub fn getTypeOutputInfo(of: pg_sys::Oid, function: *mut pg_sys::Oid, is_varlena: *mut bool);
+        /// utils/lsyscache.h
+        pub fn getTypeBinaryOutputInfo(of: pg_sys::Oid, function: *mut pg_sys::Oid, is_varlena: *mut bool);
+        /// fmgr.h
+        pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
+        /// fmgr.h
+        pub fn OutputFunctionCall(info: *mut pg_sys::FmgrInfo, value: pg_sys::Datum) -> *mut c_char;
+        /// fmgr.h
+        pub fn SendFunctionCall(info: *mut pg_sys::FmgrInfo, value: pg_sys::Datum) -> *mut pg_sys::varlena;
+        /// mb/pg_wchar.h
+        pub fn pg_server_to_client(text: *const c_char, length: c_int) -> *mut c_char;
+    }
+}
