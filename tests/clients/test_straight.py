@@ -14,17 +14,25 @@ MOMENTS = """
         time '0:00' + g * interval '97.25 seconds' AS clock, g * interval '1 day 3:02:01' AS span
     FROM generate_series(1, 5000) g;
     INSERT INTO t VALUES
-        (0, 'infinity', 'infinity', 'infinity', '24:00', NULL), (-1, '-infinity', '-infinity', '-infinity', '0:00', '0'),
-        (-2, '4714-11-25 BC', '4714-11-24 BC', '4714-11-24 BC', NULL, NULL), (-3, '294276-12-30', '294276-12-31', '5874897-12-31', NULL, NULL),
-        (-4, '0001-01-01 BC', '0001-12-31 BC', '0001-01-01', NULL, NULL), (-5, '10000-01-01', '9999-12-31', '9999-12-31', NULL, NULL)"""
+        (0, 'infinity', 'infinity', 'infinity', '24:00', NULL),
+        (-1, '-infinity', '-infinity', '-infinity', '0:00', '0'),
+        (-2, '4714-11-25 BC', '4714-11-24 BC', '4714-11-24 BC', NULL, NULL),
+        (-3, '294276-12-30', '294276-12-31', '5874897-12-31', NULL, NULL),
+        (-4, '0001-01-01 BC', '0001-12-31 BC', '0001-01-01', NULL, NULL),
+        (-5, '10000-01-01', '9999-12-31', '9999-12-31', NULL, NULL)"""
 
 NUMBERS = """
     CREATE TABLE t AS SELECT g AS id, g::int2 AS small, g * 1000003 AS whole, g * 10000000000007 AS large,
         g::oid AS oid, (g / 7.0)::float4 AS ratio, g / 977.0::float8 AS measure, g / 8192.0 AS amount,
-        md5(g::text)::uuid AS token, decode(md5(g::text), 'hex') AS image, md5(g::text) AS label, md5(g::text)::char(40) AS padded,
-        g % 3 = 0 AS flag, jsonb_build_object('a', g, 'b', ARRAY[g, NULL]) AS properties, json_build_object('a', g) AS envelope,
-        (g * 1000003)::text::xid8 AS xid, '16/B374D848'::pg_lsn + g AS lsn, g::text::money AS cash, ARRAY[g, NULL] AS numbers,
-        'pg_class'::regclass AS relation, '10.0.0.1'::inet + g AS host, ('n' || g)::name AS name, '"'::"char" AS letter
+        md5(g::text)::uuid AS token,
+        decode(md5(g::text), 'hex') AS image, md5(g::text) AS label,
+        md5(g::text)::char(40) AS padded,
+        g % 3 = 0 AS flag, jsonb_build_object('a', g, 'b', ARRAY[g, NULL]) AS properties,
+        json_build_object('a', g) AS envelope,
+        (g * 1000003)::text::xid8 AS xid,
+        '16/B374D848'::pg_lsn + g AS lsn, g::text::money AS cash, ARRAY[g, NULL] AS numbers,
+        'pg_class'::regclass AS relation, '10.0.0.1'::inet + g AS host,
+        ('n' || g)::name AS name, '"'::"char" AS letter
     FROM generate_series(1, 300) g"""
 
 
@@ -46,9 +54,9 @@ def check_hits(session, query):
         check_outcome(session, "HIT")
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Amsterdam", "America/New_York", "Australia/Lord_Howe", "Africa/Monrovia",
-                                  "Pacific/Apia", "Asia/Kathmandu", "America/St_Johns", "Antarctica/Troll", "XYZ-3:45",
-                                  "EST5EDT,M3.2.0,M11.1.0", "-7.5"])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Amsterdam", "America/New_York", "Australia/Lord_Howe",
+                                  "Africa/Monrovia", "Pacific/Apia", "Asia/Kathmandu", "America/St_Johns", "Antarctica/Troll",
+                                  "XYZ-3:45", "EST5EDT,M3.2.0,M11.1.0", "-7.5"])
 @pytest.mark.parametrize("style", ["ISO", "SQL, DMY", "German", "Postgres, MDY"])
 def test_moments(session, zone, style):
     session.execute(MOMENTS)
@@ -64,8 +72,8 @@ def test_moments_around_each_change_of_offset(session, zone):
         CREATE TABLE t AS
         WITH hours AS (SELECT h, lead(h) OVER (ORDER BY h) AS next
                        FROM generate_series('1890-01-01 UTC'::timestamptz, '2090-01-01 UTC', '1 hour') h),
-             changes AS (SELECT h, next FROM hours
-                         WHERE (h AT TIME ZONE current_setting('timezone')) + (next - h) <> next AT TIME ZONE current_setting('timezone'))
+             here AS (SELECT h, next, h::timestamp AS h_here, next::timestamp AS next_here FROM hours),
+             changes AS (SELECT h, next FROM here WHERE h_here + (next - h) <> next_here)
         SELECT row_number() OVER (ORDER BY md5(h::text || s)) AS id, h + s * interval '1 second' AS moment
         FROM changes, generate_series(-1, 3601, 1200) s""")
     assert session.execute("SELECT count(*) FROM t").fetchone()[0] > 100
@@ -85,11 +93,14 @@ def test_settings(session, settings):
 def test_floats(session):
     """Texts of floats of all sizes, those between two equally near texts included."""
     rng = random.Random(5)
-    values = ["0", "-0", "NaN", "Infinity", "-Infinity", "1e23", "-1e23", "9007199254740993", "5e-324", "1.7976931348623157e308"]
+    values = ["0", "-0", "NaN", "Infinity", "-Infinity", "1e23", "-1e23", "9007199254740993", "5e-324"]
     values += [repr(rng.uniform(-1, 1) * 10.0 ** rng.randint(-300, 300)) for _ in range(3000)]
     values += [repr(rng.randint(1, 9999) * 10.0 ** rng.randint(-10, 40)) for _ in range(3000)]
-    values += [repr(float(rng.getrandbits(60))) for _ in range(2000)] + [repr(2.0 ** n) for n in range(-1070, 1023)]
-    session.execute("CREATE TABLE t AS SELECT n AS id, v::float8 AS eight FROM unnest(%s::text[]) WITH ORDINALITY u (v, n)", [values])
+    values += [repr(float(rng.getrandbits(60))) for _ in range(2000)] 
+    values += [repr(2.0 ** n) for n in range(-1070, 1024)]
+    session.execute("""
+        CREATE TABLE t AS
+        SELECT n AS id, v::float8 AS eight FROM unnest(%s::text[]) WITH ORDINALITY u (v, n)""", [values])
     session.execute("""
         CREATE TABLE small AS
         SELECT id, eight::float4 AS four FROM t WHERE abs(eight) BETWEEN 1e-37 AND 1e38
@@ -100,7 +111,7 @@ def test_floats(session):
 
 
 def test_rows_go_straight(session):
-    """The rows that the client gets are those that went straight, whatever the types; an executed query has none of them."""
+    """The rows that the client gets are those that went straight, whatever the types; executing gives none of them."""
     session.execute(NUMBERS)
     query = "SELECT * FROM t ORDER BY id"
     session.execute(query)
@@ -185,7 +196,9 @@ def test_a_prepared_statement_in_binary(session, wire):
 
 def test_an_error_comes_behind_the_rows_before_it(session, wire):
     """A value that the client's encoding does not have raises as ever, behind the same rows, with the same fields."""
-    session.execute("CREATE TABLE t AS SELECT g AS a, CASE WHEN g = 700 THEN 'Ω' ELSE 'é' || g END AS b FROM generate_series(1, 1000) g")
+    session.execute("""
+        CREATE TABLE t AS
+        SELECT g AS a, CASE WHEN g = 700 THEN 'Ω' ELSE 'é' || g END AS b FROM generate_series(1, 1000) g""")
     session.execute("SELECT a, b FROM t ORDER BY a")
     client = wire(client_encoding="LATIN1")
     client.query("SET pg_arrow_cache.enabled = off")
@@ -209,8 +222,10 @@ def test_other_encodings_of_the_database(session, encoding):
                 there.execute(f"SET client_encoding = '{client}'")
                 there.execute("DROP TABLE IF EXISTS t")
                 there.execute("""
-                    CREATE TABLE t AS SELECT g AS id, 'text ' || g AS a, g::text::varchar AS b, g::text::char(5) AS c, g::text::name AS d,
-                        json_build_object('a', g) AS e, jsonb_build_object('a', g) AS f FROM generate_series(1, 20) g""")
+                    CREATE TABLE t AS
+                    SELECT g AS id, 'text ' || g AS a, g::text::varchar AS b, g::text::char(5) AS c, g::text::name AS d,
+                        json_build_object('a', g) AS e, jsonb_build_object('a', g) AS f
+                    FROM generate_series(1, 20) g""")
                 if encoding == "LATIN1":
                     there.execute("UPDATE t SET a = convert_from('\\xe9'::bytea, 'LATIN1') WHERE id = 3")
                 check_hits(there, "SELECT * FROM t ORDER BY id")
