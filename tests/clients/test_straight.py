@@ -54,9 +54,9 @@ def check_hits(session, query):
         check_outcome(session, "HIT")
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Amsterdam", "America/New_York", "Australia/Lord_Howe",
-                                  "Africa/Monrovia", "Pacific/Apia", "Asia/Kathmandu", "America/St_Johns", "Antarctica/Troll",
-                                  "XYZ-3:45", "EST5EDT,M3.2.0,M11.1.0", "-7.5"])
+@pytest.mark.parametrize("zone", [
+    "UTC", "Europe/Amsterdam", "America/New_York", "Australia/Lord_Howe", "Africa/Monrovia", "Pacific/Apia",
+    "Asia/Kathmandu", "America/St_Johns", "Antarctica/Troll", "XYZ-3:45", "EST5EDT,M3.2.0,M11.1.0", "-7.5"])
 @pytest.mark.parametrize("style", ["ISO", "SQL, DMY", "German", "Postgres, MDY"])
 def test_moments(session, zone, style):
     session.execute(MOMENTS)
