@@ -7,6 +7,13 @@ use pgrx::pg_sys;
 use crate::arrow::column::{Column, Kind};
 use crate::compat;
 
+unsafe extern "C" {
+    /// mb/pg_wchar.h; reads a variable and cannot raise, so it needs no guard.
+    safe fn pg_get_client_encoding() -> i32;
+    /// mb/pg_wchar.h; as above.
+    safe fn GetDatabaseEncoding() -> i32;
+}
+
 /// What of the session decides how values look.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Look {
@@ -23,11 +30,11 @@ pub struct Look {
 impl Look {
     /// As the session is set.
     pub fn current() -> Self {
-        // SAFETY: plain globals of the backend, and functions that read some.
+        // SAFETY: plain globals of the backend.
         unsafe {
-            let client = pg_sys::pg_get_client_encoding();
+            let client = pg_get_client_encoding();
             Self {
-                converts: client != pg_sys::GetDatabaseEncoding() && client != pg_sys::pg_enc::PG_SQL_ASCII as i32,
+                converts: client != GetDatabaseEncoding() && client != pg_sys::pg_enc::PG_SQL_ASCII as i32,
                 shortest_floats: pg_sys::extra_float_digits > 0,
                 iso_dates: pg_sys::DateStyle == pg_sys::USE_ISO_DATES as i32,
                 hex_bytea: compat::bytea_output == BYTEA_OUTPUT_HEX,

@@ -231,8 +231,7 @@ fn end(run: &mut Run, hold: &mut Hold) {
         pieces.end();
         KEPT.set(Some(Kept { block, zone: encoder.into_zone(), zone_of }));
     }
-    // SAFETY: reads settings of the backend.
-    if unsafe { pg_sys::message_level_is_interesting(pg_sys::DEBUG2 as i32) } {
+    if message_level_is_interesting(pg_sys::DEBUG2 as c_int) {
         pgrx::debug2!("{} rows went straight to the client", run.sent);
     }
 }
@@ -245,6 +244,8 @@ unsafe extern "C-unwind" {
 }
 
 unsafe extern "C" {
+    /// utils/elog.h; reads settings and cannot raise, so it needs no guard.
+    safe fn message_level_is_interesting(level: c_int) -> bool;
     /// pgtime.h; reads tables and cannot raise, so it needs no guard.
     fn pg_localtime(time: *const i64, zone: *const pg_sys::pg_tz) -> *const pg_sys::pg_tm;
     /// pgtime.h; as above.

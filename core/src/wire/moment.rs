@@ -14,6 +14,10 @@ const LAST_DATE: i32 = 2_145_031_948;
 const FIRST_TIMESTAMP: i64 = -211_813_488_000_000_000;
 const LAST_TIMESTAMP: i64 = 9_223_371_331_199_999_999;
 
+/// Days of an era of 400 years, and eras before the year 0 that legal days reach into.
+const ERA: i64 = 146_097;
+const ERAS_BEFORE: i64 = 13;
+
 /// Both digits of every number below 100.
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
@@ -93,7 +97,7 @@ fn pair(number: u32, out: &mut [u8; LONGEST], at: usize) -> usize {
 #[inline]
 fn day(days: i64, out: &mut [u8; LONGEST]) -> (usize, bool) {
     let (year, month, day) = civil(days + EPOCH_DAYS);
-    let shown = if year > 0 { year } else { 1 - year } as u32;
+    let shown = if year > 0 { year } else { 1 - year }.unsigned_abs();
     let mut end = if shown < 10_000 {
         pair(shown / 100, out, 0);
         pair(shown % 100, out, 2)
@@ -108,17 +112,18 @@ fn day(days: i64, out: &mut [u8; LONGEST]) -> (usize, bool) {
 
 /// Year, month and day of a day since 1970, in the Gregorian calendar at all times.
 #[inline]
-fn civil(days: i64) -> (i64, u32, u32) {
-    // Years begin in March here, so that the leap day is their last. Eras are of 400 years.
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097) as u32;
+fn civil(days: i64) -> (i32, u32, u32) {
+    // Years begin in March here, so that the leap day is their last. Eras are of 400 years; some are added so that all legal days
+    // count from zero up, in 32 bits.
+    let shifted = (days + 719_468 + ERAS_BEFORE * ERA) as u32;
+    let (era, day_of_era) = (shifted / ERA as u32, shifted % ERA as u32);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
     let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (i64::from(year_of_era) + era * 400 + i64::from(month <= 2), month, day)
+    let year = (era * 400 + year_of_era) as i32 - ERAS_BEFORE as i32 * 400;
+    (year + i32::from(month <= 2), month, day)
 }
 
 /// Writes a time of day, with as many decimals as it has.
