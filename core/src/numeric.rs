@@ -3,16 +3,16 @@
 //! A body is what follows the varlena header of a numeric (numeric.c, `NumericChoice`): a short header of one word, or a long one of two,
 //! then digits of base 10000, most significant first, without zero digits at either end. Words are little-endian.
 
-const SIGN_MASK: u16 = 0xC000;
-const NEGATIVE: u16 = 0x4000;
+pub(crate) const SIGN_MASK: u16 = 0xC000;
+pub(crate) const NEGATIVE: u16 = 0x4000;
 const SHORT: u16 = 0x8000;
-const SPECIAL: u16 = 0xC000;
+pub(crate) const SPECIAL: u16 = 0xC000;
 const NAN: u16 = 0xC000;
 const INFINITY: u16 = 0xD000;
 const MINUS_INFINITY: u16 = 0xF000;
 const SHORT_NEGATIVE: u16 = 0x2000;
-const SHORT_SCALE_SHIFT: u16 = 7;
-const SHORT_SCALE_MAX: usize = 63;
+pub(crate) const SHORT_SCALE_SHIFT: u16 = 7;
+pub(crate) const SHORT_SCALE_MAX: usize = 63;
 const SHORT_WEIGHT_BITS: u16 = 0x007F;
 const SHORT_WEIGHT_MIN: i32 = -64;
 const SHORT_WEIGHT_MAX: i32 = 63;
@@ -22,14 +22,14 @@ const LONG_SCALE_MASK: u16 = 0x3FFF;
 const GROUP: usize = 4;
 
 /// The parts of a finite body.
-struct Parts<'a> {
-    negative: bool,
+pub(crate) struct Parts<'a> {
+    pub negative: bool,
     /// Decimal digits to show after the point.
-    scale: usize,
+    pub scale: usize,
     /// Power of 10000 of the first digit.
-    weight: i32,
+    pub weight: i32,
     /// Two bytes each.
-    digits: &'a [u8],
+    pub digits: &'a [u8],
 }
 
 /// Appends exactly what `numeric_out` prints for `body`.
@@ -87,37 +87,12 @@ pub fn from_text(text: &[u8], out: &mut Vec<u8>) -> bool {
     parsed
 }
 
-/// What the protocol's binary form says of a numeric.
-pub struct Sent<'a> {
-    /// Power of 10000 of the first digit.
-    pub weight: i16,
-    /// 0, or what marks a negative number, NaN or an infinity.
-    pub sign: u16,
-    /// Decimal digits to show after the point.
-    pub scale: u16,
-    /// Two bytes each, least significant first.
-    pub digits: &'a [u8],
-}
-
-/// Takes a body apart, as `numeric_send` does. `None` if it is not one that the server makes.
-pub fn parts_of(body: &[u8]) -> Option<Sent<'_>> {
-    let header = word(body, 0)?;
-    if header & SIGN_MASK == SPECIAL {
-        // The server reads a scale even where there is none.
-        let scale = header >> SHORT_SCALE_SHIFT & SHORT_SCALE_MAX as u16;
-        return Some(Sent { weight: 0, sign: header, scale, digits: &[] });
-    }
-    let parts = parts(header, body)?;
-    let sign = if parts.negative { NEGATIVE } else { 0 };
-    Some(Sent { weight: parts.weight as i16, sign, scale: parts.scale as u16, digits: parts.digits })
-}
-
 /// Is `body` a number, rather than NaN or an infinity?
 pub fn is_finite(body: &[u8]) -> bool {
     word(body, 0).is_some_and(|header| header & SIGN_MASK != SPECIAL)
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u16> {
     let pair = bytes.get(at..at + 2)?;
     Some(u16::from_le_bytes([pair[0], pair[1]]))
 }
@@ -127,7 +102,7 @@ fn push_word(out: &mut Vec<u8>, word: u16) {
 }
 
 /// Takes a finite body apart and checks that the value is whole: digits stripped, none of them hidden by the scale, no negative zero.
-fn parts(header: u16, body: &[u8]) -> Option<Parts<'_>> {
+pub(crate) fn parts(header: u16, body: &[u8]) -> Option<Parts<'_>> {
     let parts = if header & SIGN_MASK == SHORT {
         // Seven bits of two's complement, sign bit included.
         let weight = ((header & SHORT_WEIGHT_BITS) << 9).cast_signed() >> 9;
