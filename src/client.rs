@@ -1,7 +1,6 @@
 //! The connection to the client below the level of messages: the server's table of communication methods, and blocks of
 //! many messages written at once. State of this backend; no locks.
 
-use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
 
@@ -54,13 +53,14 @@ pub fn is_socket() -> bool {
     unsafe { SOCKET_METHODS.get() == Some(&(PqCommMethods as usize)) && !pg_sys::MyProcPort.is_null() }
 }
 
-/// Messages that end in less than this go through the server's own buffer, so that they leave together with what follows.
+/// Messages that end in less than this go through the server's own buffer, so that they leave together with what
+/// follows.
 const SMALL: usize = 8192;
 /// Bytes in front of a message's body: type and length, which counts itself.
 const HEADER: usize = 5;
 
-/// Sends whole messages behind those that are queued; a few small ones are queued as well. Then accepts interrupts: raises on a
-/// cancel, or when the client is gone.
+/// Sends whole messages behind those that are queued; a few small ones are queued as well. Then accepts interrupts:
+/// raises on a cancel, or when the client is gone.
 ///
 /// # Safety
 /// As `edge`. There must be `length` bytes of whole messages, and `is_socket`.
@@ -110,22 +110,17 @@ unsafe fn queue(messages: *const u8, length: usize) {
     }
 }
 
-thread_local! {
-    /// Where reports went before a write began.
-    static OUTPUT: Cell<pg_sys::CommandDest::Type> = const { Cell::new(pg_sys::CommandDest::DestNone) };
-}
-
 /// Writes messages to the socket, waiting for it as the server does (pqcomm.c, `internal_flush`).
 ///
 /// # Safety
 /// As `send`; nothing is queued.
 unsafe fn write(messages: *const u8, length: usize) {
-    // SAFETY: as the caller promises. In the middle of a message no other may be sent, not even the farewell of a backend
-    // that is told to quit at once; so nobody is to be told anything, until the write has ended in any way.
+    // SAFETY: as the caller promises. In the middle of a message no other may be sent, not even the farewell of a
+    // backend that is told to quit at once; so nobody is to be told anything, until the write has ended in any way.
     unsafe {
-        OUTPUT.set(pg_sys::whereToSendOutput);
+        let output = pg_sys::whereToSendOutput;
         pg_sys::whereToSendOutput = pg_sys::CommandDest::DestNone;
-        with_cleanup(|| write_all(messages, length), || pg_sys::whereToSendOutput = OUTPUT.get());
+        with_cleanup(|| write_all(messages, length), || pg_sys::whereToSendOutput = output);
     }
 }
 
@@ -140,7 +135,8 @@ unsafe fn write_all(messages: *const u8, length: usize) {
             done += written as usize;
             continue;
         }
-        // SAFETY: no frame from here to the server's has destructors; flags of the backend, set as the server sets them.
+        // SAFETY: no frame from here to the server's has destructors; flags of the backend, set as the server sets
+        // them.
         unsafe {
             if edge(is_lost) {
                 pg_sys::ClientConnectionLost = 1;

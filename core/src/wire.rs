@@ -1,9 +1,9 @@
 //! Rows of stored columns as DataRow messages, text or binary, byte for byte as the server's output functions give
 //! them. Pure functions over the bytes of a chunk; nothing here is shared.
 //!
-//! A [`Form`] says how the values of one column become bytes. What has no form here is a [`Form::Piece`]: its bytes come from
-//! outside. Some values are refused (a float whose shortest text the server sees differently, a date beyond all dates): the
-//! row is then for somebody else to send.
+//! A [`Form`] says how the values of one column become bytes. What has no form here is a [`Form::Piece`]: its bytes
+//! come from outside. Some values are refused (a float whose shortest text the server sees differently, a date beyond
+//! all dates): the row is then for somebody else to send.
 
 mod binary;
 mod float;

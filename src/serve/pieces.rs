@@ -83,7 +83,8 @@ impl Pieces {
     /// Looks the functions up. Raises as the server does when there is none.
     ///
     /// # Safety
-    /// `pieces` must be valid and stay in its place; the current memory context must outlive it. No destructors may be pending.
+    /// `pieces` must be valid and stay in its place; the current memory context must outlive it. No destructors may be
+    /// pending.
     pub unsafe fn look_up(pieces: *mut Self) {
         // SAFETY: as the caller promises; a FmgrInfo stays in its place as long as it is used.
         unsafe {
@@ -159,8 +160,8 @@ impl Pieces {
     /// # Safety
     /// As `look_up`, which must have been called, and `want` as well.
     pub unsafe fn make(pieces: *mut Self) {
-        // SAFETY: as the caller promises. Values live until the next row is read; pieces in a context of their own. On an error
-        // the server switches to a context of its own.
+        // SAFETY: as the caller promises. Values live until the next row is read; pieces in a context of their own. On
+        // an error the server switches to a context of its own.
         unsafe {
             if pg_sys::InterruptPending != 0 {
                 direct!(raw::ProcessInterrupts());
@@ -188,8 +189,8 @@ impl Pieces {
 /// # Safety
 /// As `Pieces::make`.
 unsafe fn print(source: *mut Source, value: pg_sys::Datum) {
-    // SAFETY: as the caller promises: the function is that of the value's type. What a send function gives is a plain varlena,
-    // what an output function gives and what is converted end with a NUL.
+    // SAFETY: as the caller promises: the function is that of the value's type. What a send function gives is a plain
+    // varlena, what an output function gives and what is converted end with a NUL.
     unsafe {
         let function = &raw mut (*source).function;
         if (*source).binary {

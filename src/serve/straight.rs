@@ -1,13 +1,16 @@
-//! The rows of a hit straight to the client: from the stored columns into DataRow messages, without a slot, a receiver or a
-//! call of the server per value.
+//! The rows of a hit straight to the client: from the stored columns into DataRow messages, without a slot, a receiver
+//! or a call of the server per value.
 //!
 //! The scan does it when the first row of a run is asked of it: it sends all rows of the run, adds them to the
-//! executor's count, and says that there are no more. So other libraries' hooks, the receiver's start and end, and the portal see
-//! what they always see. A row that is too large for the block, or has a value that the encoder leaves to the server, is handed
-//! to the executor, after those before it were sent; the scan goes on behind it.
+//! executor's count, and says that there are no more. So other libraries' hooks, the receiver's start and end, and the
+//! portal see what they always see. A row that is too large for the block, or has a value that the encoder leaves to
+//! the server, is handed to the executor, after those before it were sent; the scan goes on behind it.
 //!
-//! State lives in the hold, and is this backend's own; nothing is locked. Everything that may raise runs outside of `edge`, in
-//! frames without destructors, so that its errors reach the client as they are.
+//! The number of rows wanted is what our hook was asked for: a library behind ours is taken to pass it on, as those
+//! that count and time do.
+//!
+//! State lives in the hold, and is this backend's own; nothing is locked. Everything that may raise runs outside of
+//! `edge`, in frames without destructors, so that its errors reach the client as they are.
 
 use std::cell::RefCell;
 use std::ffi::c_int;
@@ -99,8 +102,8 @@ enum Step {
 /// # Safety
 /// `hold` must be the entry of the scan that is asked for a row, unguarded, and `node` its state.
 pub unsafe fn deliver(run: *mut Run, hold: *mut Hold, node: *const pg_sys::PlanState) -> bool {
-    // SAFETY: as the caller promises; no frame from here on down has destructors outside of `edge`. Rows, and what sends
-    // them, stay in their places in the hold.
+    // SAFETY: as the caller promises; no frame from here on down has destructors outside of `edge`. Rows, and what
+    // sends them, stay in their places in the hold.
     unsafe {
         if (*run).state == State::Open {
             (*run).state = edge(|| begin(&*run, &mut *hold, node));

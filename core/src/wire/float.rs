@@ -1,8 +1,8 @@
-//! float4 and float8 as the server prints them while `extra_float_digits` is above 0: the shortest text that reads back as
-//! the same value (d2s.c, f2s.c).
+//! float4 and float8 as the server prints them while `extra_float_digits` is above 0: the shortest text that reads
+//! back as the same value (d2s.c, f2s.c).
 //!
-//! zmij finds the same digits, with one exception: the server never takes a text that lies exactly in the middle between two
-//! floats, even where reading rounds it the right way. Such values are refused; they are rare, and large.
+//! zmij finds the same digits, with one exception: the server never takes a text that lies exactly in the middle
+//! between two floats, even where reading rounds it the right way. Such values are refused; they are rare, and large.
 
 use super::LONGEST;
 use super::text::{integer, word};
@@ -134,15 +134,16 @@ fn scientific(text: &str, exact: &Exact, out: &mut [u8; LONGEST]) -> Option<usiz
 
 /// Is `digits * 10^exponent` as far from the value as from one of its neighbours?
 fn is_middle(digits: u64, exponent: i32, exact: &Exact) -> bool {
-    // Twice as fine as the values: a middle is an odd number there. Below the lowest significand, values are twice as dense.
+    // Twice as fine as the values: a middle is an odd number there. Below the lowest significand, values are twice as
+    // dense.
     let above = (2 * u128::from(exact.significand) + 1, exact.exponent - 1);
     let below = if exact.lowest {
         (4 * u128::from(exact.significand) - 1, exact.exponent - 2)
     } else {
         (2 * u128::from(exact.significand) - 1, exact.exponent - 1)
     };
-    // A middle is an odd number of 55 bits at most times a power of two. Five to the 24th has more bits than that; and with
-    // so many decimals behind the point there would be more digits than a float is ever printed with.
+    // A middle is an odd number of 55 bits at most times a power of two. Five to the 24th has more bits than that; and
+    // with so many decimals behind the point there would be more digits than a float is ever printed with.
     if !(-24..=24).contains(&exponent) {
         return false;
     }

@@ -113,8 +113,8 @@ fn day(days: i64, out: &mut [u8; LONGEST]) -> (usize, bool) {
 /// Year, month and day of a day since 1970, in the Gregorian calendar at all times.
 #[inline]
 fn civil(days: i64) -> (i32, u32, u32) {
-    // Years begin in March here, so that the leap day is their last. Eras are of 400 years; some are added so that all legal days
-    // count from zero up, in 32 bits.
+    // Years begin in March here, so that the leap day is their last. Eras are of 400 years; some are added so that all
+    // legal days count from zero up, in 32 bits.
     let shifted = (days + 719_468 + ERAS_BEFORE * ERA) as u32;
     let (era, day_of_era) = (shifted / ERA as u32, shifted % ERA as u32);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

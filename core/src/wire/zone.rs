@@ -1,5 +1,5 @@
-//! The offsets of a time zone. Somebody is asked for them, once for each stretch of time; the answers are kept. Each process
-//! has its own.
+//! The offsets of a time zone. Somebody is asked for them, once for each stretch of time; the answers are kept. Each
+//! process has its own.
 
 /// An offset and the seconds since 1970 for which it holds: from the start to before the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
