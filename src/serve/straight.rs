@@ -14,6 +14,7 @@
 
 use std::cell::RefCell;
 use std::ffi::c_int;
+use std::sync::OnceLock;
 
 use arrow_cache_core::wire::{self, Block, Encoder, Outcome, Span, Zone};
 use pgrx::pg_sys;
@@ -24,6 +25,7 @@ use super::pieces::Pieces;
 use super::rows::Rows;
 use crate::chain::{edge, guarded, with_cleanup};
 use crate::client;
+use crate::local::Local;
 
 /// Bytes of rows that are sent at once. A larger row is left to the executor.
 const BLOCK: usize = 64 * 1024;
@@ -79,9 +81,7 @@ struct Kept {
     zone_of: usize,
 }
 
-thread_local! {
-    static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
-}
+static KEPT: Local<RefCell<Option<Kept>>> = Local::new(RefCell::new(None));
 
 /// What to do next.
 #[derive(Clone, Copy)]
@@ -232,7 +232,7 @@ fn end(run: &mut Run, hold: &mut Hold) {
     if let Some(straight) = hold.take_straight() {
         let Straight { encoder, block, zone_of, pieces, .. } = *straight;
         pieces.end();
-        KEPT.set(Some(Kept { block, zone: encoder.into_zone(), zone_of }));
+        KEPT.replace(Some(Kept { block, zone: encoder.into_zone(), zone_of }));
     }
     if message_level_is_interesting(pg_sys::DEBUG2 as c_int) {
         pgrx::debug2!("{} rows went straight to the client", run.sent);
@@ -291,15 +291,13 @@ fn client_receiver() -> Option<usize> {
 /// # Safety
 /// `receiver` must be valid.
 unsafe fn portal_of(receiver: *mut pg_sys::DestReceiver) -> Option<pg_sys::Portal> {
-    thread_local! {
-        static FUNCTION: Option<usize> = client_receiver();
-    }
+    static FUNCTION: OnceLock<Option<usize>> = OnceLock::new();
     // SAFETY: as the caller promises; a receiver with this function has the layout that was checked.
     unsafe {
         let to_client =
             matches!((*receiver).mydest, pg_sys::CommandDest::DestRemote | pg_sys::CommandDest::DestRemoteExecute);
         let function = (*receiver).receiveSlot.map(|function| function as usize);
-        if !to_client || function.is_none() || function != FUNCTION.with(|function| *function) {
+        if !to_client || function.is_none() || function != *FUNCTION.get_or_init(client_receiver) {
             return None;
         }
         let portal = (*receiver.cast::<ClientReceiver>()).portal;
