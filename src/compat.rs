@@ -72,7 +72,7 @@ pub unsafe fn call_executor_run(
     }
 }
 
-/// The server's own functions behind the hooks, without pgrx's guard around them.
+/// The server's own functions behind the hooks, and what planning calls, without pgrx's guard around them.
 pub mod standard {
     use std::ffi::{c_char, c_int};
 
@@ -103,6 +103,8 @@ pub mod standard {
             direction: pg_sys::ScanDirection::Type,
             count: u64,
         );
+        /// storage/lmgr.h
+        pub fn LockRelationOid(relation: pg_sys::Oid, mode: c_int);
         /// executor/executor.h
         pub fn standard_ExecutorFinish(query_desc: *mut pg_sys::QueryDesc);
         /// executor/executor.h

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use crate::chain::{direct, edge, with_cleanup};
 use crate::compat::{self, ExecutorRunHook, executor_run_hook, standard};
 use crate::judge::{Call, Pending, Planning};
+use crate::query::types::oids;
 use crate::{
     capture, copy, definitions, foreign, judge, known, last_word, serve, session, settings, shmem, utility, write_set, writes,
 };
@@ -125,7 +126,11 @@ unsafe fn plan(call: Call, may_stand_in: bool) -> *mut pg_sys::PlannedStmt {
         } else {
             Planning::Unjudged
         };
-        if let Planning::Ready(plan) = planning {
+        if let Planning::Ready { plan, locks } = planning {
+            // Before the snapshot is taken, so that whoever holds a lock is waited for and then seen.
+            for relation in oids(locks) {
+                direct!(standard::LockRelationOid(relation, pg_sys::AccessShareLock as _));
+            }
             return plan;
         }
         let next = PREVIOUS.planner.unwrap_or(standard::standard_planner);
@@ -133,7 +138,7 @@ unsafe fn plan(call: Call, may_stand_in: bool) -> *mut pg_sys::PlannedStmt {
         match planning {
             Planning::Judged(judgement) => edge(|| judge::after_planning(plan, judgement)),
             Planning::Refused(reason) => edge(|| judge::refuse(plan, reason)),
-            Planning::Unjudged | Planning::Ready(_) => {}
+            Planning::Unjudged | Planning::Ready { .. } => {}
         }
         plan
     }

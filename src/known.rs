@@ -6,6 +6,7 @@
 //! which it was found out, and is dropped when they have moved. A form that is forgotten is only judged once more.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use arrow_cache_core::{CacheKey, Reason};
 
@@ -37,7 +38,7 @@ struct Form {
     key: CacheKey,
     versions: Versions,
     finding: Finding,
-    template: Option<Box<Template>>,
+    template: Option<Rc<Template>>,
 }
 
 /// How quick the executions of a form are.
@@ -59,7 +60,7 @@ const UNKNOWN: Speed = Speed { form: 0, threshold: 0, quick_runs: 0, unseen: 0, 
 
 /// Templates that others have taken the place of. A placeholder may still point into one of them: no longer so once the next
 /// statement of a client is planned.
-static RETIRED: Local<RefCell<Vec<Box<Template>>>> = Local::new(RefCell::new(Vec::new()));
+static RETIRED: Local<RefCell<Vec<Rc<Template>>>> = Local::new(RefCell::new(Vec::new()));
 static FORMS: Local<RefCell<Vec<Option<Form>>>> = Local::new(RefCell::new(Vec::new()));
 static SPEEDS: Local<RefCell<[Speed; PLACES]>> = Local::new(RefCell::new([UNKNOWN; PLACES]));
 
@@ -91,7 +92,7 @@ pub fn remember(key: CacheKey, versions: Versions, finding: Finding) {
     });
 }
 
-fn retire(template: Option<Box<Template>>) {
+fn retire(template: Option<Rc<Template>>) {
     RETIRED.with_borrow_mut(|retired| retired.extend(template));
 }
 
@@ -100,12 +101,21 @@ pub fn free_retired() {
     RETIRED.take();
 }
 
-/// The template for a query of this form with this tree, if there is one. It stays until the next statement is planned.
-pub fn template(key: CacheKey, versions: Versions, tree: CacheKey) -> Option<*const Template> {
+/// The template for a query of this form with this tree, if there is one.
+pub fn template(key: CacheKey, versions: Versions, tree: CacheKey) -> Option<Rc<Template>> {
+    FORMS.with_borrow(|forms| fitting(current(forms, key, versions)?, tree))
+}
+
+/// As `template`, for a plan, of whose form the lower half of the key is known.
+pub fn template_of_plan(form: u64, versions: Versions, tree: CacheKey) -> Option<Rc<Template>> {
     FORMS.with_borrow(|forms| {
-        let template = current(forms, key, versions)?.template.as_deref()?;
-        template.fits(tree).then_some(std::ptr::from_ref(template))
+        let known = forms.get(place(form))?.as_ref()?;
+        if known.key.lo == form && known.versions == versions { fitting(known, tree) } else { None }
     })
+}
+
+fn fitting(form: &Form, tree: CacheKey) -> Option<Rc<Template>> {
+    form.template.clone().filter(|template| template.fits(tree))
 }
 
 /// Has the form, of whose key this is the lower half, a place for a template of a query with this tree?
@@ -121,7 +131,7 @@ pub fn wants_template(form: u64, versions: Versions, tree: CacheKey) -> bool {
 }
 
 /// Keeps a template, in the place of the one that the form has.
-pub fn keep_template(form: u64, versions: Versions, template: Box<Template>) {
+pub fn keep_template(form: u64, versions: Versions, template: Rc<Template>) {
     FORMS.with_borrow_mut(|forms| match forms.get_mut(place(form)) {
         Some(Some(known)) if known.key.lo == form && known.versions == versions => {
             retire(known.template.replace(template));

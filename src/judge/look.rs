@@ -2,13 +2,15 @@
 //! can be asked only at the start is asked here: snapshot, isolation, own writes, parameters, settings. Validity is decided here,
 //! never earlier.
 
+use std::borrow::Cow;
+
 use arrow_cache_core::{CacheKey, Counter, Dependency, Pin, Reason, SnapshotView, Validity};
 use pgrx::pg_sys;
 
 use super::planning::UNKNOWN_CATALOGS;
 use super::{Found, Hit, Miss, Question};
 use crate::arrow::column::{self, Records};
-use crate::query::fingerprint::Asked;
+use crate::query::fingerprint::{Asked, HashedText};
 use crate::query::terms::Terms;
 use crate::query::text::Text;
 use crate::query::{Planned, Verdict, Versions, environment, fingerprint, plan_marker, relations};
@@ -43,26 +45,45 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         }
         let source = question.text.unwrap_or(statement);
         let snapshot = snapshot::view(store, question.snapshot)?;
-        let relations = relations::of_plan(question.plan, meaning.extras.relations());
+        let current = current_versions(store);
+        let template = known::template_of_plan(form, planned.versions, tree).filter(|_| current == planned.versions);
+        let relations = match &template {
+            Some(template) => Cow::Borrowed(template.relations()),
+            None => Cow::Owned(relations::of_plan(question.plan, meaning.extras.relations())),
+        };
         writes::check_own_writes(&relations)?;
 
-        let mut text = Vec::new();
         let settings = meaning.extras.settings();
         let environment = environment::fingerprint(store.seed(), &settings)?;
-        let current = current_versions(store);
         if current.catalogs != planned.versions.catalogs && !relations::are_of_plan(&relations, question.plan) {
             // What the query's row types contain was looked at when the plan was made.
             return Err(Reason::OldPlan);
         }
         let old_plan = (current.ddl != planned.versions.ddl).then_some(planned.plan);
         let asked = Asked { tree, old_plan, environment };
-        let key = fingerprint::key(&asked, source, question.params, store.seed(), &mut text)?;
-        let descriptor = pg_sys::ExecCleanTypeFromTL((*(*question.plan).planTree).targetlist);
-        let columns = column::columns_of(descriptor, Records::Refused)?;
+        // A plan that is kept belongs to one text.
+        let kept = template.as_ref().filter(|_| question.text.is_none() && portal::is_bound());
+        let text = kept.and_then(|template| template.text_of(planned.plan)).unwrap_or_else(|| {
+            let text = HashedText::of(source, store.seed());
+            kept.inspect(|template| template.remember_text(planned.plan, &text));
+            text
+        });
+        let key = fingerprint::key(&asked, &text, question.params, store.seed())?;
+        let columns = match &template {
+            Some(template) => template.columns().to_vec(),
+            None => {
+                let descriptor = pg_sys::ExecCleanTypeFromTL((*(*question.plan).planTree).targetlist);
+                column::columns_of(descriptor, Records::Refused)?
+            }
+        };
+        let descriptor = match &template {
+            Some(template) => Cow::Borrowed(template.descriptor()),
+            None => Cow::Owned(column::describe(&columns)),
+        };
 
         let mut stale = false;
         if let Some(pin) = store.lookup(key) {
-            match examine(store, &pin, &text, &column::describe(&columns), &snapshot, terms) {
+            match examine(store, &pin, &text.bytes, &descriptor, &snapshot, terms) {
                 // In this mode each execution fills anew, so that it does all that it would do without us.
                 Ok(true) if settings::debug_serve_fills() => store.unpin(pin),
                 Ok(true)
@@ -89,7 +110,8 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                         definition_changes: session::definition_changes(),
                     });
                     let stays_open = question.stays_open || portal::is_bound() || portal::may_be_read_later();
-                    return Ok(Found::Hit(Hit { pin, columns, guard, stays_open, verify, form, tree, planned }));
+                    let hit = Hit { pin, columns, guard, stays_open, verify, template, form, tree, planned };
+                    return Ok(Found::Hit(hit));
                 }
                 Ok(false) => {
                     stale = !store.is_current(&pin);
@@ -109,7 +131,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         Ok(Found::Miss(Box::new(Miss {
             key,
             form,
-            text,
+            text: text.bytes.to_vec(),
             dependencies,
             columns,
             stale,

@@ -9,6 +9,7 @@ mod placeholder;
 mod planning;
 
 use std::ffi::{CString, c_char};
+use std::rc::Rc;
 
 use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
 use pgrx::pg_sys;
@@ -81,11 +82,14 @@ pub struct Hit {
     pub stays_open: bool,
     /// The terms on which it is executed as well and compared, if it is.
     pub verify: Option<verify::Terms>,
+    /// What serves its like, if there was one before.
+    pub template: Option<Rc<Template>>,
     /// The lower half of the key of its form.
     form: u64,
     /// What name resolution made of its text.
     tree: CacheKey,
-    planned: Planned,
+    /// What was current when it was planned; its plan has no number if it was not planned.
+    pub planned: Planned,
 }
 
 /// A statement that has no stored answer, and all that is needed to store one.
@@ -249,8 +253,10 @@ unsafe fn count_and_log(store: &SharedStore, pin: &Pin, plan: *const pg_sys::Pla
 unsafe fn make_template(query_desc: *const pg_sys::QueryDesc, hit: &Hit) {
     // SAFETY: as the caller promises.
     unsafe {
-        if known::wants_template(hit.form, hit.planned.versions, hit.tree)
-            && let Some(template) = Template::of((*query_desc).plannedstmt, &hit.columns, hit.tree)
+        if hit.template.is_none()
+            && known::wants_template(hit.form, hit.planned.versions, hit.tree)
+            && let Some(template) =
+                Template::of((*query_desc).plannedstmt, &hit.columns, hit.tree, hit.planned.plan)
         {
             known::keep_template(hit.form, hit.planned.versions, template);
         }

@@ -14,11 +14,11 @@ use pgrx::pg_sys;
 use super::look::{self, current_versions};
 use super::{Hit, count_and_log};
 use crate::known;
-use crate::query::fingerprint::{self, Asked};
+use crate::query::fingerprint::{self, Asked, HashedText};
 use crate::query::terms::Terms;
 use crate::query::text::Text;
 use crate::query::{Planned, Versions, environment};
-use crate::serve::{self, Template};
+use crate::serve;
 use crate::session::{self, Status};
 use crate::shmem::SharedStore;
 use crate::{portal, settings, shmem, snapshot, writes};
@@ -81,8 +81,8 @@ unsafe fn text_of(query: *const pg_sys::Query, text: *const c_char) -> Text {
     unsafe { Text { source: text, location: (*query).stmt_location, length: (*query).stmt_len } }
 }
 
-/// A placeholder for a one-shot query of this form and tree, if its like was served before and its answer seems to be stored. Takes the locks that
-/// planning would.
+/// A placeholder for a one-shot query of this form and tree, if its like was served before and its answer seems to be stored; with
+/// it a list of the relations (OIDs) that planning would lock besides those that the query names.
 ///
 /// # Safety
 /// The call must be that of a planner hook.
@@ -93,7 +93,7 @@ pub unsafe fn make(
     tree: CacheKey,
     reads_session: bool,
     versions: Versions,
-) -> Option<*mut pg_sys::PlannedStmt> {
+) -> Option<(*mut pg_sys::PlannedStmt, *mut pg_sys::List)> {
     // A bound portal may be read under other settings than it was started with: `serve::Guard` needs the real plan for that.
     let may_change = reads_session && !call.params.is_null();
     if may_change || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {
@@ -102,27 +102,26 @@ pub unsafe fn make(
     known::free_retired();
     // SAFETY: a template stays until a later statement is planned; the rest as the caller promises.
     unsafe {
-        let template = &*known::template(form, versions, tree)?;
+        let template = known::template(form, versions, tree)?;
         if template.depends_on_values() && !call.params.is_null() {
             return None;
         }
         let text = text_of(call.query, call.text);
         let terms = Terms::of(text).ok()?;
-        let mut normalized = Vec::new();
+        let text = HashedText::of(text, store.seed());
         let asked =
             Asked { tree, old_plan: None, environment: environment::fingerprint_of_settings(store.seed()) };
-        let key = fingerprint::key(&asked, text, call.params, store.seed(), &mut normalized).ok()?;
+        let key = fingerprint::key(&asked, &text, call.params, store.seed()).ok()?;
         let pin = store.lookup(key)?;
         let promising = store.is_current(&pin);
         store.unpin(pin);
         if !promising {
             return None;
         }
-        template.lock_descendants();
-        let text = palloc_copy(&normalized);
+        let text = palloc_copy(&text.bytes);
         let pending: *mut Pending = pg_sys::palloc(std::mem::size_of::<Pending>()).cast();
         pending.write(Pending { call: *call, form, tree, versions, key, text, terms });
-        Some(template.placeholder(call.query, pending.cast()))
+        Some((template.placeholder(call.query, pending.cast()), template.descendants()))
     }
 }
 
@@ -162,20 +161,19 @@ pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pend
         let Some(template) = known::template(pending.form, pending.versions, pending.tree).filter(|_| current) else {
             return false;
         };
-        let template: &Template = &*template;
         let Ok(snapshot) = snapshot::view(&store, (*query_desc).snapshot) else { return false };
         if writes::check_own_writes(template.relations()).is_err() {
             return false;
         }
         let Some(pin) = store.lookup(pending.key) else { return false };
-        let described = template.descriptor();
-        if look::examine(&store, &pin, &*pending.text, described, &snapshot, pending.terms) != Ok(true) {
+        if look::examine(&store, &pin, &*pending.text, template.descriptor(), &snapshot, pending.terms) != Ok(true) {
             store.unpin(pin);
             return false;
         }
         let hit = Hit {
             pin,
             columns: template.columns().to_vec(),
+            template: Some(template),
             guard: None,
             stays_open: portal::is_bound(),
             verify: None,
@@ -185,7 +183,7 @@ pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pend
         };
         // The plan that serves keeps the entry pinned from here on.
         let entry = serve::entry_of(&hit);
-        let served = serve::serve_template(query_desc, hit, template);
+        let served = serve::swap_plan(query_desc, hit);
         if served {
             session::begin_statement_as(Status::Hit);
             count_and_log(&store, &entry, (*query_desc).plannedstmt);

@@ -21,8 +21,9 @@ pub enum Planning {
     Refused(Reason),
     /// To judge the relations of its plan.
     Judged(Judgement),
-    /// Not to plan it: this plan stands for a stored answer, if that still holds when it is started.
-    Ready(*mut pg_sys::PlannedStmt),
+    /// Not to plan it, but to lock these relations (OIDs) as planning would: this plan stands for a stored answer, if that
+    /// still holds when it is started.
+    Ready { plan: *mut pg_sys::PlannedStmt, locks: *mut pg_sys::List },
 }
 
 /// What was found out about a query before the planner took it apart.
@@ -87,9 +88,10 @@ pub unsafe fn before_planning(call: &Call, may_stand_in: bool) -> Planning {
         drop(identity);
         if is_one_shot
             && let Some(meaning) = &meaning
-            && let Some(plan) = placeholder::make(&store, call, form, meaning.question(tree), meaning.reads_session, versions)
+            && let Some((plan, locks)) =
+                placeholder::make(&store, call, form, meaning.question(tree), meaning.reads_session, versions)
         {
-            return Planning::Ready(plan);
+            return Planning::Ready { plan, locks };
         }
         pg_sys::AcceptInvalidationMessages();
         let known = meaning.is_some();

@@ -2,6 +2,7 @@
 //! 128-bit key, plus the normalized text to compare on a match, since a hash is not a proof.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use arrow_cache_core::{CacheKey, KeyBuffer, Reason};
 use pgrx::pg_sys;
@@ -27,27 +28,58 @@ static BUFFER: Local<Cell<KeyBuffer>> = Local::new(Cell::new(KeyBuffer::new()));
 /// What is kept of it at most, in bytes.
 const KEPT: usize = 64 * 1024;
 
-/// Computes the key of a statement under a secret and leaves its normalized text in `normalized`.
+/// A normalized text, and its hash under a secret.
+#[derive(Clone, Debug)]
+pub struct HashedText {
+    /// The text.
+    pub bytes: Rc<[u8]>,
+    /// Its hash.
+    hash: CacheKey,
+}
+
+static NORMALIZED: Local<Cell<Vec<u8>>> = Local::new(Cell::new(Vec::new()));
+
+impl HashedText {
+    /// Normalizes a text.
+    ///
+    /// # Safety
+    /// The text must be valid.
+    pub unsafe fn of(text: Text, seed: u64) -> Self {
+        let mut normalized = NORMALIZED.take();
+        // SAFETY: as the caller promises.
+        unsafe { text::normalized(text, &mut normalized) };
+        let mut key = BUFFER.take();
+        key.clear();
+        key.u64(seed);
+        key.part(&normalized);
+        let hashed = Self { bytes: Rc::from(normalized.as_slice()), hash: key.finish() };
+        if normalized.len() <= KEPT {
+            NORMALIZED.set(normalized);
+            BUFFER.set(key);
+        }
+        hashed
+    }
+}
+
+/// Computes the key of a statement under a secret.
 ///
 /// # Errors
 /// The reason to bypass, when the parameters cannot be part of a key.
 ///
 /// # Safety
-/// The text must be valid, `params` null or valid.
+/// `params` must be null or valid.
 pub unsafe fn key(
     asked: &Asked,
-    text: Text,
+    text: &HashedText,
     params: pg_sys::ParamListInfo,
     seed: u64,
-    normalized: &mut Vec<u8>,
 ) -> Result<CacheKey, Reason> {
     let mut key = BUFFER.take();
     key.clear();
     key.u64(seed);
     // SAFETY: as the caller promises.
     let added = unsafe {
-        text::normalized(text, normalized);
-        key.part(normalized);
+        key.key(text.hash);
         key.key(asked.tree);
         key.u8(u8::from(asked.old_plan.is_some()));
         key.u64(asked.old_plan.unwrap_or(0));

@@ -3,6 +3,7 @@
 //! run on all of those paths.
 
 use std::ffi::c_void;
+use std::rc::Rc;
 
 use arrow_cache_core::{EntryId, Pin};
 use pgrx::pg_sys;
@@ -10,6 +11,7 @@ use pgrx::pg_sys;
 use super::rerun::Guard;
 use super::rows::Rows;
 use super::straight::Straight;
+use super::template::Template;
 use crate::shmem;
 
 /// A pinned entry and what reads it. Lives in a memory context, released with it at the latest.
@@ -19,6 +21,8 @@ pub struct Hold {
     rows: Option<Box<Rows>>,
     guard: Option<Box<Guard>>,
     straight: Option<Box<Straight>>,
+    /// What the serving plan points into.
+    template: Option<Rc<Template>>,
 }
 
 impl Hold {
@@ -52,6 +56,7 @@ impl Hold {
                 rows: None,
                 guard: None,
                 straight: None,
+                template: None,
             });
             pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*hold).callback);
             Ok(hold)
@@ -107,6 +112,11 @@ impl Hold {
         self.straight.take()
     }
 
+    /// Keeps a template for as long as the memory context lives.
+    pub fn keep(&mut self, template: Rc<Template>) {
+        self.template = Some(template);
+    }
+
     /// Lets the entry go. May be called again, without effect.
     pub fn release(&mut self) {
         self.straight = None;
@@ -123,5 +133,9 @@ impl Hold {
 /// the middle of error recovery.
 unsafe extern "C-unwind" fn context_gone(hold: *mut c_void) {
     // SAFETY: registered with the address of the hold, which the context still contains.
-    unsafe { (*hold.cast::<Hold>()).release() };
+    unsafe {
+        let hold = &mut *hold.cast::<Hold>();
+        hold.release();
+        hold.template = None;
+    };
 }

@@ -16,7 +16,7 @@ pub use hold::Hold;
 pub use rerun::{Asker, Guard};
 pub use rows::Rows;
 pub use scan::{is_served, note_run, slot_values};
-pub use stub::{entry_of, hold, serve_template, swap_plan};
+pub use stub::{entry_of, hold, swap_plan};
 pub use template::{Template, stands_for};
 
 /// Makes the custom scan known to the server. Called once, in the postmaster.

@@ -7,7 +7,6 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::hold::Hold;
 use super::rows::Rows;
 use super::scan::{self, CachedScan};
-use super::template::Template;
 use crate::arrow::column::Column;
 use crate::compat;
 use crate::error::none_if_out_of_memory;
@@ -17,64 +16,66 @@ use crate::query::types::nodes;
 use crate::shmem;
 
 /// Puts the serving plan in the place of the query's own, before the executor sees it. If there
-/// is no memory for that, the query runs as planned.
+/// is no memory for that, the query is left as it is; says so.
 ///
 /// # Safety
 /// `query_desc` must not have been started; the hit must answer it.
-pub unsafe fn swap_plan(query_desc: *mut pg_sys::QueryDesc, hit: Hit) {
-    let columns = hit.columns;
-    // SAFETY: as the caller promises. The plan is put beside the hold, which outlives it.
+pub unsafe fn swap_plan(query_desc: *mut pg_sys::QueryDesc, hit: Hit) -> bool {
+    let Hit { pin, columns, guard, stays_open, template, .. } = hit;
+    // SAFETY: as the caller promises. The plan is put beside the hold, which outlives it, and keeps the template.
     unsafe {
-        let (Some(store), Some(hold)) = (shmem::store(), hold(query_desc, hit.pin, columns.clone())) else { return };
-        if let Some(guard) = hit.guard {
+        let shape = if template.is_none() { columns.clone() } else { Vec::new() };
+        let (Some(store), Some(hold)) = (shmem::store(), hold(query_desc, pin, columns)) else { return false };
+        if let Some(guard) = guard {
             (*hold).set_guard(guard);
         }
-        if let Some(pin) = (*hold).pin() {
-            let caller = pg_sys::MemoryContextSwitchTo(pg_sys::GetMemoryChunkContext(hold.cast()));
-            let real = (*query_desc).plannedstmt;
-            let scan = plan_node(hold);
-            if hit.stays_open {
-                let opened = opened_by(real);
-                for table in opened.tables {
-                    (*scan).tables = pg_sys::list_append_unique_oid((*scan).tables, table);
-                }
-                for index in opened.indexes {
-                    (*scan).indexes = pg_sys::list_append_unique_oid((*scan).indexes, index);
-                }
-            }
-            (*query_desc).plannedstmt = plan(real, scan, &columns, store.view(&pin).rows());
-            pg_sys::MemoryContextSwitchTo(caller);
+        let Some(pin) = (*hold).pin() else { return false };
+        let caller = pg_sys::MemoryContextSwitchTo(pg_sys::GetMemoryChunkContext(hold.cast()));
+        let real = (*query_desc).plannedstmt;
+        let scan = plan_node(hold);
+        if stays_open {
+            (*scan).hold_open(real, template.as_deref().and_then(|template| template.opened(hit.planned.plan)));
         }
+        match template {
+            Some(template) => {
+                (*scan).custom = template.scan();
+                (*hold).keep(template);
+            }
+            None => shape_like(&mut (*scan).custom, real, &shape),
+        }
+        (*scan).custom.methods = scan::methods();
+        (*scan).custom.scan.plan.plan_rows = store.view(&pin).rows() as f64;
+        (*query_desc).plannedstmt = stripped(real, scan.cast());
+        pg_sys::MemoryContextSwitchTo(caller);
+        true
     }
 }
 
-/// Puts the serving plan in the place of a placeholder.
-///
-/// # Safety
-/// `query_desc` must not have been started; its plan must be a placeholder of the template, and the hit answer it.
-pub unsafe fn serve_template(query_desc: *mut pg_sys::QueryDesc, hit: Hit, template: &Template) -> bool {
-    let columns = hit.columns;
-    // SAFETY: as the caller promises. The plan is put beside the hold, which outlives it. The columns of the placeholder live as
-    // long as the placeholder does, which the portal keeps.
-    unsafe {
-        let Some(hold) = hold(query_desc, hit.pin, columns) else { return false };
-        let caller = pg_sys::MemoryContextSwitchTo(pg_sys::GetMemoryChunkContext(hold.cast()));
-        let placeholder = (*query_desc).plannedstmt;
-        let scan = plan_node(hold);
-        (*scan).custom = *(*placeholder).planTree.cast::<pg_sys::CustomScan>();
-        (*scan).custom.methods = scan::methods();
-        (*scan).custom.custom_private = std::ptr::null_mut();
-        if hit.stays_open {
-            let (tables, indexes) = template.opened();
-            (*scan).tables = pg_sys::list_copy(tables);
-            (*scan).indexes = pg_sys::list_copy(indexes);
+impl CachedScan {
+    /// Has the scan hold open what the real plan would: `known`, if that was found out before.
+    ///
+    /// # Safety
+    /// `real` must be a valid plan.
+    unsafe fn hold_open(
+        &mut self,
+        real: *const pg_sys::PlannedStmt,
+        known: Option<(*mut pg_sys::List, *mut pg_sys::List)>,
+    ) {
+        // SAFETY: as the caller promises; lists of OIDs.
+        unsafe {
+            if let Some((tables, indexes)) = known {
+                self.tables = pg_sys::list_copy(tables);
+                self.indexes = pg_sys::list_copy(indexes);
+                return;
+            }
+            let opened = opened_by(real);
+            for table in opened.tables {
+                self.tables = pg_sys::list_append_unique_oid(self.tables, table);
+            }
+            for index in opened.indexes {
+                self.indexes = pg_sys::list_append_unique_oid(self.indexes, index);
+            }
         }
-        let plan: *mut pg_sys::PlannedStmt = pg_sys::palloc(std::mem::size_of::<pg_sys::PlannedStmt>()).cast();
-        plan.copy_from_nonoverlapping(placeholder, 1);
-        (*plan).planTree = scan.cast();
-        (*query_desc).plannedstmt = plan;
-        pg_sys::MemoryContextSwitchTo(caller);
-        true
     }
 }
 
@@ -150,28 +151,11 @@ unsafe fn plan_node(hold: *mut Hold) -> *mut CachedScan {
     }
 }
 
-/// # Safety
-/// `real` must be a valid plan that outlives the result, `scan` a node of `plan_node`.
-unsafe fn plan(
-    real: *mut pg_sys::PlannedStmt,
-    scan: *mut CachedScan,
-    columns: &[Column],
-    rows: u64,
-) -> *mut pg_sys::PlannedStmt {
-    // SAFETY: as the caller promises.
-    unsafe {
-        shape(&mut (*scan).custom, real, columns);
-        (*scan).custom.methods = scan::methods();
-        (*scan).custom.scan.plan.plan_rows = rows as f64;
-        stripped(real, scan.cast())
-    }
-}
-
 /// Gives a scan the columns of a real plan.
 ///
 /// # Safety
 /// `real` must be a valid plan with these columns, `scan` zeroed.
-pub(super) unsafe fn shape(scan: &mut pg_sys::CustomScan, real: *const pg_sys::PlannedStmt, columns: &[Column]) {
+pub(super) unsafe fn shape_like(scan: &mut pg_sys::CustomScan, real: *const pg_sys::PlannedStmt, columns: &[Column]) {
     // SAFETY: as the caller promises.
     unsafe {
         scan.scan.plan.type_ = NodeTag::T_CustomScan;

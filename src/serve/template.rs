@@ -2,10 +2,12 @@
 //!
 //! A template has what the server wants of a plan before and beside running it: the range table with its permissions, the
 //! columns, the costs. Its tree is one Custom Scan without rows. `placeholder` gives it to the server in a query's place;
-//! `serve_template` puts the scan of an entry there once it is known that the answer holds.
+//! `stub` puts the scan of an entry there once it is known that the answer holds, in prepared plans too.
 
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
 
 use arrow_cache_core::CacheKey;
 use pgrx::pg_sys::{self, NodeTag};
@@ -15,6 +17,7 @@ use super::stub;
 use crate::arrow::column::{self, Column};
 use crate::compat;
 use crate::error::none_if_out_of_memory;
+use crate::query::fingerprint::HashedText;
 use crate::query::relations;
 use crate::query::scans::opened_by;
 use crate::query::types::{integers, nodes};
@@ -35,15 +38,24 @@ pub struct Template {
     /// What a portal that may stay open holds open: lists of OIDs.
     tables: *mut pg_sys::List,
     indexes: *mut pg_sys::List,
+    /// The number of the plan that the template was made from.
+    made_from: u64,
+    /// The text of a prepared statement that the template served, with the number of its plan.
+    text: RefCell<Option<(u64, HashedText)>>,
 }
 
 impl Template {
-    /// A template of a plan with these columns, for a query with this tree. `None` if the plan does not lend itself to it, or
+    /// A template of a plan with these columns and the number `made_from`, for a query with this tree. `None` if the plan does not lend itself to it, or
     /// there is no memory.
     ///
     /// # Safety
     /// `real` must be a valid plan that may be cached.
-    pub unsafe fn of(real: *mut pg_sys::PlannedStmt, columns: &[Column], tree: CacheKey) -> Option<Box<Self>> {
+    pub unsafe fn of(
+        real: *mut pg_sys::PlannedStmt,
+        columns: &[Column],
+        tree: CacheKey,
+        made_from: u64,
+    ) -> Option<Rc<Self>> {
         // SAFETY: as the caller promises.
         unsafe {
             let mut descends = false;
@@ -68,7 +80,7 @@ impl Template {
                     pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
                 )
             })?;
-            let mut template = Box::new(Self {
+            let mut template = Self {
                 context,
                 plan: std::ptr::null_mut(),
                 columns: columns.to_vec(),
@@ -77,12 +89,14 @@ impl Template {
                 tree: descends.then_some(tree),
                 tables: std::ptr::null_mut(),
                 indexes: std::ptr::null_mut(),
-            });
+                made_from,
+                text: RefCell::new(None),
+            };
             let caller = pg_sys::MemoryContextSwitchTo(context);
             let filled = none_if_out_of_memory(AssertUnwindSafe(|| template.fill(real)));
             pg_sys::MemoryContextSwitchTo(caller);
             let small = pg_sys::MemoryContextMemAllocated(context, true) <= LARGEST;
-            (filled.is_some() && small).then_some(template)
+            (filled.is_some() && small).then(|| Rc::new(template))
         }
     }
 
@@ -94,7 +108,7 @@ impl Template {
         // SAFETY: as the caller promises; the parts that the executor only reads are copied, the others dropped.
         unsafe {
             let scan: *mut pg_sys::CustomScan = pg_sys::palloc0(std::mem::size_of::<pg_sys::CustomScan>()).cast();
-            stub::shape(&mut *scan, real, &self.columns);
+            stub::shape_like(&mut *scan, real, &self.columns);
             let tree = &*(*real).planTree;
             let plan = &mut (*scan).scan.plan;
             plan.startup_cost = tree.startup_cost;
@@ -146,19 +160,39 @@ impl Template {
         &self.relations
     }
 
-    /// Locks what planning would have locked. Relations that a query names were locked when it was analysed.
+    /// The relations that planning locks besides those that a query names, which were locked when it was analysed: a list of OIDs
+    /// in the current memory context.
     ///
     /// # Safety
-    /// Called where a query is planned; may wait and raise.
-    pub unsafe fn lock_descendants(&self) {
+    /// Called with a current memory context.
+    pub unsafe fn descendants(&self) -> *mut pg_sys::List {
+        let mut list = std::ptr::null_mut();
         if self.tree.is_some() {
             for relation in &self.relations {
                 // SAFETY: as the caller promises.
-                unsafe {
-                    pg_sys::LockRelationOid(pg_sys::Oid::from(*relation), pg_sys::AccessShareLock as _);
-                }
+                list = unsafe { pg_sys::lappend_oid(list, pg_sys::Oid::from(*relation)) };
             }
         }
+        list
+    }
+
+    /// The text of the statement whose plan has this number, if it was the last one that was remembered.
+    pub fn text_of(&self, plan: u64) -> Option<HashedText> {
+        self.text.borrow().as_ref().filter(|(own, _)| *own == plan).map(|(_, text)| text.clone())
+    }
+
+    /// Remembers the text of the statement whose plan has this number.
+    pub fn remember_text(&self, plan: u64, text: &HashedText) {
+        *self.text.borrow_mut() = Some((plan, text.clone()));
+    }
+
+    /// The scan of the template, without an entry.
+    ///
+    /// # Safety
+    /// What it points to lives as long as the template.
+    pub unsafe fn scan(&self) -> pg_sys::CustomScan {
+        // SAFETY: the tree of a template is such a node.
+        unsafe { *(*self.plan).planTree.cast::<pg_sys::CustomScan>() }
     }
 
     /// A plan that stands for `pending`, for a query of the template's form, in the current memory context.
@@ -184,9 +218,9 @@ impl Template {
         }
     }
 
-    /// The tables and indexes to be held open by a portal that may stay open: lists of OIDs.
-    pub fn opened(&self) -> (*mut pg_sys::List, *mut pg_sys::List) {
-        (self.tables, self.indexes)
+    /// The tables and indexes that the plan with this number would hold open (0: any plan of the template): lists of OIDs.
+    pub fn opened(&self, plan: u64) -> Option<(*mut pg_sys::List, *mut pg_sys::List)> {
+        (plan == 0 || plan == self.made_from).then_some((self.tables, self.indexes))
     }
 }
 
