@@ -10,7 +10,8 @@ use crate::compat::{self, ExecutorRunHook, executor_run_hook, standard};
 use crate::judge::{Call, Pending, Planning};
 use crate::query::types::oids;
 use crate::{
-    capture, copy, definitions, foreign, judge, known, last_word, serve, session, settings, shmem, utility, write_set, writes,
+    capture, copy, definitions, foreign, judge, known, last_word, serve, session, settings, shmem, utility, write_set,
+    writes,
 };
 
 /// The hooks that were installed before ours. Written once by `install`, in the postmaster.

@@ -1,6 +1,6 @@
 //! What this backend knows of the forms of queries (`query::identity`), so that a statement that comes again, with whatever
-//! constants, is not judged again: why its like are not cached, what they mean, that they are too quick to be worth a look,
-//! and a plan that serves a hit without planning (`serve::Template`).
+//! constants, is not judged again: why its like are not cached, what they mean, and a plan that serves a hit without planning
+//! (`serve::Template`). And which statements are too quick to be worth a look, by the shapes of their texts.
 //!
 //! A fixed table of this backend; no other process sees it. What it knows holds for the versions of the definitions under
 //! which it was found out, and is dropped when they have moved. A form that is forgotten is only judged once more.
@@ -41,11 +41,11 @@ struct Form {
     template: Option<Rc<Template>>,
 }
 
-/// How quick the executions of a form are.
+/// How quick the executions of statements of one shape are: of a text (`core::text_shape`), or of a prepared plan's form.
 #[derive(Clone, Copy)]
 struct Speed {
-    /// Lower half of the form's key.
-    form: u64,
+    /// The shape: a hash, or the lower half of the form's key.
+    shape: u64,
     /// The setting `min_execution_time` that the executions were compared with, as bits.
     threshold: u64,
     /// The last so many executions were too quick.
@@ -56,7 +56,7 @@ struct Speed {
     mixed: bool,
 }
 
-const UNKNOWN: Speed = Speed { form: 0, threshold: 0, quick_runs: 0, unseen: 0, mixed: false };
+const UNKNOWN: Speed = Speed { shape: 0, threshold: 0, quick_runs: 0, unseen: 0, mixed: false };
 
 /// Templates that others have taken the place of. A placeholder may still point into one of them: no longer so once the next
 /// statement of a client is planned.
@@ -144,13 +144,13 @@ fn threshold() -> u64 {
     settings::min_execution_time_ms().to_bits()
 }
 
-/// Notes how an execution of a query of this form went. `form` is the lower half of its key.
-pub fn note_speed(form: u64, too_quick: bool) {
+/// Notes how an execution of a statement of this shape went.
+pub fn note_speed(shape: u64, too_quick: bool) {
     let threshold = threshold();
     SPEEDS.with_borrow_mut(|speeds| {
-        let speed = &mut speeds[place(form)];
-        if speed.form != form || speed.threshold != threshold {
-            *speed = Speed { form, threshold, ..UNKNOWN };
+        let speed = &mut speeds[place(shape)];
+        if speed.shape != shape || speed.threshold != threshold {
+            *speed = Speed { shape, threshold, ..UNKNOWN };
         }
         if too_quick {
             speed.quick_runs = speed.quick_runs.saturating_add(1);
@@ -161,23 +161,23 @@ pub fn note_speed(form: u64, too_quick: bool) {
     });
 }
 
-/// Notes how the statement went that `session::time_form` was told of, if its run has just ended. Its time is taken from the message
+/// Notes how the statement went that `session::time_shape` was told of, if its run has just ended. Its time is taken from the message
 /// that asked for it, so it is rather too long than too short: then the next one like it is looked at.
 pub fn note_timed() {
-    if let Some(form) = session::take_timed() {
+    if let Some(shape) = session::take_timed() {
         let micros = backend::now() - backend::statement_start();
-        note_speed(form, (micros as f64) < settings::min_execution_time_ms() * 1000.0);
+        note_speed(shape, (micros as f64) < settings::min_execution_time_ms() * 1000.0);
     }
 }
 
-/// Is the next execution of a query of this form too quick to be worth a look, by all that is known?
-pub fn is_quick(form: u64) -> bool {
+/// Is the next execution of a statement of this shape too quick to be worth a look, by all that is known?
+pub fn is_quick(shape: u64) -> bool {
     if settings::min_execution_time_ms() == 0.0 || settings::debug_serve_fills() {
         return false;
     }
     SPEEDS.with_borrow_mut(|speeds| {
-        let speed = &mut speeds[place(form)];
-        if speed.form != form || speed.mixed || speed.quick_runs < QUICK_RUNS || speed.threshold != threshold() {
+        let speed = &mut speeds[place(shape)];
+        if speed.shape != shape || speed.mixed || speed.quick_runs < QUICK_RUNS || speed.threshold != threshold() {
             return false;
         }
         speed.unseen += 1;

@@ -58,6 +58,7 @@ static STATEMENT: Local<Cell<u64>> = Local::new(Cell::new(0));
 static CURRENT: Local<Cell<Option<Status>>> = Local::new(Cell::new(None));
 static PREVIOUS: Local<Cell<Option<Status>>> = Local::new(Cell::new(None));
 static TIMED: Local<Cell<Option<u64>>> = Local::new(Cell::new(None));
+static SHAPE: Local<Cell<Option<u64>>> = Local::new(Cell::new(None));
 static ASKED_STATUS: Local<Cell<bool>> = Local::new(Cell::new(false));
 
 /// Enters a level of nested statements. Every path out must leave it again.
@@ -209,15 +210,28 @@ pub fn begin_statement(reason: Reason) {
 /// As `begin_statement`, for one of which all is known.
 pub fn begin_statement_as(status: Status) {
     begin_statement(Reason::NotSelect);
+    SHAPE.set(None);
     CURRENT.set(Some(status));
 }
 
-/// Has the run of the statement that starts now timed, for its form. Nothing else is done with it.
-pub fn time_form(form: u64) {
-    TIMED.set(Some(form));
+/// Has the run of the statement that starts now timed, for others of its shape. Nothing else is done with it.
+pub fn time_shape(shape: Option<u64>) {
+    TIMED.set(shape);
+    SHAPE.set(None);
 }
 
-/// The form whose statement is timed, if one is at this level; it is no longer then.
+/// Notes the shape of the statement that is planned now and executed next.
+pub fn note_shape(shape: Option<u64>) {
+    TIMED.set(None);
+    SHAPE.set(shape);
+}
+
+/// The shape of the statement that starts now, if it was planned for this execution.
+pub fn take_shape() -> Option<u64> {
+    SHAPE.take()
+}
+
+/// The shape whose statement is timed, if one is at this level; it is no longer then.
 pub fn take_timed() -> Option<u64> {
     if at_top_level() { TIMED.take() } else { None }
 }

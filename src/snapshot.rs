@@ -3,8 +3,8 @@
 use arrow_cache_core::{Reason, SnapshotView};
 use pgrx::pg_sys;
 
-use crate::{backend, compat};
 use crate::shmem::SharedStore;
+use crate::{backend, compat};
 
 /// The snapshot in the form the protocol needs.
 ///

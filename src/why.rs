@@ -81,11 +81,10 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<Vec<u8>>, Refusa
     unsafe {
         let query = one_select(text)?;
         let mut offender = None;
-        let meaning =
-            eligibility::judge_tree_naming(query, &mut offender).map_err(|reason| Refusal {
-                reason,
-                offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
-            })?;
+        let meaning = eligibility::judge_tree_naming(query, &mut offender).map_err(|reason| Refusal {
+            reason,
+            offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
+        })?;
         let planning = PlanningExport::enter();
         let options = pg_sys::CURSOR_OPT_PARALLEL_OK as i32;
         let plan = pg_sys::pg_plan_query(query, text.as_ptr(), options, std::ptr::null_mut());
@@ -106,6 +105,7 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<Vec<u8>>, Refusa
             only_asked: true,
             stays_open: false,
             passes_quick: false,
+            shape: None,
         };
         match judge::look(store, &question)? {
             Found::Hit(hit) => store.unpin(hit.pin),

@@ -39,7 +39,7 @@ pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
     }
     let too_quick = elapsed < settings::min_execution_time() && !settings::debug_serve_fills();
     quick::remember(miss.key, too_quick);
-    known::note_speed(miss.form, too_quick);
+    known::note_speed(miss.shape, too_quick);
     too_quick
 }
 

@@ -39,8 +39,10 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         let (location, length) = text_location(question);
         let statement = Text { source: question.source, location, length };
         let terms = Terms::of(statement)?;
-        if question.passes_quick && !terms.insisted && known::is_quick(form) {
-            session::time_form(form);
+        // A statement that was planned for this execution has been asked about when it was planned.
+        let shape = question.shape.unwrap_or(form);
+        if question.passes_quick && question.shape.is_none() && !terms.insisted && known::is_quick(shape) {
+            session::time_shape(Some(shape));
             return Err(Reason::TooQuick);
         }
         let source = question.text.unwrap_or(statement);
@@ -99,7 +101,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                 }
                 Ok(true) => {
                     let verify = verify::choose(&meaning, environment, &settings);
-                    known::note_speed(form, false);
+                    known::note_speed(shape, false);
                     let guard = (meaning.reads_session && portal::is_bound()).then(|| Guard {
                         environment,
                         settings,
@@ -130,7 +132,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             if is_good { refusal(store, key, terms, question.only_asked) } else { Some(Reason::DdlInProgress) };
         Ok(Found::Miss(Box::new(Miss {
             key,
-            form,
+            shape,
             text: text.bytes.to_vec(),
             dependencies,
             columns,

@@ -46,6 +46,8 @@ pub struct Question {
     pub stays_open: bool,
     /// It is not looked up if its like have always been too quick to be stored.
     pub passes_quick: bool,
+    /// The shape of its text, if it was planned for this execution; else its form stands for that.
+    pub shape: Option<u64>,
 }
 
 impl Question {
@@ -65,6 +67,7 @@ impl Question {
                 only_asked: session::explaining(),
                 stays_open: false,
                 passes_quick: false,
+                shape: None,
             }
         }
     }
@@ -96,8 +99,8 @@ pub struct Hit {
 pub struct Miss {
     /// Its key.
     pub key: CacheKey,
-    /// The lower half of the key of its form.
-    pub form: u64,
+    /// By what its speed is remembered: the shape of its text, or the lower half of the key of its form.
+    pub shape: u64,
     /// Its normalized text.
     pub text: Vec<u8>,
     /// What its answer will rest on, with the versions at the start.
@@ -183,6 +186,7 @@ pub unsafe fn at_start(
             return None;
         }
         session::begin_statement(Reason::NotSelect);
+        let shape = session::take_shape();
         let refusal = plan_marker::refusal_of((*query_desc).plannedstmt);
         if refusal != Some(Reason::TooQuick) {
             session::take_timed();
@@ -192,7 +196,7 @@ pub unsafe fn at_start(
             return None;
         }
         let found = portal::check_statement(query_desc, planned)
-            .and_then(|()| look(&store, &Question { passes_quick: true, ..Question::of(query_desc) }))
+            .and_then(|()| look(&store, &Question { passes_quick: true, shape, ..Question::of(query_desc) }))
             .and_then(|found| check_cursor(found, flags, (*query_desc).plannedstmt));
         match found {
             Ok(Found::Hit(mut hit)) => {
@@ -255,8 +259,7 @@ unsafe fn make_template(query_desc: *const pg_sys::QueryDesc, hit: &Hit) {
     unsafe {
         if hit.template.is_none()
             && known::wants_template(hit.form, hit.planned.versions, hit.tree)
-            && let Some(template) =
-                Template::of((*query_desc).plannedstmt, &hit.columns, hit.tree, hit.planned.plan)
+            && let Some(template) = Template::of((*query_desc).plannedstmt, &hit.columns, hit.tree, hit.planned.plan)
         {
             known::keep_template(hit.form, hit.planned.versions, template);
         }
@@ -301,4 +304,3 @@ unsafe fn check_cursor(found: Found, flags: i32, plan: *const pg_sys::PlannedStm
         found => Ok(found),
     }
 }
-

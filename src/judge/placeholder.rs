@@ -8,7 +8,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use arrow_cache_core::CacheKey;
+use arrow_cache_core::{CacheKey, text_shape};
 use pgrx::pg_sys;
 
 use super::look::{self, current_versions};
@@ -16,7 +16,7 @@ use super::{Hit, count_and_log};
 use crate::known;
 use crate::query::fingerprint::{self, Asked, HashedText};
 use crate::query::terms::Terms;
-use crate::query::text::Text;
+use crate::query::text::{self, Text};
 use crate::query::{Planned, Versions, environment};
 use crate::serve;
 use crate::session::{self, Status};
@@ -65,6 +65,18 @@ pub unsafe fn is_one_shot(text: *const c_char, params: pg_sys::ParamListInfo) ->
     }
 }
 
+/// The shape of a query's text, by which quick statements are known.
+///
+/// # Safety
+/// `query` must be valid and part of `text`.
+pub unsafe fn shape(query: *const pg_sys::Query, text: *const c_char) -> Option<u64> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let own = text_of(query, text);
+        text_shape(text::raw(&own))
+    }
+}
+
 /// May there be a hint before the query?
 ///
 /// # Safety
@@ -109,8 +121,7 @@ pub unsafe fn make(
         let text = text_of(call.query, call.text);
         let terms = Terms::of(text).ok()?;
         let text = HashedText::of(text, store.seed());
-        let asked =
-            Asked { tree, old_plan: None, environment: environment::fingerprint_of_settings(store.seed()) };
+        let asked = Asked { tree, old_plan: None, environment: environment::fingerprint_of_settings(store.seed()) };
         let key = fingerprint::key(&asked, &text, call.params, store.seed()).ok()?;
         let pin = store.lookup(key)?;
         let promising = store.is_current(&pin);
@@ -142,7 +153,9 @@ unsafe fn palloc_copy(bytes: &[u8]) -> *const [u8] {
 /// `query_desc` must be the argument of an ExecutorStart hook.
 pub unsafe fn pending(query_desc: *const pg_sys::QueryDesc) -> Option<*const Pending> {
     // SAFETY: as the caller promises; only `make` hands placeholders out, and their message is under way.
-    unsafe { serve::stands_for((*query_desc).plannedstmt).map(<*mut std::ffi::c_void>::cast_const).map(<*const _>::cast) }
+    unsafe {
+        serve::stands_for((*query_desc).plannedstmt).map(<*mut std::ffi::c_void>::cast_const).map(<*const _>::cast)
+    }
 }
 
 /// Puts the serving plan in the place of a placeholder, if the answer holds. If not, the query has to be planned.
@@ -152,7 +165,10 @@ pub unsafe fn pending(query_desc: *const pg_sys::QueryDesc) -> Option<*const Pen
 pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pending: *const Pending) -> bool {
     // SAFETY: as the caller promises.
     unsafe {
-        if !session::at_top_level() || flags != 0 || portal::check_statement(query_desc, (*query_desc).plannedstmt).is_err() {
+        if !session::at_top_level()
+            || flags != 0
+            || portal::check_statement(query_desc, (*query_desc).plannedstmt).is_err()
+        {
             return false;
         }
         let Some(store) = shmem::store() else { return false };

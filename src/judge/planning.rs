@@ -9,6 +9,7 @@ use super::placeholder::{self, Call};
 use crate::known::{self, Finding};
 use crate::query::eligibility::{Meaning, reads_nothing};
 use crate::query::relations::Relations;
+use crate::query::types::{nodes, oids};
 use crate::query::{self, Planned, Verdict, Versions, identity, plan_marker};
 use crate::{portal, session, shmem, snapshot, writes};
 
@@ -63,6 +64,15 @@ pub unsafe fn before_planning(call: &Call, may_stand_in: bool) -> Planning {
         if reads_nothing(query) {
             return Planning::Refused(Reason::NoRelation);
         }
+        let is_one_shot = may_stand_in && placeholder::is_one_shot(text, params);
+        if is_one_shot {
+            let shape = placeholder::shape(query, text);
+            if shape.is_some_and(known::is_quick) && !placeholder::has_hint(query, text) {
+                session::time_shape(shape);
+                return Planning::Refused(Reason::TooQuick);
+            }
+            session::note_shape(shape);
+        }
         let Some(store) = shmem::store() else { return Planning::Unjudged };
         let Some(mut identity) = identity::of(query, store.seed()) else {
             return Planning::Refused(Reason::TooComplex);
@@ -75,14 +85,6 @@ pub unsafe fn before_planning(call: &Call, may_stand_in: bool) -> Planning {
             None => None,
         };
         let form = identity.form;
-        let is_one_shot = may_stand_in && placeholder::is_one_shot(text, params);
-        if is_one_shot {
-            session::take_timed();
-            if known::is_quick(form.lo) && !placeholder::has_hint(query, text) {
-                session::time_form(form.lo);
-                return Planning::Refused(Reason::TooQuick);
-            }
-        }
         // What follows may raise, so nothing that is to be dropped may be left.
         let tree = identity.tree();
         drop(identity);
@@ -140,7 +142,7 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgemen
         let unsettled = portal::messages_received() != judgement.messages;
         let relations = query::judge_relations(plan);
         if !judgement.known && !unsettled {
-            remember(form, planned.versions, meaning, relations, reads_descendants(plan));
+            remember(form, planned.versions, meaning, relations, depends_on_values(plan));
         }
         // The plan may outlive a transaction that changes definitions, and its rollback.
         let judged = relations.and_then(|relations| writes::check_own_writes(&[]).map(|()| relations));
@@ -159,17 +161,18 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgemen
     }
 }
 
-/// Does the plan read partitions or tables that inherit, for some constants perhaps others than for some?
+/// Does the plan rest on other relations for other constants? So it is if it reads partitions or tables that inherit; and the
+/// server counts constants of the types oid and regclass among a plan's relations, too.
 ///
 /// # Safety
 /// `plan` must be valid.
-unsafe fn reads_descendants(plan: *const pg_sys::PlannedStmt) -> bool {
-    // SAFETY: as the caller promises.
-    unsafe { query::types::nodes::<pg_sys::RangeTblEntry>((*plan).rtable) }.any(|entry| {
-        // SAFETY: an entry of the list.
-        let entry = unsafe { &*entry };
-        entry.rtekind == pg_sys::RTEKind::RTE_RELATION && entry.inh
-    })
+unsafe fn depends_on_values(plan: *const pg_sys::PlannedStmt) -> bool {
+    // SAFETY: as the caller promises; entries of its range table.
+    unsafe {
+        let entries = || nodes::<pg_sys::RangeTblEntry>((*plan).rtable).map(|entry| &*entry);
+        entries().any(|entry| entry.rtekind == pg_sys::RTEKind::RTE_RELATION && entry.inh)
+            || oids((*plan).relationOids).any(|relation| entries().all(|entry| entry.relid != relation))
+    }
 }
 
 /// Remembers what holds for all queries of a form. Extras are kept in memory that ends with the plan, so forms that have some
@@ -179,13 +182,13 @@ fn remember(
     versions: Versions,
     meaning: Meaning,
     relations: Result<Relations, Reason>,
-    descends: bool,
+    depends_on_values: bool,
 ) {
     if !meaning.extras.is_none() {
         return;
     }
     let finding = match relations {
-        _ if descends => Finding::Meant(meaning),
+        _ if depends_on_values => Finding::Meant(meaning),
         Ok(_) => Finding::Cacheable(meaning),
         Err(reason) => Finding::Refused(reason),
     };

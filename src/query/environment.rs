@@ -10,8 +10,8 @@ use std::ffi::{CStr, CString, c_char};
 use arrow_cache_core::{CacheKey, KeyBuffer, Reason};
 use pgrx::pg_sys;
 
-use crate::{backend, compat};
 use crate::local::Local;
+use crate::{backend, compat};
 
 /// Adds database, effective user and settings.
 fn add_environment(key: &mut KeyBuffer) {

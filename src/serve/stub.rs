@@ -186,10 +186,7 @@ pub(super) unsafe fn shape_like(scan: &mut pg_sys::CustomScan, real: *const pg_s
 ///
 /// # Safety
 /// `real` must be a valid plan that outlives the result.
-pub(super) unsafe fn stripped(
-    real: *const pg_sys::PlannedStmt,
-    tree: *mut pg_sys::Plan,
-) -> *mut pg_sys::PlannedStmt {
+pub(super) unsafe fn stripped(real: *const pg_sys::PlannedStmt, tree: *mut pg_sys::Plan) -> *mut pg_sys::PlannedStmt {
     // SAFETY: a node of its size, with its tag.
     unsafe {
         let stub: *mut pg_sys::PlannedStmt = pg_sys::palloc(std::mem::size_of::<pg_sys::PlannedStmt>()).cast();
