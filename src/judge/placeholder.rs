@@ -111,7 +111,6 @@ pub unsafe fn make(
     if may_change || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {
         return None;
     }
-    known::free_retired();
     // SAFETY: a template stays until a later statement is planned; the rest as the caller promises.
     unsafe {
         let template = known::template(form, versions, tree)?;
@@ -177,6 +176,10 @@ pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pend
         let Some(template) = known::template(pending.form, pending.versions, pending.tree).filter(|_| current) else {
             return false;
         };
+        // Its current row could be updated, so the plan must be the real one.
+        if template.is_updatable() && portal::may_be_read_later() {
+            return false;
+        }
         let Ok(snapshot) = snapshot::view(&store, (*query_desc).snapshot) else { return false };
         if writes::check_own_writes(template.relations()).is_err() {
             return false;

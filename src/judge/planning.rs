@@ -64,6 +64,10 @@ pub unsafe fn before_planning(call: &Call, may_stand_in: bool) -> Planning {
         if reads_nothing(query) {
             return Planning::Refused(Reason::NoRelation);
         }
+        if may_stand_in && session::at_top_level() && pg_sys::ActivePortal.is_null() {
+            // No placeholder is left: each is gone with the start of its statement.
+            known::free_retired();
+        }
         let is_one_shot = may_stand_in && placeholder::is_one_shot(text, params);
         if is_one_shot {
             let shape = placeholder::shape(query, text);
@@ -100,7 +104,10 @@ pub unsafe fn before_planning(call: &Call, may_stand_in: bool) -> Planning {
         let meaning = match meaning.map_or_else(|| query::judge(query), Ok) {
             Ok(meaning) => meaning,
             Err(reason) => {
-                known::remember(form, versions, Finding::Refused(reason));
+                // What a transaction sees that has changed definitions itself may be rolled back.
+                if writes::check_own_writes(&[]).is_ok() {
+                    known::remember(form, versions, Finding::Refused(reason));
+                }
                 return Planning::Refused(reason);
             }
         };
@@ -141,11 +148,12 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgemen
         // A message that arrives while the plan is made finds no plan that it could invalidate: PostgreSQL loses it.
         let unsettled = portal::messages_received() != judgement.messages;
         let relations = query::judge_relations(plan);
-        if !judgement.known && !unsettled {
+        // The plan, and what is remembered, may outlive a transaction that changes definitions, and its rollback.
+        let own_definitions = writes::check_own_writes(&[]);
+        if !judgement.known && !unsettled && own_definitions.is_ok() {
             remember(form, planned.versions, meaning, relations, depends_on_values(plan));
         }
-        // The plan may outlive a transaction that changes definitions, and its rollback.
-        let judged = relations.and_then(|relations| writes::check_own_writes(&[]).map(|()| relations));
+        let judged = relations.and_then(|relations| own_definitions.map(|()| relations));
         let unknown = Versions { catalogs: UNKNOWN_CATALOGS, ..planned.versions };
         let verdict = match judged {
             // Partitions are looked up by snapshot (DETACH CONCURRENTLY): under an old one, the plan may read partitions
