@@ -83,12 +83,15 @@ def server_dir(wanted):
 class Cluster:
     """One private server. Use it as a context manager: it is stopped and removed on the way out."""
 
-    def __init__(self, directory, *, preload="pg_arrow_cache", conf=None, conf_file=None, cpu=None):
-        """`cpu` pins the server to one processor; `conf` overrides settings; `conf_file` is appended as it is."""
+    def __init__(self, directory, *, preload="pg_arrow_cache", conf=None, conf_file=None, cpu=None,
+                 postgres=None):
+        """`cpu` pins the server to one processor; `conf` overrides settings; `conf_file` is appended as it is;
+        `postgres` is a program to start in the server's place, with its arguments."""
         self.wanted = Path(directory)
         self.preload = preload
         self.conf = dict(conf or {})
         self.conf_file = conf_file
+        self.postgres = [] if postgres is None else ["-p", postgres]
         self.pin = [] if cpu is None else ["taskset", "-c", str(cpu)]
         self.port = free_port()
         self.base = self.socket_dir = None
@@ -115,14 +118,19 @@ class Cluster:
             os.chown(self.socket_dir, server_user().pw_uid, server_user().pw_gid)
         try:
             self._initdb()
-            self._pg_ctl("start", "-l", self.log)
+            self._pg_ctl("start", *self.postgres, "-l", self.log)
         except BaseException:
             self.stop()
             raise
         return self
 
     def restart(self):
-        self._pg_ctl("restart", "-m", "fast", "-l", self.log)
+        self._pg_ctl("restart", "-m", "fast", *self.postgres, "-l", self.log)
+
+    @property
+    def pid(self):
+        """The postmaster's."""
+        return int((self.data / "postmaster.pid").read_text().split()[0])
 
     def stop(self):
         if self.base is not None:

@@ -2,8 +2,9 @@
 # Brings a Debian machine to the point where the extension builds and its tests run. Every step looks before it acts,
 # so that a second run only checks. Existing PostgreSQL clusters are never touched.
 #
-#   scripts/setup.sh           everything
+#   scripts/setup.sh           everything for building and testing
 #   scripts/setup.sh rust      only what `cargo test -p arrow_cache_core` needs
+#   scripts/setup.sh bench     everything, and what the bench needs besides: pgpool-II, Redis, valgrind, Python packages
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -58,6 +59,32 @@ packages() {
     [ "${#server[@]}" = 0 ] || apt_install_server "${server[@]}"
 }
 
+# Debian asks policy-rc.d before a package starts a service; 101 forbids it. The administrator's file is put back, and
+# what systemd would start at the next boot is switched off: the bench runs servers of its own.
+apt_install_without_services() (
+    policy=/usr/sbin/policy-rc.d
+    kept=$policy.kept-by-setup
+    # What an interrupted run has kept is the administrator's; what lies beside it is ours.
+    [ -e "$kept" ] || [ ! -e "$policy" ] || as_root mv "$policy" "$kept"
+    trap 'as_root rm -f "$policy"; [ ! -e "$kept" ] || as_root mv "$kept" "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+    as_root chmod 755 "$policy"
+    apt_install "$@" || exit
+    command -v systemctl >/dev/null || exit 0
+    for name in "$@"; do as_root systemctl disable "$name" >/dev/null 2>&1 || true; done
+)
+
+bench_packages() {
+    command -v apt-get >/dev/null || { say "no apt-get: install pgpool-II, redis-server and valgrind yourself"; return 0; }
+    local missing=() name
+    for name in pgpool2 redis-server valgrind; do installed "$name" || missing+=("$name"); done
+    [ "${#missing[@]}" -gt 0 ] || return 0
+    say "installing ${missing[*]}; their services stay off"
+    # A source of the administrator's that does not answer is no reason to stop: what is missing shows below.
+    as_root apt-get update -qq || say "apt-get update failed"
+    apt_install_without_services "${missing[@]}"
+}
+
 rust() {
     command -v cargo >/dev/null || die "cargo is missing: install Rust first (https://rustup.rs)"
     # Two rustups cannot add the same component at once, and asking is cheap.
@@ -78,13 +105,27 @@ python_venv() {
     cmp -s "$pins" "$venv/requirements.txt" && [ -x "$venv/bin/python" ] && return 0
     say "preparing the Python environment target/venv"
     python3 -m venv --clear "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$pins"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$pins"
     cp "$pins" "$venv/requirements.txt"
 }
 
+# In the same environment, which the packages of the tests have been put into before.
+bench_python() {
+    local venv=$root/target/venv pins=$root/bench/requirements.txt
+    cmp -s "$pins" "$venv/requirements-bench.txt" && return 0
+    say "adding the bench's Python packages to target/venv"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$pins"
+    cp "$pins" "$venv/requirements-bench.txt"
+}
+
+purpose=${1:-all}
 rust
-[ "${1:-all}" = rust ] && exit 0
+[ "$purpose" = rust ] && exit 0
 packages
 [ -x "$pg_config" ] || die "$pg_config does not exist: set PG_CONFIG to the pg_config of the server to build for"
 cargo_pgrx
 python_venv
+if [ "$purpose" = bench ]; then
+    bench_packages
+    bench_python
+fi
