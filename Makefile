@@ -14,7 +14,8 @@ SUITES := core regress isolation tap clients oracle
 PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install demo test bench bench-arrow bench-staleness lint clean test-postgres $(SUITES:%=test-%)
+.PHONY: help setup install demo test bench bench-quick bench-setup bench-arrow bench-staleness lint clean \
+        test-postgres $(SUITES:%=test-%)
 
 help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
@@ -22,7 +23,8 @@ help:
 	@echo 'make test-SUITE      one of: $(SUITES)'
 	@echo 'make test-postgres   the test suites of PostgreSQL itself, with and without the library'
 	@echo 'make install         build and install the extension for PG_CONFIG'
-	@echo 'make bench           measure hits, storing runs and uncacheable statements'
+	@echo 'make bench           measure it beside plain PostgreSQL, pgpool-II, materialized views and Redis (half an hour)'
+	@echo 'make bench-quick     the same with small data, in some minutes'
 	@echo 'make bench-arrow     measure results as Arrow, beside ADBC and a bare socket'
 	@echo 'make bench-staleness ways to change data, and whether this cache and pgpool-II answer afresh'
 	@echo 'make lint            formatting, clippy, layering rules'
@@ -40,13 +42,20 @@ install: setup
 demo: install
 	@$(PYTHON) demo/run.py
 
-bench: install
+# What is compared with: pgpool-II, Redis, valgrind, the data of TPC-H. Neither `make test` nor `make demo` needs them.
+bench-setup: install
+	@scripts/setup.sh bench
+
+bench: bench-setup
 	@$(PYTHON) bench/run.py
+
+bench-quick: bench-setup
+	@$(PYTHON) bench/run.py --quick
 
 bench-arrow: install
 	@$(PYTHON) bench/arrow.py
 
-bench-staleness: install
+bench-staleness: bench-setup
 	@$(PYTHON) bench/staleness.py
 
 test: install

@@ -13,13 +13,11 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
-import cluster as private  # noqa: E402  (it lives beside other programs)
-from arrow_measures import measure_columns, measure_large, measure_peers, measure_storing  # noqa: E402
-from arrow_memory import measure_memory  # noqa: E402
-from measure import machine, markdown  # noqa: E402
-from run import check_build, progress  # noqa: E402
+from arrow_measures import measure_columns, measure_large, measure_peers, measure_storing
+from arrow_memory import measure_memory
+from measure import machine, markdown
+from mixed import mixed_table
+from program import ROOT, check_build, private, progress
 
 TABLES = Path(__file__).resolve().parent / "arrow_tables.sql"
 PARTS = ("peers", "large", "columns", "storing", "memory")
@@ -75,7 +73,7 @@ def main():
              "Medians; spread: interquartile range over the median. Sides alternate within each table.", ""]
     with private.Cluster(ROOT / "target" / "bench-arrow", conf=SERVER_CONF) as server:
         progress("making the tables")
-        server.psql(TABLES.read_text())
+        server.psql(mixed_table("million", 1_000_000) + TABLES.read_text())
         results = list(measure(server, parts, rounds))
     goals = [goal for some, _ in results for goal in some]
     summary = markdown("Goals", "Of times by the clock, unless said.", ["figure", "measured", "goal", "reached"],

@@ -13,8 +13,8 @@ import psycopg
 import pyarrow as pa
 
 import arrow_socket
-from hits import Session
-from measure import Samples
+from measure import Samples, processor_time
+from session import Session
 
 STREAM_BUFFER = 1 << 20
 
@@ -57,7 +57,6 @@ class Client(Session):
 
     def __init__(self, dsn, caching=True):
         super().__init__(dsn)
-        self.pid = self.connection.info.backend_pid
         if not caching:
             self.caching(False)
 
@@ -168,11 +167,6 @@ class Way:
         timing = self.timing
         return [self.name, f"{timing.clock.median:,.1f}", f"{timing.clock.spread:.0%}",
                 f"{timing.server.median:,.1f}", f"{timing.client.median:,.1f}"]
-
-
-def processor_time(pid):
-    """Seconds of processor time that a process with one thread has used, to the nanosecond."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
 def interleave(ways, rounds):

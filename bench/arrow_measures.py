@@ -1,11 +1,10 @@
 """What bench/arrow.py measures: each function returns goals and sections of the report."""
 
 import re
-from dataclasses import dataclass
 from functools import partial
 
 from arrow_clients import Adbc, BareSocket, Client, Way, arrow, expecting, interleave
-from measure import Cost, Samples, markdown
+from measure import Cost, Goal, Samples, markdown
 
 OF_ADBC_GOAL = 0.12
 OF_SOCKET_GOAL = 2.0
@@ -18,19 +17,6 @@ STORING_GOAL = 0.10
 
 TIMING_HEADER = ["ms", "spread", "server ms", "client ms"]
 TIMING_NOTE = "Beside the time by the clock: the processor time of the server's process and of the client."
-
-
-@dataclass
-class Goal:
-    """A figure, what it should be, and whether it is."""
-
-    name: str
-    figure: str
-    goal: str
-    reached: bool
-
-    def cells(self):
-        return [self.name, self.figure, self.goal, "yes" if self.reached else "no"]
 
 
 def ratio_goal(name, way, base, most):

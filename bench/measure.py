@@ -1,10 +1,12 @@
-"""Medians, spreads and the machine they were taken on."""
+"""Medians, spreads, ratios and goals, and the machine they were taken on."""
 
 import os
 import platform
 import statistics
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass
@@ -30,36 +32,79 @@ class Samples:
 
 
 @dataclass
-class Cost:
-    """By how much one side was slower than the other: round by round, because neighbours in time share whatever else
-    the machine was doing, and as the median over the rounds."""
+class Ratio:
+    """One thing as a share of another, round by round, because neighbours in time share whatever else the machine was
+    doing, and as the median over the rounds."""
 
     rounds: list
+
+    @staticmethod
+    def of(one, other):
+        """Of two `Samples` with a value for each round, or of those rounds that both have."""
+        return Ratio([mine / theirs for mine, theirs in zip(one.values, other.values)])
 
     @property
     def median(self):
         return statistics.median(self.rounds)
 
-    def __str__(self):
+    @property
+    def middle_half(self):
+        if len(self.rounds) < 2:
+            return self.median, self.median
         low, _, high = statistics.quantiles(self.rounds, n=4, method="inclusive")
+        return low, high
+
+    def __str__(self):
+        low, high = self.middle_half
+        return f"{figure(self.median)} ({figure(low)} … {figure(high)})"
+
+
+class Cost(Ratio):
+    """By how much one side was slower than the other: a ratio less one, shown in per cent."""
+
+    @staticmethod
+    def of(one, other):
+        return Cost([mine / theirs - 1 for mine, theirs in zip(one.values, other.values)])
+
+    def __str__(self):
+        low, high = self.middle_half
         return f"{self.median:+.1%} ({low:+.1%} … {high:+.1%})"
 
 
+def figure(number):
+    """A ratio with as many digits as tell something."""
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3f}" if abs(number) < 10 else f"{number:.1f}"
+
+
 @dataclass
-class Row:
-    """One line of a report: two things compared, and the goal for their ratio."""
+class Goal:
+    """A figure, what it should be, and whether it is."""
 
     name: str
-    base: Samples
-    other: Samples
-    result: str
+    figure: str
     goal: str
     reached: bool
 
-    def cells(self, digits):
-        return [self.name, *(text for samples in (self.base, self.other)
-                             for text in (f"{samples.median:,.{digits}f}", f"{samples.spread:.0%}")),
-                self.result, self.goal, "yes" if self.reached else "no"]
+    @staticmethod
+    def at_least(name, ratio, least, unit=""):
+        return Goal(name, str(ratio), f"≥ {least:,g}{unit}", ratio.median >= least)
+
+    @staticmethod
+    def at_most(name, ratio, most, unit=""):
+        return Goal(name, str(ratio), f"≤ {most:,g}{unit}", ratio.median <= most)
+
+    def cells(self):
+        return [self.name, self.figure, self.goal, "yes" if self.reached else "no"]
+
+
+@dataclass
+class Part:
+    """What one part of the bench found: goals, sections of the report, what plots.py draws; or that it failed."""
+
+    goals: list = field(default_factory=list)
+    sections: list = field(default_factory=list)
+    figures: dict = field(default_factory=dict)
+    failed: str = ""
 
 
 def milliseconds(action):
@@ -69,9 +114,32 @@ def milliseconds(action):
     return (time.perf_counter() - started) * 1000
 
 
+def processor_time(pid):
+    """Seconds of processor time that a process with one thread has used, to the nanosecond."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
 def alternating(rounds):
     """The order of A and B in each round: AB, BA, AB, … so that drift of the machine falls on both alike."""
     return [("A", "B") if number % 2 == 0 else ("B", "A") for number in range(rounds)]
+
+
+def to_and_fro(things, rounds):
+    """All things once in each round, every other round from behind: (number of the round, thing)."""
+    for number in range(rounds):
+        for thing in things if number % 2 == 0 else reversed(things):
+            yield number, thing
+
+
+@contextmanager
+def pinned(processor):
+    """This process, and what it starts, on one processor for a while."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {processor})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def machine():
@@ -88,8 +156,9 @@ def machine():
             f"Linux {platform.release()}, load {load:.1f} at the start")
 
 
-def markdown(title, note, header, rows):
-    """One section of the report."""
-    lines = [f"## {title}", "", note, "", "| " + " | ".join(header) + " |", "|---" + "|--:" * (len(header) - 1) + "|"]
+def markdown(title, note, header, rows, words=1):
+    """One section of the report; the first columns, `words` of them, are no figures."""
+    marks = ["---"] * words + ["--:"] * (len(header) - words)
+    lines = [f"## {title}", "", note, "", "| " + " | ".join(header) + " |", "|" + "|".join(marks) + "|"]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(lines) + "\n"

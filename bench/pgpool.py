@@ -1,4 +1,4 @@
-"""A private pgpool-II in front of a private cluster, its memory cache on. Installs its package if that is missing."""
+"""A private pgpool-II in front of a private cluster, its memory cache on. `scripts/setup.sh bench` installs it."""
 
 import os
 import shutil
@@ -7,39 +7,12 @@ import subprocess
 import time
 from pathlib import Path
 
-import cluster as private
+from program import private
 
 HERE = Path(__file__).resolve().parent
 PACKAGE = "pgpool2"
 PROGRAM = "/usr/sbin/pgpool"
-POLICY = Path("/usr/sbin/policy-rc.d")
 START_SECONDS = 30
-
-
-def as_root(command, **options):
-    return subprocess.run(command if os.geteuid() == 0 else ["sudo", *command], check=True, **options)
-
-
-def install(progress):
-    """Installs Debian's package without letting its service start, at once or at the next boot."""
-    if Path(PROGRAM).exists():
-        return
-    progress(f"installing {PACKAGE}")
-    # Debian asks policy-rc.d before a package starts a service; 101 forbids it. The administrator's file is put back.
-    kept = POLICY.with_name("policy-rc.d.kept-by-bench")
-    had_policy = POLICY.exists()
-    if had_policy:
-        as_root(["mv", POLICY, kept])
-    try:
-        as_root(["tee", POLICY], input=b"#!/bin/sh\nexit 101\n", stdout=subprocess.DEVNULL)
-        as_root(["chmod", "755", POLICY])
-        as_root(["apt-get", "update", "-qq"])
-        as_root(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "-qq", "--no-install-recommends",
-                 PACKAGE], stdout=subprocess.DEVNULL)
-    finally:
-        as_root(["mv", kept, POLICY] if had_policy else ["rm", "-f", POLICY])
-    if shutil.which("systemctl"):
-        as_root(["systemctl", "disable", PACKAGE], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def version():
@@ -50,8 +23,13 @@ def version():
 class Pgpool:
     """One pgpool-II. Use it as a context manager: it is stopped and its files are removed on the way out."""
 
-    def __init__(self, directory, server):
+    def __init__(self, directory, server, conf=None, cpu=None):
+        """`conf` adds to bench/pgpool.conf; `cpu` pins all its processes to one processor."""
+        if not Path(PROGRAM).exists():
+            raise RuntimeError(f"{PROGRAM} is missing; run `scripts/setup.sh bench`")
         self.server = server
+        self.conf = dict(conf or {})
+        self.pin = [] if cpu is None else ["taskset", "-c", str(cpu)]
         self.wanted = Path(directory)
         self.base = self.process = None
         self.port, self.pcp_port = private.free_port(), private.free_port()
@@ -78,7 +56,7 @@ class Pgpool:
             "backend_data_directory0": self.server.data,
             "port": self.port, "socket_dir": self.server.socket_dir,
             "pcp_port": self.pcp_port, "pcp_socket_dir": self.server.socket_dir, "wd_ipc_socket_dir": self.base,
-            "pid_file_name": self._pid_file, "logdir": self.base, "memqcache_oiddir": self.base / "oids",
+            "pid_file_name": self._pid_file, "logdir": self.base, "memqcache_oiddir": self.base / "oids", **self.conf,
         }
         conf = self.base / "pgpool.conf"
         conf.write_text((HERE / "pgpool.conf").read_text()
@@ -92,7 +70,7 @@ class Pgpool:
                 os.chown(path, private.server_user().pw_uid, private.server_user().pw_gid)
         with open(self.base / "pgpool.log", "wb") as log:
             self.process = subprocess.Popen(
-                private.as_server_user([PROGRAM, "-n", "-f", conf, "-F", passwords]), cwd=self.base,
+                private.as_server_user([*self.pin, PROGRAM, "-n", "-f", conf, "-F", passwords]), cwd=self.base,
                 env=self.server.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self._wait_until_ready()
 

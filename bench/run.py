@@ -1,78 +1,150 @@
 #!/usr/bin/env python3
-"""Measures hits, storing executions and the cost for uncacheable statements; writes bench/results/DATE.md.
+"""Measures the cache beside plain PostgreSQL, pgpool-II, materialized views and Redis, and draws it.
 
-    bench/run.py [hits] [storing] [overhead]      all three by default
+    bench/run.py [--quick] [--out DIRECTORY] [PART ...]
 
-BENCH_ROUNDS and BENCH_SECONDS set the length of the overhead measurement (rounds per case, an even
-number from 4; seconds per pgbench run).
+Parts: rates (small results), wide (large ones), storing (first executions), overhead (statements that are no hits),
+scale (by entries and by clients), tpch, instructions; all by default. All parts in full length write DATE.md and its
+plots to bench/results; anything less, target/bench/results.
+BENCH_ROUNDS and BENCH_SECONDS change the number of rounds and the seconds of a pgbench run.
 Goals not reached are reported, not failed: whether a machine is quick enough is no test.
 """
 
+import argparse
 import datetime
-import filecmp
 import os
+import subprocess
 import sys
-import time
+import traceback
+from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "demo")]
-import cluster as private  # noqa: E402  (these live beside other programs)
-import dataset  # noqa: E402
-from hits import measure_hits, measure_storing  # noqa: E402
-from measure import machine  # noqa: E402
-from overhead import measure_overhead  # noqa: E402
+import plots
+from instructions import measure_instructions
+from measure import Part, machine, markdown
+from overhead import measure_overhead
+from pgpool import version as pgpool_version
+from program import ROOT, check_build, private, progress
+from rates import measure_rates
+from scale import measure_scale
+from storing import measure_storing
+from systems import WIDE_ROWS, Systems
+from tpch import measure_tpch
+from wide import measure_wide
 
-PARTS = ("hits", "storing", "overhead")
-STARTED = time.monotonic()
-
-
-def progress(text):
-    print(f"[{time.monotonic() - STARTED:4.0f} s] {text}", file=sys.stderr, flush=True)
-
-
-def check_build():
-    """A debug build, or another checkout's, would be measured without a word."""
-    installed = Path(private.pg_config("--pkglibdir")) / "pg_arrow_cache.so"
-    built = ROOT / "target" / "release" / "libpg_arrow_cache.so"
-    if not built.exists() or not installed.exists() or not filecmp.cmp(built, installed, shallow=False):
-        sys.exit(f"bench: {installed} is not this checkout's release build; run `make install`")
+OF_THE_SYSTEMS = {"rates": measure_rates, "wide": measure_wide, "storing": measure_storing}
+OF_THEIR_OWN = {"overhead": measure_overhead, "scale": measure_scale, "tpch": measure_tpch,
+                "instructions": measure_instructions}
+PARTS = [*OF_THE_SYSTEMS, *OF_THEIR_OWN]
+PACKAGES = ("psycopg", "redis", "hiredis", "tpchgen-cli")
 
 
-def over_the_star_schema(parts):
-    conf = {**dataset.SERVER_CONF, "autovacuum": "off"}
-    with private.Cluster(ROOT / "target" / "bench", conf=conf) as server:
-        dataset.load(server, progress)
-        queries = dataset.queries()
-        if "hits" in parts:
-            yield measure_hits(server.dsn(), queries, progress)
-        if "storing" in parts:
-            yield measure_storing(server.dsn(), queries, progress)
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    quick: bool
+    rounds: int             # an even number from 4, so that both orders of two sides count alike
+    seconds: int            # of a pgbench run
+    accounts_scale: int
+    entries: tuple
+    clients: tuple
+    tpch_scale: float
+
+
+FULL = Size(False, 10, 3, 50, (10, 1_000, 100_000, 1_000_000), (1, 2, 4, 8, 16, 32, 64), 0.1)
+QUICK = Size(True, 4, 1, 10, (10, 1_000, 100_000), (1, 8, 64), 0.01)
+
+
+def attempt(part, action):
+    """What a part found. A part that fails must not take what the others have found with it."""
+    try:
+        return action()
+    except Exception:
+        traceback.print_exc()
+        return Part(failed=part)
+
+
+def measure(size, parts):
+    """The findings of each part, in the order of PARTS."""
+    directory = ROOT / "target" / "bench"
+    wanted = {part: measure_part for part, measure_part in OF_THE_SYSTEMS.items() if part in parts}
+    if wanted:
+        with Systems(directory, size.accounts_scale, progress) as systems:
+            for part, measure_part in wanted.items():
+                yield attempt(part, lambda: measure_part(systems, size, progress))
+    for part, measure_part in OF_THEIR_OWN.items():
+        if part in parts:
+            yield attempt(part, lambda: measure_part(directory / part, size, progress))
+
+
+def commit():
+    """What is measured, as git names it: with a mark where files differ from the commit."""
+    command = ["git", "-C", ROOT, "describe", "--always", "--dirty"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else "not under version control"
+
+
+def heading(size, parts):
+    packages = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
+    command = " ".join(["bench/run.py", *(["--quick"] if size.quick else []), *parts])
+    lines = [
+        f"# Measured on {datetime.date.today()}", "",
+        f"Command: `BENCH_ROUNDS={size.rounds} BENCH_SECONDS={size.seconds} {command}` "
+        f"(`make bench{'-quick' if size.quick else ''}` runs all parts)  ",
+        f"Machine: {machine()}  ", f"Code: {commit()}  ",
+        f"Versions: {private.pg_config('--version')}; pgpool-II {pgpool_version()}; {packages}  ",
+        "Medians of rounds in which all sides take turns; ratios are those of neighbours in a round, with their "
+        "middle half in parentheses. Spread: interquartile range over the median.", ""]
+    if size.quick:
+        lines += ["A quick run: small data and few rounds, so its figures tell little.", ""]
+    return lines
+
+
+def write(about, found, out):
+    """The report and its plots, named by the date."""
+    out.mkdir(parents=True, exist_ok=True)
+    name = str(datetime.date.today())
+    figures = {kind: data for part in found for kind, data in part.figures.items()}
+    goals = markdown("Goals", "A goal not reached is reported and fails nothing.",
+                     ["figure", "measured", "goal", "reached"],
+                     [goal.cells() for part in found for goal in part.goals])
+    report = "\n".join([
+        *about,
+        *(f"Failed, and missing here: {part.failed}\n" for part in found if part.failed),
+        *(f"![{title}]({path.name})\n" for title, path in plots.draw(figures, out, name, WIDE_ROWS).items()),
+        *([goals] if any(part.goals for part in found) else []),
+        *(section for part in found for section in part.sections)])
+    path = out / f"{name}.md"
+    path.write_text(report)
+    print(report)
+    print(f"written to {os.path.relpath(path)}")
 
 
 def main():
-    parts = sys.argv[1:] or list(PARTS)
-    if set(parts) - set(PARTS):
-        sys.exit(f"bench: the parts are {' '.join(PARTS)}")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", type=Path, metavar="DIRECTORY")
+    parser.add_argument("parts", nargs="*", metavar="PART")
+    arguments = parser.parse_args()
+    if set(arguments.parts) - set(PARTS):
+        parser.error(f"the parts are {' '.join(PARTS)}")
+    size = QUICK if arguments.quick else FULL
+    size = replace(size, rounds=int(os.environ.get("BENCH_ROUNDS", size.rounds)),
+                   seconds=int(os.environ.get("BENCH_SECONDS", size.seconds)))
+    parts = arguments.parts or PARTS
+    complete = not size.quick and set(parts) == set(PARTS)
     check_build()
     private.exit_on_sigterm()
-    about = [f"# Measured on {datetime.date.today()}", "",
-             f"Command: `bench/run.py {' '.join(parts)}` (`make bench` runs all parts)  ",
-             f"Machine: {machine()}  ", f"Server: {private.pg_config('--version')}  ",
-             "Spread: interquartile range over the median. Sides alternate within each row.", ""]
-    results = []
-    if {"hits", "storing"} & set(parts):
-        results += over_the_star_schema(parts)
-    if "overhead" in parts:
-        rounds, seconds = int(os.environ.get("BENCH_ROUNDS", 12)), int(os.environ.get("BENCH_SECONDS", 3))
-        results.append(measure_overhead(private.Cluster, ROOT / "target" / "bench-overhead", rounds, seconds, progress))
-    report = "\n".join([*about, *(section for _, section in results)])
-    print(report)
-    path = ROOT / "bench" / "results" / f"{datetime.date.today()}.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(report)
-    missed = [row.name for rows, _ in results for row in rows if not row.reached]
-    print(f"written to {path.relative_to(ROOT)}; " + (f"goals missed: {', '.join(missed)}" if missed else "all goals reached"))
+
+    about = heading(size, arguments.parts)
+    found = list(measure(size, parts))
+    write(about, found, arguments.out or ROOT / ("bench" if complete else "target/bench") / "results")
+    goals = [goal for part in found for goal in part.goals]
+    print(f"{sum(goal.reached for goal in goals)} of {len(goals)} goals reached")
+    failed = [part.failed for part in found if part.failed]
+    sys.exit(f"bench: failed: {' '.join(failed)}" if failed else 0)
 
 
 if __name__ == "__main__":

@@ -12,31 +12,21 @@ the server says without a cache. Exits with 1 if this extension was stale, or di
 import argparse
 import datetime
 import sys
-import time
 from contextlib import ExitStack
-from pathlib import Path
 
 import psycopg
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
-import cluster as private  # noqa: E402  (it lives beside other programs)
-import pgpool  # noqa: E402
-import staleness_meaning  # noqa: E402
-import staleness_report as report  # noqa: E402
-import staleness_rows  # noqa: E402
-import staleness_systems  # noqa: E402
-from measure import machine  # noqa: E402
-from staleness_case import SUPERUSER, By, StepFailed  # noqa: E402
-from staleness_report import FRESH, READERS, STALE, Outcome, Result  # noqa: E402
+import staleness_meaning
+import staleness_report as report
+import staleness_rows
+import staleness_systems
+from measure import machine
+from program import ROOT, private, progress
+from staleness_case import SUPERUSER, By, StepFailed
+from staleness_report import FRESH, READERS, STALE, Outcome, Result
 
 GROUPS = {**staleness_rows.GROUPS, **staleness_meaning.GROUPS}
 WARMING_READS = 6
-STARTED = time.monotonic()
-
-
-def progress(text):
-    print(f"[{time.monotonic() - STARTED:4.0f} s] {text}", file=sys.stderr, flush=True)
 
 
 class BrokenCase(Exception):
@@ -147,7 +137,6 @@ def main():
     parser.add_argument("--only", metavar="WORD", default="")
     word = parser.parse_args().only
     private.exit_on_sigterm()
-    pgpool.install(progress)
     about = [f"# Staleness, measured on {datetime.date.today()}", "",
              "Command: `bench/staleness.py` (`make bench-staleness`)  ", f"Machine: {machine()}  "]
     with ExitStack() as stack:

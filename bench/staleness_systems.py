@@ -2,9 +2,9 @@
 
 from contextlib import ExitStack
 
-import cluster as private
 from pgpool import Pgpool
 from pgpool import version as pgpool_version
+from program import private
 from staleness_case import SUPERUSER, Session
 
 SERVER_CONF = {

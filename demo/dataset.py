@@ -1,4 +1,4 @@
-"""The data set and the dashboard that the demo and the bench share."""
+"""The data set and the dashboard of the demo."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
--- The star schema of the demo and the bench: four dimensions and the fact table `sales` with 2.2 million rows.
+-- The star schema of the demo: four dimensions and the fact table `sales` with 2.2 million rows.
 -- Every value is a hash of its row's number, so that each run, on each machine, builds the same data.
 
 SET work_mem = '128MB';

@@ -56,12 +56,20 @@ pub struct Pending {
 /// # Safety
 /// The arguments must be those of a planner hook.
 pub unsafe fn is_one_shot(text: *const c_char, params: pg_sys::ParamListInfo) -> bool {
+    // SAFETY: a plain global of the backend; as the caller promises.
+    unsafe { is_of_client(text) && (pg_sys::error_context_stack.is_null() || !params.is_null()) }
+}
+
+/// Is this the text of the message under way, in which nothing runs yet?
+///
+/// # Safety
+/// `text` must be the argument of a planner hook.
+pub unsafe fn is_of_client(text: *const c_char) -> bool {
     // SAFETY: plain globals of the backend.
     unsafe {
         session::at_top_level()
             && std::ptr::eq(text, pg_sys::debug_query_string)
             && pg_sys::ActivePortal.is_null()
-            && (pg_sys::error_context_stack.is_null() || !params.is_null())
     }
 }
 

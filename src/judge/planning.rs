@@ -64,7 +64,7 @@ pub unsafe fn before_planning(call: &Call, may_stand_in: bool) -> Planning {
         if reads_nothing(query) {
             return Planning::Refused(Reason::NoRelation);
         }
-        if may_stand_in && session::at_top_level() && pg_sys::ActivePortal.is_null() {
+        if may_stand_in && placeholder::is_of_client(text) {
             // No placeholder is left: each is gone with the start of its statement.
             known::free_retired();
         }

@@ -1,0 +1,146 @@
+"""Instructions that a session executes for a statement, counted by callgrind: a figure without noise."""
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from measure import Part, markdown
+from program import private
+from session import Session
+from transactions import load_accounts
+
+FEW, MANY = 100, 300      # the difference between two sessions is what the additional statements took
+SHOWN = 10
+EXIT_SECONDS = 60
+LOOK_UP = "SELECT abalance FROM pgbench_accounts WHERE aid = 1"
+WRAPPER = """#!/bin/sh
+exec valgrind --tool=callgrind --trace-children=yes --callgrind-out-file={out} {postgres} "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    sql: str
+    prepared: bool
+    caching: bool
+
+
+CASES = [
+    Case(f"{name}, {'prepared' if prepared else 'simple'}", sql, prepared, caching)
+    for prepared in (False, True)
+    for name, sql, caching in (("SELECT 1", "SELECT 1", True), ("one row, cache off", LOOK_UP, False),
+                               ("one row, hit", LOOK_UP, True))
+]
+
+
+def run_session(server, out, case, count):
+    """Runs the statement so often in a session of its own; returns the file that callgrind wrote about it."""
+    session = Session(server.dsn())
+    pid = session.pid
+    session.caching(case.caching)
+    if case.prepared:
+        session.prepare(case.sql)
+    for _ in range(count):
+        session.execute_prepared() if case.prepared else session.execute(case.sql)
+    if case.sql == LOOK_UP:
+        session.expect("HIT" if case.caching else "BYPASS")
+    session.close()
+    until = time.monotonic() + EXIT_SECONDS
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    return out / f"callgrind.{pid}"
+
+
+def by_function(file):
+    """{(function, library): instructions in itself}, from callgrind's own report."""
+    command = ["callgrind_annotate", "--auto=no", "--threshold=100", file]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    lines = []
+    for line in done.stdout.splitlines():
+        found = re.match(r"\s*([\d,]+) \([ \d.]+%\)\s+(\S.*)$", line)
+        if found and "PROGRAM TOTALS" not in line:
+            lines.append((*function_of(found[2]), int(found[1].replace(",", ""))))
+    # Code that was inlined from another source file has a line of its own, and no library.
+    libraries = {function: library for function, library, _ in lines if library}
+    counts = Counter()
+    for function, library, count in lines:
+        counts[function, library or libraries.get(function, "not named")] += count
+    return counts
+
+
+def function_of(text):
+    """(function, library) in `file:function'2 [directory/library]`: callgrind counts a function within itself apart."""
+    text, _, library = text.partition(" [")
+    name = re.match(r"(?:\S*?[^:]:(?!:))?(.+?)(?:'\d+)?$", text)[1]
+    return name, library.rstrip("]").rpartition("/")[2]
+
+
+def per_statement(server, out, case):
+    few, many = (by_function(run_session(server, out, case, count)) for count in (FEW, MANY))
+    many.subtract(few)
+    return Counter({function: count / (MANY - FEW) for function, count in many.items()})
+
+
+def wrapper(directory):
+    """A program that starts the server under callgrind, which follows it into its sessions."""
+    path = directory / "postgres"
+    path.write_text(WRAPPER.format(out=directory / "callgrind.%p", postgres=private.bindir() / "postgres"))
+    os.chmod(path, 0o755)
+    if os.geteuid() == 0:
+        os.chown(directory, private.server_user().pw_uid, private.server_user().pw_gid)
+    return path
+
+
+def shares(counts, total):
+    return [[name, f"{count:,.0f}", f"{count / total:.1%}"] for name, count in counts]
+
+
+def profile(case, counts):
+    """The sections about one statement."""
+    total = sum(counts.values())
+    biggest = [(f"`{function}` ({library})", count) for (function, library), count in counts.most_common(SHOWN)]
+    yield markdown(
+        f"The biggest functions of: {case.name}", "Instructions in the function itself, for one statement.",
+        ["function", "instructions", "share"],
+        shares(biggest, total))
+    libraries = Counter()
+    for (_, library), count in counts.items():
+        libraries[library] += count
+    yield markdown(
+        f"The same by library: {case.name}", "All instructions of a statement.", ["library", "instructions", "share"],
+        shares([(name, count) for name, count in libraries.most_common() if count > total / 1000], total))
+
+
+def report(counts):
+    totals = {case: sum(functions.values()) for case, functions in counts.items()}
+    units = {case.prepared: total for case, total in totals.items() if case.sql != LOOK_UP}
+    sections = [markdown(
+        "Instructions for a statement",
+        f"Executed by the session's process outside the kernel, counted by callgrind: a session of {MANY} statements "
+        f"less one of {FEW}. Rows as text.", ["statement", "instructions", "of SELECT 1"],
+        [[case.name, f"{total:,.0f}", f"{total / units[case.prepared]:.3f}"] for case, total in totals.items()])]
+    for case in CASES:
+        if case.sql == LOOK_UP and case.caching:
+            sections += profile(case, counts[case])
+    return Part([], sections)
+
+
+def measure_instructions(directory, size, progress):
+    conf = {"shared_buffers": "64MB", "autovacuum": "off", "pg_arrow_cache.min_execution_time": "0"}
+    with tempfile.TemporaryDirectory(prefix="pg_arrow_cache-callgrind-") as out:
+        out = Path(out)
+        progress("instructions: starting a server under callgrind")
+        with private.Cluster(directory, conf=conf, postgres=wrapper(out)) as server:
+            load_accounts(server, 1)
+            server.psql("CREATE EXTENSION pg_arrow_cache")
+            counts = {}
+            for case in CASES:
+                progress(f"instructions: {case.name}")
+                counts[case] = per_statement(server, out, case)
+    return report(counts)

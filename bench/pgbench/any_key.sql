@@ -1,0 +1,2 @@
+\set aid random(1, :entries)
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;

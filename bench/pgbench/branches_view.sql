@@ -1,0 +1,1 @@
+SELECT * FROM branches_view;

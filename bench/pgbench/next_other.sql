@@ -1,0 +1,2 @@
+\set number :number + 1
+/*+ arrow_cache */ SELECT count(*) FROM others WHERE id = :number;
