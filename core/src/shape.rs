@@ -3,11 +3,35 @@
 //! A guess by the text alone, for deciding what is worth a closer look: two statements of one shape may mean different things, and two that
 //! mean the same may differ in shape.
 
-use crate::normalize::is_ident_part;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Longest text that has a shape, in bytes: a longer one takes longer to plan than to be looked at closely.
 const LONGEST: usize = 1024;
+
+/// What a byte is in a statement.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Other,
+    Digit,
+    /// Part of a word, other than a digit.
+    Word,
+    Quote,
+}
+
+const CLASSES: [Class; 256] = {
+    let mut classes = [Class::Other; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b'0'..=b'9' => Class::Digit,
+            b'\'' => Class::Quote,
+            b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'$' | 0x80..=0xFF => Class::Word,
+            _ => Class::Other,
+        };
+        byte += 1;
+    }
+    classes
+};
 
 /// The shape of a text. `None` for a long one.
 #[must_use]
@@ -17,24 +41,22 @@ pub fn text_shape(text: &[u8]) -> Option<u64> {
         return None;
     }
     let mut length = 0;
-    let mut at = 0;
     let mut inside_word = false;
-    while at < text.len() {
-        let mut byte = text[at];
-        at += 1;
-        if byte.is_ascii_digit() && !inside_word {
-            while at < text.len() && text[at].is_ascii_digit() {
-                at += 1;
+    let mut rest = text.iter().copied().peekable();
+    while let Some(byte) = rest.next() {
+        let class = CLASSES[byte as usize];
+        let mut put = byte;
+        if class == Class::Digit && !inside_word {
+            while rest.next_if(|byte| CLASSES[*byte as usize] == Class::Digit).is_some() {}
+            put = b'0';
+        } else {
+            inside_word = class == Class::Word || class == Class::Digit;
+            if class == Class::Quote {
+                // A doubled quote ends one string and begins another.
+                let _ = rest.by_ref().find(|byte| *byte == b'\'');
             }
-            byte = b'0';
-        } else if byte == b'\'' {
-            while at < text.len() && text[at] != b'\'' {
-                at += 1;
-            }
-            at += 1;
         }
-        inside_word = is_ident_part(byte) && byte != b'0' || inside_word && byte.is_ascii_digit();
-        shape[length] = byte;
+        shape[length] = put;
         length += 1;
     }
     Some(xxh3_64(&shape[..length]))
