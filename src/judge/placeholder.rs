@@ -67,9 +67,7 @@ pub unsafe fn is_one_shot(text: *const c_char, params: pg_sys::ParamListInfo) ->
 pub unsafe fn is_of_client(text: *const c_char) -> bool {
     // SAFETY: plain globals of the backend.
     unsafe {
-        session::at_top_level()
-            && std::ptr::eq(text, pg_sys::debug_query_string)
-            && pg_sys::ActivePortal.is_null()
+        session::at_top_level() && std::ptr::eq(text, pg_sys::debug_query_string) && pg_sys::ActivePortal.is_null()
     }
 }
 
