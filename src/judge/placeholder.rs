@@ -173,6 +173,8 @@ pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pend
         if !session::at_top_level()
             || flags != 0
             || portal::check_statement(query_desc, (*query_desc).plannedstmt).is_err()
+            // What a named portal holds open, and whether its current row may be updated, is told by its own plan.
+            || portal::may_be_read_later()
         {
             return false;
         }
@@ -182,10 +184,6 @@ pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pend
         let Some(template) = known::template(pending.form, pending.versions, pending.tree).filter(|_| current) else {
             return false;
         };
-        // Its current row could be updated, so the plan must be the real one.
-        if template.is_updatable() && portal::may_be_read_later() {
-            return false;
-        }
         let Ok(snapshot) = snapshot::view(&store, (*query_desc).snapshot) else { return false };
         if writes::check_own_writes(template.relations()).is_err() {
             return false;

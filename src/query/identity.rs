@@ -225,6 +225,13 @@ impl Walk {
     }
 
     /// # Safety
+    /// The lists must be NIL or valid.
+    unsafe fn lengths<const N: usize>(&mut self, lists: [*mut pg_sys::List; N]) {
+        // SAFETY: as the caller promises.
+        self.form.words(lists.map(|list| unsafe { list.as_ref() }.map_or(0, |list| list.length as u32)));
+    }
+
+    /// # Safety
     /// `text` must be null or NUL-terminated.
     unsafe fn text(&mut self, text: *const c_char) {
         // SAFETY: as the caller promises.
@@ -390,12 +397,17 @@ impl Walk {
                     self.oids([call.aggfnoid, call.inputcollid]);
                     self.form.u32(call.agglevelsup);
                     self.form.u32(u32::from(call.aggstar) | u32::from(call.aggvariadic) << 1);
+                    self.form.u32(call.aggkind as u32);
+                    // The server's walker shows what is in these lists, one after the other.
+                    self.lengths([call.aggdirectargs, call.args, call.aggorder, call.aggdistinct]);
                     self.type_of(node);
                 }
                 NodeTag::T_WindowFunc => {
                     let call = &*node.cast::<pg_sys::WindowFunc>();
                     self.oids([call.winfnoid, call.inputcollid]);
                     self.form.u32(call.winref);
+                    self.form.u32(u32::from(call.winstar) | u32::from(call.winagg) << 1);
+                    self.lengths([call.args]);
                     self.type_of(node);
                 }
                 NodeTag::T_GroupingFunc => self.form.u32((*node.cast::<pg_sys::GroupingFunc>()).agglevelsup),
@@ -430,6 +442,7 @@ impl Walk {
                 NodeTag::T_SubscriptingRef => {
                     let subscript = &*node.cast::<pg_sys::SubscriptingRef>();
                     self.oids([subscript.refcontainertype, subscript.refelemtype]);
+                    self.lengths([subscript.refupperindexpr, subscript.reflowerindexpr]);
                     self.type_of(node);
                 }
                 NodeTag::T_FieldSelect => {
@@ -513,11 +526,14 @@ impl Walk {
                         self.form.u32(modifier.cast_unsigned());
                     }
                 }
+                NodeTag::T_CaseExpr => {
+                    self.lengths([(*node.cast::<pg_sys::CaseExpr>()).args]);
+                    self.type_of(node);
+                }
                 NodeTag::T_RelabelType
                 | NodeTag::T_CoerceViaIO
                 | NodeTag::T_ArrayCoerceExpr
                 | NodeTag::T_ConvertRowtypeExpr
-                | NodeTag::T_CaseExpr
                 | NodeTag::T_CaseTestExpr
                 | NodeTag::T_ArrayExpr
                 | NodeTag::T_CoalesceExpr

@@ -21,7 +21,6 @@ use crate::query::fingerprint::HashedText;
 use crate::query::relations;
 use crate::query::scans::opened_by;
 use crate::query::types::{integers, nodes};
-use crate::query::updatable::is_updatable_scan;
 
 /// A larger template is not kept: what it saves is little beside its query. In bytes.
 const LARGEST: usize = 64 * 1024;
@@ -39,8 +38,6 @@ pub struct Template {
     /// What a portal that may stay open holds open: lists of OIDs.
     tables: *mut pg_sys::List,
     indexes: *mut pg_sys::List,
-    /// WHERE CURRENT OF could find a row in the plan.
-    is_updatable: bool,
     /// The number of the plan that the template was made from.
     made_from: u64,
     /// The text of a prepared statement that the template served, with the number of its plan.
@@ -92,7 +89,6 @@ impl Template {
                 tree: descends.then_some(tree),
                 tables: std::ptr::null_mut(),
                 indexes: std::ptr::null_mut(),
-                is_updatable: is_updatable_scan((*real).planTree),
                 made_from,
                 text: RefCell::new(None),
             };
@@ -147,11 +143,6 @@ impl Template {
     /// Does what the plan reads depend on values?
     pub fn depends_on_values(&self) -> bool {
         self.tree.is_some()
-    }
-
-    /// Could a cursor over the plan be meant by WHERE CURRENT OF?
-    pub fn is_updatable(&self) -> bool {
-        self.is_updatable
     }
 
     /// The columns of the answer.
