@@ -59,7 +59,7 @@ never() { { grep -E "^$1" "$paths" | grep -E ":($2)$" || true; } | breach "$3"; 
 only 'src/hooks\.rs' '\b[A-Za-z_]+_hook[[:space:]]*=[^=]' 'only src/hooks.rs assigns hooks'
 only 'src/shmem\.rs' '\b(LWLock[A-Za-z]*|ShmemInitStruct|RequestAddinShmemSpace|ArenaPtr)\b' \
     'only src/shmem.rs names LWLocks and raw pointers into the segment'
-only 'src/compat\.rs' 'feature[[:space:]]*=[[:space:]]*"pg[0-9]+"' 'only src/compat.rs depends on the server version'
+only 'src/compat(\.rs|/tree\.rs)' 'feature[[:space:]]*=[[:space:]]*"pg[0-9]+"' 'only src/compat.rs depends on the server version'
 only 'src/settings\.rs' '\bGucSetting\b' 'only src/settings.rs holds settings'
 only 'src/error\.rs' '\b(PgSqlErrorCode|ERRCODE_[A-Z_]+)\b' 'only src/error.rs names SQLSTATEs'
 only '(nothing)' '\bsuper::super\b' 'a path that climbs twice starts at crate:: instead'

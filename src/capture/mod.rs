@@ -58,10 +58,12 @@ struct Registration {
     query_desc: usize,
 }
 
+type Captures = Vec<(usize, Box<Capture>)>;
+
 /// What there is to do for the query that is being started, if anything.
 static PREPARED: Local<RefCell<Option<(usize, Task)>>> = Local::new(RefCell::new(None));
 /// Captures by the address of their query descriptor. Few: open portals of this backend.
-static RUNNING: Local<RefCell<Vec<(usize, Box<Capture>)>>> = Local::new(RefCell::new(Vec::new()));
+static RUNNING: Local<RefCell<Captures>> = Local::new(RefCell::new(Vec::new()));
 
 /// Keeps what there is to do for a query, while PostgreSQL starts it. What a query left behind
 /// whose start failed is forgotten.

@@ -13,7 +13,7 @@ use super::identity::CURRENT_SETTING;
 use super::ordering::{self, OrderedPrefix};
 use super::types::{Nature, TypeFacts, nature, nodes};
 use super::variation;
-use crate::compat;
+use crate::compat::tree;
 
 /// What a query means, as far as its answer can depend on it.
 #[derive(Clone, Copy, Debug)]
@@ -288,7 +288,7 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
             NodeTag::T_XmlExpr | NodeTag::T_TableFunc => {
                 return walk.refuse(Reason::XmlExpression);
             }
-            _ if compat::is_unjudged_node(tag) => return walk.refuse(Reason::StableFunction),
+            _ if tree::is_unjudged_node(tag) => return walk.refuse(Reason::StableFunction),
             _ => {}
         }
         pg_sys::check_functions_in_node(node, Some(judge_function), (walk as *mut Walk).cast())
