@@ -105,6 +105,13 @@ pub mod standard {
             direction: pg_sys::ScanDirection::Type,
             count: u64,
         );
+        /// optimizer/planner.h; calls the hooks
+        pub fn planner(
+            query: *mut pg_sys::Query,
+            text: *const c_char,
+            options: c_int,
+            params: pg_sys::ParamListInfo,
+        ) -> *mut pg_sys::PlannedStmt;
         /// storage/lmgr.h
         pub fn LockRelationOid(relation: pg_sys::Oid, mode: c_int);
         /// executor/executor.h

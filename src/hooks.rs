@@ -112,18 +112,18 @@ unsafe extern "C-unwind" fn planner(
     params: pg_sys::ParamListInfo,
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
-    unsafe { plan(Call { query, text, options, params }, true) }
+    unsafe { plan(Call { query, text, options, params }) }
 }
 
 /// Plans a query, or finds that it need not be planned. What planning raises jumps over this frame.
 ///
 /// # Safety
 /// The call must be one of a planner hook.
-unsafe fn plan(call: Call, may_stand_in: bool) -> *mut pg_sys::PlannedStmt {
+unsafe fn plan(call: Call) -> *mut pg_sys::PlannedStmt {
     // SAFETY: as the caller promises; what is kept over the calls is plain data.
     unsafe {
         let planning = if session::plans_matter() && active() {
-            edge(|| judge::before_planning(&call, may_stand_in))
+            edge(|| judge::before_planning(&call))
         } else {
             Planning::Unjudged
         };
@@ -153,8 +153,16 @@ unsafe fn settle(query_desc: *mut pg_sys::QueryDesc, flags: c_int, pending: *con
     // SAFETY: as the caller promises.
     unsafe {
         let served = active() && edge(|| judge::serve_pending(query_desc, flags, pending));
-        if !served {
-            (*query_desc).plannedstmt = plan((*pending).call, false);
+        if served {
+            capture::prepare(query_desc, None);
+        } else {
+            // By way of all planner hooks, since some libraries' come before ours.
+            let Call { query, text, options, params } = (*pending).call;
+            session::set_must_plan(true);
+            with_cleanup(
+                || (*query_desc).plannedstmt = direct!(standard::planner(query, text, options, params)),
+                || session::set_must_plan(false),
+            );
         }
         served
     }

@@ -16,8 +16,8 @@ use crate::query::eligibility::Meaning;
 use crate::serve::Template;
 use crate::{backend, session, settings};
 
-/// Forms remembered. A power of two.
-const PLACES: usize = 512;
+/// Forms remembered. A power of two. With the size of a template (`serve::Template`) it bounds what a backend keeps: 8 MB.
+const PLACES: usize = 256;
 /// Executions in a row that were too quick to be stored, after which the next ones are not looked at.
 const QUICK_RUNS: u8 = 16;
 /// Of those every so many-th is looked at all the same: another session may have stored an answer.

@@ -59,6 +59,7 @@ static CURRENT: Local<Cell<Option<Status>>> = Local::new(Cell::new(None));
 static PREVIOUS: Local<Cell<Option<Status>>> = Local::new(Cell::new(None));
 static TIMED: Local<Cell<Option<u64>>> = Local::new(Cell::new(None));
 static SHAPE: Local<Cell<Option<u64>>> = Local::new(Cell::new(None));
+static MUST_PLAN: Local<Cell<bool>> = Local::new(Cell::new(false));
 static ASKED_STATUS: Local<Cell<bool>> = Local::new(Cell::new(false));
 
 /// Enters a level of nested statements. Every path out must leave it again.
@@ -234,6 +235,16 @@ pub fn take_shape() -> Option<u64> {
 /// The shape whose statement is timed, if one is at this level; it is no longer then.
 pub fn take_timed() -> Option<u64> {
     if at_top_level() { TIMED.take() } else { None }
+}
+
+/// From here on a query must be planned, whatever is stored; or no longer so.
+pub fn set_must_plan(must: bool) {
+    MUST_PLAN.set(must);
+}
+
+/// Must the query that is planned now really be planned?
+pub fn must_plan() -> bool {
+    MUST_PLAN.get()
 }
 
 /// Number of the current top-level statement.

@@ -53,8 +53,8 @@ pub(super) const UNKNOWN_CATALOGS: u64 = u64::MAX;
 /// versions have not moved since.
 ///
 /// # Safety
-/// The call must be one of a planner hook. `may_stand_in` says that a plan without a tree of its own will do.
-pub unsafe fn before_planning(call: &Call, may_stand_in: bool) -> Planning {
+/// The call must be one of a planner hook.
+pub unsafe fn before_planning(call: &Call) -> Planning {
     let Call { query, text, params, .. } = *call;
     // SAFETY: as the caller promises.
     unsafe {
@@ -64,6 +64,7 @@ pub unsafe fn before_planning(call: &Call, may_stand_in: bool) -> Planning {
         if reads_nothing(query) {
             return Planning::Refused(Reason::NoRelation);
         }
+        let may_stand_in = !session::must_plan();
         if may_stand_in && placeholder::is_of_client(text) {
             // No placeholder is left: each is gone with the start of its statement.
             known::free_retired();

@@ -93,7 +93,10 @@ unsafe extern "C-unwind" fn run_placeholder(_scan: *mut pg_sys::CustomScan) -> *
 /// Makes the node type known by name.
 pub fn register() {
     // SAFETY: a constant table, registered once while libraries are preloaded.
-    unsafe { pg_sys::RegisterCustomScanMethods(methods()) };
+    unsafe {
+        pg_sys::RegisterCustomScanMethods(methods());
+        pg_sys::RegisterCustomScanMethods(placeholder_methods());
+    }
 }
 
 #[pgrx::pg_guard]

@@ -23,7 +23,7 @@ use crate::query::scans::opened_by;
 use crate::query::types::{integers, nodes};
 
 /// A larger template is not kept: what it saves is little beside its query. In bytes.
-const LARGEST: usize = 64 * 1024;
+const LARGEST: usize = 32 * 1024;
 
 /// What is kept of a plan. Lives in a memory context of its own, which goes with it.
 pub struct Template {
@@ -211,6 +211,7 @@ impl Template {
             let plan: *mut pg_sys::PlannedStmt = pg_sys::palloc(std::mem::size_of::<pg_sys::PlannedStmt>()).cast();
             plan.copy_from_nonoverlapping(self.plan, 1);
             (*plan).planTree = scan.cast();
+            (*plan).canSetTag = (*query).canSetTag;
             (*plan).queryId = (*query).queryId;
             (*plan).stmt_location = (*query).stmt_location;
             (*plan).stmt_len = (*query).stmt_len;
