@@ -112,3 +112,15 @@ pub fn is_unjudged_node(tag: pg_sys::NodeTag) -> bool {
         false
     }
 }
+
+/// Which comparison of rows a node stands for.
+pub fn comparison_of_rows(row: &pg_sys::RowCompareExpr) -> u32 {
+    #[cfg(not(feature = "pg18"))]
+    {
+        row.rctype
+    }
+    #[cfg(feature = "pg18")]
+    {
+        row.cmptype
+    }
+}

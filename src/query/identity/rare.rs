@@ -4,7 +4,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::{END, Walk, visit};
 use crate::chain::direct;
-use crate::compat::tree::walkers;
+use crate::compat::tree::{self, walkers};
 use crate::query::types::{integers, nodes, oids};
 
 impl Walk {
@@ -62,7 +62,7 @@ impl Walk {
                 }
                 NodeTag::T_RowCompareExpr => {
                     let row = &*node.cast::<pg_sys::RowCompareExpr>();
-                    self.form.u32(row.rctype);
+                    self.form.u32(tree::comparison_of_rows(row));
                     for list in [row.opnos, row.opfamilies, row.inputcollids] {
                         for oid in oids(list) {
                             self.form.u32(oid.to_u32());
