@@ -158,6 +158,8 @@ unsafe fn settle(query_desc: *mut pg_sys::QueryDesc, flags: c_int, pending: *con
         } else {
             // By way of all planner hooks, since some libraries' come before ours.
             let Call { query, text, options, params } = (*pending).call;
+            // A plan shares parts with its query, and a portal that was bound outlives the message that holds the query.
+            let query = edge(|| pg_sys::copyObjectImpl(query.cast())).cast();
             session::set_must_plan(true);
             with_cleanup(
                 || (*query_desc).plannedstmt = direct!(standard::planner(query, text, options, params)),

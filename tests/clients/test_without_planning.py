@@ -232,6 +232,20 @@ def test_constants_that_the_judgement_looks_at(table):
         assert table.rows(known.format(name)) == [(value, 1)]
 
 
+def test_constants_that_name_a_relation(table):
+    """A plan rests on the relations that its constants name: what is found out of one says nothing of others."""
+    table.execute("CREATE TABLE u (a int)")
+    query = "SELECT '{}'::regclass FROM t WHERE a = 1"
+    for name, outcomes in (("pg_class", ["BYPASS"] * 2), ("u", ["MISS", "HIT", "HIT"]), ("pg_class", ["BYPASS"]), ("t", ["MISS", "HIT"])):
+        for outcome in outcomes:
+            assert table.rows(query.format(name)) == [(name,)]
+            assert (name, table.status(), table.reason()) == (name, outcome, "system_catalog" if outcome == "BYPASS" else None)
+    assert plans_of(table, lambda: table.rows(query.format("u"))) == ([("u",)], [True])
+    table.execute("DROP TABLE u")
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        table.execute(query.format("u"))
+
+
 def test_settings_of_the_session(table):
     table.execute("CREATE TABLE d AS SELECT '2024-03-02'::date AS d, 0.1::float8 + 0.2 AS f, '\\x61'::bytea AS y")
     query = "SELECT d::text, f::text, y::text FROM d WHERE d > '01/02/2024'"
