@@ -35,6 +35,7 @@ CREATE VIEW invoker WITH (security_invoker) AS SELECT a, n FROM u;
 CREATE VIEW barrier WITH (security_barrier) AS SELECT a, b FROM fenced;
 GRANT SELECT ON t, p, parent, fenced, seen, barrier, invoker TO {0}, {1};
 GRANT SELECT ON u TO {0};
+GRANT INSERT ON t TO {0}, {1};
 CREATE SCHEMA {2};
 GRANT USAGE ON SCHEMA {2}, {3} TO {0}, {1};
 """
@@ -84,7 +85,8 @@ DEFINITIONS = [
     "CREATE OR REPLACE VIEW seen AS SELECT t.a, t.b, u.n FROM t JOIN u USING (a) WHERE u.n > 4",
     "CREATE OR REPLACE VIEW seen AS SELECT t.a, t.b, u.n FROM t JOIN u USING (a) WHERE u.n > 2",
     "ALTER TABLE p DETACH PARTITION p3", "ALTER TABLE p DETACH PARTITION p3 CONCURRENTLY",
-    "ALTER TABLE p ATTACH PARTITION p3 FOR VALUES FROM (4) TO (8)", "ALTER TABLE child NO INHERIT parent", "ALTER TABLE child INHERIT parent",
+    "ALTER TABLE p ATTACH PARTITION p3 FOR VALUES FROM (4) TO (8)", "ALTER TABLE child NO INHERIT parent",
+    "ALTER TABLE child INHERIT parent",
     "CREATE TABLE {front}.t AS SELECT 1 AS a, 'front' AS b, '2024-05-05'::date AS d; GRANT SELECT ON {front}.t TO PUBLIC",
     "DROP TABLE {front}.t", "ALTER TABLE fenced DISABLE ROW LEVEL SECURITY", "ALTER TABLE fenced ENABLE ROW LEVEL SECURITY",
     "ALTER POLICY own ON fenced USING (who <> CURRENT_USER)", "ALTER POLICY own ON fenced USING (who = CURRENT_USER)",
@@ -162,6 +164,8 @@ class Run:
         self.cached = [Watched(connect("-c jit=off", prepare_threshold=None)) for _ in range(2)]
         self.plain = Watched(connect("-c jit=off -c pg_arrow_cache.enabled=off", prepare_threshold=None))
         self.all = [*self.cached, self.plain]
+        # One that is in no transaction with them, and stores answers under the latest snapshot.
+        self.fresh = Watched(connect("-c jit=off", prepare_threshold=None))
         for watched in self.all:
             watched.run(SHOW_PLANS)
         self.failures = self.answers = 0
@@ -175,7 +179,8 @@ class Run:
         except psycopg.Error:
             self.writer.execute("ROLLBACK")
 
-    def question(self):
+    def choice(self):
+        """How to ask what: the arguments of `Watched.ask`, and the text that the answers are compared by."""
         number = self.random.randrange(len(QUERIES))
         query = QUERIES[number]
         # Some constants come more often than others, so that there is something to be served.
@@ -186,9 +191,13 @@ class Run:
         simple = query.format(constant, literal(text))
         with_parameters = query.format("$1::int", "$2::text") if "{1}" in query else query.format("$1::int")
         values = values[:2 if "{1}" in query else 1 if "{0}" in query else 0]
-        answers = [comparable(watched.ask(way, number, simple, with_parameters, values), query)
+        return query, (way, number, simple, with_parameters, values)
+
+    def question(self, choice=None):
+        query, asked = choice or self.choice()
+        answers = [comparable(watched.ask(*asked), query)
                    for watched in self.random.sample(self.all, len(self.all))]
-        assert answers[0] == answers[1] == answers[2], (way, simple)
+        assert answers[0] == answers[1] == answers[2], asked
         self.failures += answers[0][0] is not None
         self.answers += 1
 
@@ -201,28 +210,32 @@ class Run:
                 assert watched.run(f"SET TRANSACTION SNAPSHOT '{exported}'")[0] is None
             else:
                 exported = watched.run("SELECT pg_export_snapshot()")[4][0][0].decode()
-        for _ in range(self.random.randrange(1, 4)):
-            for _ in range(3):
-                self.question()
+        choices = [self.choice() for _ in range(4)]
+        for _ in range(self.random.randrange(2, 5)):
+            for choice in choices:
+                self.question(choice)
+                self.fresh.ask(*choice[1])
             change = self.random.choice([change for change in CHANGES if "TRUNCATE" not in change])
             self.change(change.format(self.random.choice(CONSTANTS)))
         self.everywhere("ROLLBACK")
 
     def own_writes(self):
         """Each has written the same, and sees it."""
+        choices = [self.choice() for _ in range(4)]
+        for choice in choices * 2:
+            self.question(choice)
         self.everywhere("BEGIN")
-        self.question()
         self.everywhere(f"SAVEPOINT s; INSERT INTO {self.names['schema']}.t VALUES (1, 'own', '2024-01-01')")
-        for _ in range(self.random.randrange(5)):
-            self.question()
+        for choice in choices:
+            self.question(choice)
         if self.random.random() < 0.5:
             self.everywhere("ROLLBACK TO s")
-        for _ in range(self.random.randrange(3)):
-            self.question()
+        for choice in choices[self.random.randrange(len(choices)):]:
+            self.question(choice)
         self.everywhere("ROLLBACK")
 
     def end(self):
-        for watched in self.all:
+        for watched in (*self.all, self.fresh):
             for text in ("ROLLBACK", "RESET ROLE", "DISCARD TEMP"):
                 watched.run(text)
 
@@ -235,7 +248,9 @@ class Run:
         elif kind < 0.96:
             self.change(self.random.choice(DEFINITIONS).format(**self.names))
         elif kind < 0.98:
-            self.everywhere(self.random.choice(SETTINGS).format(**self.names))
+            setting = self.random.choice(SETTINGS).format(**self.names)
+            self.everywhere(setting)
+            self.fresh.run(setting)
         elif kind < 0.99:
             self.snapshot()
         else:
