@@ -70,7 +70,8 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
             known::free_retired();
         }
         let is_one_shot = may_stand_in && placeholder::is_one_shot(text, params);
-        if is_one_shot {
+        // Statements with values by Bind are known by their form, like those whose plan is kept.
+        if is_one_shot && params.is_null() {
             let shape = placeholder::shape(query, text);
             if shape.is_some_and(known::is_quick) && !placeholder::has_hint(query, text) {
                 session::time_shape(shape);
@@ -93,6 +94,13 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
         // What follows may raise, so nothing that is to be dropped may be left.
         let tree = identity.tree();
         drop(identity);
+        if is_one_shot && !params.is_null() {
+            if known::is_quick(form.lo) && !placeholder::has_hint(query, text) {
+                session::time_shape(Some(form.lo));
+                return Planning::Refused(Reason::TooQuick);
+            }
+            session::note_shape(Some(form.lo));
+        }
         if is_one_shot
             && let Some(meaning) = &meaning
             && let Some((plan, locks)) =
