@@ -49,10 +49,8 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         let snapshot = snapshot::view(store, question.snapshot)?;
         let current = current_versions(store);
         let template = known::template_of_plan(form, planned.versions, tree).filter(|_| current == planned.versions);
-        let relations = match &template {
-            Some(template) => Cow::Borrowed(template.relations()),
-            None => Cow::Owned(relations::of_plan(question.plan, meaning.extras.relations())),
-        };
+        // Of this plan: another of its form may read other partitions.
+        let relations = relations::of_plan(question.plan, meaning.extras.relations());
         writes::check_own_writes(&relations)?;
 
         let settings = meaning.extras.settings();

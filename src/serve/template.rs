@@ -45,8 +45,8 @@ pub struct Template {
 }
 
 impl Template {
-    /// A template of a plan with these columns and the number `made_from`, for a query with this tree. `None` if the plan does not lend itself to it, or
-    /// there is no memory.
+    /// A template of a plan with these columns and the number `made_from`, for a query with this tree. `None` if the plan does
+    /// not lend itself to it, or there is no memory.
     ///
     /// # Safety
     /// `real` must be a valid plan that may be cached.
@@ -155,7 +155,7 @@ impl Template {
         &self.descriptor
     }
 
-    /// The relations that the plan reads, ascending.
+    /// The relations that the plan reads which the template was made from, ascending.
     pub fn relations(&self) -> &[u32] {
         &self.relations
     }

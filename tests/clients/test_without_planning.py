@@ -118,6 +118,28 @@ def test_a_parameter_that_chooses_the_partition(session):
             session.execute("UPDATE p1 SET v = 'one'; UPDATE p2 SET v = 'eleven'")
 
 
+def test_an_answer_rests_on_the_partitions_of_its_own_plan(session, other):
+    """Plans for other values of the same parameter read other partitions."""
+    session.execute("""CREATE TABLE p (id int, v text) PARTITION BY RANGE (id);
+        CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10);
+        CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20);
+        INSERT INTO p VALUES (1, 'one'), (11, 'eleven')""")
+
+    def ask(number):
+        return exec_params(session, "SELECT v FROM p WHERE id = $1", [number], [INT4])
+
+    for _ in range(3):
+        assert ask(1) == [(b"one",)]
+    assert session.status() == "HIT"
+    for _ in range(2):
+        assert ask(11) == [(b"eleven",)]
+    assert session.status() == "HIT"
+    other.execute("UPDATE p2 SET v = 'new' WHERE id = 11")
+    assert ask(11) == [(b"new",)]
+    assert ask(1) == [(b"one",)]
+    assert session.status() == "HIT"
+
+
 @pytest.mark.parametrize("mode", ["auto", "force_custom_plan", "force_generic_plan"])
 def test_prepared_statements(table, other, mode):
     """A named statement of a client, executed with changing values through custom plans and past the change to a generic one."""
