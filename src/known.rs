@@ -28,10 +28,8 @@ const LOOK_EVERY: u8 = 64;
 pub enum Finding {
     /// None of its like is cached.
     Refused(Reason),
-    /// They may be cached, as far as the query itself goes; what its plan reads depends on its constants.
+    /// They may be cached, as far as the query itself goes. What its plan reads is asked of each plan.
     Meant(Meaning),
-    /// They may be cached, and what their plans read is settled.
-    Cacheable(Meaning),
 }
 
 struct Form {

@@ -87,7 +87,7 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
         let finding = known::finding(identity.form, versions);
         let meaning = match finding {
             Some(Finding::Refused(reason)) => return Planning::Refused(reason),
-            Some(Finding::Meant(meaning) | Finding::Cacheable(meaning)) => Some(meaning),
+            Some(Finding::Meant(meaning)) => Some(meaning),
             None => None,
         };
         let form = identity.form;
@@ -205,9 +205,8 @@ fn remember(
         return;
     }
     let finding = match relations {
-        _ if depends_on_values => Finding::Meant(meaning),
-        Ok(_) => Finding::Cacheable(meaning),
-        Err(reason) => Finding::Refused(reason),
+        Err(reason) if !depends_on_values => Finding::Refused(reason),
+        _ => Finding::Meant(meaning),
     };
     known::remember(form, versions, finding);
 }
