@@ -65,7 +65,7 @@ def sessions_reaped(pid):
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         try:
             title = Path(f"/proc/{child}/cmdline").read_bytes()
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):   # it has ended meanwhile, before or after the file was opened
             return False
         if not title.startswith(b"postgres: ") or b"[local]" in title:
             return False
