@@ -117,7 +117,8 @@ pub unsafe fn make(
     if may_change || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {
         return None;
     }
-    // SAFETY: a template stays until a later statement is planned; the rest as the caller promises.
+    // SAFETY: the placeholder points into the template, which `known` keeps until a later statement is planned; the rest as the
+    // caller promises.
     unsafe {
         let template = known::template(form, versions, tree)?;
         if template.depends_on_values() && !call.params.is_null() {

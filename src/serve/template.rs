@@ -23,7 +23,9 @@ use crate::query::scans::opened_by;
 use crate::query::types::{integers, nodes};
 
 /// A larger template is not kept: what it saves is little beside its query. In bytes.
-const LARGEST: usize = 32 * 1024;
+const LARGEST: usize = 30 * 1024;
+/// Longest text that is remembered beside a template, in bytes.
+const LONGEST_TEXT: usize = 2 * 1024;
 
 /// What is kept of a plan. Lives in a memory context of its own, which goes with it.
 pub struct Template {
@@ -181,9 +183,11 @@ impl Template {
         self.text.borrow().as_ref().filter(|(own, _)| *own == plan).map(|(_, text)| text.clone())
     }
 
-    /// Remembers the text of the statement whose plan has this number.
+    /// Remembers the text of the statement whose plan has this number, unless it is a long one: those are made anew each time.
     pub fn remember_text(&self, plan: u64, text: &HashedText) {
-        *self.text.borrow_mut() = Some((plan, text.clone()));
+        if text.bytes.len() <= LONGEST_TEXT {
+            *self.text.borrow_mut() = Some((plan, text.clone()));
+        }
     }
 
     /// The scan of the template, without an entry.
