@@ -16,7 +16,7 @@ use crate::query::eligibility::Meaning;
 use crate::serve::Template;
 use crate::{backend, session, settings};
 
-/// Forms remembered. A power of two. With the size of a template (`serve::Template`) it bounds what a backend keeps: 8 MB.
+/// Forms remembered, and templates. A power of two. With the size of a template (`serve::Template`) it bounds what a backend keeps: 8 MB.
 const PLACES: usize = 256;
 /// Executions in a row that were too quick to be stored, after which the next ones are not looked at.
 const QUICK_RUNS: u8 = 16;
@@ -36,7 +36,18 @@ struct Form {
     key: CacheKey,
     versions: Versions,
     finding: Finding,
-    template: Option<Rc<Template>>,
+    /// A template was kept for the form. It may be forgotten by now.
+    has_templates: bool,
+}
+
+/// A template, and which plans are like the one that it was made from.
+struct Kept {
+    /// The lower half of the key of their form.
+    form: u64,
+    versions: Versions,
+    /// Their facts (`query::plan_facts`).
+    facts: CacheKey,
+    template: Rc<Template>,
 }
 
 /// How quick the executions of statements of one shape are: of a text (`core::text_shape`), or of a prepared plan's form.
@@ -60,6 +71,7 @@ const UNKNOWN: Speed = Speed { shape: 0, threshold: 0, quick_runs: 0, unseen: 0,
 /// statement of a client is planned.
 static RETIRED: Local<RefCell<Vec<Rc<Template>>>> = Local::new(RefCell::new(Vec::new()));
 static FORMS: Local<RefCell<Vec<Option<Form>>>> = Local::new(RefCell::new(Vec::new()));
+static TEMPLATES: Local<RefCell<Vec<Option<Kept>>>> = Local::new(RefCell::new(Vec::new()));
 static SPEEDS: Local<RefCell<[Speed; PLACES]>> = Local::new(RefCell::new([UNKNOWN; PLACES]));
 
 fn place(half: u64) -> usize {
@@ -85,13 +97,8 @@ pub fn remember(key: CacheKey, versions: Versions, finding: Finding) {
         if forms.is_empty() {
             forms.resize_with(PLACES, || None);
         }
-        let before = forms[place(key.lo)].replace(Form { key, versions, finding, template: None });
-        retire(before.and_then(|form| form.template));
+        forms[place(key.lo)] = Some(Form { key, versions, finding, has_templates: false });
     });
-}
-
-fn retire(template: Option<Rc<Template>>) {
-    RETIRED.with_borrow_mut(|retired| retired.extend(template));
 }
 
 /// Frees the templates that are no longer used. To be called where no placeholder is: when a client's statement is planned.
@@ -99,42 +106,44 @@ pub fn free_retired() {
     RETIRED.take();
 }
 
-/// The template for a query of this form with this tree, if there is one.
-pub fn template(key: CacheKey, versions: Versions, tree: CacheKey) -> Option<Rc<Template>> {
-    FORMS.with_borrow(|forms| fitting(current(forms, key, versions)?, tree))
+/// May there be a template for some query of this form?
+pub fn has_templates(key: CacheKey, versions: Versions) -> bool {
+    FORMS.with_borrow(|forms| current(forms, key, versions).is_some_and(|form| form.has_templates))
 }
 
-/// As `template`, for a plan, of whose form the lower half of the key is known.
-pub fn template_of_plan(form: u64, versions: Versions, tree: CacheKey) -> Option<Rc<Template>> {
-    FORMS.with_borrow(|forms| {
-        let known = forms.get(place(form))?.as_ref()?;
-        if known.key.lo == form && known.versions == versions { fitting(known, tree) } else { None }
+/// The template for plans with these facts, of a form of whose key `form` is the lower half.
+pub fn template(form: u64, versions: Versions, facts: CacheKey) -> Option<Rc<Template>> {
+    TEMPLATES.with_borrow(|templates| {
+        let kept = templates.get(place(form ^ facts.lo))?.as_ref()?;
+        let fits = kept.form == form && kept.versions == versions && kept.facts == facts;
+        fits.then(|| Rc::clone(&kept.template))
     })
 }
 
-fn fitting(form: &Form, tree: CacheKey) -> Option<Rc<Template>> {
-    form.template.clone().filter(|template| template.fits(tree))
-}
-
-/// Has the form, of whose key this is the lower half, a place for a template of a query with this tree?
-pub fn wants_template(form: u64, versions: Versions, tree: CacheKey) -> bool {
+/// Is a template for a query of this form worth keeping? So it is if what the form means is known.
+pub fn wants_template(form: u64, versions: Versions) -> bool {
     FORMS.with_borrow(|forms| {
         forms.get(place(form)).and_then(Option::as_ref).is_some_and(|known| {
-            known.key.lo == form
-                && known.versions == versions
-                && !matches!(known.finding, Finding::Refused(_))
-                && known.template.as_ref().is_none_or(|template| !template.fits(tree))
+            known.key.lo == form && known.versions == versions && !matches!(known.finding, Finding::Refused(_))
         })
     })
 }
 
-/// Keeps a template, in the place of the one that the form has.
-pub fn keep_template(form: u64, versions: Versions, template: Rc<Template>) {
-    FORMS.with_borrow_mut(|forms| match forms.get_mut(place(form)) {
-        Some(Some(known)) if known.key.lo == form && known.versions == versions => {
-            retire(known.template.replace(template));
+/// Keeps a template.
+pub fn keep_template(form: u64, versions: Versions, facts: CacheKey, template: Rc<Template>) {
+    let before = TEMPLATES.with_borrow_mut(|templates| {
+        if templates.is_empty() {
+            templates.resize_with(PLACES, || None);
         }
-        _ => drop(template),
+        templates[place(form ^ facts.lo)].replace(Kept { form, versions, facts, template })
+    });
+    RETIRED.with_borrow_mut(|retired| retired.extend(before.map(|kept| kept.template)));
+    FORMS.with_borrow_mut(|forms| {
+        if let Some(Some(known)) = forms.get_mut(place(form))
+            && known.key.lo == form
+        {
+            known.has_templates = true;
+        }
     });
 }
 

@@ -12,6 +12,9 @@ pub struct CacheKey {
 }
 
 impl CacheKey {
+    /// Stands for no key at all. No hash that is likely to be met.
+    pub const NONE: Self = Self { hi: 0, lo: 0 };
+
     fn from_digest(digest: u128) -> Self {
         Self { hi: (digest >> 64) as u64, lo: digest as u64 }
     }

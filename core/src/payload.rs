@@ -136,6 +136,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         entry.database.store(new.database, Relaxed);
         entry.role.store(new.role, Relaxed);
         entry.columns.store(new.columns, Relaxed);
+        entry.set_plan(new.plan);
         entry.set_result(new.rows, new.execution_micros);
         entry.created_at.store(new.created_at, Relaxed);
         entry.expires_at.store(new.expires_at, Relaxed);

@@ -126,6 +126,8 @@ pub struct NewEntry<'a> {
     pub dependencies: &'a [Dependency],
     /// Column description, opaque to the store.
     pub descriptor: &'a [u8],
+    /// What the plan that computed it is like, opaque to the store; [`CacheKey::NONE`] if nobody may rely on that.
+    pub plan: CacheKey,
     /// Rows of the result.
     pub rows: u64,
     /// Columns of the result.

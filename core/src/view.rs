@@ -1,6 +1,7 @@
 //! What can be read of a published entry. Everything here is constant while the pin is held, except the usage figures, which are atomics.
 
 use crate::entry::{Dependency, Entry, EntryId};
+use crate::key::CacheKey;
 use crate::memory::{Arena, ArenaPtr};
 use crate::payload::{Chunks, HeadShape};
 use std::sync::atomic::Ordering::Relaxed;
@@ -52,6 +53,12 @@ impl<'a> EntryView<'a> {
         // SAFETY: `write_head` put `count` dependencies at the start of the head, which is aligned for them; they stay unchanged while the
         // entry is pinned, which it is for `'a`.
         unsafe { std::slice::from_raw_parts(self.head().cast::<Dependency>(), count) }
+    }
+
+    /// What the plan that computed the result is like, as the caller said when it was published.
+    #[must_use]
+    pub fn plan(&self) -> CacheKey {
+        self.entry.plan()
     }
 
     /// The data of every chunk, in the order they were appended.

@@ -78,9 +78,38 @@ pub unsafe fn for_each_permission_word_of_query(query: &pg_sys::Query, mut visit
         visit(0);
     }
     #[cfg(not(feature = "pg15"))]
-    // SAFETY: as the caller promises; a list of RTEPermissionInfo nodes.
+    // SAFETY: as the caller promises.
     unsafe {
-        let list = query.rteperminfos;
+        for_each_permission_word_of_list(query.rteperminfos, visit);
+    }
+}
+
+/// Calls `visit` with all that a plan says about permissions apart from its range table, and about the relations that are
+/// opened whatever is left out when it starts (18).
+///
+/// # Safety
+/// `plan` must be valid.
+pub unsafe fn for_each_permission_word_of_plan(plan: &pg_sys::PlannedStmt, mut visit: impl FnMut(u64)) {
+    #[cfg(feature = "pg15")]
+    {
+        let _ = plan;
+        visit(0);
+    }
+    #[cfg(not(feature = "pg15"))]
+    // SAFETY: as the caller promises.
+    unsafe {
+        for_each_permission_word_of_list(plan.permInfos, &mut visit);
+        #[cfg(feature = "pg18")]
+        for_each_word(plan.unprunableRelids, &mut visit);
+    }
+}
+
+/// # Safety
+/// `list` must be NIL or a list of RTEPermissionInfo nodes.
+#[cfg(not(feature = "pg15"))]
+unsafe fn for_each_permission_word_of_list(list: *const pg_sys::List, mut visit: impl FnMut(u64)) {
+    // SAFETY: as the caller promises.
+    unsafe {
         let count = if list.is_null() { 0 } else { (*list).length as usize };
         visit(count as u64);
         for index in 0..count {

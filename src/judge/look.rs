@@ -13,7 +13,7 @@ use crate::arrow::column::{self, Records};
 use crate::query::fingerprint::{Asked, HashedText};
 use crate::query::terms::Terms;
 use crate::query::text::Text;
-use crate::query::{Planned, Verdict, Versions, environment, fingerprint, plan_marker, relations};
+use crate::query::{Planned, Verdict, Versions, environment, fingerprint, parameters, plan_marker, relations};
 use crate::serve::{Asker, Guard};
 use crate::shmem::SharedStore;
 use crate::writes::SHARED;
@@ -29,8 +29,8 @@ use crate::{backend, decision_log, foreign, known, portal, quick, session, setti
 pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Reason> {
     // SAFETY: as the caller promises.
     unsafe {
-        let (meaning, tree, form, planned) = match plan_marker::read(question.plan) {
-            Verdict::Cacheable { meaning, tree, form, planned } => (meaning, tree, form, planned),
+        let (meaning, tree, form, facts, planned) = match plan_marker::read(question.plan) {
+            Verdict::Cacheable { meaning, tree, form, facts, planned } => (meaning, tree, form, facts, planned),
             Verdict::Bypass(reason) => return Err(reason),
         };
         if planned.versions.catalogs == UNKNOWN_CATALOGS {
@@ -48,19 +48,21 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         let source = question.text.unwrap_or(statement);
         let snapshot = snapshot::view(store, question.snapshot)?;
         let current = current_versions(store);
-        let template = known::template_of_plan(form, planned.versions, tree).filter(|_| current == planned.versions);
+        let template = known::template(form, planned.versions, facts).filter(|_| current == planned.versions);
         // Of this plan: another of its form may read other partitions.
         let relations = relations::of_plan(question.plan, meaning.extras.relations());
         writes::check_own_writes(&relations)?;
 
         let settings = meaning.extras.settings();
-        let environment = environment::fingerprint(store.seed(), &settings)?;
+        let now = environment::settings(store.seed());
+        let environment = environment::fingerprint_of(store.seed(), now, &settings)?;
         if current.catalogs != planned.versions.catalogs && !relations::are_of_plan(&relations, question.plan) {
             // What the query's row types contain was looked at when the plan was made.
             return Err(Reason::OldPlan);
         }
         let old_plan = (current.ddl != planned.versions.ddl).then_some(planned.plan);
-        let asked = Asked { tree, old_plan, environment };
+        let planned_under = planned.settings.filter(|then| *then != now);
+        let asked = Asked { tree, old_plan, planned_under, environment };
         // A plan that is kept belongs to one text.
         let kept = template.as_ref().filter(|_| question.text.is_none() && portal::is_bound());
         let text = kept.and_then(|template| template.text_of(planned.plan)).unwrap_or_else(|| {
@@ -110,7 +112,8 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                         definition_changes: session::definition_changes(),
                     });
                     let stays_open = question.stays_open || portal::is_bound() || portal::may_be_read_later();
-                    let hit = Hit { pin, columns, guard, stays_open, verify, template, form, tree, planned };
+                    let versions = planned.versions;
+                    let hit = Hit { pin, columns, guard, stays_open, verify, template, form, facts, versions };
                     return Ok(Found::Hit(hit));
                 }
                 Ok(false) => {
@@ -125,11 +128,14 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         }
         let dependencies = current_dependencies(store, &relations, meaning.rests_on_enums, &snapshot)?;
         foreign::check_settled(store, question.plan)?;
+        // A plan for all values reads and locks what the plan of a query with these values would not.
+        let is_of_values = planned.for_values || parameters::count(question.params) == 0;
         let is_good = may_be_stored(store, planned, current);
         let refused =
             if is_good { refusal(store, key, terms, question.only_asked) } else { Some(Reason::DdlInProgress) };
         Ok(Found::Miss(Box::new(Miss {
             key,
+            plan: if is_of_values { facts } else { CacheKey::NONE },
             shape,
             text: text.bytes.to_vec(),
             dependencies,

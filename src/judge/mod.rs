@@ -18,7 +18,7 @@ use crate::arrow::column::Column;
 use crate::query::terms::Terms;
 use crate::query::text::Text;
 use crate::query::updatable::is_updatable_scan;
-use crate::query::{Planned, plan_marker};
+use crate::query::{Versions, plan_marker};
 use crate::serve::{Guard, Template};
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
@@ -89,16 +89,18 @@ pub struct Hit {
     pub template: Option<Rc<Template>>,
     /// The lower half of the key of its form.
     form: u64,
-    /// What name resolution made of its text.
-    tree: CacheKey,
-    /// What was current when it was planned; its plan has no number if it was not planned.
-    pub planned: Planned,
+    /// The facts of its plan.
+    facts: CacheKey,
+    /// The definitions that were current when it was planned.
+    versions: Versions,
 }
 
 /// A statement that has no stored answer, and all that is needed to store one.
 pub struct Miss {
     /// Its key.
     pub key: CacheKey,
+    /// The facts of its plan, if that is the plan of these values.
+    pub plan: CacheKey,
     /// By what its speed is remembered: the shape of its text, or the lower half of the key of its form.
     pub shape: u64,
     /// Its normalized text.
@@ -259,10 +261,10 @@ unsafe fn make_template(query_desc: *const pg_sys::QueryDesc, hit: &Hit) {
     // SAFETY: as the caller promises.
     unsafe {
         if hit.template.is_none()
-            && known::wants_template(hit.form, hit.planned.versions, hit.tree)
-            && let Some(template) = Template::of((*query_desc).plannedstmt, &hit.columns, hit.tree, hit.planned.plan)
+            && known::wants_template(hit.form, hit.versions)
+            && let Some(template) = Template::of((*query_desc).plannedstmt, &hit.columns)
         {
-            known::keep_template(hit.form, hit.planned.versions, template);
+            known::keep_template(hit.form, hit.versions, hit.facts, template);
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::known;
 use crate::query::fingerprint::{self, Asked, HashedText};
 use crate::query::terms::Terms;
 use crate::query::text::{self, Text};
-use crate::query::{Planned, Versions, environment};
+use crate::query::{Versions, environment};
 use crate::serve;
 use crate::session::{self, Status};
 use crate::shmem::SharedStore;
@@ -40,10 +40,12 @@ pub struct Call {
 pub struct Pending {
     /// How to plan the query after all.
     pub call: Call,
-    form: CacheKey,
-    tree: CacheKey,
+    /// The lower half of the key of its form.
+    form: u64,
     versions: Versions,
     key: CacheKey,
+    /// The facts of the plan that computed the answer, and of the template.
+    facts: CacheKey,
     /// The normalized text.
     text: *const [u8],
     terms: Terms,
@@ -99,8 +101,9 @@ unsafe fn text_of(query: *const pg_sys::Query, text: *const c_char) -> Text {
     unsafe { Text { source: text, location: (*query).stmt_location, length: (*query).stmt_len } }
 }
 
-/// A placeholder for a one-shot query of this form and tree, if its like was served before and its answer seems to be stored; with
-/// it a list of the relations (OIDs) that planning would lock besides those that the query names.
+/// A placeholder for a one-shot query of this form and tree, if its answer seems to be stored, and there is a template with the facts of
+/// the plan that computed it: the plan that the query itself would get. With it a list of the relations (OIDs) that planning would lock
+/// besides those that the query names.
 ///
 /// # Safety
 /// The call must be that of a planner hook.
@@ -120,24 +123,23 @@ pub unsafe fn make(
     // SAFETY: the placeholder points into the template, which `known` keeps until a later statement is planned; the rest as the
     // caller promises.
     unsafe {
-        let template = known::template(form, versions, tree)?;
-        if template.depends_on_values() && !call.params.is_null() {
-            return None;
-        }
         let text = text_of(call.query, call.text);
         let terms = Terms::of(text).ok()?;
         let text = HashedText::of(text, store.seed());
-        let asked = Asked { tree, old_plan: None, environment: environment::fingerprint_of_settings(store.seed()) };
+        let environment = environment::fingerprint(store.seed(), &[]).ok()?;
+        let asked = Asked { tree, old_plan: None, planned_under: None, environment };
         let key = fingerprint::key(&asked, &text, call.params, store.seed()).ok()?;
         let pin = store.lookup(key)?;
+        let facts = store.view(&pin).plan();
         let promising = store.is_current(&pin);
         store.unpin(pin);
         if !promising {
             return None;
         }
+        let template = known::template(form.lo, versions, facts)?;
         let text = palloc_copy(&text.bytes);
         let pending: *mut Pending = pg_sys::palloc(std::mem::size_of::<Pending>()).cast();
-        pending.write(Pending { call: *call, form, tree, versions, key, text, terms });
+        pending.write(Pending { call: *call, form: form.lo, versions, key, facts, text, terms });
         Some((template.placeholder(call.query, pending.cast()), template.descendants()))
     }
 }
@@ -182,7 +184,7 @@ pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pend
         let Some(store) = shmem::store() else { return false };
         let pending = &*pending;
         let current = current_versions(&store) == pending.versions;
-        let Some(template) = known::template(pending.form, pending.versions, pending.tree).filter(|_| current) else {
+        let Some(template) = known::template(pending.form, pending.versions, pending.facts).filter(|_| current) else {
             return false;
         };
         let Ok(snapshot) = snapshot::view(&store, (*query_desc).snapshot) else { return false };
@@ -190,7 +192,11 @@ pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pend
             return false;
         }
         let Some(pin) = store.lookup(pending.key) else { return false };
-        if look::examine(&store, &pin, &*pending.text, template.descriptor(), &snapshot, pending.terms) != Ok(true) {
+        // Another answer may have taken the place of the one that the placeholder was made for.
+        let fits = store.view(&pin).plan() == pending.facts;
+        if !fits
+            || look::examine(&store, &pin, &*pending.text, template.descriptor(), &snapshot, pending.terms) != Ok(true)
+        {
             store.unpin(pin);
             return false;
         }
@@ -201,9 +207,9 @@ pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pend
             guard: None,
             stays_open: portal::is_bound(),
             verify: None,
-            form: pending.form.lo,
-            tree: pending.tree,
-            planned: Planned { versions: pending.versions, plan: 0 },
+            form: pending.form,
+            facts: pending.facts,
+            versions: pending.versions,
         };
         // The plan that serves keeps the entry pinned from here on.
         let entry = serve::entry_of(&hit);

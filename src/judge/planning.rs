@@ -10,7 +10,7 @@ use crate::known::{self, Finding};
 use crate::query::eligibility::{Meaning, reads_nothing};
 use crate::query::relations::Relations;
 use crate::query::types::{nodes, oids};
-use crate::query::{self, Planned, Verdict, Versions, identity, plan_marker};
+use crate::query::{self, Planned, Verdict, Versions, environment, identity, plan_facts, plan_marker};
 use crate::{portal, session, shmem, snapshot, writes};
 
 /// What there is to do about a query that is about to be planned. Plain data, so that an error may jump over it.
@@ -39,6 +39,8 @@ pub struct Judgement {
     planned: Planned,
     /// The snapshot that planning runs under sees all changes of catalogs up to that version.
     sees_catalogs: bool,
+    /// The store's secret.
+    seed: u64,
     /// How many messages about changes of definitions the backend had received by then.
     messages: u64,
 }
@@ -103,8 +105,8 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
         }
         if is_one_shot
             && let Some(meaning) = &meaning
-            && let Some((plan, locks)) =
-                placeholder::make(&store, call, form, meaning.question(tree), meaning.reads_session, versions)
+            && known::has_templates(form, versions)
+            && let Some((plan, locks)) = placeholder::make(&store, call, form, tree, meaning.reads_session, versions)
         {
             return Planning::Ready { plan, locks };
         }
@@ -127,10 +129,16 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
                 .is_ok_and(|snapshot| slots.seen_whole(slot, &snapshot) == Some(versions.catalogs));
         Planning::Judged(Judgement {
             meaning,
-            tree: meaning.question(tree),
+            tree,
             form,
             known,
-            planned: Planned { versions, plan: session::next_plan_number() },
+            planned: Planned {
+                versions,
+                plan: session::next_plan_number(),
+                settings: (!is_one_shot).then(|| environment::settings(store.seed())),
+                for_values: !params.is_null(),
+            },
+            seed: store.seed(),
             sees_catalogs,
             messages: portal::messages_received(),
         })
@@ -160,26 +168,27 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgemen
         // The plan, and what is remembered, may outlive a transaction that changes definitions, and its rollback.
         let own_definitions = writes::check_own_writes(&[]);
         if !judgement.known && !unsettled && own_definitions.is_ok() {
-            remember(form, planned.versions, meaning, relations, depends_on_values(plan));
+            remember(form, planned.versions, meaning, relations, meaning.may_drop_relations || depends_on_values(plan));
         }
         let judged = relations.and_then(|relations| own_definitions.map(|()| relations));
         let unknown = Versions { catalogs: UNKNOWN_CATALOGS, ..planned.versions };
+        let facts = plan_facts::fingerprint(plan, judgement.seed);
         let verdict = match judged {
             // Partitions are looked up by snapshot (DETACH CONCURRENTLY): under an old one, the plan may read partitions
             // that a newer version of the catalogs no longer has.
             Ok(Relations { partitioned }) if unsettled || (partitioned && !judgement.sees_catalogs) => {
                 let planned = Planned { versions: unknown, ..planned };
-                Verdict::Cacheable { meaning, tree, form: form.lo, planned }
+                Verdict::Cacheable { meaning, tree, form: form.lo, facts, planned }
             }
-            Ok(_) => Verdict::Cacheable { meaning, tree, form: form.lo, planned },
+            Ok(_) => Verdict::Cacheable { meaning, tree, form: form.lo, facts, planned },
             Err(reason) => Verdict::Bypass(reason),
         };
         plan_marker::attach(plan, verdict);
     }
 }
 
-/// Does the plan rest on other relations for other constants? So it is if it reads partitions or tables that inherit; and the
-/// server counts constants of the types oid and regclass among a plan's relations, too.
+/// Does the plan rest on other relations for other constants, as far as the plan shows? So it is if it reads partitions or tables that
+/// inherit; and the server counts constants of the types oid and regclass among a plan's relations, too.
 ///
 /// # Safety
 /// `plan` must be valid.

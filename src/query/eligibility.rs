@@ -3,10 +3,9 @@
 
 use std::ffi::{CStr, CString, c_void};
 
-use arrow_cache_core::{CacheKey, KeyBuffer, Reason};
+use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::environment;
 use super::extras::{Extras, LONGEST_NAME};
 use super::functions::{self, FunctionVerdict};
 use super::identity::CURRENT_SETTING;
@@ -18,8 +17,6 @@ use crate::compat::tree;
 /// What a query means, as far as its answer can depend on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Meaning {
-    /// What the planner computes in advance may depend on settings.
-    pub folds_settings: bool,
     /// Rows that are computed later may differ: they depend on settings, all of which are in the key, on who asks, or on
     /// definitions that no lock protects.
     pub reads_session: bool,
@@ -29,21 +26,8 @@ pub struct Meaning {
     pub extras: Extras,
     /// What of the order of its rows is fixed. `None` if executing the query again may give other rows that are as right.
     pub repeatable: Option<OrderedPrefix>,
-}
-
-impl Meaning {
-    /// What name resolution made of the text of a query with this meaning that is planned now, `tree` being its identity. If
-    /// the planner may compute something in advance, the settings of this moment are part of it: a prepared plan keeps what
-    /// was computed, and so asks a question of its own.
-    pub fn question(&self, tree: CacheKey) -> CacheKey {
-        if !self.folds_settings {
-            return tree;
-        }
-        let mut both = KeyBuffer::new();
-        both.key(tree);
-        both.key(environment::fingerprint_of_settings(0));
-        both.finish()
-    }
+    /// Constants may decide which of the relations that it names its plan reads: it has sub-queries in expressions.
+    pub may_drop_relations: bool,
 }
 
 /// System column that is not tied to a tuple's physical place (access/sysattr.h).
@@ -59,8 +43,8 @@ struct Walk {
     converts_to_json: bool,
     /// A function was met whose result depends on settings.
     reads_settings: bool,
-    /// The planner may compute something whose result depends on settings.
-    folds_settings: bool,
+    /// A sub-query was met in an expression.
+    has_sublinks: bool,
     /// The types met.
     types: TypeFacts,
     /// Custom settings that the query reads by name.
@@ -124,7 +108,7 @@ pub unsafe fn judge_tree_naming(
         calls_output: false,
         converts_to_json: false,
         reads_settings: false,
-        folds_settings: false,
+        has_sublinks: false,
         types: TypeFacts::NONE,
         settings: Vec::new(),
         may_vary: false,
@@ -156,7 +140,6 @@ pub unsafe fn judge_tree_naming(
         return Err(Reason::NoRelation);
     }
     Ok(Meaning {
-        folds_settings: walk.folds_settings,
         reads_session: walk.reads_settings
             || walk.types.enums
             || walk.types.text_search
@@ -165,6 +148,7 @@ pub unsafe fn judge_tree_naming(
         extras: Extras::keep(&walk.types.row_types, &walk.settings),
         // SAFETY: as the caller promises.
         repeatable: (!walk.may_vary).then(|| unsafe { ordering::ordered_prefix(query) }),
+        may_drop_relations: walk.has_sublinks,
     })
 }
 
@@ -241,10 +225,9 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
             NodeTag::T_CoerceViaIO => {
                 walk.calls_output = true;
                 walk.reads_settings = true;
-                // The output functions of some types are marked IMMUTABLE and read settings all the same.
-                walk.folds_settings = true;
                 walk.note_type((*node.cast::<pg_sys::CoerceViaIO>()).resulttype);
             }
+            NodeTag::T_SubLink => walk.has_sublinks = true,
             NodeTag::T_SortGroupClause => {
                 let clause: *mut pg_sys::SortGroupClause = node.cast();
                 return judge_operator((*clause).eqop, walk) || judge_operator((*clause).sortop, walk);
@@ -335,23 +318,15 @@ unsafe extern "C-unwind" fn judge_function(function: pg_sys::Oid, context: *mut 
             walk.reads_settings = true;
             false
         }
-        FunctionVerdict::FoldsSettings => {
-            walk.reads_settings = true;
-            walk.folds_settings = true;
-            false
-        }
         FunctionVerdict::CallsOutputFunctions => {
             walk.calls_output = true;
             walk.reads_settings = true;
-            // Some are SQL functions, of which the planner leaves nothing but the conversion to text.
-            walk.folds_settings = true;
             false
         }
         FunctionVerdict::ConvertsToJson => {
             walk.calls_output = true;
             walk.converts_to_json = true;
             walk.reads_settings = true;
-            walk.folds_settings = true;
             false
         }
         FunctionVerdict::Unsound(reason) => {

@@ -13,14 +13,11 @@ use pgrx::pg_sys;
 use crate::local::Local;
 use crate::{backend, compat};
 
-/// Adds database, effective user and settings.
-fn add_environment(key: &mut KeyBuffer) {
+/// Adds the settings that shape or decide what functions return.
+fn add_settings(key: &mut KeyBuffer) {
     // SAFETY: plain globals of this backend, read on its only thread. String settings are NULL or
     // NUL-terminated and owned by the settings machinery, which does not run meanwhile.
     unsafe {
-        key.u32(pg_sys::MyDatabaseId.to_u32());
-        key.u32(backend::user_id().to_u32());
-        key.u32(backend::database_encoding() as u32);
         key.words([
             pg_sys::DateStyle as u32,
             pg_sys::DateOrder as u32,
@@ -40,42 +37,60 @@ fn add_environment(key: &mut KeyBuffer) {
         add_string(key, compat::locale_monetary);
         add_string(key, compat::locale_numeric);
         add_string(key, compat::locale_time);
-        add_string(key, pg_sys::namespace_search_path);
         add_string(key, pg_sys::TSCurrentConfig);
         add_string(key, compat::timezone_name());
         add_string(key, compat::timezone_abbreviations());
     }
 }
 
+/// Adds who asks, where, and under which settings.
+fn add_environment(key: &mut KeyBuffer, settings: CacheKey) {
+    key.key(settings);
+    // SAFETY: as in `add_settings`.
+    unsafe {
+        key.u32(pg_sys::MyDatabaseId.to_u32());
+        key.u32(backend::user_id().to_u32());
+        key.u32(backend::database_encoding() as u32);
+        add_string(key, pg_sys::namespace_search_path);
+    }
+}
+
 static BUFFER: Local<Cell<KeyBuffer>> = Local::new(Cell::new(KeyBuffer::new()));
 
-/// The environment as one number.
-pub fn fingerprint_of_settings(seed: u64) -> CacheKey {
+/// The present settings as one number: those that a function may look at, whoever calls it.
+pub fn settings(seed: u64) -> CacheKey {
+    hashed(seed, add_settings)
+}
+
+/// The present environment as one number, with the values of the `custom` settings that a query reads by name.
+///
+/// # Errors
+/// As `fingerprint_of`.
+pub fn fingerprint(seed: u64, custom: &[CString]) -> Result<CacheKey, Reason> {
+    fingerprint_of(seed, settings(seed), custom)
+}
+
+/// As `fingerprint`, for the present settings as `settings` has told them.
+///
+/// # Errors
+/// `SessionFunction` when a custom setting is hidden from some roles.
+pub fn fingerprint_of(seed: u64, settings: CacheKey, custom: &[CString]) -> Result<CacheKey, Reason> {
+    let mut added = Ok(());
+    let fingerprint = hashed(seed, |key| {
+        add_environment(key, settings);
+        added = custom.iter().try_for_each(|name| add_custom_setting(key, name));
+    });
+    added.map(|()| fingerprint)
+}
+
+fn hashed(seed: u64, add: impl FnOnce(&mut KeyBuffer)) -> CacheKey {
     let mut key = BUFFER.take();
     key.clear();
     key.u64(seed);
-    add_environment(&mut key);
+    add(&mut key);
     let fingerprint = key.finish();
     BUFFER.set(key);
     fingerprint
-}
-
-/// The environment as one number, with the values of the custom `settings` that a query reads by name.
-///
-/// # Errors
-/// `SessionFunction` when such a setting is hidden from some roles.
-pub fn fingerprint(seed: u64, settings: &[CString]) -> Result<CacheKey, Reason> {
-    if settings.is_empty() {
-        return Ok(fingerprint_of_settings(seed));
-    }
-    let mut key = BUFFER.take();
-    key.clear();
-    key.u64(seed);
-    add_environment(&mut key);
-    let added = settings.iter().try_for_each(|name| add_custom_setting(&mut key, name));
-    let fingerprint = key.finish();
-    BUFFER.set(key);
-    added.map(|()| fingerprint)
 }
 
 /// Adds a setting as `current_setting` would show it. One that is not set is not the same as an empty one.

@@ -14,12 +14,14 @@ use crate::local::Local;
 /// What a statement asks, apart from its text and the values of its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// What name resolution made of its text (`Meaning::question`).
+    /// What name resolution made of its text (`identity`).
     pub tree: CacheKey,
     /// The number of its plan, if that is older than the last change of definitions that no relation stands for: what
     /// PostgreSQL does not invalidate plans for (text search, …) may mean something else to such a plan than to any other, so
     /// it shares answers with nobody.
     pub old_plan: Option<u64>,
+    /// The settings that its plan was made under, if it runs under others: the plan keeps what the planner computed by them.
+    pub planned_under: Option<CacheKey>,
     /// The settings it runs under (`environment::fingerprint`).
     pub environment: CacheKey,
 }
@@ -81,8 +83,9 @@ pub unsafe fn key(
     let added = unsafe {
         key.key(text.hash);
         key.key(asked.tree);
-        key.u8(u8::from(asked.old_plan.is_some()));
+        key.u8(u8::from(asked.old_plan.is_some()) | u8::from(asked.planned_under.is_some()) << 1);
         key.u64(asked.old_plan.unwrap_or(0));
+        key.key(asked.planned_under.unwrap_or(CacheKey::NONE));
         key.key(asked.environment);
         parameters::add_parameters(&mut key, params)
     };

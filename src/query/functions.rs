@@ -20,8 +20,6 @@ pub enum FunctionVerdict {
     Sound,
     /// The same answer for the same arguments and settings.
     ReadsSettings,
-    /// The same, and the planner may compute it once and for all, under the settings of that moment.
-    FoldsSettings,
     /// Sound as long as it meets no type with output functions of a user's own, which it would call unseen.
     CallsOutputFunctions,
     /// Sound as long as it meets built-in types only: it looks for casts to JSON of any other.
@@ -40,7 +38,7 @@ pub fn judge(oid: pg_sys::Oid) -> FunctionVerdict {
         return FunctionVerdict::Unsound(Reason::StableFunction);
     }
     if SETTINGS_THOUGH_IMMUTABLE.binary_search(&number).is_ok() {
-        return FunctionVerdict::FoldsSettings;
+        return FunctionVerdict::ReadsSettings;
     }
     if SETTINGS_ONLY.binary_search(&number).is_ok() {
         return FunctionVerdict::ReadsSettings;

@@ -12,6 +12,7 @@ mod functions;
 pub mod identity;
 pub mod ordering;
 pub mod parameters;
+pub mod plan_facts;
 pub mod plan_marker;
 pub mod policy;
 pub mod relations;
@@ -43,14 +44,19 @@ pub struct Planned {
     pub versions: Versions,
     /// Number of the plan, which no other plan has.
     pub plan: u64,
+    /// The settings under which the planner computed in advance what can be (`environment::settings`). `None` for a plan that is
+    /// made for one execution, which runs under the same.
+    pub settings: Option<CacheKey>,
+    /// The plan was made for the values of its parameters, and for no others.
+    pub for_values: bool,
 }
 
 /// The verdict on a planned query.
 #[derive(Clone, Copy, Debug)]
 pub enum Verdict {
     /// Its answer may be kept. `tree` stands for what name resolution made of its text, `form` for the lower half of the key of
-    /// its form.
-    Cacheable { meaning: Meaning, tree: CacheKey, form: u64, planned: Planned },
+    /// its form, `facts` for those of its plan (`plan_facts`).
+    Cacheable { meaning: Meaning, tree: CacheKey, form: u64, facts: CacheKey, planned: Planned },
     /// Its answer may not be kept.
     Bypass(Reason),
 }

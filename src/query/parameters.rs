@@ -3,6 +3,15 @@
 use arrow_cache_core::{KeyBuffer, Reason};
 use pgrx::pg_sys;
 
+/// How many parameters there are.
+///
+/// # Safety
+/// `params` must be null or valid.
+pub unsafe fn count(params: pg_sys::ParamListInfo) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { params.as_ref() }.map_or(0, |params| params.numParams as usize)
+}
+
 /// Adds the types and values of all parameters.
 ///
 /// # Errors

@@ -20,17 +20,25 @@ use crate::local::Local;
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;
-/// Words of every marker of a cacheable query: reason or 0, tree (4), versions and number of the plan (6), flags, order, form (2).
-/// Extras follow.
-const WORDS: usize = 15;
+/// Words of every marker of a cacheable query: reason or 0, tree (4), versions and number of the plan (6), flags, order, form (2),
+/// facts (4).
+const WORDS: usize = 19;
+/// Words of the settings under which the plan was made, which follow if it is kept.
+const SETTINGS: std::ops::Range<usize> = WORDS..WORDS + 4;
+/// Extras follow from here on.
+const EXTRAS: usize = SETTINGS.end;
 /// Flag: rows that are computed later may differ.
 const READS_SESSION: u32 = 1;
 /// Flag: the answer rests on the labels of enums.
 const RESTS_ON_ENUMS: u32 = 2;
 /// Flag: words of extras follow.
 const HAS_EXTRAS: u32 = 4;
-/// Flag: the planner may have computed something by settings.
-const FOLDS_SETTINGS: u32 = 8;
+/// Flag: words of settings are there.
+const HAS_SETTINGS: u32 = 8;
+/// Flag: the plan was made for the values of its parameters.
+const FOR_VALUES: u32 = 16;
+/// Flag: constants may decide which relations the plan reads.
+const MAY_DROP_RELATIONS: u32 = 32;
 /// The word of the order when the query has no answer to be repeated.
 const NOT_REPEATABLE: u32 = 0;
 /// First word of a marker that says "cacheable"; any other value is a reason's number plus one.
@@ -46,7 +54,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
         Verdict::Bypass(reason) => unsafe {
             (*plan).invalItems = pg_sys::lappend((*plan).invalItems, shared_refusal(reason).cast());
         },
-        Verdict::Cacheable { meaning, tree, form, planned } => {
+        Verdict::Cacheable { meaning, tree, form, facts, planned } => {
             // SAFETY: extras are kept in the context in which the plan is made.
             let extras: Vec<u32> = unsafe { meaning.extras.words() }.collect();
             let mut flags = 0;
@@ -54,18 +62,21 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
                 (meaning.reads_session, READS_SESSION),
                 (meaning.rests_on_enums, RESTS_ON_ENUMS),
                 (!extras.is_empty(), HAS_EXTRAS),
-                (meaning.folds_settings, FOLDS_SETTINGS),
+                (planned.settings.is_some(), HAS_SETTINGS),
+                (planned.for_values, FOR_VALUES),
+                (meaning.may_drop_relations, MAY_DROP_RELATIONS),
             ] {
                 if set {
                     flags |= flag;
                 }
             }
+            let (tree, facts) = (halves(tree), halves(facts));
             let words: [u32; WORDS] = [
                 CACHEABLE,
-                tree.hi as u32,
-                (tree.hi >> 32) as u32,
-                tree.lo as u32,
-                (tree.lo >> 32) as u32,
+                tree[0],
+                tree[1],
+                tree[2],
+                tree[3],
                 planned.versions.catalogs as u32,
                 (planned.versions.catalogs >> 32) as u32,
                 planned.versions.ddl as u32,
@@ -76,13 +87,24 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
                 meaning.repeatable.map_or(NOT_REPEATABLE, |order| order.pack() << 1 | 1),
                 form as u32,
                 (form >> 32) as u32,
+                facts[0],
+                facts[1],
+                facts[2],
+                facts[3],
             ];
-            for (index, word) in words.into_iter().chain(extras).enumerate() {
+            let settings = planned.settings.map(halves).into_iter().flatten();
+            let words = words.into_iter().enumerate().chain(SETTINGS.zip(settings)).chain((EXTRAS..).zip(extras));
+            for (index, word) in words {
                 // SAFETY: as the caller promises.
                 unsafe { append(plan, index, word) };
             }
         }
     }
+}
+
+/// A key as four words.
+fn halves(key: CacheKey) -> [u32; 4] {
+    [key.hi as u32, (key.hi >> 32) as u32, key.lo as u32, (key.lo >> 32) as u32]
 }
 
 /// Items that say no more than a reason to bypass: made once, and shared by the plans of this backend. Nobody changes an item;
@@ -147,7 +169,7 @@ unsafe fn append(plan: *mut pg_sys::PlannedStmt, index: usize, word: u32) {
 /// # Safety
 /// `plan` must be a valid plan.
 pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
-    let mut words = [None::<u32>; WORDS];
+    let mut words = [None::<u32>; EXTRAS];
     // SAFETY: `invalItems` is a list of PlanInvalItem nodes or NIL.
     unsafe {
         for item in nodes::<pg_sys::PlanInvalItem>((*plan).invalItems) {
@@ -167,24 +189,30 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
         None => return Verdict::Bypass(Reason::NotAnalyzed),
     }
     let complete = || {
-        let tree = CacheKey { hi: word(1)? | word(2)? << 32, lo: word(3)? | word(4)? << 32 };
+        let key = |first: usize| {
+            let (hi, lo) = (word(first)? | word(first + 1)? << 32, word(first + 2)? | word(first + 3)? << 32);
+            Some(CacheKey { hi, lo })
+        };
+        let flags = words[11]?;
         let planned = Planned {
             versions: Versions { catalogs: word(5)? | word(6)? << 32, ddl: word(7)? | word(8)? << 32 },
             plan: word(9)? | word(10)? << 32,
+            settings: if flags & HAS_SETTINGS == 0 { None } else { Some(key(SETTINGS.start)?) },
+            for_values: flags & FOR_VALUES != 0,
         };
-        let flags = words[11]?;
         // SAFETY: as the caller promises.
         let extras = if flags & HAS_EXTRAS == 0 { Extras::NONE } else { unsafe { read_extras(plan) } };
         let meaning = Meaning {
-            folds_settings: flags & FOLDS_SETTINGS != 0,
             reads_session: flags & READS_SESSION != 0,
             rests_on_enums: flags & RESTS_ON_ENUMS != 0,
             extras,
             repeatable: Some(words[12]?)
                 .filter(|order| *order != NOT_REPEATABLE)
                 .map(|order| OrderedPrefix::unpack(order >> 1)),
+            may_drop_relations: flags & MAY_DROP_RELATIONS != 0,
         };
-        Some(Verdict::Cacheable { meaning, tree, form: word(13)? | word(14)? << 32, planned })
+        let (tree, form, facts) = (key(1)?, word(13)? | word(14)? << 32, key(15)?);
+        Some(Verdict::Cacheable { meaning, tree, form, facts, planned })
     };
     complete().unwrap_or(Verdict::Bypass(Reason::NotAnalyzed))
 }
@@ -199,6 +227,6 @@ unsafe fn read_extras(plan: *const pg_sys::PlannedStmt) -> Extras {
     Extras::from_words(items.filter_map(|item| {
         // SAFETY: an item of the list.
         let item = unsafe { &*item };
-        (item.cacheId <= FIRST_WORD - WORDS as i32).then_some(item.hashValue)
+        (item.cacheId <= FIRST_WORD - EXTRAS as i32).then_some(item.hashValue)
     }))
 }

@@ -7,6 +7,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::hold::Hold;
 use super::rows::Rows;
 use super::scan::{self, CachedScan};
+use super::template::Template;
 use crate::arrow::column::Column;
 use crate::compat;
 use crate::error::none_if_out_of_memory;
@@ -34,7 +35,7 @@ pub unsafe fn swap_plan(query_desc: *mut pg_sys::QueryDesc, hit: Hit) -> bool {
         let real = (*query_desc).plannedstmt;
         let scan = plan_node(hold);
         if stays_open {
-            (*scan).hold_open(real, template.as_deref().and_then(|template| template.opened(hit.planned.plan)));
+            (*scan).hold_open(real, template.as_deref().map(Template::opened));
         }
         match template {
             Some(template) => {

@@ -1,4 +1,5 @@
-//! Plans that serve without being planned: made from the real plan of a query that was a hit, kept for its like.
+//! Plans that serve without being planned: made from the real plan of a query that was a hit, kept for queries of its form whose plans
+//! have the same facts (`query::plan_facts`).
 //!
 //! A template has what the server wants of a plan before and beside running it: the range table with its permissions, the
 //! columns, the costs. Its tree is one Custom Scan without rows. `placeholder` gives it to the server in a query's place;
@@ -9,7 +10,6 @@ use std::ffi::c_void;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
-use arrow_cache_core::CacheKey;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::scan;
@@ -35,29 +35,21 @@ pub struct Template {
     descriptor: Vec<u8>,
     /// The relations that the plan reads, ascending.
     relations: Vec<u32>,
-    /// The plan reads partitions or tables that inherit: it stands for queries with the same constants only.
-    tree: Option<CacheKey>,
+    /// Some of them are partitions, or inherit: the query does not name them.
+    descends: bool,
     /// What a portal that may stay open holds open: lists of OIDs.
     tables: *mut pg_sys::List,
     indexes: *mut pg_sys::List,
-    /// The number of the plan that the template was made from.
-    made_from: u64,
     /// The text of a prepared statement that the template served, with the number of its plan.
     text: RefCell<Option<(u64, HashedText)>>,
 }
 
 impl Template {
-    /// A template of a plan with these columns and the number `made_from`, for a query with this tree. `None` if the plan does
-    /// not lend itself to it, or there is no memory.
+    /// A template of a plan with these columns. `None` if the plan does not lend itself to it, or there is no memory.
     ///
     /// # Safety
     /// `real` must be a valid plan that may be cached.
-    pub unsafe fn of(
-        real: *mut pg_sys::PlannedStmt,
-        columns: &[Column],
-        tree: CacheKey,
-        made_from: u64,
-    ) -> Option<Rc<Self>> {
+    pub unsafe fn of(real: *mut pg_sys::PlannedStmt, columns: &[Column]) -> Option<Rc<Self>> {
         // SAFETY: as the caller promises.
         unsafe {
             let mut descends = false;
@@ -88,10 +80,9 @@ impl Template {
                 columns: columns.to_vec(),
                 descriptor: column::describe(columns),
                 relations: relations::of_plan(real, Vec::new()),
-                tree: descends.then_some(tree),
+                descends,
                 tables: std::ptr::null_mut(),
                 indexes: std::ptr::null_mut(),
-                made_from,
                 text: RefCell::new(None),
             };
             let caller = pg_sys::MemoryContextSwitchTo(context);
@@ -137,16 +128,6 @@ impl Template {
         }
     }
 
-    /// Does the template stand for a query of its form with this tree?
-    pub fn fits(&self, tree: CacheKey) -> bool {
-        self.tree.is_none_or(|own| own == tree)
-    }
-
-    /// Does what the plan reads depend on values?
-    pub fn depends_on_values(&self) -> bool {
-        self.tree.is_some()
-    }
-
     /// The columns of the answer.
     pub fn columns(&self) -> &[Column] {
         &self.columns
@@ -157,7 +138,7 @@ impl Template {
         &self.descriptor
     }
 
-    /// The relations that the plan reads which the template was made from, ascending.
+    /// The relations that plans like it read, ascending.
     pub fn relations(&self) -> &[u32] {
         &self.relations
     }
@@ -169,7 +150,7 @@ impl Template {
     /// Called with a current memory context.
     pub unsafe fn descendants(&self) -> *mut pg_sys::List {
         let mut list = std::ptr::null_mut();
-        if self.tree.is_some() {
+        if self.descends {
             for relation in &self.relations {
                 // SAFETY: as the caller promises.
                 list = unsafe { pg_sys::lappend_oid(list, pg_sys::Oid::from(*relation)) };
@@ -223,9 +204,9 @@ impl Template {
         }
     }
 
-    /// The tables and indexes that the plan with this number would hold open (0: any plan of the template): lists of OIDs.
-    pub fn opened(&self, plan: u64) -> Option<(*mut pg_sys::List, *mut pg_sys::List)> {
-        (plan == 0 || plan == self.made_from).then_some((self.tables, self.indexes))
+    /// The tables and indexes that plans like it hold open: lists of OIDs.
+    pub fn opened(&self) -> (*mut pg_sys::List, *mut pg_sys::List) {
+        (self.tables, self.indexes)
     }
 }
 

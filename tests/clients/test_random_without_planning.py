@@ -2,16 +2,13 @@
 answers agree, errors included. Constants are few, so that most statements come often and are not planned any more."""
 
 import os
-import random
 
-import psycopg
 import pytest
 
-from placeholders import PLACEHOLDER, SHOW_PLANS
+import random_sessions
 
 SEED = int(os.environ.get("RANDOM_SEED", 20261122))
 STEPS = int(os.environ.get("RANDOM_STEPS", 3000))
-ROLES = ("regress_cache_random_1", "regress_cache_random_2")
 
 SETUP = """
 CREATE TABLE t (a int, b text, d date);
@@ -27,17 +24,17 @@ CREATE TABLE parent (a int, b text);
 CREATE TABLE child () INHERITS (parent);
 INSERT INTO parent SELECT g % 6, 'parent ' || g FROM generate_series(1, 10) g;
 INSERT INTO child SELECT g % 6, 'child ' || g FROM generate_series(1, 10) g;
-CREATE TABLE fenced AS SELECT a, b, (ARRAY['{0}', '{1}'])[a % 2 + 1] AS who FROM t;
+CREATE TABLE fenced AS SELECT a, b, (ARRAY['{role1}', '{role2}'])[a % 2 + 1] AS who FROM t;
 ALTER TABLE fenced ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON fenced USING (who = CURRENT_USER);
 CREATE VIEW seen AS SELECT t.a, t.b, u.n FROM t JOIN u USING (a) WHERE u.n > 2;
 CREATE VIEW invoker WITH (security_invoker) AS SELECT a, n FROM u;
 CREATE VIEW barrier WITH (security_barrier) AS SELECT a, b FROM fenced;
-GRANT SELECT ON t, p, parent, fenced, seen, barrier, invoker TO {0}, {1};
-GRANT SELECT ON u TO {0};
-GRANT INSERT ON t TO {0}, {1};
-CREATE SCHEMA {2};
-GRANT USAGE ON SCHEMA {2}, {3} TO {0}, {1};
+GRANT SELECT ON t, p, parent, fenced, seen, barrier, invoker TO {role1}, {role2};
+GRANT SELECT ON u TO {role1};
+GRANT INSERT ON t TO {role1}, {role2};
+CREATE SCHEMA {front};
+GRANT USAGE ON SCHEMA {front}, {schema} TO {role1}, {role2};
 """
 
 # {0} and {1} stand for a constant or a parameter. Rows that may come in any order are compared as a set.
@@ -103,183 +100,20 @@ SETTINGS = [
     "SET plan_cache_mode = auto", "SET enable_seqscan = off", "SET enable_seqscan = on", "SET row_security = off", "SET row_security = on",
     "CREATE TEMPORARY TABLE u AS SELECT 1 AS a, 2.5 AS n, 0.5::float8 AS f", "DISCARD TEMP",
 ]
-
-
-class Watched:
-    """A session, and how many of its statements were handed a placeholder."""
-
-    def __init__(self, session):
-        self.session, self.placeholders = session, 0
-        session.add_notice_handler(self.note)
-
-    def note(self, notice):
-        self.placeholders += notice.message_primary == "plan:" and PLACEHOLDER in notice.message_detail
-
-    def run(self, text):
-        return shown(self.session.pgconn.exec_(text.encode()))
-
-    def ask(self, way, number, simple, with_parameters, values):
-        connection = self.session.pgconn
-        if way == "simple":
-            return shown(connection.exec_(simple.encode()))
-        if way == "string":
-            return shown(connection.exec_(f"{simple}; {simple}".encode()))
-        if way == "named":
-            name = b"s%d" % number
-            result = connection.exec_prepared(name, values)
-            if result.error_field(psycopg.pq.DiagnosticField.SQLSTATE) == b"26000":
-                prepared = shown(connection.prepare(name, with_parameters.encode()))
-                return shown(connection.exec_prepared(name, values)) if prepared[0] is None else prepared
-            return shown(result)
-        return shown(connection.exec_params(with_parameters.encode(), values, result_format=int(way == "binary")))
-
-
-def shown(result):
-    """All that a client gets to see of a result: the error, or columns with their names, types and origins, and rows."""
-    columns = range(result.nfields)
-    return (result.error_field(psycopg.pq.DiagnosticField.SQLSTATE), result.error_field(psycopg.pq.DiagnosticField.MESSAGE_PRIMARY),
-            result.command_status,
-            [(result.fname(c), result.ftype(c), result.fmod(c), result.ftablecol(c)) for c in columns],
-            [[result.get_value(row, c) for c in columns] for row in range(result.ntuples)])
-
-
-def comparable(answer, query):
-    return answer if "ORDER BY" in query else (*answer[:4], sorted(answer[4]))
-
-
-def literal(text):
-    return "'" + text.replace("'", "''") + "'"
-
-
-class Run:
-    def __init__(self, connect, seed):
-        self.random = random.Random(seed)
-        self.writer = connect()
-        names = {"schema": connect.schema, "front": f"{connect.schema}_front", "role1": ROLES[0], "role2": ROLES[1]}
-        self.names = names
-        for role in ROLES:
-            self.writer.execute(f"CREATE ROLE {role}")
-        self.writer.execute(SETUP.format(*ROLES, names["front"], names["schema"]))
-        # Without sequential scans everything seems so expensive that it would be compiled.
-        self.cached = [Watched(connect("-c jit=off", prepare_threshold=None)) for _ in range(2)]
-        self.plain = Watched(connect("-c jit=off -c pg_arrow_cache.enabled=off", prepare_threshold=None))
-        self.all = [*self.cached, self.plain]
-        # One that is in no transaction with them, and stores answers under the latest snapshot.
-        self.fresh = Watched(connect("-c jit=off", prepare_threshold=None))
-        for watched in self.all:
-            watched.run(SHOW_PLANS)
-        self.failures = self.answers = 0
-
-    def everywhere(self, text):
-        assert len({watched.run(text)[0] for watched in self.all}) == 1, text
-
-    def change(self, text):
-        try:
-            self.writer.execute(text)
-        except psycopg.Error:
-            self.writer.execute("ROLLBACK")
-
-    def choice(self):
-        """How to ask what: the arguments of `Watched.ask`, and the text that the answers are compared by."""
-        number = self.random.randrange(len(QUERIES))
-        query = QUERIES[number]
-        # Some constants come more often than others, so that there is something to be served.
-        constant = CONSTANTS[min(self.random.randrange(len(CONSTANTS)), self.random.randrange(len(CONSTANTS)))]
-        text = self.random.choice(TEXTS)
-        way = self.random.choice(("simple", "simple", "simple", "string", "named", "text", "binary"))
-        values = [None if constant == "NULL" else constant.encode(), text.encode()]
-        simple = query.format(constant, literal(text))
-        with_parameters = query.format("$1::int", "$2::text") if "{1}" in query else query.format("$1::int")
-        values = values[:2 if "{1}" in query else 1 if "{0}" in query else 0]
-        return query, (way, number, simple, with_parameters, values)
-
-    def question(self, choice=None):
-        query, asked = choice or self.choice()
-        answers = [comparable(watched.ask(*asked), query)
-                   for watched in self.random.sample(self.all, len(self.all))]
-        assert answers[0] == answers[1] == answers[2], asked
-        self.failures += answers[0][0] is not None
-        self.answers += 1
-
-    def snapshot(self):
-        """The three sessions share an old snapshot, while others write and store newer answers."""
-        exported = None
-        for watched in reversed(self.all):
-            watched.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
-            if exported:
-                assert watched.run(f"SET TRANSACTION SNAPSHOT '{exported}'")[0] is None
-            else:
-                exported = watched.run("SELECT pg_export_snapshot()")[4][0][0].decode()
-        choices = [self.choice() for _ in range(4)]
-        for _ in range(self.random.randrange(2, 5)):
-            for choice in choices:
-                self.question(choice)
-                self.fresh.ask(*choice[1])
-            change = self.random.choice([change for change in CHANGES if "TRUNCATE" not in change])
-            self.change(change.format(self.random.choice(CONSTANTS)))
-        self.everywhere("ROLLBACK")
-
-    def own_writes(self):
-        """Each has written the same, and sees it."""
-        choices = [self.choice() for _ in range(4)]
-        for choice in choices * 2:
-            self.question(choice)
-        self.everywhere("BEGIN")
-        self.everywhere(f"SAVEPOINT s; INSERT INTO {self.names['schema']}.t VALUES (1, 'own', '2024-01-01')")
-        for choice in choices:
-            self.question(choice)
-        if self.random.random() < 0.5:
-            self.everywhere("ROLLBACK TO s")
-        for choice in choices[self.random.randrange(len(choices)):]:
-            self.question(choice)
-        self.everywhere("ROLLBACK")
-
-    def end(self):
-        for watched in (*self.all, self.fresh):
-            for text in ("ROLLBACK", "RESET ROLE", "DISCARD TEMP"):
-                watched.run(text)
-
-    def step(self):
-        kind = self.random.random()
-        if kind < 0.90:
-            self.question()
-        elif kind < 0.94:
-            self.change(self.random.choice(CHANGES).format(self.random.choice(CONSTANTS)))
-        elif kind < 0.96:
-            self.change(self.random.choice(DEFINITIONS).format(**self.names))
-        elif kind < 0.98:
-            setting = self.random.choice(SETTINGS).format(**self.names)
-            self.everywhere(setting)
-            self.fresh.run(setting)
-        elif kind < 0.99:
-            self.snapshot()
-        else:
-            self.own_writes()
+OWN_WRITES = ["INSERT INTO {schema}.t VALUES (1, 'own', '2024-01-01')"]
+WORLD = random_sessions.World(SETUP, QUERIES, CONSTANTS, TEXTS, CHANGES, DEFINITIONS, SETTINGS, OWN_WRITES)
 
 
 @pytest.fixture
-def roles(connect):
+def world(connect):
     yield
-    with connect() as last:
-        last.execute("SET client_min_messages = warning; SET lock_timeout = '10s'")
-        last.execute(f"DROP SCHEMA IF EXISTS {connect.schema}, {connect.schema}_front CASCADE")
-        for role in ROLES:
-            last.execute(f"DROP ROLE IF EXISTS {role}")
-        last.execute(f"CREATE SCHEMA {connect.schema}")
+    random_sessions.remove(connect)
 
 
-def test_answers_agree(connect, roles):
-    run = Run(connect, SEED)
+def test_answers_agree(connect, world):
+    run = random_sessions.Run(connect, WORLD, SEED)
     print(f"seed {SEED}")
-    try:
-        for number in range(STEPS):
-            run.step()
-    except AssertionError as difference:
-        raise AssertionError(f"step {number} of seed {SEED}") from difference
-    finally:
-        run.end()
+    print(run.steps(STEPS))
     # Enough of it was what the test is about.
     assert min(watched.placeholders for watched in run.cached) > STEPS / 20
-    assert run.plain.placeholders == 0
     assert run.answers - run.failures > STEPS / 3
-    print({"answers": run.answers, "errors": run.failures, "placeholders": [watched.placeholders for watched in run.all]})

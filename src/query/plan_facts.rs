@@ -1,0 +1,60 @@
+//! The facts of a plan: all that the server checks, locks and holds open for it before its first row, as one number.
+//!
+//! The planner drops parts of a query by the values of its constants: a sub-query behind `1=1 OR …`, a partition. So plans of one
+//! form read other relations under other permissions. An entry is stored with the facts of the plan that computed it, a template
+//! (`serve::Template`) has those of the plan that it was made from, and a template serves an entry only if the two are equal.
+
+use std::cell::Cell;
+
+use arrow_cache_core::{CacheKey, KeyBuffer};
+use pgrx::pg_sys;
+
+use super::scans::opened_by;
+use super::types::{nodes, oids};
+use crate::compat::tree::{self, walkers};
+use crate::local::Local;
+
+static BUFFER: Local<Cell<KeyBuffer>> = Local::new(Cell::new(KeyBuffer::new()));
+
+/// The facts of a plan that has just been made: relations, permissions, columns, the tables and indexes that it opens, and the
+/// settings by which children are left out.
+///
+/// # Safety
+/// `plan` must be valid.
+pub unsafe fn fingerprint(plan: *const pg_sys::PlannedStmt, seed: u64) -> CacheKey {
+    let mut key = BUFFER.take();
+    key.clear();
+    key.u64(seed);
+    // SAFETY: as the caller promises; plain globals of the backend.
+    unsafe {
+        key.words([u32::from(pg_sys::enable_partition_pruning), pg_sys::constraint_exclusion as u32]);
+        let relations = (*plan).relationOids;
+        add_oids(&mut key, oids(relations));
+        for entry in nodes::<pg_sys::RangeTblEntry>((*plan).rtable) {
+            let entry = &*entry;
+            key.words([entry.rtekind, entry.relid.to_u32(), entry.relkind as u32, u32::from(entry.inh)]);
+            tree::for_each_permission_word(entry, |word| key.u64(word));
+        }
+        tree::for_each_permission_word_of_plan(&*plan, |word| key.u64(word));
+        for target in nodes::<pg_sys::TargetEntry>((*(*plan).planTree).targetlist) {
+            let expression = (*target).expr.cast();
+            key.words([
+                u32::from((*target).resjunk),
+                walkers::exprType(expression).to_u32(),
+                walkers::exprTypmod(expression).cast_unsigned(),
+                walkers::exprCollation(expression).to_u32(),
+            ]);
+        }
+        let opened = opened_by(plan);
+        add_oids(&mut key, opened.tables.into_iter());
+        add_oids(&mut key, opened.indexes.into_iter());
+    }
+    let facts = key.finish();
+    BUFFER.set(key);
+    facts
+}
+
+fn add_oids(key: &mut KeyBuffer, oids: impl Iterator<Item = pg_sys::Oid>) {
+    // InvalidOid ends the list.
+    oids.chain([pg_sys::InvalidOid]).for_each(|oid| key.u32(oid.to_u32()));
+}
