@@ -1,5 +1,6 @@
-//! Hits without planning. When a query is planned whose like was served before, and an answer is stored, the planner hook hands
-//! out a *placeholder*: a plan that has the columns, costs and permissions of the real one and stands for the stored answer.
+//! Hits without planning. When a query is planned to which an answer is stored, and a plan with the facts of the one that computed it
+//! was seen before, the planner hook hands out a *placeholder*: a plan that has the columns, costs and permissions of the real one and
+//! stands for the stored answer.
 //! Whether that answer holds is decided when the plan is started, under its own snapshot, as for any other hit; if not, the
 //! query is planned then.
 //!
@@ -17,7 +18,7 @@ use crate::known;
 use crate::query::fingerprint::{self, Asked, HashedText};
 use crate::query::terms::Terms;
 use crate::query::text::{self, Text};
-use crate::query::{Versions, environment};
+use crate::query::{Versions, environment, plan_facts};
 use crate::serve;
 use crate::session::{self, Status};
 use crate::shmem::SharedStore;
@@ -133,7 +134,7 @@ pub unsafe fn make(
         let facts = store.view(&pin).plan();
         let promising = store.is_current(&pin);
         store.unpin(pin);
-        if !promising {
+        if !promising || !plan_facts::hold_now(facts) {
             return None;
         }
         let template = known::template(form.lo, versions, facts)?;

@@ -1,9 +1,9 @@
 //! The identity of a rewritten query tree: two hashes, from one walk that looks nothing up.
 //!
-//! The *form* is all of the tree but the values of its constants. What `eligibility` judges, and what a plan's permissions
-//! and columns are, follow from the form and the definitions in the catalogs; a query that reads a setting by a constant
-//! name is the one exception, and counts as a form of its own. So what was found out about one query holds for all others
-//! of its form, until a definition changes (`known`).
+//! The *form* is all of the tree but the values of its constants. What `eligibility` judges follows from the form and the
+//! definitions in the catalogs; a query that reads a setting by a constant name is the one exception, and counts as a form of
+//! its own. So what was found out about one query holds for all others of its form, until a definition changes (`known`).
+//! What its plan reads does not follow from the form: constants decide which parts the planner drops (`plan_facts`).
 //!
 //! The *tree* has the values as well, but neither permissions nor where columns come from: it is what name resolution made of the
 //! text, and goes into the key. The text is in

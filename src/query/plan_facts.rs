@@ -16,6 +16,21 @@ use crate::local::Local;
 
 static BUFFER: Local<Cell<KeyBuffer>> = Local::new(Cell::new(KeyBuffer::new()));
 
+/// The bits of the lower half that tell the settings by which children are left out.
+const PRUNING: u64 = 7;
+
+/// The settings by which the planner leaves out partitions and children.
+fn pruning() -> u64 {
+    // SAFETY: plain globals of the backend.
+    let (prunes, excludes) = unsafe { (pg_sys::enable_partition_pruning, pg_sys::constraint_exclusion) };
+    (u64::from(prunes) | (excludes as u64) << 1) & PRUNING
+}
+
+/// Was a plan with these facts made under the present settings, as far as they decide on the facts?
+pub fn hold_now(facts: CacheKey) -> bool {
+    facts.lo & PRUNING == pruning()
+}
+
 /// The facts of a plan that has just been made: relations, permissions, columns, the tables and indexes that it opens, and the
 /// settings by which children are left out.
 ///
@@ -25,9 +40,8 @@ pub unsafe fn fingerprint(plan: *const pg_sys::PlannedStmt, seed: u64) -> CacheK
     let mut key = BUFFER.take();
     key.clear();
     key.u64(seed);
-    // SAFETY: as the caller promises; plain globals of the backend.
+    // SAFETY: as the caller promises.
     unsafe {
-        key.words([u32::from(pg_sys::enable_partition_pruning), pg_sys::constraint_exclusion as u32]);
         let relations = (*plan).relationOids;
         add_oids(&mut key, oids(relations));
         for entry in nodes::<pg_sys::RangeTblEntry>((*plan).rtable) {
@@ -49,9 +63,9 @@ pub unsafe fn fingerprint(plan: *const pg_sys::PlannedStmt, seed: u64) -> CacheK
         add_oids(&mut key, opened.tables.into_iter());
         add_oids(&mut key, opened.indexes.into_iter());
     }
-    let facts = key.finish();
+    let hash = key.finish();
     BUFFER.set(key);
-    facts
+    CacheKey { lo: hash.lo & !PRUNING | pruning(), ..hash }
 }
 
 fn add_oids(key: &mut KeyBuffer, oids: impl Iterator<Item = pg_sys::Oid>) {
