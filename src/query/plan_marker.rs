@@ -7,6 +7,7 @@
 //! cache number match nothing, are copied faithfully, and carry 32 bits of ours each.
 
 use std::cell::Cell;
+use std::ffi::c_void;
 
 use arrow_cache_core::{CacheKey, Reason};
 use pgrx::pg_sys;
@@ -16,6 +17,7 @@ use super::extras::Extras;
 use super::ordering::OrderedPrefix;
 use super::types::nodes;
 use super::{Planned, Verdict, Versions};
+use crate::chain::direct;
 use crate::local::Local;
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
@@ -94,10 +96,12 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             ];
             let settings = planned.settings.map(halves).into_iter().flatten();
             let words = words.into_iter().enumerate().chain(SETTINGS.zip(settings)).chain((EXTRAS..).zip(extras));
-            for (index, word) in words {
-                // SAFETY: as the caller promises.
-                unsafe { append(plan, index, word) };
-            }
+            let words: Vec<(usize, u32)> = words.collect();
+            // SAFETY: as the caller promises; the words outlive the call.
+            unsafe {
+                (*plan).invalItems =
+                    pg_sys::ffi::pg_guard_ffi_boundary(|| append((*plan).invalItems, &raw const *words))
+            };
         }
     }
 }
@@ -118,7 +122,7 @@ fn shared_refusal(reason: Reason) -> *mut pg_sys::PlanInvalItem {
         // SAFETY: the context lives as long as the backend.
         unsafe {
             let caller = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
-            shared.set(item(0, reason.index() as u32 + 1));
+            shared.set(pg_sys::ffi::pg_guard_ffi_boundary(|| item(0, reason.index() as u32 + 1)));
             pg_sys::MemoryContextSwitchTo(caller);
         }
     }
@@ -141,7 +145,14 @@ pub unsafe fn refusal_of(plan: *const pg_sys::PlannedStmt) -> Option<Reason> {
     }
 }
 
-/// A new item with one word.
+unsafe extern "C-unwind" {
+    /// utils/palloc.h
+    fn palloc0(size: usize) -> *mut c_void;
+    /// nodes/pg_list.h
+    fn lappend(list: *mut pg_sys::List, datum: *mut c_void) -> *mut pg_sys::List;
+}
+
+/// A new item with one word. What it raises jumps over the frame.
 ///
 /// # Safety
 /// Called with a current memory context.
@@ -149,7 +160,7 @@ unsafe fn item(index: usize, word: u32) -> *mut pg_sys::PlanInvalItem {
     // SAFETY: a zeroed node of the right size and tag is a valid PlanInvalItem.
     unsafe {
         let size = std::mem::size_of::<pg_sys::PlanInvalItem>();
-        let item: *mut pg_sys::PlanInvalItem = pg_sys::palloc0(size).cast();
+        let item: *mut pg_sys::PlanInvalItem = direct!(palloc0(size)).cast();
         (*item).type_ = pg_sys::NodeTag::T_PlanInvalItem;
         (*item).cacheId = FIRST_WORD - index as i32;
         (*item).hashValue = word;
@@ -157,11 +168,20 @@ unsafe fn item(index: usize, word: u32) -> *mut pg_sys::PlanInvalItem {
     }
 }
 
+/// Appends an item for each word and its place. All of them behind one guard of the caller's, for there are two calls of the server for
+/// each; what they raise jumps over the frame.
+///
 /// # Safety
-/// As `attach`.
-unsafe fn append(plan: *mut pg_sys::PlannedStmt, index: usize, word: u32) {
+/// As `item`; `words` must be valid.
+unsafe fn append(list: *mut pg_sys::List, words: *const [(usize, u32)]) -> *mut pg_sys::List {
+    let mut list = list;
     // SAFETY: as the caller promises.
-    unsafe { (*plan).invalItems = pg_sys::lappend((*plan).invalItems, item(index, word).cast()) };
+    unsafe {
+        for (index, word) in &*words {
+            list = direct!(lappend(list, item(*index, *word).cast()));
+        }
+    }
+    list
 }
 
 /// Reads the verdict back; a plan without one was made by somebody else.
