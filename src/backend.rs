@@ -14,6 +14,8 @@ mod raw {
         pub safe fn GetTopFullTransactionIdIfAny() -> pg_sys::FullTransactionId;
         /// access/xact.h
         pub safe fn GetCurrentTransactionNestLevel() -> c_int;
+        /// access/xact.h
+        pub safe fn IsTransactionState() -> bool;
         /// utils/timestamp.h
         pub safe fn GetCurrentTimestamp() -> pg_sys::TimestampTz;
         /// access/xact.h
@@ -37,6 +39,12 @@ pub fn top_transaction_id() -> u64 {
 /// How many levels of subtransactions are open, the transaction itself included.
 pub fn transaction_nest_level() -> i32 {
     raw::GetCurrentTransactionNestLevel()
+}
+
+/// Is there a transaction that has not begun to end? A subtransaction that has failed is part of one that may go on, though the
+/// server speaks of none in progress.
+pub fn in_transaction() -> bool {
+    raw::IsTransactionState() || raw::GetCurrentTransactionNestLevel() > 1
 }
 
 /// The clock, in the server's microseconds.

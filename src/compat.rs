@@ -142,27 +142,36 @@ pub fn timezone_name() -> *const c_char {
     unsafe { pg_get_timezone_name(pg_sys::session_timezone) }
 }
 
+/// The server's description of one of its own settings, which is never freed; null if it has none of this name and kind.
+fn setting_of_server(name: &CStr, kind: pg_sys::config_type::Type) -> *mut pg_sys::config_generic {
+    // SAFETY: a table of pointers to the descriptions of all settings, made for the caller from 17 on.
+    unsafe {
+        let mut count = 0;
+        #[cfg(feature = "pg15")]
+        let table = {
+            count += pg_sys::GetNumConfigOptions();
+            pg_sys::get_guc_variables()
+        };
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        let table = pg_sys::get_guc_variables(&raw mut count);
+        let settings = std::slice::from_raw_parts(table, count as usize);
+        let own =
+            settings.iter().find(|setting| CStr::from_ptr((***setting).name) == name && (***setting).vartype == kind);
+        let own = own.map_or(std::ptr::null_mut(), |setting| *setting);
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        pg_sys::pfree(table.cast());
+        own
+    }
+}
+
 /// The value of the setting `timezone_abbreviations`, null before it has one. Looked up by its name once: the table of settings
 /// says where the value is.
 pub fn timezone_abbreviations() -> *const c_char {
     static PLACE: OnceLock<usize> = OnceLock::new();
     let place = *PLACE.get_or_init(|| {
-        const NAME: &CStr = c"timezone_abbreviations";
-        // SAFETY: a table of pointers to the descriptions of all settings; descriptions are never freed. A setting of this name is
-        // the server's own, and a string.
-        unsafe {
-            let mut count = 0;
-            #[cfg(feature = "pg15")]
-            let table = {
-                count += pg_sys::GetNumConfigOptions();
-                pg_sys::get_guc_variables()
-            };
-            #[cfg(any(feature = "pg17", feature = "pg18"))]
-            let table = pg_sys::get_guc_variables(&raw mut count);
-            let settings = std::slice::from_raw_parts(table, count as usize);
-            let own = settings.iter().find(|setting| CStr::from_ptr((***setting).name) == NAME);
-            own.map_or(0, |setting| (*setting.cast::<pg_sys::config_string>()).variable as usize)
-        }
+        let setting = setting_of_server(c"timezone_abbreviations", pg_sys::config_type::PGC_STRING);
+        // SAFETY: null, or the description of a string.
+        unsafe { setting.cast::<pg_sys::config_string>().as_ref() }.map_or(0, |setting| setting.variable as usize)
     });
     if place == 0 {
         return std::ptr::null();
@@ -297,7 +306,7 @@ pub struct ChangedRelation {
 /// Calls `visit` with every relation whose tuples this transaction has changed so far, as counted
 /// by the heap access method itself, whatever path the change took.
 ///
-/// Nothing is listed while `track_counts` is off: see `counts_changes`.
+/// Nothing is listed while `track_counts` is off: see `writes::note_counting`.
 pub fn for_each_changed_relation(mut visit: impl FnMut(ChangedRelation)) {
     // SAFETY: the function returns the newest level, pushing an empty one at most; the list lives
     // in TopTransactionContext and nothing below changes it.
@@ -355,6 +364,17 @@ pub fn oldest_active_transaction() -> u32 {
     }
     // SAFETY: reads the process array; called by a backend outside of recovery that holds no lock.
     unsafe { guarded!(GetOldestActiveTransactionId()) }
+}
+
+/// Where the server keeps the function that it calls with each value of `track_counts` before the setting takes it; null if that
+/// is not found.
+pub fn counting_hook() -> *mut pg_sys::GucBoolAssignHook {
+    let setting = setting_of_server(c"track_counts", pg_sys::config_type::PGC_BOOL).cast::<pg_sys::config_bool>();
+    if setting.is_null() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: the description of a switch.
+    unsafe { &raw mut (*setting).assign_hook }
 }
 
 /// Does the server keep the list that `for_each_changed_relation` reads?

@@ -25,6 +25,7 @@ struct Previous {
     end: pg_sys::ExecutorEnd_hook_type,
     utility: pg_sys::ProcessUtility_hook_type,
     access: pg_sys::object_access_hook_type,
+    counting: pg_sys::GucBoolAssignHook,
 }
 
 static mut PREVIOUS: Previous = Previous {
@@ -37,6 +38,7 @@ static mut PREVIOUS: Previous = Previous {
     end: None,
     utility: None,
     access: None,
+    counting: None,
 };
 
 /// Installs all hooks and callbacks. Called once, while the postmaster preloads libraries.
@@ -54,7 +56,12 @@ pub fn install() {
             end: pg_sys::ExecutorEnd_hook,
             utility: pg_sys::ProcessUtility_hook,
             access: pg_sys::object_access_hook,
+            counting: None,
         };
+        if let Some(place) = compat::counting_hook().as_mut() {
+            PREVIOUS.counting = place.replace(counting_set);
+            writes::watch_counting();
+        }
         pg_sys::shmem_request_hook = Some(shmem_request);
         pg_sys::shmem_startup_hook = Some(shmem_startup);
         pg_sys::planner_hook = Some(planner);
@@ -345,6 +352,17 @@ unsafe extern "C-unwind" fn object_access(
             edge(|| definitions::note_creation(object));
         }
     }
+}
+
+/// Called with each value of `track_counts` before the setting takes it, at any moment; must not raise.
+unsafe extern "C-unwind" fn counting_set(on: bool, extra: *mut c_void) {
+    // SAFETY: the server's own arguments, passed on unchanged.
+    unsafe {
+        if let Some(hook) = PREVIOUS.counting {
+            direct!(hook(on, extra));
+        }
+    }
+    writes::note_counting(on);
 }
 
 /// Called twice per transaction, and after the commit too, where only flags may be cleared.

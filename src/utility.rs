@@ -57,7 +57,6 @@ pub unsafe fn only_steers_transaction(plan: *const pg_sys::PlannedStmt) -> bool 
 /// # Safety
 /// As `enter`.
 pub unsafe fn note_steering(plan: *const pg_sys::PlannedStmt) {
-    writes::note_counting();
     if session::at_top_level() {
         session::begin_statement(Reason::UtilityStatement);
         // SAFETY: as the caller promises.
@@ -70,7 +69,6 @@ pub unsafe fn note_steering(plan: *const pg_sys::PlannedStmt) {
 /// # Safety
 /// `plan` must be the argument of a ProcessUtility hook, `source` its query string.
 pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c_char) -> Scope {
-    writes::note_counting();
     // SAFETY: as the caller promises; a utility plan always has its statement.
     let (statement, location, length) = unsafe { ((*plan).utilityStmt, (*plan).stmt_location, (*plan).stmt_len) };
     let text = WrappedText { source, location, length };

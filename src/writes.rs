@@ -4,8 +4,8 @@
 //! The write set is the union of what the executor hooks saw and of the list that the heap access
 //! method itself keeps for statistics, which names every relation whose tuples changed by any
 //! path: cascades, leaves of partitions, COPY, triggers, logical apply, C code. A change to a
-//! catalog in that list means DDL. While `track_counts` is off that list stays empty: then the
-//! transaction publishes to a wildcard that every entry of the database rests on.
+//! catalog in that list means DDL. While `track_counts` is off nothing is added to that list: a transaction in which it
+//! was off at any moment publishes to a wildcard that every entry of the database rests on.
 //!
 //! Everything happens at PRE_COMMIT or PRE_PREPARE, where raising is still allowed. After the
 //! commit there is one thing left, for DDL only: a second bump of its slots once the invalidations are sent, which
@@ -18,6 +18,7 @@ use pgrx::pg_sys;
 
 use crate::compat::ChangedRelation;
 use crate::definitions::{Definitions, is_meaningful_catalog, may_carry_results};
+use crate::local::Local;
 use crate::query::relations;
 use crate::query::types::{FIRST_USER_OID, integers, node_at, nodes};
 use crate::shmem::{self, SharedStore};
@@ -40,7 +41,7 @@ pub fn check_own_writes(relations: &[u32]) -> Result<(), Reason> {
     if !has_transaction_id() {
         return Ok(());
     }
-    if write_set::is_unknown() || !compat::counts_changes() {
+    if is_unlisted() {
         return Err(Reason::OwnWrites);
     }
     let mut found = Ok(());
@@ -81,8 +82,6 @@ pub unsafe fn leaves_work(query_desc: *const pg_sys::QueryDesc) -> bool {
 pub unsafe fn note_plan(plan: *const pg_sys::PlannedStmt) {
     // SAFETY: as the caller promises; `resultRelations` holds positions in `rtable`, from 1.
     unsafe {
-        // For read-only plans too: functions that they call may write, and change the setting.
-        note_counting();
         let targets = (*plan).resultRelations;
         if targets.is_null() {
             return;
@@ -96,11 +95,30 @@ pub unsafe fn note_plan(plan: *const pg_sys::PlannedStmt) {
     }
 }
 
-/// Notes that whatever runs now may change relations that the server does not count.
-pub fn note_counting() {
-    if !compat::counts_changes() {
+/// `note_counting` is called whenever the setting changes.
+static COUNTING_WATCHED: Local<Cell<bool>> = Local::new(Cell::new(false));
+
+/// Says that `note_counting` will be called. Once, in the postmaster.
+pub fn watch_counting() {
+    COUNTING_WATCHED.set(true);
+}
+
+/// Notes that the server is about to list changes from here on, or no more. Can be called at any moment; neither raises nor
+/// allocates.
+///
+/// Whether a change is listed was decided when its relation was last opened, in the same transaction (pgstat_init_relation), by
+/// the setting of that moment. So all changes of a transaction are listed if the setting was on from its beginning to its end:
+/// if it is on at the end, and was never set while off, or to off, before. What the end of a subtransaction or a function sets back
+/// was set before, in this transaction; what the end of the transaction itself sets back comes after its changes.
+pub fn note_counting(on: bool) {
+    if !(on && compat::counts_changes()) && backend::in_transaction() {
         write_set::note_unknown();
     }
+}
+
+/// May this transaction have changed relations that neither the server nor the hooks have listed?
+fn is_unlisted() -> bool {
+    write_set::is_unknown() || !compat::counts_changes() || !COUNTING_WATCHED.get()
 }
 
 /// Notes a change of one relation. After this transaction's publication (a deferred action of
@@ -179,7 +197,7 @@ pub fn publish(preparing: bool) {
         relations.sort_unstable();
         relations.dedup();
     }
-    let unknown = write_set::is_unknown() || !compat::counts_changes();
+    let unknown = is_unlisted();
     let definitions = Definitions::of_transaction(changed, unknown || by_hand);
 
     let writer = Writer::new(&store, xid);

@@ -22,9 +22,17 @@ $node->safe_psql('postgres', q{
 	CREATE TRIGGER follow AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION follow();
 	CREATE FUNCTION quietly(n int) RETURNS void LANGUAGE sql SET track_counts = off AS
 		'UPDATE t SET v = v + n';
+	CREATE TABLE parts (id int, v int) PARTITION BY RANGE (id);
+	CREATE TABLE leaf PARTITION OF parts FOR VALUES FROM (0) TO (1000);
+	CREATE TABLE quiet (id int, v int) PARTITION BY RANGE (id);
+	CREATE TABLE quiet_leaf PARTITION OF quiet FOR VALUES FROM (0) TO (1000);
+	CREATE FUNCTION switch() RETURNS trigger LANGUAGE plpgsql AS
+		'DECLARE now text; BEGIN now := set_config(''track_counts'', TG_ARGV[0], true); RETURN NULL; END';
+	CREATE TRIGGER a_off BEFORE INSERT OR UPDATE OR DELETE ON parts EXECUTE FUNCTION switch('off');
+	CREATE TRIGGER z_on AFTER INSERT OR UPDATE OR DELETE ON parts EXECUTE FUNCTION switch('on');
 });
 
-my %query = map { $_ => "SELECT count(*), sum(v) FROM $_" } qw(t child copied source m);
+my %query = map { $_ => "SELECT count(*), sum(v) FROM $_" } qw(t child copied source m leaf quiet_leaf);
 
 # Fills the cache for a table, lets `write` happen, and compares the next answers with uncached ones. A session with an
 # older snapshot looks on, unless the write has to have the table for itself.
@@ -82,10 +90,41 @@ never_stale('source', "BEGIN; $set_off COPY source FROM stdin;\n3\t7\n\\.\n$set_
 	'COPY, on again before the commit');
 never_stale('t', "BEGIN; SAVEPOINT s; $set_off UPDATE t SET v = v + 1; RELEASE s; COMMIT", 'in a subtransaction');
 
+# Switched within a statement, by expressions that are so simple that they start no executor.
+never_stale('leaf', 'INSERT INTO parts VALUES (1, 1), (2, 2)', 'triggers that switch it off and on: INSERT');
+never_stale('leaf', 'UPDATE parts SET v = v + 1', 'triggers that switch it off and on: UPDATE');
+never_stale('leaf', "COPY parts FROM stdin;\n3\t7\n\\.\n", 'triggers that switch it off and on: COPY');
+never_stale('leaf', 'DELETE FROM parts WHERE id = 1', 'triggers that switch it off and on: DELETE');
+
 # For the whole server.
 $node->append_conf('postgresql.conf', 'track_counts = off');
 $node->restart;
 never_stale('t', 'UPDATE t SET v = v + 1', 'off for the server: UPDATE');
 never_stale('source', "COPY source FROM stdin;\n4\t8\n\\.\n", 'off for the server: COPY');
+
+# Switched by a reload: between two statements, and while a subtransaction has failed, where the server speaks of no
+# transaction in progress.
+for my $case ([ 'between two statements', [] ], [ 'in a failed subtransaction', [ 'SAVEPOINT s', 'SELECT 1/0' ] ])
+{
+	my ($name, $steps) = @$case;
+	$node->append_conf('postgresql.conf', 'track_counts = off');
+	$node->reload;
+	ok($node->poll_query_until('postgres', q{SELECT current_setting('track_counts') = 'off'}), "a reload $name: switched off");
+	my ($rows) = answer($node, $query{quiet_leaf});
+	answers_are($node, $query{quiet_leaf}, $rows, ['HIT'], "a reload $name: cached before");
+	my $session = $node->background_psql('postgres', on_error_stop => 0);
+	$session->query('BEGIN');
+	$session->query('INSERT INTO quiet VALUES (9, 9)');
+	$session->query($_) for @$steps;
+	$node->append_conf('postgresql.conf', 'track_counts = on');
+	$node->reload;
+	ok($node->poll_query_until('postgres', q{SELECT current_setting('track_counts') = 'on'}), "a reload $name: seen");
+	$session->query('ROLLBACK TO s') if @$steps;
+	is($session->query('SHOW track_counts'), 'on', "a reload $name: seen by the session");
+	$session->query('COMMIT');
+	$session->quit;
+	$rows = $node->safe_psql('postgres', "SET pg_arrow_cache.enabled = off; $query{quiet_leaf}");
+	answers_are($node, $query{quiet_leaf}, $rows, [ 'STALE', 'HIT' ], "a reload $name: nothing stale");
+}
 
 done_testing();
