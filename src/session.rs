@@ -2,7 +2,8 @@
 //! no lock; one thread.
 //!
 //! Nesting is counted around ExecutorRun, ExecutorFinish and utility statements; the hooks undo it
-//! on the error path too (`chain::with_cleanup`).
+//! on the error path too (`chain::with_cleanup`). Functions also run outside of these: for the arguments of an EXECUTE, while
+//! a plan is made, at the commit. They are told by the error context.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
@@ -51,6 +52,7 @@ static DEPTH: Local<Cell<u32>> = Local::new(Cell::new(0));
 static EXPLAINING: Local<Cell<bool>> = Local::new(Cell::new(false));
 static PLANNING_EXPORT: Local<Cell<bool>> = Local::new(Cell::new(false));
 static WRAPPED: Local<Cell<Option<WrappedText>>> = Local::new(Cell::new(None));
+static CONTEXT: Local<Cell<Option<usize>>> = Local::new(Cell::new(None));
 static EXECUTING_PREPARED: Local<Cell<bool>> = Local::new(Cell::new(false));
 static PLANS: Local<Cell<u64>> = Local::new(Cell::new(0));
 static DEFINITION_CHANGES: Local<Cell<u64>> = Local::new(Cell::new(0));
@@ -86,24 +88,27 @@ pub struct WrappedText {
 /// What the innermost utility statement that runs means to the queries inside it.
 #[derive(Clone, Copy)]
 pub struct Wrapping {
+    context: Option<usize>,
     wrapped: Option<WrappedText>,
     explaining: bool,
     executing_prepared: bool,
 }
 
-/// Enters a utility statement that wraps a query of the client. Returns what to give to
+/// Enters a utility statement of the client that wraps a query of the client. Returns what to give to
 /// `leave_wrapping` on every path out.
 pub fn enter_wrapping(text: Option<WrappedText>, explaining: bool) -> Wrapping {
     Wrapping {
+        context: CONTEXT.replace(Some(error_context() as usize)),
         wrapped: WRAPPED.replace(text),
         explaining: EXPLAINING.replace(explaining),
         executing_prepared: EXECUTING_PREPARED.replace(false),
     }
 }
 
-/// Enters an EXECUTE. Returns what to give to `leave_wrapping` on every path out.
+/// Enters an EXECUTE of the client. Returns what to give to `leave_wrapping` on every path out.
 pub fn enter_execute() -> Wrapping {
     Wrapping {
+        context: CONTEXT.replace(Some(error_context() as usize)),
         wrapped: WRAPPED.get(),
         explaining: EXPLAINING.get(),
         executing_prepared: EXECUTING_PREPARED.replace(true),
@@ -143,6 +148,7 @@ pub fn definition_changes() -> u64 {
 
 /// Leaves a utility statement that wraps a query.
 pub fn leave_wrapping(outer: Wrapping) {
+    CONTEXT.set(outer.context);
     WRAPPED.set(outer.wrapped);
     EXPLAINING.set(outer.explaining);
     EXECUTING_PREPARED.set(outer.executing_prepared);
@@ -191,7 +197,25 @@ pub fn depth() -> u32 {
 
 /// Is the statement that starts now the one the client sent?
 pub fn at_top_level() -> bool {
-    DEPTH.get() == 0
+    DEPTH.get() == 0 && !in_function()
+}
+
+/// Where the functions under way have noted how to describe themselves in an error, the innermost first.
+fn error_context() -> *mut pg_sys::ErrorContextCallback {
+    // SAFETY: a plain global of the backend.
+    unsafe { pg_sys::error_context_stack }
+}
+
+/// Does a function run, though no statement is being executed? SPI, the procedural languages and SQL functions tell the error
+/// context where they are before they run a query, as long as it runs. The server itself says at most one thing there, of the
+/// parameters of a message, and nothing between a statement that wraps a query and that query.
+fn in_function() -> bool {
+    let innermost = error_context();
+    match CONTEXT.get() {
+        Some(own) => innermost as usize != own,
+        // SAFETY: notes live on the stack of the functions that are under way.
+        None => unsafe { innermost.as_ref() }.is_some_and(|note| !note.previous.is_null()),
+    }
 }
 
 /// Is the statement that starts now the subject of a top-level EXPLAIN?

@@ -91,17 +91,20 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
     }
     // SAFETY: a statement is a valid node, and its tag says of which kind.
     match unsafe { (*statement).type_ } {
+        // What it wraps is the function's that runs it, not the client's.
+        NodeTag::T_ExecuteStmt | NodeTag::T_DeclareCursorStmt | NodeTag::T_ExplainStmt if !session::at_top_level() => {
+            session::enter_level();
+            scope.nested = true;
+        }
         NodeTag::T_ExecuteStmt => scope.wrapping = Some(session::enter_execute()),
         NodeTag::T_FetchStmt | NodeTag::T_PrepareStmt | NodeTag::T_DeallocateStmt | NodeTag::T_ClosePortalStmt => {}
         NodeTag::T_DeclareCursorStmt => {
             scope.wrapping = Some(session::enter_wrapping(Some(text), false));
         }
         NodeTag::T_ExplainStmt => {
-            if session::at_top_level() {
-                session::begin_statement(Reason::Explain);
-                // SAFETY: as above.
-                unsafe { decision_log::note(Status::Bypass(Reason::Explain), plan) };
-            }
+            session::begin_statement(Reason::Explain);
+            // SAFETY: as above.
+            unsafe { decision_log::note(Status::Bypass(Reason::Explain), plan) };
             scope.wrapping = Some(session::enter_wrapping(Some(text), true));
         }
         tag => {
