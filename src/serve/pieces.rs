@@ -80,18 +80,15 @@ impl Pieces {
         }
     }
 
-    /// Looks the functions up. Raises as the server does when there is none.
+    /// Looks the functions up. Raises as the server does when there is none, and like the server when there is a row to
+    /// send: a result without rows needs none.
     ///
     /// # Safety
-    /// `pieces` must be valid and stay in its place; the current memory context must outlive it. No destructors may be
-    /// pending.
-    pub unsafe fn look_up(pieces: *mut Self) {
+    /// As `make`.
+    unsafe fn look_up(pieces: *mut Self) {
         // SAFETY: as the caller promises; a FmgrInfo stays in its place as long as it is used.
         unsafe {
-            if (*pieces).sources.is_empty() {
-                return;
-            }
-            (*pieces).context = direct!(raw::AllocSetContextCreateInternal(
+            let context = direct!(raw::AllocSetContextCreateInternal(
                 pg_sys::CurrentMemoryContext,
                 c"pg_arrow_cache values".as_ptr(),
                 pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
@@ -111,6 +108,7 @@ impl Pieces {
                 }
                 direct!(raw::fmgr_info(function, &raw mut (*source).function));
             }
+            (*pieces).context = context;
         }
     }
 
@@ -158,13 +156,17 @@ impl Pieces {
     /// Makes the pieces of the values that were read, and accepts interrupts. Raises what their functions raise.
     ///
     /// # Safety
-    /// As `look_up`, which must have been called, and `want` as well.
+    /// `want` must have been called, `pieces` be valid and stay in its place, and the current memory context outlive it. No
+    /// destructors may be pending.
     pub unsafe fn make(pieces: *mut Self) {
         // SAFETY: as the caller promises. Values live until the next row is read; pieces in a context of their own. On
         // an error the server switches to a context of its own.
         unsafe {
             if pg_sys::InterruptPending != 0 {
                 direct!(raw::ProcessInterrupts());
+            }
+            if (*pieces).context.is_null() {
+                Self::look_up(pieces);
             }
             let caller = pg_sys::CurrentMemoryContext;
             direct!(raw::MemoryContextReset((*pieces).context));

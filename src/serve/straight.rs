@@ -107,9 +107,6 @@ pub unsafe fn deliver(run: *mut Run, hold: *mut Hold, node: *const pg_sys::PlanS
     unsafe {
         if (*run).state == State::Open {
             (*run).state = edge(|| begin(&*run, &mut *hold, node));
-            if let (State::Straight, Some(straight)) = ((*run).state, (*hold).straight()) {
-                Pieces::look_up(&raw mut (*straight).pieces);
-            }
         }
         let (State::Straight, Some(straight), Some(rows)) = ((*run).state, (*hold).straight(), (*hold).rows()) else {
             return false;
