@@ -4,6 +4,7 @@
 mod columns;
 mod explain;
 mod hold;
+mod output;
 mod pieces;
 mod rerun;
 mod rows;

@@ -5,6 +5,7 @@ use arrow_cache_core::Pin;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::hold::Hold;
+use super::output;
 use super::rows::Rows;
 use super::scan::{self, CachedScan};
 use super::template::Template;
@@ -14,7 +15,7 @@ use crate::error::none_if_out_of_memory;
 use crate::judge::Hit;
 use crate::query::scans::opened_by;
 use crate::query::types::nodes;
-use crate::shmem;
+use crate::{session, shmem};
 
 /// Puts the serving plan in the place of the query's own, before the executor sees it. If there
 /// is no memory for that, the query is left as it is; says so.
@@ -46,7 +47,11 @@ pub unsafe fn swap_plan(query_desc: *mut pg_sys::QueryDesc, hit: Hit) -> bool {
         }
         (*scan).custom.methods = scan::methods();
         (*scan).custom.scan.plan.plan_rows = store.view(&pin).rows() as f64;
-        (*query_desc).plannedstmt = stripped(real, scan.cast());
+        let stub = stripped(real, scan.cast());
+        if session::explaining() {
+            output::name_columns(stub, &mut (*scan).custom);
+        }
+        (*query_desc).plannedstmt = stub;
         pg_sys::MemoryContextSwitchTo(caller);
         true
     }
@@ -169,8 +174,8 @@ pub(super) unsafe fn shape_like(scan: &mut pg_sys::CustomScan, real: *const pg_s
             let column = &columns[number];
             number += 1;
             let collation = pg_sys::exprCollation((*target).expr.cast());
-            let null = pg_sys::makeNullConst(column.type_oid, column.typmod, collation);
-            let stored = pg_sys::makeTargetEntry(null.cast(), number as i16, std::ptr::null_mut(), false);
+            let value = output::some_value(column.type_oid, column.typmod, collation);
+            let stored = pg_sys::makeTargetEntry(value, number as i16, std::ptr::null_mut(), false);
             scan.custom_scan_tlist = pg_sys::lappend(scan.custom_scan_tlist, stored.cast());
             let var =
                 pg_sys::makeVar(pg_sys::INDEX_VAR as _, number as i16, column.type_oid, column.typmod, collation, 0);
