@@ -88,6 +88,13 @@ impl ResultFill {
             // Later rows may have been computed under definitions that are not committed, and may never be.
             return Err(Reason::OwnDdl);
         }
+        // A cursor may be read to its end long after it began.
+        if !settings::enabled() {
+            return Err(Reason::Disabled);
+        }
+        if !settings::populate() {
+            return Err(Reason::PopulateOff);
+        }
         let store = shmem::store().ok_or(Reason::NoRoom)?;
         let versions = store.versions();
         // The snapshot saw these versions whole when the query began. A slot that still has the

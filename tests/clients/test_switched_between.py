@@ -128,6 +128,19 @@ def test_switched_between(connect, wire, way, action):
     assert not found, '\n'.join(map(str, found))
 
 
+@pytest.mark.parametrize("switch, reason", [("enabled", "disabled"), ("populate", "populate_off")])
+def test_switched_off_nothing_more_is_stored(session, switch, reason):
+    session.execute("CREATE TABLE t AS SELECT g AS i FROM generate_series(1, 6) g")
+    before = session.rows("SELECT sum(statements) FROM arrow_cache.bypass_reasons WHERE reason = %s", [reason])[0][0] or 0
+    with session.transaction():
+        session.execute("DECLARE c NO SCROLL CURSOR FOR SELECT i FROM t ORDER BY i")
+        assert len(session.rows("FETCH 2 FROM c")) == 2
+        session.execute(f"SET LOCAL pg_arrow_cache.{switch} = off")
+        assert len(session.rows("FETCH ALL FROM c")) == 4
+    assert session.rows("SELECT count(*) FROM arrow_cache.entries") == [(0,)]
+    assert session.rows("SELECT sum(statements) > %s FROM arrow_cache.bypass_reasons WHERE reason = %s", [before, reason]) == [(True,)]
+
+
 @pytest.fixture(scope="module", autouse=True)
 def role_goes():
     yield
