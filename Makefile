@@ -15,7 +15,7 @@ PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 
 .DEFAULT_GOAL := help
 .PHONY: help setup install demo test bench bench-quick bench-setup bench-arrow bench-staleness lint clean \
-        test-postgres $(SUITES:%=test-%)
+        test-postgres audit-functions $(SUITES:%=test-%)
 
 help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
@@ -28,6 +28,7 @@ help:
 	@echo 'make bench-arrow     measure results as Arrow, beside ADBC and a bare socket'
 	@echo 'make bench-staleness ways to change data, and whether this cache and pgpool-II answer afresh'
 	@echo 'make lint            formatting, clippy, layering rules'
+	@echo 'make audit-functions are the functions that count as reading no setting still those of the server? See CONTRIBUTING.md'
 	@echo 'make setup           only what the others do first: packages, cargo-pgrx, target/venv'
 	@echo 'make clean           remove target/'
 	@echo
@@ -72,6 +73,11 @@ $(filter-out test-core,$(SUITES:%=test-%)): test-%: install
 # Not among the suites: it downloads the source of PostgreSQL, and takes longer than they do.
 test-postgres: install
 	@tests/postgres/run.py
+
+# Asks the code of each major version, which it downloads and compiles once, in some ten minutes.
+audit-functions:
+	@scripts/setup.sh audit
+	@scripts/functions/audit.py --check
 
 lint: setup
 	cargo fmt --all --check

@@ -4,6 +4,7 @@
 #
 #   scripts/setup.sh           everything for building and testing
 #   scripts/setup.sh rust      only what `cargo test -p arrow_cache_core` needs
+#   scripts/setup.sh audit     what scripts/functions/audit.py needs to compile PostgreSQL
 #   scripts/setup.sh bench     everything, and what the bench needs besides: pgpool-II, Redis, valgrind, Python packages
 set -euo pipefail
 
@@ -74,6 +75,16 @@ apt_install_without_services() (
     for name in "$@"; do as_root systemctl disable "$name" >/dev/null 2>&1 || true; done
 )
 
+audit_packages() {
+    command -v apt-get >/dev/null || { say "no apt-get: install bison, flex and the headers of libxml2 and ICU yourself"; return 0; }
+    local missing=() name
+    for name in build-essential pkg-config bison flex libxml2-dev libicu-dev; do installed "$name" || missing+=("$name"); done
+    [ "${#missing[@]}" -gt 0 ] || return 0
+    say "installing ${missing[*]}"
+    as_root apt-get update -qq
+    apt_install "${missing[@]}"
+}
+
 bench_packages() {
     command -v apt-get >/dev/null || { say "no apt-get: install pgpool-II, redis-server and valgrind yourself"; return 0; }
     local missing=() name
@@ -119,6 +130,10 @@ bench_python() {
 }
 
 purpose=${1:-all}
+if [ "$purpose" = audit ]; then
+    audit_packages
+    exit 0
+fi
 rust
 [ "$purpose" = rust ] && exit 0
 packages

@@ -34,25 +34,41 @@ class Source:
 def fetch(directory, major):
     """Returns the newest source of PostgreSQL `major` that can be had. It is kept in `directory`, one subdirectory per
     version, so that only the first call downloads."""
-    directory = Path(directory)
+    def parts(apt, version, target):
+        apt.fetch_source(f"postgresql-{major}={version}", target / "source")
+        apt.fetch_package(f"postgresql-client-{major}={version}", target / "client")
+
+    return Source(fetch_newest(Path(directory), major, codename(), parts))
+
+
+def fetch_tree(directory, major, release):
+    """Returns the version and the tree of the newest source of PostgreSQL `major` that can be had from a release of Debian,
+    without any program. Kept as by `fetch`."""
+    found = fetch_newest(Path(directory), major, release, lambda apt, version, target:
+                         apt.fetch_source(f"postgresql-{major}={version}", target / "source"))
+    [tree] = [path for path in (found / "source").iterdir() if path.is_dir()]
+    return found.name, tree
+
+
+def fetch_newest(directory, major, release, parts):
+    """The subdirectory of the newest version of which all `parts` can be had."""
     kept = [path.parent for path in directory.glob(f"{major}.*/{COMPLETE}")]
     if kept:
-        return Source(max(kept, key=lambda path: version_key(path.name)))
-    apt = PrivateApt(directory / "apt")
+        return max(kept, key=lambda path: version_key(path.name))
+    apt = PrivateApt(directory / "apt", release)
     failures = []
     for version in apt.versions(f"postgresql-{major}"):
         target = directory / version
         shutil.rmtree(target, ignore_errors=True)
         try:
-            apt.fetch_source(f"postgresql-{major}={version}", target / "source")
-            apt.fetch_package(f"postgresql-client-{major}={version}", target / "client")
+            parts(apt, version, target)
         except FetchError as error:
             shutil.rmtree(target)
             failures.append(f"{version}: {error}")
             print(f"not to be had: PostgreSQL {failures[-1]}", flush=True)
             continue
         (target / COMPLETE).touch()
-        return Source(target)
+        return target
     raise RuntimeError(f"no source of PostgreSQL {major} could be fetched: {'; '.join(failures) or 'none is listed'}")
 
 
@@ -61,14 +77,14 @@ class FetchError(Exception):
 
 
 class PrivateApt:
-    """apt with sources, indexes and caches of its own."""
+    """apt with sources, indexes and caches of its own, for one release of Debian."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, release):
         for name in ("lists/partial", "cache/archives/partial"):
             (directory / name).mkdir(parents=True, exist_ok=True)
         sources = directory / "sources.list"
         sources.write_text("".join(
-            f"{kind} [signed-by={KEYRING}] {url} {suite.format(codename())} main\n"
+            f"{kind} [signed-by={KEYRING}] {url} {suite.format(release)} main\n"
             for url, suite in REPOSITORIES for kind in ("deb", "deb-src")))
         settings = {
             "Dir::Etc::SourceList": sources, "Dir::Etc::SourceParts": "-",
