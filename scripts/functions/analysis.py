@@ -16,9 +16,9 @@ GETTEXT = ("gettext", "dgettext", "ngettext", "dngettext")
 class Names:
     """A list of cuts.py as a question: does it name this node?"""
 
-    def __init__(self, entries):
+    def __init__(self, entries, kind=None):
+        self.kind = kind
         self.patterns = [pattern for entry in entries for pattern in entry[0].split()]
-        self.used = set()
         self.found = {}
         self.plain = re.compile("|".join(fnmatch.translate(pattern) for pattern in self.patterns if ":" not in pattern) or r"\Z.")
         self.placed = [pattern for pattern in self.patterns if ":" in pattern]
@@ -26,14 +26,18 @@ class Names:
     def __contains__(self, node):
         answer = self.found.get(node)
         if answer is None:
-            answer = self.found[node] = bool(self.plain.match(node.name)) or any(
-                fnmatch.fnmatchcase(f"{node.file.rsplit('/', 1)[-1]}:{node.name}", pattern) for pattern in self.placed)
+            answer = self.found[node] = self.kind in (None, node.kind) and (bool(self.plain.match(node.name)) or any(
+                fnmatch.fnmatchcase(f"{node.file.rsplit('/', 1)[-1]}:{node.name}", pattern) for pattern in self.placed))
         return answer
 
-    def unused(self, nodes):
-        """Patterns that name nothing."""
-        names = {node.name for node in nodes} | {f"{node.file.rsplit('/', 1)[-1]}:{node.name}" for node in nodes}
-        return {pattern for pattern in self.patterns if not fnmatch.filter(names, pattern)}
+    def stand_for(self, nodes):
+        """What each pattern names."""
+        names = {}
+        for node in nodes:
+            if self.kind in (None, node.kind):
+                names.setdefault(node.name, node.name)
+                names[f"{node.file.rsplit('/', 1)[-1]}:{node.name}"] = node.name
+        return {pattern: sorted({names[name] for name in fnmatch.filter(names, pattern)}) for pattern in self.patterns}
 
 
 class Reach:
@@ -53,7 +57,7 @@ class Analysis:
         self.program, self.catalog = program, catalog
         self.settings = settings                      # variable node → name of the setting
         self.invisible, self.definitions = Names(cuts.INVISIBLE), Names(cuts.DEFINITIONS)
-        self.steady, self.pure = Names(cuts.STEADY), Names(cuts.PURE)
+        self.steady, self.pure = Names(cuts.STEADY, VARIABLE), Names(cuts.PURE, OUTSIDE)
         self.gates = {node for node in program.nodes if node.kind == FUNCTION
                       and any(CATALOG_ACCESS.fullmatch(target.name) for target in node.edges)}
         self.steps = {}
@@ -93,7 +97,7 @@ class Analysis:
 
     def ends(self, node):
         return (node.kind == OUTSIDE or node in self.gates or node in self.invisible or node in self.definitions
-                or (node.kind == VARIABLE and node in self.steady))
+                or node in self.steady)
 
     def reach_of_code(self, name):
         """What the C function `name` reaches."""
@@ -142,11 +146,11 @@ class Analysis:
         return next((setting for pattern, setting in cuts.BEHIND.items() if fnmatch.fnmatchcase(name, pattern)), None)
 
     def implied(self, kind):
-        """What is called through a type: its comparisons, or its output function."""
+        """What is called through definitions."""
         reach = self.implied_reach.get(kind)
         if reach is None:
             self.implied_reach[kind] = reach = Reach()
-            for name in self.catalog.functions_behind_types(kind):
+            for name in self.catalog.functions_behind(kind):
                 reach.absorb(self.reach_of_code(name), f"({kind})")
         return reach
 

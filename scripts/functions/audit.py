@@ -28,6 +28,7 @@ from build import RELEASES, ROOT, Server
 
 FILE = ROOT / "src/query/functions/clean.rs"
 LISTS = ROOT / "src/query/functions/listed.rs"
+TYPES = ROOT / "src/query/types.rs"
 ENVIRONMENT = ROOT / "src/query/environment.rs"
 IMMUTABLE = "i"
 # Where environment.rs has a setting by another name than that of its variable.
@@ -40,7 +41,7 @@ class Version:
 
     def __init__(self, major):
         self.server = Server(ROOT / "target/functions", major)
-        self.catalog = procs.Catalog(self.server.tree)
+        self.catalog = procs.Catalog(self.server.tree, types_of_catalogs())
         self.settings = settings.read(self.server.program)
         self.analysis = Analysis(self.server.program, {setting.variable: setting.name for setting in self.settings}, self.catalog)
         text = ENVIRONMENT.read_text()
@@ -83,14 +84,14 @@ def main():
 # -- what is written
 
 def generated(versions):
-    clean, refused = {}, {}
+    clean, refused, listed = {}, {}, listed_functions()
     for version in versions:
         for function in version.catalog.functions:
             if function.volatility != IMMUTABLE:
                 continue
             read, uncovered = version.judge(function)
             clean[function.oid] = clean.get(function.oid, True) and not read and not uncovered
-            if uncovered and callable_by_users(function):
+            if uncovered and callable_by_users(function) and function.oid not in listed:
                 refused[function.oid] = f"{function}: {', '.join(sorted(uncovered)[:2])}"
     oids = [str(oid) for oid in sorted(oid for oid, is_clean in clean.items() if is_clean)]
     names = ", ".join(version.server.version for version in versions)
@@ -116,6 +117,17 @@ def generated(versions):
     return "\n".join([*lines, "];", ""])
 
 
+def listed_functions():
+    """Those that listed.rs accepts."""
+    return {int(number) for number in re.findall(r"^    (\d+), // ", LISTS.read_text(), re.MULTILINE)}
+
+
+def types_of_catalogs():
+    """Those whose values nothing may show unseen, because their output reads catalogs."""
+    numbers = re.search(r"const CATALOG_DEPENDENT: &\[u32\] = &\[(.*?)\]", TYPES.read_text(), re.DOTALL)[1]
+    return {int(number) for number in re.findall(r"\d+", numbers)}
+
+
 def callable_by_users(function):
     return "internal" not in (*function.arguments, function.result) and function.language in ("internal", "sql")
 
@@ -125,7 +137,8 @@ def callable_by_users(function):
 def superfluous(versions):
     """Entries of cuts.py that stand for nothing in any version."""
     for lists in zip(*(version.analysis.lists() for version in versions)):
-        unused = set.intersection(*(names.unused(version.server.program.nodes) for names, version in zip(lists, versions)))
+        unused = set.intersection(*({pattern for pattern, found in names.stand_for(version.server.program.nodes).items() if not found}
+                                    for names, version in zip(lists, versions)))
         yield from (f"cuts.py names {pattern}, which no version has" for pattern in sorted(unused))
     for caller, callee, _, _ in cuts.STEPS:
         if not any(fnmatch.filter([target.name for node in version.server.program.named(caller) for target in node.edges], callee)
@@ -135,9 +148,8 @@ def superfluous(versions):
 
 def mistakes_in_lists(versions):
     """What is wrong with the lists of listed.rs: functions that read more than the key holds."""
-    text = LISTS.read_text()
     for version in versions:
-        for oid in sorted(int(number) for number in re.findall(r"^    (\d+), // ", text, re.MULTILINE)):
+        for oid in sorted(listed_functions()):
             function = version.catalog.by_oid.get(oid)
             if function is None:
                 continue
@@ -146,11 +158,13 @@ def mistakes_in_lists(versions):
             if unexplained:
                 yield (f"{version.server.version}: listed.rs accepts {oid} {function}, which reads {', '.join(unexplained[:3])}: "
                        f"{uncovered[unexplained[0]]}")
-        for name in ("output", "operators"):
+        for name in sorted(set(cuts.IMPLIED.values())):
             reach = version.analysis.implied(name)
-            for found in [*(name for name in reach.settings if name not in version.in_key | version.harmless), *reach.state]:
+            # What compares is called where no tree shows it, and so must read no setting at all.
+            allowed = version.harmless | (version.in_key if name == "output" else set())
+            for found in [*(setting for setting in reach.settings if setting not in allowed), *reach.state]:
                 if found not in cuts.JUDGED_OTHERWISE:
-                    yield f"{version.server.version}: {name} of types read {found}: {reach.settings.get(found) or reach.state[found]}"
+                    yield f"{version.server.version}: {name} read {found}: {reach.settings.get(found) or reach.state[found]}"
 
 
 # -- what is shown
@@ -178,9 +192,7 @@ def show_ends(versions):
     for version in versions:
         print(f"PostgreSQL {version.server.version}")
         for names in version.analysis.lists():
-            for pattern in names.patterns:
-                found = sorted({node.name for node in version.server.program.nodes
-                                if fnmatch.fnmatchcase(f"{node.file.rsplit('/', 1)[-1]}:{node.name}" if ":" in pattern else node.name, pattern)})
+            for pattern, found in names.stand_for(version.server.program.nodes).items():
                 print(f"  {pattern}: {' '.join(found)}")
     return 0
 

@@ -32,8 +32,10 @@ extern int audit_report(int elevel);
 #undef errsave_domain
 #define errsave_domain(context, domain, ...) audit_report(0)
 """
-# Parts of the backend's tree that are libraries of their own, and no built-in function's.
-LIBRARIES = ("conversion_procs", "snowball", "libpqwalreceiver", "pgoutput")
+# Libraries that built-in functions call through the catalogs: conversions of encodings, and the stemmer.
+LOADED = ("src/backend/utils/mb/conversion_procs", "src/backend/snowball")
+# Libraries in the backend's tree that they do not call.
+OTHERS = ("libpqwalreceiver", "pgoutput")
 
 
 class Server:
@@ -83,10 +85,12 @@ def compile_objects(tree, build):
     jobs = f"-j{os.cpu_count()}"
     run(["make", "-s", jobs, "-C", "src/backend", "generated-headers"], build)
     # Objects only: the last step, which would link them, misses what was patched in.
-    subprocess.run(["make", "-s", "-k", jobs, "-C", "src/backend"], cwd=build, stdin=subprocess.DEVNULL,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for directory in ("src/backend", *LOADED):
+        subprocess.run(["make", "-s", "-k", jobs, "-C", directory], cwd=build, stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     listed = (build / "src/backend").glob("**/objfiles.txt")
     missing = [name for path in listed for name in path.read_text().split() if name.endswith(".o") and not (build / name).exists()]
+    missing += [directory for directory in LOADED if not list((build / directory).glob("**/*.o"))]
     if missing:
         raise RuntimeError(f"these did not compile: {', '.join(missing)}")
 
@@ -101,4 +105,4 @@ def run(command, directory, **environment):
 def objects(build):
     found = [*build.glob("src/backend/**/*.o"), *build.glob("src/timezone/*.o"),
              *build.glob("src/common/*_srv.o"), *build.glob("src/port/*_srv.o")]
-    return sorted(path for path in found if not any(part in LIBRARIES for part in path.parts))
+    return sorted(path for path in found if not any(part in OTHERS for part in path.parts))

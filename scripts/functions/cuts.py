@@ -34,7 +34,6 @@ INVISIBLE = [
     ("IsTransactionState", "a query runs in a transaction"),
     ("yy_get_next_buffer yy_fatal_error jsonpath_yyrestart", "what a scanner would do with a file; it is given a text"),
     ("tzload gmtload", "rules of time zones: files of the server"),
-    ("*_support", "called by the planner with nodes of a tree, never by a query"),
     ("CacheRegister*", "asks to be told of changes"),
 ]
 
@@ -48,7 +47,8 @@ DEFINITIONS = [
     ("get_typlenbyvalalign get_typlen get_typbyval get_typtype get_element_type get_base_element_type getBaseTypeAndTypmod "
      "get_array_type TupleDescInitEntry", "columns of pg_type that no command changes"),
     ("get_type_io_data getTypeOutputInfo getTypeBinaryOutputInfo", "the output functions of types: pg_type. What they call is walked through (`IMPLIED`)"),
-    ("lookup_ts_parser_cache lookup_ts_dictionary_cache lookup_ts_config_cache", "pg_ts_*: the version of ddl"),
+    ("lookup_ts_parser_cache lookup_ts_dictionary_cache lookup_ts_config_cache", "pg_ts_*: the version of ddl. A session "
+     "reads the files of a dictionary when it first uses it"),
     ("enum_cmp_internal enum_in enum_out enum_endpoint enum_range_internal", "pg_enum: the slot of enums"),
     ("lookup_rowtype_tupdesc* BlessTupleDesc assign_record_type_typmod", "row types: the relations that define them, see query/extras.rs"),
     ("FindDefaultConversionProc", "pg_conversion: the version of ddl; search_path is in the key"),
@@ -60,6 +60,9 @@ IMPLIED = {
     "get_opcode": "operators",
     "get_type_io_data": "output",
     "getTypeOutputInfo": "output",
+    "lookup_ts_parser_cache": "text search",
+    "lookup_ts_dictionary_cache": "text search",
+    "FindDefaultConversionProc": "conversions",
 }
 
 # (names, reason): variables that are the same for every session of a database as long as the server runs, or that only
@@ -69,13 +72,13 @@ STEADY = [
     ("icu_converter Utf8ToServerConvProc ToServerConvProc ToClientConvProc", "conversions that were looked up before"),
     ("pgtz.o:tzdir.* pgtz.o:done_tzdir.* my_exec_path timezone_cache", "where the files of the server are, and what was read of them"),
     ("num_res re_array pg_regex_* pg_ctype_cache_list", "compiled patterns, by text, flags and collation"),
-    ("localtime.o:tm localtime.o:gmtptr.* cash.o:buf.* outbuf_maxlen tsrank.o:ws.* jsonpath_gram.o:* jsonpath_scan.o:* first_time.*", "work space"),
+    ("localtime.o:tm localtime.o:gmtptr.* cash.o:buf.* outbuf_maxlen tsrank.o:ws.* jsonpath_gram.o:* jsonpath_scan.o:* xml.o:first_time.*", "work space"),
     ("*DCHCache* DCHCounter *NUMCache* NUMCounter", "compiled formats, by text"),
     ("jsonpath_exec.o:fmt_*", "formats, made once"),
     ("datecache deltacache", "words of dates that were looked up before"),
     ("degree_c* asin_0_5 acos_0_5 sin_30 one_minus_cos_60 atan_1_0 tan_45 cot_45", "constants, computed once"),
     ("missing_cache", "values of columns that a row lacks, by value"),
-    ("nullSemAction failed_oom failed_inc_oom _K md5_common_srv.o:hex.* x.* pg_popcount* pg_comp_crc32c*", "constants, or what suits the processor"),
+    ("nullSemAction VoidString failed_oom failed_inc_oom _K md5_common_srv.o:hex.* unicode_norm_srv.o:x.* pg_popcount* pg_comp_crc32c*", "constants, or what suits the processor"),
 ]
 
 # Variables that follow a setting without being its own.
@@ -103,14 +106,14 @@ PURE = [
      "__popcount* explicit_bzero cosh sinh tanh", "arithmetic"),
     ("setlocale localeconv* newlocale freelocale nl_langinfo* localtime gmtime_r",
      "locales of libc: those of the database, or those of lc_monetary, lc_numeric and lc_time, which stand in variables of their own"),
-    ("ucol_* ucnv_* u_* uiter_* uloc_*", "ICU, which is told the locale with each call"),
+    ("ucol_* ucnv_* u_* uiter_* uloc_getLanguage*", "ICU, which is told the locale with each call"),
     ("stdin stdout", "named by scanners, which are given texts"),
     ("xml* __xml*", "libxml2; its switches are set anew for each call"),
 ]
 
 # (caller, callee, makers, reason): a step that is not taken, unless one of `makers` is reached, too.
 STEPS = [
-    ("convertJsonbScalar", "JsonEncodeDateTime", "executeDateTimeMethod",
+    ("convertJsonbScalar", "JsonEncodeDateTime", "executeDateTimeMethod JsonItemFromDatum",
      "a jsonb value is a date only inside of a path expression with .datetime(), and no value that is stored is one"),
     ("castTimeToTimeTz", "time_timetz", "jsonb_path_*_tz",
      "raises an error before, unless the function is one of those in _tz, which are STABLE and refused"),
@@ -118,6 +121,7 @@ STEPS = [
     ("array_agg_deserialize", "getTypeBinaryInputInfo", "", "values come back from a parallel worker as they were"),
     ("prs_setup_firstcall", "TupleDescGetAttInMetadata", "", "the types are int4 and text"),
     ("tt_setup_firstcall", "TupleDescGetAttInMetadata", "", "the types are int4 and text"),
+    ("defGetString", "TypeNameToString", "", "options of a headline are texts, never names of types"),
     ("cache_locale_time", "time", "", "fills a structure whose day and month are then those asked for"),
     ("perform_default_encoding_conversion", "ClientEncoding", "", "called for the encoding of the client only, which its callers were given"),
     ("pg_any_to_server", "ClientEncoding", "", "the same conversion, which is at hand if the encoding is that of the client"),

@@ -7,8 +7,7 @@ FIELD = re.compile(r"(\w+)\s*=>\s*'((?:[^'\\]|\\.)*)'")
 DEFAULTS = {"prolang": "internal", "prokind": "f", "provolatile": "i", "proargtypes": ""}
 SEE_SCRIPT = "see system_functions.sql"
 SQL_NAMES = {"integer": "int4", "bigint": "int8", "smallint": "int2", "boolean": "bool", "double precision": "float8"}
-# Types whose values are made of others, or stand for objects in catalogs: no query that has them shown unseen is cached (query/types.rs).
-UNSHOWN = re.compile(r"reg\w+|aclitem|pg_\w+|any\w*|internal|.*trigger|.*handler|record|void|cstring|opaque")
+PSEUDO, COMPOSITE = "p", "c"
 BTREE, HASH = "btree", "hash"
 
 
@@ -28,7 +27,9 @@ class Function:
 class Catalog:
     """What the server is born with."""
 
-    def __init__(self, source):
+    def __init__(self, source, unshown):
+        """`unshown` are OIDs of types whose output functions no cached query calls unseen."""
+        self.unshown = unshown
         self.directory = source / "src/include/catalog"
         self.functions = [Function(row) for row in self.rows("pg_proc")]
         self.by_oid = {function.oid: function for function in self.functions}
@@ -104,10 +105,18 @@ class Catalog:
         cast = re.fullmatch(r"cast\(.* as ([\w ]+)\)", text)
         return SQL_NAMES.get(cast[1], cast[1]) if cast else None
 
-    def functions_behind_types(self, kind):
-        """C functions that are called through a type: `operators` are what compares and hashes values, `output` what shows them."""
+    def functions_behind(self, kind):
+        """C functions that are called through definitions: `operators` are what compares and hashes values of a type, `output` what
+        shows them; `conversions` are those of encodings, `text search` the parser and the dictionaries."""
+        if kind == "conversions":
+            return sorted({self.by_name[row["conproc"]][0].body for row in self.rows("pg_conversion")})
+        if kind == "text search":
+            parsers = [row[key] for row in self.rows("pg_ts_parser") for key in ("prsstart", "prstoken", "prsend", "prsheadline", "prslextype")]
+            return sorted({*parsers, *(row["tmpllexize"] for row in self.rows("pg_ts_template")), "dsnowball_lexize"})
         if kind == "output":
-            return sorted({self.by_name[row["typoutput"]][0].body for row in self.rows("pg_type") if not UNSHOWN.fullmatch(row["typname"])})
+            names = [row["typoutput"] for row in self.rows("pg_type")
+                     if row.get("typtype") not in (PSEUDO, COMPOSITE) and int(row["oid"]) not in self.unshown]
+            return sorted({self.by_name[name][0].body for name in [*names, "array_out", "record_out", "enum_out"]})
         families = {f"{row['opfmethod']}/{row['opfname']}" for row in self.rows("pg_opfamily") if row["opfmethod"] in (BTREE, HASH)}
         names = [row["amproc"] for row in self.rows("pg_amproc")
                  if row["amprocfamily"] in families and row["amprocnum"] in ("1", "2") and row["amproclefttype"] == row["amprocrighttype"]]

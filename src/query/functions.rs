@@ -11,7 +11,7 @@ use pgrx::pg_sys;
 
 use super::types::FIRST_UNPINNED_OID;
 use clean::{CLEAN, UNCOVERED};
-use listed::{JSONB_OBJECT_AGG, OUTPUT, SETTINGS_ONLY, TO_JSON};
+use listed::{OUTPUT, SETTINGS_ONLY, TO_JSON, TO_JSON_THOUGH_IMMUTABLE};
 
 /// How a call of a function bears on caching.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,14 +40,16 @@ pub fn judge(oid: pg_sys::Oid) -> FunctionVerdict {
     if is_among(OUTPUT, number) {
         return FunctionVerdict::CallsOutputFunctions;
     }
-    if number == JSONB_OBJECT_AGG || is_among(TO_JSON, number) {
+    if is_among(TO_JSON, number) || is_among(TO_JSON_THOUGH_IMMUTABLE, number) {
         return FunctionVerdict::ConvertsToJson;
     }
     // SAFETY: a catalog look-up; the function is named by the query, so it exists.
     match unsafe { pg_sys::func_volatile(oid) } as u8 {
         pg_sys::PROVOLATILE_IMMUTABLE if is_among(CLEAN, number) => FunctionVerdict::Sound,
         // It reads the clock, the server's state or definitions that nothing stands for, whatever its mark.
-        pg_sys::PROVOLATILE_IMMUTABLE if is_among(UNCOVERED, number) => FunctionVerdict::Unsound(Reason::StableFunction),
+        pg_sys::PROVOLATILE_IMMUTABLE if is_among(UNCOVERED, number) => {
+            FunctionVerdict::Unsound(Reason::StableFunction)
+        }
         pg_sys::PROVOLATILE_IMMUTABLE => FunctionVerdict::ReadsSettings,
         pg_sys::PROVOLATILE_STABLE => FunctionVerdict::Unsound(Reason::StableFunction),
         _ => FunctionVerdict::Unsound(Reason::VolatileFunction),
@@ -72,4 +74,5 @@ const fn is_ascending(list: &[u32]) -> bool {
 }
 
 const _: () = assert!(is_ascending(CLEAN) && is_ascending(UNCOVERED));
-const _: () = assert!(is_ascending(SETTINGS_ONLY) && is_ascending(OUTPUT) && is_ascending(TO_JSON));
+const _: () = assert!(is_ascending(SETTINGS_ONLY) && is_ascending(OUTPUT));
+const _: () = assert!(is_ascending(TO_JSON) && is_ascending(TO_JSON_THOUGH_IMMUTABLE));

@@ -55,3 +55,21 @@ def test_bound_portal(wire, asked):
         client.close_portal("s").step("3")
         read[enabled] = data_rows(client.execute().sync())
     assert read["on"] == read["off"]
+
+
+@pytest.mark.parametrize("call", ["json_send(v::json)", "jsonb_send(v::jsonb)", "tsvectorsend(v::tsvector)", "jsonpath_send(v::jsonpath)"])
+def test_what_speaks_the_encoding_of_the_client(session, call):
+    """It is not part of the key: such functions are refused."""
+    session.execute("CREATE TABLE t (v text)")
+    session.execute("INSERT INTO t VALUES (%s)", ['"ä"'])
+    query = f"SELECT {call} AS x FROM t"
+    answers, statuses = set(), set()
+    for encoding in ("UTF8", "LATIN1", "UTF8"):
+        session.execute(f"SET client_encoding = {encoding}")
+        expected = session.uncached(query)
+        for _ in range(2):
+            assert session.rows(query) == expected
+            statuses.add(session.status())
+        answers.add(expected[0])
+    assert len(answers) == 2, "the setting must matter"
+    assert statuses == {"BYPASS"}

@@ -130,5 +130,10 @@ pub const TO_JSON: &[u32] = &[
     3787, // to_jsonb(anyelement)
 ];
 
-/// jsonb_object_agg("any", "any"), which does the same and is marked IMMUTABLE all the same.
-pub const JSONB_OBJECT_AGG: u32 = 3270;
+/// Functions that do the same and are marked IMMUTABLE all the same. Ascending.
+pub const TO_JSON_THOUGH_IMMUTABLE: &[u32] = &[
+    3270, // jsonb_object_agg("any","any")
+    6288, // jsonb_object_agg_strict("any","any")
+    6289, // jsonb_object_agg_unique("any","any")
+    6290, // jsonb_object_agg_unique_strict("any","any")
+];
