@@ -32,6 +32,7 @@ INVISIBLE = [
      "AggRegisterCallback RegisterExprContextCallback execTuplesMatchPrepare ExecQualAndReset",
      "rows and states of the query itself, each of whose expressions and operators is judged"),
     ("IsTransactionState", "a query runs in a transaction"),
+    ("array_subscript_transform jsonb_subscript_transform", "called by the parser, whose work is in the tree"),
     ("yy_get_next_buffer yy_fatal_error jsonpath_yyrestart", "what a scanner would do with a file; it is given a text"),
     ("tzload gmtload", "rules of time zones: files of the server"),
     ("CacheRegister*", "asks to be told of changes"),

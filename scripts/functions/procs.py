@@ -56,7 +56,8 @@ class Catalog:
         return bodies
 
     def parts(self, aggregate):
-        """The functions that make up an aggregate: for each part, all that bear its name."""
+        """The functions that make up an aggregate: for each part, all that bear its name. Its first state is a number, or an array of
+        numbers, which every session reads the same way."""
         row = self.aggregates.get(str(aggregate)) or self.aggregates[aggregate.name]
         names = [re.sub(r"\(.*", "", row[key]) for key in row if key.endswith("fn") and row[key] != "-"]
         return [self.by_name[name] for name in names]

@@ -148,6 +148,14 @@ SELECT ts::text::timestamptz = ts AS a FROM moment;
 :status
 SELECT '12:00'::time::timetz IS NULL AS a FROM moment;
 :status
+-- Marked IMMUTABLE all the same: what reads the encoding of the client or the state of the server is refused, what reads settings is not.
+SELECT json_send(to_json(id)) AS sent FROM moment;
+:status
+SELECT pg_walfile_name('0/1') IS NULL AS unknown FROM moment;
+:status
+SELECT textin(point_out(point(1, 2))) AS shown FROM moment;
+SELECT textin(point_out(point(1, 2))) AS shown FROM moment;
+:status
 -- A type of a user's own brings an output function of a user's own: not with the type-generic ones.
 CREATE TYPE moment_range AS RANGE (subtype = date);
 SELECT concat(id, moment_range(d, d + 1)) FROM moment;
