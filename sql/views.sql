@@ -1,32 +1,34 @@
--- Views over the functions of stats.rs, and who may use what.
+-- Views over the functions of src/stats.rs, and who may use what.
 
-CREATE VIEW stats AS SELECT * FROM stats_data();
-COMMENT ON VIEW stats IS 'One row: what the cache has done since the last reset, and how full it is.';
+CREATE VIEW @extschema@.stats AS SELECT * FROM @extschema@.stats_data();
+COMMENT ON VIEW @extschema@.stats IS 'One row: what the cache has done since the last reset, and how full it is.';
 
-CREATE VIEW entries AS
-SELECT e.entry_id, e.datname, convert_from(e.query, getdatabaseencoding()) AS query, e.row_count, e.column_count, e.batches, e.bytes, e.hits,
-       e.execution_time_ms, e.time_saved_ms, e.created_at, e.last_hit_at, e.expires_at, e.valid,
-       e.relations::regclass[] AS relations
-FROM entries_data() AS e;
-COMMENT ON VIEW entries IS 'One row per cached result of this database.';
+CREATE VIEW @extschema@.entries AS
+SELECT e.entry_id, e.datname, pg_catalog.convert_from(e.query, pg_catalog.getdatabaseencoding()) AS query, e.row_count,
+       e.column_count, e.batches, e.bytes, e.hits, e.execution_time_ms, e.time_saved_ms, e.created_at, e.last_hit_at, e.expires_at,
+       e.valid, e.relations::pg_catalog.regclass[] AS relations
+FROM @extschema@.entries_data() AS e;
+COMMENT ON VIEW @extschema@.entries IS 'One row per cached result of this database.';
 
-CREATE VIEW relations AS
-SELECT r.relation::regclass AS relation, r.entries, r.changes, r.last_change_at
-FROM relations_data() AS r;
-COMMENT ON VIEW relations IS 'One row per relation that some cached result of this database rests on.';
+CREATE VIEW @extschema@.relations AS
+SELECT r.relation::pg_catalog.regclass AS relation, r.entries, r.changes, r.last_change_at
+FROM @extschema@.relations_data() AS r;
+COMMENT ON VIEW @extschema@.relations IS 'One row per relation that some cached result of this database rests on.';
 
-CREATE VIEW bypass_reasons AS SELECT * FROM bypass_reasons_data();
-COMMENT ON VIEW bypass_reasons IS 'How many statements were not served or not stored, by reason.';
+CREATE VIEW @extschema@.bypass_reasons AS SELECT * FROM @extschema@.bypass_reasons_data();
+COMMENT ON VIEW @extschema@.bypass_reasons IS 'How many statements were not served or not stored, by reason.';
 
-CREATE VIEW policies AS
-SELECT l.objoid::regclass AS relation, l.label AS policy
+CREATE VIEW @extschema@.policies AS
+SELECT l.objoid::pg_catalog.regclass AS relation, l.label AS policy
 FROM pg_catalog.pg_seclabel AS l
-WHERE l.provider = 'pg_arrow_cache' AND l.classoid = 'pg_catalog.pg_class'::regclass AND l.objsubid = 0;
-COMMENT ON VIEW policies IS 'One row per relation of this database with a policy that is not the default.';
+WHERE l.provider OPERATOR(pg_catalog.=) 'pg_arrow_cache'::pg_catalog.text
+  AND l.classoid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
+  AND l.objsubid OPERATOR(pg_catalog.=) 0::pg_catalog.int4;
+COMMENT ON VIEW @extschema@.policies IS 'One row per relation of this database with a policy that is not the default.';
 
 GRANT USAGE ON SCHEMA @extschema@ TO PUBLIC;
-GRANT SELECT ON stats, entries, relations, bypass_reasons, policies TO PUBLIC;
+GRANT SELECT ON @extschema@.stats, @extschema@.entries, @extschema@.relations, @extschema@.bypass_reasons, @extschema@.policies TO PUBLIC;
 
-REVOKE ALL ON FUNCTION flush() FROM PUBLIC;
-REVOKE ALL ON FUNCTION invalidate(regclass) FROM PUBLIC;
-REVOKE ALL ON FUNCTION reset_stats() FROM PUBLIC;
+REVOKE ALL ON FUNCTION @extschema@.flush() FROM PUBLIC;
+REVOKE ALL ON FUNCTION @extschema@.invalidate(pg_catalog.regclass) FROM PUBLIC;
+REVOKE ALL ON FUNCTION @extschema@.reset_stats() FROM PUBLIC;

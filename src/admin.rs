@@ -13,7 +13,7 @@ pub fn required_store() -> SharedStore {
 }
 
 /// Drops every entry of this database and returns how many there were.
-#[pg_extern(volatile, parallel_unsafe)]
+#[pg_extern(sql = false)]
 fn flush() -> i64 {
     let store = required_store();
     // SAFETY: a plain read of a backend global.
@@ -22,12 +22,7 @@ fn flush() -> i64 {
 }
 
 /// Drops every entry that rests on a relation and returns how many there were.
-#[pg_extern(
-    volatile,
-    parallel_unsafe,
-    sql = "CREATE FUNCTION invalidate(relation regclass) RETURNS bigint STRICT VOLATILE PARALLEL UNSAFE
-           LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
-)]
+#[pg_extern(sql = false)]
 fn invalidate(relation: pg_sys::Oid) -> i64 {
     let store = required_store();
     // SAFETY: a plain read of a backend global.
@@ -44,14 +39,6 @@ fn invalidate(relation: pg_sys::Oid) -> i64 {
     let rests_on_it = |dependency: &arrow_cache_core::Dependency| dependency.relation == relation;
     store.retire_matching(|entry| entry.database() == database && entry.dependencies().iter().any(rests_on_it)) as i64
 }
-
-extension_sql!(
-    r#"
-CREATE FUNCTION invalidate_on_change() RETURNS trigger VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_on_change';
-"#,
-    name = "invalidate_on_change"
-);
 
 /// Says how the trigger function is called (fmgr.h, PG_FUNCTION_INFO_V1).
 #[unsafe(no_mangle)]
@@ -118,7 +105,7 @@ fn relation_named(name: &std::ffi::CStr) -> pg_sys::Oid {
 }
 
 /// Zeroes the counters.
-#[pg_extern(volatile, parallel_unsafe)]
+#[pg_extern(sql = false)]
 fn reset_stats() {
     let store = required_store();
     // SAFETY: reads the clock.
@@ -126,14 +113,14 @@ fn reset_stats() {
 }
 
 /// What became of this session's last top-level statement that was not itself a call of this.
-#[pg_extern(volatile, parallel_unsafe)]
+#[pg_extern(sql = false)]
 fn last_status() -> Option<&'static str> {
     required_store();
     session::last_status().map(session::Status::name)
 }
 
 /// Why that statement was bypassed or its result not stored.
-#[pg_extern(volatile, parallel_unsafe)]
+#[pg_extern(sql = false)]
 fn last_reason() -> Option<&'static str> {
     required_store();
     session::last_status()?.reason().map(arrow_cache_core::Reason::name)

@@ -47,6 +47,8 @@ use pgrx::pg_sys;
 
 pgrx::pg_module_magic!();
 
+pgrx::extension_sql_file!("../sql/schema.sql", name = "schema", bootstrap);
+pgrx::extension_sql_file!("../sql/functions.sql", name = "functions");
 pgrx::extension_sql_file!("../sql/views.sql", name = "views", finalize);
 
 /// Called by the server when it loads the library. Preloaded, it defines the settings and installs

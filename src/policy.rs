@@ -70,12 +70,7 @@ fn announce(relation: pg_sys::Oid) {
 
 /// Says how results over a relation may be cached: `default`, `never`, or `trusted` (although the server cannot see its
 /// changes). For the relation's owner.
-#[pg_extern(
-    volatile,
-    parallel_unsafe,
-    sql = "CREATE FUNCTION set_policy(relation regclass, policy text) RETURNS void STRICT VOLATILE PARALLEL UNSAFE
-           LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
-)]
+#[pg_extern(sql = false)]
 fn set_policy(relation: pg_sys::Oid, policy: &str) {
     required_store();
     let Some(wanted) = Policy::named(policy.as_bytes()) else {
@@ -101,12 +96,7 @@ fn set_policy(relation: pg_sys::Oid, policy: &str) {
 }
 
 /// The policy of a relation.
-#[pg_extern(
-    stable,
-    parallel_unsafe,
-    sql = "CREATE FUNCTION policy(relation regclass) RETURNS text STRICT STABLE PARALLEL UNSAFE
-           LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
-)]
+#[pg_extern(sql = false)]
 fn policy(relation: pg_sys::Oid) -> &'static str {
     required_store();
     policy::of(relation).name()

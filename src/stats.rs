@@ -20,7 +20,7 @@ fn milliseconds(micros: u64) -> f64 {
     micros as f64 / 1000.0
 }
 
-#[pg_extern(volatile, parallel_unsafe)]
+#[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn stats_data() -> TableIterator<
     'static,
@@ -98,7 +98,7 @@ type EntryRow = (
     Vec<pg_sys::Oid>,
 );
 
-#[pg_extern(volatile, parallel_unsafe)]
+#[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn entries_data() -> TableIterator<
     'static,
@@ -177,7 +177,7 @@ fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> EntryR
     )
 }
 
-#[pg_extern(volatile, parallel_unsafe)]
+#[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn relations_data() -> TableIterator<
     'static,
@@ -211,7 +211,7 @@ fn relations_data() -> TableIterator<
     TableIterator::new(rows)
 }
 
-#[pg_extern(volatile, parallel_unsafe)]
+#[pg_extern(sql = false)]
 fn bypass_reasons_data() -> TableIterator<'static, (name!(reason, &'static str), name!(statements, i64))> {
     let store = required_store();
     let counters = store.counters();

@@ -38,12 +38,7 @@ impl From<Reason> for Refusal {
 ///
 /// Texts come and go as bytes in the encoding of the database, which Rust's strings need not have; a `bytea` and a `text` of
 /// the same bytes are the same value.
-#[pg_extern(
-    volatile,
-    parallel_unsafe,
-    sql = "CREATE FUNCTION why(query text) RETURNS TABLE (cacheable bool, reason text, detail text)
-           STRICT VOLATILE PARALLEL UNSAFE ROWS 1 LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
-)]
+#[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn why(
     query: pgrx::datum::AnyElement,

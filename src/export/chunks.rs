@@ -10,10 +10,7 @@ use super::stream::Output;
 use super::{END_OF_STREAM, arguments, options};
 
 /// Runs a query and returns its result as an Arrow IPC stream in pieces: joined in order, they are the stream.
-#[pg_extern(sql = "
-CREATE FUNCTION \"fetch\"(query text, options jsonb DEFAULT '{}') RETURNS SETOF bytea STRICT VOLATILE PARALLEL UNSAFE ROWS 100
-    LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-")]
+#[pg_extern(sql = false)]
 fn fetch(call: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, Vec<u8>> {
     // SAFETY: `call` is the first call of this function, with a text and a jsonb.
     let mut export = unsafe {

@@ -16,12 +16,7 @@ use crate::error::CacheError;
 use crate::judge::Question;
 
 /// Runs a query and returns its result as one Arrow IPC stream.
-#[pg_extern(sql = "
-CREATE FUNCTION query(query text) RETURNS bytea VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-CREATE FUNCTION query(query text, VARIADIC params \"any\") RETURNS bytea VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-")]
+#[pg_extern(sql = false)]
 fn query(call: pg_sys::FunctionCallInfo) -> Option<Vec<u8>> {
     // SAFETY: `call` is the call of this function, with a text first.
     unsafe {

@@ -13,11 +13,7 @@ use super::{arguments, options};
 type Message = (bool, i64, Vec<u8>);
 
 /// Runs a query and returns its result as Arrow IPC messages: the schema, then the batches.
-#[pg_extern(sql = "
-CREATE FUNCTION messages(query text, options jsonb DEFAULT '{}')
-    RETURNS TABLE (seq int, header bool, n_rows bigint, ipc bytea) STRICT VOLATILE PARALLEL UNSAFE ROWS 100
-    LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-")]
+#[pg_extern(sql = false)]
 #[allow(clippy::type_complexity, reason = "the macro wants the row type spelled out")]
 fn messages(
     call: pg_sys::FunctionCallInfo,

@@ -15,12 +15,7 @@ use crate::error::CacheError;
 type Row = (i32, Vec<u8>, pg_sys::Oid, Vec<u8>, bool, Option<String>);
 
 /// The columns of a query's result as an export with these options would deliver them.
-#[pg_extern(sql = "
-CREATE FUNCTION schema(query text, options jsonb DEFAULT '{}')
-    RETURNS TABLE (ord int, name text, pg_type regtype, arrow_type text, zero_copy bool, note text)
-    STRICT VOLATILE PARALLEL UNSAFE ROWS 20
-    LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-")]
+#[pg_extern(sql = false)]
 #[allow(clippy::type_complexity, reason = "the macro wants the row type spelled out")]
 fn schema(
     call: pg_sys::FunctionCallInfo,

@@ -1,0 +1,47 @@
+-- Comes before everything else: the schema has to be ours alone. Whoever owns it, or may create in it, could put functions and
+-- operators there, now or later, that others would run unknowingly. CREATE EXTENSION makes the schema; one that exists is used only if
+-- it might as well be new: DROP EXTENSION leaves one behind, and pg_restore makes it before the extension.
+--
+-- No name and no operator in these scripts is looked up by way of the search_path. IN, BETWEEN, IS DISTINCT FROM and the like look
+-- up operators by themselves, so they are not used.
+
+DO LANGUAGE plpgsql $check$
+DECLARE
+    namespace CONSTANT pg_catalog.oid := '@extschema@'::pg_catalog.regnamespace;
+    owner pg_catalog.pg_roles;
+    grantee pg_catalog.text;
+    problem pg_catalog.text;
+BEGIN
+    SELECT r.* INTO owner
+    FROM pg_catalog.pg_namespace AS n JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) n.nspowner
+    WHERE n.oid OPERATOR(pg_catalog.=) namespace;
+
+    SELECT CASE WHEN r.rolname IS NULL THEN 'PUBLIC' ELSE pg_catalog.concat('role "', r.rolname, '"') END INTO grantee
+    FROM pg_catalog.pg_namespace AS n
+    CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) AS a
+    LEFT JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) a.grantee
+    WHERE n.oid OPERATOR(pg_catalog.=) namespace AND a.privilege_type OPERATOR(pg_catalog.=) 'CREATE'::pg_catalog.text
+        AND a.grantee OPERATOR(pg_catalog.<>) n.nspowner
+    LIMIT 1;
+
+    IF NOT owner.rolsuper THEN
+        problem := pg_catalog.concat('It is owned by role "', owner.rolname, '", which is no superuser.');
+    ELSIF grantee IS NOT NULL THEN
+        problem := pg_catalog.concat('Besides its owner, ', grantee, ' may create objects in it.');
+    -- The extension itself, which exists since a moment ago, depends on the schema, too.
+    ELSIF EXISTS (SELECT FROM pg_catalog.pg_depend AS d
+                  WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid
+                      AND d.refobjid OPERATOR(pg_catalog.=) namespace
+                      AND d.classid OPERATOR(pg_catalog.<>) 'pg_catalog.pg_extension'::pg_catalog.regclass::pg_catalog.oid) THEN
+        problem := 'It is not empty.';
+    END IF;
+
+    IF problem IS NOT NULL THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'duplicate_schema',
+            MESSAGE = 'schema "arrow_cache" exists and is not safe to install pg_arrow_cache in',
+            DETAIL = problem,
+            HINT = 'Drop or rename the schema: CREATE EXTENSION makes one of its own.';
+    END IF;
+END
+$check$;
