@@ -31,4 +31,5 @@ GRANT SELECT ON @extschema@.stats, @extschema@.entries, @extschema@.relations, @
 
 REVOKE ALL ON FUNCTION @extschema@.flush() FROM PUBLIC;
 REVOKE ALL ON FUNCTION @extschema@.invalidate(pg_catalog.regclass) FROM PUBLIC;
+REVOKE ALL ON FUNCTION @extschema@.invalidate_on_change() FROM PUBLIC;
 REVOKE ALL ON FUNCTION @extschema@.reset_stats() FROM PUBLIC;

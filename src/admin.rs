@@ -1,11 +1,13 @@
 //! SQL functions that look at this session or change the cache.
 
+use std::ffi::CStr;
+
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::error::CacheError;
 use crate::shmem::{self, SharedStore};
-use crate::{compat, session, writes};
+use crate::{compat, definitions, rights, session, writes};
 
 /// The cache, or the error that says what is missing.
 pub fn required_store() -> SharedStore {
@@ -50,10 +52,13 @@ pub extern "C" fn pg_finfo_arrow_cache_invalidate_on_change() -> &'static pg_sys
 /// Trigger function for tables whose changes the server cannot see: publishes a change of the
 /// table, and of the relations that its arguments name, when the transaction commits.
 ///
+/// Who fires it has changed the table. The other relations must be such that this role, or the owner of the table, who stands
+/// for the triggers on it, may change them as well.
+///
 /// Written by hand, because a trigger function must return a null pointer that is not NULL.
 ///
 /// # Safety
-/// Called by PostgreSQL, as the function that is declared above.
+/// Called by PostgreSQL, as the function that sql/functions.sql declares.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn arrow_cache_invalidate_on_change(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
@@ -65,13 +70,15 @@ pub unsafe extern "C-unwind" fn arrow_cache_invalidate_on_change(call: pg_sys::F
             CacheError::NotATrigger.raise();
         }
         let data: *mut pg_sys::TriggerData = context.cast();
+        let table = (*data).tg_relation;
+        let trigger = (*data).tg_trigger;
+        let named: Vec<_> = (0..(*trigger).tgnargs as usize)
+            .map(|index| relation_named(CStr::from_ptr(*(*trigger).tgargs.add(index)), table))
+            .collect();
         // A change of a foreign table assigns no transaction id, and without one nothing is published.
         pg_sys::GetCurrentTransactionId();
-        writes::note_relation((*(*data).tg_relation).rd_id);
-        let trigger = (*data).tg_trigger;
-        for index in 0..(*trigger).tgnargs as usize {
-            writes::note_relation(relation_named(std::ffi::CStr::from_ptr(*(*trigger).tgargs.add(index))));
-        }
+        writes::note_relation((*table).rd_id);
+        named.into_iter().for_each(writes::note_relation);
         // Meant for statement level; at row level the row must come through as it is.
         let event = (*data).tg_event;
         if event & pg_sys::TRIGGER_EVENT_ROW == 0 {
@@ -84,24 +91,35 @@ pub unsafe extern "C-unwind" fn arrow_cache_invalidate_on_change(call: pg_sys::F
     }
 }
 
-/// The relation that a possibly qualified name stands for.
-fn relation_named(name: &std::ffi::CStr) -> pg_sys::Oid {
-    // SAFETY: the parser copies what it needs of the name; a missing relation gives InvalidOid.
-    let oid = unsafe {
-        let names = compat::qualified_name(name);
-        let range = pg_sys::makeRangeVarFromNameList(names);
-        pg_sys::RangeVarGetRelidExtended(
-            range,
-            pg_sys::NoLock as _,
-            pg_sys::RVROption::RVR_MISSING_OK,
-            None,
-            std::ptr::null_mut(),
-        )
-    };
-    if oid == pg_sys::InvalidOid {
-        CacheError::UnknownRelation { name: name.to_string_lossy().into_owned() }.raise();
+/// The relation that a possibly qualified name stands for, if a trigger on `table` may speak for it. A name without a schema is one
+/// in the schema of `table`: whoever fires the trigger may have any `search_path`.
+///
+/// # Safety
+/// `table` must be open.
+unsafe fn relation_named(name: &CStr, table: pg_sys::Relation) -> pg_sys::Oid {
+    let word = || name.to_string_lossy().into_owned();
+    // SAFETY: as the caller promises; the parser copies what it needs of the name; a missing schema or relation gives InvalidOid.
+    unsafe {
+        let range = &*pg_sys::makeRangeVarFromNameList(compat::qualified_name(name));
+        let here =
+            range.catalogname.is_null() || pg_sys::get_database_oid(range.catalogname, true) == pg_sys::MyDatabaseId;
+        let schema = match range.schemaname {
+            name if name.is_null() => (*(*table).rd_rel).relnamespace,
+            name => pg_sys::get_namespace_oid(name, true),
+        };
+        let relation = pg_sys::get_relname_relid(range.relname, schema);
+        if !here || schema == pg_sys::InvalidOid || relation == pg_sys::InvalidOid {
+            CacheError::UnknownRelation { name: word() }.raise();
+        }
+        let roles = [rights::current_role(), (*(*table).rd_rel).relowner];
+        if !roles.into_iter().any(|role| rights::may_change(role, relation)) {
+            CacheError::NotYoursToChange { name: word() }.raise();
+        }
+        if !definitions::may_carry_results(relation.to_u32()) {
+            CacheError::NothingRestsOn { name: word() }.raise();
+        }
+        relation
     }
-    oid
 }
 
 /// Zeroes the counters.

@@ -39,6 +39,10 @@ pub enum CacheError {
     NotATrigger,
     /// An argument of the trigger function names no relation.
     UnknownRelation { name: String },
+    /// One names a relation that neither the user nor the owner of the trigger's table may change.
+    NotYoursToChange { name: String },
+    /// One names a relation on which no result rests.
+    NothingRestsOn { name: String },
     /// A policy was to be set with a word that stands for none; whether `default` may be written here.
     UnknownPolicy { word: String, default: bool },
     /// A policy was to be set for something whose rows no query reads.
@@ -146,6 +150,17 @@ impl CacheError {
                 PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
                 format!("relation \"{name}\" does not exist"),
                 "Arguments of arrow_cache.invalidate_on_change() name further relations to invalidate.".into(),
+            ),
+            Self::NotYoursToChange { name } => (
+                PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("permission denied to invalidate \"{name}\""),
+                "The user, or the owner of the trigger's table, must own the relation or be allowed to write it.".into(),
+            ),
+            Self::NothingRestsOn { name } => (
+                PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+                format!("no cached result rests on \"{name}\""),
+                "Arguments of arrow_cache.invalidate_on_change() name tables, views, materialized views or foreign tables."
+                    .into(),
             ),
             Self::UnknownPolicy { word, default } => (
                 PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,

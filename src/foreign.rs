@@ -7,7 +7,6 @@ use std::collections::{BTreeSet, HashMap};
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use crate::query::relations;
 use crate::query::types::{nodes, oids};
 use crate::shmem::{self, SharedStore};
 use crate::writes;
@@ -58,23 +57,13 @@ pub fn note_target(relation: pg_sys::Oid, kind: u8) {
     }
 }
 
-/// Notes the foreign tables that COPY FROM or TRUNCATE of a named relation may change. A name that stands for nothing
-/// is left to the statement to complain about.
-///
-/// # Safety
-/// `name` must be null or valid.
-pub unsafe fn note_named(name: *const pg_sys::RangeVar) {
-    if name.is_null() {
-        return;
-    }
-    // SAFETY: as the caller promises; a look-up without a lock.
-    unsafe {
-        let relation = relations::named(name);
-        match pg_sys::get_rel_relkind(relation) as u8 {
-            // TRUNCATE goes on to the children that inherit.
-            pg_sys::RELKIND_RELATION => reached_through(relation).into_iter().for_each(note),
-            kind => note_target(relation, kind),
-        }
+/// Notes the foreign tables that COPY FROM or TRUNCATE of a relation may change.
+pub fn note_reached(relation: pg_sys::Oid) {
+    // SAFETY: a look-up without a lock.
+    match unsafe { pg_sys::get_rel_relkind(relation) } as u8 {
+        // TRUNCATE goes on to the children that inherit.
+        pg_sys::RELKIND_RELATION => reached_through(relation).into_iter().for_each(note),
+        kind => note_target(relation, kind),
     }
 }
 

@@ -189,7 +189,8 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
         }
         edge(|| {
             if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
-                writes::note_plan((*query_desc).plannedstmt);
+                // For read-only plans too: functions that they call may write, and change the setting.
+                writes::note_counting();
             }
             let miss = if copy::claims(query_desc) {
                 copy::before_start(query_desc);
@@ -203,6 +204,11 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
         });
         let next = PREVIOUS.start.unwrap_or(standard::standard_ExecutorStart);
         direct!(next(query_desc, flags));
+        // Permissions have been checked: who was refused has changed nothing.
+        if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 && !(*(*query_desc).plannedstmt).resultRelations.is_null()
+        {
+            edge(|| writes::note_plan((*query_desc).plannedstmt));
+        }
         if capture::is_prepared() {
             edge(|| capture::begin(query_desc));
         }

@@ -30,6 +30,7 @@ mod policy;
 mod portal;
 mod query;
 mod quick;
+mod rights;
 mod serve;
 mod session;
 mod settings;

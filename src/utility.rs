@@ -184,12 +184,16 @@ unsafe fn announce_effects(statement: *const pg_sys::Node) {
             NodeTag::T_SecLabelStmt => policy::before_security_label(statement.cast()),
             NodeTag::T_CopyStmt if (*statement.cast::<pg_sys::CopyStmt>()).is_from => {
                 let name = (*statement.cast::<pg_sys::CopyStmt>()).relation;
-                writes::note_named(name);
-                foreign::note_named(name);
+                if let Some(relation) = writes::changeable(name, pg_sys::ACL_INSERT) {
+                    writes::note_relation(relation);
+                    foreign::note_reached(relation);
+                }
             }
             NodeTag::T_TruncateStmt => {
                 for name in nodes::<pg_sys::RangeVar>((*statement.cast::<pg_sys::TruncateStmt>()).relations) {
-                    foreign::note_named(name);
+                    if let Some(relation) = writes::changeable(name, pg_sys::ACL_TRUNCATE) {
+                        foreign::note_reached(relation);
+                    }
                 }
             }
             _ => {}

@@ -22,7 +22,7 @@ use crate::local::Local;
 use crate::query::relations;
 use crate::query::types::{FIRST_USER_OID, integers, node_at, nodes};
 use crate::shmem::{self, SharedStore};
-use crate::{backend, compat, foreign, session, write_set};
+use crate::{backend, compat, foreign, rights, session, write_set};
 
 /// Stands for the database of the catalogs that all databases share.
 pub const SHARED: u32 = 0;
@@ -75,10 +75,11 @@ pub unsafe fn leaves_work(query_desc: *const pg_sys::QueryDesc) -> bool {
     }
 }
 
-/// Notes the targets of a data-modifying plan, at any nesting level, before its first row.
+/// Notes the targets of a data-modifying plan, at any nesting level: when the server has found that the user may change
+/// them, and before its first row.
 ///
 /// # Safety
-/// `plan` must be valid.
+/// `plan` must be valid, and started.
 pub unsafe fn note_plan(plan: *const pg_sys::PlannedStmt) {
     // SAFETY: as the caller promises; `resultRelations` holds positions in `rtable`, from 1.
     unsafe {
@@ -121,7 +122,8 @@ fn is_unlisted() -> bool {
     write_set::is_unknown() || !compat::counts_changes() || !COUNTING_WATCHED.get()
 }
 
-/// Notes a change of one relation. After this transaction's publication (a deferred action of
+/// Notes a change of one relation, which the user was allowed to make: who may not change a relation must not outdate
+/// results over it either. After this transaction's publication (a deferred action of
 /// another library, say) the change is published at once.
 pub fn note_relation(relation: pg_sys::Oid) {
     let relation = relation.to_u32();
@@ -133,17 +135,16 @@ pub fn note_relation(relation: pg_sys::Oid) {
     }
 }
 
-/// Notes a change of a relation that a statement names. A name that stands for nothing is left to the statement to
-/// complain about.
+/// The relation that a statement names, to change it in a way that takes this privilege; `None` if the statement will be
+/// refused. A name that stands for nothing is left to the statement to complain about.
 ///
 /// # Safety
 /// `name` must be null or valid.
-pub unsafe fn note_named(name: *const pg_sys::RangeVar) {
+pub unsafe fn changeable(name: *const pg_sys::RangeVar, privilege: u32) -> Option<pg_sys::Oid> {
     // SAFETY: as the caller promises.
     let relation = unsafe { if name.is_null() { pg_sys::InvalidOid } else { relations::named(name) } };
-    if relation != pg_sys::InvalidOid {
-        note_relation(relation);
-    }
+    let exists = relation != pg_sys::InvalidOid;
+    (exists && rights::has(rights::current_role(), relation, privilege)).then_some(relation)
 }
 
 /// Lists that a publication fills. Kept from one to the next, so that they are not allocated each time.
@@ -184,7 +185,7 @@ pub fn publish(preparing: bool) {
     let Lists { changed, relations, slots } = &mut lists;
     write_set::list_into(relations);
     // A statement that writes to a catalog itself need not send the invalidations that DDL does.
-    let by_hand = relations.first().is_some_and(|relation| *relation < FIRST_USER_OID);
+    let by_hand = relations.iter().any(|relation| is_meaningful_catalog(*relation));
     let seen = relations.len();
     compat::for_each_changed_relation(|relation| {
         // Most were seen by the hooks as well.
