@@ -26,29 +26,29 @@ CREATE FUNCTION @extschema@.policy(relation pg_catalog.regclass) RETURNS pg_cata
 -- src/export/
 
 CREATE FUNCTION @extschema@.query(query pg_catalog.text) RETURNS pg_catalog.bytea VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'query_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_query';
 CREATE FUNCTION @extschema@.query(query pg_catalog.text, VARIADIC params pg_catalog."any") RETURNS pg_catalog.bytea
     VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'query_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_query';
 CREATE FUNCTION @extschema@.fetch(query pg_catalog.text, options pg_catalog.jsonb DEFAULT '{}'::pg_catalog.jsonb)
     RETURNS SETOF pg_catalog.bytea STRICT VOLATILE PARALLEL UNSAFE ROWS 100
-    LANGUAGE c AS 'MODULE_PATHNAME', 'fetch_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_fetch';
 CREATE FUNCTION @extschema@.messages(query pg_catalog.text, options pg_catalog.jsonb DEFAULT '{}'::pg_catalog.jsonb)
     RETURNS TABLE (seq pg_catalog.int4, header pg_catalog.bool, n_rows pg_catalog.int8, ipc pg_catalog.bytea)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 100
-    LANGUAGE c AS 'MODULE_PATHNAME', 'messages_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_messages';
 CREATE FUNCTION @extschema@.schema(query pg_catalog.text, options pg_catalog.jsonb DEFAULT '{}'::pg_catalog.jsonb)
     RETURNS TABLE (ord pg_catalog.int4, name pg_catalog.text, pg_type pg_catalog.regtype, arrow_type pg_catalog.text,
                    zero_copy pg_catalog.bool, note pg_catalog.text)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 20
-    LANGUAGE c AS 'MODULE_PATHNAME', 'schema_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_schema';
 
 -- src/why.rs
 
 CREATE FUNCTION @extschema@.why(query pg_catalog.text)
     RETURNS TABLE (cacheable pg_catalog.bool, reason pg_catalog.text, detail pg_catalog.text)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
-    LANGUAGE c AS 'MODULE_PATHNAME', 'why_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_why';
 
 -- src/stats.rs, for the views
 

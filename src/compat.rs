@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use pgrx::pg_sys;
 
 use crate::backend;
-use crate::chain::{direct, guarded};
+use crate::chain::{direct, guarded, kept};
 
 pub mod tree;
 
@@ -105,6 +105,17 @@ pub mod standard {
             direction: pg_sys::ScanDirection::Type,
             count: u64,
         );
+        /// executor/executor.h; calls the hooks
+        #[cfg(not(feature = "pg18"))]
+        pub fn ExecutorRun(
+            query_desc: *mut pg_sys::QueryDesc,
+            direction: pg_sys::ScanDirection::Type,
+            count: u64,
+            execute_once: bool,
+        );
+        /// executor/executor.h; calls the hooks
+        #[cfg(feature = "pg18")]
+        pub fn ExecutorRun(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirection::Type, count: u64);
         /// optimizer/planner.h; calls the hooks
         pub fn planner(
             query: *mut pg_sys::Query,
@@ -529,13 +540,13 @@ pub unsafe fn executor_run(
     #[cfg(not(feature = "pg18"))]
     // SAFETY: as the caller promises.
     unsafe {
-        pg_sys::ExecutorRun(query_desc, direction, count, once)
+        kept!(standard::ExecutorRun(query_desc, direction, count, once));
     }
     #[cfg(feature = "pg18")]
     // SAFETY: as the caller promises. The server finds out by itself whether this is the only run.
     unsafe {
         let _ = once;
-        pg_sys::ExecutorRun(query_desc, direction, count)
+        kept!(standard::ExecutorRun(query_desc, direction, count));
     }
 }
 

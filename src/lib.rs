@@ -9,6 +9,7 @@
 mod admin;
 mod arrow;
 mod backend;
+mod bare;
 mod capture;
 mod chain;
 mod client;
@@ -56,6 +57,7 @@ pgrx::extension_sql_file!("../sql/views.sql", name = "views", finalize);
 /// the hooks; loaded any other way it does nothing, and the SQL functions say what is missing.
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    error::keep_stacks_private();
     // SAFETY: a plain global of the postmaster.
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
         return;

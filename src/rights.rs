@@ -13,13 +13,17 @@ pub fn has(role: pg_sys::Oid, relation: pg_sys::Oid, privilege: u32) -> bool {
     let mut missing = false;
     // SAFETY: catalog look-ups by OID; a relation that is gone is told, and not raised.
     unsafe {
-        let whole = pg_sys::pg_class_aclcheck_ext(relation, role, privilege.into(), &raw mut missing);
+        let whole = pg_sys::pg_class_aclcheck_ext(relation, role, privilege as pg_sys::AclMode, &raw mut missing);
         if whole == pg_sys::AclResult::ACLCHECK_OK {
             return true;
         }
         !missing
-            && pg_sys::pg_attribute_aclcheck_all(relation, role, privilege.into(), pg_sys::AclMaskHow::ACLMASK_ANY)
-                == pg_sys::AclResult::ACLCHECK_OK
+            && pg_sys::pg_attribute_aclcheck_all(
+                relation,
+                role,
+                privilege as pg_sys::AclMode,
+                pg_sys::AclMaskHow::ACLMASK_ANY,
+            ) == pg_sys::AclResult::ACLCHECK_OK
     }
 }
 

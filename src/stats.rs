@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 use pgrx::{datum::TimestampWithTimeZone, pg_sys};
 
 use crate::admin::required_store;
-use crate::settings;
+use crate::{rights, settings};
 
 /// Role whose members may see everybody's statements (pg_authid.dat).
 const PG_READ_ALL_STATS: u32 = 3375;
@@ -71,12 +71,22 @@ fn stats_data() -> TableIterator<
     ))
 }
 
-/// May the current user see statements of this role?
-fn may_see(role: u32) -> bool {
-    // SAFETY: reads of the current user and of role membership.
-    unsafe {
-        let user = pg_sys::GetUserId();
-        pg_sys::has_privs_of_role(user, pg_sys::Oid::from(PG_READ_ALL_STATS)) || user.to_u32() == role
+/// Whose results the current user may see: all, or only his own. Of others not even that there are some.
+struct Visible {
+    user: u32,
+    all: bool,
+}
+
+impl Visible {
+    fn to_current_user() -> Self {
+        let user = rights::current_role();
+        // SAFETY: a look-up of memberships.
+        let all = unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(PG_READ_ALL_STATS)) };
+        Self { user: user.to_u32(), all }
+    }
+
+    fn includes(&self, entry: &EntryView<'_>) -> bool {
+        self.all || entry.role() == self.user
     }
 }
 
@@ -129,23 +139,17 @@ fn entries_data() -> TableIterator<
         (database.to_u32(), name, pg_sys::GetCurrentTimestamp())
     };
     let versions = store.versions();
-    let mut facts = Vec::new();
-    // Only plain data is gathered while entries are pinned; what may raise comes afterwards.
+    let visible = Visible::to_current_user();
+    let mut rows: Vec<EntryRow> = Vec::new();
+    // Only plain data is gathered while entries are pinned.
     store.for_each(|entry| {
-        if entry.database() == database {
-            facts.push((entry.role(), entry_row(entry, &versions, now)));
+        if entry.database() == database && visible.includes(entry) {
+            rows.push(entry_row(entry, &versions, now));
         }
     });
-    let rows: Vec<EntryRow> = facts
-        .into_iter()
-        .map(|(role, mut row)| {
-            row.1.clone_from(&datname);
-            if !may_see(role) {
-                row.2 = None;
-            }
-            row
-        })
-        .collect();
+    for row in &mut rows {
+        row.1.clone_from(&datname);
+    }
     TableIterator::new(rows)
 }
 
@@ -191,9 +195,10 @@ fn relations_data() -> TableIterator<
     let store = required_store();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let visible = Visible::to_current_user();
     let mut counts: BTreeMap<u32, i32> = BTreeMap::new();
     store.for_each(|entry| {
-        if entry.database() == database {
+        if entry.database() == database && visible.includes(entry) {
             for dependency in entry.dependencies().iter().filter(|d| d.relation != 0) {
                 *counts.entry(dependency.relation).or_default() += 1;
             }

@@ -3,20 +3,21 @@
 //! The query is parsed, rewritten and planned like any other, and asked the same questions in the same order: what it
 //! says, what it reads, and what this session may do at this moment. Parameters need no values.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 
 use arrow_cache_core::Reason;
+use pgrx::iter::TableIterator;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
 use crate::admin::required_store;
+use crate::chain::{kept, sql_function};
 use crate::judge::{self, Found, Question};
 use crate::query::eligibility;
 use crate::query::relations::{self, RelationRefusal};
 use crate::query::types::nodes;
 use crate::session::PlanningExport;
-use crate::settings;
 use crate::shmem::SharedStore;
+use crate::{bare, export, rights, settings};
 
 /// Most relations that an answer names.
 const NAMED_RELATIONS: usize = 20;
@@ -34,23 +35,20 @@ impl From<Reason> for Refusal {
     }
 }
 
+/// What is told: whether the query is cacheable, the reason if it is not, and details.
+type Answer = (bool, Option<&'static str>, Option<Vec<u8>>);
+
 /// Would this query be cached? If so, `detail` says what its answer would rest on; else why not.
 ///
 /// Texts come and go as bytes in the encoding of the database, which Rust's strings need not have; a `bytea` and a `text` of
 /// the same bytes are the same value.
-#[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn why(
-    query: pgrx::datum::AnyElement,
-) -> TableIterator<'static, (name!(cacheable, bool), name!(reason, Option<&'static str>), name!(detail, Option<Vec<u8>>))>
-{
+fn why(call: pg_sys::FunctionCallInfo) -> TableIterator<'static, Answer> {
     let store = required_store();
-    // SAFETY: called from a SQL function with a text, so inside a transaction.
+    // SAFETY: called as a SQL function with a text, so inside a transaction.
     let judged = unsafe {
-        let flat = pg_sys::pg_detoast_datum_packed(query.datum().cast_mut_ptr());
-        let text = CString::new(pgrx::varlena_to_byte_slice(flat)).unwrap_or_default();
-        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-        let judged = judge(&store, &text);
+        let text = export::query_text(call).unwrap_or_default();
+        export::push_callers_snapshot();
+        let judged = export::within(&text, || judge(&store, &text));
         pg_sys::PopActiveSnapshot();
         judged
     };
@@ -67,26 +65,39 @@ fn why(
     })
 }
 
-/// The names of the relations that the query's answer would rest on.
+sql_function!(arrow_cache_why, pg_finfo_arrow_cache_why, why);
+
+/// The relations that the query's answer would rest on.
+///
+/// Who may not run the query is told so, as by the server, and nothing else.
 ///
 /// # Safety
-/// Called with an active snapshot, the transaction's own.
-unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<Vec<u8>>, Refusal> {
+/// Called with an active snapshot.
+unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
     // SAFETY: the steps that PostgreSQL itself takes with a query; trees live in the current memory context.
     unsafe {
-        let query = one_select(text)?;
+        let (query, types) = one_select(text)?;
         let mut offender = None;
-        let meaning = eligibility::judge_tree_naming(query, &mut offender).map_err(|reason| Refusal {
+        // Planning changes the tree.
+        let meaning = eligibility::judge_tree_naming(query, &mut offender);
+        let planning = PlanningExport::enter();
+        let (source, options) = (text.as_ptr(), pg_sys::CURSOR_OPT_PARALLEL_OK as i32);
+        let plan = kept!(bare::pg_plan_query(query, source, options, std::ptr::null_mut()));
+        drop(planning);
+        let query_desc = export::describe(plan, text, nulls(&types));
+        export::check_permitted(query_desc);
+        pg_sys::FreeQueryDesc(query_desc);
+        let meaning = meaning.map_err(|reason| Refusal {
             reason,
             offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
         })?;
-        let planning = PlanningExport::enter();
-        let options = pg_sys::CURSOR_OPT_PARALLEL_OK as i32;
-        let plan = pg_sys::pg_plan_query(query, text.as_ptr(), options, std::ptr::null_mut());
-        drop(planning);
-        relations::judge(plan).map_err(|RelationRefusal { reason, relation }| Refusal {
-            reason,
-            offender: Some([b"reads ".to_vec(), relation_name(relation.to_u32())].concat()),
+        relations::judge(plan).map_err(|RelationRefusal { reason, relation }| {
+            let name = if is_readable(relation) {
+                relation_name(relation)
+            } else {
+                b"a relation that you may not read".to_vec()
+            };
+            Refusal { reason, offender: Some([b"reads ".to_vec(), name].concat()) }
         })?;
         if !settings::enabled() {
             return Err(Reason::Disabled.into());
@@ -110,20 +121,38 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<Vec<u8>>, Refusa
                 Some(reason) => return Err(reason.into()),
             },
         }
-        Ok(relations::of_plan(plan, meaning.extras.relations()).into_iter().map(relation_name).collect())
+        Ok(relations::of_plan(plan, meaning.extras.relations()))
     }
 }
 
-/// Parses, analyzes and rewrites a text that is one SELECT.
+/// NULL for each parameter: the executor looks at parameters when it starts.
+///
+/// # Safety
+/// Called with a current memory context.
+unsafe fn nulls(types: &[pg_sys::Oid]) -> pg_sys::ParamListInfo {
+    // SAFETY: the list has room for as many parameters as it was made for.
+    unsafe {
+        let list = pg_sys::makeParamList(types.len() as i32);
+        let params = (&raw mut (*list).params).cast::<pg_sys::ParamExternData>();
+        for (index, ptype) in types.iter().enumerate() {
+            let value = pg_sys::Datum::null();
+            params.add(index).write(pg_sys::ParamExternData { value, isnull: true, pflags: 0, ptype: *ptype });
+        }
+        list
+    }
+}
+
+/// Parses, analyzes and rewrites a text that is one SELECT. Returns the types of its parameters, too.
 ///
 /// # Safety
 /// As `judge`.
-unsafe fn one_select(text: &CStr) -> Result<*mut pg_sys::Query, Refusal> {
+unsafe fn one_select(text: &CStr) -> Result<(*mut pg_sys::Query, Vec<pg_sys::Oid>), Refusal> {
     let not_select =
         |what: String| Refusal { reason: Reason::NotSelect, offender: Some(format!("is {what}").into_bytes()) };
     // SAFETY: as the caller promises; each cast follows the node's tag.
     unsafe {
-        let mut statements = nodes::<pg_sys::RawStmt>(pg_sys::pg_parse_query(text.as_ptr()));
+        let source = text.as_ptr();
+        let mut statements = nodes::<pg_sys::RawStmt>(kept!(bare::pg_parse_query(source)));
         let raw = match (statements.next(), statements.len()) {
             (Some(raw), 0) => raw,
             (None, _) => return Err(not_select("empty".into())),
@@ -145,13 +174,15 @@ unsafe fn one_select(text: &CStr) -> Result<*mut pg_sys::Query, Refusal> {
             }
         }
         let (mut types, mut count) = (std::ptr::null_mut(), 0);
-        let query = pg_sys::parse_analyze_varparams(raw, text.as_ptr(), &mut types, &mut count, std::ptr::null_mut());
+        let (all_types, all) = (&raw mut types, &raw mut count);
+        let query = kept!(bare::parse_analyze_varparams(raw, source, all_types, all, std::ptr::null_mut()));
+        let types = if count == 0 { Vec::new() } else { std::slice::from_raw_parts(types, count as usize).to_vec() };
         if (*query).commandType == pg_sys::CmdType::CMD_UTILITY {
             let offender = Some("is SELECT INTO".into());
             return Err(Refusal { reason: Reason::UtilityStatement, offender });
         }
         // A SELECT is rewritten to exactly one query.
-        Ok(nodes::<pg_sys::Query>(pg_sys::QueryRewrite(query)).next().unwrap_or(query))
+        Ok((nodes::<pg_sys::Query>(kept!(bare::QueryRewrite(query))).next().unwrap_or(query), types))
     }
 }
 
@@ -170,9 +201,13 @@ fn function_name(function: pg_sys::Oid) -> Vec<u8> {
     unsafe { CStr::from_ptr(pg_sys::format_procedure(function)) }.to_bytes().to_vec()
 }
 
+/// May the user read the relation itself, or a column of it? Of others, which a view or a policy reads, the name is not told.
+fn is_readable(relation: pg_sys::Oid) -> bool {
+    rights::has(rights::current_role(), relation, pg_sys::ACL_SELECT)
+}
+
 /// A relation's qualified name.
-fn relation_name(relation: u32) -> Vec<u8> {
-    let relation = pg_sys::Oid::from(relation);
+fn relation_name(relation: pg_sys::Oid) -> Vec<u8> {
     // SAFETY: catalog look-ups; the relation is locked, and if its name is gone all the same, its number stands for it.
     unsafe {
         let name = pg_sys::get_rel_name(relation);
@@ -184,17 +219,23 @@ fn relation_name(relation: u32) -> Vec<u8> {
     }
 }
 
-/// Names in alphabetical order, with an end.
-fn listed(mut names: Vec<Vec<u8>>) -> Vec<u8> {
-    if names.is_empty() {
-        return b"its own text alone".to_vec();
-    }
+/// Names in alphabetical order, with an end. Those that the user may not know are counted.
+fn listed(relations: Vec<u32>) -> Vec<u8> {
+    let relations = relations.into_iter().map(pg_sys::Oid::from);
+    let (readable, others): (Vec<_>, Vec<_>) = relations.partition(|relation| is_readable(*relation));
+    let mut names: Vec<_> = readable.into_iter().map(relation_name).collect();
     names.sort_unstable();
     let more = names.len().saturating_sub(NAMED_RELATIONS);
     names.truncate(NAMED_RELATIONS);
-    let mut list = names.join(b", ".as_slice());
-    if more > 0 {
-        list.extend_from_slice(format!(" and {more} more").as_bytes());
+    let mut parts = Vec::new();
+    if !names.is_empty() {
+        parts.push(names.join(b", ".as_slice()));
     }
-    list
+    if more > 0 {
+        parts.push(format!("{more} more").into_bytes());
+    }
+    if !others.is_empty() {
+        parts.push(format!("{} that you may not read", others.len()).into_bytes());
+    }
+    if parts.is_empty() { b"its own text alone".to_vec() } else { parts.join(b" and ".as_slice()) }
 }

@@ -4,6 +4,8 @@ use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
+use crate::bare;
+use crate::chain::kept;
 use crate::encoding;
 use crate::error::CacheError;
 
@@ -126,7 +128,8 @@ pub unsafe fn analyze(
         for (index, argument) in arguments.iter().enumerate() {
             *types.add(index) = argument.type_oid;
         }
-        let query = pg_sys::parse_analyze_varparams(raw, text.as_ptr(), &mut types, &mut count, std::ptr::null_mut());
+        let (text, all_types, all) = (text.as_ptr(), &raw mut types, &raw mut count);
+        let query = kept!(bare::parse_analyze_varparams(raw, text, all_types, all, std::ptr::null_mut()));
         let given = arguments.len();
         if count as usize > given {
             CacheError::MissingParameter { number: given as i32 + 1, given }.raise();
@@ -156,7 +159,8 @@ pub unsafe fn bind(arguments: &[Argument], types: &[pg_sys::Oid]) -> pg_sys::Par
                 if argument.type_oid == pg_sys::UNKNOWNOID && param.ptype != pg_sys::UNKNOWNOID && !argument.is_null {
                     let (mut input, mut io_param) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
                     pg_sys::getTypeInputInfo(param.ptype, &mut input, &mut io_param);
-                    pg_sys::OidInputFunctionCall(input, argument.value.cast_mut_ptr(), io_param, -1)
+                    let text = argument.value.cast_mut_ptr();
+                    kept!(bare::OidInputFunctionCall(input, text, io_param, -1))
                 } else {
                     argument.value
                 };

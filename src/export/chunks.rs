@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
+use pgrx::iter::SetOfIterator;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
 use super::paused::Paused;
 use super::stream::Output;
 use super::{END_OF_STREAM, arguments, options};
+use crate::chain::sql_function;
 
 /// Runs a query and returns its result as an Arrow IPC stream in pieces: joined in order, they are the stream.
-#[pg_extern(sql = false)]
 fn fetch(call: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, Vec<u8>> {
     // SAFETY: `call` is the first call of this function, with a text and a jsonb.
     let mut export = unsafe {
@@ -29,6 +29,8 @@ fn fetch(call: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, Vec<u8>> {
         }
     }))
 }
+
+sql_function!(arrow_cache_fetch, pg_finfo_arrow_cache_fetch, fetch);
 
 /// Cuts a stream into pieces of one size.
 #[derive(Default)]

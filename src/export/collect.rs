@@ -4,19 +4,18 @@ use std::ffi::CStr;
 
 use arrow_cache_core::ExportOptions;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
 use super::arguments::{self, Argument};
 use super::inner::{self, Pace};
 use super::run::{self, Export};
 use super::stream::Output;
 use super::{END_OF_STREAM, LARGEST_BYTEA};
-use crate::compat;
+use crate::chain::{kept, sql_function};
 use crate::error::CacheError;
 use crate::judge::Question;
+use crate::{bare, compat};
 
 /// Runs a query and returns its result as one Arrow IPC stream.
-#[pg_extern(sql = false)]
 fn query(call: pg_sys::FunctionCallInfo) -> Option<Vec<u8>> {
     // SAFETY: `call` is the call of this function, with a text first.
     unsafe {
@@ -25,6 +24,8 @@ fn query(call: pg_sys::FunctionCallInfo) -> Option<Vec<u8>> {
         Some(collect(&text, &arguments))
     }
 }
+
+sql_function!(arrow_cache_query, pg_finfo_arrow_cache_query, query);
 
 /// A stream that is gathered in memory.
 struct Collected {
@@ -66,25 +67,26 @@ impl Output for Collected {
 /// Called from a SQL function.
 unsafe fn collect(text: &CStr, arguments: &[Argument]) -> Vec<u8> {
     let store = run::store();
-    // SAFETY: the steps that PostgreSQL itself takes with a query; after an error the abort of the transaction cleans up
-    // snapshots, portals and memory.
-    unsafe {
-        // Our own earlier commands in this transaction are visible to the query.
-        pg_sys::CommandCounterIncrement();
-        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-        let query_desc = inner::prepare(text, arguments, Pace::Whole);
-        let decision = run::decide(&store, query_desc, &Question::of(query_desc));
-        pg_sys::ExecutorStart(query_desc, 0);
-        let output = Collected { bytes: Vec::new() };
-        let export = &mut *Export::begin(query_desc, decision, &ExportOptions::default(), output);
-        let (direction, count) = export.before_run(query_desc);
-        compat::executor_run(query_desc, direction, count, true);
-        export.after_run(query_desc);
-        let bytes = std::mem::take(&mut export.output().bytes);
-        pg_sys::ExecutorFinish(query_desc);
-        pg_sys::ExecutorEnd(query_desc);
-        pg_sys::FreeQueryDesc(query_desc);
-        pg_sys::PopActiveSnapshot();
-        bytes
-    }
+    let run = || {
+        // SAFETY: the steps that PostgreSQL itself takes with a query; after an error the abort of the transaction cleans up
+        // snapshots, portals and memory.
+        unsafe {
+            inner::push_callers_snapshot();
+            let query_desc = inner::prepare(text, arguments, Pace::Whole);
+            let decision = run::decide(&store, query_desc, &Question::of(query_desc));
+            kept!(bare::ExecutorStart(query_desc, 0));
+            let output = Collected { bytes: Vec::new() };
+            let export = &mut *Export::begin(query_desc, decision, &ExportOptions::default(), output);
+            let (direction, count) = export.before_run(query_desc);
+            compat::executor_run(query_desc, direction, count, true);
+            export.after_run(query_desc);
+            let bytes = std::mem::take(&mut export.output().bytes);
+            kept!(bare::ExecutorFinish(query_desc));
+            kept!(bare::ExecutorEnd(query_desc));
+            pg_sys::FreeQueryDesc(query_desc);
+            pg_sys::PopActiveSnapshot();
+            bytes
+        }
+    };
+    inner::within(text, run)
 }

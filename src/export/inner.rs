@@ -1,10 +1,12 @@
 //! The query inside an export function: parsed, planned and made ready like one that a client sends.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char, c_void};
 
 use pgrx::pg_sys;
 
 use super::arguments::{self, Argument};
+use crate::bare;
+use crate::chain::{direct, kept};
 use crate::error::CacheError;
 use crate::query::types::nodes;
 use crate::session::PlanningExport;
@@ -18,6 +20,62 @@ pub enum Pace {
     Paused,
 }
 
+/// Does something with a query whose errors and messages shall say that they come from it, in the way that those of a query in a
+/// procedural language do: a position is one in `text`, and without a position the query is a line of the context.
+pub fn within<R>(text: &CStr, code: impl FnOnce() -> R) -> R {
+    /// Takes the callback off the stack, after a panic too.
+    struct Entered(*mut pg_sys::ErrorContextCallback);
+    impl Drop for Entered {
+        fn drop(&mut self) {
+            // SAFETY: a plain global of the backend, which has one thread.
+            unsafe { pg_sys::error_context_stack = self.0 };
+        }
+    }
+    // SAFETY: as above. The callback and the text live on this frame and above it, until `Entered` goes.
+    unsafe {
+        let outer = pg_sys::error_context_stack;
+        let mut callback = pg_sys::ErrorContextCallback {
+            previous: outer,
+            callback: Some(say_where),
+            arg: text.as_ptr().cast_mut().cast(),
+        };
+        let _entered = Entered(outer);
+        pg_sys::error_context_stack = &raw mut callback;
+        code()
+    }
+}
+
+/// What SPI says of its queries (_SPI_error_callback).
+unsafe extern "C-unwind" fn say_where(text: *mut c_void) {
+    let text: *const c_char = text.cast();
+    // SAFETY: called while a report is made, with the text that was given. What may be raised is a lack of memory, in the middle of C.
+    unsafe {
+        let position = direct!(bare::geterrposition());
+        if position > 0 {
+            direct!(bare::errposition(0));
+            direct!(bare::internalerrposition(position));
+            direct!(bare::internalerrquery(text));
+        } else {
+            direct!(bare::set_errcontext_domain(std::ptr::null()));
+            direct!(bare::errcontext_msg(c"SQL statement \"%s\"".as_ptr(), text));
+        }
+    }
+}
+
+/// Makes the snapshot of the statement that calls active once more, for a query inside, which sees what that statement sees: so it takes
+/// no part in what the statement itself changes, and in a STABLE function sees no more than that may.
+///
+/// # Safety
+/// Called from a SQL function. What is pushed must be popped.
+pub unsafe fn push_callers_snapshot() {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let snapshot =
+            if pg_sys::ActiveSnapshotSet() { pg_sys::GetActiveSnapshot() } else { pg_sys::GetTransactionSnapshot() };
+        pg_sys::PushActiveSnapshot(snapshot);
+    }
+}
+
 /// Makes a query ready to be started, under the active snapshot, in the current memory context.
 ///
 /// # Safety
@@ -26,6 +84,21 @@ pub unsafe fn prepare(text: &CStr, arguments: &[Argument], pace: Pace) -> *mut p
     // SAFETY: the steps that PostgreSQL itself takes with a query.
     unsafe {
         let (plan, params) = plan(text, arguments, pace);
+        describe(plan, text, params)
+    }
+}
+
+/// The query that runs a plan under the active snapshot.
+///
+/// # Safety
+/// As `prepare`; the plan must be that of `text`.
+pub unsafe fn describe(
+    plan: *mut pg_sys::PlannedStmt,
+    text: &CStr,
+    params: pg_sys::ParamListInfo,
+) -> *mut pg_sys::QueryDesc {
+    // SAFETY: as the caller promises.
+    unsafe {
         pg_sys::CreateQueryDesc(
             plan,
             text.as_ptr(),
@@ -39,6 +112,19 @@ pub unsafe fn prepare(text: &CStr, arguments: &[Argument], pace: Pace) -> *mut p
     }
 }
 
+/// Starts a query as EXPLAIN does, which runs nothing, and ends it: raises what the server finds in the way of running it, the lack
+/// of permissions above all.
+///
+/// # Safety
+/// `query_desc` must not have been started.
+pub unsafe fn check_permitted(query_desc: *mut pg_sys::QueryDesc) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        kept!(bare::ExecutorStart(query_desc, pg_sys::EXEC_FLAG_EXPLAIN_ONLY as i32));
+        kept!(bare::ExecutorEnd(query_desc));
+    }
+}
+
 /// Parses, rewrites and plans one SELECT.
 ///
 /// # Safety
@@ -46,7 +132,8 @@ pub unsafe fn prepare(text: &CStr, arguments: &[Argument], pace: Pace) -> *mut p
 unsafe fn plan(text: &CStr, arguments: &[Argument], pace: Pace) -> (*mut pg_sys::PlannedStmt, pg_sys::ParamListInfo) {
     // SAFETY: as the caller promises; trees live in the current memory context.
     unsafe {
-        let statements = pg_sys::pg_parse_query(text.as_ptr());
+        let source = text.as_ptr();
+        let statements = kept!(bare::pg_parse_query(source));
         let mut raw_statements = nodes::<pg_sys::RawStmt>(statements);
         if raw_statements.len() != 1 {
             let found = format!("{} statements", raw_statements.len());
@@ -58,12 +145,12 @@ unsafe fn plan(text: &CStr, arguments: &[Argument], pace: Pace) -> (*mut pg_sys:
         if let Some(found) = not_a_select(raw, analyzed) {
             CacheError::NotOneSelect { found }.raise();
         }
-        let rewritten = pg_sys::QueryRewrite(analyzed);
+        let rewritten = kept!(bare::QueryRewrite(analyzed));
         // A SELECT is rewritten to exactly one query.
         let query = nodes::<pg_sys::Query>(rewritten).next().unwrap_or(analyzed);
         let options = if pace == Pace::Whole { pg_sys::CURSOR_OPT_PARALLEL_OK as i32 } else { 0 };
         let planning = PlanningExport::enter();
-        let plan = pg_sys::pg_plan_query(query, text.as_ptr(), options, params);
+        let plan = kept!(bare::pg_plan_query(query, source, options, params));
         drop(planning);
         (plan, params)
     }

@@ -16,6 +16,8 @@ mod schema;
 mod sink;
 mod stream;
 
+pub use arguments::text as query_text;
+pub use inner::{check_permitted, describe, push_callers_snapshot, within};
 pub use options::from_words;
 pub use run::{Decision, Export, decide, store};
 pub use stream::Output;

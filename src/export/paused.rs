@@ -12,8 +12,9 @@ use pgrx::{PgMemoryContexts, pg_sys};
 use super::inner::{self, Pace};
 use super::run::{self, Export};
 use super::stream::Output;
-use crate::compat;
+use crate::chain::{edge, kept};
 use crate::judge::Question;
+use crate::{bare, compat};
 
 /// The inner query of a set-returning function.
 struct Inner {
@@ -43,13 +44,14 @@ impl<O: Output + Default + 'static> Paused<O> {
         unsafe {
             let context = pg_sys::CurrentMemoryContext;
             let text = CStr::from_ptr(pg_sys::pstrdup(text.as_ptr()));
-            pg_sys::CommandCounterIncrement();
-            pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-            let query_desc = inner::prepare(text, &[], Pace::Paused);
-            let question = Question { stays_open: true, ..Question::of(query_desc) };
-            let decision = run::decide(&store, query_desc, &question);
-            pg_sys::ExecutorStart(query_desc, 0);
-            let export = Export::begin(query_desc, decision, options, output);
+            inner::push_callers_snapshot();
+            let (query_desc, export) = inner::within(text, || {
+                let query_desc = inner::prepare(text, &[], Pace::Paused);
+                let question = Question { stays_open: true, ..Question::of(query_desc) };
+                let decision = run::decide(&store, query_desc, &question);
+                kept!(bare::ExecutorStart(query_desc, 0));
+                (query_desc, Export::begin(query_desc, decision, options, output))
+            });
             pg_sys::PopActiveSnapshot();
             let caller = (*(*call).resultinfo.cast::<pg_sys::ReturnSetInfo>()).econtext;
             let inner =
@@ -74,9 +76,11 @@ impl<O: Output + Default + 'static> Paused<O> {
             }
             let query_desc = (*self.inner).query_desc;
             pg_sys::PushActiveSnapshot((*query_desc).snapshot);
-            let (direction, count) = export.before_run(query_desc);
-            compat::executor_run(query_desc, direction, count, false);
-            export.after_run(query_desc);
+            inner::within((*self.inner).text(), || {
+                let (direction, count) = export.before_run(query_desc);
+                compat::executor_run(query_desc, direction, count, false);
+                export.after_run(query_desc);
+            });
             pg_sys::PopActiveSnapshot();
             if !export.is_done() {
                 return (export.output(), false);
@@ -95,6 +99,15 @@ impl<O: Output + Default + 'static> Paused<O> {
 }
 
 impl Inner {
+    /// The query's text.
+    ///
+    /// # Safety
+    /// As `end`.
+    unsafe fn text<'a>(&self) -> &'a CStr {
+        // SAFETY: the text was copied to where this lies.
+        unsafe { CStr::from_ptr((*self.query_desc).sourceText) }
+    }
+
     /// Ends the query, once.
     ///
     /// # Safety
@@ -105,19 +118,21 @@ impl Inner {
         }
         // SAFETY: as the caller promises.
         unsafe {
-            pg_sys::PushActiveSnapshot((*self.query_desc).snapshot);
-            pg_sys::ExecutorFinish(self.query_desc);
-            pg_sys::ExecutorEnd(self.query_desc);
+            let query_desc = self.query_desc;
+            pg_sys::PushActiveSnapshot((*query_desc).snapshot);
+            inner::within(self.text(), || {
+                kept!(bare::ExecutorFinish(query_desc));
+                kept!(bare::ExecutorEnd(query_desc));
+            });
             pg_sys::PopActiveSnapshot();
-            pg_sys::FreeQueryDesc(self.query_desc);
+            pg_sys::FreeQueryDesc(query_desc);
         }
     }
 }
 
 /// The outer query is over before the inner one.
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn caller_gone(inner: pg_sys::Datum) {
     // SAFETY: registered with an `Inner`, which lives as long as the function's calls; the executor calls this before it
     // frees that memory.
-    unsafe { (*inner.cast_mut_ptr::<Inner>()).end() };
+    unsafe { edge(|| (*inner.cast_mut_ptr::<Inner>()).end()) };
 }

@@ -2,22 +2,19 @@
 
 use std::collections::VecDeque;
 
+use pgrx::iter::TableIterator;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
 use super::paused::Paused;
 use super::stream::Output;
 use super::{arguments, options};
+use crate::chain::sql_function;
 
 /// One message: whether it is the schema, its rows, its bytes.
 type Message = (bool, i64, Vec<u8>);
 
 /// Runs a query and returns its result as Arrow IPC messages: the schema, then the batches.
-#[pg_extern(sql = false)]
-#[allow(clippy::type_complexity, reason = "the macro wants the row type spelled out")]
-fn messages(
-    call: pg_sys::FunctionCallInfo,
-) -> TableIterator<'static, (name!(seq, i32), name!(header, bool), name!(n_rows, i64), name!(ipc, Vec<u8>))> {
+fn messages(call: pg_sys::FunctionCallInfo) -> TableIterator<'static, (i32, bool, i64, Vec<u8>)> {
     // SAFETY: `call` is the first call of this function, with a text and a jsonb.
     let mut export = unsafe {
         let (text, options) = (arguments::text(call), arguments::json(call, 1));
@@ -37,6 +34,8 @@ fn messages(
         }
     }))
 }
+
+sql_function!(arrow_cache_messages, pg_finfo_arrow_cache_messages, messages);
 
 /// Messages that wait to be asked for.
 #[derive(Default)]

@@ -1,12 +1,13 @@
 //! `arrow_cache.schema`: what the columns of a query will be, without running it.
 
+use pgrx::iter::TableIterator;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
 use super::inner::{self, Pace};
 use super::{arguments, options, run};
 use crate::arrow::column::{self, Records};
 use crate::arrow::deliver::{Delivery, Description};
+use crate::chain::sql_function;
 use crate::encoding::to_database;
 use crate::error::CacheError;
 
@@ -15,36 +16,28 @@ use crate::error::CacheError;
 type Row = (i32, Vec<u8>, pg_sys::Oid, Vec<u8>, bool, Option<String>);
 
 /// The columns of a query's result as an export with these options would deliver them.
-#[pg_extern(sql = false)]
-#[allow(clippy::type_complexity, reason = "the macro wants the row type spelled out")]
-fn schema(
-    call: pg_sys::FunctionCallInfo,
-) -> TableIterator<
-    'static,
-    (
-        name!(ord, i32),
-        name!(name, Vec<u8>),
-        name!(pg_type, pg_sys::Oid),
-        name!(arrow_type, Vec<u8>),
-        name!(zero_copy, bool),
-        name!(note, Option<String>),
-    ),
-> {
+fn schema(call: pg_sys::FunctionCallInfo) -> TableIterator<'static, Row> {
     // SAFETY: `call` is the first call of this function, with a text and a jsonb.
     let rows = unsafe { describe(call) };
     TableIterator::new(rows)
 }
 
+sql_function!(arrow_cache_schema, pg_finfo_arrow_cache_schema, schema);
+
 /// # Safety
 /// As `schema`.
 unsafe fn describe(call: pg_sys::FunctionCallInfo) -> Vec<Row> {
     run::store();
-    // SAFETY: as the caller promises. The query is planned and not started.
+    // SAFETY: as the caller promises. The query is not run.
     unsafe {
         let options = options::from_json(arguments::json(call, 1));
         let text = arguments::text(call).unwrap_or_default();
-        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-        let query_desc = inner::prepare(&text, &[], Pace::Whole);
+        inner::push_callers_snapshot();
+        let query_desc = inner::within(&text, || {
+            let query_desc = inner::prepare(&text, &[], Pace::Whole);
+            inner::check_permitted(query_desc);
+            query_desc
+        });
         let descriptor = pg_sys::ExecCleanTypeFromTL((*(*(*query_desc).plannedstmt).planTree).targetlist);
         let columns = column::columns_of(descriptor, Records::Local)
             .unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());

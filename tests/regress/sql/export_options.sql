@@ -84,7 +84,7 @@ COMMIT;
 SELECT count(x) > 1 AS first, count(x) = count(y) AS alike
 FROM (SELECT arrow_cache.fetch('SELECT a, b FROM large ORDER BY a') AS x, arrow_cache.fetch('SELECT a, b FROM large ORDER BY a') AS y) s;
 SELECT q.a, count(c) AS chunks FROM q, LATERAL arrow_cache.fetch('SELECT b FROM q ORDER BY a', jsonb_build_object('limit', q.a)) c WHERE q.a <= 3 GROUP BY 1 ORDER BY 1;
--- Through a cursor the query is run when the cursor is read, as with any volatile function.
+-- Through a cursor the query sees what the cursor sees: what was there when it was declared.
 BEGIN;
 DECLARE c CURSOR FOR SELECT sum(n_rows) AS rows FROM arrow_cache.messages('SELECT a FROM q');
 DELETE FROM q WHERE a = 10;

@@ -168,7 +168,7 @@ SELECT as_owner();
 SELECT hidden FROM secret;
 RESET ROLE;
 
--- Everyone may read the views; of other users' statements everything but the text; pg_read_all_stats shows it.
+-- Everyone may read the views; of other users' results nothing; pg_read_all_stats shows all.
 SELECT arrow_cache.flush() >= 0 AS flushed;
 SELECT open FROM secret;
 SET ROLE regress_cache_reader;
