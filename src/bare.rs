@@ -42,6 +42,8 @@ unsafe extern "C-unwind" {
     /// utils/elog.h; this and the following speak of the report that is being made.
     pub fn geterrposition() -> c_int;
     /// utils/elog.h
+    pub fn geterrcode() -> c_int;
+    /// utils/elog.h
     pub fn errposition(position: c_int) -> c_int;
     /// utils/elog.h
     pub fn internalerrposition(position: c_int) -> c_int;

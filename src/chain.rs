@@ -203,6 +203,15 @@ pub(crate) use sql_function;
 /// # Safety
 /// As `edge`. `call` may only call C functions, through `direct!`.
 pub unsafe fn with_cleanup(call: impl FnOnce() + Copy, cleanup: impl FnOnce() + Copy) {
+    // SAFETY: as the caller promises.
+    unsafe { with_outcome(call, |_| cleanup()) }
+}
+
+/// As `with_cleanup`, for a cleanup that needs to know whether `call` has raised. If so, the ERROR is still the server's present one.
+///
+/// # Safety
+/// As `with_cleanup`.
+pub unsafe fn with_outcome(call: impl FnOnce() + Copy, cleanup: impl FnOnce(bool) + Copy) {
     // SAFETY: the backend has one thread. The jump buffer lives on this frame and is taken off
     // PostgreSQL's stack of handlers before the frame ends. On a jump, the frames between have no
     // destructors, as the caller promises.
@@ -216,7 +225,7 @@ pub unsafe fn with_cleanup(call: impl FnOnce() + Copy, cleanup: impl FnOnce() + 
         });
         pg_sys::PG_exception_stack = handlers;
         pg_sys::error_context_stack = contexts;
-        cleanup();
+        cleanup(raised != 0);
         if raised != 0 {
             #[expect(ffi_unwind_calls, reason = "the frames it jumps over have no destructors")]
             {

@@ -8,6 +8,9 @@ use arrow_cache_core::{Difference, FormError, OptionError, Reason, Unrepresentab
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
 
+use crate::bare;
+use crate::chain::direct;
+
 /// An error a user can cause and mend.
 #[derive(Debug)]
 pub enum CacheError {
@@ -264,6 +267,24 @@ pub fn keep_stacks_private() {
             None => std::env::remove_var(SWITCH),
         }
     }
+}
+
+/// Did the present ERROR refuse to end a prepared transaction, before anything came of it: none of that name, of somebody else, of
+/// another database, in other hands just now, or asked for inside a transaction?
+///
+/// # Safety
+/// Called where PG_CATCH would be.
+pub unsafe fn refuses_prepared() -> bool {
+    // SAFETY: as the caller promises, there is an ERROR.
+    let code = unsafe { direct!(bare::geterrcode()) };
+    [
+        PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+        PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        PgSqlErrorCode::ERRCODE_ACTIVE_SQL_TRANSACTION,
+    ]
+    .contains(&PgSqlErrorCode::from(code))
 }
 
 /// Runs code that allocates; `None` instead of an ERROR when there is no memory for it.

@@ -5,7 +5,7 @@ use pgrx::pg_sys;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
 
-use crate::chain::{direct, edge, with_cleanup};
+use crate::chain::{direct, edge, with_cleanup, with_outcome};
 use crate::compat::{self, ExecutorRunHook, executor_run_hook, standard};
 use crate::judge::{Call, Pending, Planning};
 use crate::query::types::oids;
@@ -317,12 +317,12 @@ unsafe extern "C-unwind" fn process_utility(
             return;
         }
         let scope = edge(|| utility::enter(plan, text));
-        with_cleanup(
+        with_outcome(
             || {
                 let plan = scope.statement(plan);
                 direct!(next(plan, text, read_only, context, params, environment, receiver, completion));
             },
-            || utility::leave(scope),
+            |raised| utility::leave(scope, raised),
         );
         if scope.has_aftermath() {
             edge(|| utility::succeed(scope));

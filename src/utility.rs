@@ -8,7 +8,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use crate::query::types::nodes;
 use crate::session::{self, Status, WrappedText, Wrapping};
-use crate::{copy, decision_log, foreign, policy, shmem, write_set, writes};
+use crate::{copy, decision_log, error, foreign, policy, shmem, write_set, writes};
 
 /// What to undo when the statement is over. Plain data, so that an error may jump over it.
 #[derive(Clone, Copy)]
@@ -201,8 +201,11 @@ unsafe fn announce_effects(statement: *const pg_sys::Node) {
     }
 }
 
-/// Leaves a utility statement, after an error too. Nothing here can raise.
-pub fn leave(scope: Scope) {
+/// Leaves a utility statement, after an error too, if it has `raised` one. Nothing here can raise.
+///
+/// # Safety
+/// If it has, that must be the server's present error.
+pub unsafe fn leave(scope: Scope, raised: bool) {
     if scope.nested {
         session::leave_level();
     }
@@ -213,8 +216,12 @@ pub fn leave(scope: Scope) {
         session::leave_wrapping(outer);
     }
     if scope.finishes_prepared && shmem::may_have_prepared_definitions() {
-        // What it has redefined is known only to the session that prepared it.
-        writes::bump_all_definitions();
+        // What it has redefined is known only to the session that prepared it. An error may come after its end as well, but
+        // whoever was refused has ended nothing.
+        // SAFETY: as the caller promises.
+        if !(raised && unsafe { error::refuses_prepared() }) {
+            writes::bump_all_definitions();
+        }
     }
 }
 

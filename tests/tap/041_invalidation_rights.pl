@@ -10,7 +10,7 @@ use lib $FindBin::RealBin;
 use ArrowCacheTest;
 use Test::More;
 
-my $node = new_server('rights');
+my $node = new_server('rights', conf => "max_prepared_transactions = 5\n");
 $node->safe_psql('postgres', q{
 	CREATE ROLE alice LOGIN;
 	CREATE ROLE bob LOGIN;
@@ -134,5 +134,19 @@ for my $refused ('UPDATE pg_authid SET rolname = rolname', 'DELETE FROM pg_class
 		'42501', "$refused: refused");
 	is(outdated(), 'own', "$refused: outdates nothing but what was written beside it");
 }
+
+# The end of a prepared transaction outdates what it has redefined; the wish for one does not, be it another's or none at all.
+$node->safe_psql('postgres', q{BEGIN; CREATE TABLE prepared (a int); PREPARE TRANSACTION 'first'; COMMIT PREPARED 'first'; BEGIN; CREATE TABLE later (a int); PREPARE TRANSACTION 'hers'});
+for my $case ([ q{COMMIT PREPARED 'none'}, '42704' ], [ q{ROLLBACK PREPARED 'none'}, '42704' ], [ q{COMMIT PREPARED 'hers'}, '42501' ],
+	[ q{ROLLBACK PREPARED 'hers'}, '42501' ], [ q{BEGIN; COMMIT PREPARED 'hers'}, '25001' ])
+{
+	my ($statement, $code) = @$case;
+	fill();
+	is(told('bob', $statement), $code, "$statement: refused");
+	is(outdated(), '', "$statement: outdates nothing");
+}
+fill();
+is(told('postgres', q{COMMIT PREPARED 'hers'}), '', 'the end of a prepared transaction');
+isnt(outdated(), '', 'outdates what may rest on what it has redefined');
 
 done_testing();
