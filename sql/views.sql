@@ -8,12 +8,12 @@ SELECT e.entry_id, e.datname, pg_catalog.convert_from(e.query, pg_catalog.getdat
        e.column_count, e.batches, e.bytes, e.hits, e.execution_time_ms, e.time_saved_ms, e.created_at, e.last_hit_at, e.expires_at,
        e.valid, e.relations::pg_catalog.regclass[] AS relations
 FROM @extschema@.entries_data() AS e;
-COMMENT ON VIEW @extschema@.entries IS 'One row per cached result of this database.';
+COMMENT ON VIEW @extschema@.entries IS 'One row per cached result of this database that the user may see.';
 
 CREATE VIEW @extschema@.relations AS
 SELECT r.relation::pg_catalog.regclass AS relation, r.entries, r.changes, r.last_change_at
 FROM @extschema@.relations_data() AS r;
-COMMENT ON VIEW @extschema@.relations IS 'One row per relation that some cached result of this database rests on.';
+COMMENT ON VIEW @extschema@.relations IS 'One row per relation that some of the results in entries rests on.';
 
 CREATE VIEW @extschema@.bypass_reasons AS SELECT * FROM @extschema@.bypass_reasons_data();
 COMMENT ON VIEW @extschema@.bypass_reasons IS 'How many statements were not served or not stored, by reason.';

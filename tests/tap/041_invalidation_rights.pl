@@ -47,20 +47,21 @@ $node->safe_psql('postgres', q{
 });
 my %answers = (hers => 1, shared => 2, partly => 3, readable => 4, own => 5);
 
-# Has everything stored, here and in the other database.
-sub fill
-{
-	for my $table (sort keys %answers) { answer($node, "SELECT a FROM $table") for 1 .. 2 }
-	answer($node, 'SELECT a FROM t', database => 'far') for 1 .. 2;
-	return;
-}
-
-# The tables whose results are out of date now.
+# Reads everything, here and in the other database. Returns the tables whose results were out of date.
 sub outdated
 {
-	my @found = grep { (answer($node, "SELECT a FROM $_"))[1] ne 'HIT' } sort keys %answers;
-	push @found, 'far' if (answer($node, 'SELECT a FROM t', database => 'far'))[1] ne 'HIT';
-	return join(' ', @found);
+	my $read = sub { my ($table, $name) = @_; "SELECT a FROM $table;\nSELECT '=> $name' WHERE arrow_cache.last_status() <> 'HIT';\n" };
+	my $output = $node->safe_psql('postgres', join('', map { $read->($_, $_) } sort keys %answers)) . "\n"
+		. $node->safe_psql('far', $read->('t', 'far'));
+	return join(' ', $output =~ /^=> (\w+)/mg);
+}
+
+# Has everything stored.
+sub fill
+{
+	outdated();
+	is(outdated(), '', 'all is stored') or die;
+	return;
 }
 
 # The trigger function is not for everybody.

@@ -29,33 +29,39 @@ for my $node ($plain, $telling, $late)
 	});
 }
 
+# What the server says of each of these statements, one after the other in one session.
 sub told
 {
-	my ($node, $statement) = @_;
+	my ($node, @statements) = @_;
 	my $stderr;
-	$node->psql('postgres', $statement, stderr => \$stderr, extra_params => [ '-v', 'VERBOSITY=verbose', '-v', 'SHOW_CONTEXT=always' ]);
+	$node->psql('postgres', join('', map { "$_;\n\\warn ==>\nROLLBACK; RESET ROLE;\n\\warn ==>\n" } @statements), stderr => \$stderr, on_error_stop => 0,
+		extra_params => [ '-v', 'VERBOSITY=verbose', '-v', 'SHOW_CONTEXT=always' ]);
 	$stderr =~ s/^psql:<stdin>:\d+: //mg;
-	return $stderr;
+	my @said = split /^==>\n?/m, $stderr;
+	return map { $said[ 2 * $_ ] } 0 .. $#statements;
 }
 
 # Errors of the server inside a query, in functions of ours outside of one, in COPY, in hooks; and our own.
 my @failing = (
-	(map { my $way = $_; map { "SELECT * FROM arrow_cache.$way('$_')" } 'SELECT', 'SELECT x FROM t', 'SELECT 1/0', 'SELECT 1/(id-2) FROM t', 'SELECT raise()', 'DELETE FROM t', 'SELECT $1' }
-		qw(query fetch messages schema why)),
+	(map { my $way = $_; map { "SELECT * FROM arrow_cache.$way('$_')" } 'SELEC', 'SELECT x FROM t', 'SELECT 1/0' } qw(query fetch messages schema why)),
+	(map { my $way = $_; map { "SELECT * FROM arrow_cache.$way('$_')" } 'SELECT 1/(id-2) FROM t', 'SELECT raise()', 'DELETE FROM t', 'SELECT $1' } qw(query fetch messages)),
 	q{SELECT arrow_cache.set_policy(4294967295, 'never')}, q{SELECT arrow_cache.set_policy('t', 'x')},
 	q{SET ROLE nobody; SELECT arrow_cache.set_policy('t', 'never')}, q{SET ROLE nobody; SELECT arrow_cache.flush()},
-	q{SELECT arrow_cache.query('SELECT $1', '1'::oid, 2)}, q{SELECT arrow_cache.fetch('SELECT 1', '{"limit": -1}')},
+	q{SELECT arrow_cache.query('SELECT $3', '1'::oid, 2)}, q{SELECT arrow_cache.fetch('SELECT 1', '{"limit": -1}')},
 	q{SECURITY LABEL FOR pg_arrow_cache ON SCHEMA public IS 'never'},
 	q{COPY (SELECT 1/(id-2) FROM t) TO STDOUT (FORMAT arrow)}, q{COPY t TO STDOUT (FORMAT arrow, nothing)}, q{COPY t (x) TO STDOUT (FORMAT arrow)},
 	q{BEGIN; CREATE TRIGGER a AFTER INSERT ON t EXECUTE FUNCTION arrow_cache.invalidate_on_change('a.b.c.d'); INSERT INTO t VALUES (3)},
 	q{SELECT 1/(id-2) FROM t}, q{SELECT arrow_cache.query(repeat('(', 100000))},
 );
-for my $statement (@failing)
+my @of_plain = told($plain, @failing);
+my @of_telling = told($telling, @failing);
+my @of_late = told($late, @failing);
+for my $number (0 .. $#failing)
 {
-	my $expected = told($plain, $statement);
-	like($expected, qr/^ERROR:  \w{5}: |^$/m, "$statement: fails");
-	unlike(told($_, $statement) =~ s/^LOCATION:.*//mgr, qr/backtrace|pgrx|\.rs\b|\bat \//, "$statement: shows no stack") for $plain, $telling, $late;
-	is(told($telling, $statement), $expected, "$statement: says the same as without the variable");
+	my $statement = substr($failing[$number], 0, 100);
+	like($of_plain[$number], qr/^ERROR:  \w{5}: /m, "$statement: fails");
+	unlike(($_->[$number] // die) =~ s/^LOCATION:.*//mgr, qr/backtrace|pgrx|\.rs\b|\bat \//, "$statement: shows no stack") for \@of_plain, \@of_telling, \@of_late;
+	is($of_telling[$number], $of_plain[$number], "$statement: says the same as without the variable");
 }
 unlike(PostgreSQL::Test::Utils::slurp_file($_->logfile), qr/rust_begin_unwind|stack backtrace/, 'nor does the log') for $telling, $late;
 
