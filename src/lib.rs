@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod admin;
+mod allocator;
 mod arrow;
 mod backend;
 mod capture;

@@ -92,7 +92,10 @@ pub unsafe fn begin(query_desc: *mut pg_sys::QueryDesc) {
             return;
         }
         let stage = match miss.refused {
-            None => Stage::Filling(Box::new(Tee::new(query_desc, ResultFill::new(&miss)))),
+            None => match ResultFill::new(&miss) {
+                Ok(fill) => Stage::Filling(Box::new(Tee::new(query_desc, fill))),
+                Err(reason) => return outcome::note_refusal(&miss, reason.into()),
+            },
             Some(Reason::TooQuick) => Stage::Timing,
             Some(_) => return,
         };

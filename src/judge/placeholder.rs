@@ -126,7 +126,7 @@ pub unsafe fn make(
         }
         let text = text_of(call.query, call.text);
         let terms = Terms::of(text).ok()?;
-        let text = HashedText::of(text, store.seed());
+        let text = HashedText::of(text, store.seed()).ok()?;
         let asked = Asked { tree, old_plan: None, environment: environment::fingerprint_of_settings(store.seed()) };
         let key = fingerprint::key(&asked, &text, call.params, store.seed()).ok()?;
         let pin = store.lookup(key)?;
