@@ -13,11 +13,13 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, UnsafeCell};
+use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use arrow_cache_core::reserve::{GRAIN, Reserve};
 use arrow_cache_core::{OutOfMemory, room};
+use pgrx::PgTryBuilder;
 
 use crate::local::Local;
 
@@ -215,6 +217,28 @@ unsafe fn remove_if_unused(heap: *mut Heap) {
             System.dealloc(heap.cast(), layout);
         }
     }
+}
+
+/// Stack that is there from the start. A stack grows by itself, but not where memory is short, and then the process ends.
+const STACK: usize = 1024 * 1024;
+
+/// Makes sure, in the postmaster, of what its children inherit and could not obtain when memory is short: their stack, and
+/// the thread-local variables of a panic, for which the C library ends the process if it has no memory.
+pub fn prepare() {
+    use_stack(STACK);
+    // The first panic makes them all, those of pgrx included.
+    PgTryBuilder::new(|| panic!("the first panic")).catch_others(|_| ()).execute();
+}
+
+#[inline(never)]
+fn use_stack(left: usize) {
+    const FRAME: usize = 16 * 1024;
+    let mut frame = [0u8; FRAME];
+    black_box(&mut frame);
+    if let Some(left) = left.checked_sub(FRAME) {
+        use_stack(left);
+    }
+    black_box(&mut frame);
 }
 
 /// Is memory so short that nothing larger should be begun? While there is plenty, a look at one variable.

@@ -31,6 +31,7 @@ mod policy;
 mod portal;
 mod query;
 mod quick;
+mod raising;
 mod serve;
 mod session;
 mod settings;
@@ -58,6 +59,8 @@ pub extern "C-unwind" fn _PG_init() {
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
         return;
     }
+    raising::prepare();
+    allocator::prepare();
     settings::define();
     client::remember();
     hooks::install();

@@ -3,13 +3,15 @@
 //! The query is parsed, rewritten and planned like any other, and asked the same questions in the same order: what it
 //! says, what it reads, and what this session may do at this moment. Parameters need no values.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::admin::required_store;
+use crate::error::CacheError;
+use crate::export;
 use crate::judge::{self, Found, Question};
 use crate::query::eligibility;
 use crate::query::relations::{self, RelationRefusal};
@@ -53,7 +55,7 @@ fn why(
     // SAFETY: called from a SQL function with a text, so inside a transaction.
     let judged = unsafe {
         let flat = pg_sys::pg_detoast_datum_packed(query.datum().cast_mut_ptr());
-        let text = CString::new(pgrx::varlena_to_byte_slice(flat)).unwrap_or_default();
+        let text = export::c_string(pgrx::varlena_to_byte_slice(flat));
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
         let judged = judge(&store, &text);
         pg_sys::PopActiveSnapshot();
@@ -61,6 +63,7 @@ fn why(
     };
     TableIterator::once(match judged {
         Ok(relations) => (true, None, Some([b"rests on ".to_vec(), listed(relations)].concat())),
+        Err(Refusal { reason: Reason::OutOfMemory, .. }) => CacheError::OutOfMemory.raise(),
         Err(Refusal { reason, offender }) => {
             let sentence = reason.describe().as_bytes();
             let detail = match offender {

@@ -18,6 +18,7 @@ use pgrx::pg_sys;
 
 use crate::compat::ChangedRelation;
 use crate::definitions::{Definitions, is_meaningful_catalog, may_carry_results};
+use crate::local::Local;
 use crate::query::relations;
 use crate::query::types::{FIRST_USER_OID, integers, node_at, nodes};
 use crate::shmem::{self, SharedStore};
@@ -139,11 +140,9 @@ struct Lists {
     slots: Vec<SlotId>,
 }
 
-thread_local! {
-    /// Empty lists, unless a publication is under way.
-    static LISTS: Cell<Lists> =
-        const { Cell::new(Lists { changed: Vec::new(), relations: Vec::new(), slots: Vec::new() }) };
-}
+/// Empty lists, unless a publication is under way.
+static LISTS: Local<Cell<Lists>> =
+    Local::new(Cell::new(Lists { changed: Vec::new(), relations: Vec::new(), slots: Vec::new() }));
 
 impl Lists {
     /// Gives the lists back to the next publication.

@@ -33,7 +33,7 @@ const LARGEST_BYTEA: usize = 0x3fff_ffff;
 pub const END_OF_STREAM: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
 
 /// A text as a C string that outlives the call of the function. Raises if there is no memory for it.
-fn c_string(bytes: &[u8]) -> CString {
+pub fn c_string(bytes: &[u8]) -> CString {
     let mut text = or_raise(Vec::with_room(bytes.len() + 1));
     text.extend_from_slice(bytes);
     CString::new(text).unwrap_or_default()
