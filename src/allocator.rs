@@ -48,9 +48,9 @@ struct Heap {
 struct Bytes(UnsafeCell<[MaybeUninit<u8>; RESERVE]>);
 
 static BYTES: Local<Bytes> = Local::new(Bytes(UnsafeCell::new([MaybeUninit::uninit(); RESERVE])));
-/// The heap over the reserve, made when it is needed first.
+/// The heap over the reserve, made when it is needed.
 static OWN: Local<UnsafeCell<MaybeUninit<Heap>>> = Local::new(UnsafeCell::new(MaybeUninit::uninit()));
-/// All heaps: those of headrooms, the latest first, and then that of the reserve. Null as long as none was needed.
+/// All heaps: those of headrooms, the latest first, and then that of the reserve. Null as long as none is needed.
 static HEAPS: Local<Cell<*mut Heap>> = Local::new(Cell::new(std::ptr::null_mut()));
 /// Bytes of the reserve that headrooms have claimed.
 static CLAIMED: Local<Cell<usize>> = Local::new(Cell::new(0));
@@ -147,7 +147,7 @@ fn from_heaps(layout: Layout) -> *mut u8 {
 /// Makes the heap over the reserve, if there is none.
 fn ready() {
     if HEAPS.get().is_null() {
-        // SAFETY: nobody else uses these bytes, which are aligned, and the heap is made once.
+        // SAFETY: nobody else uses these bytes, which are aligned: the heap that had them before was unused when it was forgotten.
         unsafe {
             let bytes = NonNull::new_unchecked(BYTES.0.get().cast());
             let heap = Heap { reserve: Reserve::new(bytes, RESERVE), next: std::ptr::null_mut(), abandoned: false };
@@ -185,7 +185,19 @@ unsafe fn give_back(place: *mut u8, layout: Layout) -> bool {
         (*heap).reserve.free(NonNull::new_unchecked(place), layout);
         remove_if_unused(heap);
     }
+    rest();
     true
+}
+
+/// Forgets the heap over the reserve, if it is the only one and unused: then memory costs no more than the system takes for it.
+fn rest() {
+    // SAFETY: heaps are on the list as long as they live.
+    if let Some(Heap { reserve, next, .. }) = unsafe { HEAPS.get().as_ref() }
+        && next.is_null()
+        && reserve.used() == 0
+    {
+        HEAPS.set(std::ptr::null_mut());
+    }
 }
 
 /// The block of a headroom: the heap, and behind it what the heap has.
@@ -323,6 +335,7 @@ impl Drop for Headroom {
                 (*self.block).abandoned = true;
                 remove_if_unused(self.block);
             }
+            rest();
         }
     }
 }

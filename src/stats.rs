@@ -1,12 +1,11 @@
 //! The rows behind the views: counters, entries, relations, reasons.
 
-use std::collections::BTreeMap;
-
-use arrow_cache_core::{Counter, EntryView, Reason, Versions};
+use arrow_cache_core::{Counter, EntryView, OutOfMemory, Reason, RoomyVec, Versions};
 use pgrx::prelude::*;
 use pgrx::{datum::TimestampWithTimeZone, pg_sys};
 
 use crate::admin::required_store;
+use crate::error::or_raise;
 use crate::settings;
 
 /// Role whose members may see everybody's statements (pg_authid.dat).
@@ -130,34 +129,37 @@ fn entries_data() -> TableIterator<
     };
     let versions = store.versions();
     let mut facts = Vec::new();
+    let mut gathered = Ok(());
     // Only plain data is gathered while entries are pinned; what may raise comes afterwards.
     store.for_each(|entry| {
-        if entry.database() == database {
-            facts.push((entry.role(), entry_row(entry, &versions, now)));
+        if gathered.is_ok() && entry.database() == database {
+            gathered = entry_row(entry, &versions, now).and_then(|row| facts.add((entry.role(), row)));
         }
     });
-    let rows: Vec<EntryRow> = facts
-        .into_iter()
-        .map(|(role, mut row)| {
-            row.1.clone_from(&datname);
-            if !may_see(role) {
-                row.2 = None;
-            }
-            row
-        })
-        .collect();
-    TableIterator::new(rows)
+    or_raise(gathered);
+    TableIterator::new(facts.into_iter().map(move |(role, mut row)| {
+        row.1.clone_from(&datname);
+        if !may_see(role) {
+            row.2 = None;
+        }
+        row
+    }))
 }
 
-fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> EntryRow {
+fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> Result<EntryRow, OutOfMemory> {
     let last_hit = if entry.hits() > 0 { timestamp(entry.last_used()) } else { None };
     let dependencies = entry.dependencies();
     let is_current = dependencies.iter().all(|d| versions.slot(d.slot).version() == d.version);
+    let text = Vec::copy_of(entry.text())?;
+    let mut relations = Vec::new();
+    for dependency in dependencies.iter().filter(|dependency| dependency.relation != 0) {
+        relations.add(pg_sys::Oid::from(dependency.relation))?;
+    }
     let expires = if entry.expires_at() == i64::MAX { None } else { timestamp(entry.expires_at()) };
-    (
+    Ok((
         entry.entry_id() as i64,
         String::new(),
-        Some(entry.text().to_vec()),
+        Some(text),
         entry.rows() as i64,
         entry.columns() as i32,
         entry.chunk_count() as i32,
@@ -169,12 +171,8 @@ fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> EntryR
         last_hit,
         expires,
         is_current && entry.expires_at() > now,
-        dependencies
-            .iter()
-            .filter(|dependency| dependency.relation != 0)
-            .map(|dependency| pg_sys::Oid::from(dependency.relation))
-            .collect(),
-    )
+        relations,
+    ))
 }
 
 #[pg_extern(volatile, parallel_unsafe)]
@@ -191,24 +189,28 @@ fn relations_data() -> TableIterator<
     let store = required_store();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
-    let mut counts: BTreeMap<u32, i32> = BTreeMap::new();
+    // A relation for each entry that rests on it.
+    let mut named: Vec<u32> = Vec::new();
+    let mut gathered = Ok(());
     store.for_each(|entry| {
         if entry.database() == database {
             for dependency in entry.dependencies().iter().filter(|d| d.relation != 0) {
-                *counts.entry(dependency.relation).or_default() += 1;
+                gathered = gathered.and(named.add(dependency.relation));
             }
         }
     });
-    let versions = store.versions();
-    let rows: Vec<_> = counts
-        .into_iter()
-        .map(|(relation, entries)| {
-            let state = versions.slot(versions.relation(database, relation)).read();
-            let changed = timestamp(state.last_change);
-            (pg_sys::Oid::from(relation), entries, state.version as i64, changed)
-        })
-        .collect();
-    TableIterator::new(rows)
+    or_raise(gathered);
+    named.sort_unstable();
+    let mut next = 0;
+    TableIterator::new(std::iter::from_fn(move || {
+        let relation = *named.get(next)?;
+        let entries = named[next..].iter().take_while(|other| **other == relation).count();
+        next += entries;
+        let versions = store.versions();
+        let state = versions.slot(versions.relation(database, relation)).read();
+        let changed = timestamp(state.last_change);
+        Some((pg_sys::Oid::from(relation), entries as i32, state.version as i64, changed))
+    }))
 }
 
 #[pg_extern(volatile, parallel_unsafe)]

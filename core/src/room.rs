@@ -153,13 +153,21 @@ impl<T> RoomyVec<T> for Vec<T> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn add_all(&mut self, items: &[T]) -> Result<(), OutOfMemory>
     where
         T: Copy,
     {
-        self.make_room(items.len())?;
-        self.extend_from_slice(items);
+        let length = self.len();
+        if items.len() > self.capacity() - length {
+            ask(|| self.try_reserve(items.len()))?;
+        }
+        // SAFETY: there is room for the items behind those that are there, and whoever lends them does not hold the vector. (The
+        // library's own way would look a second time whether there is.)
+        unsafe {
+            self.as_mut_ptr().add(length).copy_from_nonoverlapping(items.as_ptr(), items.len());
+            self.set_len(length + items.len());
+        }
         Ok(())
     }
 

@@ -312,7 +312,7 @@ impl Variable {
         let value = unsafe {
             match self.form {
                 Form::Body | Form::Text | Form::Numeric | Form::Jsonb => {
-                    varlena::body(datum, limit).ok_or(Reason::TooLarge)?
+                    varlena::body(datum, limit)?
                 }
                 Form::Characters | Form::TextCharacters => CStr::from_ptr(datum.cast_mut_ptr()).to_bytes(),
             }

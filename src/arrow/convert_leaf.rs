@@ -156,10 +156,10 @@ impl Leaf {
                     self.values.add_all(&nanos.to_le_bytes())?;
                 }
                 Source::Name => self.values.add_all(CStr::from_ptr(datum.cast_mut_ptr()).to_bytes())?,
-                Source::Body => self.values.add_all(body(datum))?,
+                Source::Body => self.values.add_all(body(datum)?)?,
                 Source::Jsonb => {
                     self.text.clear();
-                    let text = match jsonb::to_text(body(datum), jsonb::TEXT_MAX, &mut self.text) {
+                    let text = match jsonb::to_text(body(datum)?, jsonb::TEXT_MAX, &mut self.text) {
                         Ok(()) => self.text.as_slice(),
                         Err(Refusal::NoMemory) => return Err(OutOfMemory.into()),
                         // The server has a way with what is too deep or too long for that.
@@ -173,7 +173,7 @@ impl Leaf {
                 Source::Numeric | Source::Decimal(..) | Source::Float64 => {
                     let mut text = std::mem::take(&mut self.text);
                     text.clear();
-                    let body = body(datum);
+                    let body = body(datum)?;
                     text.make_room(numeric::text_bound(body))?;
                     if !numeric::to_text(body, &mut text) {
                         // Laid out as the server itself does not do it any more.
@@ -255,9 +255,9 @@ pub unsafe fn out_of_range(type_oid: pg_sys::Oid, datum: pg_sys::Datum) -> Unrep
 ///
 /// # Safety
 /// As `varlena::body`.
-unsafe fn body<'a>(datum: pg_sys::Datum) -> &'a [u8] {
-    // SAFETY: as the caller promises.
-    unsafe { varlena::body(datum, usize::MAX) }.unwrap_or_default()
+unsafe fn body<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], OutOfMemory> {
+    // SAFETY: as the caller promises. Without a limit, memory is all that can be missing.
+    unsafe { varlena::body(datum, usize::MAX) }.map_err(|_| OutOfMemory)
 }
 
 /// A `"char"` as PostgreSQL 16 prints it: nothing for 0, octal above 127.

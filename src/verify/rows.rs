@@ -96,21 +96,21 @@ impl Form {
                 Self::CString => hasher.part(CStr::from_ptr(datum.cast_mut_ptr()).to_bytes()),
                 Self::Numeric => {
                     text.clear();
-                    let body = varlena::body(datum, usize::MAX).unwrap_or_default();
+                    let body = body(datum)?;
                     text.make_room(numeric::text_bound(body))?;
                     // What has no text cannot come from the cache, so its bytes will do.
                     hasher.part(if numeric::to_text(body, text) { text } else { body });
                 }
                 Self::Jsonb => {
                     text.clear();
-                    let body = varlena::body(datum, usize::MAX).unwrap_or_default();
+                    let body = body(datum)?;
                     match jsonb::to_text(body, jsonb::TEXT_MAX, text) {
                         Ok(()) => hasher.part(text),
                         Err(jsonb::Refusal::NoMemory) => return Err(OutOfMemory),
                         Err(_) => hasher.part(body),
                     }
                 }
-                Self::Body => hasher.part(varlena::body(datum, usize::MAX).unwrap_or_default()),
+                Self::Body => hasher.part(body(datum)?),
                 Self::Text(function) => {
                     let output = pg_sys::OidOutputFunctionCall(function, datum);
                     hasher.part(CStr::from_ptr(output).to_bytes());
@@ -120,6 +120,15 @@ impl Form {
         }
         Ok(())
     }
+}
+
+/// The body of a varlena, whatever its size.
+///
+/// # Safety
+/// As `varlena::body`.
+unsafe fn body<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], OutOfMemory> {
+    // SAFETY: as the caller promises. Without a limit, memory is all that can be missing.
+    unsafe { varlena::body(datum, usize::MAX) }.map_err(|_| OutOfMemory)
 }
 
 /// A digest of rows in the making.
