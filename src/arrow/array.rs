@@ -40,8 +40,7 @@ impl Array<'_> {
     /// There is no memory for what has to be copied.
     pub fn add_to<'b>(&'b self, body: &mut Body<'b>, start: usize, rows: usize) -> Result<(), OutOfMemory> {
         let nulls = if self.validity.is_empty() { 0 } else { bits::zeroes(&self.validity, start, rows) };
-        let validity =
-            if nulls == 0 { Cow::Borrowed(&[][..]) } else { bits::part(&self.validity, start, rows)? };
+        let validity = if nulls == 0 { Cow::Borrowed(&[][..]) } else { bits::part(&self.validity, start, rows)? };
         body.node(rows, nulls, validity)?;
         match &self.values {
             Values::Bits(bits) => body.buffer(bits::part(bits, start, rows)?),

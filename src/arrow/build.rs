@@ -311,9 +311,7 @@ impl Variable {
         // SAFETY: as the caller promises.
         let value = unsafe {
             match self.form {
-                Form::Body | Form::Text | Form::Numeric | Form::Jsonb => {
-                    varlena::body(datum, limit)?
-                }
+                Form::Body | Form::Text | Form::Numeric | Form::Jsonb => varlena::body(datum, limit)?,
                 Form::Characters | Form::TextCharacters => CStr::from_ptr(datum.cast_mut_ptr()).to_bytes(),
             }
         };
@@ -365,8 +363,9 @@ impl Variable {
         if !matches!(self.form, Form::Text | Form::TextCharacters | Form::Jsonb) || self.bytes.is_ascii() {
             return true;
         }
-        std::str::from_utf8(&self.bytes)
-            .is_ok_and(|text| self.offsets[..rows].iter().all(|offset| text.is_char_boundary(u32::from_le_bytes(*offset) as usize)))
+        std::str::from_utf8(&self.bytes).is_ok_and(|text| {
+            self.offsets[..rows].iter().all(|offset| text.is_char_boundary(u32::from_le_bytes(*offset) as usize))
+        })
     }
 
     /// Adds the column to a batch.

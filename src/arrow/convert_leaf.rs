@@ -226,9 +226,7 @@ impl Leaf {
         Ok(match self.data_type {
             DataType::Boolean => Values::Bits(Cow::Owned(self.bits.into_bytes())),
             DataType::Utf8 if !are_texts(&self.values, &self.ends) => return Err(Reason::TextEncoding),
-            DataType::Utf8 | DataType::Binary => {
-                Values::Variable(Cow::Owned(self.ends), Cow::Owned(self.values))
-            }
+            DataType::Utf8 | DataType::Binary => Values::Variable(Cow::Owned(self.ends), Cow::Owned(self.values)),
             _ => Values::Fixed(self.width(), Cow::Owned(self.values)),
         })
     }

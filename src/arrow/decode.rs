@@ -99,11 +99,7 @@ fn cursors<'a>(columns: &[Column], chunk: Chunk<'a>) -> impl ExactSizeIterator<I
             next += 1;
             chunk.buffer(next - 1)
         };
-        Cursor {
-            validity: buffer(),
-            offsets: if is_variable(column.kind) { buffer() } else { &[] },
-            values: buffer(),
-        }
+        Cursor { validity: buffer(), offsets: if is_variable(column.kind) { buffer() } else { &[] }, values: buffer() }
     })
 }
 

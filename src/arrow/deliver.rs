@@ -22,8 +22,8 @@ use super::convert_leaf::out_of_range;
 use super::decode::{Decoder, Reader};
 use super::epoch;
 use super::form::{Form, Room};
-use super::{message, output};
 use super::pinned::PinnedSettings;
+use super::{message, output};
 use crate::allocator::{Headroom, headroom};
 use crate::compat::tuple_attribute;
 use crate::error::CacheError;
@@ -300,7 +300,7 @@ const FIELD_BYTES: usize = 4 * 1024;
 /// There is none.
 pub fn headroom_for(columns: &[Column]) -> Result<Headroom, OutOfMemory> {
     let is_flat = |column: &Column| matches!(column.kind, Kind::FlatVarlena | Kind::FlatFixed | Kind::FlatCString);
-    let parts = if columns.iter().any(|column| is_flat(column)) { Room::PARTS } else { 0 };
+    let parts = if columns.iter().any(is_flat) { Room::PARTS } else { 0 };
     headroom(SCHEMA_BYTES + (columns.len() + parts) * FIELD_BYTES)
 }
 

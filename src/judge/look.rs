@@ -17,7 +17,9 @@ use crate::query::{Planned, Verdict, Versions, environment, fingerprint, plan_ma
 use crate::serve::{Asker, Guard};
 use crate::shmem::SharedStore;
 use crate::writes::SHARED;
-use crate::{allocator, backend, decision_log, foreign, known, portal, quick, session, settings, snapshot, verify, writes};
+use crate::{
+    allocator, backend, decision_log, foreign, known, portal, quick, session, settings, snapshot, verify, writes,
+};
 
 /// Looks a question up.
 ///

@@ -54,11 +54,7 @@ impl Pieces {
     ///
     /// # Errors
     /// There is no memory for what there is to know of them.
-    pub fn new(
-        columns: &[Column],
-        forms: &[Form],
-        binary: impl Fn(usize) -> bool,
-    ) -> Result<Self, OutOfMemory> {
+    pub fn new(columns: &[Column], forms: &[Form], binary: impl Fn(usize) -> bool) -> Result<Self, OutOfMemory> {
         let mut wanted = Vec::new();
         for index in (0..columns.len()).filter(|&index| forms[index] == Form::Piece) {
             wanted.add(index)?;

@@ -27,10 +27,7 @@ impl Rows {
     /// # Safety
     /// The entry that holds the chunks must stay pinned as long as this value lives, and its
     /// columns must be these.
-    pub unsafe fn new<'a>(
-        columns: Vec<Column>,
-        chunks: impl Iterator<Item = &'a [u8]>,
-    ) -> Result<Self, OutOfMemory> {
+    pub unsafe fn new<'a>(columns: Vec<Column>, chunks: impl Iterator<Item = &'a [u8]>) -> Result<Self, OutOfMemory> {
         let mut places = Vec::new();
         for chunk in chunks {
             // SAFETY: the caller keeps the entry pinned; shared memory outlives the process.

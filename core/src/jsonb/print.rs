@@ -60,14 +60,14 @@ impl<'a> Printer<'a> {
         let members = start + WORD;
         match header & !COUNT_MASK {
             ARRAY => {
-                self.put(&[b'['])?;
+                self.put(b"[")?;
                 self.elements(members, count, end, depth)?;
-                self.put(&[b']'])?;
+                self.put(b"]")?;
             }
             OBJECT => {
-                self.put(&[b'{'])?;
+                self.put(b"{")?;
                 self.pairs(members, count, end, depth)?;
-                self.put(&[b'}'])?;
+                self.put(b"}")?;
             }
             // A bare scalar. A container in its place would print as if it stood alone.
             flags if flags == ARRAY | SCALAR && depth == 1 && count == 1 => {
@@ -194,9 +194,9 @@ impl<'a> Printer<'a> {
             self.out.truncate(printed);
             return Ok(());
         }
-        self.put(&[b'"'])?;
+        self.put(b"\"")?;
         self.escaped(start, end)?;
-        self.put(&[b'"'])?;
+        self.put(b"\"")?;
         Ok(())
     }
 
