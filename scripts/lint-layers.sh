@@ -62,12 +62,14 @@ only 'src/shmem\.rs' '\b(LWLock[A-Za-z]*|ShmemInitStruct|RequestAddinShmemSpace|
 only 'src/compat(\.rs|/tree\.rs)' 'feature[[:space:]]*=[[:space:]]*"pg[0-9]+"' 'only src/compat.rs depends on the server version'
 only 'src/settings\.rs' '\bGucSetting\b' 'only src/settings.rs holds settings'
 only 'src/error\.rs' '\b(PgSqlErrorCode|ERRCODE_[A-Z_]+)\b' 'only src/error.rs names SQLSTATEs'
+only '(nothing)' '\bthread_local!' 'variables of a backend are plain statics (src/local.rs): thread-local ones may be refused memory'
+only '(nothing)' '\.try_reserve(_exact)?\(' 'buffers grow through Room (core/src/room.rs)'
 only '(nothing)' '\bsuper::super\b' 'a path that climbs twice starts at crate:: instead'
 
 above='hooks|judge|quick|utility|serve|capture|verify|writes|copy|export|stats|admin|foreign|policy|portal|snapshot|why|decision_log|tally|definitions|last_word'
 never 'src/arrow/' "crate::(shmem|session|write_set|$above)|arrow_cache_core::([sS]tore)" 'arrow/ knows no cache'
 never 'src/query/' 'crate::shmem|arrow_cache_core::([sS]tore)' 'query/ knows no storage'
-never 'src/(compat|backend|settings|error)\.rs' "crate::(shmem|session|write_set|query|arrow|$above)" 'the lowest layer imports no other'
+never 'src/(compat|backend|settings|error|allocator|raising)\.rs' "crate::(shmem|session|write_set|query|arrow|$above)" 'the lowest layer imports no other'
 never 'src/(shmem|session|write_set)\.rs' "crate::($above)" 'shmem, session and write_set lie below what serves, captures and writes'
 { grep -E ':crate::hooks$' "$paths" | grep -vE '^src/(lib|hooks)\.rs:' || true; } | breach 'only src/lib.rs imports hooks'
 

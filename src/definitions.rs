@@ -15,6 +15,7 @@ use std::cell::Cell;
 use pgrx::pg_sys;
 
 use crate::compat::{self, ChangedRelation};
+use crate::local::Local;
 use crate::query::types::FIRST_USER_OID;
 use crate::{backend, write_set};
 
@@ -185,10 +186,8 @@ fn concerns_server(changed: &ChangedRelation) -> bool {
 /// How many relations a backend remembers on which results may rest.
 const REMEMBERED: usize = 64;
 
-thread_local! {
-    /// The last relation with its remainder that was looked at, if results may rest on it.
-    static KNOWN: [Cell<u32>; REMEMBERED] = const { [const { Cell::new(0) }; REMEMBERED] };
-}
+/// The last relation with its remainder that was looked at, if results may rest on it.
+static KNOWN: Local<[Cell<u32>; REMEMBERED]> = Local::new([const { Cell::new(0) }; REMEMBERED]);
 
 /// Can a result rest on this relation? Of one that is gone, nobody can say no.
 ///

@@ -2,12 +2,15 @@
 
 use std::ffi::CStr;
 
+use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys;
+
+use crate::error::or_raise;
 
 /// UTF-8, by its number.
 const UTF8: i32 = pg_sys::pg_enc::PG_UTF8 as i32;
 
-/// Text of the database as a string. Raises when it has no form in UTF-8.
+/// Text of the database as a string. Raises when it has no form in UTF-8, or there is no memory for it.
 ///
 /// # Safety
 /// `text` must be valid. Called with a current memory context.
@@ -15,18 +18,20 @@ pub unsafe fn to_string(text: &CStr) -> String {
     // SAFETY: as the caller promises; the conversion returns its argument or a palloc'd, NUL-terminated copy.
     unsafe {
         let converted = pg_sys::pg_server_to_any(text.as_ptr(), text.to_bytes().len() as i32, UTF8);
-        CStr::from_ptr(converted).to_string_lossy().into_owned()
+        let bytes = or_raise(Vec::copy_of(CStr::from_ptr(converted).to_bytes()));
+        // What the server calls UTF-8 is that.
+        String::from_utf8(bytes).unwrap_or_default()
     }
 }
 
-/// A string as text of the database. Raises when that has no such characters.
+/// A string as text of the database. Raises when that has no such characters, or there is no memory for it.
 pub fn to_database(text: &str) -> Vec<u8> {
     // SAFETY: the conversion reads as many bytes as it is told, and returns its argument or a palloc'd, NUL-terminated copy.
     unsafe {
         let converted = pg_sys::pg_any_to_server(text.as_ptr().cast(), text.len() as i32, UTF8);
         if converted.cast_const().cast() == text.as_ptr() {
-            return text.as_bytes().to_vec();
+            return or_raise(Vec::copy_of(text.as_bytes()));
         }
-        CStr::from_ptr(converted).to_bytes().to_vec()
+        or_raise(Vec::copy_of(CStr::from_ptr(converted).to_bytes()))
     }
 }

@@ -4,7 +4,7 @@
 //! functions that the user called by name, or from a server that was started with bad settings.
 
 use arrow_cache_core::options::OPTION_NAMES;
-use arrow_cache_core::{Difference, FormError, OptionError, Reason, Unrepresentable, Why};
+use arrow_cache_core::{Difference, FormError, OptionError, OutOfMemory, Reason, Unrepresentable, Why};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
 
@@ -52,6 +52,19 @@ pub enum CacheError {
     NotARelation,
     /// A plan that stands for a stored answer was run as it is.
     PlaceholderRun,
+    /// There is no memory for what the user has asked for.
+    OutOfMemory,
+}
+
+impl From<OutOfMemory> for CacheError {
+    fn from(_: OutOfMemory) -> Self {
+        Self::OutOfMemory
+    }
+}
+
+/// What was wanted; raises if there is no memory for it.
+pub fn or_raise<T>(wanted: Result<T, OutOfMemory>) -> T {
+    wanted.unwrap_or_else(|OutOfMemory| CacheError::OutOfMemory.raise())
 }
 
 impl CacheError {
@@ -78,6 +91,13 @@ impl CacheError {
                 PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
                 "a plan of pg_arrow_cache was started without its ExecutorStart hook".into(),
                 "Another library keeps ExecutorStart from calling the hooks that were installed before its own.".into(),
+            ),
+            Self::OutOfMemory
+            | Self::Undeliverable { reason: Reason::OutOfMemory }
+            | Self::UndeliverableValue { problem: Unrepresentable { why: Why::OutOfMemory, .. }, .. } => (
+                PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
+                "out of memory".into(),
+                "Ask for less at once, or let the server have more memory.".into(),
             ),
             Self::MemoryTooSmall { needed } => (
                 PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
@@ -112,6 +132,7 @@ impl CacheError {
                     Why::ArrayBounds => PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
                     Why::Number(_) | Why::Time => PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
                     Why::TooLarge => PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                    Why::OutOfMemory => PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
                 },
                 format!("column \"{column}\", row {row}, cannot be delivered as Arrow: {problem}"),
                 remedy(problem.remedy()),

@@ -2,11 +2,12 @@
 //! transaction whose view of the remote data may be older than a change is kept away from the cache.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use crate::local::Local;
 use crate::query::types::{nodes, oids};
 use crate::shmem::{self, SharedStore};
 use crate::writes;
@@ -114,12 +115,10 @@ struct Tree {
     foreign: Vec<pg_sys::Oid>,
 }
 
-thread_local! {
-    /// Trees by their roots, as long as none of their members changes.
-    static TREES: RefCell<HashMap<u32, Tree>> = RefCell::new(HashMap::new());
-    /// Foreign tables that the transaction under way may have changed.
-    static CHANGED: RefCell<BTreeSet<u32>> = const { RefCell::new(BTreeSet::new()) };
-}
+/// Trees by their roots, as long as none of their members changes.
+static TREES: Local<RefCell<BTreeMap<u32, Tree>>> = Local::new(RefCell::new(BTreeMap::new()));
+/// Foreign tables that the transaction under way may have changed.
+static CHANGED: Local<RefCell<BTreeSet<u32>>> = Local::new(RefCell::new(BTreeSet::new()));
 
 /// The description of a relation may have changed.
 fn relation_changed(relation: pg_sys::Oid) {

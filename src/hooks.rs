@@ -188,10 +188,6 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
             return;
         }
         edge(|| {
-            if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
-                // For read-only plans too: functions that they call may write, and change the setting.
-                writes::note_counting();
-            }
             let miss = if copy::claims(query_desc) {
                 copy::before_start(query_desc);
                 None

@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod admin;
+mod allocator;
 mod arrow;
 mod backend;
 mod bare;
@@ -31,6 +32,7 @@ mod policy;
 mod portal;
 mod query;
 mod quick;
+mod raising;
 mod rights;
 mod serve;
 mod session;
@@ -62,6 +64,8 @@ pub extern "C-unwind" fn _PG_init() {
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
         return;
     }
+    raising::prepare();
+    allocator::prepare();
     settings::define();
     client::remember();
     hooks::install();

@@ -5,12 +5,12 @@ use std::cell::RefCell;
 
 use pgrx::pg_sys;
 
+use crate::local::Local;
+
 /// Told the OID of a relation; InvalidOid stands for all. Also in the middle of an abort, so it must not call PostgreSQL.
 pub type Listener = fn(pg_sys::Oid);
 
-thread_local! {
-    static LISTENERS: RefCell<Vec<Listener>> = const { RefCell::new(Vec::new()) };
-}
+static LISTENERS: Local<RefCell<Vec<Listener>>> = Local::new(RefCell::new(Vec::new()));
 
 /// From here on, `listener` hears of changed relations. Asking again does no harm.
 pub fn listen(listener: Listener) {

@@ -9,11 +9,10 @@ use pgrx::prelude::*;
 use crate::admin::required_store;
 use crate::compat;
 use crate::error::CacheError;
+use crate::local::Local;
 use crate::query::policy::{self, PROVIDER, Policy};
 
-thread_local! {
-    static REGISTERED: Cell<bool> = const { Cell::new(false) };
-}
+static REGISTERED: Local<Cell<bool>> = Local::new(Cell::new(false));
 
 /// Registers the provider when a SECURITY LABEL statement names it.
 ///

@@ -6,14 +6,13 @@ use std::cell::RefCell;
 
 use arrow_cache_core::CacheKey;
 
+use crate::local::Local;
 use crate::settings;
 
 /// Statements remembered. A power of two.
 const PLACES: usize = 1024;
 
-thread_local! {
-    static KNOWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
-}
+static KNOWN: Local<RefCell<Vec<u64>>> = Local::new(RefCell::new(Vec::new()));
 
 fn place(key: CacheKey) -> usize {
     key.hi as usize % PLACES

@@ -1,12 +1,11 @@
 //! The rows behind the views: counters, entries, relations, reasons.
 
-use std::collections::BTreeMap;
-
-use arrow_cache_core::{Counter, EntryView, Reason, Versions};
+use arrow_cache_core::{Counter, EntryView, OutOfMemory, Reason, RoomyVec, Versions};
 use pgrx::prelude::*;
 use pgrx::{datum::TimestampWithTimeZone, pg_sys};
 
 use crate::admin::required_store;
+use crate::error::or_raise;
 use crate::{rights, settings};
 
 /// Role whose members may see everybody's statements (pg_authid.dat).
@@ -141,27 +140,34 @@ fn entries_data() -> TableIterator<
     let versions = store.versions();
     let visible = Visible::to_current_user();
     let mut rows: Vec<EntryRow> = Vec::new();
-    // Only plain data is gathered while entries are pinned.
+    let mut gathered = Ok(());
+    // Only plain data is gathered while entries are pinned; what may raise comes afterwards.
     store.for_each(|entry| {
-        if entry.database() == database && visible.includes(entry) {
-            rows.push(entry_row(entry, &versions, now));
+        if gathered.is_ok() && entry.database() == database && visible.includes(entry) {
+            gathered = entry_row(entry, &versions, now).and_then(|row| rows.add(row));
         }
     });
-    for row in &mut rows {
+    or_raise(gathered);
+    TableIterator::new(rows.into_iter().map(move |mut row| {
         row.1.clone_from(&datname);
-    }
-    TableIterator::new(rows)
+        row
+    }))
 }
 
-fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> EntryRow {
+fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> Result<EntryRow, OutOfMemory> {
     let last_hit = if entry.hits() > 0 { timestamp(entry.last_used()) } else { None };
     let dependencies = entry.dependencies();
     let is_current = dependencies.iter().all(|d| versions.slot(d.slot).version() == d.version);
+    let text = Vec::copy_of(entry.text())?;
+    let mut relations = Vec::new();
+    for dependency in dependencies.iter().filter(|dependency| dependency.relation != 0) {
+        relations.add(pg_sys::Oid::from(dependency.relation))?;
+    }
     let expires = if entry.expires_at() == i64::MAX { None } else { timestamp(entry.expires_at()) };
-    (
+    Ok((
         entry.entry_id() as i64,
         String::new(),
-        Some(entry.text().to_vec()),
+        Some(text),
         entry.rows() as i64,
         entry.columns() as i32,
         entry.chunk_count() as i32,
@@ -173,12 +179,8 @@ fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> EntryR
         last_hit,
         expires,
         is_current && entry.expires_at() > now,
-        dependencies
-            .iter()
-            .filter(|dependency| dependency.relation != 0)
-            .map(|dependency| pg_sys::Oid::from(dependency.relation))
-            .collect(),
-    )
+        relations,
+    ))
 }
 
 #[pg_extern(sql = false)]
@@ -196,24 +198,28 @@ fn relations_data() -> TableIterator<
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     let visible = Visible::to_current_user();
-    let mut counts: BTreeMap<u32, i32> = BTreeMap::new();
+    // A relation for each entry that rests on it.
+    let mut named: Vec<u32> = Vec::new();
+    let mut gathered = Ok(());
     store.for_each(|entry| {
         if entry.database() == database && visible.includes(entry) {
             for dependency in entry.dependencies().iter().filter(|d| d.relation != 0) {
-                *counts.entry(dependency.relation).or_default() += 1;
+                gathered = gathered.and(named.add(dependency.relation));
             }
         }
     });
-    let versions = store.versions();
-    let rows: Vec<_> = counts
-        .into_iter()
-        .map(|(relation, entries)| {
-            let state = versions.slot(versions.relation(database, relation)).read();
-            let changed = timestamp(state.last_change);
-            (pg_sys::Oid::from(relation), entries, state.version as i64, changed)
-        })
-        .collect();
-    TableIterator::new(rows)
+    or_raise(gathered);
+    named.sort_unstable();
+    let mut next = 0;
+    TableIterator::new(std::iter::from_fn(move || {
+        let relation = *named.get(next)?;
+        let entries = named[next..].iter().take_while(|other| **other == relation).count();
+        next += entries;
+        let versions = store.versions();
+        let state = versions.slot(versions.relation(database, relation)).read();
+        let changed = timestamp(state.last_change);
+        Some((pg_sys::Oid::from(relation), entries as i32, state.version as i64, changed))
+    }))
 }
 
 #[pg_extern(sql = false)]

@@ -11,6 +11,7 @@ use pgrx::pg_sys;
 
 use crate::admin::required_store;
 use crate::chain::{kept, sql_function};
+use crate::error::CacheError;
 use crate::judge::{self, Found, Question};
 use crate::query::eligibility;
 use crate::query::relations::{self, RelationRefusal};
@@ -54,6 +55,7 @@ fn why(call: pg_sys::FunctionCallInfo) -> TableIterator<'static, Answer> {
     };
     TableIterator::once(match judged {
         Ok(relations) => (true, None, Some([b"rests on ".to_vec(), listed(relations)].concat())),
+        Err(Refusal { reason: Reason::OutOfMemory, .. }) => CacheError::OutOfMemory.raise(),
         Err(Refusal { reason, offender }) => {
             let sentence = reason.describe().as_bytes();
             let detail = match offender {

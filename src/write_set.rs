@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-use arrow_cache_core::SlotId;
+use arrow_cache_core::{OutOfMemory, Room, RoomyVec, SlotId};
 
 use crate::local::Local;
 
@@ -46,13 +46,17 @@ pub fn empty<T>(list: &mut Vec<T>) {
     list.shrink_to(KEPT);
 }
 
-/// Notes that this transaction writes `relation`. True if that was not known before.
+/// Notes that this transaction writes `relation`. True if that was not known before. A relation that there is no memory for
+/// counts among those that nobody lists.
 pub fn note(relation: u32) -> bool {
     WRITES.with(|writes| {
         let mut relations = writes.relations.borrow_mut();
         let place = relations.binary_search(&relation);
         if let Err(place) = place {
-            relations.insert(place, relation);
+            match relations.make_room(1) {
+                Ok(()) => relations.insert(place, relation),
+                Err(_) => writes.unknown.set(true),
+            }
         }
         place.is_err()
     })
@@ -64,8 +68,11 @@ pub fn holds(relation: u32) -> bool {
 }
 
 /// Adds the relations that the hooks have seen this transaction write to a list, in ascending order.
-pub fn list_into(list: &mut Vec<u32>) {
-    WRITES.with(|writes| list.extend_from_slice(&writes.relations.borrow()));
+///
+/// # Errors
+/// There is no memory for them.
+pub fn list_into(list: &mut Vec<u32>) -> Result<(), OutOfMemory> {
+    WRITES.with(|writes| list.add_all(&writes.relations.borrow()))
 }
 
 /// Notes that this transaction may write relations that nobody lists.

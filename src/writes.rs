@@ -13,7 +13,7 @@
 
 use std::cell::Cell;
 
-use arrow_cache_core::{Answers, Counter, Reason, Slot, SlotId, Versions};
+use arrow_cache_core::{Answers, Counter, Reason, RoomyVec, Slot, SlotId, Versions};
 use pgrx::pg_sys;
 
 use crate::compat::ChangedRelation;
@@ -158,11 +158,9 @@ struct Lists {
     slots: Vec<SlotId>,
 }
 
-thread_local! {
-    /// Empty lists, unless a publication is under way.
-    static LISTS: Cell<Lists> =
-        const { Cell::new(Lists { changed: Vec::new(), relations: Vec::new(), slots: Vec::new() }) };
-}
+/// Empty lists, unless a publication is under way.
+static LISTS: Local<Cell<Lists>> =
+    Local::new(Cell::new(Lists { changed: Vec::new(), relations: Vec::new(), slots: Vec::new() }));
 
 impl Lists {
     /// Gives the lists back to the next publication.
@@ -183,22 +181,23 @@ pub fn publish(preparing: bool) {
     let Some(store) = shmem::store() else { return };
     let mut lists = LISTS.take();
     let Lists { changed, relations, slots } = &mut lists;
-    write_set::list_into(relations);
+    // What there is no memory to list counts as unknown, which stands for any relation.
+    let mut listed = write_set::list_into(relations);
     // A statement that writes to a catalog itself need not send the invalidations that DDL does.
     let by_hand = relations.iter().any(|relation| is_meaningful_catalog(*relation));
     let seen = relations.len();
     compat::for_each_changed_relation(|relation| {
         // Most were seen by the hooks as well.
         if relations[..seen].binary_search(&relation.oid).is_err() {
-            relations.push(relation.oid);
+            listed = listed.and(relations.add(relation.oid));
         }
-        changed.push(relation);
+        listed = listed.and(changed.add(relation));
     });
     if relations.len() > seen {
         relations.sort_unstable();
         relations.dedup();
     }
-    let unknown = is_unlisted();
+    let unknown = listed.is_err() || is_unlisted();
     let definitions = Definitions::of_transaction(changed, unknown || by_hand);
 
     let writer = Writer::new(&store, xid);
@@ -206,14 +205,25 @@ pub fn publish(preparing: bool) {
         store.note_prepared_definitions();
     }
     let redefined = if definitions.any { writer.redefined(&definitions) } else { Vec::new() };
-    slots.extend_from_slice(&redefined);
+    redefined.iter().for_each(|slot| {
+        if slots.add(*slot).is_err() {
+            writer.publish(*slot);
+        }
+    });
     for relation in relations {
         if may_carry_results(*relation) {
-            slots.push(writer.versions.relation(writer.database, *relation));
+            let slot = writer.versions.relation(writer.database, *relation);
+            // The list only sees to it that each is published once.
+            if slots.add(slot).is_err() {
+                writer.publish(slot);
+            }
         }
     }
     if unknown {
-        slots.push(writer.versions.wildcard(writer.database));
+        let slot = writer.versions.wildcard(writer.database);
+        if slots.add(slot).is_err() {
+            writer.publish(slot);
+        }
     }
     slots.sort_unstable_by_key(|slot| slot.0);
     slots.dedup();

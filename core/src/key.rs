@@ -1,5 +1,9 @@
 //! The 128-bit key of a cached result. Pure values: nothing here is shared.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::room::RoomyVec;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 /// Hash of everything that decides a result. Equal keys are a hint, not a proof: the caller compares the stored text.
@@ -18,51 +22,76 @@ impl CacheKey {
     fn from_digest(digest: u128) -> Self {
         Self { hi: (digest >> 64) as u64, lo: digest as u64 }
     }
+
+    /// A key that nobody else gets, here or in another process.
+    #[cold]
+    fn unlike_any() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let mut hasher = KeyHasher::new();
+        hasher.u64(LAST.fetch_add(1, Relaxed));
+        hasher.u32(std::process::id());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        hasher.u64(now.as_secs());
+        hasher.u32(now.subsec_nanos());
+        hasher.finish()
+    }
 }
 
 /// Parts like those of [`KeyHasher`], gathered and then hashed in one go: for the few hundred bytes of a statement that takes a fraction
 /// of the time. Keeps its memory when it is cleared.
-#[derive(Clone, Default, Debug)]
+///
+/// If there is no memory for a part, the key is like no other.
+#[derive(Default, Debug)]
 pub struct KeyBuffer {
     bytes: Vec<u8>,
+    /// A part is missing.
+    incomplete: bool,
 }
 
 impl KeyBuffer {
     /// An empty one, without memory.
     #[must_use]
     pub const fn new() -> Self {
-        Self { bytes: Vec::new() }
+        Self { bytes: Vec::new(), incomplete: false }
     }
 
     /// Forgets all parts.
     pub fn clear(&mut self) {
+        self.incomplete = false;
         self.bytes.clear();
     }
 
     /// Adds one part, preceded by its length.
     pub fn part(&mut self, bytes: &[u8]) {
         self.u64(bytes.len() as u64);
-        self.bytes.extend_from_slice(bytes);
+        self.add(bytes);
+    }
+
+    #[inline(always)]
+    fn add(&mut self, bytes: &[u8]) {
+        if self.bytes.add_all(bytes).is_err() {
+            self.incomplete = true;
+        }
     }
 
     /// Adds one byte, without a length.
     pub fn u8(&mut self, value: u8) {
-        self.bytes.push(value);
+        self.add(&[value]);
     }
 
     /// Adds four bytes, little-endian, without a length.
     pub fn u32(&mut self, value: u32) {
-        self.bytes.extend_from_slice(&value.to_le_bytes());
+        self.add(&value.to_le_bytes());
     }
 
     /// Adds several words at once, as `u32` would.
     pub fn words<const N: usize>(&mut self, words: [u32; N]) {
-        self.bytes.extend_from_slice(words.map(u32::to_le_bytes).as_flattened());
+        self.add(words.map(u32::to_le_bytes).as_flattened());
     }
 
     /// Adds eight bytes, little-endian, without a length.
     pub fn u64(&mut self, value: u64) {
-        self.bytes.extend_from_slice(&value.to_le_bytes());
+        self.add(&value.to_le_bytes());
     }
 
     /// Adds a key.
@@ -73,7 +102,8 @@ impl KeyBuffer {
 
     /// Adds all parts of another.
     pub fn append(&mut self, other: &Self) {
-        self.bytes.extend_from_slice(&other.bytes);
+        self.add(&other.bytes);
+        self.incomplete |= other.incomplete;
     }
 
     /// Bytes gathered so far.
@@ -93,10 +123,17 @@ impl KeyBuffer {
         self.bytes.truncate(len);
     }
 
-    /// The key of what was gathered; the same as that of a [`KeyHasher`] with the same parts.
+    /// The key of what was gathered; the same as that of a [`KeyHasher`] with the same parts. If one could not be added, a key that
+    /// nothing else has.
     #[must_use]
     pub fn finish(&self) -> CacheKey {
-        CacheKey::from_digest(xxh3_128(&self.bytes))
+        if self.incomplete { CacheKey::unlike_any() } else { CacheKey::from_digest(xxh3_128(&self.bytes)) }
+    }
+
+    /// Is there no part that could not be added?
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        !self.incomplete
     }
 }
 
@@ -188,6 +225,27 @@ mod tests {
             gathered.part(&text);
             assert_eq!(streamed.finish(), gathered.finish(), "{length} bytes");
         }
+    }
+
+    #[test]
+    fn what_lacks_a_part_is_like_nothing_else() {
+        let lacking = || {
+            let mut key = KeyBuffer::new();
+            key.part(b"x");
+            key.incomplete = true;
+            key
+        };
+        let (first, second) = (lacking(), lacking());
+        assert!(!first.is_complete());
+        assert_ne!(first.finish(), second.finish());
+        assert_ne!(first.finish(), first.finish());
+        let mut all = KeyBuffer::new();
+        all.append(&first);
+        assert!(!all.is_complete());
+        all.clear();
+        all.part(b"x");
+        assert!(all.is_complete());
+        assert_eq!(all.finish(), key_of(&[b"x"]));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 pub use crate::statement::statement_body;
 
-/// Clears `out` and puts the normal form of `sql` there: comments and runs of white space become one space, those at both ends and
+/// Clears `out` and puts the normal form of `sql` there, which is no longer than `sql` at any time: comments and runs of white space become one space, those at both ends and
 /// semicolons at the end go, ASCII letters outside quotes are lower-cased; quoted strings, quoted identifiers and dollar-quoted bodies
 /// stay byte for byte. What begins and does not end (a quote, a comment) is copied to the end of the text.
 ///

@@ -32,6 +32,34 @@ pub(crate) struct Parts<'a> {
     pub digits: &'a [u8],
 }
 
+/// Bytes that [`to_text`] appends at most on its way to the text of `body`. Whoever makes room for as many before is sure that it finds them.
+#[must_use]
+#[inline]
+pub fn text_bound(body: &[u8]) -> usize {
+    match word(body, 0) {
+        Some(header) if header & SIGN_MASK != SHORT && header & SIGN_MASK != SPECIAL => {
+            let weight = word(body, 2).map_or(0, |weight| i32::from(weight.cast_signed()));
+            longest_text(weight, usize::from(header & LONG_SCALE_MASK)).max(SHORT_TEXT)
+        }
+        _ => LONGEST_SHORT,
+    }
+}
+
+/// The same for [`from_text`] and the text.
+#[must_use]
+pub fn body_bound(text: &[u8]) -> usize {
+    // A digit for four characters, and for a few at both ends and around the point; a header.
+    text.len() / 2 + 16
+}
+
+/// Sign, digits, point, and decimals behind the last that is shown.
+fn longest_text(weight: i32, scale: usize) -> usize {
+    2 + (weight + 1).max(1) as usize * GROUP + scale + GROUP
+}
+
+/// The longest text of a body with a short header: weight and scale have few bits.
+const LONGEST_SHORT: usize = 2 + (SHORT_WEIGHT_MAX as usize + 1) * GROUP + SHORT_SCALE_MAX + GROUP;
+
 /// Appends exactly what `numeric_out` prints for `body`.
 ///
 /// Returns false, with `out` unchanged, when the bytes are no numeric as the server makes them: then the text would not stand for them.
@@ -156,9 +184,7 @@ fn trailing_zeros(digit: u16) -> usize {
 const SHORT_TEXT: usize = 64;
 
 fn print(parts: &Parts<'_>, out: &mut Vec<u8>) -> Option<()> {
-    let whole_groups = (parts.weight + 1).max(1) as usize;
-    // Sign, point, and decimals behind the last that is shown.
-    let longest = 2 + whole_groups * GROUP + parts.scale + GROUP;
+    let longest = longest_text(parts.weight, parts.scale);
     if longest <= SHORT_TEXT {
         let mut text = [0; SHORT_TEXT];
         let length = print_into(parts, &mut text)?;

@@ -80,6 +80,7 @@ reasons! {
     TooFewRuns, "too_few_runs", "The query has run fewer times than pg_arrow_cache.min_runs.";
     TooLarge, "too_large", "The result is larger than pg_arrow_cache.max_entry_size, or one of its rows than 256 MB.";
     NoRoom, "no_room", "No room could be made for the result.";
+    OutOfMemory, "out_of_memory", "The server has no memory for judging the statement or for gathering its result.";
     IncompleteRead, "incomplete_read", "The result was not read to its end.";
     ChangedMeanwhile, "changed_meanwhile", "A relation of the query changed while it ran.";
     Explain, "explain", "The statement is being explained.";

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::decimal::{MAX_PRECISION, Misfit};
+use crate::room::OutOfMemory;
 
 /// Characters of a value that an error shows.
 const SHOWN: usize = 60;
@@ -52,6 +53,14 @@ pub enum Why {
     Time,
     /// The values of the batch take more than 2 GB.
     TooLarge,
+    /// Nothing: there is no memory for it.
+    OutOfMemory,
+}
+
+impl From<OutOfMemory> for Unrepresentable {
+    fn from(_: OutOfMemory) -> Self {
+        Self { why: Why::OutOfMemory, value: String::new() }
+    }
 }
 
 impl Unrepresentable {
@@ -75,7 +84,7 @@ impl Unrepresentable {
         match self.why {
             Why::ArrayBounds | Why::Time => Some(("on_unrepresentable", "text")),
             Why::Number(_) => Some(("numeric", "text")),
-            Why::TooLarge => None,
+            Why::TooLarge | Why::OutOfMemory => None,
         }
     }
 }
@@ -89,6 +98,7 @@ impl fmt::Display for Unrepresentable {
             Why::Number(Misfit::OutOfRange) | Why::Time => write!(f, "{value} is out of range"),
             Why::Number(Misfit::NotExact) => write!(f, "{value} has more digits than can be kept"),
             Why::TooLarge => write!(f, "the values of one batch take more than 2 GB"),
+            Why::OutOfMemory => write!(f, "out of memory"),
         }
     }
 }

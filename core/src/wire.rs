@@ -14,6 +14,7 @@ mod zone;
 pub use zone::{Span, Zone, stretch};
 
 use crate::epoch;
+use crate::room::{OutOfMemory, RoomyVec};
 
 /// How the values of a column become bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,14 +150,19 @@ pub enum Outcome {
 
 /// Messages on their way, in memory of fixed size.
 pub struct Block {
-    bytes: Box<[u8]>,
+    bytes: Vec<u8>,
     used: usize,
 }
 
 impl Block {
     /// An empty block of this size.
-    pub fn new(size: usize) -> Self {
-        Self { bytes: vec![0; size].into_boxed_slice(), used: 0 }
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn new(size: usize) -> Result<Self, OutOfMemory> {
+        let mut bytes = Vec::new();
+        bytes.lengthen(size, 0)?;
+        Ok(Self { bytes, used: 0 })
     }
 
     /// The messages in it.

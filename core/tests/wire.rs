@@ -54,7 +54,7 @@ fn encoded(form: Form, stored: &[u8]) -> Option<Vec<u8>> {
     let varies = matches!(form, Form::Bytes | Form::ByteaText | Form::NumericBinary | Form::JsonbBinary);
     let ends: Vec<u8> = [0, stored.len() as u32].iter().flat_map(|end| end.to_le_bytes()).collect();
     let column = Column { validity: &[], offsets: if varies { &ends } else { &[] }, values: stored };
-    let mut block = Block::new(4096);
+    let mut block = Block::new(4096).unwrap();
     match encoder(&[form]).append(&[column], 0, &NoPieces, &mut block) {
         Outcome::Appended => values(&block).remove(0),
         Outcome::Refused => None,
@@ -212,7 +212,7 @@ fn a_row_fits_or_leaves_no_trace() {
     let pieces = Fixed(b"piece".to_vec());
     let mut needed = None;
     for size in 0..400 {
-        let mut block = Block::new(size);
+        let mut block = Block::new(size).unwrap();
         let outcome = encoder(&forms).append(&columns, 0, &pieces, &mut block);
         match outcome {
             Outcome::Appended => {
@@ -235,12 +235,12 @@ fn nulls_and_no_columns() {
     let numbers: Vec<u8> = (0..9_i32).flat_map(i32::to_le_bytes).collect();
     let column = Column { validity: &[0b0101_0101, 1], offsets: &[], values: &numbers };
     for row in 0..9 {
-        let mut block = Block::new(1000);
+        let mut block = Block::new(1000).unwrap();
         assert_eq!(encoder(&[Form::Word4]).append(&[column], row, &NoPieces, &mut block), Outcome::Appended);
         let expected = row.is_multiple_of(2).then(|| (row as u32).to_be_bytes().to_vec());
         assert_eq!(values(&block), [expected]);
     }
-    let mut block = Block::new(1000);
+    let mut block = Block::new(1000).unwrap();
     assert_eq!(encoder(&[]).append(&[], 0, &NoPieces, &mut block), Outcome::Appended);
     assert_eq!(block.messages(), b"D\0\0\0\x06\0\0");
 }

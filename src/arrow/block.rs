@@ -4,6 +4,7 @@
 //! a decision, and in between the processor's caches hold one block instead of the ends of all
 //! columns.
 
+use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
 /// Rows of a full block: as many as a word has bits.
@@ -22,8 +23,14 @@ pub struct Block {
 
 impl Block {
     /// An empty block of rows with so many columns.
-    pub fn new(columns: usize) -> Self {
-        Self { columns, rows: 0, values: Vec::new(), nulls: Vec::new(), has_nulls: vec![false; columns] }
+    ///
+    /// # Errors
+    /// There is no memory for a full one.
+    pub fn new(columns: usize) -> Result<Self, OutOfMemory> {
+        let (values, nulls) = (Vec::with_room(ROWS * columns)?, Vec::with_room(ROWS * columns)?);
+        let mut has_nulls = Vec::new();
+        has_nulls.lengthen(columns, false)?;
+        Ok(Self { columns, rows: 0, values, nulls, has_nulls })
     }
 
     /// Adds a row, which must have a value per column.

@@ -4,10 +4,10 @@
 //! All columns have room for the same number of rows, a multiple of a block. Values that are
 //! passed by reference are copied as their row comes; all else is taken from the full block.
 
-use arrow_buffer::ToByteSlice;
 use arrow_cache_core::jsonb::{self, Refusal};
-use arrow_cache_core::{Reason, epoch, numeric};
+use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec, epoch, numeric};
 use pgrx::pg_sys;
+use std::borrow::Cow;
 use std::ffi::CStr;
 use std::ops::Range;
 
@@ -15,15 +15,10 @@ use super::block::Block;
 use super::message::Body;
 use super::varlena;
 
+/// Bytes of an offset.
+const END: usize = size_of::<u32>();
 /// Capacity for variable-length values that a column keeps for the next batch.
 const KEPT_BYTES: usize = 1024 * 1024;
-
-/// Makes a buffer longer. What is in the new part is of no account.
-fn lengthen<T: Copy + Default>(buffer: &mut Vec<T>, length: usize) -> Result<(), Reason> {
-    buffer.try_reserve_exact(length.saturating_sub(buffer.len())).map_err(|_| Reason::NoRoom)?;
-    buffer.resize(length, T::default());
-    Ok(())
-}
 
 /// Which rows of a column are not NULL: one bit each.
 #[derive(Default)]
@@ -44,9 +39,9 @@ impl Validity {
         bits
     }
 
-    fn begin_column<'a>(&'a self, body: &mut Body<'a>) {
+    fn begin_column<'a>(&'a self, body: &mut Body<'a>) -> Result<(), OutOfMemory> {
         let length = if self.nulls == 0 { 0 } else { body.rows().div_ceil(8) };
-        body.column(self.nulls, &self.bits[..length]);
+        body.column(self.nulls, &self.bits[..length])
     }
 }
 
@@ -91,10 +86,10 @@ impl Scalars {
     }
 
     /// Makes room for so many rows.
-    pub fn grow(&mut self, rows: usize) -> Result<(), Reason> {
-        lengthen(&mut self.validity.bits, rows / 8)?;
+    pub fn grow(&mut self, rows: usize) -> Result<(), OutOfMemory> {
+        self.validity.bits.lengthen(rows / 8, 0)?;
         let bytes = rows * self.bits_per_row() / 8;
-        lengthen(&mut self.bytes, bytes)
+        self.bytes.lengthen(bytes, 0)
     }
 
     fn bits_per_row(&self) -> usize {
@@ -176,9 +171,12 @@ impl Scalars {
     }
 
     /// Adds the column to a batch.
-    pub fn add_to<'a>(&'a self, body: &mut Body<'a>) {
-        self.validity.begin_column(body);
-        body.buffer(&self.bytes[..(body.rows() * self.bits_per_row()).div_ceil(8)]);
+    ///
+    /// # Errors
+    /// There is no memory for that.
+    pub fn add_to<'a>(&'a self, body: &mut Body<'a>) -> Result<(), OutOfMemory> {
+        self.validity.begin_column(body)?;
+        body.buffer(Cow::Borrowed(&self.bytes[..(body.rows() * self.bits_per_row()).div_ceil(8)]))
     }
 
     /// Has the batch a timestamp that Arrow would misread?
@@ -202,9 +200,9 @@ impl Fixed {
     }
 
     /// Makes room for so many rows.
-    pub fn grow(&mut self, rows: usize) -> Result<(), Reason> {
-        lengthen(&mut self.validity.bits, rows / 8)?;
-        lengthen(&mut self.bytes, rows * self.width)
+    pub fn grow(&mut self, rows: usize) -> Result<(), OutOfMemory> {
+        self.validity.bits.lengthen(rows / 8, 0)?;
+        self.bytes.lengthen(rows * self.width, 0)
     }
 
     /// Copies the value of row number `row` of the batch.
@@ -234,9 +232,12 @@ impl Fixed {
     }
 
     /// Adds the column to a batch.
-    pub fn add_to<'a>(&'a self, body: &mut Body<'a>) {
-        self.validity.begin_column(body);
-        body.buffer(&self.bytes[..body.rows() * self.width]);
+    ///
+    /// # Errors
+    /// There is no memory for that.
+    pub fn add_to<'a>(&'a self, body: &mut Body<'a>) -> Result<(), OutOfMemory> {
+        self.validity.begin_column(body)?;
+        body.buffer(Cow::Borrowed(&self.bytes[..body.rows() * self.width]))
     }
 }
 
@@ -263,7 +264,7 @@ pub struct Variable {
     form: Form,
     bytes: Vec<u8>,
     /// Where each row's bytes begin, and at last where they end.
-    offsets: Vec<u32>,
+    offsets: Vec<[u8; END]>,
     validity: Validity,
 }
 
@@ -274,9 +275,9 @@ impl Variable {
     }
 
     /// Makes room for so many rows.
-    pub fn grow(&mut self, rows: usize) -> Result<(), Reason> {
-        lengthen(&mut self.validity.bits, rows / 8)?;
-        lengthen(&mut self.offsets, rows + 1)
+    pub fn grow(&mut self, rows: usize) -> Result<(), OutOfMemory> {
+        self.validity.bits.lengthen(rows / 8, 0)?;
+        self.offsets.lengthen(rows + 1, [0; END])
     }
 
     /// Forgets the values.
@@ -290,7 +291,7 @@ impl Variable {
     ///
     /// # Errors
     /// `TooLarge` for a value of more than `limit` bytes, `UnsupportedType` for one that is not a
-    /// value of its type, `NoRoom` without memory.
+    /// value of its type, `OutOfMemory`.
     ///
     /// # Safety
     /// One value per column, of the column's type. A copy made by detoasting lives until the
@@ -310,20 +311,22 @@ impl Variable {
         // SAFETY: as the caller promises.
         let value = unsafe {
             match self.form {
-                Form::Body | Form::Text | Form::Numeric | Form::Jsonb => {
-                    varlena::body(datum, limit).ok_or(Reason::TooLarge)?
-                }
+                Form::Body | Form::Text | Form::Numeric | Form::Jsonb => varlena::body(datum, limit)?,
                 Form::Characters | Form::TextCharacters => CStr::from_ptr(datum.cast_mut_ptr()).to_bytes(),
             }
         };
         match self.form {
-            Form::Numeric if !numeric::to_text(value, &mut self.bytes) => return Err(Reason::UnsupportedType),
+            Form::Numeric => {
+                self.bytes.make_room(numeric::text_bound(value))?;
+                if !numeric::to_text(value, &mut self.bytes) {
+                    return Err(Reason::UnsupportedType);
+                }
+            }
             Form::Jsonb => jsonb::to_text(value, limit, &mut self.bytes).map_err(|refusal| match refusal {
                 Refusal::Unknown => Reason::UnsupportedType,
                 Refusal::TooLong => Reason::TooLarge,
-                Refusal::NoMemory => Reason::NoRoom,
+                Refusal::NoMemory => Reason::OutOfMemory,
             })?,
-            Form::Numeric => {}
             _ => self.copy(value, limit)?,
         }
         Ok(start..self.bytes.len())
@@ -343,7 +346,7 @@ impl Variable {
         if length > limit {
             return Err(Reason::TooLarge);
         }
-        self.bytes.try_reserve(length).map_err(|_| Reason::NoRoom)
+        Ok(self.bytes.make_room(length)?)
     }
 
     /// Takes what else is to be known of a block, the first row of which is number `start`: where
@@ -351,7 +354,7 @@ impl Variable {
     pub fn take(&mut self, block: &Block, start: usize, ends: impl Iterator<Item = u32>) {
         self.validity.take(block, self.column, start);
         for (offset, end) in self.offsets[start + 1..].iter_mut().zip(ends) {
-            *offset = end;
+            *offset = end.to_le_bytes();
         }
     }
 
@@ -360,14 +363,19 @@ impl Variable {
         if !matches!(self.form, Form::Text | Form::TextCharacters | Form::Jsonb) || self.bytes.is_ascii() {
             return true;
         }
-        std::str::from_utf8(&self.bytes)
-            .is_ok_and(|text| self.offsets[..rows].iter().all(|offset| text.is_char_boundary(*offset as usize)))
+        std::str::from_utf8(&self.bytes).is_ok_and(|text| {
+            self.offsets[..rows].iter().all(|offset| text.is_char_boundary(u32::from_le_bytes(*offset) as usize))
+        })
     }
 
     /// Adds the column to a batch.
-    pub fn add_to<'a>(&'a self, body: &mut Body<'a>) {
-        self.validity.begin_column(body);
-        body.buffer(self.offsets[..=body.rows()].to_byte_slice());
-        body.buffer(&self.bytes);
+    ///
+    /// # Errors
+    /// There is no memory for that.
+    pub fn add_to<'a>(&'a self, body: &mut Body<'a>) -> Result<(), OutOfMemory> {
+        self.validity.begin_column(body)?;
+        let offsets = &self.offsets[..=body.rows()];
+        body.buffer(Cow::Borrowed(offsets.as_flattened()))?;
+        body.buffer(Cow::Borrowed(&self.bytes))
     }
 }

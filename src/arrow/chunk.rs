@@ -10,12 +10,10 @@
 //! The directory makes a hit free of flatbuffer parsing: readers take column addresses from it.
 //! They trust it without validation, because only `EncodedBatch::write_to` ever writes chunks.
 
-use arrow_cache_core::Reason;
+use arrow_cache_core::{OutOfMemory, Reason, RoomyVec};
 
-use super::message::{ALIGNMENT, Body};
+use super::message::{ALIGNMENT, Body, PREFIX, padded};
 
-/// Prefix of an encapsulated message: continuation marker and metadata length.
-const PREFIX: usize = 8;
 /// Bytes of the header in front of the directory.
 const HEADER: usize = 32;
 
@@ -58,11 +56,11 @@ impl<'a> EncodedBatch<'a> {
     /// among them.
     ///
     /// # Errors
-    /// `TooLarge` past 4 GB.
+    /// `TooLarge` past 4 GB, `OutOfMemory`.
     pub fn new(body: Body<'a>, unrepresentable: bool) -> Result<Self, Reason> {
-        let metadata = body.metadata();
-        let padded_metadata = (PREFIX + metadata.len()).next_multiple_of(ALIGNMENT) - PREFIX;
-        let buffers = body.places().count();
+        let metadata = body.metadata()?;
+        let padded_metadata = padded(metadata.len());
+        let buffers = body.places().len();
         let directory_end = HEADER + buffers * std::mem::size_of::<BufferPlace>();
         let message_start = directory_end.next_multiple_of(ALIGNMENT);
         let body_start = message_start + PREFIX + padded_metadata;
@@ -71,7 +69,7 @@ impl<'a> EncodedBatch<'a> {
             return Err(Reason::TooLarge);
         }
         let place = |(offset, length)| BufferPlace { offset: (body_start + offset) as u32, length: length as u32 };
-        let directory: Vec<BufferPlace> = body.places().map(place).collect();
+        let directory = Vec::collected(body.places().map(place))?;
         let header = ChunkHeader {
             rows: body.rows() as u32,
             buffers: buffers as u32,
@@ -110,10 +108,13 @@ impl<'a> EncodedBatch<'a> {
     }
 
     /// The chunk as bytes of its own.
-    pub fn into_bytes(self) -> ChunkBytes {
-        let mut bytes = ChunkBytes::new(self.len());
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn into_bytes(self) -> Result<ChunkBytes, OutOfMemory> {
+        let mut bytes = ChunkBytes::new(self.len())?;
         self.write_to(bytes.as_mut_slice());
-        bytes
+        Ok(bytes)
     }
 }
 
@@ -128,8 +129,10 @@ pub struct ChunkBytes {
 struct Block([u8; ALIGNMENT]);
 
 impl ChunkBytes {
-    fn new(length: usize) -> Self {
-        Self { blocks: vec![Block([0; ALIGNMENT]); length.div_ceil(ALIGNMENT)], length }
+    fn new(length: usize) -> Result<Self, OutOfMemory> {
+        let mut blocks = Vec::new();
+        blocks.lengthen(length.div_ceil(ALIGNMENT), Block([0; ALIGNMENT]))?;
+        Ok(Self { blocks, length })
     }
 
     /// The bytes.

@@ -1,24 +1,23 @@
 //! Values of a column, as PostgreSQL has them in memory, into the Arrow array that the column's form says.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
-use arrow_array::{ArrayRef, ListArray, StructArray};
-use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
-use arrow_cache_core::Reason;
-use arrow_schema::{FieldRef, Fields};
+use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec};
 use pgrx::pg_sys;
 
 pub use arrow_cache_core::{Unrepresentable, Why};
 
+use super::array::{Array, Values};
+use super::bits::Bits;
 use super::column::Column;
 use super::convert_leaf::Leaf;
 use super::elements::{ElementLayout, Elements, dimensions};
 use super::form::{Child, Form};
 use crate::compat::tuple_attribute;
 
-/// Builds the array of one column, batch after batch.
+/// Builds the array of one column.
 pub struct Converter {
-    validity: NullBufferBuilder,
+    validity: Bits,
     shape: Shape,
 }
 
@@ -41,15 +40,19 @@ impl Converter {
             Form::Struct(attributes) => Shape::Struct(Box::new(Struct::new(column, attributes)?)),
             _ => Shape::Leaf(Box::new(Leaf::new(column, form))),
         };
-        Ok(Self { validity: NullBufferBuilder::new(0), shape })
+        Ok(Self { validity: Bits::default(), shape })
     }
 
     /// Makes room for so many more values.
-    pub fn reserve(&mut self, rows: usize) {
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn reserve(&mut self, rows: usize) -> Result<(), OutOfMemory> {
+        self.validity.make_room(rows)?;
         match &mut self.shape {
             Shape::Leaf(leaf) => leaf.reserve(rows),
-            Shape::List(list) => list.offsets.reserve(rows),
-            Shape::Struct(row) => row.attributes.iter_mut().for_each(|(_, attribute)| attribute.reserve(rows)),
+            Shape::List(list) => list.ends.make_room(rows * size_of::<i32>()),
+            Shape::Struct(row) => row.attributes.iter_mut().try_for_each(|(_, attribute)| attribute.reserve(rows)),
         }
     }
 
@@ -62,8 +65,7 @@ impl Converter {
     /// `datum` must be a value of the column, unless `is_null`.
     pub unsafe fn append(&mut self, datum: pg_sys::Datum, is_null: bool) -> Result<(), Unrepresentable> {
         if is_null {
-            self.append_null();
-            return Ok(());
+            return Ok(self.append_null()?);
         }
         // SAFETY: as the caller promises.
         unsafe {
@@ -73,8 +75,7 @@ impl Converter {
                 Shape::Struct(row) => row.append(datum)?,
             }
         }
-        self.validity.append_non_null();
-        Ok(())
+        Ok(self.validity.add(true)?)
     }
 
     /// Appends a value of a numeric column, given as its text.
@@ -84,56 +85,51 @@ impl Converter {
     pub fn append_numeric_text(&mut self, text: &[u8]) -> Result<(), Unrepresentable> {
         let Shape::Leaf(leaf) = &mut self.shape else { unreachable!("a numeric has no parts") };
         leaf.append_numeric_text(text)?;
-        self.validity.append_non_null();
-        Ok(())
+        Ok(self.validity.add(true)?)
     }
 
     /// Appends NULL.
-    pub fn append_null(&mut self) {
-        self.validity.append_null();
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn append_null(&mut self) -> Result<(), OutOfMemory> {
+        self.validity.add(false)?;
         match &mut self.shape {
             Shape::Leaf(leaf) => leaf.append_null(),
-            Shape::List(list) => list.offsets.push(list.elements),
-            Shape::Struct(row) => row.append_null(),
+            Shape::List(list) => list.ends.add_all(&list.elements.to_le_bytes()),
+            Shape::Struct(row) => row.attributes.iter_mut().try_for_each(|(_, attribute)| attribute.append_null()),
         }
     }
 
-    /// Takes what was appended as an array and starts anew.
+    /// What was appended.
     ///
     /// # Errors
-    /// `TextEncoding` when a text is not valid UTF-8.
-    pub fn finish(&mut self) -> Result<ArrayRef, Reason> {
-        let rows = self.validity.len();
-        let nulls = self.validity.finish();
-        match &mut self.shape {
-            Shape::Leaf(leaf) => leaf.finish(nulls),
-            Shape::List(list) => {
-                let offsets = std::mem::replace(&mut list.offsets, vec![0]);
-                list.elements = 0;
-                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-                let elements = list.converter.finish()?;
-                let array = ListArray::try_new(list.field.clone(), offsets, elements, nulls);
-                Ok(Arc::new(array.map_err(|_| Reason::UnsupportedType)?))
-            }
+    /// `TextEncoding` when a text is not valid UTF-8, `OutOfMemory`.
+    pub fn finish(self) -> Result<Array<'static>, Reason> {
+        let validity = if self.validity.zeroes() == 0 { Vec::new() } else { self.validity.into_bytes() };
+        let values = match self.shape {
+            Shape::Leaf(leaf) => leaf.finish()?,
+            Shape::List(list) => Values::List(list.ends, Box::new(list.converter.finish()?)),
             Shape::Struct(row) => {
-                let attributes =
-                    row.attributes.iter_mut().map(|(_, attribute)| attribute.finish()).collect::<Result<_, _>>()?;
-                let array = StructArray::try_new_with_length(row.fields.clone(), attributes, nulls, rows);
-                Ok(Arc::new(array.map_err(|_| Reason::UnsupportedType)?))
+                let mut attributes = Vec::with_room(row.attributes.len())?;
+                for (_, attribute) in row.attributes {
+                    attributes.add(attribute.finish()?)?;
+                }
+                Values::Struct(attributes)
             }
-        }
+        };
+        Ok(Array { validity: Cow::Owned(validity), values })
     }
 }
 
 /// Arrays in the making.
 struct List {
-    field: FieldRef,
     layout: ElementLayout,
     /// A vector type: its lower bound is 0 and does not show in its text.
     is_vector: bool,
     converter: Converter,
-    /// End of each array.
-    offsets: Vec<i32>,
+    /// End of each array, behind a zero.
+    ends: Vec<u8>,
     /// Elements so far.
     elements: i32,
 }
@@ -141,11 +137,10 @@ struct List {
 impl List {
     fn new(column: &Column, child: &Child) -> Result<Self, Reason> {
         Ok(Self {
-            field: child.field.clone(),
             layout: ElementLayout::of(child.column.type_oid),
             is_vector: matches!(column.base_type, pg_sys::INT2VECTOROID | pg_sys::OIDVECTOROID),
             converter: Converter::new(&child.column, &child.form)?,
-            offsets: vec![0],
+            ends: vec![0; size_of::<i32>()],
             elements: 0,
         })
     }
@@ -167,9 +162,9 @@ impl List {
             }
             let end = self.elements.checked_add(count);
             self.elements = end.ok_or_else(|| Unrepresentable::new(Why::TooLarge, b""))?;
-            self.offsets.push(self.elements);
+            self.ends.add_all(&self.elements.to_le_bytes())?;
             if count > 0 {
-                self.converter.reserve(count as usize);
+                self.converter.reserve(count as usize)?;
                 for element in Elements::new(array, self.layout) {
                     self.converter.append(element.unwrap_or(pg_sys::Datum::null()), element.is_none())?;
                 }
@@ -200,7 +195,6 @@ unsafe fn plain(datum: pg_sys::Datum) -> *mut pg_sys::varlena {
 struct Struct {
     /// In the memory context that was current when this value was made.
     descriptor: pg_sys::TupleDesc,
-    fields: Fields,
     /// Each live attribute, with its number in the row type.
     attributes: Vec<(usize, Converter)>,
     values: Vec<pg_sys::Datum>,
@@ -213,7 +207,7 @@ impl Struct {
         unsafe {
             let descriptor = pg_sys::lookup_rowtype_tupdesc_copy(column.base_type, column.base_typmod);
             let count = (*descriptor).natts as usize;
-            let mut attributes = Vec::with_capacity(children.len());
+            let mut attributes = Vec::with_room(children.len())?;
             for child in children {
                 // Attributes are never renumbered and rarely retyped, but reading one as another type must not happen.
                 let place = child.place;
@@ -224,10 +218,9 @@ impl Struct {
             }
             Ok(Self {
                 descriptor,
-                fields: children.iter().map(|child| child.field.clone()).collect(),
                 attributes,
-                values: vec![pg_sys::Datum::from(0); count],
-                nulls: vec![true; count],
+                values: filled(count, pg_sys::Datum::from(0))?,
+                nulls: filled(count, true)?,
             })
         }
     }
@@ -250,10 +243,11 @@ impl Struct {
         }
         Ok(())
     }
+}
 
-    fn append_null(&mut self) {
-        for (_, attribute) in &mut self.attributes {
-            attribute.append_null();
-        }
-    }
+/// So many copies of an item.
+fn filled<T: Copy>(count: usize, item: T) -> Result<Vec<T>, OutOfMemory> {
+    let mut items = Vec::new();
+    items.lengthen(count, item)?;
+    Ok(items)
 }

@@ -1,15 +1,15 @@
 //! Values without parts of their own into the buffers of one Arrow array.
 
+use std::borrow::Cow;
 use std::ffi::CStr;
-use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BinaryArray, BooleanArray, StringArray, make_array};
-use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_cache_core::{Reason, Unrepresentable, Why, decimal, jsonb, numeric};
-use arrow_data::ArrayData;
+use arrow_cache_core::jsonb::Refusal;
+use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec, Unrepresentable, Why, decimal, jsonb, numeric};
 use arrow_schema::DataType;
 use pgrx::pg_sys;
 
+use super::array::Values;
+use super::bits::Bits;
 use super::column::{Column, Kind};
 use super::epoch;
 use super::form::Form;
@@ -43,11 +43,10 @@ enum Source {
 pub struct Leaf {
     source: Source,
     data_type: DataType,
-    rows: usize,
-    bits: BooleanBufferBuilder,
-    /// End of each value, if they vary in length.
-    offsets: Vec<i32>,
-    values: MutableBuffer,
+    bits: Bits,
+    /// End of each value behind a zero, if they vary in length.
+    ends: Vec<u8>,
+    values: Vec<u8>,
     /// Reused for the text of numerics and of jsonb.
     text: Vec<u8>,
 }
@@ -77,20 +76,22 @@ impl Leaf {
         Self {
             source,
             data_type: form.data_type(),
-            rows: 0,
-            bits: BooleanBufferBuilder::new(0),
-            offsets: vec![0],
-            values: MutableBuffer::new(0),
+            bits: Bits::default(),
+            ends: vec![0; size_of::<i32>()],
+            values: Vec::new(),
             text: Vec::new(),
         }
     }
 
     /// Makes room for so many more values.
-    pub fn reserve(&mut self, rows: usize) {
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn reserve(&mut self, rows: usize) -> Result<(), OutOfMemory> {
         match self.data_type {
-            DataType::Boolean => self.bits.reserve(rows),
-            DataType::Utf8 | DataType::Binary => self.offsets.reserve(rows),
-            _ => self.values.reserve(rows * self.width()),
+            DataType::Boolean => self.bits.make_room(rows),
+            DataType::Utf8 | DataType::Binary => self.ends.make_room(rows * size_of::<i32>()),
+            _ => self.values.make_room(rows * self.width()),
         }
     }
 
@@ -103,15 +104,14 @@ impl Leaf {
     }
 
     /// Appends a place for NULL.
-    pub fn append_null(&mut self) {
-        self.rows += 1;
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn append_null(&mut self) -> Result<(), OutOfMemory> {
         match self.data_type {
-            DataType::Boolean => self.bits.append(false),
-            DataType::Utf8 | DataType::Binary => {
-                let end = self.offsets[self.offsets.len() - 1];
-                self.offsets.push(end);
-            }
-            _ => self.values.extend_zeros(self.width()),
+            DataType::Boolean => self.bits.add(false),
+            DataType::Utf8 | DataType::Binary => self.ends.add_all(&(self.values.len() as i32).to_le_bytes()),
+            _ => self.values.lengthen(self.values.len() + self.width(), 0),
         }
     }
 
@@ -128,56 +128,56 @@ impl Leaf {
         unsafe {
             match &mut self.source {
                 Source::Bool => {
-                    self.bits.append(raw & 0xFF != 0);
-                    self.rows += 1;
+                    self.bits.add(raw & 0xFF != 0)?;
                     return Ok(());
                 }
-                Source::Word(length) => self.values.extend_from_slice(&raw.to_le_bytes()[..*length]),
+                Source::Word(length) => self.values.add_all(&raw.to_le_bytes()[..*length])?,
                 Source::Bytes(length) => {
                     let bytes = std::slice::from_raw_parts(datum.cast_mut_ptr::<u8>(), *length);
-                    self.values.extend_from_slice(bytes);
+                    self.values.add_all(bytes)?;
                 }
                 Source::Date => {
                     let days = epoch::date_to_arrow(raw as i32).ok_or_else(|| out_of_range(pg_sys::DATEOID, datum))?;
-                    self.values.push(days);
+                    self.values.add_all(&days.to_le_bytes())?;
                 }
                 Source::Timestamp(type_oid) => {
                     let micros = epoch::timestamp_to_arrow(raw as i64);
                     if !epoch::is_representable(micros) {
                         return Err(out_of_range(*type_oid, datum));
                     }
-                    self.values.push(micros);
+                    self.values.add_all(&micros.to_le_bytes())?;
                 }
                 Source::MonthDayNano => {
                     let interval = datum.cast_mut_ptr::<pg_sys::Interval>().read_unaligned();
                     let nanos =
                         interval.time.checked_mul(1000).ok_or_else(|| out_of_range(pg_sys::INTERVALOID, datum))?;
-                    self.values.push(interval.month);
-                    self.values.push(interval.day);
-                    self.values.push(nanos);
+                    self.values.add_all(&interval.month.to_le_bytes())?;
+                    self.values.add_all(&interval.day.to_le_bytes())?;
+                    self.values.add_all(&nanos.to_le_bytes())?;
                 }
-                Source::Name => self.values.extend_from_slice(CStr::from_ptr(datum.cast_mut_ptr()).to_bytes()),
-                Source::Body => self.values.extend_from_slice(body(datum)),
+                Source::Name => self.values.add_all(CStr::from_ptr(datum.cast_mut_ptr()).to_bytes())?,
+                Source::Body => self.values.add_all(body(datum)?)?,
                 Source::Jsonb => {
                     self.text.clear();
-                    let printed = jsonb::to_text(body(datum), jsonb::TEXT_MAX, &mut self.text);
-                    // The server has a way with what is too deep or too long for that.
-                    let text = if printed.is_ok() {
-                        self.text.as_slice()
-                    } else {
-                        OutputFunction::new(pg_sys::JSONBOID).text(datum)
+                    let text = match jsonb::to_text(body(datum)?, jsonb::TEXT_MAX, &mut self.text) {
+                        Ok(()) => self.text.as_slice(),
+                        Err(Refusal::NoMemory) => return Err(OutOfMemory.into()),
+                        // The server has a way with what is too deep or too long for that.
+                        Err(_) => OutputFunction::new(pg_sys::JSONBOID).text(datum),
                     };
-                    self.values.extend_from_slice(text);
+                    self.values.add_all(text)?;
                 }
-                Source::CharByte => append_char(raw as u8, &mut self.values),
-                Source::Label(labels) => self.values.extend_from_slice(labels.label(datum)),
-                Source::Text(output) => self.values.extend_from_slice(output.text(datum)),
+                Source::CharByte => append_char(raw as u8, &mut self.values)?,
+                Source::Label(labels) => self.values.add_all(labels.label(datum)?)?,
+                Source::Text(output) => self.values.add_all(output.text(datum))?,
                 Source::Numeric | Source::Decimal(..) | Source::Float64 => {
                     let mut text = std::mem::take(&mut self.text);
                     text.clear();
-                    if !numeric::to_text(body(datum), &mut text) {
+                    let body = body(datum)?;
+                    text.make_room(numeric::text_bound(body))?;
+                    if !numeric::to_text(body, &mut text) {
                         // Laid out as the server itself does not do it any more.
-                        text.extend_from_slice(OutputFunction::new(pg_sys::NUMERICOID).text(datum));
+                        text.add_all(OutputFunction::new(pg_sys::NUMERICOID).text(datum))?;
                     }
                     let appended = self.append_numeric_text(&text);
                     self.text = text;
@@ -197,53 +197,47 @@ impl Leaf {
             Source::Decimal(precision, scale) => {
                 let value = decimal::to_decimal128(text, precision, scale)
                     .map_err(|misfit| Unrepresentable::new(Why::Number(misfit), text))?;
-                self.values.push(value);
+                self.values.add_all(&value.to_le_bytes())?;
             }
             Source::Float64 => {
                 let value =
                     decimal::to_float64(text).map_err(|misfit| Unrepresentable::new(Why::Number(misfit), text))?;
-                self.values.push(value);
+                self.values.add_all(&value.to_le_bytes())?;
             }
-            _ => self.values.extend_from_slice(text),
+            _ => self.values.add_all(text)?,
         }
         self.end_value()
     }
 
     /// Notes that a value is complete.
     fn end_value(&mut self) -> Result<(), Unrepresentable> {
-        self.rows += 1;
         if matches!(self.data_type, DataType::Utf8 | DataType::Binary) {
             let end = i32::try_from(self.values.len()).map_err(|_| Unrepresentable::new(Why::TooLarge, b""))?;
-            self.offsets.push(end);
+            self.ends.add_all(&end.to_le_bytes())?;
         }
         Ok(())
     }
 
-    /// Takes what was appended as an array and starts anew.
+    /// What was appended.
     ///
     /// # Errors
     /// `TextEncoding` when a text is not valid UTF-8.
-    pub fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef, Reason> {
-        let rows = std::mem::take(&mut self.rows);
-        let mut values = || Buffer::from(std::mem::take(&mut self.values));
-        let mut offsets = || {
-            let offsets = std::mem::replace(&mut self.offsets, vec![0]);
-            OffsetBuffer::new(ScalarBuffer::from(offsets))
-        };
+    pub fn finish(self) -> Result<Values<'static>, Reason> {
         Ok(match self.data_type {
-            DataType::Boolean => Arc::new(BooleanArray::new(self.bits.finish(), nulls)),
-            DataType::Utf8 => {
-                Arc::new(StringArray::try_new(offsets(), values(), nulls).map_err(|_| Reason::TextEncoding)?)
-            }
-            DataType::Binary => {
-                Arc::new(BinaryArray::try_new(offsets(), values(), nulls).map_err(|_| Reason::UnsupportedType)?)
-            }
-            ref fixed => {
-                let data = ArrayData::builder(fixed.clone()).len(rows).nulls(nulls).add_buffer(values());
-                make_array(data.build().map_err(|_| Reason::UnsupportedType)?)
-            }
+            DataType::Boolean => Values::Bits(Cow::Owned(self.bits.into_bytes())),
+            DataType::Utf8 if !are_texts(&self.values, &self.ends) => return Err(Reason::TextEncoding),
+            DataType::Utf8 | DataType::Binary => Values::Variable(Cow::Owned(self.ends), Cow::Owned(self.values)),
+            _ => Values::Fixed(self.width(), Cow::Owned(self.values)),
         })
     }
+}
+
+/// Is each of these values UTF-8?
+fn are_texts(values: &[u8], ends: &[u8]) -> bool {
+    let (ends, _) = ends.as_chunks();
+    values.is_ascii()
+        || std::str::from_utf8(values)
+            .is_ok_and(|text| ends.iter().all(|end| text.is_char_boundary(u32::from_le_bytes(*end) as usize)))
 }
 
 /// A date, time or interval beyond what Arrow holds.
@@ -259,16 +253,16 @@ pub unsafe fn out_of_range(type_oid: pg_sys::Oid, datum: pg_sys::Datum) -> Unrep
 ///
 /// # Safety
 /// As `varlena::body`.
-unsafe fn body<'a>(datum: pg_sys::Datum) -> &'a [u8] {
-    // SAFETY: as the caller promises.
-    unsafe { varlena::body(datum, usize::MAX) }.unwrap_or_default()
+unsafe fn body<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], OutOfMemory> {
+    // SAFETY: as the caller promises. Without a limit, memory is all that can be missing.
+    unsafe { varlena::body(datum, usize::MAX) }.map_err(|_| OutOfMemory)
 }
 
 /// A `"char"` as PostgreSQL 16 prints it: nothing for 0, octal above 127.
-fn append_char(byte: u8, out: &mut MutableBuffer) {
+fn append_char(byte: u8, out: &mut Vec<u8>) -> Result<(), OutOfMemory> {
     match byte {
-        0 => {}
-        1..=127 => out.push(byte),
-        _ => out.extend_from_slice(&[b'\\', b'0' + (byte >> 6), b'0' + (byte >> 3 & 7), b'0' + (byte & 7)]),
+        0 => Ok(()),
+        1..=127 => out.add(byte),
+        _ => out.add_all(&[b'\\', b'0' + (byte >> 6), b'0' + (byte >> 3 & 7), b'0' + (byte & 7)]),
     }
 }

@@ -4,7 +4,7 @@
 //! settings shape the output. By-reference values are laid out in a scratch buffer that holds one
 //! row: they live until the next row is filled, as the executor's slots promise.
 
-use arrow_cache_core::{jsonb, numeric, wire};
+use arrow_cache_core::{OutOfMemory, Room, RoomyVec, jsonb, numeric, wire};
 use pgrx::pg_sys;
 
 use super::chunk::Chunk;
@@ -30,7 +30,7 @@ pub struct Decoder {
     scratch: Vec<u64>,
     /// Reused for the body of numerics.
     number: Vec<u8>,
-    /// Reused for the images of a row's jsonb values: one for each column, empty in those of other types.
+    /// Reused for the images of a row's jsonb values: one for each column, empty in those of other types. None without such columns.
     images: Vec<Vec<u8>>,
     parser: jsonb::Parser,
 }
@@ -43,33 +43,25 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Finds the columns of a chunk.
-    pub fn new(columns: &[Column], chunk: Chunk<'a>) -> Self {
-        let mut next = 0;
-        let mut buffer = || {
-            next += 1;
-            chunk.buffer(next - 1)
-        };
-        let cursors = columns
-            .iter()
-            .map(|column| Cursor {
-                validity: buffer(),
-                offsets: if is_variable(column.kind) { buffer() } else { &[] },
-                values: buffer(),
-            })
-            .collect();
-        Self { cursors, rows: chunk.rows() }
+    ///
+    /// # Errors
+    /// There is no memory for where they are.
+    pub fn new(columns: &[Column], chunk: Chunk<'a>) -> Result<Self, OutOfMemory> {
+        Ok(Self { cursors: Vec::collected(cursors(columns, chunk))?, rows: chunk.rows() })
     }
 
-    /// Finds one of the columns of a chunk; it is column 0 of the reader.
-    pub fn of_one(columns: &[Column], wanted: usize, chunk: Chunk<'a>) -> Self {
-        let all = Self::new(columns, chunk);
-        Self { cursors: vec![all.cursors[wanted]], rows: all.rows }
-    }
-
-    /// Finds some of the columns of a chunk; they are columns 0, 1, … of the reader.
-    pub fn of_some(columns: &[Column], wanted: &[usize], chunk: Chunk<'a>) -> Self {
-        let all = Self::new(columns, chunk);
-        Self { cursors: wanted.iter().map(|&index| all.cursors[index]).collect(), rows: all.rows }
+    /// Finds some of the columns of a chunk, ascending; they are columns 0, 1, … of the reader.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn of_some(columns: &[Column], wanted: &[usize], chunk: Chunk<'a>) -> Result<Self, OutOfMemory> {
+        let mut chosen = Vec::with_room(wanted.len())?;
+        for (index, cursor) in cursors(columns, chunk).enumerate() {
+            if wanted.get(chosen.len()) == Some(&index) {
+                chosen.add(cursor)?;
+            }
+        }
+        Ok(Self { cursors: chosen, rows: chunk.rows() })
     }
 
     /// The columns' buffers.
@@ -97,6 +89,18 @@ impl<'a> Reader<'a> {
         let cursor = &self.cursors[column];
         (!cursor.is_null(row)).then(|| cursor.bytes(row))
     }
+}
+
+/// Where the columns of a chunk are.
+fn cursors<'a>(columns: &[Column], chunk: Chunk<'a>) -> impl ExactSizeIterator<Item = Cursor<'a>> {
+    let mut next = 0;
+    columns.iter().map(move |column| {
+        let mut buffer = || {
+            next += 1;
+            chunk.buffer(next - 1)
+        };
+        Cursor { validity: buffer(), offsets: if is_variable(column.kind) { buffer() } else { &[] }, values: buffer() }
+    })
 }
 
 fn is_variable(kind: Kind) -> bool {
@@ -130,8 +134,8 @@ impl Cursor<'_> {
 impl Decoder {
     /// A decoder for rows of these columns.
     pub fn new(columns: Vec<Column>) -> Self {
-        let images = vec![Vec::new(); columns.len()];
-        Self { columns, scratch: Vec::new(), number: Vec::new(), images, parser: jsonb::Parser::default() }
+        let parser = jsonb::Parser::default();
+        Self { columns, scratch: Vec::new(), number: Vec::new(), images: Vec::new(), parser }
     }
 
     /// The columns this decoder was made for.
@@ -141,10 +145,22 @@ impl Decoder {
 
     /// Fills `values` and `nulls` with row number `row` of the reader's chunk. By-reference values
     /// live until the next call.
-    pub fn fill(&mut self, reader: &Reader<'_>, row: usize, values: &mut [pg_sys::Datum], nulls: &mut [bool]) {
-        let needed = self.scratch_bytes(reader, row).div_ceil(ALIGNMENT);
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn fill(
+        &mut self,
+        reader: &Reader<'_>,
+        row: usize,
+        values: &mut [pg_sys::Datum],
+        nulls: &mut [bool],
+    ) -> Result<(), OutOfMemory> {
+        let needed = self.scratch_bytes(reader, row)?.div_ceil(ALIGNMENT);
         if self.scratch.len() < needed {
-            self.scratch.resize(needed.next_power_of_two(), 0);
+            // What is in it is not wanted any more.
+            self.scratch.clear();
+            self.scratch.make_room(needed)?;
+            self.scratch.lengthen(self.scratch.capacity(), 0)?;
         }
         let mut used = 0;
         for (index, cursor) in reader.cursors.iter().enumerate() {
@@ -156,10 +172,11 @@ impl Decoder {
                 self.value(index, &column, cursor, row, &mut used)
             };
         }
+        Ok(())
     }
 
     /// Bytes of scratch that a row needs at most. Makes the images of its jsonb values, since their size does not show in the text.
-    fn scratch_bytes(&mut self, reader: &Reader<'_>, row: usize) -> usize {
+    fn scratch_bytes(&mut self, reader: &Reader<'_>, row: usize) -> Result<usize, OutOfMemory> {
         let mut total = 0;
         for (index, (column, cursor)) in self.columns.iter().zip(&reader.cursors).enumerate() {
             total += match column.kind {
@@ -167,12 +184,20 @@ impl Decoder {
                 Kind::Name => pg_sys::NAMEDATALEN as usize,
                 Kind::FlatFixed if !column.by_value => column.length as usize + ALIGNMENT,
                 // A numeric's body is shorter than its text, a few bytes of header apart.
-                Kind::Numeric => cursor.bytes(row).len() + 4 * ALIGNMENT,
+                Kind::Numeric => {
+                    self.number.clear();
+                    self.number.make_room(numeric::body_bound(cursor.bytes(row)))?;
+                    cursor.bytes(row).len() + 4 * ALIGNMENT
+                }
                 Kind::Jsonb => {
+                    if self.images.len() <= index {
+                        self.images.make_room(index + 1 - self.images.len())?;
+                        self.images.resize_with(index + 1, Vec::new);
+                    }
                     let image = &mut self.images[index];
                     image.clear();
                     // The text was made by jsonb's own rules, so it always reads back.
-                    let parsed = cursor.is_null(row) || self.parser.parse(cursor.bytes(row), image);
+                    let parsed = cursor.is_null(row) || self.parser.parse(cursor.bytes(row), image)?;
                     assert!(parsed, "stored jsonb that is none");
                     image.len() + 2 * ALIGNMENT
                 }
@@ -180,7 +205,7 @@ impl Decoder {
                 _ => 0,
             };
         }
-        total
+        Ok(total)
     }
 
     fn value(

@@ -1,19 +1,20 @@
 //! What clients get of stored batches: the columns they asked for, in the form that the row type and the options give them.
 //!
-//! Columns that are delivered as they are stored are arrays over the stored bytes, without a copy; if all are, whole
+//! Columns that are delivered as they are stored lie on the stored bytes, without a copy; if all are, whole
 //! batches go out byte for byte. The others are rebuilt value by value, under the settings that `PinnedSettings` fixes,
 //! so that every session gets the same bytes.
 
-use std::ptr::NonNull;
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, make_array};
-use arrow_buffer::Buffer;
-use arrow_cache_core::{ExportOptions, Reason};
-use arrow_data::ArrayData;
+use arrow_cache_core::{ExportOptions, OutOfMemory, RoomyVec};
+use arrow_ipc::convert::IpcSchemaEncoder;
+use arrow_ipc::{MessageBuilder, MessageHeader, MetadataVersion};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use flatbuffers::FlatBufferBuilder;
 use pgrx::pg_sys;
 
+use super::array::{Array, Values};
 use super::chunk::Chunk;
 use super::column::{Column, Kind};
 use super::convert::Converter;
@@ -21,8 +22,9 @@ use super::convert_leaf::out_of_range;
 use super::decode::{Decoder, Reader};
 use super::epoch;
 use super::form::{Form, Room};
-use super::output;
 use super::pinned::PinnedSettings;
+use super::{message, output};
+use crate::allocator::{Headroom, headroom};
 use crate::compat::tuple_attribute;
 use crate::error::CacheError;
 
@@ -99,6 +101,29 @@ impl Delivery {
         self.schema.clone()
     }
 
+    /// The message of the schema.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn schema_message(&self) -> Result<Vec<u8>, OutOfMemory> {
+        let _headroom = headroom(SCHEMA_BYTES + self.fields() * FIELD_BYTES)?;
+        let mut builder = FlatBufferBuilder::new();
+        let schema = IpcSchemaEncoder::new().schema_to_fb_offset(&mut builder, &self.schema);
+        let mut message = MessageBuilder::new(&mut builder);
+        message.add_version(MetadataVersion::V5);
+        message.add_header_type(MessageHeader::Schema);
+        message.add_bodyLength(0);
+        message.add_header(schema.as_union_value());
+        let message = message.finish();
+        builder.finish(message, None);
+        message::head(builder.finished_data())
+    }
+
+    /// Fields of the schema, the parts of others included.
+    fn fields(&self) -> usize {
+        self.schema.fields().iter().map(fields_in).sum()
+    }
+
     /// What each column is delivered as.
     pub fn describe(&self) -> Vec<Description> {
         let describe = |wanted: &Wanted| Description {
@@ -117,31 +142,30 @@ impl Delivery {
         in_order && self.wanted.len() == self.stored.len() && self.wanted.iter().all(|wanted| wanted.form.is_stored())
     }
 
-    /// The first `rows` rows of a stored batch, of which `before` rows came before. The arrays may lie over the chunk's
-    /// bytes.
+    /// The first `rows` rows of a stored batch, or more, of which `before` rows came before.
     ///
     /// # Errors
     /// The first value that cannot be delivered, by its column and row.
     ///
     /// # Safety
-    /// The chunk must have the stored columns, and stay as long as the result.
-    pub unsafe fn batch(&self, chunk: Chunk<'_>, rows: usize, before: u64) -> Result<RecordBatch, CacheError> {
-        let pinned = (!self.wanted.iter().all(|wanted| wanted.form.is_stored())).then(PinnedSettings::enter);
-        // SAFETY: as the caller promises.
-        let array = |wanted: &Wanted| unsafe {
-            if wanted.form.is_stored() {
-                Ok(self.stored_array(chunk, wanted.index).slice(0, rows))
+    /// The chunk must have the stored columns.
+    pub unsafe fn batch<'a>(&self, chunk: Chunk<'a>, rows: usize, before: u64) -> Result<Vec<Array<'a>>, CacheError> {
+        let all_stored = self.wanted.iter().all(|wanted| wanted.form.is_stored());
+        let pinned = if all_stored { None } else { Some(PinnedSettings::enter()?) };
+        let mut arrays = Vec::with_room(self.wanted.len())?;
+        for wanted in &self.wanted {
+            let array = if wanted.form.is_stored() {
+                self.stored_array(chunk, wanted.index)
             } else {
-                in_context_of_its_own(|| self.converted(wanted, chunk, rows, before))
-            }
-        };
-        let arrays = self.wanted.iter().map(array).collect::<Result<Vec<_>, _>>()?;
+                // SAFETY: as the caller promises.
+                in_context_of_its_own(|| unsafe { self.converted(wanted, chunk, rows, before) })?
+            };
+            arrays.add(array)?;
+        }
         if let Some(pinned) = pinned {
             pinned.leave();
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(self.schema(), arrays, &options)
-            .map_err(|_| CacheError::Undeliverable { reason: Reason::UnsupportedType })
+        Ok(arrays)
     }
 
     /// Checks the timestamps that would be delivered as they are stored, if the chunk has some that Arrow would misread.
@@ -159,11 +183,11 @@ impl Delivery {
             wanted.form.is_stored() && matches!(wanted.column.kind, Kind::Timestamp | Kind::TimestampTz)
         });
         for wanted in timestamps {
-            let reader = Reader::of_one(&self.stored, wanted.index, chunk);
+            let reader = Reader::of_some(&self.stored, &[wanted.index], chunk)?;
             let first = (0..rows).find(|row| reader.word(0, *row).is_some_and(|code| !epoch::is_representable(code)));
             if let Some(row) = first {
                 let micros = epoch::timestamp_from_arrow(reader.word(0, row).unwrap_or_default());
-                let _pinned = PinnedSettings::enter();
+                let _pinned = PinnedSettings::enter()?;
                 return Err(CacheError::UndeliverableValue {
                     column: wanted.name.clone(),
                     row: before + row as u64 + 1,
@@ -185,11 +209,11 @@ impl Delivery {
         chunk: Chunk<'_>,
         rows: usize,
         before: u64,
-    ) -> Result<ArrayRef, CacheError> {
+    ) -> Result<Array<'static>, CacheError> {
         let undeliverable = |reason| CacheError::Undeliverable { reason };
         let mut converter = Converter::new(&wanted.column, &wanted.form).map_err(undeliverable)?;
-        converter.reserve(rows);
-        let reader = Reader::of_one(&self.stored, wanted.index, chunk);
+        converter.reserve(rows)?;
+        let reader = Reader::of_some(&self.stored, &[wanted.index], chunk)?;
         let mut decoder = Decoder::new(vec![wanted.column]);
         let (mut value, mut is_null) = ([pg_sys::Datum::from(0)], [false]);
         let is_numeric = wanted.column.kind == Kind::Numeric;
@@ -201,10 +225,10 @@ impl Delivery {
                 let appended = match is_numeric.then(|| reader.bytes(0, row)).flatten() {
                     // Its stored text is all it takes: a value made of it would only be printed again.
                     Some(text) => converter.append_numeric_text(text),
-                    None => {
-                        decoder.fill(&reader, row, &mut value, &mut is_null);
-                        converter.append(value[0], is_null[0])
-                    }
+                    None => decoder
+                        .fill(&reader, row, &mut value, &mut is_null)
+                        .map_err(Into::into)
+                        .and_then(|()| converter.append(value[0], is_null[0])),
                 };
                 pg_sys::MemoryContextSwitchTo(caller);
                 if !(*scratch).isReset {
@@ -222,23 +246,17 @@ impl Delivery {
         converter.finish().map_err(undeliverable)
     }
 
-    /// A stored column as an array over its own bytes.
-    ///
-    /// # Safety
-    /// As `batch`.
-    unsafe fn stored_array(&self, chunk: Chunk<'_>, index: usize) -> ArrayRef {
+    /// A stored column over its own bytes.
+    fn stored_array<'a>(&self, chunk: Chunk<'a>, index: usize) -> Array<'a> {
         let first = self.stored[..index].iter().map(buffers_of).sum::<usize>();
-        let column = &self.stored[index];
-        // SAFETY: the bytes stay as long as the array, as the caller promises; nothing is freed with the buffer.
-        let over = |number: usize| unsafe { over(chunk.buffer(first + number)) };
-        let mut data = ArrayData::builder(column.storage_type())
-            .len(chunk.rows())
-            .null_bit_buffer(Some(over(0)).filter(|validity| !validity.is_empty()));
-        for number in 1..buffers_of(column) {
-            data = data.add_buffer(over(number));
-        }
-        // SAFETY: our encoder wrote these buffers from an array of this type, on multiples of 64.
-        make_array(unsafe { data.build_unchecked() })
+        let buffer = |number: usize| Cow::Borrowed(chunk.buffer(first + number));
+        let values = match self.stored[index].storage_type() {
+            DataType::Boolean => Values::Bits(buffer(1)),
+            DataType::Utf8 | DataType::Binary => Values::Variable(buffer(1), buffer(2)),
+            DataType::FixedSizeBinary(width) => Values::Fixed(width as usize, buffer(1)),
+            fixed => Values::Fixed(fixed.primitive_width().unwrap_or(0), buffer(1)),
+        };
+        Array { validity: buffer(0), values }
     }
 }
 
@@ -269,14 +287,30 @@ fn in_context_of_its_own<T>(code: impl FnOnce() -> T) -> T {
     }
 }
 
-/// A buffer over bytes that are somebody else's.
+/// What a schema takes at most while it is made, besides its fields.
+const SCHEMA_BYTES: usize = 64 * 1024;
+/// What a field takes at most, while the schema is made and while it is written. A name has at most 63 characters of four bytes,
+/// and occurs in a list of names, in what is wanted, in the field and in its error. The metadata are a few short texts in a table of
+/// their own, a kilobyte together. The writer doubles its memory as it grows, and copies what it has.
+const FIELD_BYTES: usize = 4 * 1024;
+
+/// Memory for the making of a delivery of rows of these columns: `Delivery::new`, and the little that is made beside it.
 ///
-/// # Safety
-/// The bytes must stay as they are for as long as the buffer lives.
-unsafe fn over(bytes: &[u8]) -> Buffer {
-    let start = NonNull::from(bytes).cast::<u8>();
-    // SAFETY: as the caller promises.
-    unsafe { Buffer::from_custom_allocation(start, bytes.len(), Arc::new(())) }
+/// # Errors
+/// There is none.
+pub fn headroom_for(columns: &[Column]) -> Result<Headroom, OutOfMemory> {
+    let is_flat = |column: &Column| matches!(column.kind, Kind::FlatVarlena | Kind::FlatFixed | Kind::FlatCString);
+    let parts = if columns.iter().any(is_flat) { Room::PARTS } else { 0 };
+    headroom(SCHEMA_BYTES + (columns.len() + parts) * FIELD_BYTES)
+}
+
+/// A field and its parts.
+fn fields_in(field: &FieldRef) -> usize {
+    1 + match field.data_type() {
+        DataType::List(element) => fields_in(element),
+        DataType::Struct(attributes) => attributes.iter().map(fields_in).sum(),
+        _ => 0,
+    }
 }
 
 /// A type whose parts tell no more than their own types.

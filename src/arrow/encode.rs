@@ -4,7 +4,7 @@
 //! Memory is bounded by one batch, whatever the result's size: the cost of a row is added up
 //! before it is appended.
 
-use arrow_cache_core::Reason;
+use arrow_cache_core::{OutOfMemory, Reason, RoomyVec};
 use pgrx::pg_sys;
 
 use super::block::{self, Block};
@@ -54,14 +54,17 @@ pub struct Encoder {
 
 impl Encoder {
     /// An encoder for rows of these columns.
-    pub fn new(columns: Vec<Column>) -> Self {
+    ///
+    /// # Errors
+    /// There is no memory for its first rows.
+    pub fn new(columns: &[Column]) -> Result<Self, OutOfMemory> {
         let overhead = columns.len() * COLUMN_OVERHEAD + 1024;
         let mut encoder = Self {
             scalars: Vec::new(),
             fixed: Vec::new(),
             variable: Vec::new(),
-            order: Vec::with_capacity(columns.len()),
-            block: Block::new(columns.len()),
+            order: Vec::with_room(columns.len())?,
+            block: Block::new(columns.len())?,
             ends: Vec::new(),
             rows: 0,
             capacity: 0,
@@ -71,13 +74,13 @@ impl Encoder {
             budget: TARGET_BYTES.saturating_sub(overhead).max(MIN_ROW_BYTES),
         };
         for (index, column) in columns.iter().enumerate() {
-            encoder.add_column(index, column);
+            encoder.add_column(index, column)?;
         }
-        encoder.ends = vec![0; encoder.variable.len() * block::ROWS];
-        encoder
+        encoder.ends.lengthen(encoder.variable.len() * block::ROWS, 0)?;
+        Ok(encoder)
     }
 
-    fn add_column(&mut self, index: usize, column: &Column) {
+    fn add_column(&mut self, index: usize, column: &Column) -> Result<(), OutOfMemory> {
         let scalar = match (column.kind, column.length) {
             (Kind::Bool, _) => Scalar::Bool,
             (Kind::Date, _) => Scalar::Date,
@@ -98,27 +101,28 @@ impl Encoder {
         };
         let (place, size) = match usize::try_from(column.length) {
             Ok(width) if column.by_value => {
-                self.scalars.push(Scalars::new(index, scalar));
+                self.scalars.add(Scalars::new(index, scalar))?;
                 (Place::Scalars(self.scalars.len() - 1), width)
             }
             Ok(width) if column.kind != Kind::Name => {
-                self.fixed.push(Fixed::new(index, width));
+                self.fixed.add(Fixed::new(index, width))?;
                 (Place::Fixed(self.fixed.len() - 1), width)
             }
             _ => {
-                self.variable.push(Variable::new(index, form));
+                self.variable.add(Variable::new(index, form))?;
                 (Place::Variable(self.variable.len() - 1), size_of::<u32>())
             }
         };
-        self.order.push(place);
+        self.order.add(place)?;
         self.row_size += size;
+        Ok(())
     }
 
     /// Appends one row.
     ///
     /// # Errors
     /// `UnsupportedType` for a value that is none of its type, `TooLarge` for a row of more than
-    /// `limit` bytes, `NoRoom` without memory. The encoder is of no further use then.
+    /// `limit` bytes, `OutOfMemory`. The encoder is of no further use then.
     ///
     /// # Safety
     /// `values` and `nulls` must hold one value per column, of the column's type.
@@ -197,7 +201,7 @@ impl Encoder {
     /// Takes the rows appended so far as one encoded batch. There must be some.
     ///
     /// # Errors
-    /// `TextEncoding` when a text value is not valid UTF-8, `UnsupportedType` as `append`.
+    /// `TextEncoding` when a text value is not valid UTF-8, `UnsupportedType` and `OutOfMemory` as `append`.
     pub fn take_batch(&mut self) -> Result<EncodedBatch<'_>, Reason> {
         self.end_block()?;
         let rows = std::mem::take(&mut self.rows);
@@ -205,12 +209,12 @@ impl Encoder {
         if !self.variable.iter().all(|column| column.is_valid(rows)) {
             return Err(Reason::TextEncoding);
         }
-        let mut body = Body::new(rows, self.order.len());
+        let mut body = Body::new(rows, self.order.len())?;
         for place in &self.order {
             match *place {
-                Place::Scalars(at) => self.scalars[at].add_to(&mut body),
-                Place::Fixed(at) => self.fixed[at].add_to(&mut body),
-                Place::Variable(at) => self.variable[at].add_to(&mut body),
+                Place::Scalars(at) => self.scalars[at].add_to(&mut body)?,
+                Place::Fixed(at) => self.fixed[at].add_to(&mut body)?,
+                Place::Variable(at) => self.variable[at].add_to(&mut body)?,
             }
         }
         EncodedBatch::new(body, self.scalars.iter().any(Scalars::has_unrepresentable))

@@ -69,8 +69,10 @@ pub struct Child {
 pub struct Room(u32);
 
 impl Room {
+    /// Parts that there is room for in one result.
+    pub const PARTS: usize = 4096;
     /// That of one result.
-    pub const WHOLE: Self = Self(4096);
+    pub const WHOLE: Self = Self(Self::PARTS as u32);
 
     fn take(&mut self) -> Result<(), Stop> {
         self.0 = self.0.checked_sub(1).ok_or(Stop::NoRoom)?;

@@ -4,10 +4,13 @@
 //! exactly keeps PostgreSQL's own flat image of each value (`column`, `encode`, `decode`).
 //! *Delivery* is what clients get and depends on the row type and the options alone (`form`, `convert`, `deliver`).
 
+pub mod array;
+mod bits;
 mod block;
 mod build;
 pub mod chunk;
 pub mod column;
+pub mod compress;
 pub mod convert;
 mod convert_leaf;
 pub mod decode;
@@ -15,7 +18,7 @@ pub mod deliver;
 mod elements;
 pub mod encode;
 pub mod form;
-mod message;
+pub mod message;
 mod output;
 pub mod pinned;
 pub mod varlena;

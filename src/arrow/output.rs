@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_char};
 use std::ops::Range;
 
+use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
 use pgrx::pg_sys;
 
 use super::column::is_utf8;
@@ -71,21 +72,29 @@ impl Labels {
 
     /// The label of a value.
     ///
+    /// # Errors
+    /// There is no memory for it.
+    ///
     /// # Safety
     /// `datum` must be a value of the enum.
-    pub unsafe fn label(&mut self, datum: pg_sys::Datum) -> &[u8] {
+    pub unsafe fn label(&mut self, datum: pg_sys::Datum) -> Result<&[u8], OutOfMemory> {
         let value = datum.value() as u32;
         // No value of an enum is 0.
         if value != self.last.0 {
-            let place = self.places.entry(value).or_insert_with(|| {
-                let start = self.text.len();
-                // SAFETY: as the caller promises; the text is copied at once.
-                self.text.extend_from_slice(unsafe { self.output.text(datum) });
-                start..self.text.len()
-            });
-            self.last = (value, place.clone());
+            let place = match self.places.get(&value) {
+                Some(place) => place.clone(),
+                None => {
+                    let start = self.text.len();
+                    // SAFETY: as the caller promises; the text is copied at once.
+                    self.text.add_all(unsafe { self.output.text(datum) })?;
+                    self.places.make_room(1)?;
+                    self.places.insert(value, start..self.text.len());
+                    start..self.text.len()
+                }
+            };
+            self.last = (value, place);
         }
-        &self.text[self.last.1.clone()]
+        Ok(&self.text[self.last.1.clone()])
     }
 }
 

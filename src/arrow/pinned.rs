@@ -2,7 +2,11 @@
 
 use std::ffi::CStr;
 
+use arrow_cache_core::OutOfMemory;
 use pgrx::pg_sys;
+
+/// The level at which a setting reports what is wrong with its value: one that nobody hears.
+const QUIET: i32 = pg_sys::DEBUG5 as i32;
 
 /// The settings under which text is delivered, for as long as the value lives: those that
 /// postgres_fdw pins for its own transfers, and all others that an output function reads.
@@ -12,7 +16,10 @@ pub struct PinnedSettings {
 
 impl PinnedSettings {
     /// Pins them. After an error the transaction's abort restores them.
-    pub fn enter() -> Self {
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn enter() -> Result<Self, OutOfMemory> {
         const SETTINGS: [(&CStr, &CStr); 8] = [
             (c"datestyle", c"ISO"),
             (c"intervalstyle", c"postgres"),
@@ -27,18 +34,23 @@ impl PinnedSettings {
         unsafe {
             let nest_level = pg_sys::NewGUCNestLevel();
             for (name, value) in SETTINGS {
-                pg_sys::set_config_option(
+                let set = pg_sys::set_config_option(
                     name.as_ptr(),
                     value.as_ptr(),
                     pg_sys::GucContext::PGC_USERSET,
                     pg_sys::GucSource::PGC_S_SESSION,
                     pg_sys::GucAction::GUC_ACTION_SAVE,
                     true,
-                    0,
+                    QUIET,
                     false,
                 );
+                // The values are good ones: what goes wrong here is that there is no memory, which some settings call an
+                // invalid value.
+                if set <= 0 {
+                    return Err(OutOfMemory);
+                }
             }
-            Self { nest_level }
+            Ok(Self { nest_level })
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use arrow_cache_core::{Counter, Fill, NewEntry, Pin, Reason};
+use arrow_cache_core::{Counter, Fill, NewEntry, OutOfMemory, Pin, Reason};
 use pgrx::pg_sys;
 
 use super::receiver::RowSink;
@@ -41,12 +41,15 @@ impl RowSink for ResultFill {
 
 impl ResultFill {
     /// Begins to store the answer of a missed question.
-    pub fn new(miss: &Miss) -> Self {
-        Self {
-            encoder: Encoder::new(miss.columns.clone()),
+    ///
+    /// # Errors
+    /// There is no memory for that.
+    pub fn new(miss: &Miss) -> Result<Self, OutOfMemory> {
+        Ok(Self {
+            encoder: Encoder::new(&miss.columns)?,
             batches: Batches { fill: None, bytes: 0, limit: settings::max_entry_bytes() },
             rows: 0,
-        }
+        })
     }
 
     /// Appends a batch that was encoded elsewhere.

@@ -14,12 +14,14 @@ mod stream_fill;
 
 use std::cell::RefCell;
 use std::ffi::c_void;
+use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use arrow_cache_core::{Pin, Reason};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Records};
+use crate::error::none_if_out_of_memory;
 use crate::judge::{Miss, Task};
 use crate::local::Local;
 use crate::{settings, shmem, verify};
@@ -92,13 +94,26 @@ pub unsafe fn begin(query_desc: *mut pg_sys::QueryDesc) {
             return;
         }
         let stage = match miss.refused {
-            None => Stage::Filling(Box::new(Tee::new(query_desc, ResultFill::new(&miss)))),
+            None => match ResultFill::new(&miss) {
+                Ok(fill) => match none_if_out_of_memory(AssertUnwindSafe(|| Tee::new(query_desc, fill))) {
+                    Some(tee) => Stage::Filling(Box::new(tee)),
+                    None => return outcome::note_refusal(&miss, Reason::OutOfMemory),
+                },
+                Err(reason) => return outcome::note_refusal(&miss, reason.into()),
+            },
             Some(Reason::TooQuick) => Stage::Timing,
             Some(_) => return,
         };
         let context = (*(*query_desc).estate).es_query_cxt;
-        let registration: *mut Registration =
-            pg_sys::MemoryContextAlloc(context, std::mem::size_of::<Registration>()).cast();
+        let registration: *mut Registration = pg_sys::MemoryContextAllocExtended(
+            context,
+            std::mem::size_of::<Registration>(),
+            pg_sys::MCXT_ALLOC_NO_OOM as i32,
+        )
+        .cast();
+        if registration.is_null() {
+            return outcome::note_refusal(&miss, Reason::OutOfMemory);
+        }
         registration.write(Registration {
             callback: pg_sys::MemoryContextCallback {
                 func: Some(context_gone),

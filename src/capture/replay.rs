@@ -8,6 +8,7 @@ use pgrx::pg_sys;
 use super::{Stage, running};
 use crate::chain::{direct, edge};
 use crate::compat;
+use crate::error::or_raise;
 use crate::judge::Miss;
 use crate::serve::{Hold, Rows, slot_values};
 use crate::shmem;
@@ -57,8 +58,13 @@ impl Replay {
                 match Hold::register(pin, context) {
                     Ok(hold) => {
                         let pin = (*hold).pin()?;
-                        let rows = Rows::new(miss.columns.clone(), store.view(&pin).chunks());
-                        (*hold).set_rows(rows);
+                        match Rows::new(miss.columns.clone(), store.view(&pin).chunks()) {
+                            Ok(rows) => (*hold).set_rows(rows),
+                            Err(_) => {
+                                (*hold).release();
+                                return None;
+                            }
+                        }
                         Some(hold)
                     }
                     Err(pin) => {
@@ -91,7 +97,7 @@ impl Replay {
                     pg_sys::ExecClearTuple(self.slot);
                     let natts = (*(*self.slot).tts_tupleDescriptor).natts as usize;
                     let (values, nulls) = slot_values(self.slot, natts);
-                    let filled = (*hold).rows().is_some_and(|rows| rows.next(values, nulls));
+                    let filled = (*hold).rows().is_some_and(|rows| or_raise(rows.next(values, nulls)));
                     if filled {
                         pg_sys::ExecStoreVirtualTuple(self.slot);
                     }

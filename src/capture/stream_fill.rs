@@ -19,8 +19,14 @@ pub struct StreamFill {
 impl StreamFill {
     /// Begins to store the answer, unless it is known already that it will not be stored.
     pub fn begin(miss: Box<Miss>) -> Self {
-        let fill = miss.refused.is_none().then(|| ResultFill::new(&miss));
-        Self { miss, fill }
+        let mut begun = Self { miss, fill: None };
+        if begun.miss.refused.is_none() {
+            match ResultFill::new(&begun.miss) {
+                Ok(fill) => begun.fill = Some(fill),
+                Err(reason) => outcome::note_refusal(&begun.miss, reason.into()),
+            }
+        }
+        begun
     }
 
     /// Stores one batch.

@@ -11,10 +11,10 @@ mod statement;
 use std::cell::RefCell;
 use std::ffi::CString;
 
-use arrow_cache_core::ExportOptions;
+use arrow_cache_core::{ExportOptions, RoomyVec};
 use pgrx::pg_sys;
 
-use crate::error::CacheError;
+use crate::error::{CacheError, or_raise};
 use crate::export::{self, Decision, END_OF_STREAM, Export, Output};
 use crate::judge::Question;
 use crate::local::Local;
@@ -180,7 +180,7 @@ impl ToClient {
                 if self.open.len() + bytes.len() > self.size {
                     self.flush();
                 }
-                self.open.extend_from_slice(bytes);
+                or_raise(self.open.add_all(bytes));
                 return;
             }
             self.flush();

@@ -9,18 +9,17 @@ use std::ffi::{c_char, c_int};
 
 use crate::chain::direct;
 use crate::client::{CommMethods, PqCommMethods};
+use crate::local::Local;
 
 /// CopyOutResponse (the protocol's message formats).
 const COPY_OUT_RESPONSE: c_char = b'H' as c_char;
 
-thread_local! {
-    /// The server's own table, while ours is in its place; else null.
-    static REPLACED: Cell<*const CommMethods> = const { Cell::new(std::ptr::null()) };
-    /// Ours.
-    static OURS: UnsafeCell<Option<CommMethods>> = const { UnsafeCell::new(None) };
-    /// Columns to announce.
-    static COLUMNS: Cell<u16> = const { Cell::new(0) };
-}
+/// The server's own table, while ours is in its place; else null.
+static REPLACED: Local<Cell<*const CommMethods>> = Local::new(Cell::new(std::ptr::null()));
+/// Ours.
+static OURS: Local<UnsafeCell<Option<CommMethods>>> = Local::new(UnsafeCell::new(None));
+/// Columns to announce.
+static COLUMNS: Local<Cell<u16>> = Local::new(Cell::new(0));
 
 /// Has the next message, if it opens a COPY, announce so many columns of bytes.
 pub fn announce_bytes(columns: u16) {

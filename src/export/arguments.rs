@@ -2,12 +2,13 @@
 
 use std::ffi::{CStr, CString};
 
+use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys;
 
 use crate::bare;
 use crate::chain::kept;
 use crate::encoding;
-use crate::error::CacheError;
+use crate::error::{CacheError, or_raise};
 
 /// One argument after the query's text.
 #[derive(Clone, Copy)]
@@ -66,16 +67,14 @@ pub unsafe fn parameters(call: pg_sys::FunctionCallInfo) -> Vec<Argument> {
         if count > 1 && pg_sys::get_fn_expr_variadic((*call).flinfo) {
             return elements(call);
         }
-        (1..count)
-            .map(|index| {
-                let argument = raw_argument(call, index);
-                Argument {
-                    type_oid: pg_sys::get_fn_expr_argtype((*call).flinfo, index as i32),
-                    value: argument.value,
-                    is_null: argument.isnull,
-                }
-            })
-            .collect()
+        or_raise(Vec::collected((1..count).map(|index| {
+            let argument = raw_argument(call, index);
+            Argument {
+                type_oid: pg_sys::get_fn_expr_argtype((*call).flinfo, index as i32),
+                value: argument.value,
+                is_null: argument.isnull,
+            }
+        })))
     }
 }
 
@@ -103,9 +102,8 @@ unsafe fn elements(call: pg_sys::FunctionCallInfo) -> Vec<Argument> {
             &mut nulls,
             &mut count,
         );
-        (0..count as usize)
-            .map(|index| Argument { type_oid, value: *values.add(index), is_null: *nulls.add(index) })
-            .collect()
+        let argument = |index| Argument { type_oid, value: *values.add(index), is_null: *nulls.add(index) };
+        or_raise(Vec::collected((0..count as usize).map(argument)))
     }
 }
 
@@ -134,7 +132,7 @@ pub unsafe fn analyze(
         if count as usize > given {
             CacheError::MissingParameter { number: given as i32 + 1, given }.raise();
         }
-        (std::slice::from_raw_parts(types, count as usize).to_vec(), query)
+        (or_raise(Vec::copy_of(std::slice::from_raw_parts(types, count as usize))), query)
     }
 }
 

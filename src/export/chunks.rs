@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
 use pgrx::iter::SetOfIterator;
 use pgrx::pg_sys;
 
@@ -9,6 +10,7 @@ use super::paused::Paused;
 use super::stream::Output;
 use super::{END_OF_STREAM, arguments, options};
 use crate::chain::sql_function;
+use crate::error::or_raise;
 
 /// Runs a query and returns its result as an Arrow IPC stream in pieces: joined in order, they are the stream.
 fn fetch(call: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, Vec<u8>> {
@@ -42,36 +44,43 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn add(&mut self, mut bytes: &[u8]) {
+    fn add(&mut self, mut bytes: &[u8]) -> Result<(), OutOfMemory> {
         while !bytes.is_empty() {
             if self.open.capacity() == 0 {
-                self.open.reserve_exact(self.size.min(bytes.len().max(4096)));
+                self.open.make_exact_room(self.size.min(bytes.len().max(4096)))?;
             }
             let (now, later) = bytes.split_at(bytes.len().min(self.size - self.open.len()));
-            self.open.extend_from_slice(now);
+            self.open.add_all(now)?;
             bytes = later;
             if self.open.len() == self.size {
-                self.ready.push_back(std::mem::take(&mut self.open));
+                self.hand_over()?;
             }
         }
+        Ok(())
+    }
+
+    fn hand_over(&mut self) -> Result<(), OutOfMemory> {
+        self.ready.make_room(1)?;
+        self.ready.push_back(std::mem::take(&mut self.open));
+        Ok(())
     }
 }
 
 impl Output for Pieces {
     fn schema(&mut self, message: &[u8]) {
-        self.add(message);
+        or_raise(self.add(message));
     }
 
     fn batch(&mut self, _rows: usize, parts: &[&[u8]]) {
         for part in parts {
-            self.add(part);
+            or_raise(self.add(part));
         }
     }
 
     fn end(&mut self) {
-        self.add(&END_OF_STREAM);
+        or_raise(self.add(&END_OF_STREAM));
         if !self.open.is_empty() {
-            self.ready.push_back(std::mem::take(&mut self.open));
+            or_raise(self.hand_over());
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use arrow_cache_core::ExportOptions;
+use arrow_cache_core::{ExportOptions, RoomyVec};
 use pgrx::pg_sys;
 
 use super::arguments::{self, Argument};
@@ -11,7 +11,7 @@ use super::run::{self, Export};
 use super::stream::Output;
 use super::{END_OF_STREAM, LARGEST_BYTEA};
 use crate::chain::{kept, sql_function};
-use crate::error::CacheError;
+use crate::error::{CacheError, or_raise};
 use crate::judge::Question;
 use crate::{bare, compat};
 
@@ -35,17 +35,17 @@ struct Collected {
 impl Collected {
     fn add(&mut self, bytes: &[u8]) {
         let total = self.bytes.len() + bytes.len();
-        if total > LARGEST_BYTEA || self.bytes.try_reserve(bytes.len()).is_err() {
+        if total > LARGEST_BYTEA {
             CacheError::StreamTooLarge { bytes: total }.raise();
         }
-        self.bytes.extend_from_slice(bytes);
+        or_raise(self.bytes.add_all(bytes));
     }
 }
 
 impl Output for Collected {
     fn expect(&mut self, bytes: usize) {
         // Without so much memory at once, it will do or not as the bytes come.
-        let _ = self.bytes.try_reserve_exact(bytes.min(LARGEST_BYTEA));
+        let _ = self.bytes.make_exact_room(bytes.min(LARGEST_BYTEA));
     }
 
     fn schema(&mut self, message: &[u8]) {

@@ -24,13 +24,19 @@ pub use stream::Output;
 
 use std::ffi::CString;
 
+use arrow_cache_core::RoomyVec;
+
+use crate::error::or_raise;
+
 /// Largest value PostgreSQL can allocate (MaxAllocSize).
 const LARGEST_BYTEA: usize = 0x3fff_ffff;
 
 /// End of an IPC stream: continuation marker and a metadata length of 0.
 pub const END_OF_STREAM: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
 
-/// A text as a C string that outlives the call of the function.
-fn c_string(bytes: &[u8]) -> CString {
-    CString::new(bytes).unwrap_or_default()
+/// A text as a C string that outlives the call of the function. Raises if there is no memory for it.
+pub fn c_string(bytes: &[u8]) -> CString {
+    let mut text = or_raise(Vec::with_room(bytes.len() + 1));
+    text.extend_from_slice(bytes);
+    CString::new(text).unwrap_or_default()
 }

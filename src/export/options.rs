@@ -5,13 +5,22 @@ use std::ffi::CStr;
 use arrow_cache_core::{ExportOptions, OptionValue};
 use pgrx::pg_sys::{self, NodeTag};
 
+use crate::allocator::headroom;
 use crate::encoding;
-use crate::error::CacheError;
+use crate::error::{CacheError, or_raise};
 use crate::query::types::nodes;
+
+/// What short options take.
+const OPTIONS: usize = 16 * 1024;
+/// What a byte of longer ones takes at most. A list of lists, `[],[],…`, has a value of 32 bytes for every three bytes of text,
+/// in a vector that doubles as it grows; a member of an object takes less, since no two have the same name. What is found in them is
+/// copied twice.
+const PER_BYTE: usize = 40;
 
 /// The options in the text of a JSON object. Raises what is wrong with them.
 pub fn from_json(options: Option<String>) -> ExportOptions {
     let Some(text) = options else { return ExportOptions::default() };
+    let _headroom = or_raise(headroom(OPTIONS + PER_BYTE * text.len()));
     let Ok(serde_json::Value::Object(members)) = serde_json::from_str(&text) else {
         CacheError::OptionsNotAnObject.raise();
     };

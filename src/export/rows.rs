@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
 use pgrx::iter::TableIterator;
 use pgrx::pg_sys;
 
@@ -9,6 +10,7 @@ use super::paused::Paused;
 use super::stream::Output;
 use super::{arguments, options};
 use crate::chain::sql_function;
+use crate::error::or_raise;
 
 /// One message: whether it is the schema, its rows, its bytes.
 type Message = (bool, i64, Vec<u8>);
@@ -43,13 +45,23 @@ struct Messages {
     ready: VecDeque<Message>,
 }
 
+impl Messages {
+    fn add(&mut self, header: bool, rows: i64, parts: &[&[u8]]) -> Result<(), OutOfMemory> {
+        let mut bytes = Vec::with_room(parts.iter().map(|part| part.len()).sum())?;
+        parts.iter().try_for_each(|part| bytes.add_all(part))?;
+        self.ready.make_room(1)?;
+        self.ready.push_back((header, rows, bytes));
+        Ok(())
+    }
+}
+
 impl Output for Messages {
     fn schema(&mut self, message: &[u8]) {
-        self.ready.push_back((true, 0, message.to_vec()));
+        or_raise(self.add(true, 0, &[message]));
     }
 
     fn batch(&mut self, rows: usize, parts: &[&[u8]]) {
-        self.ready.push_back((false, rows as i64, parts.concat()));
+        or_raise(self.add(false, rows as i64, parts));
     }
 
     fn wants_more(&self) -> bool {

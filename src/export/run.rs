@@ -6,17 +6,18 @@
 
 use std::time::{Duration, Instant};
 
-use arrow_cache_core::{ExportOptions, Reason};
+use arrow_cache_core::{ExportOptions, Reason, RoomyVec};
 use pgrx::{PgMemoryContexts, pg_sys};
 
 use super::sink::{Aside, ExportSink};
 use super::stream::{Output, Stream};
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::{self, Column, Records};
+use crate::arrow::deliver::headroom_for;
 use crate::arrow::encode::Encoder;
 use crate::capture::{StreamFill, Tee};
 use crate::compat;
-use crate::error::CacheError;
+use crate::error::{CacheError, or_raise};
 use crate::judge::{self, Found, Hit, Miss, Question};
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
@@ -82,8 +83,11 @@ unsafe fn stored(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc, hit: H
     unsafe {
         let columns = hit.columns.clone();
         let entry = serve::entry_of(&hit);
-        let chunks = store.view(&entry).chunks();
-        let chunks = chunks.map(|chunk| std::slice::from_raw_parts(chunk.as_ptr(), chunk.len())).collect();
+        let stored = store.view(&entry).chunks();
+        let mut chunks = Vec::new();
+        for chunk in stored {
+            or_raise(chunks.add(std::slice::from_raw_parts(chunk.as_ptr(), chunk.len())));
+        }
         serve::swap_plan(query_desc, hit);
         Decision::Stored { columns, chunks }
     }
@@ -123,24 +127,24 @@ impl<O: Output> Export<O> {
         // SAFETY: as the caller promises. The context outlives the executor's use of the tee, and nothing in it moves.
         unsafe {
             let descriptor = (*query_desc).tupDesc;
+            let columns = result_columns(query_desc);
+            let _headroom = or_raise(headroom_for(&columns));
             let source = match decision {
                 Decision::Stored { columns, chunks } => {
                     let stream = Box::new(Stream::new(descriptor, &columns, options));
                     Source::Stored { chunks, next: 0, stream, output }
                 }
                 Decision::Run(miss) => {
-                    let columns = result_columns(query_desc);
                     // Whatever happened to the plan on its way, rows of another shape are not stored.
                     let aside = miss.filter(|miss| miss.columns == columns).map(StreamFill::begin);
                     let aside = aside.map_or(Aside::Nothing, Aside::Stored);
                     let stream = Stream::new(descriptor, &columns, options);
-                    plan(query_desc, ExportSink::new(Encoder::new(columns), aside, stream, output))
+                    plan(query_desc, ExportSink::new(or_raise(Encoder::new(&columns)), aside, stream, output))
                 }
                 Decision::Verify(sample) => {
-                    let columns = result_columns(query_desc);
                     let aside = Comparison::begin(sample, &columns).map_or(Aside::Nothing, Aside::Compared);
                     let stream = Stream::new(descriptor, &columns, options);
-                    plan(query_desc, ExportSink::new(Encoder::new(columns), aside, stream, output))
+                    plan(query_desc, ExportSink::new(or_raise(Encoder::new(&columns)), aside, stream, output))
                 }
             };
             let export = Self { source, done: false, begun: false };

@@ -6,10 +6,10 @@ use pgrx::pg_sys;
 use super::inner::{self, Pace};
 use super::{arguments, options, run};
 use crate::arrow::column::{self, Records};
-use crate::arrow::deliver::{Delivery, Description};
+use crate::arrow::deliver::{Delivery, Description, headroom_for};
 use crate::chain::sql_function;
 use crate::encoding::to_database;
-use crate::error::CacheError;
+use crate::error::{CacheError, or_raise};
 
 /// One column, its texts in the encoding of the database: number, name, PostgreSQL type, Arrow type, whether it goes out as it is
 /// stored, what there is to know.
@@ -41,6 +41,7 @@ unsafe fn describe(call: pg_sys::FunctionCallInfo) -> Vec<Row> {
         let descriptor = pg_sys::ExecCleanTypeFromTL((*(*(*query_desc).plannedstmt).planTree).targetlist);
         let columns = column::columns_of(descriptor, Records::Local)
             .unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
+        let _headroom = or_raise(headroom_for(&columns));
         let delivery = Delivery::new(descriptor, &columns, &options).unwrap_or_else(|error| error.raise());
         let rows = delivery.describe();
         pg_sys::FreeQueryDesc(query_desc);

@@ -10,7 +10,7 @@ use super::stream::{Output, Stream};
 use crate::arrow::chunk::Chunk;
 use crate::arrow::encode::Encoder;
 use crate::capture::{RowSink, StreamFill};
-use crate::error::CacheError;
+use crate::error::{CacheError, or_raise};
 use crate::verify::Comparison;
 
 /// Largest row that is delivered: what one value can be.
@@ -93,7 +93,8 @@ impl<O: Output> ExportSink<O> {
     fn flush(&mut self) {
         let rows = self.encoder.pending_rows();
         let batch = self.encoder.take_batch();
-        let chunk = batch.unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise()).into_bytes();
+        let batch = batch.unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
+        let chunk = or_raise(batch.into_bytes());
         if let Aside::Stored(fill) = &mut self.aside {
             fill.add(chunk.as_slice(), rows);
         }

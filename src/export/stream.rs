@@ -1,17 +1,16 @@
 //! A result as messages of an Arrow IPC stream, shaped by the options of the export. Whole batches that go out as they are
 //! stored are passed on untouched; all others are made anew, one batch at a time.
 
-use arrow_array::RecordBatch;
-use arrow_cache_core::{Compression, ExportOptions, Reason};
-use arrow_ipc::CompressionType;
-use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions, StreamEncoder, write_message};
-use arrow_schema::{ArrowError, Schema};
+use arrow_cache_core::{ExportOptions, OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
+use crate::arrow::array::Array;
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::Column;
+use crate::arrow::compress::Compressor;
 use crate::arrow::deliver::Delivery;
-use crate::error::CacheError;
+use crate::arrow::message::{ALIGNMENT, Body, head};
+use crate::error::or_raise;
 
 /// Takes the messages of a stream, each as the parts that make it up.
 pub trait Output {
@@ -39,8 +38,8 @@ pub struct Stream {
     batch_rows: usize,
     /// Do whole batches go out as they are stored?
     verbatim: bool,
-    /// Makes the messages of the others. It has made its schema message already.
-    encoder: StreamEncoder,
+    /// Compresses the others, if that is asked for.
+    compressor: Option<Compressor>,
 }
 
 impl Stream {
@@ -53,20 +52,20 @@ impl Stream {
     pub unsafe fn new(descriptor: pg_sys::TupleDesc, columns: &[Column], options: &ExportOptions) -> Self {
         // SAFETY: as the caller promises.
         let delivery = unsafe { Delivery::new(descriptor, columns, options) }.unwrap_or_else(|error| error.raise());
-        let encoder = encoder(&delivery, options.compression).unwrap_or_else(|_| refused());
+        let compressor = or_raise(Compressor::new(options.compression));
         Self {
             left: options.limit.unwrap_or(u64::MAX),
             delivered: 0,
             batch_rows: options.batch_rows.unwrap_or(usize::MAX),
-            verbatim: delivery.is_verbatim() && options.compression == Compression::None,
-            encoder,
+            verbatim: delivery.is_verbatim() && compressor.is_none(),
+            compressor,
             delivery,
         }
     }
 
     /// The schema message.
     pub fn schema(&self) -> Vec<u8> {
-        schema_message(&self.delivery.schema()).unwrap_or_else(|_| refused())
+        or_raise(self.delivery.schema_message())
     }
 
     /// Columns that are delivered.
@@ -102,44 +101,40 @@ impl Stream {
             return output.batch(rows, &[chunk.message()]);
         }
         // SAFETY: as the caller promises.
-        let batch = unsafe { self.delivery.batch(chunk, rows, before) }.unwrap_or_else(|error| error.raise());
+        let arrays = unsafe { self.delivery.batch(chunk, rows, before) }.unwrap_or_else(|error| error.raise());
         let mut start = 0;
         while start < rows {
             let length = self.batch_rows.min(rows - start);
-            let message = self.encoder.encode(&batch.slice(start, length)).unwrap_or_else(|_| refused());
-            let parts: Vec<&[u8]> = message.iter().map(|part| part.as_slice()).collect();
-            output.batch(length, &parts);
+            or_raise(self.send(&arrays, start, length, output));
             start += length;
         }
     }
+
+    /// Sends some rows of a batch as a message of their own.
+    fn send(
+        &mut self,
+        arrays: &[Array<'_>],
+        start: usize,
+        rows: usize,
+        output: &mut impl Output,
+    ) -> Result<(), OutOfMemory> {
+        let mut body = Body::new(rows, arrays.iter().map(Array::nodes).sum())?;
+        arrays.iter().try_for_each(|array| array.add_to(&mut body, start, rows))?;
+        if let Some(compressor) = &mut self.compressor {
+            body.compress(compressor.kind(), |part| compressor.compress(part))?;
+        }
+        let head = head(&body.metadata()?)?;
+        let mut parts: Vec<&[u8]> = Vec::with_room(1 + 2 * body.parts().len())?;
+        parts.add(&head)?;
+        for part in body.parts().filter(|part| !part.is_empty()) {
+            parts.add(part)?;
+            let padding = part.len().next_multiple_of(ALIGNMENT) - part.len();
+            parts.add(&PADDING[..padding])?;
+        }
+        output.batch(rows, &parts);
+        Ok(())
+    }
 }
 
-/// An encoder for the batches of a delivery that has its schema behind it.
-fn encoder(delivery: &Delivery, compression: Compression) -> Result<StreamEncoder, ArrowError> {
-    let compression = match compression {
-        Compression::None => None,
-        Compression::Lz4 => Some(CompressionType::LZ4_FRAME),
-        Compression::Zstd => Some(CompressionType::ZSTD),
-    };
-    let schema = delivery.schema();
-    let options = IpcWriteOptions::default().try_with_compression(compression)?;
-    let mut encoder = StreamEncoder::try_new_with_options(&schema, options)?;
-    // The first batch brings the schema with it; ours is sent whether there is a batch or not.
-    encoder.encode(&RecordBatch::new_empty(schema))?;
-    Ok(encoder)
-}
-
-fn schema_message(schema: &Schema) -> Result<Vec<u8>, ArrowError> {
-    let options = IpcWriteOptions::default();
-    let mut dictionaries = DictionaryTracker::new(false);
-    let encoded =
-        IpcDataGenerator::default().schema_to_bytes_with_dictionary_tracker(schema, &mut dictionaries, &options);
-    let mut message = Vec::new();
-    write_message(&mut message, encoded, &options)?;
-    Ok(message)
-}
-
-/// Arrow's writer refuses what this crate has made: no value or option does that.
-fn refused() -> ! {
-    CacheError::Undeliverable { reason: Reason::UnsupportedType }.raise()
-}
+/// What stands behind a buffer whose length is no multiple of `ALIGNMENT`.
+const PADDING: [u8; ALIGNMENT] = [0; ALIGNMENT];

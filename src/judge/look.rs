@@ -17,7 +17,9 @@ use crate::query::{Planned, Verdict, Versions, environment, fingerprint, paramet
 use crate::serve::{Asker, Guard};
 use crate::shmem::SharedStore;
 use crate::writes::SHARED;
-use crate::{backend, decision_log, foreign, known, portal, quick, session, settings, snapshot, verify, writes};
+use crate::{
+    allocator, backend, decision_log, foreign, known, portal, quick, session, settings, snapshot, verify, writes,
+};
 
 /// Looks a question up.
 ///
@@ -27,6 +29,9 @@ use crate::{backend, decision_log, foreign, known, portal, quick, session, setti
 /// # Safety
 /// The question must be valid, its relations locked, its snapshot registered.
 pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Reason> {
+    if allocator::is_short() {
+        return Err(Reason::OutOfMemory);
+    }
     // SAFETY: as the caller promises.
     unsafe {
         let (meaning, tree, form, facts, planned) = match plan_marker::read(question.plan) {
@@ -65,11 +70,14 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         let asked = Asked { tree, old_plan, planned_under, environment };
         // A plan that is kept belongs to one text.
         let kept = template.as_ref().filter(|_| question.text.is_none() && portal::is_bound());
-        let text = kept.and_then(|template| template.text_of(planned.plan)).unwrap_or_else(|| {
-            let text = HashedText::of(source, store.seed());
-            kept.inspect(|template| template.remember_text(planned.plan, &text));
-            text
-        });
+        let text = match kept.and_then(|template| template.text_of(planned.plan)) {
+            Some(text) => text,
+            None => {
+                let text = HashedText::of(source, store.seed())?;
+                kept.inspect(|template| template.remember_text(planned.plan, &text));
+                text
+            }
+        };
         let key = fingerprint::key(&asked, &text, question.params, store.seed())?;
         let columns = match &template {
             Some(template) => template.columns().to_vec(),
@@ -137,7 +145,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             key,
             plan: if is_of_values { facts } else { CacheKey::NONE },
             shape,
-            text: text.bytes.to_vec(),
+            text: text.bytes,
             dependencies,
             columns,
             stale,

@@ -104,7 +104,7 @@ pub struct Miss {
     /// By what its speed is remembered: the shape of its text, or the lower half of the key of its form.
     pub shape: u64,
     /// Its normalized text.
-    pub text: Vec<u8>,
+    pub text: Rc<[u8]>,
     /// What its answer will rest on, with the versions at the start.
     pub dependencies: Vec<Dependency>,
     /// The columns of its answer.

@@ -126,7 +126,7 @@ pub unsafe fn make(
     unsafe {
         let text = text_of(call.query, call.text);
         let terms = Terms::of(text).ok()?;
-        let text = HashedText::of(text, store.seed());
+        let text = HashedText::of(text, store.seed()).ok()?;
         let environment = environment::fingerprint(store.seed(), &[]).ok()?;
         let asked = Asked { tree, old_plan: None, planned_under: None, environment };
         let key = fingerprint::key(&asked, &text, call.params, store.seed()).ok()?;

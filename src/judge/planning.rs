@@ -11,7 +11,7 @@ use crate::query::eligibility::{Meaning, reads_nothing};
 use crate::query::relations::Relations;
 use crate::query::types::{nodes, oids};
 use crate::query::{self, Planned, Verdict, Versions, environment, identity, plan_facts, plan_marker};
-use crate::{portal, session, shmem, snapshot, writes};
+use crate::{allocator, portal, session, shmem, snapshot, writes};
 
 /// What there is to do about a query that is about to be planned. Plain data, so that an error may jump over it.
 #[derive(Clone, Copy)]
@@ -82,8 +82,12 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
             session::note_shape(shape);
         }
         let Some(store) = shmem::store() else { return Planning::Unjudged };
-        let Some(mut identity) = identity::of(query, store.seed()) else {
-            return Planning::Refused(Reason::TooComplex);
+        if allocator::is_short() {
+            return Planning::Refused(Reason::OutOfMemory);
+        }
+        let mut identity = match identity::of(query, store.seed()) {
+            Ok(identity) => identity,
+            Err(reason) => return Planning::Refused(reason),
         };
         let versions = current_versions(&store);
         let finding = known::finding(identity.form, versions);

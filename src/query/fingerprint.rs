@@ -4,11 +4,12 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, KeyBuffer, Reason};
+use arrow_cache_core::{CacheKey, KeyBuffer, OutOfMemory, Reason};
 use pgrx::pg_sys;
 
 use super::parameters;
 use super::text::{self, Text};
+use crate::allocator::headroom;
 use crate::local::Local;
 
 /// What a statement asks, apart from its text and the values of its parameters.
@@ -44,29 +45,37 @@ static NORMALIZED: Local<Cell<Vec<u8>>> = Local::new(Cell::new(Vec::new()));
 impl HashedText {
     /// Normalizes a text.
     ///
+    /// # Errors
+    /// There is no memory for it.
+    ///
     /// # Safety
     /// The text must be valid.
-    pub unsafe fn of(text: Text, seed: u64) -> Self {
+    pub unsafe fn of(text: Text, seed: u64) -> Result<Self, OutOfMemory> {
         let mut normalized = NORMALIZED.take();
         // SAFETY: as the caller promises.
-        unsafe { text::normalized(text, &mut normalized) };
+        unsafe { text::normalized(text, &mut normalized)? };
         let mut key = BUFFER.take();
         key.clear();
         key.u64(seed);
         key.part(&normalized);
+        if !key.is_complete() {
+            return Err(OutOfMemory);
+        }
+        // A count of users cannot ask for its memory.
+        let _headroom = if normalized.len() > KEPT { Some(headroom(normalized.len() + 64)?) } else { None };
         let hashed = Self { bytes: Rc::from(normalized.as_slice()), hash: key.finish() };
         if normalized.len() <= KEPT {
             NORMALIZED.set(normalized);
             BUFFER.set(key);
         }
-        hashed
+        Ok(hashed)
     }
 }
 
 /// Computes the key of a statement under a secret.
 ///
 /// # Errors
-/// The reason to bypass, when the parameters cannot be part of a key.
+/// The reason to bypass, when the parameters cannot be part of a key, or there is no memory for them.
 ///
 /// # Safety
 /// `params` must be null or valid.
@@ -89,9 +98,9 @@ pub unsafe fn key(
         key.key(asked.environment);
         parameters::add_parameters(&mut key, params)
     };
-    let hash = key.finish();
+    let hash = key.is_complete().then(|| key.finish()).ok_or(Reason::OutOfMemory);
     if key.len() <= KEPT {
         BUFFER.set(key);
     }
-    added.map(|()| hash)
+    added.and(hash)
 }

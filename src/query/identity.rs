@@ -17,7 +17,7 @@ mod rare;
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
 
-use arrow_cache_core::{CacheKey, KeyBuffer};
+use arrow_cache_core::{CacheKey, KeyBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::parameters;
@@ -64,11 +64,14 @@ static BUFFERS: Local<Cell<[KeyBuffer; 3]>> = Local::new(Cell::new([const { KeyB
 /// What is kept of it at most, in bytes.
 const KEPT: usize = 64 * 1024;
 
-/// The identity of a query, under a secret. `None` for one that nests too deeply to be looked at.
+/// The identity of a query, under a secret.
+///
+/// # Errors
+/// `TooComplex` for one that nests too deeply to be looked at, `OutOfMemory` for one that there is no memory for.
 ///
 /// # Safety
 /// `query` must be a valid rewritten query tree.
-pub unsafe fn of(query: *mut pg_sys::Query, seed: u64) -> Option<Identity> {
+pub unsafe fn of(query: *mut pg_sys::Query, seed: u64) -> Result<Identity, Reason> {
     let here = 0u8;
     let [mut form, mut constants, mut frame] = BUFFERS.take();
     form.clear();
@@ -96,7 +99,13 @@ pub unsafe fn of(query: *mut pg_sys::Query, seed: u64) -> Option<Identity> {
     }
     shared.append(&frame);
     let form = shared.finish();
-    (!too_deep).then_some(Identity { form, shared, length, constants, frame })
+    if too_deep {
+        return Err(Reason::TooComplex);
+    }
+    if !shared.is_complete() || !constants.is_complete() {
+        return Err(Reason::OutOfMemory);
+    }
+    Ok(Identity { form, shared, length, constants, frame })
 }
 
 impl Identity {

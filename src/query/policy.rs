@@ -5,12 +5,13 @@
 //! a label sends a relcache invalidation (`policy.rs`), which takes the relation's line out of the table.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
 use crate::listener;
+use crate::local::Local;
 
 /// Name of our provider of security labels.
 pub const PROVIDER: &CStr = c"pg_arrow_cache";
@@ -51,9 +52,7 @@ impl Policy {
     }
 }
 
-thread_local! {
-    static KNOWN: RefCell<HashMap<u32, Policy>> = RefCell::new(HashMap::new());
-}
+static KNOWN: Local<RefCell<BTreeMap<u32, Policy>>> = Local::new(RefCell::new(BTreeMap::new()));
 
 /// The policy of a relation. The first question of a backend about a relation reads a catalog.
 pub fn of(relation: pg_sys::Oid) -> Policy {

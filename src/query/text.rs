@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use arrow_cache_core::{normalize, statement_body};
+use arrow_cache_core::{OutOfMemory, RoomyVec, normalize, statement_body};
 use pgrx::pg_sys;
 
 /// Where the text of a statement is.
@@ -36,15 +36,24 @@ pub unsafe fn raw(text: &Text) -> &[u8] {
 /// EXPLAIN, DECLARE CURSOR, PREPARE and COPY are cut off, so that they share the entry of the query
 /// inside.
 ///
+/// # Errors
+/// There is no memory for it.
+///
 /// # Safety
 /// The source must be NUL-terminated.
-pub unsafe fn normalized(text: Text, out: &mut Vec<u8>) {
+pub unsafe fn normalized(text: Text, out: &mut Vec<u8>) -> Result<(), OutOfMemory> {
     // SAFETY: as the caller promises; the setting is a plain global of the backend.
-    unsafe { normalize(raw(&text), pg_sys::standard_conforming_strings, out) };
+    unsafe {
+        let text = raw(&text);
+        out.clear();
+        out.make_exact_room(text.len())?;
+        normalize(text, pg_sys::standard_conforming_strings, out);
+    }
     let body = statement_body(out);
     let (length, prefix) = (body.len(), body.as_ptr() as usize - out.as_ptr() as usize);
     out.truncate(prefix + length);
     if prefix > 0 {
         out.drain(..prefix);
     }
+    Ok(())
 }

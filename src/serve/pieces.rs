@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_char};
 
 use arrow_cache_core::wire::{self, Form};
+use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
 use crate::arrow::chunk::Chunk;
@@ -50,12 +51,21 @@ pub struct Pieces {
 
 impl Pieces {
     /// Those columns that have no other form.
-    pub fn new(columns: &[Column], forms: &[Form], binary: impl Fn(usize) -> bool) -> Self {
-        let wanted: Vec<usize> = (0..columns.len()).filter(|&index| forms[index] == Form::Piece).collect();
+    ///
+    /// # Errors
+    /// There is no memory for what there is to know of them.
+    pub fn new(columns: &[Column], forms: &[Form], binary: impl Fn(usize) -> bool) -> Result<Self, OutOfMemory> {
+        let mut wanted = Vec::new();
+        for index in (0..columns.len()).filter(|&index| forms[index] == Form::Piece) {
+            wanted.add(index)?;
+        }
         let mut places = Vec::new();
         if let Some(&last) = wanted.last() {
-            places.resize(last + 1, usize::MAX);
+            places.lengthen(last + 1, usize::MAX)?;
         }
+        let (mut values, mut nulls) = (Vec::new(), Vec::new());
+        values.lengthen(wanted.len(), pg_sys::Datum::from(0))?;
+        nulls.lengthen(wanted.len(), true)?;
         for (place, &column) in wanted.iter().enumerate() {
             places[column] = place;
         }
@@ -67,17 +77,17 @@ impl Pieces {
             bytes: std::ptr::null(),
             length: 0,
         };
-        Self {
-            sources: wanted.iter().map(source).collect(),
+        Ok(Self {
+            sources: Vec::collected(wanted.iter().map(source))?,
             places,
-            decoder: Decoder::new(wanted.iter().map(|&column| columns[column]).collect()),
+            decoder: Decoder::new(Vec::collected(wanted.iter().map(|&column| columns[column]))?),
             reader: None,
-            values: vec![pg_sys::Datum::from(0); wanted.len()],
-            nulls: vec![true; wanted.len()],
+            values,
+            nulls,
             wanted,
             progress: Progress::Unread,
             context: std::ptr::null_mut(),
-        }
+        })
     }
 
     /// Looks the functions up. Raises as the server does when there is none, and like the server when there is a row to
@@ -113,21 +123,28 @@ impl Pieces {
     }
 
     /// Goes to another chunk of these columns.
-    pub fn open(&mut self, columns: &[Column], chunk: Chunk<'static>) {
+    ///
+    /// # Errors
+    /// There is no memory for where they are in it.
+    pub fn open(&mut self, columns: &[Column], chunk: Chunk<'static>) -> Result<(), OutOfMemory> {
         if !self.wanted.is_empty() {
-            self.reader = Some(Reader::of_some(columns, &self.wanted, chunk));
+            self.reader = Some(Reader::of_some(columns, &self.wanted, chunk)?);
         }
+        Ok(())
     }
 
     /// Reads the values of a row of the chunk, unless that is done. True if `make` must make pieces of them.
-    pub fn want(&mut self, row: usize) -> bool {
+    ///
+    /// # Errors
+    /// There is no memory for the values.
+    pub fn want(&mut self, row: usize) -> Result<bool, OutOfMemory> {
         match &self.reader {
             Some(reader) if self.progress == Progress::Unread => {
-                self.decoder.fill(reader, row, &mut self.values, &mut self.nulls);
+                self.decoder.fill(reader, row, &mut self.values, &mut self.nulls)?;
                 self.progress = Progress::Read;
-                true
+                Ok(true)
             }
-            _ => false,
+            _ => Ok(false),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The rows of a stored entry, one at a time, in either direction.
 
-use arrow_cache_core::wire;
+use arrow_cache_core::{OutOfMemory, RoomyVec, wire};
 use pgrx::pg_sys;
 
 use crate::arrow::chunk::Chunk;
@@ -21,17 +21,19 @@ pub struct Rows {
 impl Rows {
     /// Starts before the first row.
     ///
+    /// # Errors
+    /// There is no memory for where the chunks are.
+    ///
     /// # Safety
     /// The entry that holds the chunks must stay pinned as long as this value lives, and its
     /// columns must be these.
-    pub unsafe fn new<'a>(columns: Vec<Column>, chunks: impl Iterator<Item = &'a [u8]>) -> Self {
-        let chunks = chunks
-            .map(|chunk| {
-                // SAFETY: the caller keeps the entry pinned; shared memory outlives the process.
-                unsafe { std::slice::from_raw_parts(chunk.as_ptr(), chunk.len()) }
-            })
-            .collect();
-        Self { decoder: Decoder::new(columns), chunks, reader: None, chunk: 0, row: 0 }
+    pub unsafe fn new<'a>(columns: Vec<Column>, chunks: impl Iterator<Item = &'a [u8]>) -> Result<Self, OutOfMemory> {
+        let mut places = Vec::new();
+        for chunk in chunks {
+            // SAFETY: the caller keeps the entry pinned; shared memory outlives the process.
+            places.add(unsafe { std::slice::from_raw_parts(chunk.as_ptr(), chunk.len()) })?;
+        }
+        Ok(Self { decoder: Decoder::new(columns), chunks: places, reader: None, chunk: 0, row: 0 })
     }
 
     /// Goes back before the first row.
@@ -41,27 +43,31 @@ impl Rows {
         self.row = 0;
     }
 
-    fn open(&mut self, chunk: usize) {
+    fn open(&mut self, chunk: usize) -> Result<(), OutOfMemory> {
         // SAFETY: the bytes were written by our encoder, and chunks start at multiples of 64.
-        let reader = Reader::new(self.decoder.columns(), unsafe { Chunk::new(self.chunks[chunk]) });
+        let reader = Reader::new(self.decoder.columns(), unsafe { Chunk::new(self.chunks[chunk]) })?;
         self.reader = Some(reader);
         self.chunk = chunk;
         self.row = 0;
+        Ok(())
     }
 
     /// Number of the next row in its chunk. `None` at the end, where the position then stays.
-    pub fn upcoming(&mut self) -> Option<usize> {
+    ///
+    /// # Errors
+    /// There is no memory for reading on.
+    pub fn upcoming(&mut self) -> Result<Option<usize>, OutOfMemory> {
         loop {
             match &self.reader {
-                Some(reader) if self.row < reader.rows() => return Some(self.row),
-                Some(_) if self.chunk + 1 < self.chunks.len() => self.open(self.chunk + 1),
-                None if !self.chunks.is_empty() => self.open(0),
+                Some(reader) if self.row < reader.rows() => return Ok(Some(self.row)),
+                Some(_) if self.chunk + 1 < self.chunks.len() => self.open(self.chunk + 1)?,
+                None if !self.chunks.is_empty() => self.open(0)?,
                 Some(reader) => {
                     // One past the last row, so that stepping back gives the last row.
                     self.row = reader.rows() + 1;
-                    return None;
+                    return Ok(None);
                 }
-                None => return None,
+                None => return Ok(None),
             }
         }
     }
@@ -72,13 +78,16 @@ impl Rows {
     }
 
     /// Writes the next row. False at the end, where the position then stays.
-    pub fn next(&mut self, values: &mut [pg_sys::Datum], nulls: &mut [bool]) -> bool {
-        let Some(row) = self.upcoming() else { return false };
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn next(&mut self, values: &mut [pg_sys::Datum], nulls: &mut [bool]) -> Result<bool, OutOfMemory> {
+        let Some(row) = self.upcoming()? else { return Ok(false) };
         if let Some(reader) = &self.reader {
-            self.decoder.fill(reader, row, values, nulls);
+            self.decoder.fill(reader, row, values, nulls)?;
         }
         self.pass(1);
-        true
+        Ok(true)
     }
 
     /// The columns of the rows.
@@ -98,19 +107,22 @@ impl Rows {
     }
 
     /// Writes the row before the one written last. False at the beginning.
-    pub fn previous(&mut self, values: &mut [pg_sys::Datum], nulls: &mut [bool]) -> bool {
+    ///
+    /// # Errors
+    /// As `next`.
+    pub fn previous(&mut self, values: &mut [pg_sys::Datum], nulls: &mut [bool]) -> Result<bool, OutOfMemory> {
         loop {
-            let Some(reader) = &self.reader else { return false };
+            let Some(reader) = &self.reader else { return Ok(false) };
             if self.row >= 2 {
                 self.row -= 1;
-                self.decoder.fill(reader, self.row - 1, values, nulls);
-                return true;
+                self.decoder.fill(reader, self.row - 1, values, nulls)?;
+                return Ok(true);
             }
             if self.chunk == 0 {
                 self.rewind();
-                return false;
+                return Ok(false);
             }
-            self.open(self.chunk - 1);
+            self.open(self.chunk - 1)?;
             self.row = self.reader.as_ref().map_or(0, Reader::rows) + 1;
         }
     }

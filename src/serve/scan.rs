@@ -7,7 +7,7 @@ use super::hold::Hold;
 use super::rerun;
 use super::straight::{self, Run};
 use crate::chain::edge;
-use crate::error::CacheError;
+use crate::error::{CacheError, or_raise};
 use crate::query::types::{nodes, oids};
 use crate::shmem;
 
@@ -177,10 +177,9 @@ unsafe fn next_of_entry(node: *mut CachedScanState, slot: *mut pg_sys::TupleTabl
         let natts = (*(*slot).tts_tupleDescriptor).natts as usize;
         let (values, nulls) = slot_values(slot, natts);
         let forward = (*(*node).custom.ss.ps.state).es_direction != pg_sys::ScanDirection::BackwardScanDirection;
-        let filled = hold
-            .rows()
-            .is_some_and(|rows| if forward { rows.next(values, nulls) } else { rows.previous(values, nulls) });
-        if filled {
+        let filled =
+            hold.rows().map(|rows| if forward { rows.next(values, nulls) } else { rows.previous(values, nulls) });
+        if filled.is_some_and(or_raise) {
             pg_sys::ExecStoreVirtualTuple(slot);
         }
     }

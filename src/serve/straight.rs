@@ -17,6 +17,7 @@ use std::ffi::c_int;
 use std::sync::OnceLock;
 
 use arrow_cache_core::wire::{self, Block, Encoder, Outcome, Span, Zone};
+use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
 use super::columns::Look;
@@ -25,6 +26,7 @@ use super::pieces::Pieces;
 use super::rows::Rows;
 use crate::chain::{edge, guarded, with_cleanup};
 use crate::client;
+use crate::error::or_raise;
 use crate::local::Local;
 
 /// Bytes of rows that are sent at once. A larger row is left to the executor.
@@ -169,41 +171,44 @@ unsafe fn begin(run: &Run, hold: &mut Hold, node: *const pg_sys::PlanState) -> S
         if formats.is_some_and(|formats| formats.iter().any(|format| !matches!(format, 0 | 1))) {
             return State::Stepwise;
         }
-        let straight = Straight::new(rows, |index| formats.is_some_and(|formats| formats[index] == 1));
-        hold.set_straight(straight);
+        match Straight::new(rows, |index| formats.is_some_and(|formats| formats[index] == 1)) {
+            Ok(straight) => hold.set_straight(straight),
+            Err(_) => return State::Stepwise,
+        }
         State::Straight
     }
 }
 
 impl Straight {
-    fn new(rows: &Rows, binary: impl Fn(usize) -> bool) -> Self {
+    fn new(rows: &Rows, binary: impl Fn(usize) -> bool) -> Result<Self, OutOfMemory> {
         let look = Look::current();
         let columns = rows.columns();
-        let forms = columns.iter().enumerate().map(|(index, column)| look.form(column, binary(index))).collect();
+        let form = |(index, column)| look.form(column, binary(index));
+        let forms = Vec::collected(columns.iter().enumerate().map(form))?;
         // SAFETY: a plain global of the backend.
         let zone_of = unsafe { pg_sys::session_timezone } as usize;
         let (block, zone) = match KEPT.take() {
             Some(kept) if kept.zone_of == zone_of => (kept.block, kept.zone),
             Some(kept) => (kept.block, Zone::new(ask_zone)),
-            None => (Block::new(BLOCK), Zone::new(ask_zone)),
+            None => (Block::new(BLOCK)?, Zone::new(ask_zone)),
         };
         let encoder = Encoder::new(forms, zone);
-        let pieces = Pieces::new(columns, encoder.forms(), &binary);
-        Self { encoder, block, zone_of, columns: Vec::with_capacity(columns.len()), chunk: None, pieces }
+        let pieces = Pieces::new(columns, encoder.forms(), &binary)?;
+        Ok(Self { encoder, block, zone_of, columns: Vec::with_room(columns.len())?, chunk: None, pieces })
     }
 
     /// Appends rows to the block, until something else has to be done.
     fn step(&mut self, rows: &mut Rows, left: &mut u64) -> Step {
         while *left > 0 {
-            let Some(row) = rows.upcoming() else { return Step::End };
+            let Some(row) = or_raise(rows.upcoming()) else { return Step::End };
             let (number, chunk) = rows.chunk();
             if self.chunk != Some(number) {
                 self.chunk = Some(number);
-                self.pieces.open(rows.columns(), chunk);
+                or_raise(self.pieces.open(rows.columns(), chunk));
                 self.columns.clear();
                 self.columns.extend(rows.buffers());
             }
-            if self.pieces.want(row) {
+            if or_raise(self.pieces.want(row)) {
                 return Step::Pieces;
             }
             match self.encoder.append(&self.columns, row, &self.pieces, &mut self.block) {

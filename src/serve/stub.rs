@@ -109,7 +109,13 @@ pub unsafe fn hold(query_desc: *mut pg_sys::QueryDesc, pin: Pin, columns: Vec<Co
             }
         };
         let pin = (*hold).pin()?;
-        (*hold).set_rows(Rows::new(columns, store.view(&pin).chunks()));
+        match Rows::new(columns, store.view(&pin).chunks()) {
+            Ok(rows) => (*hold).set_rows(rows),
+            Err(_) => {
+                (*hold).release();
+                return None;
+            }
+        }
         Some(hold)
     }
 }

@@ -183,7 +183,9 @@ impl Sample {
         let mut digest = self.digest();
         if let Some(rows) = hold.rows() {
             // SAFETY: the rows are those of the entry, whose columns these are.
-            unsafe { digest.add_all(rows) };
+            if unsafe { digest.add_all(rows) }.is_err() {
+                return hold.release();
+            }
         }
         let stored = digest.finish();
         let difference = stored.difference(executed);

@@ -14,7 +14,7 @@
 
 use std::ffi::CStr;
 
-use arrow_cache_core::{CacheKey, Digest, KeyHasher, Reason, jsonb, numeric};
+use arrow_cache_core::{CacheKey, Digest, KeyHasher, OutOfMemory, Reason, Room, RoomyVec, jsonb, numeric};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
@@ -73,9 +73,12 @@ impl Form {
 
     /// Hashes one value.
     ///
+    /// # Errors
+    /// There is no memory for its text.
+    ///
     /// # Safety
     /// `datum` must be a value of the column, not NULL.
-    unsafe fn hash(self, datum: pg_sys::Datum, hasher: &mut KeyHasher, text: &mut Vec<u8>) {
+    unsafe fn hash(self, datum: pg_sys::Datum, hasher: &mut KeyHasher, text: &mut Vec<u8>) -> Result<(), OutOfMemory> {
         let word = datum.value() as u64;
         // SAFETY: as the caller promises; what a function makes of the value lives in the current memory context.
         unsafe {
@@ -93,16 +96,21 @@ impl Form {
                 Self::CString => hasher.part(CStr::from_ptr(datum.cast_mut_ptr()).to_bytes()),
                 Self::Numeric => {
                     text.clear();
-                    let body = varlena::body(datum, usize::MAX).unwrap_or_default();
+                    let body = body(datum)?;
+                    text.make_room(numeric::text_bound(body))?;
                     // What has no text cannot come from the cache, so its bytes will do.
                     hasher.part(if numeric::to_text(body, text) { text } else { body });
                 }
                 Self::Jsonb => {
                     text.clear();
-                    let body = varlena::body(datum, usize::MAX).unwrap_or_default();
-                    hasher.part(if jsonb::to_text(body, jsonb::TEXT_MAX, text).is_ok() { text } else { body });
+                    let body = body(datum)?;
+                    match jsonb::to_text(body, jsonb::TEXT_MAX, text) {
+                        Ok(()) => hasher.part(text),
+                        Err(jsonb::Refusal::NoMemory) => return Err(OutOfMemory),
+                        Err(_) => hasher.part(body),
+                    }
                 }
-                Self::Body => hasher.part(varlena::body(datum, usize::MAX).unwrap_or_default()),
+                Self::Body => hasher.part(body(datum)?),
                 Self::Text(function) => {
                     let output = pg_sys::OidOutputFunctionCall(function, datum);
                     hasher.part(CStr::from_ptr(output).to_bytes());
@@ -110,7 +118,17 @@ impl Form {
                 }
             }
         }
+        Ok(())
     }
+}
+
+/// The body of a varlena, whatever its size.
+///
+/// # Safety
+/// As `varlena::body`.
+unsafe fn body<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], OutOfMemory> {
+    // SAFETY: as the caller promises. Without a limit, memory is all that can be missing.
+    unsafe { varlena::body(datum, usize::MAX) }.map_err(|_| OutOfMemory)
 }
 
 /// A digest of rows in the making.
@@ -141,11 +159,15 @@ impl RowDigest {
 
     /// Adds all rows of an entry that were not read yet.
     ///
+    /// # Errors
+    /// There is no memory for reading them.
+    ///
     /// # Safety
     /// The rows must have the columns of this digest.
-    pub unsafe fn add_all(&mut self, rows: &mut Rows) {
-        let mut values = vec![pg_sys::Datum::from(0); self.forms.len()];
-        let mut nulls = vec![false; self.forms.len()];
+    pub unsafe fn add_all(&mut self, rows: &mut Rows) -> Result<(), OutOfMemory> {
+        let (mut values, mut nulls) = (Vec::new(), Vec::new());
+        values.lengthen(self.forms.len(), pg_sys::Datum::from(0))?;
+        nulls.lengthen(self.forms.len(), false)?;
         // SAFETY: as the caller promises. What output functions leave behind goes with the context; after an error,
         // with its parent.
         unsafe {
@@ -157,8 +179,13 @@ impl RowDigest {
                 pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
             );
             let caller = pg_sys::MemoryContextSwitchTo(scratch);
-            while rows.next(&mut values, &mut nulls) {
-                self.add(&values, &nulls);
+            let mut added = Ok(());
+            while added.is_ok() {
+                match rows.next(&mut values, &mut nulls) {
+                    Ok(true) => added = self.add(&values, &nulls),
+                    Ok(false) => break,
+                    Err(OutOfMemory) => added = Err(OutOfMemory),
+                }
                 if self.digest.rows().is_multiple_of(ROWS_PER_LOOK) {
                     pgrx::check_for_interrupts!();
                     pg_sys::MemoryContextReset(scratch);
@@ -166,25 +193,27 @@ impl RowDigest {
             }
             pg_sys::MemoryContextSwitchTo(caller);
             pg_sys::MemoryContextDelete(scratch);
+            added
         }
     }
 
     /// # Safety
     /// One value per column.
-    unsafe fn add(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) {
+    unsafe fn add(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), OutOfMemory> {
         // SAFETY: as the caller promises.
         unsafe {
-            let row = self.hash(0..self.forms.len(), values, nulls);
+            let row = self.hash(0..self.forms.len(), values, nulls)?;
             let place = if self.places.is_empty() {
                 CacheKey { hi: 0, lo: 0 }
             } else {
                 let places = std::mem::take(&mut self.places);
                 let place = self.hash(places.iter().copied(), values, nulls);
                 self.places = places;
-                place
+                place?
             };
             self.digest.add(row, place);
         }
+        Ok(())
     }
 
     /// # Safety
@@ -194,23 +223,22 @@ impl RowDigest {
         columns: impl Iterator<Item = usize>,
         values: &[pg_sys::Datum],
         nulls: &[bool],
-    ) -> CacheKey {
+    ) -> Result<CacheKey, OutOfMemory> {
         let mut hasher = KeyHasher::with_seed(shmem::seed().unwrap_or(0));
         for column in columns {
             hasher.u8(u8::from(nulls[column]));
             if !nulls[column] {
                 // SAFETY: as the caller promises.
-                unsafe { self.forms[column].hash(values[column], &mut hasher, &mut self.text) };
+                unsafe { self.forms[column].hash(values[column], &mut hasher, &mut self.text)? };
             }
         }
-        hasher.finish()
+        Ok(hasher.finish())
     }
 }
 
 impl RowSink for RowDigest {
     unsafe fn append(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), Reason> {
         // SAFETY: as the caller promises.
-        unsafe { self.add(values, nulls) };
-        Ok(())
+        Ok(unsafe { self.add(values, nulls) }?)
     }
 }

@@ -28,7 +28,7 @@ fn read(image: &[u8]) {
     }
     assert!(text.len() <= LIMIT, "no text is longer than asked for");
     let (mut rebuilt, mut again) = (Vec::new(), Vec::new());
-    assert!(from_text(text, &mut rebuilt), "every text that is printed can be read");
+    assert_eq!(from_text(text, &mut rebuilt), Ok(true), "every text that is printed can be read");
     assert_eq!(to_text(&rebuilt, LIMIT, &mut again), Ok(()), "and what it gives can be printed");
     assert_eq!(again, text, "the text is the same");
 }

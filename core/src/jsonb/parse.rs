@@ -10,6 +10,7 @@ use super::{
     in_order, plain_length,
 };
 use crate::numeric;
+use crate::room::{OutOfMemory, Room};
 
 /// Every so many members, an entry has an offset instead of a length.
 const OFFSET_STRIDE: usize = 32;
@@ -19,7 +20,10 @@ const KEPT_TOKENS: usize = 64 * 1024;
 /// Appends the image of the value that `text` shows, exactly as the server lays out what it reads.
 ///
 /// Returns false, with `out` unchanged, for any text that [`to_text`](super::to_text) does not produce.
-pub fn from_text(text: &[u8], out: &mut Vec<u8>) -> bool {
+///
+/// # Errors
+/// There is no memory for the image; `out` is unchanged.
+pub fn from_text(text: &[u8], out: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
     Parser::default().parse(text, out)
 }
 
@@ -31,17 +35,30 @@ pub struct Parser {
 
 impl Parser {
     /// The same as [`from_text`], in the room that is there.
-    pub fn parse(&mut self, text: &[u8], out: &mut Vec<u8>) -> bool {
+    ///
+    /// # Errors
+    /// As there.
+    pub fn parse(&mut self, text: &[u8], out: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
         let start = out.len();
-        let parsed = text.len() <= TEXT_MAX
-            && Scanner::new(text, &mut self.tokens).scan().is_some()
-            && Writer { text, tokens: &self.tokens, start, out }.root().is_some();
-        if !parsed {
+        let parsed = if text.len() <= TEXT_MAX { self.try_parse(text, out) } else { Ok(false) };
+        if parsed != Ok(true) {
             out.truncate(start);
         }
         self.tokens.clear();
         self.tokens.shrink_to(KEPT_TOKENS);
         parsed
+    }
+
+    fn try_parse(&mut self, text: &[u8], out: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
+        let mut scanner = Scanner::new(text, &mut self.tokens);
+        let scanned = scanner.scan().is_some();
+        if scanner.short {
+            return Err(OutOfMemory);
+        }
+        let start = out.len();
+        let mut writer = Writer { text, tokens: &self.tokens, start, out, short: false };
+        let written = scanned && writer.root().is_some();
+        if writer.short { Err(OutOfMemory) } else { Ok(written) }
     }
 }
 
@@ -52,6 +69,8 @@ struct Writer<'a> {
     /// Where the image begins in `out`.
     start: usize,
     out: &'a mut Vec<u8>,
+    /// There was no memory for what was to be written.
+    short: bool,
 }
 
 /// The entries of a container that is being written.
@@ -69,16 +88,24 @@ impl Writer<'_> {
         if self.tokens[0].is_container() {
             return self.container(0);
         }
-        let mut entries = self.open(ARRAY | SCALAR | 1, 1);
+        let mut entries = self.open(ARRAY | SCALAR | 1, 1)?;
         self.value(0, &mut entries)
     }
 
+    /// Makes room for so many bytes more.
+    #[inline(always)]
+    fn room(&mut self, bytes: usize) -> Option<()> {
+        self.short = self.out.make_room(bytes).is_err();
+        (!self.short).then_some(())
+    }
+
     /// Begins a container with so many entries.
-    fn open(&mut self, header: u32, count: usize) -> Entries {
+    fn open(&mut self, header: u32, count: usize) -> Option<Entries> {
+        self.room((1 + count) * WORD)?;
         self.out.extend_from_slice(&header.to_le_bytes());
         let next = self.out.len();
         self.out.resize(next + count * WORD, 0);
-        Entries { next, written: 0, data: self.out.len() }
+        Some(Entries { next, written: 0, data: self.out.len() })
     }
 
     /// Writes a container, token by token. It recurses no deeper than the scanner went.
@@ -87,7 +114,7 @@ impl Writer<'_> {
         let count = self.tokens[token].second();
         let first = token + 1;
         if self.tokens[token].kind() == IS_OBJECT {
-            let mut entries = self.open(OBJECT | count as u32, count * 2);
+            let mut entries = self.open(OBJECT | count as u32, count * 2)?;
             self.keys(first, count, &mut entries)?;
             let mut value = first + 1;
             for _ in 0..count {
@@ -95,7 +122,7 @@ impl Writer<'_> {
                 value = self.behind(value) + 1;
             }
         } else {
-            let mut entries = self.open(ARRAY | count as u32, count);
+            let mut entries = self.open(ARRAY | count as u32, count)?;
             let mut value = first;
             for _ in 0..count {
                 self.value(value, &mut entries)?;
@@ -135,12 +162,12 @@ impl Writer<'_> {
                 IS_STRING
             }
             IS_NUMERIC => {
-                self.align();
+                self.align()?;
                 self.number(token)?;
                 IS_NUMERIC
             }
             IS_CONTAINER | IS_OBJECT => {
-                self.align();
+                self.align()?;
                 self.container(value)?;
                 IS_CONTAINER
             }
@@ -162,16 +189,20 @@ impl Writer<'_> {
         entries.written += 1;
     }
 
-    fn align(&mut self) {
+    fn align(&mut self) -> Option<()> {
+        self.room(WORD)?;
         let aligned = self.start + (self.out.len() - self.start).next_multiple_of(WORD);
         self.out.extend_from_slice(&[0; WORD]);
         self.out.truncate(aligned);
+        Some(())
     }
 
     fn number(&mut self, token: Token) -> Option<()> {
         let start = self.out.len();
+        let text = &self.text[token.second()..token.second() + token.first()];
+        self.room(WORD + numeric::body_bound(text))?;
         self.out.extend_from_slice(&[0; WORD]);
-        if !numeric::from_text(&self.text[token.second()..token.second() + token.first()], self.out) {
+        if !numeric::from_text(text, self.out) {
             return None;
         }
         // The header of a plain varlena.
@@ -188,6 +219,7 @@ impl Writer<'_> {
             && token.kind() == IS_STRING
             && let Some(characters) = self.text[start..].first_chunk::<STEP>()
         {
+            self.room(STEP)?;
             let written = self.out.len() + length;
             self.out.extend_from_slice(characters);
             self.out.truncate(written);
@@ -197,6 +229,8 @@ impl Writer<'_> {
     }
 
     fn long_string(&mut self, text: &[u8], kind: u32) -> Option<()> {
+        // Without its escapes a string is shorter.
+        self.room(text.len())?;
         if kind == IS_ESCAPED {
             return unescape(text, self.out);
         }

@@ -5,9 +5,7 @@ use super::{
     KIND_MASK, LENGTH_MASK, OBJECT, SCALAR, STEP, TEXT_MAX, WORD, first_special, in_order, plain_length,
 };
 use crate::numeric;
-
-/// Bytes of the longest escape.
-const ESCAPE: usize = 6;
+use crate::room::{OutOfMemory, Room, RoomyVec};
 
 /// Why an image has no text here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,13 +27,19 @@ pub fn to_text(image: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Refu
     let start = out.len();
     let end = start + limit.min(TEXT_MAX);
     // The text of most values is shorter than their image.
-    out.try_reserve(image.len().min(limit)).map_err(|_| Refusal::NoMemory)?;
+    out.make_room(image.len().min(limit))?;
     let mut printer = Printer { image, end, out };
     let printed = printer.container(0, image.len(), 1).and_then(|()| printer.check_room());
     if printed.is_err() {
         out.truncate(start);
     }
     printed
+}
+
+impl From<OutOfMemory> for Refusal {
+    fn from(_: OutOfMemory) -> Self {
+        Self::NoMemory
+    }
 }
 
 struct Printer<'a> {
@@ -56,14 +60,14 @@ impl<'a> Printer<'a> {
         let members = start + WORD;
         match header & !COUNT_MASK {
             ARRAY => {
-                self.out.push(b'[');
+                self.put(b"[")?;
                 self.elements(members, count, end, depth)?;
-                self.out.push(b']');
+                self.put(b"]")?;
             }
             OBJECT => {
-                self.out.push(b'{');
+                self.put(b"{")?;
                 self.pairs(members, count, end, depth)?;
-                self.out.push(b'}');
+                self.put(b"}")?;
             }
             // A bare scalar. A container in its place would print as if it stood alone.
             flags if flags == ARRAY | SCALAR && depth == 1 && count == 1 => {
@@ -90,7 +94,7 @@ impl<'a> Printer<'a> {
         for (index, entry) in entries.iter().enumerate() {
             let entry = Entry::new(entry, data, at, end)?;
             if index > 0 {
-                self.out.extend_from_slice(b", ");
+                self.put(b", ")?;
             }
             self.value(entry.kind, at, entry.end, depth)?;
             at = entry.end;
@@ -115,10 +119,10 @@ impl<'a> Printer<'a> {
                 return Err(Refusal::Unknown);
             }
             if index > 0 {
-                self.out.extend_from_slice(b", ");
+                self.put(b", ")?;
             }
             self.string(key_at, key.end)?;
-            self.out.extend_from_slice(b": ");
+            self.put(b": ")?;
             self.value(value.kind, value_at, value.end, depth)?;
             last_key = characters;
             key_at = key.end;
@@ -139,12 +143,17 @@ impl<'a> Printer<'a> {
                 self.container(start, end, depth + 1)?;
             }
             _ if start != end => return Err(Refusal::Unknown),
-            IS_TRUE => self.out.extend_from_slice(b"true"),
-            IS_FALSE => self.out.extend_from_slice(b"false"),
-            IS_NULL => self.out.extend_from_slice(b"null"),
+            IS_TRUE => self.put(b"true")?,
+            IS_FALSE => self.put(b"false")?,
+            IS_NULL => self.put(b"null")?,
             _ => return Err(Refusal::Unknown),
         }
         self.check_room()
+    }
+
+    #[inline(always)]
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+        Ok(self.out.add_all(bytes)?)
     }
 
     fn check_room(&self) -> Result<(), Refusal> {
@@ -165,6 +174,7 @@ impl<'a> Printer<'a> {
             return Err(Refusal::Unknown);
         }
         let body = &self.image[start + WORD..end];
+        self.out.make_room(numeric::text_bound(body))?;
         if numeric::is_finite(body) && numeric::to_text(body, self.out) { Ok(()) } else { Err(Refusal::Unknown) }
     }
 
@@ -180,13 +190,13 @@ impl<'a> Printer<'a> {
             let behind = 8 * (length + 1);
             let characters = u128::from(u64::from_le_bytes(*characters)) << 8 & ((1 << behind) - 1);
             let printed = self.out.len() + length + 2;
-            self.out.extend_from_slice(&(QUOTE | characters | QUOTE << behind).to_le_bytes());
+            self.put(&(QUOTE | characters | QUOTE << behind).to_le_bytes())?;
             self.out.truncate(printed);
             return Ok(());
         }
-        self.out.push(b'"');
+        self.put(b"\"")?;
         self.escaped(start, end)?;
-        self.out.push(b'"');
+        self.put(b"\"")?;
         Ok(())
     }
 
@@ -197,8 +207,7 @@ impl<'a> Printer<'a> {
             if self.out.len() + plain > self.end {
                 return Err(Refusal::TooLong);
             }
-            self.out.try_reserve(plain + ESCAPE).map_err(|_| Refusal::NoMemory)?;
-            self.out.extend_from_slice(&rest[..plain]);
+            self.put(&rest[..plain])?;
             let Some(&special) = rest.get(plain) else { return Ok(()) };
             rest = &rest[plain + 1..];
             let letter = match special {
@@ -212,12 +221,12 @@ impl<'a> Printer<'a> {
                 b'"' | b'\\' => special,
                 _ => {
                     let digit = |value: u8| b"0123456789abcdef"[usize::from(value)];
-                    self.out.extend_from_slice(b"\\u00");
-                    self.out.extend_from_slice(&[digit(special >> 4), digit(special & 0x0F)]);
+                    self.put(b"\\u00")?;
+                    self.put(&[digit(special >> 4), digit(special & 0x0F)])?;
                     continue;
                 }
             };
-            self.out.extend_from_slice(&[b'\\', letter]);
+            self.put(&[b'\\', letter])?;
         }
     }
 }

@@ -5,6 +5,8 @@ use super::{
     plain_length,
 };
 
+use crate::room::RoomyVec;
+
 /// What a token stands for, in its upper four bits: a kind as in an entry, or one of these two.
 pub const IS_OBJECT: u32 = 0x6000_0000;
 /// A string with escapes.
@@ -44,11 +46,19 @@ impl Token {
 pub struct Scanner<'a> {
     text: &'a [u8],
     tokens: &'a mut Vec<Token>,
+    /// There was no memory for a token.
+    pub short: bool,
 }
 
 impl<'a> Scanner<'a> {
     pub fn new(text: &'a [u8], tokens: &'a mut Vec<Token>) -> Self {
-        Self { text, tokens }
+        Self { text, tokens, short: false }
+    }
+
+    #[inline]
+    fn add(&mut self, token: Token) -> Option<()> {
+        self.short = self.tokens.add(token).is_err();
+        (!self.short).then_some(())
     }
 
     /// Takes the whole text, or nothing.
@@ -67,13 +77,13 @@ impl<'a> Scanner<'a> {
                     let token = self.tokens.len();
                     let inner = if first == b'[' { IS_CONTAINER } else { IS_OBJECT };
                     if *self.text.get(at + 1)? == closing(inner) {
-                        self.tokens.push(Token::new(inner, token + 1, 0));
+                        self.add(Token::new(inner, token + 1, 0))?;
                         at + 2
                     } else {
                         if let Some(outer) = self.tokens.get_mut(open) {
                             *outer = Token::new(kind, outer.first(), members);
                         }
-                        self.tokens.push(Token::new(inner, open, 0));
+                        self.add(Token::new(inner, open, 0))?;
                         (open, kind, members) = (token, inner, 0);
                         depth += 1;
                         at += 1;
@@ -83,7 +93,7 @@ impl<'a> Scanner<'a> {
                         continue;
                     }
                 }
-                b'-' | b'0'..=b'9' => self.number(at),
+                b'-' | b'0'..=b'9' => self.number(at)?,
                 b't' => self.word(at, IS_TRUE, b"true")?,
                 b'f' => self.word(at, IS_FALSE, b"false")?,
                 b'n' => self.word(at, IS_NULL, b"null")?,
@@ -141,7 +151,7 @@ impl<'a> Scanner<'a> {
             && let Some(length) = first_special(*characters)
             && characters[length] == b'"'
         {
-            self.tokens.push(Token::new(IS_STRING, length, start));
+            self.add(Token::new(IS_STRING, length, start))?;
             return Some(start + length + 1);
         }
         self.long_string(start)
@@ -162,21 +172,21 @@ impl<'a> Scanner<'a> {
                 _ => return None,
             }
         }
-        self.tokens.push(Token::new(kind, end - start, start));
+        self.add(Token::new(kind, end - start, start))?;
         Some(end + 1)
     }
 
-    fn number(&mut self, at: usize) -> usize {
+    fn number(&mut self, at: usize) -> Option<usize> {
         let length = self.text[at..].iter().take_while(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'-')).count();
-        self.tokens.push(Token::new(IS_NUMERIC, length, at));
-        at + length
+        self.add(Token::new(IS_NUMERIC, length, at))?;
+        Some(at + length)
     }
 
     fn word(&mut self, at: usize, kind: u32, word: &[u8]) -> Option<usize> {
         if !self.text[at..].starts_with(word) {
             return None;
         }
-        self.tokens.push(Token::new(kind, word.len(), at));
+        self.add(Token::new(kind, word.len(), at))?;
         Some(at + word.len())
     }
 }

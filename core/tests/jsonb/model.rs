@@ -155,7 +155,7 @@ pub fn printed(image: &[u8]) -> Result<Vec<u8>, Refusal> {
 pub fn parsed(text: &[u8]) -> Option<Vec<u8>> {
     // Three bytes in front: the image is aligned by its own beginning.
     let mut out = b"odd".to_vec();
-    let good = from_text(text, &mut out);
+    let good = from_text(text, &mut out) == Ok(true);
     let rest = out.strip_prefix(b"odd").expect("what was there stays");
     assert!(good || rest.is_empty());
     good.then(|| rest.to_vec())

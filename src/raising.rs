@@ -1,0 +1,90 @@
+//! Errors when memory is short. pgrx takes an error of the server apart and puts it together again with memory of the context
+//! that is current, which may be the very one that has none. It is no use then that the server keeps a little memory for errors: an error
+//! within an error follows another, until the server gives up and restarts.
+//!
+//! So pgrx gets that memory from a context of its own, which has it from the start. The linker leads its calls of two of the
+//! server's functions to those here (`build.rs`). State of this backend; no locks.
+
+use std::cell::Cell;
+use std::ffi::{c_char, c_int};
+
+use pgrx::pg_sys;
+
+use crate::chain::direct;
+use crate::local::Local;
+
+/// Bytes that the context has from the start, and keeps.
+const KEPT: usize = 32 * 1024;
+
+static CONTEXT: Local<Cell<pg_sys::MemoryContext>> = Local::new(Cell::new(std::ptr::null_mut()));
+
+/// Makes the context, in the postmaster: its children inherit it.
+pub fn prepare() {
+    // SAFETY: a context that outlives all others, and a literal name.
+    let context = unsafe {
+        pg_sys::AllocSetContextCreateInternal(
+            pg_sys::TopMemoryContext,
+            c"pg_arrow_cache errors".as_ptr(),
+            KEPT,
+            KEPT,
+            KEPT.max(pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize),
+        )
+    };
+    CONTEXT.set(context);
+}
+
+unsafe extern "C-unwind" {
+    /// utils/elog.h
+    fn __real_errstart(level: c_int, domain: *const c_char) -> bool;
+    /// utils/elog.h
+    fn __real_CopyErrorData() -> *mut pg_sys::ErrorData;
+    /// utils/palloc.h
+    fn MemoryContextReset(context: pg_sys::MemoryContext);
+}
+
+/// Empties the context and makes it the current one.
+///
+/// # Safety
+/// Nothing that lives in the context may be used any more: an error is over before the next one begins.
+unsafe fn enter() {
+    let context = CONTEXT.get();
+    if !context.is_null() {
+        // SAFETY: as the caller promises; the context lives as long as the process.
+        unsafe {
+            direct!(MemoryContextReset(context));
+            pg_sys::CurrentMemoryContext = context;
+        }
+    }
+}
+
+/// Begins a report. An error's texts are made in our context; whoever catches it switches to one of his own.
+///
+/// # Safety
+/// As the server's own function.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn __wrap_errstart(level: c_int, domain: *const c_char) -> bool {
+    // SAFETY: as the caller promises. What was copied of an error before has been taken over by pgrx, and freed.
+    unsafe {
+        let reported = direct!(__real_errstart(level, domain));
+        if reported && level >= pgrx::PgLogLevel::ERROR as c_int {
+            enter();
+        }
+        reported
+    }
+}
+
+/// Copies the error that was caught, into our context.
+///
+/// # Safety
+/// As the server's own function.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn __wrap_CopyErrorData() -> *mut pg_sys::ErrorData {
+    // SAFETY: as the caller promises. What was made for the error that was caught is not used any more: it has been reported to us.
+    unsafe {
+        let caller = pg_sys::CurrentMemoryContext;
+        enter();
+        let error = direct!(__real_CopyErrorData());
+        pg_sys::CurrentMemoryContext = caller;
+        error
+    }
+}
