@@ -47,7 +47,8 @@ DEFINITIONS = [
     ("fmgr_info fmgr_info_cxt", "pg_proc: the version of ddl. What is called so was found by one of the others"),
     ("get_typlenbyvalalign get_typlen get_typbyval get_typtype get_element_type get_base_element_type getBaseTypeAndTypmod "
      "get_array_type TupleDescInitEntry", "columns of pg_type that no command changes"),
-    ("get_type_io_data getTypeOutputInfo getTypeBinaryOutputInfo", "the output functions of types: pg_type. What they call is walked through (`IMPLIED`)"),
+    ("get_type_io_data getTypeOutputInfo getTypeBinaryOutputInfo",
+     "the output functions of types: pg_type. What they call is walked through (`IMPLIED`)"),
     ("lookup_ts_parser_cache lookup_ts_dictionary_cache lookup_ts_config_cache", "pg_ts_*: the version of ddl. A session "
      "reads the files of a dictionary when it first uses it"),
     ("enum_cmp_internal enum_in enum_out enum_endpoint enum_range_internal", "pg_enum: the slot of enums"),
@@ -73,13 +74,15 @@ STEADY = [
     ("icu_converter Utf8ToServerConvProc ToServerConvProc ToClientConvProc", "conversions that were looked up before"),
     ("pgtz.o:tzdir.* pgtz.o:done_tzdir.* my_exec_path timezone_cache", "where the files of the server are, and what was read of them"),
     ("num_res re_array pg_regex_* pg_ctype_cache_list", "compiled patterns, by text, flags and collation"),
-    ("localtime.o:tm localtime.o:gmtptr.* cash.o:buf.* outbuf_maxlen tsrank.o:ws.* jsonpath_gram.o:* jsonpath_scan.o:* xml.o:first_time.*", "work space"),
+    ("localtime.o:tm localtime.o:gmtptr.* cash.o:buf.* outbuf_maxlen tsrank.o:ws.* jsonpath_gram.o:* jsonpath_scan.o:* "
+     "xml.o:first_time.*", "work space"),
     ("*DCHCache* DCHCounter *NUMCache* NUMCounter", "compiled formats, by text"),
     ("jsonpath_exec.o:fmt_*", "formats, made once"),
     ("datecache deltacache", "words of dates that were looked up before"),
     ("degree_c* asin_0_5 acos_0_5 sin_30 one_minus_cos_60 atan_1_0 tan_45 cot_45", "constants, computed once"),
     ("missing_cache", "values of columns that a row lacks, by value"),
-    ("nullSemAction VoidString failed_oom failed_inc_oom _K md5_common_srv.o:hex.* unicode_norm_srv.o:x.* pg_popcount* pg_comp_crc32c*", "constants, or what suits the processor"),
+    ("nullSemAction VoidString failed_oom failed_inc_oom _K md5_common_srv.o:hex.* unicode_norm_srv.o:x.* "
+     "pg_popcount* pg_comp_crc32c*", "constants, or what suits the processor"),
 ]
 
 # Variables that follow a setting without being its own.
