@@ -153,7 +153,7 @@ impl<T> RoomyVec<T> for Vec<T> {
         Ok(())
     }
 
-    #[inline(always)]
+    #[inline]
     fn add_all(&mut self, items: &[T]) -> Result<(), OutOfMemory>
     where
         T: Copy,

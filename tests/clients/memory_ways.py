@@ -33,6 +33,7 @@ ANALYZE;
 ALL = "SELECT * FROM mixed ORDER BY a"
 PARTS = {"a": "int", "t": "text", "y": "bytea", "l": "array", "s": "texts", "p": "row", "j": "jsonb", "k": "objects", "n": "numerics"}
 LONG = "SELECT a FROM one WHERE a::text <> '" + "x" * LARGE + "'"
+WRONG = "SELECT a FROM one WHERE a = '" + "x" * LARGE + "'"
 MANY = "SELECT a FROM one WHERE a IN (" + ",".join(map(str, range(1, 60_000))) + ")"
 
 
@@ -106,6 +107,9 @@ def ways():
         yield f"copy of large, {options}", by_copy("SELECT * FROM large", **options)
     yield "fetch, zstd", by_function("fetch", "SELECT t, l, p, k FROM large", compression="zstd")
     yield "messages, lz4", by_function("messages", "SELECT t, l, p, k FROM large", compression="lz4")
+    yield "error", rows("SELECT arrow_cache.query(%s)", [WRONG])
+    yield "why of error", rows("SELECT * FROM arrow_cache.why(%s)", [WRONG])
+    yield "copy, unknown column", by_copy(ALL, columns=["x" * LARGE])
     yield "write", rows("WITH w AS (INSERT INTO written VALUES (1) RETURNING a) SELECT * FROM w")
     yield "why", rows("SELECT * FROM arrow_cache.why(%s)", [ALL])
     yield "why of long", rows("SELECT * FROM arrow_cache.why(%s)", [LONG])
@@ -118,7 +122,7 @@ def ways():
 WAYS = dict(ways())
 
 # What a hit is no other for than a miss.
-WITHOUT_HITS = ("schema", "schema of large", "schema of wide", "schema of long", "many constants", "write", "why", "why of long", "entries",
+WITHOUT_HITS = ("schema", "schema of large", "schema of wide", "schema of long", "many constants", "write", "why", "why of long", "why of error", "error", "copy, unknown column", "entries",
                 "relations", "bypass_reasons", "options", "replayed", "replayed, large")
 CASES = [(way, state) for way in WAYS for state in ("miss", "hit") if state == "miss" or way not in WITHOUT_HITS]
 # Statements that the cache only watches: they never fail because of it.
