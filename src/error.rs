@@ -204,8 +204,15 @@ impl CacheError {
     }
 }
 
+/// Bytes of a message at most: what a user has written may be much longer.
+const LONGEST_TEXT: usize = 4 * 1024;
+
 /// A message that the database's encoding can hold: what is not ASCII is spelled out if that is not UTF-8.
-fn printable(text: String) -> String {
+fn printable(mut text: String) -> String {
+    if text.len() > LONGEST_TEXT {
+        text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+        text.push_str("...");
+    }
     // SAFETY: reads the backend's state.
     if text.is_ascii() || unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8 as i32 {
         return text;

@@ -6,15 +6,19 @@
 //! server's functions to those here (`build.rs`). State of this backend; no locks.
 
 use std::cell::Cell;
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 
 use pgrx::pg_sys;
 
+use crate::allocator::{Headroom, headroom};
 use crate::chain::direct;
 use crate::local::Local;
 
 /// Bytes that the context has from the start, and keeps.
 const KEPT: usize = 32 * 1024;
+
+/// Memory for the copies of an error's long texts, until there is another error: nobody tells when it is over.
+static HEADROOM: Local<Cell<Option<Headroom>>> = Local::new(Cell::new(None));
 
 static CONTEXT: Local<Cell<pg_sys::MemoryContext>> = Local::new(Cell::new(std::ptr::null_mut()));
 
@@ -82,9 +86,43 @@ unsafe extern "C-unwind" fn __wrap_CopyErrorData() -> *mut pg_sys::ErrorData {
     // SAFETY: as the caller promises. What was made for the error that was caught is not used any more: it has been reported to us.
     unsafe {
         let caller = pg_sys::CurrentMemoryContext;
+        HEADROOM.take();
         enter();
         let error = direct!(__real_CopyErrorData());
         pg_sys::CurrentMemoryContext = caller;
+        let texts = [(*error).message, (*error).detail, (*error).hint];
+        let longest =
+            texts.into_iter().filter(|text| !text.is_null()).map(|text| CStr::from_ptr(text).count_bytes()).max();
+        // pgrx copies each several times, and cannot ask.
+        if let Some(longest) = longest.filter(|longest| *longest > LONG) {
+            match headroom(COPIES * longest) {
+                Ok(headroom) => HEADROOM.set(Some(headroom)),
+                Err(_) => texts.into_iter().filter(|text| !text.is_null()).for_each(|text| cut(text)),
+            }
+        }
         error
+    }
+}
+
+/// Texts that are copied without further ado, in bytes.
+const LONG: usize = 8 * 1024;
+/// Copies that are made of an error's three texts: as strings, and perhaps as parts of others.
+const COPIES: usize = 12;
+
+/// Cuts a text short, between characters if it is UTF-8.
+///
+/// # Safety
+/// `text` must be a C string that may be changed.
+unsafe fn cut(text: *mut c_char) {
+    // SAFETY: as the caller promises; the bytes up to the end are looked at and changed only.
+    unsafe {
+        let mut length = CStr::from_ptr(text).count_bytes();
+        if length > LONG {
+            length = LONG;
+            while length > 0 && *text.add(length).cast::<u8>() & 0xC0 == 0x80 {
+                length -= 1;
+            }
+            *text.add(length) = 0;
+        }
     }
 }

@@ -26,7 +26,7 @@ impl From<OutOfMemory> for Reason {
 /// Memory is being asked for by somebody who takes no for an answer.
 static ASKING: AtomicBool = AtomicBool::new(false);
 
-/// Does whoever asks for memory at this moment take no for an answer? Then an allocator need not touch what it keeps for those who do not.
+/// Does whoever asks for memory at this moment take no for an answer? Then an allocator can spare what it keeps for those who do not.
 pub fn is_asking() -> bool {
     ASKING.load(Relaxed)
 }
@@ -153,7 +153,7 @@ impl<T> RoomyVec<T> for Vec<T> {
         Ok(())
     }
 
-    #[inline(always)]
+    #[inline]
     fn add_all(&mut self, items: &[T]) -> Result<(), OutOfMemory>
     where
         T: Copy,

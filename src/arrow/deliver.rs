@@ -331,13 +331,17 @@ fn buffers_of(column: &Column) -> usize {
     }
 }
 
+/// Bytes of a name in UTF-8 at most.
+const LONGEST_NAME: usize = 4 * pg_sys::NAMEDATALEN as usize;
+
 /// The number of the one column with this name.
 fn position(names: &[String], wanted: &str) -> Result<usize, CacheError> {
     let mut found = names.iter().enumerate().filter(|(_, name)| *name == wanted).map(|(index, _)| index);
     match (found.next(), found.next()) {
         (Some(index), None) => Ok(index),
         (first, _) => Err(CacheError::NoSuchColumn {
-            name: wanted.to_owned(),
+            // No column has a longer name.
+            name: wanted[..wanted.floor_char_boundary(LONGEST_NAME)].to_owned(),
             repeated: first.is_some(),
             columns: names.to_vec(),
         }),

@@ -51,6 +51,9 @@ fn json_value(value: serde_json::Value) -> OptionValue {
 /// # Safety
 /// The list must be valid and hold such nodes only.
 pub unsafe fn from_words(list: *mut pg_sys::List, skip: &str) -> ExportOptions {
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { nodes::<pg_sys::DefElem>(list).map(|option| bytes_of((*option).arg)).sum::<usize>() };
+    let _headroom = or_raise(headroom(OPTIONS + bytes));
     // SAFETY: as the caller promises; names are C strings.
     let given: Vec<_> = unsafe {
         nodes::<pg_sys::DefElem>(list)
@@ -59,6 +62,24 @@ pub unsafe fn from_words(list: *mut pg_sys::List, skip: &str) -> ExportOptions {
             .collect()
     };
     checked(&given)
+}
+
+/// What the value of an option takes at most: its texts are copied three times and shown in an error, in lists that double as they grow.
+///
+/// # Safety
+/// As `word_value`.
+unsafe fn bytes_of(value: *mut pg_sys::Node) -> usize {
+    if value.is_null() {
+        return 0;
+    }
+    // SAFETY: each cast follows the node's tag.
+    unsafe {
+        match (*value).type_ {
+            NodeTag::T_String => 8 * CStr::from_ptr(string(value)).count_bytes() + 256,
+            NodeTag::T_List => nodes::<pg_sys::Node>(value.cast()).map(|item| bytes_of(item)).sum(),
+            _ => 256,
+        }
+    }
 }
 
 /// # Safety

@@ -93,7 +93,7 @@ impl Writer<'_> {
     }
 
     /// Makes room for so many bytes more.
-    #[inline(always)]
+    #[inline]
     fn room(&mut self, bytes: usize) -> Option<()> {
         self.short = self.out.make_room(bytes).is_err();
         (!self.short).then_some(())

@@ -151,7 +151,8 @@ impl<'a> Printer<'a> {
         self.check_room()
     }
 
-    #[inline(always)]
+    // Not into the functions that call themselves, whose frames would grow by it.
+    #[inline]
     fn put(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         Ok(self.out.add_all(bytes)?)
     }
