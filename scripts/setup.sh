@@ -48,7 +48,7 @@ packages() {
     # The major version is in Debian's path; another layout means that the user brought a server of their own.
     local major='' wanted missing=() server=() name
     [[ $pg_config =~ ^/usr/lib/postgresql/([0-9]+)/ ]] && major=${BASH_REMATCH[1]}
-    wanted=(build-essential clang libclang-dev pkg-config python3 python3-venv perl libipc-run-perl util-linux shellcheck)
+    wanted=(build-essential clang libclang-dev pkg-config python3 python3-venv perl libipc-run-perl util-linux locales shellcheck)
     for name in "${wanted[@]}"; do installed "$name" || missing+=("$name"); done
     if [ -n "$major" ]; then
         for name in "postgresql-$major" "postgresql-server-dev-$major"; do installed "$name" || server+=("$name"); done
@@ -58,6 +58,13 @@ packages() {
     as_root apt-get update -qq
     [ "${#missing[@]}" = 0 ] || apt_install "${missing[@]}"
     [ "${#server[@]}" = 0 ] || apt_install_server "${server[@]}"
+}
+
+# A language in which May has another name, for tests of lc_time. A bare machine has only C.
+foreign_locale() {
+    locale -a | grep -qix 'de_DE\.utf-\?8' && return 0
+    say "making the locale de_DE.UTF-8"
+    as_root localedef -i de_DE -f UTF-8 de_DE.UTF-8
 }
 
 # Debian asks policy-rc.d before a package starts a service; 101 forbids it. The administrator's file is put back, and
@@ -137,6 +144,7 @@ fi
 rust
 [ "$purpose" = rust ] && exit 0
 packages
+foreign_locale
 [ -x "$pg_config" ] || die "$pg_config does not exist: set PG_CONFIG to the pg_config of the server to build for"
 cargo_pgrx
 python_venv
