@@ -18,6 +18,9 @@ use crate::{backend, session, settings};
 
 /// Forms remembered, and templates. A power of two. With the size of a template (`serve::Template`) it bounds what a backend keeps: 8 MB.
 const PLACES: usize = 256;
+/// Templates stand in rows of so many, which share the places for their hashes.
+const TEMPLATE_WAYS: usize = 4;
+const TEMPLATE_ROWS: usize = PLACES / TEMPLATE_WAYS;
 /// Executions in a row that were too quick to be stored, after which the next ones are not looked at.
 const QUICK_RUNS: u8 = 16;
 /// Of those every so many-th is looked at all the same: another session may have stored an answer.
@@ -71,7 +74,7 @@ const UNKNOWN: Speed = Speed { shape: 0, threshold: 0, quick_runs: 0, unseen: 0,
 /// statement of a client is planned.
 static RETIRED: Local<RefCell<Vec<Rc<Template>>>> = Local::new(RefCell::new(Vec::new()));
 static FORMS: Local<RefCell<Vec<Option<Form>>>> = Local::new(RefCell::new(Vec::new()));
-static TEMPLATES: Local<RefCell<Vec<Option<Kept>>>> = Local::new(RefCell::new(Vec::new()));
+static TEMPLATES: Local<RefCell<Vec<[Option<Kept>; TEMPLATE_WAYS]>>> = Local::new(RefCell::new(Vec::new()));
 static SPEEDS: Local<RefCell<[Speed; PLACES]>> = Local::new(RefCell::new([UNKNOWN; PLACES]));
 
 fn place(half: u64) -> usize {
@@ -114,10 +117,21 @@ pub fn has_templates(key: CacheKey, versions: Versions) -> bool {
 /// The template for plans with these facts, of a form of whose key `form` is the lower half.
 pub fn template(form: u64, versions: Versions, facts: CacheKey) -> Option<Rc<Template>> {
     TEMPLATES.with_borrow(|templates| {
-        let kept = templates.get(place(form ^ facts.lo))?.as_ref()?;
-        let fits = kept.form == form && kept.versions == versions && kept.facts == facts;
-        fits.then(|| Rc::clone(&kept.template))
+        let row = templates.get(row_of(form, facts))?;
+        let fitting = row.iter().flatten().find(|kept| kept.is_for(form, facts) && kept.versions == versions)?;
+        Some(Rc::clone(&fitting.template))
     })
+}
+
+impl Kept {
+    fn is_for(&self, form: u64, facts: CacheKey) -> bool {
+        self.form == form && self.facts == facts
+    }
+}
+
+/// Where templates with these facts may be.
+fn row_of(form: u64, facts: CacheKey) -> usize {
+    (form ^ facts.hi) as usize % TEMPLATE_ROWS
 }
 
 /// Is a template for a query of this form worth keeping? So it is if what the form means is known.
@@ -129,15 +143,26 @@ pub fn wants_template(form: u64, versions: Versions) -> bool {
     })
 }
 
-/// Keeps a template.
+/// Keeps a template: in the place of one for the same plans, else of one that is no longer of use, else of the one that was kept first.
 pub fn keep_template(form: u64, versions: Versions, facts: CacheKey, template: Rc<Template>) {
     let before = TEMPLATES.with_borrow_mut(|templates| {
         if templates.is_empty() {
-            templates.resize_with(PLACES, || None);
+            templates.resize_with(TEMPLATE_ROWS, || [const { None }; TEMPLATE_WAYS]);
         }
-        templates[place(form ^ facts.lo)].replace(Kept { form, versions, facts, template })
+        let row = &mut templates[row_of(form, facts)];
+        let same = row.iter().position(|kept| kept.as_ref().is_some_and(|kept| kept.is_for(form, facts)));
+        let free = || row.iter().position(|kept| kept.as_ref().is_none_or(|kept| kept.versions != versions));
+        let chosen = same.or_else(free).unwrap_or(0);
+        // The first of a row is the one that was kept first.
+        row[chosen..].rotate_left(1);
+        row[TEMPLATE_WAYS - 1].replace(Kept { form, versions, facts, template })
     });
     RETIRED.with_borrow_mut(|retired| retired.extend(before.map(|kept| kept.template)));
+    note_templates(form);
+}
+
+/// Notes that there are templates for queries of this form.
+pub fn note_templates(form: u64) {
     FORMS.with_borrow_mut(|forms| {
         if let Some(Some(known)) = forms.get_mut(place(form))
             && known.key.lo == form

@@ -260,8 +260,10 @@ unsafe fn count_and_log(store: &SharedStore, pin: &Pin, plan: *const pg_sys::Pla
 unsafe fn make_template(query_desc: *const pg_sys::QueryDesc, hit: &Hit) {
     // SAFETY: as the caller promises.
     unsafe {
-        if hit.template.is_none()
-            && known::wants_template(hit.form, hit.versions)
+        if hit.template.is_some() {
+            // The form may have been forgotten since, and found out again.
+            known::note_templates(hit.form);
+        } else if known::wants_template(hit.form, hit.versions)
             && let Some(template) = Template::of((*query_desc).plannedstmt, &hit.columns)
         {
             known::keep_template(hit.form, hit.versions, hit.facts, template);
