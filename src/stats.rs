@@ -87,6 +87,11 @@ impl Visible {
     fn includes(&self, entry: &EntryView<'_>) -> bool {
         self.all || entry.role() == self.user
     }
+
+    /// Is it told that results rest on this relation, and when it has changed? Not of one that a view reads for its users.
+    fn names(&self, relation: pg_sys::Oid) -> bool {
+        self.all || rights::has(pg_sys::Oid::from(self.user), relation, pg_sys::ACL_SELECT)
+    }
 }
 
 type EntryRow = (
@@ -150,6 +155,7 @@ fn entries_data() -> TableIterator<
     or_raise(gathered);
     TableIterator::new(rows.into_iter().map(move |mut row| {
         row.1.clone_from(&datname);
+        row.14.retain(|relation| visible.names(*relation));
         row
     }))
 }
@@ -212,6 +218,9 @@ fn relations_data() -> TableIterator<
     named.sort_unstable();
     let mut next = 0;
     TableIterator::new(std::iter::from_fn(move || {
+        while !visible.names(pg_sys::Oid::from(*named.get(next)?)) {
+            next += 1;
+        }
         let relation = *named.get(next)?;
         let entries = named[next..].iter().take_while(|other| **other == relation).count();
         next += entries;

@@ -15,7 +15,7 @@ use crate::{copy, decision_log, error, foreign, policy, shmem, write_set, writes
 pub struct Scope {
     nested: bool,
     wrapping: Option<Wrapping>,
-    finishes_prepared: bool,
+    commits_prepared: bool,
     /// The database that DROP DATABASE drops.
     dropped_database: Option<u32>,
     /// The statement for the server, in the place of one that copies to Arrow; else null.
@@ -75,7 +75,7 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
     let mut scope = Scope {
         nested: false,
         wrapping: None,
-        finishes_prepared: false,
+        commits_prepared: false,
         dropped_database: None,
         replaced: std::ptr::null_mut(),
     };
@@ -130,8 +130,7 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
             if tag == NodeTag::T_TransactionStmt {
                 // SAFETY: as above.
                 let kind = unsafe { (*statement.cast::<pg_sys::TransactionStmt>()).kind };
-                scope.finishes_prepared = kind == pg_sys::TransactionStmtKind::TRANS_STMT_COMMIT_PREPARED
-                    || kind == pg_sys::TransactionStmtKind::TRANS_STMT_ROLLBACK_PREPARED;
+                scope.commits_prepared = kind == pg_sys::TransactionStmtKind::TRANS_STMT_COMMIT_PREPARED;
             }
         }
     }
@@ -215,7 +214,7 @@ pub unsafe fn leave(scope: Scope, raised: bool) {
     if let Some(outer) = scope.wrapping {
         session::leave_wrapping(outer);
     }
-    if scope.finishes_prepared && shmem::may_have_prepared_definitions() {
+    if scope.commits_prepared && shmem::may_have_prepared_definitions() {
         // What it has redefined is known only to the session that prepared it. An error may come after its end as well, but
         // whoever was refused has ended nothing.
         // SAFETY: as the caller promises.

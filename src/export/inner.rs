@@ -152,6 +152,10 @@ unsafe fn plan(text: &CStr, arguments: &[Argument], pace: Pace) -> (*mut pg_sys:
         let planning = PlanningExport::enter();
         let plan = kept!(bare::pg_plan_query(query, source, options, params));
         drop(planning);
+        // Such a query is none that a function may run which only reads, and this does not know by which it is called.
+        if !(*plan).rowMarks.is_null() {
+            CacheError::NotOneSelect { found: "one that locks rows".into() }.raise();
+        }
         (plan, params)
     }
 }

@@ -2,6 +2,7 @@
 
 import threading
 
+import psycopg
 import pytest
 
 from exports import read
@@ -23,6 +24,16 @@ def number(stream):
 
 def numbers(session, statement, parameters=None):
     return [number(row[0]) for row in session.execute(statement, parameters, binary=True)]
+
+
+@ways
+@pytest.mark.parametrize("query", ["SELECT id FROM t FOR UPDATE", "SELECT * FROM (SELECT id FROM t FOR SHARE) s"])
+def test_rows_are_not_locked(session, way, query):
+    """As in query_to_xml: whoever calls may be a function that only reads."""
+    session.execute("CREATE TABLE t (id int); INSERT INTO t VALUES (1)")
+    with pytest.raises(psycopg.errors.SyntaxError, match="exactly one SELECT, not one that locks rows"):
+        session.execute("SELECT " + WAYS[way].replace(COUNT, query))
+    assert session.rows("SELECT xmax FROM t") == [("0",)]
 
 
 @pytest.fixture

@@ -147,6 +147,10 @@ for my $case ([ q{COMMIT PREPARED 'none'}, '42704' ], [ q{ROLLBACK PREPARED 'non
 	is(outdated(), '', "$statement: outdates nothing");
 }
 fill();
+is(told('bob', q{BEGIN; INSERT INTO own VALUES (6); PREPARE TRANSACTION 'undone'}), '', 'a prepared transaction');
+fill();
+is(told('bob', q{ROLLBACK PREPARED 'undone'}), '', 'that is rolled back');
+is(outdated(), '', 'outdates nothing by its end');
 is(told('postgres', q{COMMIT PREPARED 'hers'}), '', 'the end of a prepared transaction');
 isnt(outdated(), '', 'outdates what may rest on what it has redefined');
 
