@@ -14,7 +14,7 @@ use crate::query::fingerprint::{Asked, HashedText};
 use crate::query::terms::Terms;
 use crate::query::text::Text;
 use crate::query::{Planned, Verdict, Versions, environment, fingerprint, parameters, plan_marker, relations};
-use crate::serve::{Asker, Guard};
+use crate::serve::Guard;
 use crate::shmem::SharedStore;
 use crate::writes::SHARED;
 use crate::{
@@ -116,7 +116,6 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                         statement: session::statement_number(),
                         plan: question.plan,
                         suspends: false,
-                        asker: Asker::current(),
                         definition_changes: session::definition_changes(),
                     });
                     let stays_open = question.stays_open || portal::is_bound() || portal::may_be_read_later();

@@ -11,8 +11,12 @@ use crate::compat;
 pub struct Opened {
     /// Tables, each at least once. Those that may be left out when the plan starts are not among them.
     pub tables: Vec<pg_sys::Oid>,
-    /// Indexes.
+    /// Indexes, likewise.
     pub indexes: Vec<pg_sys::Oid>,
+    /// Some are left out when the plan starts, and which is not known before.
+    pub prunes_at_start: bool,
+    /// Every index that the plan may scan.
+    pub scanned: Vec<pg_sys::Oid>,
 }
 
 struct Collector {
@@ -20,6 +24,10 @@ struct Collector {
     /// Places in the range table, from 1.
     places: Vec<u32>,
     indexes: Vec<pg_sys::Oid>,
+    scanned: Vec<pg_sys::Oid>,
+    prunes_at_start: bool,
+    /// What is met now may be left out when the plan starts.
+    uncertain: bool,
 }
 
 /// What the executor of a plan would open.
@@ -27,7 +35,14 @@ struct Collector {
 /// # Safety
 /// `plan` must be valid.
 pub unsafe fn opened_by(plan: *const pg_sys::PlannedStmt) -> Opened {
-    let mut found = Collector { plan, places: Vec::new(), indexes: Vec::new() };
+    let mut found = Collector {
+        plan,
+        places: Vec::new(),
+        indexes: Vec::new(),
+        scanned: Vec::new(),
+        prunes_at_start: false,
+        uncertain: false,
+    };
     // SAFETY: as the caller promises.
     unsafe {
         found.walk((*plan).planTree);
@@ -36,11 +51,29 @@ pub unsafe fn opened_by(plan: *const pg_sys::PlannedStmt) -> Opened {
         }
         let entries: Vec<_> = nodes::<pg_sys::RangeTblEntry>((*plan).rtable).collect();
         let relation = |place: &u32| entries.get((*place as usize).wrapping_sub(1)).map(|entry| (**entry).relid);
-        Opened { tables: found.places.iter().filter_map(relation).collect(), indexes: found.indexes }
+        Opened {
+            tables: found.places.iter().filter_map(relation).collect(),
+            indexes: found.indexes,
+            prunes_at_start: found.prunes_at_start,
+            scanned: found.scanned,
+        }
     }
 }
 
 impl Collector {
+    fn table(&mut self, place: u32) {
+        if !self.uncertain {
+            self.places.push(place);
+        }
+    }
+
+    fn index(&mut self, index: pg_sys::Oid) {
+        self.scanned.push(index);
+        if !self.uncertain {
+            self.indexes.push(index);
+        }
+    }
+
     /// # Safety
     /// `plan` must be null or a node of the plan.
     unsafe fn walk(&mut self, plan: *const pg_sys::Plan) {
@@ -55,17 +88,17 @@ impl Collector {
                 | NodeTag::T_BitmapHeapScan
                 | NodeTag::T_TidScan
                 | NodeTag::T_TidRangeScan
-                | NodeTag::T_ForeignScan => self.places.push((*plan.cast::<pg_sys::Scan>()).scanrelid),
+                | NodeTag::T_ForeignScan => self.table((*plan.cast::<pg_sys::Scan>()).scanrelid),
                 NodeTag::T_IndexScan => {
-                    self.places.push((*plan.cast::<pg_sys::Scan>()).scanrelid);
-                    self.indexes.push((*plan.cast::<pg_sys::IndexScan>()).indexid);
+                    self.table((*plan.cast::<pg_sys::Scan>()).scanrelid);
+                    self.index((*plan.cast::<pg_sys::IndexScan>()).indexid);
                 }
                 NodeTag::T_IndexOnlyScan => {
-                    self.places.push((*plan.cast::<pg_sys::Scan>()).scanrelid);
-                    self.indexes.push((*plan.cast::<pg_sys::IndexOnlyScan>()).indexid);
+                    self.table((*plan.cast::<pg_sys::Scan>()).scanrelid);
+                    self.index((*plan.cast::<pg_sys::IndexOnlyScan>()).indexid);
                 }
                 NodeTag::T_BitmapIndexScan => {
-                    self.indexes.push((*plan.cast::<pg_sys::BitmapIndexScan>()).indexid);
+                    self.index((*plan.cast::<pg_sys::BitmapIndexScan>()).indexid);
                 }
                 NodeTag::T_BitmapAnd => self.walk_all((*plan.cast::<pg_sys::BitmapAnd>()).bitmapplans),
                 NodeTag::T_BitmapOr => self.walk_all((*plan.cast::<pg_sys::BitmapOr>()).bitmapplans),
@@ -109,14 +142,16 @@ impl Collector {
             if !pruning.is_null() {
                 for tree in nodes::<pg_sys::List>((*pruning).prune_infos) {
                     for level in nodes::<pg_sys::PartitionedRelPruneInfo>(tree) {
-                        self.places.push((*level).rtindex);
+                        self.table((*level).rtindex);
                         all &= (*level).initial_pruning_steps.is_null();
                     }
                 }
             }
-            if all {
-                self.walk_all(children);
-            }
+            let outside = self.uncertain;
+            self.uncertain |= !all;
+            self.prunes_at_start |= !all;
+            self.walk_all(children);
+            self.uncertain = outside;
         }
     }
 }

@@ -3,6 +3,9 @@
 //! change definitions that no lock protects (labels of enums, text search). Executing would notice. So, before its first
 //! row, a guarded scan looks again, and if something has changed, or may change while the portal is suspended, it runs
 //! the real plan in its own place.
+//!
+//! That plan is started with the scan, since much of what the server does is done then: permissions are checked, partitions are left
+//! out, functions and types are looked up, tables are opened.
 
 use arrow_cache_core::{CacheKey, Pin, Reason};
 use pgrx::pg_sys;
@@ -30,38 +33,6 @@ pub struct Guard {
     pub suspends: bool,
     /// How often the session had changed a definition by then.
     pub definition_changes: u64,
-    /// Who asked, as GetUserIdAndSecContext says.
-    pub asker: Asker,
-}
-
-/// A role, and the restrictions it acts under.
-#[derive(Clone, Copy)]
-pub struct Asker {
-    role: pg_sys::Oid,
-    context: i32,
-}
-
-impl Asker {
-    /// Who acts at the moment.
-    pub fn current() -> Self {
-        let mut asker = Self { role: pg_sys::InvalidOid, context: 0 };
-        // SAFETY: reads the backend's state.
-        unsafe { raw::GetUserIdAndSecContext(&raw mut asker.role, &raw mut asker.context) };
-        asker
-    }
-
-    /// Acts as this one from here on, until the end of the transaction at the latest.
-    fn resume(self) {
-        // SAFETY: a role that has acted in this session.
-        unsafe { raw::SetUserIdAndSecContext(self.role, self.context) };
-    }
-}
-
-/// What to run in the place of a hit that does not hold.
-#[derive(Clone, Copy)]
-pub struct Rerun {
-    plan: *mut pg_sys::PlannedStmt,
-    asker: Asker,
 }
 
 impl Guard {
@@ -78,17 +49,17 @@ impl Guard {
     }
 }
 
-/// Settles a guarded hit: counts it, or returns what to run instead. `None` when there is nothing to run.
-pub fn settle(hold: &mut Hold) -> Option<Rerun> {
-    let guard = hold.take_guard()?;
-    let store = shmem::store()?;
+/// Settles a guarded hit: counts it, or says that the real plan has to run instead.
+pub fn must_rerun(hold: &mut Hold) -> bool {
     // SAFETY: the hold keeps its pin, and this copy is not released.
-    let pin = unsafe { hold.pin() }?;
+    let (Some(guard), Some(store), Some(pin)) = (hold.take_guard(), shmem::store(), unsafe { hold.pin() }) else {
+        return false;
+    };
     if guard.holds(&store, &pin) {
         tally::count_hit(&store, &pin);
         // SAFETY: the plan of the query that was hit outlives its execution.
         unsafe { decision_log::note(Status::Hit, guard.plan) };
-        return None;
+        return false;
     }
     hold.release();
     tally::count_bypass(&store, Reason::SettingsInCursor);
@@ -96,19 +67,19 @@ pub fn settle(hold: &mut Hold) -> Option<Rerun> {
     session::set_status_of(guard.statement, status);
     // SAFETY: as above.
     unsafe { decision_log::note(status, guard.plan) };
-    Some(Rerun { plan: guard.plan, asker: guard.asker })
+    true
 }
 
-/// Starts the real plan under the snapshot and with the parameters of the scan. What it raises jumps over this frame.
+/// Starts the real plan under the snapshot and with the parameters of the scan, which is being started. What it raises jumps over this
+/// frame.
 ///
 /// # Safety
 /// `state` must be the executor state of the scan, the plan a valid one for the same query.
-pub unsafe fn start(state: *const pg_sys::EState, rerun: Rerun) -> *mut pg_sys::QueryDesc {
-    // SAFETY: as the caller promises. Other libraries have seen this execution start already, so they are not told again.
-    // Who may do it was settled at Bind, for the role of that moment; after an error the server restores the role.
+pub unsafe fn start(state: *const pg_sys::EState, plan: *mut pg_sys::PlannedStmt) -> *mut pg_sys::QueryDesc {
+    // SAFETY: as the caller promises. Other libraries see this execution start already, so they are not told again.
     unsafe {
         let query_desc = direct!(raw::CreateQueryDesc(
-            rerun.plan,
+            plan,
             (*state).es_sourceText,
             (*state).es_snapshot,
             std::ptr::null_mut(),
@@ -117,10 +88,7 @@ pub unsafe fn start(state: *const pg_sys::EState, rerun: Rerun) -> *mut pg_sys::
             std::ptr::null_mut(),
             0,
         ));
-        let reader = Asker::current();
-        rerun.asker.resume();
         direct!(standard::standard_ExecutorStart(query_desc, 0));
-        reader.resume();
         query_desc
     }
 }
@@ -194,12 +162,5 @@ mod raw {
         pub fn slot_getsomeattrs_int(slot: *mut pg_sys::TupleTableSlot, attnum: c_int);
         /// utils/palloc.h
         pub fn MemoryContextReset(context: pg_sys::MemoryContext);
-    }
-
-    unsafe extern "C" {
-        /// miscadmin.h; reads variables.
-        pub fn GetUserIdAndSecContext(role: *mut pg_sys::Oid, context: *mut c_int);
-        /// miscadmin.h; sets variables.
-        pub fn SetUserIdAndSecContext(role: pg_sys::Oid, context: c_int);
     }
 }

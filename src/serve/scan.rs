@@ -23,6 +23,8 @@ pub struct CachedScan {
     pub tables: *mut pg_sys::List,
     /// The indexes to be held open: OIDs.
     pub indexes: *mut pg_sys::List,
+    /// The real plan, if it is started beside the scan; else null. Lives as long as its portal.
+    pub real: *mut pg_sys::PlannedStmt,
 }
 
 /// The executor node.
@@ -31,8 +33,10 @@ pub struct CachedScanState {
     custom: pg_sys::CustomScanState,
     /// The pinned entry.
     pub hold: *mut Hold,
-    /// The real plan, when it runs in the place of the entry; else null.
-    rerun: *mut pg_sys::QueryDesc,
+    /// The real plan, if it was started beside the scan; else null.
+    real: *mut pg_sys::QueryDesc,
+    /// It runs in the place of the entry.
+    reruns: bool,
     /// The tables and indexes that are held open.
     open: *mut pg_sys::List,
     /// The executor's run that is under way.
@@ -112,20 +116,24 @@ unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut 
 }
 
 /// Holds open what the real plan would, so that the server refuses what it would refuse: TRUNCATE or ALTER TABLE in this
-/// session between two fetches, say.
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, _estate: *mut pg_sys::EState, _flags: i32) {
+/// session between two fetches, say. Or starts that plan, whose errors jump over this frame.
+unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, flags: i32) {
     // SAFETY: the node was made by `create_state` from a CachedScan; planning has locked the tables, and indexes are locked
     // as any scan locks them. The references are given back by `end`, or by the resource owner of the portal.
     unsafe {
         let scan = node.cast::<CachedScanState>();
         let plan = (*node).ss.ps.plan.cast::<CachedScan>();
-        let locks = [((*plan).tables, pg_sys::NoLock), ((*plan).indexes, pg_sys::AccessShareLock)];
-        for (relations, lock) in locks {
-            for relation in oids(relations) {
-                let open = pg_sys::relation_open(relation, lock as _);
-                (*scan).open = pg_sys::lappend((*scan).open, open.cast());
+        edge(|| {
+            let locks = [((*plan).tables, pg_sys::NoLock), ((*plan).indexes, pg_sys::AccessShareLock)];
+            for (relations, lock) in locks {
+                for relation in oids(relations) {
+                    let open = pg_sys::relation_open(relation, lock as _);
+                    (*scan).open = pg_sys::lappend((*scan).open, open.cast());
+                }
             }
+        });
+        if !(*plan).real.is_null() && flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
+            (*scan).real = rerun::start(estate, (*plan).real);
         }
     }
 }
@@ -138,18 +146,18 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
     unsafe {
         let scan = node.cast::<CachedScanState>();
         let slot = (*node).ss.ss_ScanTupleSlot;
-        if (*scan).rerun.is_null() {
-            let Some(guard) = edge(|| rerun::settle(&mut *(*scan).hold)) else {
-                if !straight::deliver(&raw mut (*scan).run, (*scan).hold, &raw const (*node).ss.ps) {
-                    edge(|| next_of_entry(scan, slot));
-                } else {
-                    edge(|| pg_sys::ExecClearTuple(slot));
-                }
-                return slot;
-            };
-            (*scan).rerun = rerun::start((*node).ss.ps.state, guard);
+        if !(*scan).reruns {
+            (*scan).reruns = !(*scan).real.is_null() && edge(|| rerun::must_rerun(&mut *(*scan).hold));
         }
-        let row = rerun::next((*scan).rerun);
+        if !(*scan).reruns {
+            if !straight::deliver(&raw mut (*scan).run, (*scan).hold, &raw const (*node).ss.ps) {
+                edge(|| next_of_entry(scan, slot));
+            } else {
+                edge(|| pg_sys::ExecClearTuple(slot));
+            }
+            return slot;
+        }
+        let row = rerun::next((*scan).real);
         edge(|| {
             pg_sys::ExecClearTuple(slot);
             if !row.is_null() {
@@ -252,8 +260,8 @@ unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
                 pg_sys::relation_close(relation, pg_sys::NoLock as _);
             }
         });
-        if !(*scan).rerun.is_null() {
-            rerun::end((*scan).rerun);
+        if !(*scan).real.is_null() {
+            rerun::end((*scan).real);
         }
     }
 }

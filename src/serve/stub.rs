@@ -28,6 +28,7 @@ pub unsafe fn swap_plan(query_desc: *mut pg_sys::QueryDesc, hit: Hit) -> bool {
     unsafe {
         let shape = if template.is_none() { columns.clone() } else { Vec::new() };
         let (Some(store), Some(hold)) = (shmem::store(), hold(query_desc, pin, columns)) else { return false };
+        let is_guarded = guard.is_some();
         if let Some(guard) = guard {
             (*hold).set_guard(guard);
         }
@@ -35,7 +36,13 @@ pub unsafe fn swap_plan(query_desc: *mut pg_sys::QueryDesc, hit: Hit) -> bool {
         let caller = pg_sys::MemoryContextSwitchTo(pg_sys::GetMemoryChunkContext(hold.cast()));
         let real = (*query_desc).plannedstmt;
         let scan = plan_node(hold);
-        if stays_open {
+        let prunes_at_start = match &template {
+            Some(template) => template.prunes_at_start(),
+            None => stays_open && opened_by(real).prunes_at_start,
+        };
+        if is_guarded || (stays_open && prunes_at_start) {
+            (*scan).real = real;
+        } else if stays_open {
             (*scan).hold_open(real, template.as_deref().map(Template::opened));
         }
         match template {

@@ -37,6 +37,8 @@ pub struct Template {
     relations: Vec<u32>,
     /// Some of them are partitions, or inherit: the query does not name them.
     descends: bool,
+    /// Some of these are left out when the plan starts.
+    prunes_at_start: bool,
     /// What a portal that may stay open holds open: lists of OIDs.
     tables: *mut pg_sys::List,
     indexes: *mut pg_sys::List,
@@ -81,6 +83,7 @@ impl Template {
                 descriptor: column::describe(columns),
                 relations: relations::of_plan(real, Vec::new()),
                 descends,
+                prunes_at_start: false,
                 tables: std::ptr::null_mut(),
                 indexes: std::ptr::null_mut(),
                 text: RefCell::new(None),
@@ -118,6 +121,7 @@ impl Template {
             // The verdict: a placeholder is not judged again.
             (*stub).invalItems = std::ptr::null_mut();
             let opened = opened_by(real);
+            self.prunes_at_start = opened.prunes_at_start;
             for table in opened.tables {
                 self.tables = pg_sys::list_append_unique_oid(self.tables, table);
             }
@@ -202,6 +206,11 @@ impl Template {
             (*plan).stmt_len = (*query).stmt_len;
             plan
         }
+    }
+
+    /// Do plans like it leave out partitions when they start?
+    pub fn prunes_at_start(&self) -> bool {
+        self.prunes_at_start
     }
 
     /// The tables and indexes that plans like it hold open: lists of OIDs.
