@@ -463,6 +463,16 @@ unsafe fn numbered_pruning(plan: *const pg_sys::PlannedStmt, number: i32) -> *co
 /// The heap table access method; relations of any other are not cached.
 pub const HEAP_TABLE_AM_OID: u32 = 2;
 
+/// Attributes of pg_index: the operator classes of its columns, and its predicate.
+pub const INDEX_CLASSES: u32 = pg_sys::Anum_pg_index_indclass;
+/// See `INDEX_CLASSES`.
+pub const INDEX_PREDICATE: u32 = pg_sys::Anum_pg_index_indpred;
+/// Attributes of pg_partitioned_table (catalog/pg_partitioned_table.h, the same in 15 to 18): the operator classes of the key's columns, and
+/// its expressions.
+pub const PARTITION_CLASSES: u32 = 6;
+/// See `PARTITION_CLASSES`.
+pub const PARTITION_EXPRESSIONS: u32 = 8;
+
 /// Attribute number `index`, from 0, of a row type. The array moved in 18.
 ///
 /// # Safety

@@ -15,10 +15,11 @@ use crate::error::CacheError;
 use crate::judge::{self, Found, Question};
 use crate::query::eligibility;
 use crate::query::relations::{self, RelationRefusal};
+use crate::query::scans::opened_by;
 use crate::query::types::nodes;
 use crate::session::PlanningExport;
 use crate::shmem::SharedStore;
-use crate::{bare, export, rights, settings};
+use crate::{bare, export, query, rights, settings};
 
 /// Most relations that an answer names.
 const NAMED_RELATIONS: usize = 20;
@@ -93,7 +94,9 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
             reason,
             offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
         })?;
-        relations::judge(plan).map_err(|RelationRefusal { reason, relation }| {
+        let ddl = judge::definitions(store).ddl;
+        let judged = query::judge_relations(plan).and_then(|_| query::judge_planner_input(plan, &opened_by(plan), ddl));
+        judged.map_err(|RelationRefusal { reason, relation }| {
             let name = if is_readable(relation) {
                 relation_name(relation)
             } else {

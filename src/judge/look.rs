@@ -268,7 +268,7 @@ unsafe fn may_be_stored(store: &SharedStore, planned: Planned, seen: Versions) -
 }
 
 /// The versions of this database's definitions.
-pub(super) fn current_versions(store: &SharedStore) -> Versions {
+pub fn current_versions(store: &SharedStore) -> Versions {
     let versions = store.versions();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };

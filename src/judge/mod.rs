@@ -24,7 +24,7 @@ use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
 use crate::tally::{count_bypass, count_hit, count_miss};
 use crate::{decision_log, known, portal, serve, settings, verify};
-pub use look::look;
+pub use look::{current_versions as definitions, look};
 pub use placeholder::{Call, Pending, pending, serve_pending};
 pub use planning::{Planning, after_planning, before_planning, refuse};
 

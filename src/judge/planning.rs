@@ -9,7 +9,8 @@ use super::placeholder::{self, Call};
 use crate::known::{self, Finding};
 use crate::query::eligibility::{Meaning, reads_nothing};
 use crate::query::relations::Relations;
-use crate::query::types::{nodes, oids};
+use crate::query::scans::opened_by;
+use crate::query::types::nodes;
 use crate::query::{self, Planned, Verdict, Versions, environment, identity, plan_facts, plan_marker};
 use crate::{allocator, portal, session, shmem, snapshot, writes};
 
@@ -168,15 +169,19 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgemen
     unsafe {
         // A message that arrives while the plan is made finds no plan that it could invalidate: PostgreSQL loses it.
         let unsettled = portal::messages_received() != judgement.messages;
-        let relations = query::judge_relations(plan);
+        let opened = opened_by(plan);
+        let relations = query::judge_relations(plan).map_err(|refusal| refusal.reason);
         // The plan, and what is remembered, may outlive a transaction that changes definitions, and its rollback.
         let own_definitions = writes::check_own_writes(&[]);
         if !judgement.known && !unsettled && own_definitions.is_ok() {
             remember(form, planned.versions, meaning, relations, meaning.may_drop_relations || depends_on_values(plan));
         }
-        let judged = relations.and_then(|relations| own_definitions.map(|()| relations));
+        let judged = relations.and_then(|relations| {
+            query::judge_planner_input(plan, &opened, planned.versions.ddl).map_err(|refusal| refusal.reason)?;
+            own_definitions.map(|()| relations)
+        });
         let unknown = Versions { catalogs: UNKNOWN_CATALOGS, ..planned.versions };
-        let facts = plan_facts::fingerprint(plan, judgement.seed);
+        let facts = plan_facts::fingerprint(plan, &opened, judgement.seed);
         let verdict = match judged {
             // Partitions are looked up by snapshot (DETACH CONCURRENTLY): under an old one, the plan may read partitions
             // that a newer version of the catalogs no longer has.
@@ -192,16 +197,15 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgemen
 }
 
 /// Does the plan rest on other relations for other constants, as far as the plan shows? So it is if it reads partitions or tables that
-/// inherit; and the server counts constants of the types oid and regclass among a plan's relations, too.
+/// inherit.
 ///
 /// # Safety
 /// `plan` must be valid.
 unsafe fn depends_on_values(plan: *const pg_sys::PlannedStmt) -> bool {
     // SAFETY: as the caller promises; entries of its range table.
     unsafe {
-        let entries = || nodes::<pg_sys::RangeTblEntry>((*plan).rtable).map(|entry| &*entry);
-        entries().any(|entry| entry.rtekind == pg_sys::RTEKind::RTE_RELATION && entry.inh)
-            || oids((*plan).relationOids).any(|relation| entries().all(|entry| entry.relid != relation))
+        nodes::<pg_sys::RangeTblEntry>((*plan).rtable)
+            .any(|entry| (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION && (*entry).inh)
     }
 }
 

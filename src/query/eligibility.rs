@@ -10,7 +10,7 @@ use super::extras::{Extras, LONGEST_NAME};
 use super::functions::{self, FunctionVerdict};
 use super::identity::CURRENT_SETTING;
 use super::ordering::{self, OrderedPrefix};
-use super::types::{Nature, TypeFacts, nature, nodes};
+use super::types::{FIRST_UNPINNED_OID, Nature, TypeFacts, nature, nodes, oids};
 use super::variation;
 use crate::compat::tree;
 
@@ -60,6 +60,46 @@ struct Walk {
 }
 
 impl Walk {
+    /// A walk that has not begun, at this address of the stack.
+    fn new(stack_base: usize) -> Self {
+        Self {
+            reason: None,
+            offender: None,
+            calls_output: false,
+            converts_to_json: false,
+            reads_settings: false,
+            has_sublinks: false,
+            types: TypeFacts::NONE,
+            settings: Vec::new(),
+            may_vary: false,
+            stack_base,
+            // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the
+            // walk must not, and leaves most of the stack to the planner, which needs less per level.
+            stack_limit: unsafe { pg_sys::max_stack_depth } as usize * 1024 / 4,
+            reads_something: false,
+        }
+    }
+
+    /// What only shows when all was seen.
+    fn conclude(&self) -> Result<(), Reason> {
+        if let Some(reason) = self.reason {
+            return Err(reason);
+        }
+        let unseen_calls = (self.calls_output && self.types.nature == Nature::Foreign)
+            || (self.converts_to_json && self.types.nature > Nature::BuiltIn);
+        for (found, reason) in [
+            (unseen_calls, Reason::StableFunction),
+            (self.types.too_deep, Reason::TooComplex),
+            (self.types.temporary, Reason::TemporaryRelation),
+            (self.types.compared_unseen, Reason::UserDefinedFunction),
+        ] {
+            if found {
+                return Err(reason);
+            }
+        }
+        Ok(())
+    }
+
     /// Stops the walk for `reason`.
     fn refuse(&mut self, reason: Reason) -> bool {
         self.reason.get_or_insert(reason);
@@ -99,42 +139,12 @@ pub unsafe fn judge_tree_naming(
         return Err(Reason::NoRelation);
     }
     let here = 0u8;
-    // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the
-    // walk must not, and leaves most of the stack to the planner, which needs less per level.
-    let stack_limit = unsafe { pg_sys::max_stack_depth } as usize * 1024 / 4;
-    let mut walk = Walk {
-        reason: None,
-        offender: None,
-        calls_output: false,
-        converts_to_json: false,
-        reads_settings: false,
-        has_sublinks: false,
-        types: TypeFacts::NONE,
-        settings: Vec::new(),
-        may_vary: false,
-        stack_base: (&raw const here) as usize,
-        stack_limit,
-        reads_something: false,
-    };
+    let mut walk = Walk::new((&raw const here) as usize);
     // SAFETY: the walker is given the tree the caller vouches for, and our own context.
     unsafe { visit(query.cast(), (&raw mut walk).cast()) };
-    if let Some(reason) = walk.reason {
+    if let Err(reason) = walk.conclude() {
         *offender = walk.offender;
         return Err(reason);
-    }
-    let unseen_calls = (walk.calls_output && walk.types.nature == Nature::Foreign)
-        || (walk.converts_to_json && walk.types.nature > Nature::BuiltIn);
-    if unseen_calls {
-        return Err(Reason::StableFunction);
-    }
-    if walk.types.too_deep {
-        return Err(Reason::TooComplex);
-    }
-    if walk.types.temporary {
-        return Err(Reason::TemporaryRelation);
-    }
-    if walk.types.compared_unseen {
-        return Err(Reason::UserDefinedFunction);
     }
     if !walk.reads_something {
         return Err(Reason::NoRelation);
@@ -150,6 +160,24 @@ pub unsafe fn judge_tree_naming(
         repeatable: (!walk.may_vary).then(|| unsafe { ordering::ordered_prefix(query) }),
         may_drop_relations: walk.has_sublinks,
     })
+}
+
+/// Judges an expression, or a list of such, that is part of no query: a constraint, say. Returns whether its value depends on settings in the
+/// key, or on definitions that queries with the same types would rest on.
+///
+/// # Errors
+/// The first reason found not to cache what rests on it.
+///
+/// # Safety
+/// `expression` must be valid.
+pub unsafe fn judge_expression(expression: *mut pg_sys::Node) -> Result<bool, Reason> {
+    let here = 0u8;
+    let mut walk = Walk::new((&raw const here) as usize);
+    // SAFETY: the walker is given the tree the caller vouches for, and our own context.
+    unsafe { visit(expression, (&raw mut walk).cast()) };
+    walk.conclude()?;
+    let types = &walk.types;
+    Ok(walk.reads_settings || types.enums || types.text_search || !types.row_types.is_empty())
 }
 
 /// Can it be told without a walk that the query reads nothing? `SELECT 1` and the like come by the thousand.
@@ -228,6 +256,23 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
                 walk.note_type((*node.cast::<pg_sys::CoerceViaIO>()).resulttype);
             }
             NodeTag::T_SubLink => walk.has_sublinks = true,
+            NodeTag::T_OpExpr | NodeTag::T_DistinctExpr | NodeTag::T_NullIfExpr => {
+                if judge_operator((*node.cast::<pg_sys::OpExpr>()).opno, walk) {
+                    return true;
+                }
+            }
+            NodeTag::T_ScalarArrayOpExpr => {
+                if judge_operator((*node.cast::<pg_sys::ScalarArrayOpExpr>()).opno, walk) {
+                    return true;
+                }
+            }
+            NodeTag::T_RowCompareExpr => {
+                for operator in oids((*node.cast::<pg_sys::RowCompareExpr>()).opnos) {
+                    if judge_operator(operator, walk) {
+                        return true;
+                    }
+                }
+            }
             NodeTag::T_SortGroupClause => {
                 let clause: *mut pg_sys::SortGroupClause = node.cast();
                 return judge_operator((*clause).eqop, walk) || judge_operator((*clause).sortop, walk);
@@ -243,7 +288,7 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
             // Its comparison function is found through the type, not named by the tree.
             NodeTag::T_MinMaxExpr => {
                 let expression: *mut pg_sys::MinMaxExpr = node.cast();
-                walk.note_type((*expression).minmaxtype);
+                walk.types.note_contained((*expression).minmaxtype);
                 if nature((*expression).minmaxtype) > Nature::BuiltIn {
                     return walk.refuse(Reason::UserDefinedFunction);
                 }
@@ -298,13 +343,27 @@ fn makes_a_type(tag: NodeTag) -> bool {
     )
 }
 
-/// Judges the function behind an operator; InvalidOid stands for none.
+/// Judges an operator and the function behind it; InvalidOid stands for none.
+///
+/// The planner may put its negator or its commutator in its place, which are whatever its owner has said. So those of users are refused
+/// whatever their functions are, and so are built-in ones that a superuser has given one of a user's.
 fn judge_operator(operator: pg_sys::Oid, walk: &mut Walk) -> bool {
     if operator == pg_sys::InvalidOid {
         return false;
     }
-    // SAFETY: a catalog look-up, and the walker's own function with its own context.
-    unsafe { judge_function(pg_sys::get_opcode(operator), (walk as *mut Walk).cast()) }
+    // SAFETY: catalog look-ups, and the walker's own function with its own context.
+    unsafe {
+        for one in [operator, pg_sys::get_negator(operator), pg_sys::get_commutator(operator)] {
+            if one.to_u32() >= FIRST_UNPINNED_OID {
+                walk.offender = Some(pg_sys::get_opcode(one));
+                return walk.refuse(Reason::UserDefinedFunction);
+            }
+            if one != pg_sys::InvalidOid && judge_function(pg_sys::get_opcode(one), (walk as *mut Walk).cast()) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// Called by PostgreSQL for each function that a node calls, operators' and casts' included.

@@ -14,6 +14,7 @@ pub mod ordering;
 pub mod parameters;
 pub mod plan_facts;
 pub mod plan_marker;
+mod planner_input;
 pub mod policy;
 pub mod relations;
 pub mod scans;
@@ -26,7 +27,8 @@ mod variation;
 use arrow_cache_core::{CacheKey, Reason};
 use eligibility::Meaning;
 use pgrx::pg_sys;
-use relations::Relations;
+use relations::{RelationRefusal, Relations};
+use scans::Opened;
 
 /// Versions of the database's definitions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,9 +74,30 @@ pub unsafe fn judge(query: *mut pg_sys::Query) -> Result<Meaning, Reason> {
 
 /// Judges the relations that a finished plan reads, partitions and children included.
 ///
+/// # Errors
+/// The first relation found that forbids caching.
+///
 /// # Safety
 /// `plan` must be a valid plan whose relations this transaction has locked.
-pub unsafe fn judge_relations(plan: *mut pg_sys::PlannedStmt) -> Result<Relations, Reason> {
+pub unsafe fn judge_relations(plan: *mut pg_sys::PlannedStmt) -> Result<Relations, RelationRefusal> {
     // SAFETY: as the caller promises.
-    unsafe { relations::judge(plan) }.map_err(|refusal| refusal.reason)
+    unsafe { relations::judge(plan) }
+}
+
+/// Judges what the planner may have taken from the definitions of these relations; `opened` is what the plan's executor opens, `ddl` the
+/// version under which it was made. Depends on settings and on the choices of the planner.
+///
+/// # Errors
+/// As `judge_relations`.
+///
+/// # Safety
+/// As `judge_relations`.
+pub unsafe fn judge_planner_input(
+    plan: *const pg_sys::PlannedStmt,
+    opened: &Opened,
+    ddl: u64,
+) -> Result<(), RelationRefusal> {
+    // SAFETY: as the caller promises.
+    unsafe { planner_input::judge(plan, relations::read_by(plan), opened, ddl) }
+        .map_err(|(reason, relation)| RelationRefusal { reason, relation })
 }

@@ -9,8 +9,8 @@ use std::cell::Cell;
 use arrow_cache_core::{CacheKey, KeyBuffer};
 use pgrx::pg_sys;
 
-use super::scans::opened_by;
-use super::types::{nodes, oids};
+use super::scans::Opened;
+use super::types::nodes;
 use crate::compat::tree::{self, walkers};
 use crate::local::Local;
 
@@ -35,15 +35,13 @@ pub fn hold_now(facts: CacheKey) -> bool {
 /// settings by which children are left out.
 ///
 /// # Safety
-/// `plan` must be valid.
-pub unsafe fn fingerprint(plan: *const pg_sys::PlannedStmt, seed: u64) -> CacheKey {
+/// `plan` must be valid, `opened` what its executor opens.
+pub unsafe fn fingerprint(plan: *const pg_sys::PlannedStmt, opened: &Opened, seed: u64) -> CacheKey {
     let mut key = BUFFER.take();
     key.clear();
     key.u64(seed);
     // SAFETY: as the caller promises.
     unsafe {
-        let relations = (*plan).relationOids;
-        add_oids(&mut key, oids(relations));
         for entry in nodes::<pg_sys::RangeTblEntry>((*plan).rtable) {
             let entry = &*entry;
             key.words([entry.rtekind, entry.relid.to_u32(), entry.relkind as u32, u32::from(entry.inh)]);
@@ -59,9 +57,8 @@ pub unsafe fn fingerprint(plan: *const pg_sys::PlannedStmt, seed: u64) -> CacheK
                 walkers::exprCollation(expression).to_u32(),
             ]);
         }
-        let opened = opened_by(plan);
-        add_oids(&mut key, opened.tables.into_iter());
-        add_oids(&mut key, opened.indexes.into_iter());
+        add_oids(&mut key, opened.tables.iter().copied());
+        add_oids(&mut key, opened.indexes.iter().copied());
     }
     let hash = key.finish();
     BUFFER.set(key);

@@ -6,7 +6,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::policy::{self, Policy};
-use super::types::{FIRST_USER_OID, oids};
+use super::types::{FIRST_USER_OID, nodes};
 use crate::compat::HEAP_TABLE_AM_OID;
 
 /// What the relations of a plan are.
@@ -34,10 +34,9 @@ pub struct RelationRefusal {
 /// `plan` must be valid and this transaction must hold locks on its relations.
 pub unsafe fn judge(plan: *mut pg_sys::PlannedStmt) -> Result<Relations, RelationRefusal> {
     let mut found = Relations { partitioned: false };
-    // SAFETY: `relationOids` is a list of OIDs.
+    // SAFETY: as the caller promises.
     unsafe {
-        let relations = (*plan).relationOids;
-        for relation in oids(relations) {
+        for relation in read_by(plan) {
             let kind = judge_relation(relation).map_err(|reason| RelationRefusal { reason, relation })?;
             found.partitioned |= kind == pg_sys::RELKIND_PARTITIONED_TABLE;
         }
@@ -89,14 +88,31 @@ unsafe fn judge_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
     }
 }
 
+/// The relations that a plan reads, and the views that it reads them through, in the order of its range table, which is the order in
+/// which planning locks them. Not the plan's own list of relations: that has constants of the types oid and regclass as well, since
+/// plans are made anew when these change, and nothing locks or reads what they name.
+///
+/// # Safety
+/// `plan` must be valid.
+pub unsafe fn read_by<'a>(plan: *const pg_sys::PlannedStmt) -> impl Iterator<Item = pg_sys::Oid> + 'a {
+    // SAFETY: as the caller promises; entries of its range table.
+    unsafe { nodes::<pg_sys::RangeTblEntry>((*plan).rtable) }.filter_map(|entry| {
+        // SAFETY: as above.
+        let entry = unsafe { &*entry };
+        // From 16 on a view is the entry of the sub-query that it has become.
+        let reads = matches!(entry.rtekind, pg_sys::RTEKind::RTE_RELATION | pg_sys::RTEKind::RTE_SUBQUERY);
+        (reads && entry.relid != pg_sys::InvalidOid).then_some(entry.relid)
+    })
+}
+
 /// The OIDs of the plan's relations and of `others`, each once, in ascending order.
 ///
 /// # Safety
 /// `plan` must be valid.
 pub unsafe fn of_plan(plan: *const pg_sys::PlannedStmt, others: Vec<u32>) -> Vec<u32> {
     let mut relations = others;
-    // SAFETY: `relationOids` is a list of OIDs.
-    relations.extend(unsafe { oids((*plan).relationOids) }.map(pg_sys::Oid::to_u32));
+    // SAFETY: as the caller promises.
+    relations.extend(unsafe { read_by(plan) }.map(pg_sys::Oid::to_u32));
     relations.sort_unstable();
     relations.dedup();
     relations

@@ -134,9 +134,17 @@ impl TypeFacts {
         let number = type_oid.to_u32();
         if number < FIRST_UNPINNED_OID {
             self.text_search |= TEXT_SEARCH.contains(&number);
-            if let Some(unordered) = unordered_part(number, depth) {
-                // SAFETY: a type of the server's own.
-                self.compared_unseen |= unsafe { is_compared_by_user(unordered) };
+            // What is part of another value is compared and hashed by the default operator class of its type, which a superuser may
+            // have made, for one that has none of its own.
+            // SAFETY: types of the server's own.
+            unsafe {
+                let element = pg_sys::get_element_type(type_oid);
+                if element != pg_sys::InvalidOid {
+                    self.compared_unseen |= is_compared_by_user(element);
+                }
+                if depth > 0 {
+                    self.compared_unseen |= is_compared_by_user(type_oid);
+                }
             }
             let depends = CATALOG_DEPENDENT.binary_search(&number).is_ok();
             return if depends { Nature::Foreign } else { Nature::BuiltIn };
@@ -205,30 +213,6 @@ impl TypeFacts {
 
 /// regconfig and regdictionary, and their arrays.
 const TEXT_SEARCH: &[u32] = &[3734, 3735, 3769, 3770];
-
-/// Built-in types without an order of their own, for which a user may define one, each with its array. Ascending.
-const UNORDERED: &[(u32, u32)] = &[
-    (114, 199),   // json
-    (142, 143),   // xml
-    (600, 1017),  // point
-    (601, 1018),  // lseg
-    (602, 1019),  // path
-    (603, 1020),  // box
-    (604, 1027),  // polygon
-    (628, 629),   // line
-    (718, 719),   // circle
-    (1790, 2201), // refcursor
-    (2970, 2949), // txid_snapshot
-    (3642, 3644), // gtsvector
-    (4072, 4073), // jsonpath
-    (5038, 5039), // pg_snapshot
-];
-
-/// The type without an order that is compared inside a built-in one: itself, as part of another, or the element of its array.
-fn unordered_part(number: u32, depth: u32) -> Option<pg_sys::Oid> {
-    let found = UNORDERED.iter().find(|(own, array)| *array == number || (*own == number && depth > 0));
-    found.map(|(own, _)| pg_sys::Oid::from(*own))
-}
 
 /// Is this a function of a user?
 fn is_users(function: pg_sys::Oid) -> bool {

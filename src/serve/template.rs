@@ -35,8 +35,8 @@ pub struct Template {
     descriptor: Vec<u8>,
     /// The relations that the plan reads, ascending.
     relations: Vec<u32>,
-    /// Some of them are partitions, or inherit: the query does not name them.
-    descends: bool,
+    /// All of them, in the order in which planning locks them, if some are partitions, or inherit: the query does not name these.
+    locks: Vec<pg_sys::Oid>,
     /// Some of these are left out when the plan starts.
     prunes_at_start: bool,
     /// What a portal that may stay open holds open: lists of OIDs.
@@ -82,7 +82,7 @@ impl Template {
                 columns: columns.to_vec(),
                 descriptor: column::describe(columns),
                 relations: relations::of_plan(real, Vec::new()),
-                descends,
+                locks: if descends { relations::read_by(real).collect() } else { Vec::new() },
                 prunes_at_start: false,
                 tables: std::ptr::null_mut(),
                 indexes: std::ptr::null_mut(),
@@ -154,11 +154,9 @@ impl Template {
     /// Called with a current memory context.
     pub unsafe fn descendants(&self) -> *mut pg_sys::List {
         let mut list = std::ptr::null_mut();
-        if self.descends {
-            for relation in &self.relations {
-                // SAFETY: as the caller promises.
-                list = unsafe { pg_sys::lappend_oid(list, pg_sys::Oid::from(*relation)) };
-            }
+        for relation in &self.locks {
+            // SAFETY: as the caller promises.
+            list = unsafe { pg_sys::lappend_oid(list, *relation) };
         }
         list
     }
