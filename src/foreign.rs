@@ -19,7 +19,7 @@ fn is_foreign(entry: &pg_sys::RangeTblEntry) -> bool {
 }
 
 /// May an answer over the plan's foreign tables be given or stored in this transaction? Not if one of them has changed
-/// since the transaction began.
+/// since the transaction began. Returns whether there are any.
 ///
 /// A wrapper may read under a remote snapshot as old as the transaction (postgres_fdw does), which no local snapshot
 /// tells. To be asked after the versions were read: then a change that the versions contain is noticed here, and a later
@@ -30,11 +30,13 @@ fn is_foreign(entry: &pg_sys::RangeTblEntry) -> bool {
 ///
 /// # Safety
 /// `plan` must be valid.
-pub unsafe fn check_settled(store: &SharedStore, plan: *const pg_sys::PlannedStmt) -> Result<(), Reason> {
+pub unsafe fn check_settled(store: &SharedStore, plan: *const pg_sys::PlannedStmt) -> Result<bool, Reason> {
+    let mut any = false;
     // SAFETY: as the caller promises; the rest are plain backend variables.
     unsafe {
         for entry in nodes::<pg_sys::RangeTblEntry>((*plan).rtable) {
             if is_foreign(&*entry) {
+                any = true;
                 let versions = store.versions();
                 let slot = versions.slot(versions.relation(pg_sys::MyDatabaseId.to_u32(), (*entry).relid.to_u32()));
                 if slot.read().last_change >= pg_sys::GetCurrentTransactionStartTimestamp() {
@@ -43,13 +45,14 @@ pub unsafe fn check_settled(store: &SharedStore, plan: *const pg_sys::PlannedStm
             }
         }
     }
-    Ok(())
+    Ok(any)
 }
 
 /// Notes the foreign tables that a change of `relation`, of kind `kind`, may reach.
 ///
 /// A change of a foreign table assigns no transaction id, and without one nothing is published: so it gets one here,
-/// whatever its policy, which may become `trusted` before this transaction commits.
+/// whatever its policy, which may become `trusted` before this transaction commits. It is published at once, and once more at the
+/// commit: a wrapper may commit on the far side long before this transaction ends.
 pub fn note_target(relation: pg_sys::Oid, kind: u8) {
     match kind {
         pg_sys::RELKIND_FOREIGN_TABLE => note(relation),
@@ -81,6 +84,7 @@ fn note(relation: pg_sys::Oid) {
     }
     CHANGED.with_borrow_mut(|changed| changed.insert(relation.to_u32()));
     writes::note_relation(relation);
+    writes::publish_early(relation);
 }
 
 /// The transaction has committed: its changes are published.

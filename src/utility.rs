@@ -18,6 +18,9 @@ pub struct Scope {
     commits_prepared: bool,
     /// The database that DROP DATABASE drops.
     dropped_database: Option<u32>,
+    /// A statement that changes relations by their names; else null. What these stand for was asked before the server has locked it, so it
+    /// is asked again afterwards.
+    changes_names: *const pg_sys::Node,
     /// The statement for the server, in the place of one that copies to Arrow; else null.
     replaced: *mut pg_sys::PlannedStmt,
 }
@@ -30,7 +33,7 @@ impl Scope {
 
     /// Is there anything to do once the statement has succeeded?
     pub fn has_aftermath(self) -> bool {
-        self.dropped_database.is_some()
+        self.dropped_database.is_some() || !self.changes_names.is_null()
     }
 }
 
@@ -77,6 +80,7 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
         wrapping: None,
         commits_prepared: false,
         dropped_database: None,
+        changes_names: std::ptr::null(),
         replaced: std::ptr::null_mut(),
     };
     // SAFETY: as the caller promises, and the tag says that it is a COPY.
@@ -119,6 +123,9 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
             // It may raise, so it comes before there is something to undo.
             // SAFETY: as above.
             unsafe { announce_effects(statement) };
+            if matches!(tag, NodeTag::T_CopyStmt | NodeTag::T_TruncateStmt) {
+                scope.changes_names = statement;
+            }
             session::enter_level();
             scope.nested = true;
             if tag == NodeTag::T_DropdbStmt {
@@ -229,5 +236,9 @@ pub unsafe fn leave(scope: Scope, raised: bool) {
 pub fn succeed(scope: Scope) {
     if let (Some(database), Some(store)) = (scope.dropped_database, shmem::store()) {
         store.retire_matching(|entry| entry.database() == database);
+    }
+    if !scope.changes_names.is_null() {
+        // SAFETY: the statement that has just been executed, which is still there.
+        unsafe { announce_effects(scope.changes_names) };
     }
 }

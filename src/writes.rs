@@ -235,6 +235,18 @@ pub fn publish(preparing: bool) {
     lists.keep();
 }
 
+/// Publishes that this transaction, which has an id, changes a relation: nobody is given or stores an answer over it before the
+/// transaction has ended.
+pub fn publish_early(relation: pg_sys::Oid) {
+    let xid = backend::top_transaction_id();
+    if let Some(store) = shmem::store()
+        && xid != 0
+    {
+        let writer = Writer::new(&store, xid);
+        writer.publish(writer.versions.relation(writer.database, relation.to_u32()));
+    }
+}
+
 /// What a publication says about the transaction that makes it.
 struct Writer<'a> {
     versions: Versions<'a>,

@@ -96,27 +96,28 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             match examine(store, &pin, &text.bytes, &descriptor, &snapshot, terms) {
                 // In this mode each execution fills anew, so that it does all that it would do without us.
                 Ok(true) if settings::debug_serve_fills() => store.unpin(pin),
-                Ok(true)
-                    if meaning.reads_session
-                        && (portal::may_be_read_later() || (question.stays_open && portal::is_fetched_from())) =>
-                {
-                    store.unpin(pin);
-                    return Err(Reason::SettingsInCursor);
-                }
-                Ok(true) if foreign::check_settled(store, question.plan).is_err() => {
-                    store.unpin(pin);
-                    return Err(Reason::WriterInProgress);
-                }
                 Ok(true) => {
+                    // A foreign table is read when its first row is asked for, not under a snapshot of the start.
+                    let Ok(reads_foreign) = foreign::check_settled(store, question.plan) else {
+                        store.unpin(pin);
+                        return Err(Reason::WriterInProgress);
+                    };
+                    let may_change = meaning.reads_session || reads_foreign;
+                    if may_change && (portal::may_be_read_later() || (question.stays_open && portal::is_fetched_from()))
+                    {
+                        store.unpin(pin);
+                        return Err(Reason::SettingsInCursor);
+                    }
                     let verify = verify::choose(&meaning, environment, &settings);
                     known::note_speed(shape, false);
-                    let guard = (meaning.reads_session && portal::is_bound()).then(|| Guard {
+                    let guard = (may_change && portal::is_bound()).then(|| Guard {
                         environment,
                         settings,
                         statement: session::statement_number(),
                         plan: question.plan,
                         suspends: false,
                         definition_changes: session::definition_changes(),
+                        foreign: if reads_foreign { relations.clone() } else { Vec::new() },
                     });
                     let stays_open = question.stays_open || portal::is_bound() || portal::may_be_read_later();
                     let versions = planned.versions;

@@ -2,6 +2,8 @@
 //! partitioned tables above them; of others those whose owners trust them; none whose owner forbids it.
 //! Views are in the plan for their permissions, and for their owner's policy.
 
+use std::ffi::CStr;
+
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
@@ -137,7 +139,10 @@ pub unsafe fn named(name: *const pg_sys::RangeVar) -> pg_sys::Oid {
     unsafe {
         let name = &*name;
         if !name.catalogname.is_null() {
-            return pg_sys::InvalidOid;
+            let own = pg_sys::get_database_name(pg_sys::MyDatabaseId);
+            if own.is_null() || CStr::from_ptr(own) != CStr::from_ptr(name.catalogname) {
+                return pg_sys::InvalidOid;
+            }
         }
         if name.schemaname.is_null() {
             return pg_sys::RelnameGetRelid(name.relname);

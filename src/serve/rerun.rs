@@ -17,7 +17,7 @@ use crate::compat::standard;
 use crate::query::environment;
 use crate::session::{self, Status};
 use crate::shmem::SharedStore;
-use crate::{decision_log, shmem, tally};
+use crate::{decision_log, shmem, tally, writes};
 
 /// What a guarded scan has to check before its first row.
 pub struct Guard {
@@ -33,6 +33,8 @@ pub struct Guard {
     pub suspends: bool,
     /// How often the session had changed a definition by then.
     pub definition_changes: u64,
+    /// The relations of the plan, ascending, if there are foreign tables among them: these are read when the first row is asked for.
+    pub foreign: Vec<u32>,
 }
 
 impl Guard {
@@ -45,6 +47,7 @@ impl Guard {
         !self.suspends
             && store.is_current(pin)
             && session::definition_changes() == self.definition_changes
+            && (self.foreign.is_empty() || writes::check_own_writes(&self.foreign).is_ok())
             && environment::fingerprint(store.seed(), &self.settings) == Ok(self.environment)
     }
 }
