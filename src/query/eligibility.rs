@@ -209,6 +209,11 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
         if makes_a_type(tag) {
             walk.note_type(pg_sys::exprType(node));
         }
+        for function in definition::unseen_casts(node) {
+            if judge_function(function, (walk as *mut Walk).cast()) {
+                return true;
+            }
+        }
         match tag {
             NodeTag::T_Query => return judge_query(node.cast(), walk),
             NodeTag::T_RangeTblEntry => return judge_range_table_entry(node.cast(), walk),
@@ -262,7 +267,10 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
                 }
             }
             NodeTag::T_SQLValueFunction => return judge_session_value(node.cast(), walk),
-            NodeTag::T_FuncExpr if reads_custom_setting(node.cast(), walk) => return false,
+            NodeTag::T_FuncExpr if reads_custom_setting(node.cast(), walk) => {
+                let function = (*node.cast::<pg_sys::FuncExpr>()).funcid;
+                return judge_definition(function, definition::of(function), walk);
+            }
             NodeTag::T_FuncExpr => {
                 let call: *mut pg_sys::FuncExpr = node.cast();
                 return judge_function((*call).funcid, (walk as *mut Walk).cast())

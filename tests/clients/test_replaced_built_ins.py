@@ -16,6 +16,8 @@ PREPARED = """
     CREATE FUNCTION add(bigint, int) RETURNS bigint LANGUAGE plpgsql STABLE AS 'BEGIN RETURN coalesce($1, 0) + $2 * public.factor(); END';
     CREATE FUNCTION give(bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS 'BEGIN RETURN $1 * public.factor(); END';
     CREATE FUNCTION less(int, int) RETURNS boolean LANGUAGE plpgsql STABLE AS 'BEGIN RETURN $1 * public.factor() < $2 * public.factor(); END';
+    CREATE TYPE mood AS ENUM ('sad', 'happy');
+    CREATE TYPE pair AS (a int, b int);
     CREATE OPERATOR <<< (leftarg = int, rightarg = int, function = public.less);
     CREATE OPERATOR CLASS other_order FOR TYPE int USING btree AS OPERATOR 1 <<<, OPERATOR 3 =, FUNCTION 1 btint4cmp(int, int);
 """
@@ -88,6 +90,18 @@ REFUSED = [
      "LANGUAGE internal STRICT IMMUTABLE AS 'make_interval'", "SELECT make_interval(a) FROM t"),
     ("CREATE OR REPLACE FUNCTION pg_catalog.lag(anycompatible, int, anycompatible DEFAULT public.factor()) RETURNS anycompatible "
      "LANGUAGE internal WINDOW STRICT IMMUTABLE AS 'window_lag_with_offset_and_default'", "SELECT a, lag(a, 1) OVER (ORDER BY a) FROM t"),
+    # What the server asks to make a call simpler.
+    ("CREATE FUNCTION public.support(internal) RETURNS internal LANGUAGE internal AS 'generate_series_int4_support'; "
+     "ALTER FUNCTION pg_catalog.upper(text) SUPPORT public.support", "SELECT upper(b) FROM t"),
+    # The one function that may be called because its argument is a constant.
+    ("CREATE OR REPLACE FUNCTION pg_catalog.current_setting(text, boolean) RETURNS text LANGUAGE sql STABLE RETURN $1 || public.factor()",
+     "SELECT a, current_setting('app.tenant', true) FROM t"),
+    # Casts that texts of built-in functions find by the types of their arguments. Owners of types may make them.
+    *((f"CREATE FUNCTION public.show({kind}) RETURNS text LANGUAGE plpgsql STABLE AS 'BEGIN RETURN format(''%s'', public.factor()); END'; "
+       f"CREATE CAST ({kind} AS text) WITH FUNCTION public.show({kind}) AS ASSIGNMENT", f"SELECT {call} FROM (SELECT NULL::{kind} AS v UNION ALL "
+       f"SELECT {value}::{kind} FROM t) s")
+      for kind, value, call in [("mood", "'sad'", "'' || v"), ("mood", "'sad'", "v || ''"), ("mood", "'sad'", "quote_literal(v)"),
+                                ("mood", "'sad'", "quote_nullable(v)"), ("int", "a", "'' || v"), ("pair", "(1, a)", "'' || v")]),
     # Marks.
     ("ALTER FUNCTION pg_catalog.now() IMMUTABLE", "SELECT a, now() FROM t"),
     ("ALTER FUNCTION pg_catalog.random() IMMUTABLE", "SELECT a, random() < 2 FROM t"),
@@ -97,7 +111,6 @@ REFUSED = [
 
 @pytest.mark.parametrize("change, query", REFUSED, ids=range(len(REFUSED)))
 def test_is_refused(changed, change, query):
-    changed.execute("CREATE TYPE mood AS ENUM ('sad', 'happy')")
     for _ in range(2):
         changed.rows(query)
     if "lag(" in change:
@@ -107,6 +120,22 @@ def test_is_refused(changed, change, query):
     found = statuses(changed, query)
     assert {status for status, _ in found} == {"BYPASS"}
     assert {reason for _, reason in found} <= {"user_defined_function", "stable_function", "session_function"}
+
+
+# Parts of aggregates are looked up at each execution, and the verdict in an old plan does not know of new ones. In lag two functions would fit.
+PLANNED_BEFORE = [case for case in REFUSED if "AGGREGATE" not in case[0] and "lag(" not in case[0]]
+
+
+@pytest.mark.parametrize("change, query", PLANNED_BEFORE, ids=range(len(PLANNED_BEFORE)))
+def test_an_old_plan_keeps_its_meaning(changed, change, query):
+    """It was found to be cacheable when it was planned, and the server sees no reason to plan it anew."""
+    changed.execute("SET plan_cache_mode = force_generic_plan")
+    changed.execute(f"PREPARE q AS {query}")
+    for _ in range(2):
+        changed.rows("EXECUTE q")
+    changed.execute(change)
+    for asked in ("EXECUTE q", query, "EXECUTE q"):
+        statuses(changed, asked)
 
 
 CACHED = [

@@ -102,6 +102,41 @@ fn of_body(function: pg_sys::Oid, row: &Row) -> Option<Definition> {
     }
 }
 
+/// The functions that such a text calls to make texts of its arguments: whoever owns their types may have given them casts.
+///
+/// # Safety
+/// `node` must be a valid node of a query tree.
+pub unsafe fn unseen_casts(node: *mut pg_sys::Node) -> Vec<pg_sys::Oid> {
+    // SAFETY: each cast follows the node's tag; catalog look-ups of types of the tree.
+    unsafe {
+        let (function, arguments) = match (*node).type_ {
+            pg_sys::NodeTag::T_FuncExpr => {
+                let call = &*node.cast::<pg_sys::FuncExpr>();
+                (call.funcid, call.args)
+            }
+            pg_sys::NodeTag::T_OpExpr => {
+                let call = &*node.cast::<pg_sys::OpExpr>();
+                // A tree that was read leaves the function open.
+                (pg_sys::get_opcode(call.opno), call.args)
+            }
+            _ => return Vec::new(),
+        };
+        if !BORN_AS_TEXT.iter().any(|(number, _)| *number == function.to_u32()) {
+            return Vec::new();
+        }
+        nodes::<pg_sys::Node>(arguments)
+            .filter_map(|argument| cast_to_text(pg_sys::getBaseType(pg_sys::exprType(argument))))
+            .collect()
+    }
+}
+
+/// The function that makes a text of a type, if it is another than the type's output function.
+fn cast_to_text(type_oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    /// Column of pg_cast (catalog/pg_cast.h).
+    const FUNCTION: i16 = 4;
+    Row::find_pair(pg_sys::SysCacheIdentifier::CASTSOURCETARGET, type_oid, pg_sys::TEXTOID)?.oid(FUNCTION)
+}
+
 fn of_aggregate(function: pg_sys::Oid) -> Option<Definition> {
     let row = Row::find(pg_sys::SysCacheIdentifier::AGGFNOID, function)?;
     let mut functions: Vec<pg_sys::Oid> = PARTS.filter_map(|part| row.oid(part)).collect();

@@ -16,7 +16,17 @@ impl Row {
         let cache = cache as i32;
         // SAFETY: a look-up with the one key that the caches of objects by OID have.
         let tuple = unsafe { pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(object)) };
-        (!tuple.is_null()).then_some(Self { cache, tuple })
+        // Made only where there is one: it gives back what it holds.
+        (!tuple.is_null()).then(|| Self { cache, tuple })
+    }
+
+    /// The row of a cache whose key is a pair of OIDs. `None` if there is none.
+    pub fn find_pair(cache: pg_sys::SysCacheIdentifier::Type, one: pg_sys::Oid, other: pg_sys::Oid) -> Option<Self> {
+        let cache = cache as i32;
+        // SAFETY: a look-up with as many keys as the cache has.
+        let tuple = unsafe { pg_sys::SearchSysCache2(cache, pg_sys::Datum::from(one), pg_sys::Datum::from(other)) };
+        // Made only where there is one: it gives back what it holds.
+        (!tuple.is_null()).then(|| Self { cache, tuple })
     }
 
     /// Its columns of fixed width.
