@@ -30,6 +30,8 @@ pub struct Meaning {
     pub repeatable: Option<OrderedPrefix>,
     /// Constants may decide which of the relations that it names its plan reads: it has sub-queries in expressions.
     pub may_drop_relations: bool,
+    /// It calls aggregates, whose parts are looked up at each execution.
+    pub aggregates: bool,
 }
 
 /// System column that is not tied to a tuple's physical place (access/sysattr.h).
@@ -49,6 +51,8 @@ struct Walk {
     defined: HashSet<pg_sys::Oid>,
     /// A sub-query was met in an expression.
     has_sublinks: bool,
+    /// An aggregate was met.
+    aggregates: bool,
     /// The types met.
     types: TypeFacts,
     /// Custom settings that the query reads by name.
@@ -114,6 +118,7 @@ pub unsafe fn judge_tree_naming(
         reads_settings: false,
         defined: HashSet::new(),
         has_sublinks: false,
+        aggregates: false,
         types: TypeFacts::NONE,
         settings: Vec::new(),
         may_vary: false,
@@ -154,6 +159,7 @@ pub unsafe fn judge_tree_naming(
         // SAFETY: as the caller promises.
         repeatable: (!walk.may_vary).then(|| unsafe { ordering::ordered_prefix(query) }),
         may_drop_relations: walk.has_sublinks,
+        aggregates: walk.aggregates,
     })
 }
 
@@ -238,6 +244,7 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
                 walk.note_type((*node.cast::<pg_sys::CoerceViaIO>()).resulttype);
             }
             NodeTag::T_SubLink => walk.has_sublinks = true,
+            NodeTag::T_Aggref => walk.aggregates = true,
             NodeTag::T_SortGroupClause => {
                 let clause: *mut pg_sys::SortGroupClause = node.cast();
                 return judge_operator((*clause).eqop, walk) || judge_operator((*clause).sortop, walk);
@@ -278,6 +285,7 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
             }
             NodeTag::T_WindowFunc => {
                 let call: *mut pg_sys::WindowFunc = node.cast();
+                walk.aggregates |= (*call).winagg;
                 return judge_function((*call).winfnoid, (walk as *mut Walk).cast())
                     || judge_missing_arguments((*call).winfnoid, (*call).args, walk);
             }
