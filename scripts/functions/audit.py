@@ -84,20 +84,23 @@ def main():
 # -- what is written
 
 def generated(versions):
-    clean, refused, listed = {}, {}, listed_functions()
+    clean, reading, refused, listed = {}, {}, {}, listed_functions()
     for version in versions:
         for function in version.catalog.functions:
             if function.volatility != IMMUTABLE:
                 continue
             read, uncovered = version.judge(function)
             clean[function.oid] = clean.get(function.oid, True) and not read and not uncovered
+            known = reading.setdefault(function.oid, (str(function), set(), set()))
+            known[1].update(read)
+            known[2].update(uncovered)
             if uncovered and callable_by_users(function) and function.oid not in listed:
                 refused[function.oid] = f"{function}: {', '.join(sorted(uncovered)[:2])}"
     oids = [str(oid) for oid in sorted(oid for oid, is_clean in clean.items() if is_clean)]
     names = ", ".join(version.server.version for version in versions)
     lines = [f"//! Which built-in functions that are marked IMMUTABLE are so. Written by scripts/functions/audit.py from the sources of",
              f"//! PostgreSQL {names} (no other major version is in Debian's archive). Not to be edited: a function that is on",
-             "//! neither list counts as one that reads settings.",
+             "//! no list is refused.",
              "",
              "/// Those that depend on their arguments alone, and on definitions whose change outdates results, in each version that has",
              "/// them. Ascending.",
@@ -110,6 +113,12 @@ def generated(versions):
             line = "   "
         line += f" {oid},"
     lines += [line, "];", "",
+              "/// Those that read settings in the key and nothing else. Ascending.",
+              "#[rustfmt::skip]",
+              "pub const READING: &[u32] = &["]
+    lines += [f"    {oid}, // {function}: {', '.join(sorted(read)[:3])}" for oid, (function, read, uncovered) in sorted(reading.items())
+              if read and not uncovered]
+    lines += ["];", "",
               "/// Those that read what neither the key nor a definition covers. Ascending.",
               "#[rustfmt::skip]",
               "pub const UNCOVERED: &[u32] = &["]

@@ -65,6 +65,11 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             // What the query's row types contain was looked at when the plan was made.
             return Err(Reason::OldPlan);
         }
+        if meaning.aggregates && current.ddl != planned.versions.ddl {
+            // Their parts may be others by now, and nobody has judged those.
+            portal::ask_for_new_plan();
+            return Err(Reason::OldPlan);
+        }
         let old_plan = (current.ddl != planned.versions.ddl).then_some(planned.plan);
         let planned_under = planned.settings.filter(|then| *then != now);
         let asked = Asked { tree, old_plan, planned_under, environment };

@@ -1,12 +1,14 @@
 //! Walks a rewritten query tree and finds the first reason not to cache its answer. What it finds depends on the query's form
 //! (`identity`) and the definitions in the catalogs alone, so it is done once for all queries of a form (`known`).
 
+use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_void};
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::extras::{Extras, LONGEST_NAME};
+use super::functions::definition::{self, Definition};
 use super::functions::{self, FunctionVerdict};
 use super::identity::CURRENT_SETTING;
 use super::ordering::{self, OrderedPrefix};
@@ -28,6 +30,8 @@ pub struct Meaning {
     pub repeatable: Option<OrderedPrefix>,
     /// Constants may decide which of the relations that it names its plan reads: it has sub-queries in expressions.
     pub may_drop_relations: bool,
+    /// It calls aggregates, whose parts are looked up at each execution.
+    pub aggregates: bool,
 }
 
 /// System column that is not tied to a tuple's physical place (access/sysattr.h).
@@ -43,8 +47,12 @@ struct Walk {
     converts_to_json: bool,
     /// A function was met whose result depends on settings.
     reads_settings: bool,
+    /// Functions whose definitions have been looked at.
+    defined: HashSet<pg_sys::Oid>,
     /// A sub-query was met in an expression.
     has_sublinks: bool,
+    /// An aggregate was met.
+    aggregates: bool,
     /// The types met.
     types: TypeFacts,
     /// Custom settings that the query reads by name.
@@ -68,7 +76,9 @@ impl Walk {
             calls_output: false,
             converts_to_json: false,
             reads_settings: false,
+            defined: HashSet::new(),
             has_sublinks: false,
+            aggregates: false,
             types: TypeFacts::NONE,
             settings: Vec::new(),
             may_vary: false,
@@ -159,6 +169,7 @@ pub unsafe fn judge_tree_naming(
         // SAFETY: as the caller promises.
         repeatable: (!walk.may_vary).then(|| unsafe { ordering::ordered_prefix(query) }),
         may_drop_relations: walk.has_sublinks,
+        aggregates: walk.aggregates,
     })
 }
 
@@ -232,6 +243,11 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
         if makes_a_type(tag) {
             walk.note_type(pg_sys::exprType(node));
         }
+        for function in definition::unseen_casts(node) {
+            if judge_function(function, (walk as *mut Walk).cast()) {
+                return true;
+            }
+        }
         match tag {
             NodeTag::T_Query => return judge_query(node.cast(), walk),
             NodeTag::T_RangeTblEntry => return judge_range_table_entry(node.cast(), walk),
@@ -273,6 +289,7 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
                     }
                 }
             }
+            NodeTag::T_Aggref => walk.aggregates = true,
             NodeTag::T_SortGroupClause => {
                 let clause: *mut pg_sys::SortGroupClause = node.cast();
                 return judge_operator((*clause).eqop, walk) || judge_operator((*clause).sortop, walk);
@@ -302,7 +319,21 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
                 }
             }
             NodeTag::T_SQLValueFunction => return judge_session_value(node.cast(), walk),
-            NodeTag::T_FuncExpr if reads_custom_setting(node.cast(), walk) => return false,
+            NodeTag::T_FuncExpr if reads_custom_setting(node.cast(), walk) => {
+                let function = (*node.cast::<pg_sys::FuncExpr>()).funcid;
+                return judge_definition(function, definition::of(function), walk);
+            }
+            NodeTag::T_FuncExpr => {
+                let call: *mut pg_sys::FuncExpr = node.cast();
+                return judge_function((*call).funcid, (walk as *mut Walk).cast())
+                    || judge_missing_arguments((*call).funcid, (*call).args, walk);
+            }
+            NodeTag::T_WindowFunc => {
+                let call: *mut pg_sys::WindowFunc = node.cast();
+                walk.aggregates |= (*call).winagg;
+                return judge_function((*call).winfnoid, (walk as *mut Walk).cast())
+                    || judge_missing_arguments((*call).winfnoid, (*call).args, walk);
+            }
             NodeTag::T_SubscriptingRef => {
                 let container = (*node.cast::<pg_sys::SubscriptingRef>()).refcontainertype;
                 let handler = pg_sys::get_typsubscript(container, std::ptr::null_mut());
@@ -372,28 +403,52 @@ unsafe extern "C-unwind" fn judge_function(function: pg_sys::Oid, context: *mut 
     // SAFETY: the context that `judge_node` passed, for the time of the call.
     let walk = unsafe { &mut *context.cast::<Walk>() };
     match functions::judge(function) {
-        FunctionVerdict::Sound => false,
-        FunctionVerdict::ReadsSettings => {
-            walk.reads_settings = true;
-            false
-        }
+        FunctionVerdict::Sound => {}
+        FunctionVerdict::ReadsSettings => walk.reads_settings = true,
         FunctionVerdict::CallsOutputFunctions => {
             walk.calls_output = true;
             walk.reads_settings = true;
-            false
         }
         FunctionVerdict::ConvertsToJson => {
             walk.calls_output = true;
             walk.converts_to_json = true;
             walk.reads_settings = true;
-            false
         }
         FunctionVerdict::Unsound(reason) => {
-            walk.offender = Some(function);
             let session = SESSION_FUNCTIONS.contains(&function.to_u32());
-            walk.refuse(if session { Reason::SessionFunction } else { reason })
+            return blame(function, if session { Reason::SessionFunction } else { reason }, walk);
         }
     }
+    walk.defined.insert(function) && judge_definition(function, definition::of(function), walk)
+}
+
+/// Stops the walk because of a function.
+fn blame(function: pg_sys::Oid, reason: Reason, walk: &mut Walk) -> bool {
+    if walk.reason.is_none() {
+        walk.offender = Some(function);
+    }
+    walk.refuse(reason)
+}
+
+/// Judges what a function consists of, as if the query had it in its place.
+fn judge_definition(function: pg_sys::Oid, definition: Option<Definition>, walk: &mut Walk) -> bool {
+    let Some(definition) = definition else { return blame(function, Reason::UserDefinedFunction, walk) };
+    let context: *mut c_void = (walk as *mut Walk).cast();
+    // SAFETY: the walker's own functions with its own context, and trees that the server has read.
+    unsafe {
+        definition.functions.iter().any(|part| judge_function(*part, context))
+            || definition.trees.iter().any(|tree| visit(*tree, context))
+    }
+}
+
+/// Judges what the planner adds to a call that leaves arguments out.
+///
+/// # Safety
+/// `arguments` must be NIL or a list of nodes.
+unsafe fn judge_missing_arguments(function: pg_sys::Oid, arguments: *const pg_sys::List, walk: &mut Walk) -> bool {
+    // SAFETY: as the caller promises.
+    let definition = unsafe { definition::of_missing_arguments(function, arguments) };
+    judge_definition(function, definition, walk)
 }
 
 /// The role that asks is in the key; of the time, the database's name and the schemas only the session knows.

@@ -1,16 +1,18 @@
 //! Which functions a cacheable query may call.
 //!
-//! Built-in functions only. Of those that are marked IMMUTABLE, the ones that have been shown to be so (`clean`) always, and the
-//! others as functions that read settings, unless they read more than that. Of the STABLE ones, those that stand in `listed`.
+//! Built-in functions only. Of those that are marked IMMUTABLE, the ones that have been shown to be so, or to read nothing but settings
+//! (`clean`). Of the STABLE ones, those that stand in `listed`. What is not what it was born as is judged by its parts (`definition`).
 
 mod clean;
+pub mod definition;
 mod listed;
+mod row;
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::types::FIRST_UNPINNED_OID;
-use clean::{CLEAN, UNCOVERED};
+use clean::{CLEAN, READING, UNCOVERED};
 use listed::{OUTPUT, SETTINGS_ONLY, TO_JSON, TO_JSON_THOUGH_IMMUTABLE};
 
 /// How a call of a function bears on caching.
@@ -34,26 +36,33 @@ pub fn judge(oid: pg_sys::Oid) -> FunctionVerdict {
     if number >= FIRST_UNPINNED_OID {
         return FunctionVerdict::Unsound(Reason::UserDefinedFunction);
     }
+    // SAFETY: a catalog look-up; the function is named by the query, so it exists.
+    let volatility = unsafe { pg_sys::func_volatile(oid) } as u8;
+    let immutable = volatility == pg_sys::PROVOLATILE_IMMUTABLE;
+    if is_among(TO_JSON_THOUGH_IMMUTABLE, number) {
+        return FunctionVerdict::ConvertsToJson;
+    }
+    if immutable {
+        // Anything may be marked so. What stands on no list may read the clock, or the server's state.
+        return if is_among(CLEAN, number) {
+            FunctionVerdict::Sound
+        } else if is_among(READING, number) {
+            FunctionVerdict::ReadsSettings
+        } else {
+            FunctionVerdict::Unsound(Reason::StableFunction)
+        };
+    }
     if is_among(SETTINGS_ONLY, number) {
         return FunctionVerdict::ReadsSettings;
     }
     if is_among(OUTPUT, number) {
         return FunctionVerdict::CallsOutputFunctions;
     }
-    if is_among(TO_JSON, number) || is_among(TO_JSON_THOUGH_IMMUTABLE, number) {
+    if is_among(TO_JSON, number) {
         return FunctionVerdict::ConvertsToJson;
     }
-    // SAFETY: a catalog look-up; the function is named by the query, so it exists.
-    match unsafe { pg_sys::func_volatile(oid) } as u8 {
-        pg_sys::PROVOLATILE_IMMUTABLE if is_among(CLEAN, number) => FunctionVerdict::Sound,
-        // It reads the clock, the server's state or definitions that nothing stands for, whatever its mark.
-        pg_sys::PROVOLATILE_IMMUTABLE if is_among(UNCOVERED, number) => {
-            FunctionVerdict::Unsound(Reason::StableFunction)
-        }
-        pg_sys::PROVOLATILE_IMMUTABLE => FunctionVerdict::ReadsSettings,
-        pg_sys::PROVOLATILE_STABLE => FunctionVerdict::Unsound(Reason::StableFunction),
-        _ => FunctionVerdict::Unsound(Reason::VolatileFunction),
-    }
+    let stable = volatility == pg_sys::PROVOLATILE_STABLE;
+    FunctionVerdict::Unsound(if stable { Reason::StableFunction } else { Reason::VolatileFunction })
 }
 
 /// Is the function on a list, which is in ascending order?
@@ -73,6 +82,6 @@ const fn is_ascending(list: &[u32]) -> bool {
     true
 }
 
-const _: () = assert!(is_ascending(CLEAN) && is_ascending(UNCOVERED));
+const _: () = assert!(is_ascending(CLEAN) && is_ascending(READING) && is_ascending(UNCOVERED));
 const _: () = assert!(is_ascending(SETTINGS_ONLY) && is_ascending(OUTPUT));
 const _: () = assert!(is_ascending(TO_JSON) && is_ascending(TO_JSON_THOUGH_IMMUTABLE));

@@ -41,6 +41,8 @@ const HAS_SETTINGS: u32 = 8;
 const FOR_VALUES: u32 = 16;
 /// Flag: constants may decide which relations the plan reads.
 const MAY_DROP_RELATIONS: u32 = 32;
+/// Flag: it calls aggregates.
+const AGGREGATES: u32 = 64;
 /// The word of the order when the query has no answer to be repeated.
 const NOT_REPEATABLE: u32 = 0;
 /// First word of a marker that says "cacheable"; any other value is a reason's number plus one.
@@ -67,6 +69,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
                 (planned.settings.is_some(), HAS_SETTINGS),
                 (planned.for_values, FOR_VALUES),
                 (meaning.may_drop_relations, MAY_DROP_RELATIONS),
+                (meaning.aggregates, AGGREGATES),
             ] {
                 if set {
                     flags |= flag;
@@ -230,6 +233,7 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
                 .filter(|order| *order != NOT_REPEATABLE)
                 .map(|order| OrderedPrefix::unpack(order >> 1)),
             may_drop_relations: flags & MAY_DROP_RELATIONS != 0,
+            aggregates: flags & AGGREGATES != 0,
         };
         let (tree, form, facts) = (key(1)?, word(13)? | word(14)? << 32, key(15)?);
         Some(Verdict::Cacheable { meaning, tree, form, facts, planned })

@@ -1,6 +1,6 @@
 //! Which built-in functions that are marked IMMUTABLE are so. Written by scripts/functions/audit.py from the sources of
 //! PostgreSQL 15.18, 17.11, 18.6 (no other major version is in Debian's archive). Not to be edited: a function that is on
-//! neither list counts as one that reads settings.
+//! no list is refused.
 
 /// Those that depend on their arguments alone, and on definitions whose change outdates results, in each version that has
 /// them. Ascending.
@@ -111,6 +111,50 @@ pub const CLEAN: &[u32] = &[
     6370, 6371, 6372, 6373, 6374, 6375, 6376, 6378, 6379, 6380, 6381, 6382, 6383, 6384, 6388, 6389, 6390, 6391, 6393, 6394, 6395,
     6396, 6402, 6403, 6404, 6405, 6406, 6407, 6408, 6409, 6410, 6412, 6413, 6414, 6415, 6416, 6417, 6418, 6419, 6420, 6421, 6422,
     6423, 6424, 6425, 6426,
+];
+
+/// Those that read settings in the key and nothing else. Ascending.
+#[rustfmt::skip]
+pub const READING: &[u32] = &[
+    31, // byteaout(bytea): bytea_output
+    118, // point_out(point): extra_float_digits
+    120, // lseg_out(lseg): extra_float_digits
+    122, // path_out(path): extra_float_digits
+    124, // box_out(box): extra_float_digits
+    201, // float4out(float4): extra_float_digits
+    215, // float8out(float8): extra_float_digits
+    348, // poly_out(polygon): extra_float_digits
+    1144, // time_out(time): DateStyle
+    1159, // timezone(text,timestamptz): TimeZone, timezone_abbreviations
+    1199, // age(timestamptz,timestamptz): TimeZone
+    1282, // quote_ident(text): quote_all_identifiers
+    1284, // date_trunc(text,timestamptz,text): TimeZone, timezone_abbreviations
+    1351, // timetz_out(timetz): DateStyle
+    1451, // circle_out(circle): extra_float_digits
+    1491, // line_out(line): extra_float_digits
+    2069, // timezone(text,timestamp): TimeZone, timezone_abbreviations
+    2410, // int2vectorrecv(internal): DateStyle, IntervalStyle, TimeZone
+    2411, // int2vectorsend(int2vector): DateStyle, IntervalStyle, TimeZone
+    2420, // oidvectorrecv(internal): DateStyle, IntervalStyle, TimeZone
+    2421, // oidvectorsend(oidvector): DateStyle, IntervalStyle, TimeZone
+    2476, // timestamptz_recv(internal,oid,int4): TimeZone
+    2614, // xmlexists(text,xml): DateStyle, IntervalStyle, TimeZone
+    2931, // xpath(text,xml,_text): DateStyle, IntervalStyle, TimeZone
+    2932, // xpath(text,xml): DateStyle, IntervalStyle, TimeZone
+    3049, // xpath_exists(text,xml,_text): DateStyle, IntervalStyle, TimeZone
+    3050, // xpath_exists(text,xml): DateStyle, IntervalStyle, TimeZone
+    4005, // jsonb_path_exists(jsonb,jsonpath,jsonb,bool): DateStyle, TimeZone, lc_time
+    4006, // jsonb_path_query(jsonb,jsonpath,jsonb,bool): DateStyle, TimeZone, lc_time
+    4007, // jsonb_path_query_array(jsonb,jsonpath,jsonb,bool): DateStyle, TimeZone, lc_time
+    4008, // jsonb_path_query_first(jsonb,jsonpath,jsonb,bool): DateStyle, TimeZone, lc_time
+    4009, // jsonb_path_match(jsonb,jsonpath,jsonb,bool): DateStyle, TimeZone, lc_time
+    4010, // jsonb_path_exists_opr(jsonb,jsonpath): DateStyle, TimeZone, lc_time
+    4011, // jsonb_path_match_opr(jsonb,jsonpath): DateStyle, TimeZone, lc_time
+    4639, // brin_minmax_multi_summary_out(pg_brin_minmax_multi_summary): extra_float_digits
+    5019, // pg_mcv_list_out(pg_mcv_list): bytea_output
+    6222, // date_add(timestamptz,interval,text): TimeZone, timezone_abbreviations
+    6273, // date_subtract(timestamptz,interval,text): TimeZone, timezone_abbreviations
+    6274, // generate_series(timestamptz,timestamptz,interval,text): TimeZone, timezone_abbreviations
 ];
 
 /// Those that read what neither the key nor a definition covers. Ascending.

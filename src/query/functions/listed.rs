@@ -128,6 +128,9 @@ pub const TO_JSON: &[u32] = &[
     3273, // jsonb_build_object("any")
     3274, // jsonb_build_object()
     3787, // to_jsonb(anyelement)
+    6285, // jsonb_object_agg_strict_transfn(internal,"any","any")
+    6286, // jsonb_object_agg_unique_transfn(internal,"any","any")
+    6287, // jsonb_object_agg_unique_strict_transfn(internal,"any","any")
 ];
 
 /// Functions that do the same and are marked IMMUTABLE all the same. Ascending.
