@@ -14,7 +14,7 @@ mod stub;
 mod template;
 
 pub use hold::Hold;
-pub use rerun::{Guard};
+pub use rerun::Guard;
 pub use rows::Rows;
 pub use scan::{is_served, note_run, slot_values};
 pub use stub::{entry_of, hold, swap_plan};
