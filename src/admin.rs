@@ -2,10 +2,11 @@
 
 use std::ffi::CStr;
 
+use arrow_cache_core::{RoomyVec, shown};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use crate::error::CacheError;
+use crate::error::{CacheError, or_raise};
 use crate::shmem::{self, SharedStore};
 use crate::{compat, definitions, rights, session, writes};
 
@@ -72,9 +73,9 @@ pub unsafe extern "C-unwind" fn arrow_cache_invalidate_on_change(call: pg_sys::F
         let data: *mut pg_sys::TriggerData = context.cast();
         let table = (*data).tg_relation;
         let trigger = (*data).tg_trigger;
-        let named: Vec<_> = (0..(*trigger).tgnargs as usize)
-            .map(|index| relation_named(CStr::from_ptr(*(*trigger).tgargs.add(index)), table))
-            .collect();
+        let named = (0..(*trigger).tgnargs as usize)
+            .map(|index| relation_named(CStr::from_ptr(*(*trigger).tgargs.add(index)), table));
+        let named = or_raise(Vec::collected(named));
         // A change of a foreign table assigns no transaction id, and without one nothing is published.
         pg_sys::GetCurrentTransactionId();
         writes::note_relation((*table).rd_id);
@@ -97,7 +98,7 @@ pub unsafe extern "C-unwind" fn arrow_cache_invalidate_on_change(call: pg_sys::F
 /// # Safety
 /// `table` must be open.
 unsafe fn relation_named(name: &CStr, table: pg_sys::Relation) -> pg_sys::Oid {
-    let word = || name.to_string_lossy().into_owned();
+    let word = || shown(name.to_bytes());
     // SAFETY: as the caller promises; the parser copies what it needs of the name; a missing schema or relation gives InvalidOid.
     unsafe {
         let range = &*pg_sys::makeRangeVarFromNameList(compat::qualified_name(name));

@@ -4,14 +4,14 @@
 //! functions that the user called by name, or from a server that was started with bad settings.
 
 use arrow_cache_core::options::OPTION_NAMES;
-use arrow_cache_core::{Difference, FormError, OptionError, OutOfMemory, Reason, Unrepresentable, Why};
+use arrow_cache_core::{Difference, FormError, LONGEST_SHOWN, OptionError, OutOfMemory, Reason, Unrepresentable, Why};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
 
 use crate::bare;
 use crate::chain::direct;
 
-/// An error a user can cause and mend.
+/// An error a user can cause and mend. What a user has written is put in by `shown`, which cuts it before it copies it.
 #[derive(Debug)]
 pub enum CacheError {
     /// The library was not loaded by `shared_preload_libraries`.
@@ -34,8 +34,8 @@ pub enum CacheError {
     BadOption { error: OptionError },
     /// The options of an export function are no JSON object.
     OptionsNotAnObject,
-    /// A column was asked for that the result does not have, or has more than once; and those it has.
-    NoSuchColumn { name: String, repeated: bool, columns: Vec<String> },
+    /// A column was asked for that the result does not have, or has more than once; and those it has, as a list.
+    NoSuchColumn { name: String, repeated: bool, columns: String },
     /// COPY was told to do with Arrow what it cannot do.
     CopyForm { problem: &'static str, hint: &'static str },
     /// The trigger function was not called by a trigger.
@@ -160,7 +160,7 @@ impl CacheError {
                 } else {
                     format!("the result has no column \"{name}\"")
                 },
-                format!("Option \"columns\" names columns of the result, which are: {}.", columns.join(", ")),
+                format!("Option \"columns\" names columns of the result, which are: {columns}."),
             ),
             Self::CopyForm { problem, hint } => {
                 (PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, (*problem).into(), (*hint).into())
@@ -204,13 +204,10 @@ impl CacheError {
     }
 }
 
-/// Bytes of a message at most: what a user has written may be much longer.
-const LONGEST_TEXT: usize = 4 * 1024;
-
 /// A message that the database's encoding can hold: what is not ASCII is spelled out if that is not UTF-8.
 fn printable(mut text: String) -> String {
-    if text.len() > LONGEST_TEXT {
-        text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+    if text.len() > LONGEST_SHOWN {
+        text.truncate(text.floor_char_boundary(LONGEST_SHOWN));
         text.push_str("...");
     }
     // SAFETY: reads the backend's state.

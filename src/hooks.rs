@@ -10,8 +10,8 @@ use crate::compat::{self, ExecutorRunHook, executor_run_hook, standard};
 use crate::judge::{Call, Pending, Planning};
 use crate::query::types::oids;
 use crate::{
-    capture, copy, definitions, foreign, judge, known, last_word, serve, session, settings, shmem, utility, write_set,
-    writes,
+    capture, copy, definitions, foreign, judge, known, last_word, raising, serve, session, settings, shmem, utility,
+    write_set, writes,
 };
 
 /// The hooks that were installed before ours. Written once by `install`, in the postmaster.
@@ -383,10 +383,14 @@ unsafe extern "C-unwind" fn transaction_event(event: pg_sys::XactEvent::Type, ar
         pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
             foreign::committed();
             write_set::forget();
+            // SAFETY: an error that ends a transaction has left our functions; one that they caught is over.
+            unsafe { raising::recover() };
         }
         pg_sys::XactEvent::XACT_EVENT_ABORT => {
             foreign::rolled_back();
             write_set::forget();
+            // SAFETY: an error that ends a transaction has left our functions; one that they caught is over.
+            unsafe { raising::recover() };
         }
         _ => {}
     }

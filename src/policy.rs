@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 
+use arrow_cache_core::shown;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -44,7 +45,7 @@ unsafe extern "C-unwind" fn check_label(object: *const pg_sys::ObjectAddress, la
             let word = CStr::from_ptr(label);
             let known = Policy::named(word.to_bytes()).filter(|policy| policy.label().is_some());
             if known.is_none() {
-                CacheError::UnknownPolicy { word: word.to_string_lossy().into_owned(), default: false }.raise();
+                CacheError::UnknownPolicy { word: shown(word.to_bytes()), default: false }.raise();
             }
         }
         announce(object.objectId);
@@ -69,11 +70,13 @@ fn announce(relation: pg_sys::Oid) {
 
 /// Says how results over a relation may be cached: `default`, `never`, or `trusted` (although the server cannot see its
 /// changes). For the relation's owner.
+///
+/// The word comes as bytes in the encoding of the database, which Rust's strings need not have: a `text` is a `bytea` of the same bytes.
 #[pg_extern(sql = false)]
-fn set_policy(relation: pg_sys::Oid, policy: &str) {
+fn set_policy(relation: pg_sys::Oid, policy: &[u8]) {
     required_store();
-    let Some(wanted) = Policy::named(policy.as_bytes()) else {
-        CacheError::UnknownPolicy { word: policy.into(), default: true }.raise()
+    let Some(wanted) = Policy::named(policy) else {
+        CacheError::UnknownPolicy { word: shown(policy), default: true }.raise()
     };
     // SAFETY: the steps of SECURITY LABEL: what transaction it is, lock, ownership, the provider's check, the label. A
     // relation that does not exist raises; the lock stays until the end of the transaction.

@@ -17,7 +17,7 @@ use crate::local::Local;
 /// Bytes that the context has from the start, and keeps.
 const KEPT: usize = 32 * 1024;
 
-/// Memory for the copies of an error's long texts, until there is another error: nobody tells when it is over.
+/// Memory for the copies of an error's long texts, until the transaction ends or there is another error: nobody tells when it is over.
 static HEADROOM: Local<Cell<Option<Headroom>>> = Local::new(Cell::new(None));
 
 static CONTEXT: Local<Cell<pg_sys::MemoryContext>> = Local::new(Cell::new(std::ptr::null_mut()));
@@ -57,6 +57,22 @@ unsafe fn enter() {
         unsafe {
             direct!(MemoryContextReset(context));
             pg_sys::CurrentMemoryContext = context;
+        }
+    }
+}
+
+/// Gives back what a large error has taken, at the end of a transaction: by then the server has a copy of its own. Asks for no memory and
+/// raises nothing.
+///
+/// # Safety
+/// No error may be on its way through a function of ours.
+pub unsafe fn recover() {
+    HEADROOM.take();
+    let context = CONTEXT.get();
+    // SAFETY: as the caller promises; the context lives as long as the process, and a reset frees blocks.
+    unsafe {
+        if !context.is_null() && (*context).mem_allocated as usize > KEPT {
+            direct!(MemoryContextReset(context));
         }
     }
 }

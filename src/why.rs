@@ -5,13 +5,13 @@
 
 use std::ffi::CStr;
 
-use arrow_cache_core::Reason;
+use arrow_cache_core::{Reason, RoomyVec};
 use pgrx::iter::TableIterator;
 use pgrx::pg_sys;
 
 use crate::admin::required_store;
 use crate::chain::{kept, sql_function};
-use crate::error::CacheError;
+use crate::error::{CacheError, or_raise};
 use crate::judge::{self, Found, Question};
 use crate::query::eligibility;
 use crate::query::relations::{self, RelationRefusal};
@@ -181,7 +181,9 @@ unsafe fn one_select(text: &CStr) -> Result<(*mut pg_sys::Query, Vec<pg_sys::Oid
         let (mut types, mut count) = (std::ptr::null_mut(), 0);
         let (all_types, all) = (&raw mut types, &raw mut count);
         let query = kept!(bare::parse_analyze_varparams(raw, source, all_types, all, std::ptr::null_mut()));
-        let types = if count == 0 { Vec::new() } else { std::slice::from_raw_parts(types, count as usize).to_vec() };
+        // As many as the highest number, which may be anything.
+        let types = if count == 0 { &[] } else { std::slice::from_raw_parts(types, count as usize) };
+        let types = or_raise(Vec::copy_of(types));
         if (*query).commandType == pg_sys::CmdType::CMD_UTILITY {
             let offender = Some("is SELECT INTO".into());
             return Err(Refusal { reason: Reason::UtilityStatement, offender });
@@ -228,10 +230,13 @@ fn relation_name(relation: pg_sys::Oid) -> Vec<u8> {
 fn listed(relations: Vec<u32>) -> Vec<u8> {
     let relations = relations.into_iter().map(pg_sys::Oid::from);
     let (readable, others): (Vec<_>, Vec<_>) = relations.partition(|relation| is_readable(*relation));
-    let mut names: Vec<_> = readable.into_iter().map(relation_name).collect();
-    names.sort_unstable();
-    let more = names.len().saturating_sub(NAMED_RELATIONS);
-    names.truncate(NAMED_RELATIONS);
+    let more = readable.len().saturating_sub(NAMED_RELATIONS);
+    let mut names = Vec::new();
+    for name in readable.into_iter().map(relation_name) {
+        let place = names.partition_point(|earlier| *earlier < name);
+        names.insert(place, name);
+        names.truncate(NAMED_RELATIONS);
+    }
     let mut parts = Vec::new();
     if !names.is_empty() {
         parts.push(names.join(b", ".as_slice()));

@@ -38,6 +38,7 @@ pub mod reason;
 pub mod reserve;
 pub mod room;
 mod shape;
+mod shown;
 mod statement;
 pub mod store;
 pub mod undeliverable;
@@ -59,6 +60,7 @@ pub use profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Prof
 pub use reason::Reason;
 pub use room::{OutOfMemory, Room, RoomyVec};
 pub use shape::text_shape;
+pub use shown::{LONGEST_SHOWN, shown, shown_list};
 pub use store::{Dependency, EntryId, EntryView, Fill, NewEntry, Pin, Store, StoreError, Validity};
 pub use undeliverable::{FormError, Unrepresentable, Why};
 pub use versions::{Slot, SlotId, SnapshotView, Versions};

@@ -4,12 +4,14 @@
 //! an [`OptionValue`].
 
 use crate::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
-use std::fmt;
+use crate::shown::{shown, shown_list};
 
 /// Bytes of a chunk when nothing is said: large enough that nothing is gained by more, small enough to wait for.
 const DEFAULT_CHUNK_BYTES: usize = 256 * 1024;
 const LEAST_CHUNK_BYTES: u64 = 1024;
 const MOST_CHUNK_BYTES: u64 = 64 * 1024 * 1024;
+/// A result has no more columns (MaxTupleAttributeNumber, access/htup_details.h).
+const MOST_COLUMNS: usize = 1664;
 
 /// How the buffers of batches are compressed on their way out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -71,12 +73,13 @@ pub enum OptionValue {
     Other(String),
 }
 
-impl fmt::Display for OptionValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl OptionValue {
+    /// As it is shown in an error, with an end.
+    fn shown(&self) -> String {
         match self {
-            OptionValue::Missing => Ok(()),
-            OptionValue::Text(text) | OptionValue::Number(text) | OptionValue::Other(text) => f.write_str(text),
-            OptionValue::List(items) => f.write_str(&items.join(", ")),
+            OptionValue::Missing => String::new(),
+            OptionValue::Text(text) | OptionValue::Number(text) | OptionValue::Other(text) => shown(text.as_bytes()),
+            OptionValue::List(items) => shown_list(items.iter().map(String::as_str)),
         }
     }
 }
@@ -86,7 +89,7 @@ impl fmt::Display for OptionValue {
 pub enum OptionError {
     /// There is no such option.
     Unknown {
-        /// As it was written.
+        /// As it was written, with an end.
         option: String,
     },
     /// An option was given twice.
@@ -98,7 +101,7 @@ pub enum OptionError {
     Invalid {
         /// Which one.
         option: String,
-        /// As it was written; empty when nothing was.
+        /// As it was written, with an end; empty when nothing was.
         value: String,
         /// What would do.
         expected: &'static str,
@@ -127,14 +130,14 @@ impl ExportOptions {
         let mut options = Self::default();
         for (number, (name, value)) in given.iter().enumerate() {
             if !OPTION_NAMES.contains(&name.as_str()) {
-                return Err(OptionError::Unknown { option: name.clone() });
+                return Err(OptionError::Unknown { option: shown(name.as_bytes()) });
             }
             if given[..number].iter().any(|(earlier, _)| earlier == name) {
                 return Err(OptionError::Repeated { option: name.clone() });
             }
             options.set(name, value).map_err(|expected| OptionError::Invalid {
                 option: name.clone(),
-                value: value.to_string(),
+                value: value.shown(),
                 expected,
             })?;
         }
@@ -145,7 +148,7 @@ impl ExportOptions {
     fn set(&mut self, name: &str, value: &OptionValue) -> Result<(), &'static str> {
         match name {
             "columns" => {
-                self.columns = Some(columns(value).ok_or("a list of different column names")?);
+                self.columns = Some(columns(value)?);
                 self.column_text = if let OptionValue::Text(text) = value { Some(text.clone()) } else { None };
             }
             "limit" => self.limit = Some(integer(value).ok_or("a number of rows, 0 or more")?),
@@ -199,18 +202,26 @@ fn word<T: Copy>(value: &OptionValue, words: &[(&str, T)]) -> Option<T> {
     words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)).map(|(_, meaning)| *meaning)
 }
 
-/// Column names, each once: a list of them as they are, or a text that lists them as SQL would.
-fn columns(value: &OptionValue) -> Option<Vec<String>> {
+/// Column names, each once: a list of them as they are, or a text that lists them as SQL would. Or what is expected.
+fn columns(value: &OptionValue) -> Result<Vec<String>, &'static str> {
+    const EXPECTED: &str = "a list of different column names";
+    const TOO_MANY: &str = "a list of at most 1664 column names";
     let names = match value {
+        OptionValue::List(names) if names.len() > MOST_COLUMNS => return Err(TOO_MANY),
         OptionValue::List(names) => names.clone(),
-        OptionValue::Text(text) => identifiers(text)?,
-        _ => return None,
+        OptionValue::Text(text) => identifiers(text).ok_or(EXPECTED)?,
+        _ => return Err(EXPECTED),
     };
-    let repeated = names.iter().enumerate().any(|(number, name)| names[..number].contains(name));
-    (!names.is_empty() && !repeated).then_some(names)
+    if names.len() > MOST_COLUMNS {
+        return Err(TOO_MANY);
+    }
+    let mut sorted: Vec<_> = names.iter().collect();
+    sorted.sort_unstable();
+    let repeated = sorted.windows(2).any(|pair| pair[0] == pair[1]);
+    if names.is_empty() || repeated { Err(EXPECTED) } else { Ok(names) }
 }
 
-/// Takes `a, "B c"` apart as SQL does: names without quotes are folded to lower case.
+/// Takes `a, "B c"` apart as SQL does: names without quotes are folded to lower case. Stops at the first name that is one too many.
 fn identifiers(text: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut rest = text.trim_start();
@@ -227,7 +238,7 @@ fn identifiers(text: &str) -> Option<Vec<String>> {
         }
         names.push(name);
         let after = after.trim_start();
-        if after.is_empty() {
+        if after.is_empty() || names.len() > MOST_COLUMNS {
             return Some(names);
         }
         rest = after.strip_prefix(',')?.trim_start();
@@ -327,7 +338,7 @@ mod tests {
         ] {
             match one(option, value.clone()) {
                 Err(OptionError::Invalid { option: named, value: shown, .. }) => {
-                    assert_eq!((named.as_str(), shown), (option, value.to_string()));
+                    assert_eq!((named.as_str(), shown), (option, value.shown()));
                 }
                 other => panic!("{option} = {value:?} gave {other:?}"),
             }
@@ -340,6 +351,38 @@ mod tests {
         assert_eq!(one("LIMIT", text("1")), Err(OptionError::Unknown { option: "LIMIT".into() }));
         let twice = [("limit".to_owned(), text("1")), ("limit".to_owned(), text("1"))];
         assert_eq!(ExportOptions::parse(&twice), Err(OptionError::Repeated { option: "limit".into() }));
+    }
+
+    #[test]
+    fn errors_show_the_beginning_of_long_texts() {
+        let long = "x".repeat(1_000_000);
+        let Err(OptionError::Unknown { option }) = one(&long, text("a")) else { panic!("it is none") };
+        assert_eq!(option.len(), 4096);
+        for value in
+            [text(&long), OptionValue::List(vec![long.clone(), long.clone()]), OptionValue::Other(long.clone())]
+        {
+            let Err(OptionError::Invalid { value, .. }) = one("limit", value) else { panic!("it is no number") };
+            assert!((4096..=2 * 4096 + 2).contains(&value.len()), "{}", value.len());
+        }
+    }
+
+    #[test]
+    fn no_more_columns_than_a_result_has() {
+        let names = |count| (0..count).map(|number| format!("c{number}")).collect::<Vec<_>>();
+        for count in [1664, 1665, 300_000] {
+            for value in [OptionValue::List(names(count)), text(&names(count).join(","))] {
+                match one("columns", value) {
+                    Ok(options) => assert_eq!(options.columns, Some(names(1664))),
+                    Err(OptionError::Invalid { expected, .. }) => {
+                        assert!(count > 1664 && expected == "a list of at most 1664 column names");
+                    }
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+        }
+        let mut twice = names(1664);
+        twice[1663] = "c0".into();
+        assert!(one("columns", OptionValue::List(twice)).is_err());
     }
 
     #[test]

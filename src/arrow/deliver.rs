@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow_cache_core::{ExportOptions, OutOfMemory, RoomyVec};
+use arrow_cache_core::{ExportOptions, OutOfMemory, RoomyVec, shown, shown_list};
 use arrow_ipc::convert::IpcSchemaEncoder;
 use arrow_ipc::{MessageBuilder, MessageHeader, MetadataVersion};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -331,19 +331,15 @@ fn buffers_of(column: &Column) -> usize {
     }
 }
 
-/// Bytes of a name in UTF-8 at most.
-const LONGEST_NAME: usize = 4 * pg_sys::NAMEDATALEN as usize;
-
 /// The number of the one column with this name.
 fn position(names: &[String], wanted: &str) -> Result<usize, CacheError> {
     let mut found = names.iter().enumerate().filter(|(_, name)| *name == wanted).map(|(index, _)| index);
     match (found.next(), found.next()) {
         (Some(index), None) => Ok(index),
         (first, _) => Err(CacheError::NoSuchColumn {
-            // No column has a longer name.
-            name: wanted[..wanted.floor_char_boundary(LONGEST_NAME)].to_owned(),
+            name: shown(wanted.as_bytes()),
             repeated: first.is_some(),
-            columns: names.to_vec(),
+            columns: shown_list(names.iter().map(String::as_str)),
         }),
     }
 }

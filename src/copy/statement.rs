@@ -6,8 +6,9 @@ use std::ffi::{CStr, CString};
 use arrow_cache_core::{ExportOptions, OptionError};
 use pgrx::pg_sys::{self, NodeTag};
 
+use crate::allocator::headroom;
 use crate::compat;
-use crate::error::CacheError;
+use crate::error::{CacheError, or_raise};
 use crate::export;
 use crate::query::types::nodes;
 
@@ -112,6 +113,10 @@ unsafe fn check_query(query: *mut pg_sys::Node) {
     }
 }
 
+/// What a column takes at most in the query for a table: its name in quotes, every byte of it doubled, three times, and a place in a list that
+/// doubles as it grows.
+const BYTES_OF_NAME: usize = 8 * pg_sys::NAMEDATALEN as usize;
+
 /// The query that gives what COPY would copy of a table: its own rows, and its columns but the generated ones. `None` for
 /// anything but a table, about which the server has errors of its own.
 ///
@@ -124,6 +129,7 @@ unsafe fn table_query(statement: &pg_sys::CopyStmt) -> Option<CString> {
         let is_table = (*(*relation).rd_rel).relkind == pg_sys::RELKIND_RELATION as std::ffi::c_char;
         let query = is_table.then(|| {
             let descriptor = (*relation).rd_att;
+            let _headroom = or_raise(headroom((*descriptor).natts as usize * BYTES_OF_NAME));
             let numbers = pg_sys::CopyGetAttnums(descriptor, relation, statement.attlist);
             let columns: Vec<Vec<u8>> = crate::query::types::integers(numbers)
                 .map(|number| quoted((*compat::tuple_attribute(descriptor, number as usize - 1)).attname.data.as_ptr()))

@@ -2,12 +2,12 @@
 //! (`identity`) and the definitions in the catalogs alone, so it is done once for all queries of a form (`known`).
 
 use std::collections::HashSet;
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CString, c_void};
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::extras::{Extras, LONGEST_NAME};
+use super::extras::{Extras, LONGEST_NAME, MOST_SETTINGS};
 use super::functions::definition::{self, Definition};
 use super::functions::{self, FunctionVerdict};
 use super::identity::CURRENT_SETTING;
@@ -99,7 +99,7 @@ impl Walk {
             || (self.converts_to_json && self.types.nature > Nature::BuiltIn);
         for (found, reason) in [
             (unseen_calls, Reason::StableFunction),
-            (self.types.too_deep, Reason::TooComplex),
+            (self.types.too_complex, Reason::TooComplex),
             (self.types.temporary, Reason::TemporaryRelation),
             (self.types.compared_unseen, Reason::UserDefinedFunction),
         ] {
@@ -320,6 +320,9 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
             }
             NodeTag::T_SQLValueFunction => return judge_session_value(node.cast(), walk),
             NodeTag::T_FuncExpr if reads_custom_setting(node.cast(), walk) => {
+                if walk.reason.is_some() {
+                    return true;
+                }
                 let function = (*node.cast::<pg_sys::FuncExpr>()).funcid;
                 return judge_definition(function, definition::of(function), walk);
             }
@@ -469,7 +472,8 @@ unsafe fn judge_session_value(value: *const pg_sys::SQLValueFunction, walk: &mut
 }
 
 /// Does the call ask for a custom setting, such as `app.tenant`, by a constant name? Then its value can be part of the
-/// key. The server's own settings are not looked at in this way: some show the state of more than themselves.
+/// key. The server's own settings are not looked at in this way: some show the state of more than themselves. One too many is a
+/// reason to refuse.
 ///
 /// # Safety
 /// `call` must be valid.
@@ -487,17 +491,21 @@ unsafe fn reads_custom_setting(call: *const pg_sys::FuncExpr, walk: &mut Walk) -
         if constant.constisnull || constant.consttype != pg_sys::TEXTOID {
             return false;
         }
-        let text = pg_sys::text_to_cstring(constant.constvalue.cast_mut_ptr());
-        let name = CStr::from_ptr(text);
-        let custom = name.to_bytes().contains(&b'.') && name.to_bytes().len() <= LONGEST_NAME;
-        if custom {
-            walk.reads_settings = true;
-            if !walk.settings.iter().any(|known| known.as_c_str() == name) {
-                walk.settings.push(name.to_owned());
+        // What the parser makes of a literal is returned as it is.
+        let name = pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(constant.constvalue.cast_mut_ptr()));
+        if !name.contains(&b'.') || name.len() > LONGEST_NAME {
+            return false;
+        }
+        walk.reads_settings = true;
+        if !walk.settings.iter().any(|known| known.to_bytes() == name) {
+            if walk.settings.len() == MOST_SETTINGS {
+                walk.refuse(Reason::TooComplex);
+            } else {
+                // A text has no byte that is zero.
+                walk.settings.push(CString::new(name).unwrap_or_default());
             }
         }
-        pg_sys::pfree(text.cast());
-        custom
+        true
     }
 }
 

@@ -12,6 +12,11 @@ use super::types::integers;
 
 /// Longest name of a setting that is kept; names are words of a configuration file.
 pub const LONGEST_NAME: usize = 255;
+/// Most settings of one query that are kept. Nobody is known to read more, and so few names are little memory wherever they are copied,
+/// which is done without asking for it.
+pub const MOST_SETTINGS: usize = 32;
+/// Most relations that define row types of one query. As with settings: so few are little memory.
+pub const MOST_ROW_TYPES: usize = 256;
 
 /// Relations that define row types, and names of settings.
 #[derive(Clone, Copy, Debug)]

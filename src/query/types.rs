@@ -2,6 +2,8 @@
 
 use pgrx::pg_sys;
 
+use super::extras::MOST_ROW_TYPES;
+
 /// First OID that the server gives to objects of users (access/transam.h).
 pub const FIRST_USER_OID: u32 = 16384;
 /// First OID that initdb gives to objects without a fixed one (access/transam.h).
@@ -102,8 +104,8 @@ pub struct TypeFacts {
     pub text_search: bool,
     /// A row type was met that a temporary table defines.
     pub temporary: bool,
-    /// A type was met that nests too deeply to be looked at.
-    pub too_deep: bool,
+    /// A type was met that nests too deeply to be looked at, or more row types than are kept.
+    pub too_complex: bool,
 }
 
 impl TypeFacts {
@@ -115,7 +117,7 @@ impl TypeFacts {
         compared_unseen: false,
         text_search: false,
         temporary: false,
-        too_deep: false,
+        too_complex: false,
     };
 
     /// Looks at a type and at all that it contains.
@@ -150,7 +152,7 @@ impl TypeFacts {
             return if depends { Nature::Foreign } else { Nature::BuiltIn };
         }
         if depth > MAX_TYPE_DEPTH {
-            self.too_deep = true;
+            self.too_complex = true;
             return Nature::Foreign;
         }
         // SAFETY: catalog look-ups by OID; they return invalid values for unknown types.
@@ -193,7 +195,11 @@ impl TypeFacts {
             self.temporary |= pg_sys::get_rel_persistence(relation) as u8 == pg_sys::RELPERSISTENCE_TEMP;
             let relation = relation.to_u32();
             if !self.row_types.contains(&relation) {
-                self.row_types.push(relation);
+                if self.row_types.len() == MOST_ROW_TYPES {
+                    self.too_complex = true;
+                } else {
+                    self.row_types.push(relation);
+                }
             }
             let descriptor = pg_sys::lookup_rowtype_tupdesc(type_oid, -1);
             let mut nature = Nature::BuiltIn;

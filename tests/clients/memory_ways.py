@@ -27,6 +27,9 @@ UPDATE large SET y = convert_to(t, 'UTF8'), l = ARRAY(SELECT generate_series(1, 
     n = ARRAY(SELECT g::numeric / 3 FROM generate_series(1, {LARGE // 60}) g);
 DO $$ BEGIN EXECUTE 'CREATE TABLE wider AS SELECT ' || (SELECT string_agg(format('%s::text AS column_number_%s', g, g), ', ')
   FROM generate_series(1, 1500) g) || ' FROM generate_series(1, 40)'; END $$;
+CREATE TABLE triggered (a int);
+DO $$ BEGIN EXECUTE format('CREATE TRIGGER long AFTER INSERT ON triggered FOR EACH STATEMENT EXECUTE FUNCTION arrow_cache.invalidate_on_change(%L)',
+  repeat('x', {LARGE})); END $$;
 ANALYZE;
 """
 
@@ -34,6 +37,7 @@ ALL = "SELECT * FROM mixed ORDER BY a"
 PARTS = {"a": "int", "t": "text", "y": "bytea", "l": "array", "s": "texts", "p": "row", "j": "jsonb", "k": "objects", "n": "numerics"}
 LONG = "SELECT a FROM one WHERE a::text <> '" + "x" * LARGE + "'"
 WRONG = "SELECT a FROM one WHERE a = '" + "x" * LARGE + "'"
+SETTINGS = "SELECT ARRAY[" + ", ".join(f"current_setting('app.s{number}_{'x' * 230}', true)" for number in range(6000)) + "] FROM one"
 MANY = "SELECT a FROM one WHERE a IN (" + ",".join(map(str, range(1, 60_000))) + ")"
 
 
@@ -83,6 +87,7 @@ def ways():
     yield "wide rows", raw("SELECT * FROM wider", binary=False)
     yield "long text", rows(LONG)
     yield "many constants", rows(MANY)
+    yield "many settings", raw(SETTINGS)
     yield "large parameter", raw("SELECT a FROM one WHERE a::text <> $1", [b"x" * LARGE])
     yield "verified", after("SET pg_arrow_cache.verify_sample_rate = 1", raw(ALL))
     yield "verified, large", after("SET pg_arrow_cache.verify_sample_rate = 1", raw("SELECT t, p, k FROM large"))
@@ -102,6 +107,7 @@ def ways():
                     {"columns": ["t", "a"]}, {"limit": 100}, {"batch_rows": 17}, {"interval": "month_day_nano", "batch_rows": 100},
                     {"on_unrepresentable": "text"}):
         yield f"copy, {options}", by_copy(ALL, **options)
+    yield "copy of table", by_copy(("table", "wider"))
     yield "copy of wide", by_copy("SELECT * FROM wider", compression="zstd")
     for options in ({"compression": "lz4"}, {"compression": "zstd"}, {"numeric": "decimal128", "columns": ["n"]}):
         yield f"copy of large, {options}", by_copy("SELECT * FROM large", **options)
@@ -112,18 +118,22 @@ def ways():
     yield "copy, unknown column", by_copy(ALL, columns=["x" * LARGE])
     yield "write", rows("WITH w AS (INSERT INTO written VALUES (1) RETURNING a) SELECT * FROM w")
     yield "why", rows("SELECT * FROM arrow_cache.why(%s)", [ALL])
+    yield "why of many parameters", rows("SELECT * FROM arrow_cache.why('SELECT a FROM one WHERE a = $1000000')")
     yield "why of long", rows("SELECT * FROM arrow_cache.why(%s)", [LONG])
     yield "entries", rows("SELECT count(*) >= 0 FROM arrow_cache.entries WHERE length(query) > 0")
     yield "relations", rows("SELECT count(*) >= 0 FROM arrow_cache.relations")
     yield "bypass_reasons", rows("SELECT count(*) >= 0 FROM arrow_cache.bypass_reasons")
+    yield "long label", rows("SECURITY LABEL FOR pg_arrow_cache ON TABLE one IS '" + "x" * LARGE + "'")
+    yield "long policy", rows("SELECT arrow_cache.set_policy('one', repeat('x', %s))", [LARGE])
+    yield "trigger with long name", rows("INSERT INTO triggered VALUES (1)")
     yield "options", rows("SELECT * FROM arrow_cache.schema('SELECT 1', jsonb_build_object('columns', ARRAY[repeat('x', %s)]))", [LARGE])
 
 
 WAYS = dict(ways())
 
 # What a hit is no other for than a miss.
-WITHOUT_HITS = ("schema", "schema of large", "schema of wide", "schema of long", "many constants", "write", "why", "why of long", "why of error", "error", "copy, unknown column", "entries",
-                "relations", "bypass_reasons", "options", "replayed", "replayed, large")
+WITHOUT_HITS = ("schema", "schema of large", "schema of wide", "schema of long", "many constants", "write", "why", "why of long", "why of many parameters", "why of error", "error", "copy, unknown column", "entries",
+                "relations", "bypass_reasons", "options", "many settings", "long label", "long policy", "trigger with long name", "replayed", "replayed, large")
 CASES = [(way, state) for way in WAYS for state in ("miss", "hit") if state == "miss" or way not in WITHOUT_HITS]
 # Statements that the cache only watches: they never fail because of it.
 TRANSPARENT = [way for way in WAYS if way.startswith(("rows", "wide rows", "long text", "many", "large", "verified", "write"))]

@@ -56,3 +56,10 @@ def test_the_schema_and_errors(encoded):
     with pytest.raises(psycopg.Error) as raised:
         by_copy(session, f'SELECT * FROM "{word}"', {"columns": ["m"]})
     assert raised.value.sqlstate == "22023" and "n." in raised.value.diag.message_hint
+
+
+def test_a_policy_that_is_none(encoded):
+    session, word = encoded
+    for statement in (f"SELECT arrow_cache.set_policy('\"{word}\"', '{word}')", f"SECURITY LABEL FOR pg_arrow_cache ON TABLE \"{word}\" IS '{word}'"):
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match="^unknown cache policy "):
+            session.execute(statement)

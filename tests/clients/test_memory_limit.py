@@ -106,3 +106,28 @@ def test_only_out_of_memory(server, way, state):
             more = max(int(more * STEP) // 4096 * 4096, more + 4096)
     assert outcomes[-1], "it needs no end of memory"
     assert not re.search("terminated by signal|PANIC", server.log()[logged:])
+
+
+def vm_size(pid):
+    return int(re.search(r"^VmSize:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)[1])
+
+
+@pytest.mark.parametrize("transaction", ["", "BEGIN"])
+def test_an_error_leaves_nothing_behind(server, transaction):
+    contexts = "SELECT max(total_bytes) FROM pg_backend_memory_contexts WHERE name = 'pg_arrow_cache errors'"
+    inner = "SELECT a FROM one WHERE a = repeat(''x'', {})::int"
+    failing = f"SELECT count(*) FROM arrow_cache.fetch('{inner}')"
+    with server.connect() as session:
+        usual, = session.execute(contexts).fetchone()
+
+        def fail(size):
+            session.execute(transaction)
+            with pytest.raises(psycopg.errors.InvalidTextRepresentation):
+                session.execute(failing.format(size))
+            session.execute("ROLLBACK" if transaction else "")
+            return vm_size(session.info.backend_pid)
+
+        before = fail(10)
+        after = fail(20_000_000)
+        assert session.execute(contexts).fetchone() == (usual,)
+        assert after - before < 100 * 1024, "more than one text's size of address space stays reserved"

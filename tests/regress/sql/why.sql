@@ -113,6 +113,18 @@ SELECT arrow_cache.last_status(), arrow_cache.last_reason();
 RESET pg_arrow_cache.min_execution_time;
 RESET pg_arrow_cache.min_runs;
 
+-- Of what a query refers to, only so much is kept.
+CREATE FUNCTION pg_temp.with_settings(many int) RETURNS text LANGUAGE sql RETURN
+  'SELECT ' || (SELECT string_agg(format('current_setting(%L, true)', 'app.s' || g % many), ', ') FROM generate_series(1, 2 * many) g) || ' FROM t';
+SELECT cacheable, reason FROM arrow_cache.why(pg_temp.with_settings(32));
+SELECT * FROM arrow_cache.why(pg_temp.with_settings(33));
+CREATE SCHEMA many_types;
+DO $$ BEGIN FOR g IN 1..257 LOOP EXECUTE format('CREATE TYPE many_types.n%s AS (a int)', g); END LOOP; END $$;
+CREATE FUNCTION pg_temp.with_types(many int) RETURNS text LANGUAGE sql RETURN
+  'SELECT ' || (SELECT string_agg(format('NULL::many_types.n%s', g), ', ') FROM generate_series(1, many) g) || ' FROM t';
+SELECT cacheable, reason FROM arrow_cache.why(pg_temp.with_types(256));
+SELECT * FROM arrow_cache.why(pg_temp.with_types(257));
+
 -- A text that PostgreSQL does not accept is an error.
 SELECT * FROM arrow_cache.why('SELEC 1');
 SELECT * FROM arrow_cache.why('SELECT no_such_column FROM t');
@@ -127,6 +139,7 @@ DROP TABLE elsewhere, passing, parted;
 DROP ACCESS METHOD heap_too;
 DROP OPERATOR @#@ (NONE, int);
 DROP SCHEMA "Other" CASCADE;
+DROP SCHEMA many_types CASCADE;
 DROP TABLE t CASCADE;
 DROP DOMAIN positive;
 DROP SEQUENCE number;
