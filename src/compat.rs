@@ -463,10 +463,23 @@ unsafe fn numbered_pruning(plan: *const pg_sys::PlannedStmt, number: i32) -> *co
 /// The heap table access method; relations of any other are not cached.
 pub const HEAP_TABLE_AM_OID: u32 = 2;
 
+unsafe extern "C-unwind" {
+    /// catalog/partition.h, which pgrx does not bind.
+    fn get_partition_ancestors(relation: pg_sys::Oid) -> *mut pg_sys::List;
+}
+
+/// The partitioned tables that a partition is part of, the nearest first: a list of OIDs in the current memory context.
+pub fn partition_ancestors(relation: pg_sys::Oid) -> *mut pg_sys::List {
+    // SAFETY: reads a catalog; what it raises for a relation that is no partition any more is caught.
+    unsafe { guarded!(get_partition_ancestors(relation)) }
+}
+
 /// Attributes of pg_index: the operator classes of its columns, and its predicate.
 pub const INDEX_CLASSES: u32 = pg_sys::Anum_pg_index_indclass;
 /// See `INDEX_CLASSES`.
 pub const INDEX_PREDICATE: u32 = pg_sys::Anum_pg_index_indpred;
+/// See `INDEX_CLASSES`: its expressions.
+pub const INDEX_EXPRESSIONS: u32 = pg_sys::Anum_pg_index_indexprs;
 /// Attributes of pg_partitioned_table (catalog/pg_partitioned_table.h, the same in 15 to 18): the operator classes of the key's columns, and
 /// its expressions.
 pub const PARTITION_CLASSES: u32 = 6;

@@ -273,6 +273,9 @@ executor_run_hook!(executor_run, run);
 unsafe extern "C-unwind" fn executor_finish(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: PostgreSQL's own argument, passed on unchanged.
     unsafe {
+        if writes::has_routed(query_desc) {
+            edge(|| writes::note_routed(query_desc));
+        }
         let next = PREVIOUS.finish.unwrap_or(standard::standard_ExecutorFinish);
         if writes::leaves_work(query_desc) {
             session::enter_level();

@@ -95,7 +95,8 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
             offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
         })?;
         let ddl = judge::definitions(store).ddl;
-        let judged = query::judge_relations(plan).and_then(|_| query::judge_planner_input(plan, &opened_by(plan), ddl));
+        let judged = query::judge_relations(plan)
+            .and_then(|_| query::judge_planner_input(plan, &opened_by(plan), meaning.unites, ddl));
         judged.map_err(|RelationRefusal { reason, relation }| {
             let name = if is_readable(relation) {
                 relation_name(relation)

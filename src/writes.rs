@@ -96,6 +96,29 @@ pub unsafe fn note_plan(plan: *const pg_sys::PlannedStmt) {
     }
 }
 
+/// Has a query sent rows to leaves of partitioned tables? Looks at two words and calls nothing.
+///
+/// # Safety
+/// `query_desc` must be a query that was run.
+pub unsafe fn has_routed(query_desc: *const pg_sys::QueryDesc) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { !(*(*query_desc).estate).es_tuple_routing_result_relations.is_null() }
+}
+
+/// Notes the foreign tables among the leaves that a query has sent rows to: one may have been attached since the query was started.
+///
+/// # Safety
+/// As `has_routed`, before the query is ended.
+pub unsafe fn note_routed(query_desc: *const pg_sys::QueryDesc) {
+    // SAFETY: as the caller promises; the leaves are open until the end of the query.
+    unsafe {
+        for leaf in nodes::<pg_sys::ResultRelInfo>((*(*query_desc).estate).es_tuple_routing_result_relations) {
+            let relation = (*leaf).ri_RelationDesc;
+            foreign::note_target((*relation).rd_id, (*(*relation).rd_rel).relkind as u8);
+        }
+    }
+}
+
 /// `note_counting` is called whenever the setting changes.
 static COUNTING_WATCHED: Local<Cell<bool>> = Local::new(Cell::new(false));
 

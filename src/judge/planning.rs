@@ -177,7 +177,8 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgemen
             remember(form, planned.versions, meaning, relations, meaning.may_drop_relations || depends_on_values(plan));
         }
         let judged = relations.and_then(|relations| {
-            query::judge_planner_input(plan, &opened, planned.versions.ddl).map_err(|refusal| refusal.reason)?;
+            query::judge_planner_input(plan, &opened, meaning.unites, planned.versions.ddl)
+                .map_err(|refusal| refusal.reason)?;
             own_definitions.map(|()| relations)
         });
         let unknown = Versions { catalogs: UNKNOWN_CATALOGS, ..planned.versions };

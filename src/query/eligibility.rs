@@ -30,6 +30,8 @@ pub struct Meaning {
     pub repeatable: Option<OrderedPrefix>,
     /// Constants may decide which of the relations that it names its plan reads: it has sub-queries in expressions.
     pub may_drop_relations: bool,
+    /// It has set operations.
+    pub unites: bool,
     /// It calls aggregates, whose parts are looked up at each execution.
     pub aggregates: bool,
 }
@@ -51,6 +53,8 @@ struct Walk {
     defined: HashSet<pg_sys::Oid>,
     /// A sub-query was met in an expression.
     has_sublinks: bool,
+    /// A set operation was met.
+    unites: bool,
     /// An aggregate was met.
     aggregates: bool,
     /// The types met.
@@ -78,6 +82,7 @@ impl Walk {
             reads_settings: false,
             defined: HashSet::new(),
             has_sublinks: false,
+            unites: false,
             aggregates: false,
             types: TypeFacts::NONE,
             settings: Vec::new(),
@@ -169,6 +174,7 @@ pub unsafe fn judge_tree_naming(
         // SAFETY: as the caller promises.
         repeatable: (!walk.may_vary).then(|| unsafe { ordering::ordered_prefix(query) }),
         may_drop_relations: walk.has_sublinks,
+        unites: walk.unites,
         aggregates: walk.aggregates,
     })
 }
@@ -291,13 +297,13 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
             }
             NodeTag::T_Aggref => walk.aggregates = true,
             NodeTag::T_SortGroupClause => {
-                let clause: *mut pg_sys::SortGroupClause = node.cast();
-                return judge_operator((*clause).eqop, walk) || judge_operator((*clause).sortop, walk);
+                return judge_clause(node.cast(), walk);
             }
             NodeTag::T_SetOperationStmt => {
+                walk.unites = true;
                 let operation: *mut pg_sys::SetOperationStmt = node.cast();
                 for clause in nodes::<pg_sys::SortGroupClause>((*operation).groupClauses) {
-                    if judge_operator((*clause).eqop, walk) || judge_operator((*clause).sortop, walk) {
+                    if judge_clause(clause, walk) {
                         return true;
                     }
                 }
@@ -375,6 +381,22 @@ fn makes_a_type(tag: NodeTag) -> bool {
             | NodeTag::T_CaseExpr
             | NodeTag::T_CoalesceExpr
     )
+}
+
+/// Judges how something is sorted or grouped: by operators, and by comparison and hash functions that are found through the type.
+///
+/// # Safety
+/// `clause` must be valid.
+unsafe fn judge_clause(clause: *const pg_sys::SortGroupClause, walk: &mut Walk) -> bool {
+    // SAFETY: as the caller promises; a catalog look-up of an operator that the query uses.
+    unsafe {
+        let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+        if (*clause).eqop != pg_sys::InvalidOid {
+            pg_sys::op_input_types((*clause).eqop, &raw mut left, &raw mut right);
+            walk.types.note_compared(left);
+        }
+        judge_operator((*clause).eqop, walk) || judge_operator((*clause).sortop, walk)
+    }
 }
 
 /// Judges an operator and the function behind it; InvalidOid stands for none.

@@ -84,8 +84,8 @@ pub unsafe fn judge_relations(plan: *mut pg_sys::PlannedStmt) -> Result<Relation
     unsafe { relations::judge(plan) }
 }
 
-/// Judges what the planner may have taken from the definitions of these relations; `opened` is what the plan's executor opens, `ddl` the
-/// version under which it was made. Depends on settings and on the choices of the planner.
+/// Judges what the planner may have taken from the definitions of these relations; `opened` is what the plan's executor opens, `unites`
+/// says that the query has set operations, `ddl` is the version under which it was made. Depends on settings and on the choices of the planner.
 ///
 /// # Errors
 /// As `judge_relations`.
@@ -95,9 +95,10 @@ pub unsafe fn judge_relations(plan: *mut pg_sys::PlannedStmt) -> Result<Relation
 pub unsafe fn judge_planner_input(
     plan: *const pg_sys::PlannedStmt,
     opened: &Opened,
+    unites: bool,
     ddl: u64,
 ) -> Result<(), RelationRefusal> {
     // SAFETY: as the caller promises.
-    unsafe { planner_input::judge(plan, relations::read_by(plan), opened, ddl) }
+    unsafe { planner_input::judge(plan, relations::read_by(plan), opened, unites, ddl) }
         .map_err(|(reason, relation)| RelationRefusal { reason, relation })
 }

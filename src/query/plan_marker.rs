@@ -233,6 +233,8 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
                 .filter(|order| *order != NOT_REPEATABLE)
                 .map(|order| OrderedPrefix::unpack(order >> 1)),
             may_drop_relations: flags & MAY_DROP_RELATIONS != 0,
+            // Asked when the plan is made, and not later.
+            unites: false,
             aggregates: flags & AGGREGATES != 0,
         };
         let (tree, form, facts) = (key(1)?, word(13)? | word(14)? << 32, key(15)?);

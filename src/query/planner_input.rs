@@ -1,5 +1,5 @@
 //! What the planner takes from the definitions of relations, besides their columns, to decide which rows a plan reads: CHECK
-//! constraints, predicates of partial indexes, operator classes of indexes and of partition keys. No query tree shows it, so it is judged
+//! constraints, predicates of partial indexes, expressions and operator classes of indexes and of partition keys. No query tree shows it, so it is judged
 //! here by the rules that `eligibility` has for queries: a plan that may have been shaped by the code of a user, or by more than the
 //! key holds, is not cached.
 //!
@@ -14,7 +14,7 @@ use pgrx::pg_sys;
 
 use super::eligibility;
 use super::scans::Opened;
-use super::types::{FIRST_UNPINNED_OID, nodes, oids};
+use super::types::{FIRST_USER_OID, nodes, oids};
 use crate::compat;
 use crate::listener;
 use crate::local::Local;
@@ -35,7 +35,8 @@ static KNOWN: Local<RefCell<BTreeMap<u32, Found>>> = Local::new(RefCell::new(BTr
 /// The version of ddl under which they were judged.
 static VERSION: Local<Cell<u64>> = Local::new(Cell::new(0));
 
-/// Judges what the planner may have taken from the relations of a plan, under this version of ddl.
+/// Judges what the planner may have taken from the relations of a plan, under this version of ddl. `unites` says that the query has set
+/// operations.
 ///
 /// # Errors
 /// The relation or index to blame, and why.
@@ -46,6 +47,7 @@ pub unsafe fn judge(
     plan: *const pg_sys::PlannedStmt,
     relations: impl Iterator<Item = pg_sys::Oid>,
     opened: &Opened,
+    unites: bool,
     ddl: u64,
 ) -> Result<(), (Reason, pg_sys::Oid)> {
     listener::listen(relation_changed);
@@ -57,8 +59,8 @@ pub unsafe fn judge(
         let excludes = match pg_sys::constraint_exclusion as u32 {
             pg_sys::ConstraintExclusionType::CONSTRAINT_EXCLUSION_OFF => false,
             pg_sys::ConstraintExclusionType::CONSTRAINT_EXCLUSION_ON => true,
-            // Of children of a parent, and of branches of UNION ALL.
-            _ => !(*plan).appendRelations.is_null() || reads_children(plan),
+            // Of children of a parent, and of branches of UNION ALL, which a plan no longer shows if it reads none of them.
+            _ => unites || reads_children(plan),
         };
         for relation in relations {
             let found = known(relation, of_relation);
@@ -140,12 +142,19 @@ unsafe fn of_relation(oid: pg_sys::Oid) -> Found {
         if (*(*relation).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE {
             found.always = found.always.or_else(|| partition_key_of(oid));
         }
+        // A partition has what the keys of its ancestors say as a constraint.
+        let is_partition = (*(*relation).rd_rel).relispartition;
         pg_sys::RelationClose(relation);
+        if is_partition {
+            for ancestor in oids(compat::partition_ancestors(oid)) {
+                found.always = found.always.or_else(|| partition_key_of(ancestor));
+            }
+        }
     }
     found
 }
 
-/// The operator classes of an index that is scanned.
+/// The operator classes of an index that is scanned, and its expressions, which the server keeps as it keeps predicates.
 ///
 /// # Safety
 /// As `judge`.
@@ -157,7 +166,11 @@ unsafe fn of_index(index: pg_sys::Oid) -> Found {
         })
     };
     // An index that is gone was not judged.
-    Found { always: users.unwrap_or(true).then_some(Reason::UserDefinedFunction), by_constraints: None }
+    let classes = users.unwrap_or(true).then_some(Reason::UserDefinedFunction);
+    // SAFETY: as the caller promises; the attribute is nodes as text.
+    let expressions =
+        || unsafe { refusal_of_attribute(pg_sys::SysCacheIdentifier::INDEXRELID, index, compat::INDEX_EXPRESSIONS) };
+    Found { always: classes.or_else(expressions), by_constraints: None }
 }
 
 /// The predicate of a partial index says which rows the index leaves out. The server keeps what it has computed of it in advance for as long
@@ -167,11 +180,7 @@ unsafe fn of_index(index: pg_sys::Oid) -> Found {
 /// As `judge`.
 unsafe fn predicate_of(index: pg_sys::Oid) -> Option<Reason> {
     // SAFETY: as the caller promises; the attribute is a node as text.
-    unsafe {
-        with_attribute(pg_sys::SysCacheIdentifier::INDEXRELID, index, compat::INDEX_PREDICATE, |predicate| {
-            refusal_of_kept(predicate)
-        })?
-    }
+    unsafe { refusal_of_attribute(pg_sys::SysCacheIdentifier::INDEXRELID, index, compat::INDEX_PREDICATE) }
 }
 
 /// # Safety
@@ -184,8 +193,19 @@ unsafe fn partition_key_of(relation: pg_sys::Oid) -> Option<Reason> {
         if users != Some(false) {
             return Some(Reason::UserDefinedFunction);
         }
-        with_attribute(cache, relation, compat::PARTITION_EXPRESSIONS, |expressions| refusal_of_kept(expressions))?
+        refusal_of_attribute(cache, relation, compat::PARTITION_EXPRESSIONS)
     }
+}
+
+/// # Safety
+/// As `with_attribute`; the attribute must be expressions as text.
+unsafe fn refusal_of_attribute(
+    cache: pg_sys::SysCacheIdentifier::Type,
+    key: pg_sys::Oid,
+    attribute: u32,
+) -> Option<Reason> {
+    // SAFETY: as the caller promises.
+    unsafe { with_attribute(cache, key, attribute, |expressions| refusal_of_kept(expressions))? }
 }
 
 /// # Safety
@@ -208,9 +228,7 @@ unsafe fn has_class_of_user(datum: pg_sys::Datum) -> bool {
     unsafe {
         let vector: *const pg_sys::oidvector = datum.cast_mut_ptr();
         let first = (&raw const (*vector).values).cast::<pg_sys::Oid>();
-        std::slice::from_raw_parts(first, (*vector).dim1 as usize)
-            .iter()
-            .any(|class| class.to_u32() >= FIRST_UNPINNED_OID)
+        std::slice::from_raw_parts(first, (*vector).dim1 as usize).iter().any(|class| class.to_u32() >= FIRST_USER_OID)
     }
 }
 

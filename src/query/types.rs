@@ -132,6 +132,12 @@ impl TypeFacts {
         self.nature = self.nature.max(nature);
     }
 
+    /// Looks at how values of a type are compared and hashed, if it is one of the server's own.
+    pub fn note_compared(&mut self, type_oid: pg_sys::Oid) {
+        // SAFETY: a type that a query compares.
+        self.compared_unseen |= type_oid.to_u32() < FIRST_UNPINNED_OID && unsafe { is_compared_by_user(type_oid) };
+    }
+
     fn look(&mut self, type_oid: pg_sys::Oid, depth: u32) -> Nature {
         let number = type_oid.to_u32();
         if number < FIRST_UNPINNED_OID {
@@ -258,7 +264,9 @@ unsafe fn is_range_of_user(type_oid: pg_sys::Oid) -> bool {
         let entry = pg_sys::lookup_type_cache(type_oid, WANTED as i32);
         let range = if (*entry).rngtype.is_null() { &*entry } else { &*(*entry).rngtype };
         !range.rngelemtype.is_null()
-            && (is_users(range.rng_cmp_proc_finfo.fn_oid) || is_users(range.rng_canonical_finfo.fn_oid))
+            && (is_users(range.rng_cmp_proc_finfo.fn_oid)
+                || is_users(range.rng_canonical_finfo.fn_oid)
+                || is_users(range.rng_subdiff_finfo.fn_oid))
     }
 }
 

@@ -93,6 +93,47 @@ def test_predicates_of_built_in_functions(session, schema):
         assert session.status() == status
 
 
+def test_index_expressions_that_read_settings(session, schema):
+    """What the index holds was computed under other settings; only ANALYZE decides whether it is asked."""
+    session.execute("CREATE TABLE t (id int, p point) WITH (autovacuum_enabled = off); INSERT INTO t SELECT n, point(n + 0.123456789, 1) FROM generate_series(1, 3000) n")
+    session.execute("SET extra_float_digits = -10")
+    session.execute("CREATE INDEX ON t ((p::text))")
+    session.execute("RESET extra_float_digits; DELETE FROM t WHERE id > 20")
+    agree(session, "SELECT id FROM t WHERE p::text = '(7.123456789,1)'", "VACUUM ANALYZE t")
+
+
+def test_keys_of_ancestors(session, schema):
+    session.execute("CREATE FUNCTION top(int) RETURNS int " + READS.format("IMMUTABLE", "(SELECT v FROM config)"))
+    session.execute("UPDATE config SET v = 3; CREATE TABLE pp (x int) PARTITION BY LIST ((x + top(1))); CREATE TABLE t PARTITION OF pp FOR VALUES IN (10)")
+    session.execute("INSERT INTO pp VALUES (7); SET constraint_exclusion = on")
+    assert agree(session, "SELECT x FROM t WHERE x + 4 = 11", "UPDATE config SET v = 4") == "user_defined_function"
+
+
+def test_constraints_of_branches_that_are_left_out(session, schema):
+    session.execute("CREATE FUNCTION top(int) RETURNS int " + READS.format("IMMUTABLE", "(SELECT v FROM config)"))
+    session.execute("UPDATE config SET v = 100; CREATE TABLE a (x int CHECK (x < top(0))); CREATE TABLE b (x int CHECK (x < top(0)))")
+    session.execute("INSERT INTO a VALUES (50); INSERT INTO b VALUES (50); UPDATE config SET v = 10")
+    query = "SELECT count(*) FROM (SELECT * FROM (SELECT x FROM a UNION ALL SELECT x FROM b) u WHERE x = 50 OFFSET 0) s"
+    assert agree(session, query, "UPDATE config SET v = 100") == "user_defined_function"
+
+
+def test_operator_classes_of_the_server(session, schema):
+    session.execute("CREATE TABLE t (id uuid PRIMARY KEY, tags int[]); INSERT INTO t VALUES (gen_random_uuid(), '{1}'); CREATE INDEX ON t USING gin (tags)")
+    session.execute("SET enable_seqscan = off")
+    for query in "SELECT count(*) FROM t WHERE id <> '00000000-0000-0000-0000-000000000000' AND id > '00000000-0000-0000-0000-000000000000'", \
+            "SELECT count(*) FROM t WHERE tags @> '{1}'":
+        for status in "MISS", "HIT":
+            assert session.rows(query, prepare=False) == [(1,)]
+            assert session.status() == status
+
+
+def test_ranges_with_functions_of_users(session, schema):
+    session.execute("CREATE FUNCTION diff(float8, float8) RETURNS float8 " + READS.format("IMMUTABLE", "$1 - $2"))
+    session.execute("CREATE TYPE span AS RANGE (subtype = float8, subtype_diff = diff); CREATE TABLE t (r span); INSERT INTO t VALUES ('[1,2]')")
+    session.rows("SELECT count(*) FROM t WHERE r << '[10,11)'::span", prepare=False)
+    assert session.reason() == "user_defined_function"
+
+
 CLASS = "CREATE OPERATOR CLASS mine FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 mycmp(int, int)"
 
 
@@ -110,7 +151,7 @@ def test_operator_classes(session, schema, table, scanned):
 
 @pytest.mark.parametrize("type, query", [
     ("json", "SELECT greatest(a, b)::text FROM t"), ("xid", "SELECT ARRAY[a] AS x FROM t ORDER BY x"), ("varchar", "SELECT ARRAY[a] AS x FROM t ORDER BY x"),
-    ("varchar", "SELECT DISTINCT ROW(a, b)::pair::text FROM t ORDER BY 1")])
+    ("varchar", "SELECT DISTINCT ROW(a, b)::pair::text FROM t ORDER BY 1"), ("xid", "SELECT a FROM t ORDER BY a")])
 def test_comparison_functions_of_types(session, schema, type, query):
     """A class that a superuser makes for a type of the server's own, inside a transaction that is undone."""
     session.execute(f"CREATE TYPE pair AS (a {type}, b {type}); CREATE TABLE t (a {type}, b {type}); INSERT INTO t VALUES ('1', '2'), ('3', '1')")

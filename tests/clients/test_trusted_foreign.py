@@ -119,3 +119,23 @@ def test_names_that_are_swapped_before_the_lock(far, other, connect):
     go_on.set()
     copied.join()
     assert total(other) == 501
+
+
+def test_a_partition_that_is_attached_meanwhile(far, other, connect):
+    """Where rows go is found out when the first one moves."""
+    far.execute("CREATE TABLE root (x int) PARTITION BY RANGE (x); CREATE TABLE low PARTITION OF root FOR VALUES FROM (0) TO (100)")
+    far.execute("INSERT INTO root VALUES (50); DELETE FROM f1; CREATE TABLE gate (n int)")
+    writer, keeper = connect(), connect()
+    keeper.execute("BEGIN; SELECT pg_advisory_lock(4711)")
+    moved = threading.Thread(target=writer.execute, args=("UPDATE root SET x = 160 WHERE pg_advisory_xact_lock(4711) IS NOT NULL",))
+    moved.start()
+    until = time.monotonic() + 30
+    with connect() as watcher:
+        while watcher.rows("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    far.execute("ALTER TABLE root ATTACH PARTITION f1 FOR VALUES FROM (150) TO (200)")
+    assert warm(other) is None
+    keeper.execute("SELECT pg_advisory_unlock(4711); COMMIT")
+    moved.join()
+    assert total(other) == 160
