@@ -71,7 +71,7 @@ pub unsafe fn recover() {
     let context = CONTEXT.get();
     // SAFETY: as the caller promises; the context lives as long as the process, and a reset frees blocks.
     unsafe {
-        if !context.is_null() && (*context).mem_allocated as usize > KEPT {
+        if !context.is_null() && (*context).mem_allocated > KEPT {
             direct!(MemoryContextReset(context));
         }
     }

@@ -1,20 +1,22 @@
 //! Walks a rewritten query tree and finds the first reason not to cache its answer. What it finds depends on the query's form
 //! (`identity`) and the definitions in the catalogs alone, so it is done once for all queries of a form (`known`).
 
+mod session_values;
+
 use std::collections::HashSet;
 use std::ffi::{CString, c_void};
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::extras::{Extras, LONGEST_NAME, MOST_SETTINGS};
+use super::extras::Extras;
 use super::functions::definition::{self, Definition};
 use super::functions::{self, FunctionVerdict};
-use super::identity::CURRENT_SETTING;
 use super::ordering::{self, OrderedPrefix};
 use super::types::{FIRST_UNPINNED_OID, Nature, TypeFacts, nature, nodes, oids};
 use super::variation;
 use crate::compat::tree;
+use session_values::{SESSION_FUNCTIONS, judge_session_value, reads_custom_setting};
 
 /// What a query means, as far as its answer can depend on it.
 #[derive(Clone, Copy, Debug)]
@@ -278,15 +280,13 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
                 walk.note_type((*node.cast::<pg_sys::CoerceViaIO>()).resulttype);
             }
             NodeTag::T_SubLink => walk.has_sublinks = true,
-            NodeTag::T_OpExpr | NodeTag::T_DistinctExpr | NodeTag::T_NullIfExpr => {
-                if judge_operator((*node.cast::<pg_sys::OpExpr>()).opno, walk) {
-                    return true;
-                }
+            NodeTag::T_OpExpr | NodeTag::T_DistinctExpr | NodeTag::T_NullIfExpr
+                if judge_operator((*node.cast::<pg_sys::OpExpr>()).opno, walk) =>
+            {
+                return true;
             }
-            NodeTag::T_ScalarArrayOpExpr => {
-                if judge_operator((*node.cast::<pg_sys::ScalarArrayOpExpr>()).opno, walk) {
-                    return true;
-                }
+            NodeTag::T_ScalarArrayOpExpr if judge_operator((*node.cast::<pg_sys::ScalarArrayOpExpr>()).opno, walk) => {
+                return true;
             }
             NodeTag::T_RowCompareExpr => {
                 for operator in oids((*node.cast::<pg_sys::RowCompareExpr>()).opnos) {
@@ -475,65 +475,6 @@ unsafe fn judge_missing_arguments(function: pg_sys::Oid, arguments: *const pg_sy
     let definition = unsafe { definition::of_missing_arguments(function, arguments) };
     judge_definition(function, definition, walk)
 }
-
-/// The role that asks is in the key; of the time, the database's name and the schemas only the session knows.
-///
-/// # Safety
-/// `value` must be valid.
-unsafe fn judge_session_value(value: *const pg_sys::SQLValueFunction, walk: &mut Walk) -> bool {
-    // SAFETY: as the caller promises.
-    let (op, kind) = unsafe { ((*value).op, (*value).type_) };
-    walk.note_type(kind);
-    walk.reads_settings = true;
-    match op {
-        pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_ROLE
-        | pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_USER
-        | pg_sys::SQLValueFunctionOp::SVFOP_USER => false,
-        _ => walk.refuse(Reason::SessionFunction),
-    }
-}
-
-/// Does the call ask for a custom setting, such as `app.tenant`, by a constant name? Then its value can be part of the
-/// key. The server's own settings are not looked at in this way: some show the state of more than themselves. One too many is a
-/// reason to refuse.
-///
-/// # Safety
-/// `call` must be valid.
-unsafe fn reads_custom_setting(call: *const pg_sys::FuncExpr, walk: &mut Walk) -> bool {
-    // SAFETY: as the caller promises; a non-null constant of type text holds a varlena.
-    unsafe {
-        if !CURRENT_SETTING.contains(&(*call).funcid.to_u32()) {
-            return false;
-        }
-        let Some(argument) = nodes::<pg_sys::Node>((*call).args).next() else { return false };
-        if (*argument).type_ != NodeTag::T_Const {
-            return false;
-        }
-        let constant = &*argument.cast::<pg_sys::Const>();
-        if constant.constisnull || constant.consttype != pg_sys::TEXTOID {
-            return false;
-        }
-        // What the parser makes of a literal is returned as it is.
-        let name = pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(constant.constvalue.cast_mut_ptr()));
-        if !name.contains(&b'.') || name.len() > LONGEST_NAME {
-            return false;
-        }
-        walk.reads_settings = true;
-        if !walk.settings.iter().any(|known| known.to_bytes() == name) {
-            if walk.settings.len() == MOST_SETTINGS {
-                walk.refuse(Reason::TooComplex);
-            } else {
-                // A text has no byte that is zero.
-                walk.settings.push(CString::new(name).unwrap_or_default());
-            }
-        }
-        true
-    }
-}
-
-/// now() and its like, which deserve a reason of their own: now, transaction_timestamp,
-/// statement_timestamp, clock_timestamp, timeofday, session_user, getpgusername, current_setting.
-const SESSION_FUNCTIONS: &[u32] = &[1299, 2647, 2648, 2649, 274, 746, 745, 710, 2077, 3294];
 
 /// # Safety
 /// `query` must be valid.
