@@ -144,6 +144,8 @@ class Reader:
         seconds = time.monotonic() - started
         if failed(results) or len(results) < len(steps):
             leave_transaction(self.connection)
+            # A prepared statement outlives the transaction.
+            send(self.connection, ["DEALLOCATE ALL"])
             self.note_failure(steps[len(results) - 1], results[-1], transactions)
             return
         answers, seen = [], []
