@@ -112,6 +112,11 @@ def test_what_one_may_not_run_one_is_told_nothing_about(closed, case, function):
     session = closed[role]
     with pytest.raises(psycopg.errors.InsufficientPrivilege) as by_itself:
         session.execute(query)
+    if (case, function) == ("locked", "schema(%s)"):
+        # Refused by its form, whoever asks.
+        with pytest.raises(psycopg.errors.SyntaxError, match="not one that locks rows"):
+            session.execute(f"SELECT * FROM arrow_cache.{function}", [query])
+        return
     with pytest.raises(psycopg.errors.InsufficientPrivilege) as asked:
         session.execute(f"SELECT * FROM arrow_cache.{function}", [query])
     assert asked.value.diag.message_primary == by_itself.value.diag.message_primary == f"permission denied for {denied}"
