@@ -3,13 +3,10 @@
 //! The only file that names SQLSTATEs. Transparent caching never raises: these errors come from
 //! functions that the user called by name, or from a server that was started with bad settings.
 
-use arrow_cache_core::options::OPTION_NAMES;
+use arrow_cache_core::formats::options::OPTION_NAMES;
 use arrow_cache_core::{Difference, FormError, LONGEST_SHOWN, OptionError, OutOfMemory, Reason, Unrepresentable, Why};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
-
-use crate::bare;
-use crate::chain::direct;
 
 /// An error a user can cause and mend. What a user has written is put in by `shown`, which cuts it before it copies it.
 #[derive(Debug)]
@@ -294,14 +291,9 @@ pub fn keep_stacks_private() {
     }
 }
 
-/// Did the present ERROR refuse to end a prepared transaction, before anything came of it: none of that name, of somebody else, of
+/// Does an ERROR with this code say that a prepared transaction was not ended: none of that name, of somebody else, of
 /// another database, in other hands just now, or asked for inside a transaction?
-///
-/// # Safety
-/// Called where PG_CATCH would be.
-pub unsafe fn refuses_prepared() -> bool {
-    // SAFETY: as the caller promises, there is an ERROR.
-    let code = unsafe { direct!(bare::geterrcode()) };
+pub fn refuses_prepared(code: i32) -> bool {
     [
         PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
         PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,

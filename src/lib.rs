@@ -6,46 +6,23 @@
 
 #![warn(missing_docs)]
 
-mod admin;
-mod allocator;
 mod arrow;
-mod backend;
-mod bare;
 mod capture;
-mod chain;
-mod client;
-mod compat;
 mod copy;
-mod decision_log;
-mod definitions;
-mod encoding;
 mod error;
 mod export;
-mod foreign;
+mod functions;
 mod hooks;
-mod judge;
-mod known;
-mod last_word;
-mod listener;
-mod local;
-mod policy;
-mod portal;
+mod invalidation;
+mod lookup;
+mod pg;
 mod query;
-mod quick;
-mod raising;
-mod rights;
+mod report;
 mod serve;
 mod session;
 mod settings;
 mod shmem;
-mod snapshot;
-mod stats;
-mod tally;
-mod utility;
 mod verify;
-mod why;
-mod write_set;
-mod writes;
 
 use pgrx::pg_sys;
 
@@ -64,9 +41,9 @@ pub extern "C-unwind" fn _PG_init() {
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
         return;
     }
-    raising::prepare();
-    allocator::prepare();
+    pg::raising::prepare();
+    pg::allocator::prepare();
     settings::define();
-    client::remember();
+    pg::client::remember();
     hooks::install();
 }

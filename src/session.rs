@@ -11,7 +11,7 @@ use std::ffi::{CStr, c_char};
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use crate::local::Local;
+use crate::pg::backend_local::Local;
 
 /// What became of a statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

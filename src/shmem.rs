@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use arrow_cache_core::{Arena, ArenaPtr, Layout, Locks, PARTITIONS, STRIPES, Sizes, Store, Versions};
 use pgrx::pg_sys;
 
-use crate::compat;
 use crate::error::{CacheError, fail_startup};
+use crate::pg::compat;
 use crate::settings;
 
 const NAME: &CStr = c"pg_arrow_cache";

@@ -3,11 +3,11 @@
 //! Nanoseconds, the best of many short rounds: others use the machine, too. Keys are asked for in random order, so with many entries the processor's caches miss as they
 //! would in a server. Locks here are a counter each, as cheap as the server's when nobody waits.
 
-use arrow_cache_core::key::CacheKey;
-use arrow_cache_core::layout::{Layout, PARTITIONS, Sizes};
-use arrow_cache_core::memory::{Arena, ArenaPtr, Locks};
-use arrow_cache_core::store::{Dependency, Fill, NewEntry, Pin, Store};
-use arrow_cache_core::versions::SnapshotView;
+use arrow_cache_core::cache::key::CacheKey;
+use arrow_cache_core::cache::layout::{Layout, PARTITIONS, Sizes};
+use arrow_cache_core::cache::memory::{Arena, ArenaPtr, Locks};
+use arrow_cache_core::cache::store::{Dependency, Fill, NewEntry, Pin, Store};
+use arrow_cache_core::cache::versions::SnapshotView;
 use std::alloc;
 use std::hint::black_box;
 use std::sync::Mutex;
@@ -210,7 +210,7 @@ fn hit(store: &BenchStore<'_>, n: u64) {
 }
 
 fn whole_hit(store: &BenchStore<'_>, n: u64) {
-    use arrow_cache_core::counters::Counter;
+    use arrow_cache_core::cache::counters::Counter;
     let pin = store.lookup(key(n)).expect("stored");
     black_box(store.view(&pin).text());
     black_box(store.valid_for(&pin, &EVERYTHING));

@@ -1,6 +1,6 @@
 //! Decimal text to 128-bit decimals and to floats: exact, or refused.
 
-use arrow_cache_core::decimal::{Misfit, to_decimal128, to_float64};
+use arrow_cache_core::formats::decimal::{Misfit, to_decimal128, to_float64};
 use proptest::prelude::*;
 
 fn decimal(text: &str, precision: u8, scale: u8) -> Result<i128, Misfit> {

@@ -2,9 +2,9 @@
 
 mod common;
 
-use arrow_cache_core::counters::Counter;
-use arrow_cache_core::store::{Dependency, Fill, Pin};
-use arrow_cache_core::versions::SlotId;
+use arrow_cache_core::cache::counters::Counter;
+use arrow_cache_core::cache::store::{Dependency, Fill, Pin};
+use arrow_cache_core::cache::versions::SlotId;
 use common::{Block, TestStore, described, key};
 use proptest::prelude::*;
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 //! Numeric bodies and their text, against the words of numeric.c.
 
-use arrow_cache_core::numeric::{from_text, to_text};
+use arrow_cache_core::formats::numeric::{from_text, to_text};
 use proptest::prelude::*;
 
 fn body(words: &[u16]) -> Vec<u8> {

@@ -1,8 +1,8 @@
 //! Every interleaving of a few writers and readers of one slot, through the real code: no reader is ever served a result that its own
 //! snapshot would not give. The search must find a violation as soon as one rule of the protocol is taken away.
 
-use arrow_cache_core::versions::{Ended, Slot, SlotState, SnapshotView};
-use arrow_cache_core::window::Window;
+use arrow_cache_core::cache::versions::{Ended, Slot, SlotState, SnapshotView};
+use arrow_cache_core::cache::window::Window;
 use std::collections::{BTreeSet, HashSet};
 
 /// How far a writer is. It has an id from `Begun` until it is `Gone`.

@@ -1,6 +1,6 @@
 //! Long random histories of many overlapping publishers of one slot, judged against a list of all that ever published.
 
-use arrow_cache_core::versions::{Ended, Slot, SlotState, SnapshotView};
+use arrow_cache_core::cache::versions::{Ended, Slot, SlotState, SnapshotView};
 
 const STEPS: u64 = if cfg!(miri) { 300 } else { 30_000 };
 

@@ -2,9 +2,9 @@
 
 mod common;
 
-use arrow_cache_core::key::CacheKey;
-use arrow_cache_core::memory::Locks;
-use arrow_cache_core::store::{Store, StoreError};
+use arrow_cache_core::cache::key::CacheKey;
+use arrow_cache_core::cache::memory::Locks;
+use arrow_cache_core::cache::store::{Store, StoreError};
 use common::{Block, described, fill, key};
 use std::cell::{Cell, RefCell};
 

@@ -1,9 +1,9 @@
 //! Slots, snapshots and the base floor, one rule at a time; torn reads.
 
-use arrow_cache_core::versions::{
+use arrow_cache_core::cache::versions::{
     DATABASE_SLOTS, FIXED_SLOTS, Slot, SlotId, SlotState, SnapshotView, Versions, slot_count,
 };
-use arrow_cache_core::window::Window;
+use arrow_cache_core::cache::window::Window;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 const NO_WINDOW: Window = Window { low: 0, high: 0, marks: 0 };

@@ -1,9 +1,9 @@
 //! DataRow messages of stored columns, against simple reference implementations and against what the server is known to
 //! print. `tests/clients` compares them with the server itself.
 
-use arrow_cache_core::epoch::{date_to_arrow, timestamp_to_arrow};
-use arrow_cache_core::numeric;
-use arrow_cache_core::wire::{Block, Column, Encoder, Form, Outcome, Pieces, Span, Zone, stretch};
+use arrow_cache_core::formats::epoch::{date_to_arrow, timestamp_to_arrow};
+use arrow_cache_core::formats::numeric;
+use arrow_cache_core::formats::wire::{Block, Column, Encoder, Form, Outcome, Pieces, Span, Zone, stretch};
 use proptest::prelude::*;
 
 struct NoPieces;

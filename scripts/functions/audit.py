@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Which built-in functions read settings, and which read state that no result rests on: asked of the server's own code.
 
-    scripts/functions/audit.py                 writes src/query/functions/clean.rs
+    scripts/functions/audit.py                 writes src/query/volatility/clean.rs
     scripts/functions/audit.py --check         compares it instead; status 1 if it would be another
     scripts/functions/audit.py --why NAME ...  what functions reach, and by which calls; without names, all that are not clean
     scripts/functions/audit.py --ends          what each entry of cuts.py stands for in each version
@@ -26,8 +26,8 @@ import settings
 from analysis import Analysis
 from build import RELEASES, ROOT, Server
 
-FILE = ROOT / "src/query/functions/clean.rs"
-LISTS = ROOT / "src/query/functions/listed.rs"
+FILE = ROOT / "src/query/volatility/clean.rs"
+LISTS = ROOT / "src/query/volatility/listed.rs"
 TYPES = ROOT / "src/query/types.rs"
 ENVIRONMENT = ROOT / "src/query/environment.rs"
 IMMUTABLE = "i"

@@ -38,7 +38,7 @@ INVISIBLE = [
     ("CacheRegister*", "asks to be told of changes"),
 ]
 
-# (names, reason): definitions are read, and their change outdates the result or cannot change it. See src/definitions.rs.
+# (names, reason): definitions are read, and their change outdates the result or cannot change it. See src/invalidation/definitions.rs.
 DEFINITIONS = [
     ("lookup_type_cache", "operator classes, ranges and their functions: the version of ddl; those of users are looked for in "
                           "query/types.rs. What they call by themselves is walked through (`IMPLIED`)"),

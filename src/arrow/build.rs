@@ -4,8 +4,10 @@
 //! All columns have room for the same number of rows, a multiple of a block. Values that are
 //! passed by reference are copied as their row comes; all else is taken from the full block.
 
-use arrow_cache_core::jsonb::{self, Refusal};
-use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec, epoch, numeric};
+use arrow_cache_core::formats::jsonb;
+use arrow_cache_core::formats::jsonb::Refusal;
+use arrow_cache_core::formats::{epoch, numeric};
+use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec};
 use pgrx::pg_sys;
 use std::borrow::Cow;
 use std::ffi::CStr;

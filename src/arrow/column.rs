@@ -11,8 +11,8 @@ use arrow_schema::{DataType, TimeUnit};
 use pgrx::pg_sys;
 use std::sync::OnceLock;
 
-use crate::compat::tuple_attribute;
-use crate::query::types::FIRST_UNPINNED_OID;
+use crate::pg::compat::tuple_attribute;
+use crate::pg::lists::FIRST_UNPINNED_OID;
 
 /// Storage form of one column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

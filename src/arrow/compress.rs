@@ -7,7 +7,7 @@ use arrow_ipc::CompressionType;
 use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 use zstd_safe::{CCtx, CParameter, compress_bound};
 
-use crate::allocator::headroom;
+use crate::pg::allocator::headroom;
 
 /// In the place of a length: what follows is not compressed.
 const PLAIN: i64 = -1;

@@ -13,7 +13,7 @@ use super::column::Column;
 use super::convert_leaf::Leaf;
 use super::elements::{ElementLayout, Elements, dimensions};
 use super::form::{Child, Form};
-use crate::compat::tuple_attribute;
+use crate::pg::compat::tuple_attribute;
 
 /// Builds the array of one column.
 pub struct Converter {

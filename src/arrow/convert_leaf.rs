@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::ffi::CStr;
 
-use arrow_cache_core::jsonb::Refusal;
-use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec, Unrepresentable, Why, decimal, jsonb, numeric};
+use arrow_cache_core::formats::jsonb::Refusal;
+use arrow_cache_core::formats::{decimal, jsonb, numeric};
+use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec, Unrepresentable, Why};
 use arrow_schema::DataType;
 use pgrx::pg_sys;
 

@@ -4,7 +4,8 @@
 //! settings shape the output. By-reference values are laid out in a scratch buffer that holds one
 //! row: they live until the next row is filled, as the executor's slots promise.
 
-use arrow_cache_core::{OutOfMemory, Room, RoomyVec, jsonb, numeric, wire};
+use arrow_cache_core::formats::{jsonb, numeric, wire};
+use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
 use pgrx::pg_sys;
 
 use super::chunk::Chunk;

@@ -7,7 +7,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow_cache_core::{ExportOptions, OutOfMemory, RoomyVec, shown, shown_list};
+use arrow_cache_core::shown;
+use arrow_cache_core::{ExportOptions, OutOfMemory, RoomyVec, shown_list};
 use arrow_ipc::convert::IpcSchemaEncoder;
 use arrow_ipc::{MessageBuilder, MessageHeader, MetadataVersion};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -24,9 +25,9 @@ use super::epoch;
 use super::form::{Form, Room};
 use super::pinned::PinnedSettings;
 use super::{message, output};
-use crate::allocator::{Headroom, headroom};
-use crate::compat::tuple_attribute;
 use crate::error::CacheError;
+use crate::pg::allocator::{Headroom, headroom};
+use crate::pg::compat::tuple_attribute;
 
 /// One column that is delivered.
 struct Wanted {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_cache_core::decimal::MAX_PRECISION;
+use arrow_cache_core::formats::decimal::MAX_PRECISION;
 use arrow_cache_core::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field, FieldRef, Fields, IntervalUnit, TimeUnit};
@@ -13,7 +13,7 @@ pub use arrow_cache_core::FormError;
 
 use super::column::{Column, Kind};
 use super::output;
-use crate::compat::tuple_attribute;
+use crate::pg::compat::tuple_attribute;
 
 /// Arrays and row types that may lie inside each other; deeper ones are text, since readers have limits of their own.
 const MAX_DEPTH: u32 = 16;

@@ -9,7 +9,7 @@ use arrow_ipc::{
 };
 use flatbuffers::FlatBufferBuilder;
 
-use crate::allocator::headroom;
+use crate::pg::allocator::headroom;
 
 /// Alignment of messages, bodies and the buffers in them.
 pub const ALIGNMENT: usize = 64;

@@ -23,4 +23,4 @@ mod output;
 pub mod pinned;
 pub mod varlena;
 
-use arrow_cache_core::epoch;
+use arrow_cache_core::formats::epoch;

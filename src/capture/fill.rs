@@ -5,11 +5,12 @@ use std::time::Duration;
 use arrow_cache_core::{Counter, Fill, NewEntry, OutOfMemory, Pin, Reason, RoomyVec};
 use pgrx::pg_sys;
 
-use super::receiver::RowSink;
 use crate::arrow::column;
 use crate::arrow::encode::Encoder;
-use crate::judge::Miss;
-use crate::{session, settings, shmem, writes};
+use crate::invalidation::publication;
+use crate::lookup::Miss;
+use crate::pg::tee::RowSink;
+use crate::{session, settings, shmem};
 
 /// Largest row that is stored, whatever `max_entry_size` says: a batch is made in the backend's own
 /// memory.
@@ -98,13 +99,13 @@ impl ResultFill {
         if !settings::populate() {
             return Err(Reason::PopulateOff);
         }
-        if writes::has_transaction_id() {
+        if publication::has_transaction_id() {
             // Foreign tables are read when their rows are asked for: what this transaction has changed since may be among them.
             let relations =
                 miss.dependencies.iter().map(|dependency| dependency.relation).filter(|relation| *relation != 0);
             let mut listed = Vec::with_room(miss.dependencies.len()).map_err(|_| Reason::OutOfMemory)?;
             listed.extend(relations);
-            writes::check_own_writes(&listed)?;
+            publication::check_own_writes(&listed)?;
         }
         let store = shmem::store().ok_or(Reason::NoRoom)?;
         let versions = store.versions();

@@ -8,7 +8,6 @@
 
 mod fill;
 mod outcome;
-mod receiver;
 mod replay;
 mod stream_fill;
 
@@ -22,11 +21,11 @@ use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Records};
 use crate::error::none_if_out_of_memory;
-use crate::judge::{Miss, Task};
-use crate::local::Local;
+use crate::lookup::{Miss, Task};
+use crate::pg::backend_local::Local;
+use crate::pg::tee::Tee;
 use crate::{settings, shmem, verify};
 use fill::ResultFill;
-pub use receiver::{RowSink, Tee};
 use replay::Replay;
 pub use replay::replay;
 pub use stream_fill::StreamFill;

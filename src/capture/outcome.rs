@@ -5,9 +5,11 @@ use std::time::Duration;
 use arrow_cache_core::{Pin, Reason};
 
 use super::fill::ResultFill;
-use crate::judge::Miss;
+use crate::lookup::Miss;
+use crate::lookup::{known, quick};
 use crate::query::environment;
-use crate::{decision_log, known, quick, session, settings, shmem};
+use crate::report::decision_log;
+use crate::{session, settings, shmem};
 
 /// Publishes a result that has been read to its end, unless it was too quick or settings have changed. Returns the pin of
 /// the new entry.

@@ -6,10 +6,10 @@ use arrow_cache_core::Pin;
 use pgrx::pg_sys;
 
 use super::{Stage, running};
-use crate::chain::{direct, edge};
-use crate::compat;
 use crate::error::or_raise;
-use crate::judge::Miss;
+use crate::lookup::Miss;
+use crate::pg::chain::{direct, edge};
+use crate::pg::compat;
 use crate::serve::{Hold, Rows, slot_values};
 use crate::shmem;
 

@@ -6,7 +6,7 @@ use arrow_cache_core::Reason;
 
 use super::fill::ResultFill;
 use super::outcome;
-use crate::judge::Miss;
+use crate::lookup::Miss;
 use crate::shmem;
 
 /// An export of a question that the cache has no answer to. When it is dropped unfinished, in the middle of error recovery

@@ -16,8 +16,8 @@ use pgrx::pg_sys;
 
 use crate::error::{CacheError, or_raise};
 use crate::export::{self, Decision, END_OF_STREAM, Export, Output};
-use crate::judge::Question;
-use crate::local::Local;
+use crate::lookup::Question;
+use crate::pg::backend_local::Local;
 use crate::query::text::Text;
 use crate::session;
 

@@ -7,9 +7,9 @@
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_char, c_int};
 
-use crate::chain::direct;
-use crate::client::{CommMethods, PqCommMethods};
-use crate::local::Local;
+use crate::pg::backend_local::Local;
+use crate::pg::chain::direct;
+use crate::pg::client::{CommMethods, PqCommMethods};
 
 /// CopyOutResponse (the protocol's message formats).
 const COPY_OUT_RESPONSE: c_char = b'H' as c_char;

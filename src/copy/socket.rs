@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_int};
 
 use pgrx::pg_sys;
 
-use crate::client::PqCommMethods;
+use crate::pg::client::PqCommMethods;
 
 unsafe extern "C" {
     /// libpq/libpq.h
@@ -25,7 +25,7 @@ macro_rules! call {
         // SAFETY: the server has set its methods up before the first statement; the arguments are as the method asks.
         unsafe {
             let method = (*PqCommMethods).$method;
-            crate::chain::guarded!(method($($argument),*))
+            crate::pg::chain::guarded!(method($($argument),*))
         }
     }};
 }

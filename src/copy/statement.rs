@@ -6,11 +6,11 @@ use std::ffi::{CStr, CString};
 use arrow_cache_core::{ExportOptions, OptionError};
 use pgrx::pg_sys::{self, NodeTag};
 
-use crate::allocator::headroom;
-use crate::compat;
 use crate::error::{CacheError, or_raise};
 use crate::export;
-use crate::query::types::nodes;
+use crate::pg::allocator::headroom;
+use crate::pg::compat;
+use crate::pg::lists::nodes;
 
 /// Names of the format: that of the IPC stream.
 const FORMATS: [&CStr; 3] = [c"arrow", c"arrows", c"arrow_stream"];
@@ -131,7 +131,7 @@ unsafe fn table_query(statement: &pg_sys::CopyStmt) -> Option<CString> {
             let descriptor = (*relation).rd_att;
             let _headroom = or_raise(headroom((*descriptor).natts as usize * BYTES_OF_NAME));
             let numbers = pg_sys::CopyGetAttnums(descriptor, relation, statement.attlist);
-            let columns: Vec<Vec<u8>> = crate::query::types::integers(numbers)
+            let columns: Vec<Vec<u8>> = crate::pg::lists::integers(numbers)
                 .map(|number| quoted((*compat::tuple_attribute(descriptor, number as usize - 1)).attname.data.as_ptr()))
                 .collect();
             let class = &*(*relation).rd_rel;

@@ -5,10 +5,10 @@ use std::ffi::{CStr, CString};
 use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys;
 
-use crate::bare;
-use crate::chain::kept;
-use crate::encoding;
 use crate::error::{CacheError, or_raise};
+use crate::pg::bare;
+use crate::pg::chain::kept;
+use crate::pg::encoding;
 
 /// One argument after the query's text.
 #[derive(Clone, Copy)]

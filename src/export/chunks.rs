@@ -9,8 +9,8 @@ use pgrx::pg_sys;
 use super::paused::Paused;
 use super::stream::Output;
 use super::{END_OF_STREAM, arguments, options};
-use crate::chain::sql_function;
 use crate::error::or_raise;
+use crate::pg::chain::sql_function;
 
 /// Runs a query and returns its result as an Arrow IPC stream in pieces: joined in order, they are the stream.
 fn fetch(call: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, Vec<u8>> {

@@ -10,10 +10,10 @@ use super::inner::{self, Pace};
 use super::run::{self, Export};
 use super::stream::Output;
 use super::{END_OF_STREAM, LARGEST_BYTEA};
-use crate::chain::{kept, sql_function};
 use crate::error::{CacheError, or_raise};
-use crate::judge::Question;
-use crate::{bare, compat};
+use crate::lookup::Question;
+use crate::pg::chain::{kept, sql_function};
+use crate::pg::{bare, compat};
 
 /// Runs a query and returns its result as one Arrow IPC stream.
 fn query(call: pg_sys::FunctionCallInfo) -> Option<Vec<u8>> {

@@ -5,10 +5,10 @@ use std::ffi::{CStr, c_char, c_void};
 use pgrx::pg_sys;
 
 use super::arguments::{self, Argument};
-use crate::bare;
-use crate::chain::{direct, kept};
 use crate::error::CacheError;
-use crate::query::types::nodes;
+use crate::pg::bare;
+use crate::pg::chain::{direct, kept};
+use crate::pg::lists::nodes;
 use crate::session::PlanningExport;
 
 /// How an export function runs its query.

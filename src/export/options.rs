@@ -5,10 +5,10 @@ use std::ffi::CStr;
 use arrow_cache_core::{ExportOptions, OptionValue};
 use pgrx::pg_sys::{self, NodeTag};
 
-use crate::allocator::headroom;
-use crate::encoding;
 use crate::error::{CacheError, or_raise};
-use crate::query::types::nodes;
+use crate::pg::allocator::headroom;
+use crate::pg::encoding;
+use crate::pg::lists::nodes;
 
 /// What short options take.
 const OPTIONS: usize = 16 * 1024;

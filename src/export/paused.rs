@@ -12,9 +12,9 @@ use pgrx::{PgMemoryContexts, pg_sys};
 use super::inner::{self, Pace};
 use super::run::{self, Export};
 use super::stream::Output;
-use crate::chain::{edge, kept};
-use crate::judge::Question;
-use crate::{bare, compat};
+use crate::lookup::Question;
+use crate::pg::chain::{edge, kept};
+use crate::pg::{bare, compat};
 
 /// The inner query of a set-returning function.
 struct Inner {

@@ -15,14 +15,17 @@ use crate::arrow::chunk::Chunk;
 use crate::arrow::column::{self, Column, Records};
 use crate::arrow::deliver::headroom_for;
 use crate::arrow::encode::Encoder;
-use crate::capture::{StreamFill, Tee};
-use crate::compat;
+use crate::capture::StreamFill;
 use crate::error::{CacheError, or_raise};
-use crate::judge::{self, Found, Hit, Miss, Question};
+use crate::lookup;
+use crate::lookup::{Found, Miss, Question};
+use crate::pg::compat;
+use crate::pg::tee::Tee;
+use crate::report::{decision_log, tally};
+use crate::serve::{self, Hit};
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
 use crate::verify::{self, Comparison};
-use crate::{decision_log, serve, tally};
 
 /// No result has more rows: a greater limit is none.
 const MOST_ROWS: u64 = u64::MAX / 2;
@@ -44,19 +47,19 @@ pub enum Decision {
 pub unsafe fn decide(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc, question: &Question) -> Decision {
     // SAFETY: as the caller promises. The plan that is put in place keeps the entry pinned until ExecutorEnd.
     unsafe {
-        let found = if crate::settings::enabled() { judge::look(store, question) } else { Err(Reason::Disabled) };
+        let found = if crate::settings::enabled() { lookup::look(store, question) } else { Err(Reason::Disabled) };
         match found {
-            Ok(Found::Hit(mut hit)) => {
+            Ok(Found::Hit(hit, verify)) => {
                 tally::count_hit(store, &hit.pin);
                 session::set_status(Status::Hit);
                 decision_log::note(Status::Hit, (*query_desc).plannedstmt);
-                if let Some(terms) = hit.verify.take() {
+                if let Some(terms) = verify {
                     return verify::sample(query_desc, hit, terms).map_or(Decision::Run(None), Decision::Verify);
                 }
                 stored(store, query_desc, hit)
             }
             Ok(Found::Miss(miss)) => {
-                tally::count_miss(store, &miss);
+                tally::count_miss(store, miss.stale, miss.refused);
                 let status = miss.status(miss.refused);
                 session::set_status(status);
                 if miss.refused.is_some() {

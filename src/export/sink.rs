@@ -9,8 +9,9 @@ use pgrx::pg_sys;
 use super::stream::{Output, Stream};
 use crate::arrow::chunk::Chunk;
 use crate::arrow::encode::Encoder;
-use crate::capture::{RowSink, StreamFill};
+use crate::capture::StreamFill;
 use crate::error::{CacheError, or_raise};
+use crate::pg::tee::RowSink;
 use crate::verify::Comparison;
 
 /// Largest row that is delivered: what one value can be.

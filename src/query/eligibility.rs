@@ -10,12 +10,13 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::extras::Extras;
-use super::functions::definition::{self, Definition};
-use super::functions::{self, FunctionVerdict};
 use super::ordering::{self, OrderedPrefix};
-use super::types::{FIRST_UNPINNED_OID, Nature, TypeFacts, nature, nodes, oids};
+use super::types::{Nature, TypeFacts, nature};
 use super::variation;
-use crate::compat::tree;
+use super::volatility::definition::{self, Definition};
+use super::volatility::{self, FunctionVerdict};
+use crate::pg::compat::tree;
+use crate::pg::lists::{FIRST_UNPINNED_OID, nodes, oids};
 use session_values::{SESSION_FUNCTIONS, judge_session_value, reads_custom_setting};
 
 /// What a query means, as far as its answer can depend on it.
@@ -427,7 +428,7 @@ fn judge_operator(operator: pg_sys::Oid, walk: &mut Walk) -> bool {
 unsafe extern "C-unwind" fn judge_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
     // SAFETY: the context that `judge_node` passed, for the time of the call.
     let walk = unsafe { &mut *context.cast::<Walk>() };
-    match functions::judge(function) {
+    match volatility::judge(function) {
         FunctionVerdict::Sound => {}
         FunctionVerdict::ReadsSettings => walk.reads_settings = true,
         FunctionVerdict::CallsOutputFunctions => {

@@ -10,8 +10,8 @@ use std::ffi::{CStr, CString, c_char};
 use arrow_cache_core::{CacheKey, KeyBuffer, Reason};
 use pgrx::pg_sys;
 
-use crate::local::Local;
-use crate::{backend, compat};
+use crate::pg::backend_local::Local;
+use crate::pg::{backend, compat};
 
 /// Adds the settings that shape or decide what functions return.
 fn add_settings(key: &mut KeyBuffer) {

@@ -8,7 +8,7 @@ use std::ffi::CString;
 
 use pgrx::pg_sys;
 
-use super::types::integers;
+use crate::pg::lists::integers;
 
 /// Longest name of a setting that is kept; names are words of a configuration file.
 pub const LONGEST_NAME: usize = 255;

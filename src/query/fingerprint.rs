@@ -9,8 +9,8 @@ use pgrx::pg_sys;
 
 use super::parameters;
 use super::text::{self, Text};
-use crate::allocator::headroom;
-use crate::local::Local;
+use crate::pg::allocator::headroom;
+use crate::pg::backend_local::Local;
 
 /// What a statement asks, apart from its text and the values of its parameters.
 #[derive(Clone, Copy, Debug)]

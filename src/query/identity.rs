@@ -21,10 +21,11 @@ use arrow_cache_core::{CacheKey, KeyBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::parameters;
-use super::types::{integers, nodes, oids};
-use crate::chain::direct;
-use crate::compat::tree::{self, walkers};
-use crate::local::Local;
+use crate::pg::backend_local::Local;
+use crate::pg::chain::direct;
+use crate::pg::compat::tree;
+use crate::pg::compat::tree::walkers;
+use crate::pg::lists::{integers, nodes, oids};
 
 /// What a query is, apart from its text.
 #[derive(Debug)]

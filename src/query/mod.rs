@@ -8,7 +8,6 @@ pub mod eligibility;
 pub mod environment;
 pub mod extras;
 pub mod fingerprint;
-mod functions;
 pub mod identity;
 pub mod ordering;
 pub mod parameters;
@@ -23,6 +22,7 @@ pub mod text;
 pub mod types;
 pub mod updatable;
 mod variation;
+mod volatility;
 
 use arrow_cache_core::{CacheKey, Reason};
 use eligibility::Meaning;

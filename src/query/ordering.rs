@@ -6,8 +6,8 @@
 
 use pgrx::pg_sys;
 
-use super::types::nodes;
 use super::variation::equality_is_bytewise;
+use crate::pg::lists::nodes;
 
 /// Sort keys that are looked at; after those, few rows are left that sort alike.
 const KEYS: usize = 3;

@@ -10,9 +10,10 @@ use arrow_cache_core::{CacheKey, KeyBuffer};
 use pgrx::pg_sys;
 
 use super::scans::Opened;
-use super::types::nodes;
-use crate::compat::tree::{self, walkers};
-use crate::local::Local;
+use crate::pg::backend_local::Local;
+use crate::pg::compat::tree;
+use crate::pg::compat::tree::walkers;
+use crate::pg::lists::nodes;
 
 static BUFFER: Local<Cell<KeyBuffer>> = Local::new(Cell::new(KeyBuffer::new()));
 

@@ -15,10 +15,10 @@ use pgrx::pg_sys;
 use super::eligibility::Meaning;
 use super::extras::Extras;
 use super::ordering::OrderedPrefix;
-use super::types::nodes;
 use super::{Planned, Verdict, Versions};
-use crate::chain::direct;
-use crate::local::Local;
+use crate::pg::backend_local::Local;
+use crate::pg::chain::direct;
+use crate::pg::lists::nodes;
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;

@@ -14,10 +14,10 @@ use pgrx::pg_sys;
 
 use super::eligibility;
 use super::scans::Opened;
-use super::types::{FIRST_USER_OID, nodes, oids};
-use crate::compat;
-use crate::listener;
-use crate::local::Local;
+use crate::pg::backend_local::Local;
+use crate::pg::compat;
+use crate::pg::lists::{FIRST_USER_OID, nodes, oids};
+use crate::pg::relcache_listener;
 
 /// What stands against caching plans over a relation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,7 +50,7 @@ pub unsafe fn judge(
     unites: bool,
     ddl: u64,
 ) -> Result<(), (Reason, pg_sys::Oid)> {
-    listener::listen(relation_changed);
+    relcache_listener::listen(relation_changed);
     if VERSION.replace(ddl) != ddl {
         KNOWN.with_borrow_mut(BTreeMap::clear);
     }

@@ -10,8 +10,8 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-use crate::listener;
-use crate::local::Local;
+use crate::pg::backend_local::Local;
+use crate::pg::relcache_listener;
 
 /// Name of our provider of security labels.
 pub const PROVIDER: &CStr = c"pg_arrow_cache";
@@ -56,7 +56,7 @@ static KNOWN: Local<RefCell<BTreeMap<u32, Policy>>> = Local::new(RefCell::new(BT
 
 /// The policy of a relation. The first question of a backend about a relation reads a catalog.
 pub fn of(relation: pg_sys::Oid) -> Policy {
-    listener::listen(relation_changed);
+    relcache_listener::listen(relation_changed);
     let number = relation.to_u32();
     if let Some(policy) = KNOWN.with_borrow(|known| known.get(&number).copied()) {
         return policy;

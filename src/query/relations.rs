@@ -8,8 +8,8 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::policy::{self, Policy};
-use super::types::{FIRST_USER_OID, nodes};
-use crate::compat::HEAP_TABLE_AM_OID;
+use crate::pg::compat::HEAP_TABLE_AM_OID;
+use crate::pg::lists::{FIRST_USER_OID, nodes};
 
 /// What the relations of a plan are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

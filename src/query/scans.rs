@@ -3,8 +3,8 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::types::nodes;
-use crate::compat;
+use crate::pg::compat;
+use crate::pg::lists::nodes;
 
 /// What a plan's executor would open.
 #[derive(Debug, Default)]

@@ -1,70 +1,10 @@
-//! Small questions about catalog objects: lists, relations' kinds, types.
+//! Small questions about catalog objects: relations' kinds, types.
 
 use pgrx::pg_sys;
 
+use crate::pg::lists::FIRST_UNPINNED_OID;
+
 use super::extras::MOST_ROW_TYPES;
-
-/// First OID that the server gives to objects of users (access/transam.h).
-pub const FIRST_USER_OID: u32 = 16384;
-/// First OID that initdb gives to objects without a fixed one (access/transam.h).
-pub const FIRST_UNPINNED_OID: u32 = 10000;
-
-/// The cells of a list; none for NIL. Read in place: a list is walked once per statement or more.
-///
-/// # Safety
-/// `list` must be NIL or a valid list that is not changed while the result is used.
-unsafe fn cells<'a>(list: *const pg_sys::List) -> &'a [pg_sys::ListCell] {
-    if list.is_null() {
-        return &[];
-    }
-    // SAFETY: as the caller promises.
-    unsafe { std::slice::from_raw_parts((*list).elements, (*list).length as usize) }
-}
-
-/// The nodes of a list.
-///
-/// # Safety
-/// As `cells`; the list must hold pointers to `T`.
-pub unsafe fn nodes<'a, T: 'a>(list: *const pg_sys::List) -> impl ExactSizeIterator<Item = *mut T> + 'a {
-    // SAFETY: as the caller promises.
-    unsafe { cells(list) }.iter().map(|cell| {
-        // SAFETY: as the caller promises.
-        unsafe { cell.ptr_value }.cast()
-    })
-}
-
-/// A node of a list, by its place from 0.
-///
-/// # Safety
-/// As `nodes`.
-pub unsafe fn node_at<T>(list: *const pg_sys::List, place: usize) -> Option<*mut T> {
-    // SAFETY: as the caller promises.
-    unsafe { cells(list).get(place).map(|cell| cell.ptr_value.cast()) }
-}
-
-/// The OIDs of a list.
-///
-/// # Safety
-/// As `cells`; the list must be one of OIDs.
-pub unsafe fn oids<'a>(list: *const pg_sys::List) -> impl Iterator<Item = pg_sys::Oid> + 'a {
-    // SAFETY: as the caller promises.
-    unsafe { cells(list) }.iter().map(|cell| {
-        // SAFETY: as the caller promises.
-        unsafe { cell.oid_value }
-    })
-}
-
-/// The numbers of a list.
-///
-/// # Safety
-/// As `cells`; the list must be one of integers.
-pub unsafe fn integers<'a>(list: *const pg_sys::List) -> impl Iterator<Item = i32> + 'a {
-    // SAFETY: as the caller promises.
-    unsafe { cells(list) }.iter().map(|cell| {
-        // SAFETY: as the caller promises.
-        unsafe { cell.int_value }
-    })
-}
 
 /// Deepest nesting of composite types that is looked into; a deeper one counts as a user's own.
 const MAX_TYPE_DEPTH: u32 = 8;
@@ -283,5 +223,5 @@ pub fn nature(type_oid: pg_sys::Oid) -> Nature {
 /// `descriptor` must be valid and have more than `index` attributes.
 pub unsafe fn tuple_attribute(descriptor: pg_sys::TupleDesc, index: usize) -> *mut pg_sys::FormData_pg_attribute {
     // SAFETY: as the caller promises; pgrx knows the layout of each server version.
-    unsafe { crate::compat::tuple_attribute(descriptor, index) }
+    unsafe { crate::pg::compat::tuple_attribute(descriptor, index) }
 }

@@ -3,7 +3,7 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::types::nodes;
+use crate::pg::lists::nodes;
 
 /// Could the server find the scan of a table by descending from this node as it does for WHERE CURRENT OF
 /// (search_plan_tree in execCurrent.c)? The answer may be yes too often.

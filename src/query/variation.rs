@@ -17,7 +17,7 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::types::{nodes, oids};
+use crate::pg::lists::{nodes, oids};
 
 /// Does this node, by itself, leave the answer open?
 ///

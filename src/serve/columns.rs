@@ -1,11 +1,11 @@
 //! How each column of a hit becomes bytes on the wire: by a form of ours where the type and the reader's settings have
 //! one, else by the type's own output or send function. Reads settings of the backend; keeps nothing.
 
-use arrow_cache_core::wire::Form;
+use arrow_cache_core::formats::wire::Form;
 use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
-use crate::compat;
+use crate::pg::compat;
 
 unsafe extern "C" {
     /// mb/pg_wchar.h; reads a variable and cannot raise, so it needs no guard.

@@ -3,6 +3,7 @@
 
 mod columns;
 mod explain;
+mod hit;
 mod hold;
 mod output;
 mod pieces;
@@ -13,6 +14,7 @@ mod straight;
 mod stub;
 mod template;
 
+pub use hit::Hit;
 pub use hold::Hold;
 pub use rerun::Guard;
 pub use rows::Rows;

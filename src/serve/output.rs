@@ -3,7 +3,7 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use crate::query::types::nodes;
+use crate::pg::lists::nodes;
 
 /// An expression of this type that says nothing about its value, `VALUE`, in the current memory context: what a serving plan
 /// puts out, unless it is shown to somebody.

@@ -3,7 +3,8 @@
 
 use std::ffi::{CStr, c_char};
 
-use arrow_cache_core::wire::{self, Form};
+use arrow_cache_core::formats::wire;
+use arrow_cache_core::formats::wire::Form;
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
@@ -11,7 +12,7 @@ use crate::arrow::chunk::Chunk;
 use crate::arrow::column::Column;
 use crate::arrow::decode::{Decoder, Reader};
 use crate::arrow::varlena;
-use crate::chain::direct;
+use crate::pg::chain::direct;
 
 /// One column of such values.
 struct Source {

@@ -12,12 +12,14 @@ use pgrx::pg_sys;
 use std::ffi::CString;
 
 use super::hold::Hold;
-use crate::chain::direct;
-use crate::compat::standard;
+use crate::invalidation::publication;
+use crate::pg::chain::direct;
+use crate::pg::compat::standard;
 use crate::query::environment;
+use crate::report::{decision_log, tally};
 use crate::session::{self, Status};
+use crate::shmem;
 use crate::shmem::SharedStore;
-use crate::{decision_log, shmem, tally, writes};
 
 /// What a guarded scan has to check before its first row.
 pub struct Guard {
@@ -47,7 +49,7 @@ impl Guard {
         !self.suspends
             && store.is_current(pin)
             && session::definition_changes() == self.definition_changes
-            && (self.foreign.is_empty() || writes::check_own_writes(&self.foreign).is_ok())
+            && (self.foreign.is_empty() || publication::check_own_writes(&self.foreign).is_ok())
             && environment::fingerprint(store.seed(), &self.settings) == Ok(self.environment)
     }
 }

@@ -1,6 +1,7 @@
 //! The rows of a stored entry, one at a time, in either direction.
 
-use arrow_cache_core::{OutOfMemory, RoomyVec, wire};
+use arrow_cache_core::formats::wire;
+use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
 use crate::arrow::chunk::Chunk;

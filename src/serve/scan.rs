@@ -6,9 +6,9 @@ use super::explain;
 use super::hold::Hold;
 use super::rerun;
 use super::straight::{self, Run};
-use crate::chain::edge;
 use crate::error::{CacheError, or_raise};
-use crate::query::types::{nodes, oids};
+use crate::pg::chain::edge;
+use crate::pg::lists::{nodes, oids};
 use crate::shmem;
 
 /// The plan node: PostgreSQL's part first, ours behind it. Never copied: it exists only in plans

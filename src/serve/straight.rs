@@ -16,7 +16,8 @@ use std::cell::RefCell;
 use std::ffi::c_int;
 use std::sync::OnceLock;
 
-use arrow_cache_core::wire::{self, Block, Encoder, Outcome, Span, Zone};
+use arrow_cache_core::formats::wire;
+use arrow_cache_core::formats::wire::{Block, Encoder, Outcome, Span, Zone};
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
@@ -24,10 +25,10 @@ use super::columns::Look;
 use super::hold::Hold;
 use super::pieces::Pieces;
 use super::rows::Rows;
-use crate::chain::{edge, guarded, with_cleanup};
-use crate::client;
 use crate::error::or_raise;
-use crate::local::Local;
+use crate::pg::backend_local::Local;
+use crate::pg::chain::{edge, guarded, with_cleanup};
+use crate::pg::client;
 
 /// Bytes of rows that are sent at once. A larger row is left to the executor.
 const BLOCK: usize = 64 * 1024;

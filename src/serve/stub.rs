@@ -4,17 +4,17 @@
 use arrow_cache_core::Pin;
 use pgrx::pg_sys::{self, NodeTag};
 
+use super::hit::Hit;
 use super::hold::Hold;
 use super::output;
 use super::rows::Rows;
 use super::scan::{self, CachedScan};
 use super::template::Template;
 use crate::arrow::column::Column;
-use crate::compat;
 use crate::error::none_if_out_of_memory;
-use crate::judge::Hit;
+use crate::pg::compat;
+use crate::pg::lists::nodes;
 use crate::query::scans::opened_by;
-use crate::query::types::nodes;
 use crate::{session, shmem};
 
 /// Puts the serving plan in the place of the query's own, before the executor sees it. If there

@@ -15,12 +15,12 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::scan;
 use super::stub;
 use crate::arrow::column::{self, Column};
-use crate::compat;
 use crate::error::none_if_out_of_memory;
+use crate::pg::compat;
+use crate::pg::lists::{integers, nodes};
 use crate::query::fingerprint::HashedText;
 use crate::query::relations;
 use crate::query::scans::opened_by;
-use crate::query::types::{integers, nodes};
 
 /// A larger template is not kept: what it saves is little beside its query. In bytes.
 const LARGEST: usize = 30 * 1024;

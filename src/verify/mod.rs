@@ -25,14 +25,13 @@ use arrow_cache_core::{CacheKey, Counter, Digest, Pin, Reason};
 use pgrx::{PgMemoryContexts, pg_sys};
 
 use crate::arrow::column::{self, Column, Records};
-use crate::capture::{RowSink, Tee};
 use crate::error;
-use crate::judge::Hit;
-use crate::local::Local;
+use crate::pg::backend_local::Local;
+use crate::pg::tee::{RowSink, Tee};
 use crate::query::eligibility::Meaning;
 use crate::query::environment;
 use crate::query::ordering::OrderedPrefix;
-use crate::serve::{self, Hold};
+use crate::serve::{self, Hit, Hold};
 use crate::shmem::SharedStore;
 use crate::{session, settings, shmem};
 use rows::RowDigest;

@@ -14,14 +14,15 @@
 
 use std::ffi::CStr;
 
-use arrow_cache_core::{CacheKey, Digest, KeyHasher, OutOfMemory, Reason, Room, RoomyVec, jsonb, numeric};
+use arrow_cache_core::formats::{jsonb, numeric};
+use arrow_cache_core::{CacheKey, Digest, KeyHasher, OutOfMemory, Reason, Room, RoomyVec};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
 use crate::arrow::varlena;
-use crate::capture::RowSink;
+use crate::pg::lists::FIRST_UNPINNED_OID;
+use crate::pg::tee::RowSink;
 use crate::query::ordering::OrderedPrefix;
-use crate::query::types::FIRST_UNPINNED_OID;
 use crate::serve::Rows;
 use crate::shmem;
 

@@ -1,7 +1,7 @@
 //! Numerics as the numbers of fixed size that clients can ask for.
 
-use arrow_cache_core::decimal::{MAX_PRECISION, Misfit, to_decimal128, to_float64};
-use arrow_cache_core::numeric::from_text;
+use arrow_cache_core::formats::decimal::{MAX_PRECISION, Misfit, to_decimal128, to_float64};
+use arrow_cache_core::formats::numeric::from_text;
 
 use super::numeric_text::spell;
 

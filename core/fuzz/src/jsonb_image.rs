@@ -1,6 +1,6 @@
 //! Images of jsonb.
 
-use arrow_cache_core::jsonb::{from_text, to_text};
+use arrow_cache_core::formats::jsonb::{from_text, to_text};
 
 /// Bytes that a text may take: a few bytes of numeric can stand for very many digits.
 const LIMIT: usize = 1 << 16;

@@ -1,6 +1,6 @@
 //! jsonb from text.
 
-use arrow_cache_core::jsonb::{TEXT_MAX, from_text, to_text};
+use arrow_cache_core::formats::jsonb::{TEXT_MAX, from_text, to_text};
 
 /// What texts of jsonb are made of, besides the words of the dictionary.
 const LETTERS: &[u8; 16] = b"{}[]\"\",,:: 01-a\\";

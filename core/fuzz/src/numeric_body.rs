@@ -1,6 +1,6 @@
 //! Numerics as the server lays them out, into text.
 
-use arrow_cache_core::numeric::{from_text, to_text};
+use arrow_cache_core::formats::numeric::{from_text, to_text};
 
 /// Reads any bytes as the body of a numeric.
 ///

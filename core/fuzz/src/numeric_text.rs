@@ -1,6 +1,6 @@
 //! Numerics from text.
 
-use arrow_cache_core::numeric::{from_text, to_text};
+use arrow_cache_core::formats::numeric::{from_text, to_text};
 
 /// What texts of numerics are made of, and what could pass for it.
 const LETTERS: &[u8; 16] = b"0000123456789.-N";

@@ -1,6 +1,6 @@
 //! Options of an export.
 
-use arrow_cache_core::options::{ExportOptions, OPTION_NAMES, OptionError, OptionValue};
+use arrow_cache_core::formats::options::{ExportOptions, OPTION_NAMES, OptionError, OptionValue};
 
 /// Bytes that a piece of a stream may have.
 const CHUNK_BYTES: std::ops::RangeInclusive<usize> = 1024..=64 << 20;

@@ -1,10 +1,10 @@
 //! A block of memory, locks and an arena for tests of the store. They check the promises made to them: no lock is taken under another,
 //! the arena is not called under a lock, nothing is freed twice.
 
-use arrow_cache_core::key::CacheKey;
-use arrow_cache_core::layout::{Layout, PARTITIONS, Sizes};
-use arrow_cache_core::memory::{Arena, ArenaPtr, Locks};
-use arrow_cache_core::store::{Dependency, Fill, NewEntry, Store, StoreError};
+use arrow_cache_core::cache::key::CacheKey;
+use arrow_cache_core::cache::layout::{Layout, PARTITIONS, Sizes};
+use arrow_cache_core::cache::memory::{Arena, ArenaPtr, Locks};
+use arrow_cache_core::cache::store::{Dependency, Fill, NewEntry, Store, StoreError};
 use std::alloc;
 use std::cell::Cell;
 use std::collections::BTreeMap;

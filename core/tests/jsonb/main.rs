@@ -3,7 +3,7 @@
 mod model;
 mod properties;
 
-use arrow_cache_core::jsonb::{DEPTH_MAX, Parser, Refusal, to_text};
+use arrow_cache_core::formats::jsonb::{DEPTH_MAX, Parser, Refusal, to_text};
 use model::Value::{Array, Bool, Null, Object};
 use model::{assert_both_ways, image, nested, number, object, parsed, printed, store, string, text};
 

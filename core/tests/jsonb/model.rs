@@ -1,8 +1,8 @@
 //! Documents, with the image that jsonb_util.c would build of them and the text that jsonb.c would print; and both ways through the code
 //! under test.
 
-use arrow_cache_core::jsonb::{Refusal, from_text, to_text};
-use arrow_cache_core::numeric;
+use arrow_cache_core::formats::jsonb::{Refusal, from_text, to_text};
+use arrow_cache_core::formats::numeric;
 use std::fmt::Write;
 
 #[derive(Clone, Debug)]

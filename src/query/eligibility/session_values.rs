@@ -6,9 +6,9 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::Walk;
+use crate::pg::lists::nodes;
 use crate::query::extras::{LONGEST_NAME, MOST_SETTINGS};
 use crate::query::identity::CURRENT_SETTING;
-use crate::query::types::nodes;
 
 /// The role that asks is in the key; of the time, the database's name and the schemas only the session knows.
 ///

@@ -3,9 +3,10 @@
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::{END, Walk, visit};
-use crate::chain::direct;
-use crate::compat::tree::{self, walkers};
-use crate::query::types::{integers, nodes, oids};
+use crate::pg::chain::direct;
+use crate::pg::compat::tree;
+use crate::pg::compat::tree::walkers;
+use crate::pg::lists::{integers, nodes, oids};
 
 impl Walk {
     /// A node of a kind that is not met in most queries: what it says by itself, then what the server's walker finds in it.

@@ -1,0 +1,291 @@
+//! The record of an entry in the shared table.
+//!
+//! `life` is one word: which result the record holds, where that is in its life, and how many hold it (its pins). Pins come and go without
+//! a lock; the other two change as [`Entry::set_state`] says, in the same word, so that a pin and the state it was taken in are one step:
+//! see [`Entry::try_pin`]. `next_in_bucket` changes under the partition lock of the key; `list_*` under the store lock; `hits` and
+//! `last_used` by anybody. The other fields and the payload are written only by the one process that fills the entry, before it is
+//! published, and by the one that frees it, after the last pin is gone; readers hold a pin. All fields are atomics all the same, for
+//! look-ups and eviction look at records without a pin.
+
+use crate::cache::key::CacheKey;
+use crate::cache::memory::prefetch;
+use crate::cache::versions::SlotId;
+use std::sync::atomic::{
+    AtomicI64, AtomicU32, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+
+/// Index of an entry in the entry table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct EntryId(pub u32);
+
+/// What a result rests on: the version its slot had when the result was computed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(C)]
+pub struct Dependency {
+    /// The slot.
+    pub slot: SlotId,
+    /// Object id of the relation, for showing; 0 for a slot that is no relation's.
+    pub relation: u32,
+    /// Version of the slot.
+    pub version: u64,
+}
+
+const _: () = assert!(size_of::<Dependency>() == 16);
+
+/// Where an entry is in its life. Zeroed memory is a free entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+pub(crate) enum State {
+    /// On the free list, never used, or on its way there.
+    Free = 0,
+    /// Being filled, or retired and perhaps still pinned.
+    Limbo = 1 << PIN_BITS,
+    /// In the index.
+    Published = 2 << PIN_BITS,
+}
+
+/// A pin belongs to a scan with a memory context of its own, so memory ends long before this many.
+const PIN_BITS: u32 = 30;
+const PINS: u64 = (1 << PIN_BITS) - 1;
+const STATE: u64 = 3 << PIN_BITS;
+const GENERATION_SHIFT: u32 = 32;
+
+/// A generation and the state it is in. The generation grows with every reuse of the record, so an unchanged `Life` means that the same
+/// result has been there all the time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Life(u64);
+
+impl Life {
+    fn of(word: u64) -> Self {
+        Self(word & !PINS)
+    }
+
+    pub(crate) fn is_published(self) -> bool {
+        self.0 & STATE == State::Published as u64
+    }
+
+    pub(crate) fn generation(self) -> u32 {
+        (self.0 >> GENERATION_SHIFT) as u32
+    }
+}
+
+/// Link to an entry: its index plus one; 0 is none.
+pub(crate) type Link = u32;
+
+/// One entry, on three cache lines: what every look-up of the key or a hit reads, what every hit writes, and what neither needs.
+/// Zeroed memory is a free entry.
+#[repr(C, align(64))]
+pub(crate) struct Entry {
+    key_hi: AtomicU64,
+    key_lo: AtomicU64,
+    pub(crate) head: AtomicU64,
+    pub(crate) first_chunk: AtomicU64,
+    pub(crate) expires_at: AtomicI64,
+    pub(crate) next_in_bucket: AtomicU32,
+    pub(crate) columns: AtomicU32,
+    pub(crate) text_len: AtomicU32,
+    pub(crate) descriptor_len: AtomicU32,
+    pub(crate) dependency_count: AtomicU32,
+    pub(crate) chunk_count: AtomicU32,
+    usage: Usage,
+    pub(crate) list_next: AtomicU32,
+    pub(crate) list_previous: AtomicU32,
+    pub(crate) last_chunk: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) created_at: AtomicI64,
+    pub(crate) database: AtomicU32,
+    pub(crate) role: AtomicU32,
+    plan_hi: AtomicU64,
+    plan_lo: AtomicU64,
+}
+
+/// The line that every hit writes, and what a hit reads once it has the line.
+#[repr(C, align(64))]
+struct Usage {
+    life: AtomicU64,
+    hits: AtomicU64,
+    last_used: AtomicI64,
+    rows: AtomicU64,
+    execution_micros: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Entry>() == 192 && std::mem::offset_of!(Entry, usage) == 64);
+
+impl Entry {
+    pub(crate) fn life(&self) -> Life {
+        Life::of(self.usage.life.load(Acquire))
+    }
+
+    /// Into and out of `Published`: under the exclusive partition lock of the key. To `Free`: by whoever took the entry out of limbo.
+    pub(crate) fn set_state(&self, state: State) {
+        let before = self.usage.life.load(Relaxed) & STATE;
+        self.add_to_life((state as u64).wrapping_sub(before));
+    }
+
+    /// From `Free` to `Limbo` under the next generation, pinned: under the store lock, by the process that takes the entry to fill it.
+    pub(crate) fn begin(&self) {
+        self.add_to_life((1 << GENERATION_SHIFT) + (State::Limbo as u64 - State::Free as u64) + 1);
+    }
+
+    /// Adding leaves alone the pins that come and go meanwhile; nobody else changes the rest.
+    fn add_to_life(&self, difference: u64) {
+        self.usage.life.fetch_add(difference, AcqRel);
+    }
+
+    /// The key of the generation that [`Entry::life`] showed before, if `life` shows it again afterwards.
+    pub(crate) fn key(&self) -> CacheKey {
+        CacheKey { hi: self.key_hi.load(Acquire), lo: self.key_lo.load(Acquire) }
+    }
+
+    /// Set while filling, after `life` took on the new generation: who sees the new key sees the new life too.
+    pub(crate) fn set_key(&self, key: CacheKey) {
+        self.key_hi.store(key.hi, Release);
+        self.key_lo.store(key.lo, Release);
+    }
+
+    pub(crate) fn plan(&self) -> CacheKey {
+        CacheKey { hi: self.plan_hi.load(Relaxed), lo: self.plan_lo.load(Relaxed) }
+    }
+
+    /// While filling.
+    pub(crate) fn set_plan(&self, plan: CacheKey) {
+        self.plan_hi.store(plan.hi, Relaxed);
+        self.plan_lo.store(plan.lo, Relaxed);
+    }
+
+    pub(crate) fn pins(&self) -> u64 {
+        self.usage.life.load(Acquire) & PINS
+    }
+
+    /// Pins the entry if it is published, and as `wanted`; what it holds then stays until [`Entry::unpin`]. Takes no lock.
+    ///
+    /// The pin and the state come from one atomic step. If the state was `Published`, whoever retires the entry does so later, and then
+    /// whoever would free it finds the pin. If not, nobody relied on the pin, and nothing was read; it is given back at once. Meanwhile
+    /// it can make `pins` look too large by one, so a record may be passed over that is free of pins, to be found the next time.
+    pub(crate) fn try_pin(&self, wanted: impl FnOnce(Life) -> bool) -> bool {
+        let life = Life::of(self.usage.life.fetch_add(1, AcqRel));
+        let pinned = life.is_published() && wanted(life);
+        if !pinned {
+            self.unpin();
+        }
+        pinned
+    }
+
+    /// One more pin for the holder of one, or of the lock under which a published entry would be retired.
+    pub(crate) fn pin(&self) {
+        self.usage.life.fetch_add(1, AcqRel);
+    }
+
+    pub(crate) fn unpin(&self) {
+        self.usage.life.fetch_sub(1, AcqRel);
+    }
+
+    /// Has the processor fetch the line that a pin will write.
+    pub(crate) fn prefetch_usage(&self) {
+        prefetch((&raw const self.usage).cast());
+    }
+
+    pub(crate) fn touch(&self, now: i64) {
+        self.usage.hits.fetch_add(1, Relaxed);
+        self.usage.last_used.store(now, Relaxed);
+    }
+
+    pub(crate) fn reset_usage(&self, now: i64) {
+        self.usage.hits.store(0, Relaxed);
+        self.usage.last_used.store(now, Relaxed);
+    }
+
+    pub(crate) fn hits(&self) -> u64 {
+        self.usage.hits.load(Relaxed)
+    }
+
+    pub(crate) fn last_used(&self) -> i64 {
+        self.usage.last_used.load(Relaxed)
+    }
+
+    pub(crate) fn rows(&self) -> u64 {
+        self.usage.rows.load(Relaxed)
+    }
+
+    pub(crate) fn execution_micros(&self) -> u64 {
+        self.usage.execution_micros.load(Relaxed)
+    }
+
+    /// By the process that fills the entry.
+    pub(crate) fn set_result(&self, rows: u64, execution_micros: u64) {
+        self.usage.rows.store(rows, Relaxed);
+        self.usage.execution_micros.store(execution_micros, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zeroed() -> Entry {
+        // SAFETY: zeroed memory is an entry.
+        unsafe { std::mem::zeroed() }
+    }
+
+    fn published() -> Entry {
+        let entry = zeroed();
+        entry.begin();
+        entry.set_state(State::Published);
+        entry.unpin();
+        entry
+    }
+
+    #[test]
+    fn only_a_published_entry_can_be_pinned() {
+        let entry = zeroed();
+        assert!(!entry.try_pin(|_| true));
+        entry.begin();
+        assert!(!entry.try_pin(|_| true));
+        assert_eq!(entry.pins(), 1);
+        entry.set_state(State::Published);
+        assert!(entry.try_pin(|_| true));
+        assert_eq!(entry.pins(), 2);
+        entry.set_state(State::Limbo);
+        assert!(!entry.try_pin(|_| true));
+        assert_eq!(entry.pins(), 2);
+    }
+
+    #[test]
+    fn an_entry_that_was_used_anew_is_not_the_one_seen() {
+        let entry = published();
+        let seen = entry.life();
+        assert!(entry.try_pin(|life| life == seen));
+        entry.unpin();
+        entry.set_state(State::Free);
+        entry.begin();
+        entry.set_state(State::Published);
+        assert!(!entry.try_pin(|life| life == seen));
+        assert_eq!(entry.pins(), 1);
+        assert_eq!(entry.life().generation(), seen.generation() + 1);
+    }
+
+    #[test]
+    fn pins_of_the_moment_survive_every_step() {
+        let entry = zeroed();
+        for generation in 1..5 {
+            entry.pin();
+            entry.begin();
+            entry.set_state(State::Published);
+            entry.set_state(State::Limbo);
+            entry.set_state(State::Free);
+            assert_eq!(entry.pins(), 2);
+            assert_eq!(entry.life().generation(), generation);
+            entry.unpin();
+            entry.unpin();
+        }
+    }
+
+    #[test]
+    fn generations_wrap_around() {
+        let entry = zeroed();
+        entry.usage.life.store(u64::from(u32::MAX) << GENERATION_SHIFT, Relaxed);
+        entry.begin();
+        assert_eq!((entry.life().generation(), entry.pins()), (0, 1));
+    }
+}

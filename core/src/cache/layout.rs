@@ -1,0 +1,176 @@
+//! How the shared block is cut. Computed alike by every process from the settings; constant while the server runs.
+
+use crate::cache::counters::{STRIPES, Stripe};
+use crate::cache::entry::Entry;
+use crate::cache::index::Bucket;
+use crate::cache::occupancy;
+use crate::cache::store::Header;
+use crate::cache::versions::{Slot, slot_count};
+use std::fmt;
+
+/// Number of partitions of the index, each with a lock.
+pub const PARTITIONS: usize = 64;
+/// Number of words that count how often a query ran.
+pub const RUN_WORDS: usize = 16_384;
+/// Least room for results; a smaller block is refused.
+pub const LEAST_ARENA: usize = 1 << 20;
+
+/// Every part but the arena begins on a cache line.
+const LINE: usize = 64;
+/// The arena begins, and ends, on a page.
+const PAGE: usize = 4096;
+
+/// What the settings ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    /// Bytes of the block in all.
+    pub memory: usize,
+    /// Most results held at once.
+    pub max_entries: u32,
+}
+
+/// Why no layout could be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LayoutError {
+    /// Less than [`LEAST_ARENA`] would be left for results.
+    TooSmall {
+        /// Bytes that would do.
+        needed: usize,
+    },
+}
+
+impl LayoutError {
+    /// Bytes that would do.
+    #[must_use]
+    pub fn needed(&self) -> usize {
+        match self {
+            LayoutError::TooSmall { needed } => *needed,
+        }
+    }
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LayoutError::TooSmall { needed } => {
+                write!(f, "the cache needs at least {needed} bytes of memory")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LayoutError {}
+
+/// Offsets into the block, which must itself be aligned to 64 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Size of the block: bookkeeping and arena.
+    pub total: usize,
+    /// Where the arena begins, a multiple of 4096.
+    pub arena_offset: usize,
+    /// Size of the arena, a multiple of 4096.
+    pub arena_len: usize,
+    /// Number of entries in the entry table.
+    pub max_entries: u32,
+    pub(crate) header: usize,
+    pub(crate) slots: usize,
+    pub(crate) slot_count: usize,
+    pub(crate) stripes: usize,
+    pub(crate) runs: usize,
+    pub(crate) buckets: usize,
+    /// A power of two, so that a bucket belongs to one partition.
+    pub(crate) bucket_count: usize,
+    pub(crate) entries: usize,
+    pub(crate) occupied: usize,
+}
+
+impl Layout {
+    /// Cuts a block of `sizes.memory` bytes, rounded down to whole pages.
+    ///
+    /// # Errors
+    /// [`LayoutError::TooSmall`] when less than [`LEAST_ARENA`] would be left for the arena.
+    pub fn new(sizes: &Sizes) -> Result<Layout, LayoutError> {
+        let bucket_count = (sizes.max_entries as usize).max(PARTITIONS).next_power_of_two();
+        let mut end = 0;
+        let mut part = |bytes: usize| {
+            let offset = end;
+            end = (end + bytes).next_multiple_of(LINE);
+            offset
+        };
+        let header = part(size_of::<Header>());
+        let slot_count = slot_count(sizes.memory);
+        let slots = part(slot_count * size_of::<Slot>());
+        let stripes = part(STRIPES * size_of::<Stripe>());
+        let runs = part(RUN_WORDS * size_of::<u32>());
+        let buckets = part(bucket_count * size_of::<Bucket>());
+        let entries = part(sizes.max_entries as usize * size_of::<Entry>());
+        let occupied = part(occupancy::words(sizes.max_entries) * size_of::<u64>());
+        let arena_offset = end.next_multiple_of(PAGE);
+        let total = sizes.memory / PAGE * PAGE;
+        if total < arena_offset + LEAST_ARENA {
+            return Err(LayoutError::TooSmall { needed: arena_offset + LEAST_ARENA });
+        }
+        Ok(Layout {
+            total,
+            arena_offset,
+            arena_len: total - arena_offset,
+            max_entries: sizes.max_entries,
+            header,
+            slots,
+            slot_count,
+            stripes,
+            runs,
+            buckets,
+            bucket_count,
+            entries,
+            occupied,
+        })
+    }
+
+    /// Everything but the arena, in bytes.
+    #[must_use]
+    pub fn bookkeeping_bytes(&self) -> usize {
+        self.arena_offset
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_aligned_and_in_order() {
+        for max_entries in [0, 1, 63, 64, 65, 10_000] {
+            let sizes = Sizes { memory: 8 << 20, max_entries };
+            let layout = Layout::new(&sizes).unwrap();
+            let offsets = [
+                layout.header,
+                layout.slots,
+                layout.stripes,
+                layout.runs,
+                layout.buckets,
+                layout.entries,
+                layout.occupied,
+                layout.arena_offset,
+                layout.total,
+            ];
+            assert!(offsets.is_sorted());
+            assert!(offsets.iter().all(|offset| offset % LINE == 0));
+            assert_eq!(layout.arena_offset % PAGE, 0);
+            assert_eq!(layout.arena_offset + layout.arena_len, layout.total);
+            assert!(layout.bucket_count.is_power_of_two());
+            assert!(layout.bucket_count >= PARTITIONS.max(max_entries as usize));
+            assert!(layout.total <= sizes.memory);
+        }
+    }
+
+    #[test]
+    fn too_small_says_what_would_do() {
+        let ask = |memory| Layout::new(&Sizes { memory, max_entries: 10_000 });
+        let Err(LayoutError::TooSmall { needed }) = ask(1 << 20) else {
+            panic!("a block of 1 MiB is too small for 10000 entries");
+        };
+        assert!(ask(needed - 1).is_err());
+        assert_eq!(ask(needed).unwrap().arena_len, LEAST_ARENA);
+    }
+}

@@ -1,0 +1,56 @@
+//! What the cache borrows from its host: an allocator inside the block, and locks. Traits only: nothing here is shared.
+
+/// Place in the arena, the same number in every process. 0 is no place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ArenaPtr(pub u64);
+
+impl ArenaPtr {
+    /// No place.
+    pub const NULL: ArenaPtr = ArenaPtr(0);
+
+    /// Whether this is no place.
+    #[must_use]
+    pub const fn is_null(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Allocator of payload memory inside the shared block. It takes a lock of its own, so the cache never calls `allocate` or `free` under one
+/// of its locks.
+///
+/// The memory it hands out is aligned to 8 bytes, holds initialised bytes (of any value) and stays at the same address until it is freed.
+pub trait Arena {
+    /// Memory for `bytes` bytes, or `None` when there is no room. Must not raise.
+    fn allocate(&self, bytes: usize) -> Option<ArenaPtr>;
+
+    /// Gives memory back. Must not raise.
+    ///
+    /// # Safety
+    /// `ptr` came from `allocate` of this arena (in any process), was not freed since, and nobody reads or writes it any more.
+    unsafe fn free(&self, ptr: ArenaPtr);
+
+    /// Where `ptr` is in this process. Called on every read; must not lock or raise.
+    fn address(&self, ptr: ArenaPtr) -> *mut u8;
+}
+
+/// The locks of the cache. Each call takes one lock, runs `f`, releases. `f` is short, cannot fail and calls nothing outside this crate;
+/// no call is made from within an `f`.
+pub trait Locks {
+    /// Runs `f` while holding the lock of a partition (below [`crate::cache::layout::PARTITIONS`]) together with other readers.
+    fn shared<R>(&self, partition: usize, f: impl FnOnce() -> R) -> R;
+    /// Runs `f` while holding the lock of a partition alone.
+    fn exclusive<R>(&self, partition: usize, f: impl FnOnce() -> R) -> R;
+    /// Runs `f` while holding the lock of the free list and the limbo list alone.
+    fn store<R>(&self, f: impl FnOnce() -> R) -> R;
+}
+
+/// Has the processor fetch a cache line that will be needed soon. Any address will do: it reads nothing and cannot fault.
+pub(crate) fn prefetch(address: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a hint to the processor; every x86-64 one knows it.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = address;
+}

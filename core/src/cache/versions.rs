@@ -1,0 +1,396 @@
+//! Versions of what results rest on, by the protocol "publish before visible": slots that writers change before their transaction can
+//! become visible to anybody, and that readers compare with their snapshot.
+//!
+//! Anybody may publish to a slot, at any time. A slot is read and written as one under its own sequence word: writers make it odd while
+//! they store, readers try again when it was odd or moved. No other lock is involved and nothing is called while the word is odd.
+//!
+//! A slot has no identity: relations that hash to the same slot share it, which can only invalidate too much.
+
+use crate::cache::window::Window;
+use std::sync::atomic::{
+    AtomicI64, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
+
+/// How many publishing transactions a slot remembers one by one; more are folded into its window.
+pub const PENDING: usize = 3;
+
+/// Number of slots of each kind that stands for a whole database.
+pub const DATABASE_SLOTS: usize = 64;
+/// Number of slots before those of relations: four kinds that stand for a whole database.
+pub const FIXED_SLOTS: usize = 4 * DATABASE_SLOTS;
+/// Fewest and most slots for relations.
+const RELATION_SLOTS: std::ops::RangeInclusive<usize> = 8192..=65_536;
+/// One in so many bytes of the block may go to slots of relations.
+const SHARE_OF_SLOTS: usize = 64;
+
+/// How many slots a block of this size has in all. The more there are, the more seldom do two relations share one.
+#[must_use]
+pub fn slot_count(memory: usize) -> usize {
+    let wanted = memory / SHARE_OF_SLOTS / size_of::<Slot>();
+    let relations = wanted.max(1).next_power_of_two();
+    FIXED_SLOTS + relations.clamp(*RELATION_SLOTS.start(), *RELATION_SLOTS.end())
+}
+
+/// One version slot, a cache line of its own. Zeroed memory is a valid slot.
+#[repr(C, align(64))]
+pub struct Slot {
+    /// Twice the version, and one more while somebody stores.
+    sequence: AtomicU64,
+    pending: [AtomicU64; PENDING],
+    window_low: AtomicU64,
+    window_high: AtomicU64,
+    window_marks: AtomicU64,
+    last_change: AtomicI64,
+}
+
+const _: () = assert!(size_of::<Slot>() == 64);
+
+/// What a slot said at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct SlotState {
+    /// Counts publications.
+    pub version: u64,
+    /// 64-bit ids of publishing transactions; 0 = empty.
+    pub pending: [u64; PENDING],
+    /// Publishing transactions that found no empty place.
+    pub window: Window,
+    /// When the last publication was, in microseconds.
+    pub last_change: i64,
+}
+
+/// What a snapshot sees, in 64-bit transaction ids.
+#[derive(Clone, Copy, Debug)]
+pub struct SnapshotView<'a> {
+    /// Every id below has ended.
+    pub xmin: u64,
+    /// Every id from here on had not begun.
+    pub xmax: u64,
+    /// Low halves of the top-level ids in `xmin..xmax` that were running, in any order.
+    pub in_progress: &'a [u32],
+}
+
+impl<'a> SnapshotView<'a> {
+    /// Widens a snapshot with 32-bit ids. `next_full_xid` is any next-id reading taken not 2^31 transactions away from the snapshot.
+    #[must_use]
+    pub fn new(next_full_xid: u64, xmin32: u32, xmax32: u32, xip: &'a [u32]) -> Self {
+        Self { xmin: widen(next_full_xid, xmin32), xmax: widen(next_full_xid, xmax32), in_progress: xip }
+    }
+
+    /// Whether the transaction had ended when the snapshot was taken, so that the snapshot sees it if it committed.
+    #[must_use]
+    pub fn finished(&self, xid: u64) -> bool {
+        xid < self.xmin || (xid < self.xmax && !self.in_progress.contains(&(xid as u32)))
+    }
+
+    /// Whether all of them had ended.
+    fn all_finished(&self, window: &Window) -> bool {
+        let widened = |xid: u32| self.xmin + u64::from(xid.wrapping_sub(self.xmin as u32));
+        window.is_empty()
+            || window.high < self.xmin
+            || (window.high < self.xmax && !self.in_progress.iter().any(|&xid| window.holds(widened(xid))))
+    }
+}
+
+/// The 64-bit id nearest to `reference` whose low half is `xid`.
+fn widen(reference: u64, xid: u32) -> u64 {
+    let distance = xid.wrapping_sub(reference as u32).cast_signed();
+    reference.saturating_add_signed(i64::from(distance))
+}
+
+impl SlotState {
+    /// Whether the snapshot sees every change published to the slot. The slot must have been read after the snapshot was taken.
+    #[must_use]
+    pub fn seen_whole(&self, snapshot: &SnapshotView<'_>) -> bool {
+        snapshot.all_finished(&self.window) && self.publishers().all(|xid| snapshot.finished(xid))
+    }
+
+    fn publishers(&self) -> impl Iterator<Item = u64> + '_ {
+        self.pending.iter().copied().filter(|&xid| xid != 0)
+    }
+
+    /// Forgets what a look found ended. What came after the look stays: nobody has asked about it.
+    fn forget(&mut self, ended: &Ended) {
+        for cell in &mut self.pending {
+            if ended.pending.contains(cell) {
+                *cell = 0;
+            }
+        }
+        if self.window == ended.window {
+            self.window = ended.window_left;
+        }
+    }
+
+    fn add(&mut self, xid: u64) {
+        if self.pending.contains(&xid) || self.window.holds(xid) {
+            return;
+        }
+        if let Some(empty) = self.pending.iter_mut().find(|cell| **cell == 0) {
+            *empty = xid;
+            return;
+        }
+        // The one that leaves the window narrowest goes. Of several the newest, so that transactions that run for long are remembered
+        // one by one and the window stays among short ones.
+        let preference = |xid: u64| (self.window.growth(xid), std::cmp::Reverse(xid));
+        let mut folded = xid;
+        for cell in &mut self.pending {
+            if preference(*cell) < preference(folded) {
+                std::mem::swap(cell, &mut folded);
+            }
+        }
+        self.window.add(folded);
+    }
+}
+
+/// What a look at a slot found to be over: see [`Slot::look`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Ended {
+    pending: [u64; PENDING],
+    window: Window,
+    window_left: Window,
+}
+
+impl Slot {
+    /// What the slot says, as one consistent whole.
+    #[must_use]
+    pub fn read(&self) -> SlotState {
+        let mut waits = 0;
+        loop {
+            let before = self.sequence.load(Acquire);
+            if before & 1 == 0 {
+                let state = self.load(before);
+                fence(Acquire);
+                if self.sequence.load(Relaxed) == before {
+                    return state;
+                }
+            }
+            wait(&mut waits);
+        }
+    }
+
+    /// The version alone: enough to find that it moved, not to judge what a snapshot sees.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.sequence.load(Acquire) / 2
+    }
+
+    /// Publishes that top-level transaction `xid`, still running, changes what this slot stands for. To be called before `xid` can
+    /// become visible. `oldest_running` is at most every id running at the time of the call or later, `xid` included.
+    /// `is_running` is asked about other publishers, with no lock held; a wrong `true` costs precision, a wrong `false` correctness.
+    ///
+    /// Publishers that have ended are forgotten: whoever sees `xid` sees them too, and who does not is refused because of `xid`.
+    pub fn publish(&self, xid: u64, oldest_running: u64, is_running: impl FnMut(u64) -> bool, now: i64) {
+        let ended = self.look(xid, oldest_running, is_running);
+        self.enter(xid, &ended, now);
+    }
+
+    /// The first half of [`Slot::publish`]: finds publishers that `xid` can stand for. It stores nothing.
+    #[must_use]
+    pub fn look(&self, xid: u64, oldest_running: u64, mut is_running: impl FnMut(u64) -> bool) -> Ended {
+        let seen = self.read();
+        // `xid` itself is entered anew.
+        let mut has_ended = |other| other == xid || other < oldest_running || !is_running(other);
+        let mut ended = Ended { window: seen.window, ..Ended::default() };
+        for (cell, other) in ended.pending.iter_mut().zip(seen.publishers()) {
+            if has_ended(other) {
+                *cell = other;
+            }
+        }
+        ended.window_left = seen.window.without_ended(oldest_running, has_ended);
+        ended
+    }
+
+    /// The second half of [`Slot::publish`], however much later: an id that has ended never runs again.
+    pub fn enter(&self, xid: u64, ended: &Ended, now: i64) {
+        self.change(now, |state| {
+            state.forget(ended);
+            state.add(xid);
+        });
+    }
+
+    /// Moves the version and nothing else: results stored under the old one are gone, new ones can be stored at once.
+    pub fn bump(&self, now: i64) {
+        self.change(now, |_| ());
+    }
+
+    /// Runs `edit` on the state with the sequence word odd, and stores the state under the next version.
+    fn change(&self, now: i64, edit: impl FnOnce(&mut SlotState)) {
+        let sequence = self.begin();
+        let mut state = self.load(sequence);
+        edit(&mut state);
+        state.last_change = now;
+        self.store(&state);
+        self.sequence.store(sequence.wrapping_add(2), Release);
+    }
+
+    /// Makes the sequence word odd and returns what it was.
+    fn begin(&self) -> u64 {
+        let mut waits = 0;
+        loop {
+            let current = self.sequence.load(Relaxed);
+            if current & 1 == 0
+                && self.sequence.compare_exchange_weak(current, current.wrapping_add(1), Acquire, Relaxed).is_ok()
+            {
+                // Pairs with the fence of `read`: who sees one of the stores that follow sees the word odd or later.
+                fence(Release);
+                return current;
+            }
+            wait(&mut waits);
+        }
+    }
+
+    /// The state under a sequence word, which is even.
+    fn load(&self, sequence: u64) -> SlotState {
+        SlotState {
+            version: sequence / 2,
+            pending: std::array::from_fn(|i| self.pending[i].load(Relaxed)),
+            window: Window {
+                low: self.window_low.load(Relaxed),
+                high: self.window_high.load(Relaxed),
+                marks: self.window_marks.load(Relaxed),
+            },
+            last_change: self.last_change.load(Relaxed),
+        }
+    }
+
+    fn store(&self, state: &SlotState) {
+        for (cell, &xid) in self.pending.iter().zip(&state.pending) {
+            cell.store(xid, Relaxed);
+        }
+        self.window_low.store(state.window.low, Relaxed);
+        self.window_high.store(state.window.high, Relaxed);
+        self.window_marks.store(state.window.marks, Relaxed);
+        self.last_change.store(state.last_change, Relaxed);
+    }
+}
+
+impl From<SlotState> for Slot {
+    fn from(state: SlotState) -> Self {
+        Self {
+            sequence: AtomicU64::new(state.version * 2),
+            pending: state.pending.map(AtomicU64::new),
+            window_low: AtomicU64::new(state.window.low),
+            window_high: AtomicU64::new(state.window.high),
+            window_marks: AtomicU64::new(state.window.marks),
+            last_change: AtomicI64::new(state.last_change),
+        }
+    }
+}
+
+/// Spins for a while, then lets others run: the holder of the word may have lost its processor.
+fn wait(waits: &mut u32) {
+    if *waits < 64 {
+        *waits += 1;
+        std::hint::spin_loop();
+    } else {
+        std::thread::yield_now();
+    }
+}
+
+/// Index over all slots: those of databases, kind by kind, then those of relations.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(transparent)]
+pub struct SlotId(pub u32);
+
+/// View over all slots of the block and the floor below which nothing is known.
+#[derive(Clone, Copy)]
+pub struct Versions<'a> {
+    slots: &'a [Slot],
+    base_floor: &'a AtomicU64,
+}
+
+impl<'a> Versions<'a> {
+    /// A view over slots, `slot_count` of them, and a base floor (0 = not set yet).
+    #[must_use]
+    pub fn new(slots: &'a [Slot], base_floor: &'a AtomicU64) -> Self {
+        assert!(slots.len() > FIXED_SLOTS, "there are no slots for relations");
+        Self { slots, base_floor }
+    }
+
+    /// The slot of a relation: of its rows and of its definition.
+    #[must_use]
+    pub fn relation(&self, database: u32, relation: u32) -> SlotId {
+        let hash = scatter((u64::from(database) << 32) | u64::from(relation));
+        let relations = self.slots.len() - FIXED_SLOTS;
+        SlotId((FIXED_SLOTS + (hash % relations as u64) as usize) as u32)
+    }
+
+    /// The slot for changes of definitions that no relation stands for (functions, operators, casts, …) in a database.
+    #[must_use]
+    pub fn ddl(&self, database: u32) -> SlotId {
+        Self::of_database(0, database)
+    }
+
+    /// The slot for writers of unknown relations in a database.
+    #[must_use]
+    pub fn wildcard(&self, database: u32) -> SlotId {
+        Self::of_database(1, database)
+    }
+
+    /// The slot for changes of the labels of enums in a database.
+    #[must_use]
+    pub fn enums(&self, database: u32) -> SlotId {
+        Self::of_database(2, database)
+    }
+
+    /// The slot for changes of any definition in a database. Plans are compared with it, results do not rest on it.
+    #[must_use]
+    pub fn catalogs(&self, database: u32) -> SlotId {
+        Self::of_database(3, database)
+    }
+
+    fn of_database(kind: usize, database: u32) -> SlotId {
+        let hash = scatter(u64::from(database)) as usize % DATABASE_SLOTS;
+        SlotId((kind * DATABASE_SLOTS + hash) as u32)
+    }
+
+    /// The slot itself. An id this view did not make is taken modulo the number of slots.
+    #[must_use]
+    pub fn slot(&self, id: SlotId) -> &'a Slot {
+        let index = id.0 as usize;
+        // A division costs more than the rest of a look at a slot.
+        self.slots.get(index).unwrap_or_else(|| &self.slots[index % self.slots.len()])
+    }
+
+    /// The id below which nothing is known, 0 while it is not set: see `ensure_floor`.
+    #[must_use]
+    pub fn base_floor(&self) -> u64 {
+        self.base_floor.load(Acquire)
+    }
+
+    /// Sets the base floor to `next_full_xid - 1` if nobody did since the block was made: transactions from before the start, prepared
+    /// ones among them, published to slots that no longer exist.
+    pub fn ensure_floor(&self, next_full_xid: u64) {
+        if self.base_floor.load(Acquire) == 0 {
+            let floor = next_full_xid.saturating_sub(1).max(1);
+            // Losing the race is fine: somebody else has set it.
+            let _ = self.base_floor.compare_exchange(0, floor, Release, Relaxed);
+        }
+    }
+
+    /// The version of a slot if the snapshot sees all that was ever published to it; `None` also while the base floor is not set.
+    #[must_use]
+    pub fn seen_whole(&self, id: SlotId, snapshot: &SnapshotView<'_>) -> Option<u64> {
+        if !self.above_base_floor(snapshot) {
+            return None;
+        }
+        let state = self.slot(id).read();
+        state.seen_whole(snapshot).then_some(state.version)
+    }
+
+    /// Whether everything from before the start is in the past of the snapshot.
+    #[must_use]
+    pub fn above_base_floor(&self, snapshot: &SnapshotView<'_>) -> bool {
+        let floor = self.base_floor.load(Acquire);
+        floor != 0 && floor < snapshot.xmin
+    }
+}
+
+/// Finaliser of splitmix64: neighbouring object ids land far apart.
+fn scatter(value: u64) -> u64 {
+    let mut x = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}

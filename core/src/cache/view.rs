@@ -1,0 +1,152 @@
+//! What can be read of a published entry. Everything here is constant while the pin is held, except the usage figures, which are atomics.
+
+use crate::cache::entry::{Dependency, Entry, EntryId};
+use crate::cache::key::CacheKey;
+use crate::cache::memory::{Arena, ArenaPtr};
+use crate::cache::payload::{Chunks, HeadShape};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A published entry, readable while its pin is held.
+#[derive(Clone, Copy)]
+pub struct EntryView<'a> {
+    entry: &'a Entry,
+    index: u32,
+    arena: &'a dyn Arena,
+}
+
+impl<'a> EntryView<'a> {
+    /// Only for a published entry that stays pinned for `'a`.
+    pub(crate) fn new(entry: &'a Entry, index: u32, arena: &'a dyn Arena) -> Self {
+        Self { entry, index, arena }
+    }
+
+    /// Index of the record in the entry table.
+    #[must_use]
+    pub fn id(&self) -> EntryId {
+        EntryId(self.index)
+    }
+
+    /// A number that no other result ever has in this block: generation of the record and its index.
+    #[must_use]
+    pub fn entry_id(&self) -> u64 {
+        (u64::from(self.entry.life().generation()) << 32) | u64::from(self.index)
+    }
+
+    /// The text to compare on a match of the key.
+    #[must_use]
+    pub fn text(&self) -> &'a [u8] {
+        let len = self.entry.text_len.load(Relaxed) as usize;
+        self.head_bytes(self.shape().text, len)
+    }
+
+    /// The caller's column description.
+    #[must_use]
+    pub fn descriptor(&self) -> &'a [u8] {
+        let len = self.entry.descriptor_len.load(Relaxed) as usize;
+        self.head_bytes(self.shape().descriptor, len)
+    }
+
+    /// What the result rests on.
+    #[must_use]
+    pub fn dependencies(&self) -> &'a [Dependency] {
+        let count = self.entry.dependency_count.load(Relaxed) as usize;
+        // SAFETY: `write_head` put `count` dependencies at the start of the head, which is aligned for them; they stay unchanged while the
+        // entry is pinned, which it is for `'a`.
+        unsafe { std::slice::from_raw_parts(self.head().cast::<Dependency>(), count) }
+    }
+
+    /// What the plan that computed the result is like, as the caller said when it was published.
+    #[must_use]
+    pub fn plan(&self) -> CacheKey {
+        self.entry.plan()
+    }
+
+    /// The data of every chunk, in the order they were appended.
+    #[must_use]
+    pub fn chunks(&self) -> Chunks<'a> {
+        Chunks::new(self.arena, self.entry)
+    }
+
+    /// Number of chunks.
+    #[must_use]
+    pub fn chunk_count(&self) -> u32 {
+        self.entry.chunk_count.load(Relaxed)
+    }
+
+    /// Rows of the result.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.entry.rows()
+    }
+
+    /// Columns of the result.
+    #[must_use]
+    pub fn columns(&self) -> u32 {
+        self.entry.columns.load(Relaxed)
+    }
+
+    /// Bytes the entry takes from the arena.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.entry.bytes.load(Relaxed)
+    }
+
+    /// How long computing the result took, in microseconds.
+    #[must_use]
+    pub fn execution_micros(&self) -> u64 {
+        self.entry.execution_micros()
+    }
+
+    /// When the result was stored, in microseconds.
+    #[must_use]
+    pub fn created_at(&self) -> i64 {
+        self.entry.created_at.load(Relaxed)
+    }
+
+    /// From when on the result is no longer served, in microseconds; `i64::MAX` = never.
+    #[must_use]
+    pub fn expires_at(&self) -> i64 {
+        self.entry.expires_at.load(Relaxed)
+    }
+
+    /// How often the result was served.
+    #[must_use]
+    pub fn hits(&self) -> u64 {
+        self.entry.hits()
+    }
+
+    /// When the result was served or stored last, in microseconds.
+    #[must_use]
+    pub fn last_used(&self) -> i64 {
+        self.entry.last_used()
+    }
+
+    /// Database the result belongs to.
+    #[must_use]
+    pub fn database(&self) -> u32 {
+        self.entry.database.load(Relaxed)
+    }
+
+    /// Role that computed the result.
+    #[must_use]
+    pub fn role(&self) -> u32 {
+        self.entry.role.load(Relaxed)
+    }
+
+    fn head(&self) -> *mut u8 {
+        self.arena.address(ArenaPtr(self.entry.head.load(Relaxed)))
+    }
+
+    fn shape(&self) -> HeadShape {
+        HeadShape::new(
+            self.entry.dependency_count.load(Relaxed) as usize,
+            self.entry.descriptor_len.load(Relaxed) as usize,
+            self.entry.text_len.load(Relaxed) as usize,
+        )
+    }
+
+    fn head_bytes(&self, offset: usize, len: usize) -> &'a [u8] {
+        // SAFETY: `write_head` wrote `len` bytes at `offset` of the head; they stay unchanged while the entry is pinned, which it is for `'a`.
+        unsafe { std::slice::from_raw_parts(self.head().add(offset), len) }
+    }
+}

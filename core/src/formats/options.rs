@@ -1,0 +1,395 @@
+//! What a client may ask of an export, checked before anything runs. Pure functions: nothing here is shared.
+//!
+//! The same options come from COPY's parenthesis and from the `jsonb` of `arrow_cache.fetch` and its like; both are handed over as names with
+//! an [`OptionValue`].
+
+use crate::formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
+use crate::shown::{shown, shown_list};
+
+/// Bytes of a chunk when nothing is said: large enough that nothing is gained by more, small enough to wait for.
+const DEFAULT_CHUNK_BYTES: usize = 256 * 1024;
+const LEAST_CHUNK_BYTES: u64 = 1024;
+const MOST_CHUNK_BYTES: u64 = 64 * 1024 * 1024;
+/// A result has no more columns (MaxTupleAttributeNumber, access/htup_details.h).
+const MOST_COLUMNS: usize = 1664;
+
+/// How the buffers of batches are compressed on their way out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// LZ4 frames.
+    Lz4,
+    /// Zstandard.
+    Zstd,
+}
+
+/// Everything that can be asked of an export.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExportOptions {
+    /// Names of the columns that are wanted, in the order they are wanted; all if `None`.
+    pub columns: Option<Vec<String>>,
+    /// What was written for `columns`, if it was one text: that may also be the name of one column, to the letter.
+    pub column_text: Option<String>,
+    /// Most rows that are delivered.
+    pub limit: Option<u64>,
+    /// Most rows in one batch.
+    pub batch_rows: Option<usize>,
+    /// Most bytes in one piece of the stream.
+    pub chunk_bytes: usize,
+    /// Of the buffers of batches.
+    pub compression: Compression,
+    /// What values become.
+    pub profile: Profile,
+}
+
+impl Default for ExportOptions {
+    fn default() -> Self {
+        Self {
+            columns: None,
+            column_text: None,
+            limit: None,
+            batch_rows: None,
+            chunk_bytes: DEFAULT_CHUNK_BYTES,
+            compression: Compression::None,
+            profile: Profile::default(),
+        }
+    }
+}
+
+/// A value as it was written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OptionValue {
+    /// Nothing was written, or JSON's null.
+    Missing,
+    /// A word or a string.
+    Text(String),
+    /// A number, as its text.
+    Number(String),
+    /// Several words or strings.
+    List(Vec<String>),
+    /// What no option takes (`*`, true, an object), as its text.
+    Other(String),
+}
+
+impl OptionValue {
+    /// As it is shown in an error, with an end.
+    fn shown(&self) -> String {
+        match self {
+            OptionValue::Missing => String::new(),
+            OptionValue::Text(text) | OptionValue::Number(text) | OptionValue::Other(text) => shown(text.as_bytes()),
+            OptionValue::List(items) => shown_list(items.iter().map(String::as_str)),
+        }
+    }
+}
+
+/// Why options were refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OptionError {
+    /// There is no such option.
+    Unknown {
+        /// As it was written, with an end.
+        option: String,
+    },
+    /// An option was given twice.
+    Repeated {
+        /// Which one.
+        option: String,
+    },
+    /// An option cannot have that value.
+    Invalid {
+        /// Which one.
+        option: String,
+        /// As it was written, with an end; empty when nothing was.
+        value: String,
+        /// What would do.
+        expected: &'static str,
+    },
+}
+
+/// The names of all options.
+pub const OPTION_NAMES: [&str; 9] = [
+    "columns",
+    "limit",
+    "batch_rows",
+    "chunk_bytes",
+    "compression",
+    "numeric",
+    "interval",
+    "extension_types",
+    "on_unrepresentable",
+];
+
+impl ExportOptions {
+    /// Checks options, given by name. One that is not given has its default.
+    ///
+    /// # Errors
+    /// The first that is unknown, given twice, or has a value that it cannot have.
+    pub fn parse(given: &[(String, OptionValue)]) -> Result<Self, OptionError> {
+        let mut options = Self::default();
+        for (number, (name, value)) in given.iter().enumerate() {
+            if !OPTION_NAMES.contains(&name.as_str()) {
+                return Err(OptionError::Unknown { option: shown(name.as_bytes()) });
+            }
+            if given[..number].iter().any(|(earlier, _)| earlier == name) {
+                return Err(OptionError::Repeated { option: name.clone() });
+            }
+            options.set(name, value).map_err(|expected| OptionError::Invalid {
+                option: name.clone(),
+                value: value.shown(),
+                expected,
+            })?;
+        }
+        Ok(options)
+    }
+
+    /// Sets one option, or says what it expects.
+    fn set(&mut self, name: &str, value: &OptionValue) -> Result<(), &'static str> {
+        match name {
+            "columns" => {
+                self.columns = Some(columns(value)?);
+                self.column_text = if let OptionValue::Text(text) = value { Some(text.clone()) } else { None };
+            }
+            "limit" => self.limit = Some(integer(value).ok_or("a number of rows, 0 or more")?),
+            "batch_rows" => {
+                let rows = integer(value).filter(|rows| (1..=u64::from(u32::MAX)).contains(rows));
+                self.batch_rows = Some(rows.ok_or("a number of rows, 1 or more")? as usize);
+            }
+            "chunk_bytes" => {
+                let bytes = integer(value).filter(|bytes| (LEAST_CHUNK_BYTES..=MOST_CHUNK_BYTES).contains(bytes));
+                self.chunk_bytes = bytes.ok_or("a number of bytes between 1024 and 67108864")? as usize;
+            }
+            "compression" => {
+                let words = [("none", Compression::None), ("lz4", Compression::Lz4), ("zstd", Compression::Zstd)];
+                self.compression = word(value, &words).ok_or("\"none\", \"lz4\" or \"zstd\"")?;
+            }
+            "numeric" => {
+                let words =
+                    [("text", NumericAs::Text), ("decimal128", NumericAs::Decimal128), ("float64", NumericAs::Float64)];
+                self.profile.numeric = word(value, &words).ok_or("\"text\", \"decimal128\" or \"float64\"")?;
+            }
+            "interval" => {
+                let words = [("text", IntervalAs::Text), ("month_day_nano", IntervalAs::MonthDayNano)];
+                self.profile.interval = word(value, &words).ok_or("\"text\" or \"month_day_nano\"")?;
+            }
+            "extension_types" => {
+                let words = [("none", ExtensionTypes::None), ("canonical", ExtensionTypes::Canonical)];
+                self.profile.extension_types = word(value, &words).ok_or("\"none\" or \"canonical\"")?;
+            }
+            _ => {
+                let words = [("error", OnUnrepresentable::Error), ("text", OnUnrepresentable::Text)];
+                self.profile.on_unrepresentable = word(value, &words).ok_or("\"error\" or \"text\"")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A whole number that is not negative.
+fn integer(value: &OptionValue) -> Option<u64> {
+    match value {
+        OptionValue::Number(text) | OptionValue::Text(text) if text.bytes().all(|b| b.is_ascii_digit()) => {
+            text.parse().ok()
+        }
+        _ => None,
+    }
+}
+
+/// One of the words, in any case.
+fn word<T: Copy>(value: &OptionValue, words: &[(&str, T)]) -> Option<T> {
+    let OptionValue::Text(text) = value else { return None };
+    words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)).map(|(_, meaning)| *meaning)
+}
+
+/// Column names, each once: a list of them as they are, or a text that lists them as SQL would. Or what is expected.
+fn columns(value: &OptionValue) -> Result<Vec<String>, &'static str> {
+    const EXPECTED: &str = "a list of different column names";
+    const TOO_MANY: &str = "a list of at most 1664 column names";
+    let names = match value {
+        OptionValue::List(names) if names.len() > MOST_COLUMNS => return Err(TOO_MANY),
+        OptionValue::List(names) => names.clone(),
+        OptionValue::Text(text) => identifiers(text).ok_or(EXPECTED)?,
+        _ => return Err(EXPECTED),
+    };
+    if names.len() > MOST_COLUMNS {
+        return Err(TOO_MANY);
+    }
+    let mut sorted: Vec<_> = names.iter().collect();
+    sorted.sort_unstable();
+    let repeated = sorted.windows(2).any(|pair| pair[0] == pair[1]);
+    if names.is_empty() || repeated { Err(EXPECTED) } else { Ok(names) }
+}
+
+/// Takes `a, "B c"` apart as SQL does: names without quotes are folded to lower case. Stops at the first name that is one too many.
+fn identifiers(text: &str) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    let mut rest = text.trim_start();
+    loop {
+        let (name, after) = match rest.strip_prefix('"') {
+            Some(quoted) => quoted_identifier(quoted)?,
+            None => {
+                let end = rest.find(',').unwrap_or(rest.len());
+                (rest[..end].trim_end().to_ascii_lowercase(), &rest[end..])
+            }
+        };
+        if name.is_empty() {
+            return None;
+        }
+        names.push(name);
+        let after = after.trim_start();
+        if after.is_empty() || names.len() > MOST_COLUMNS {
+            return Some(names);
+        }
+        rest = after.strip_prefix(',')?.trim_start();
+    }
+}
+
+/// The name behind an opening quote, and what follows its closing quote. A quote inside is doubled.
+fn quoted_identifier(text: &str) -> Option<(String, &str)> {
+    let mut name = String::new();
+    let mut rest = text;
+    loop {
+        let end = rest.find('"')?;
+        name.push_str(&rest[..end]);
+        rest = &rest[end + 1..];
+        match rest.strip_prefix('"') {
+            Some(more) => {
+                name.push('"');
+                rest = more;
+            }
+            None => return Some((name, rest)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: &str) -> OptionValue {
+        OptionValue::Text(value.into())
+    }
+
+    fn one(name: &str, value: OptionValue) -> Result<ExportOptions, OptionError> {
+        ExportOptions::parse(&[(name.into(), value)])
+    }
+
+    #[test]
+    fn nothing_given_is_the_default() {
+        assert_eq!(ExportOptions::parse(&[]), Ok(ExportOptions::default()));
+        assert_eq!(ExportOptions::default().chunk_bytes, 262_144);
+    }
+
+    #[test]
+    fn each_option_is_known_and_set() {
+        let parsed = ExportOptions::parse(&[
+            ("columns".into(), OptionValue::List(vec!["b".into(), "A".into()])),
+            ("limit".into(), OptionValue::Number("0".into())),
+            ("batch_rows".into(), text("100")),
+            ("chunk_bytes".into(), OptionValue::Number("1024".into())),
+            ("compression".into(), text("ZSTD")),
+            ("numeric".into(), text("decimal128")),
+            ("interval".into(), text("month_day_nano")),
+            ("extension_types".into(), text("canonical")),
+            ("on_unrepresentable".into(), text("text")),
+        ]);
+        let expected = ExportOptions {
+            columns: Some(vec!["b".into(), "A".into()]),
+            column_text: None,
+            limit: Some(0),
+            batch_rows: Some(100),
+            chunk_bytes: 1024,
+            compression: Compression::Zstd,
+            profile: Profile {
+                numeric: NumericAs::Decimal128,
+                interval: IntervalAs::MonthDayNano,
+                extension_types: ExtensionTypes::Canonical,
+                on_unrepresentable: OnUnrepresentable::Text,
+            },
+        };
+        assert_eq!(parsed, Ok(expected));
+    }
+
+    #[test]
+    fn wrong_values_name_the_option_and_the_value() {
+        for (option, value) in [
+            ("limit", text("-1")),
+            ("limit", text("")),
+            ("limit", OptionValue::Number("1.5".into())),
+            ("limit", OptionValue::Number("99999999999999999999".into())),
+            ("limit", OptionValue::Missing),
+            ("batch_rows", OptionValue::Number("0".into())),
+            ("chunk_bytes", OptionValue::Number("1023".into())),
+            ("chunk_bytes", OptionValue::Number("67108865".into())),
+            ("compression", text("gzip")),
+            ("numeric", OptionValue::Number("128".into())),
+            ("interval", text("")),
+            ("extension_types", OptionValue::Other("true".into())),
+            ("on_unrepresentable", OptionValue::List(vec!["text".into()])),
+            ("columns", text("")),
+            ("columns", text("a,,b")),
+            ("columns", text("a, A")),
+            ("columns", text("\"a")),
+            ("columns", text("\"a\" b")),
+            ("columns", OptionValue::List(vec![])),
+            ("columns", OptionValue::List(vec!["a".into(), "a".into()])),
+            ("columns", OptionValue::Other("*".into())),
+        ] {
+            match one(option, value.clone()) {
+                Err(OptionError::Invalid { option: named, value: shown, .. }) => {
+                    assert_eq!((named.as_str(), shown), (option, value.shown()));
+                }
+                other => panic!("{option} = {value:?} gave {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_and_repeated_options_are_refused() {
+        assert_eq!(one("colums", text("a")), Err(OptionError::Unknown { option: "colums".into() }));
+        assert_eq!(one("LIMIT", text("1")), Err(OptionError::Unknown { option: "LIMIT".into() }));
+        let twice = [("limit".to_owned(), text("1")), ("limit".to_owned(), text("1"))];
+        assert_eq!(ExportOptions::parse(&twice), Err(OptionError::Repeated { option: "limit".into() }));
+    }
+
+    #[test]
+    fn errors_show_the_beginning_of_long_texts() {
+        let long = "x".repeat(1_000_000);
+        let Err(OptionError::Unknown { option }) = one(&long, text("a")) else { panic!("it is none") };
+        assert_eq!(option.len(), 4096);
+        for value in
+            [text(&long), OptionValue::List(vec![long.clone(), long.clone()]), OptionValue::Other(long.clone())]
+        {
+            let Err(OptionError::Invalid { value, .. }) = one("limit", value) else { panic!("it is no number") };
+            assert!((4096..=2 * 4096 + 2).contains(&value.len()), "{}", value.len());
+        }
+    }
+
+    #[test]
+    fn no_more_columns_than_a_result_has() {
+        let names = |count| (0..count).map(|number| format!("c{number}")).collect::<Vec<_>>();
+        for count in [1664, 1665, 300_000] {
+            for value in [OptionValue::List(names(count)), text(&names(count).join(","))] {
+                match one("columns", value) {
+                    Ok(options) => assert_eq!(options.columns, Some(names(1664))),
+                    Err(OptionError::Invalid { expected, .. }) => {
+                        assert!(count > 1664 && expected == "a list of at most 1664 column names");
+                    }
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+        }
+        let mut twice = names(1664);
+        twice[1663] = "c0".into();
+        assert!(one("columns", OptionValue::List(twice)).is_err());
+    }
+
+    #[test]
+    fn column_lists_are_read_as_sql_reads_them() {
+        let names = |list: &str| one("columns", text(list)).unwrap().columns.unwrap();
+        assert_eq!(names("a"), ["a"]);
+        assert_eq!(names(" A , b2 "), ["a", "b2"]);
+        assert_eq!(names("\"A, b\",\"c\"\"d\" , e"), ["A, b", "c\"d", "e"]);
+    }
+}

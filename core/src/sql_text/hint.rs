@@ -1,0 +1,140 @@
+//! What a comment before a statement asks of the cache. Pure functions: nothing here is shared.
+//!
+//! The form is the one that pg_hint_plan uses, so both can stand in one comment: words, each with a parenthesis or without, and those that
+//! are not ours are passed over. What does not parse asks for nothing: a hint can make a statement quicker or slower, never fail.
+
+use crate::sql_text::normalize::{
+    comment_end, is_ident_part, is_ident_start, is_space, line_end, quoted_identifier_end,
+};
+
+/// What a statement's author asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hint {
+    /// `no_arrow_cache`: neither serve it nor store it.
+    Never,
+    /// `arrow_cache`: store it whatever its run time.
+    Always {
+        /// `(ttl=…)`, in seconds, 0 for no limit: takes the place of the session's.
+        ttl: Option<u32>,
+    },
+}
+
+/// Longest `ttl`, in seconds: that of the setting.
+const LONGEST_TTL: u32 = i32::MAX as u32;
+
+/// Finds the first hint for us in the comments before the first word of the query in `statement`, also when EXPLAIN, PREPARE, DECLARE or
+/// the parenthesis of COPY stands before the query.
+#[must_use]
+pub fn hint(statement: &[u8]) -> Option<Hint> {
+    let mut at = 0;
+    let mut wrapped = false;
+    let mut copied = false;
+    loop {
+        match *statement.get(at)? {
+            byte if is_space(byte) => at += 1,
+            b'-' if statement.get(at + 1) == Some(&b'-') => at = line_end(statement, at),
+            b'/' if statement.get(at + 1) == Some(&b'*') => {
+                let end = comment_end(statement, at)?;
+                if let Some(hint) = in_comment(&statement[at..end]) {
+                    return Some(hint);
+                }
+                at = end;
+            }
+            byte if is_ident_start(byte) => {
+                let word = word_at(statement, at);
+                if !wrapped {
+                    copied = is_one_of(word, &[b"copy"]);
+                    wrapped = copied || is_one_of(word, &[b"explain", b"prepare", b"declare"]);
+                    if !wrapped {
+                        return None;
+                    }
+                } else if is_one_of(word, &[b"select", b"with", b"values", b"table"]) {
+                    return None;
+                }
+                at += word.len();
+            }
+            b'"' if wrapped => at = quoted_identifier_end(statement, at),
+            b'(' if copied => at += 1,
+            b'(' if wrapped => at = group_end(statement, at)?,
+            _ => return None,
+        }
+    }
+}
+
+/// The first hint for us in a comment, if all of it up to there has the form of hints.
+fn in_comment(comment: &[u8]) -> Option<Hint> {
+    let body = comment.strip_prefix(b"/*+")?.strip_suffix(b"*/")?;
+    let mut at = 0;
+    loop {
+        at = skip_space(body, at);
+        if !is_ident_start(*body.get(at)?) {
+            return None;
+        }
+        let word = word_at(body, at);
+        at = skip_space(body, at + word.len());
+        let options = if body.get(at) == Some(&b'(') {
+            let start = at + 1;
+            at = group_end(body, at)?;
+            Some(&body[start..at - 1])
+        } else {
+            None
+        };
+        if is_one_of(word, &[b"no_arrow_cache"]) {
+            return options.is_none().then_some(Hint::Never);
+        }
+        if is_one_of(word, &[b"arrow_cache"]) {
+            return match options {
+                None => Some(Hint::Always { ttl: None }),
+                Some(options) => Some(Hint::Always { ttl: Some(ttl_option(options)?) }),
+            };
+        }
+    }
+}
+
+/// The seconds in `ttl = seconds`.
+fn ttl_option(options: &[u8]) -> Option<u32> {
+    let at = skip_space(options, 0);
+    let word = options.get(at).filter(|&&byte| is_ident_start(byte)).map(|_| word_at(options, at))?;
+    if !is_one_of(word, &[b"ttl"]) {
+        return None;
+    }
+    let at = skip_space(options, at + word.len());
+    let value = options[at..].strip_prefix(b"=")?.trim_ascii();
+    if !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let seconds = std::str::from_utf8(value).ok()?.parse::<u32>().ok()?;
+    (seconds <= LONGEST_TTL).then_some(seconds)
+}
+
+fn skip_space(text: &[u8], at: usize) -> usize {
+    text[at..].iter().position(|&byte| !is_space(byte)).map_or(text.len(), |found| at + found)
+}
+
+/// The word that begins at `at`.
+fn word_at(text: &[u8], at: usize) -> &[u8] {
+    let length = text[at..].iter().position(|&byte| !is_ident_part(byte)).unwrap_or(text.len() - at);
+    &text[at..at + length]
+}
+
+fn is_one_of(word: &[u8], wanted: &[&[u8]]) -> bool {
+    wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted))
+}
+
+/// End of the parenthesis that begins at `at`, quoted text inside passed over. A doubled quotation mark is the end of one quoted text and the
+/// beginning of the next.
+fn group_end(text: &[u8], mut at: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    loop {
+        match *text.get(at)? {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            mark @ (b'"' | b'\'') => at += 1 + text[at + 1..].iter().position(|&byte| byte == mark)?,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}

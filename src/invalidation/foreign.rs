@@ -1,0 +1,151 @@
+//! Foreign tables that their owners trust: changes through this server are published like any others, and a
+//! transaction whose view of the remote data may be older than a change is kept away from the cache.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys;
+
+use crate::invalidation::publication;
+use crate::pg::backend_local::Local;
+use crate::pg::lists::{nodes, oids};
+use crate::pg::{backend, compat, relcache_listener};
+use crate::shmem::{self, SharedStore};
+
+/// Is the entry a foreign table that is read or written itself?
+fn is_foreign(entry: &pg_sys::RangeTblEntry) -> bool {
+    entry.rtekind == pg_sys::RTEKind::RTE_RELATION && entry.relkind as u8 == pg_sys::RELKIND_FOREIGN_TABLE
+}
+
+/// May an answer over the plan's foreign tables be given or stored in this transaction? Not if one of them has changed
+/// since the transaction began. Returns whether there are any.
+///
+/// A wrapper may read under a remote snapshot as old as the transaction (postgres_fdw does), which no local snapshot
+/// tells. To be asked after the versions were read: then a change that the versions contain is noticed here, and a later
+/// one at the end of the fill.
+///
+/// # Errors
+/// `WriterInProgress`.
+///
+/// # Safety
+/// `plan` must be valid.
+pub unsafe fn check_settled(store: &SharedStore, plan: *const pg_sys::PlannedStmt) -> Result<bool, Reason> {
+    let mut any = false;
+    // SAFETY: as the caller promises; the rest are plain backend variables.
+    unsafe {
+        for entry in nodes::<pg_sys::RangeTblEntry>((*plan).rtable) {
+            if is_foreign(&*entry) {
+                any = true;
+                let versions = store.versions();
+                let slot = versions.slot(versions.relation(pg_sys::MyDatabaseId.to_u32(), (*entry).relid.to_u32()));
+                if slot.read().last_change >= pg_sys::GetCurrentTransactionStartTimestamp() {
+                    return Err(Reason::WriterInProgress);
+                }
+            }
+        }
+    }
+    Ok(any)
+}
+
+/// Notes the foreign tables that a change of `relation`, of kind `kind`, may reach.
+///
+/// A change of a foreign table assigns no transaction id, and without one nothing is published: so it gets one here,
+/// whatever its policy, which may become `trusted` before this transaction commits. It is published at once, and once more at the
+/// commit: a wrapper may commit on the far side long before this transaction ends.
+pub fn note_target(relation: pg_sys::Oid, kind: u8) {
+    match kind {
+        pg_sys::RELKIND_FOREIGN_TABLE => note(relation),
+        pg_sys::RELKIND_PARTITIONED_TABLE => reached_through(relation).into_iter().for_each(note),
+        _ => {}
+    }
+}
+
+/// Notes the foreign tables that COPY FROM or TRUNCATE of a relation may change.
+pub fn note_reached(relation: pg_sys::Oid) {
+    // SAFETY: a look-up without a lock.
+    match unsafe { pg_sys::get_rel_relkind(relation) } as u8 {
+        // TRUNCATE goes on to the children that inherit.
+        pg_sys::RELKIND_RELATION => reached_through(relation).into_iter().for_each(note),
+        kind => note_target(relation, kind),
+    }
+}
+
+fn note(relation: pg_sys::Oid) {
+    if CHANGED.with_borrow(|changed| changed.contains(&relation.to_u32())) {
+        return;
+    }
+    // SAFETY: plain reads of the backend's state. A statement that may not write is refused by the server itself.
+    unsafe {
+        if pg_sys::RecoveryInProgress() || pg_sys::IsInParallelMode() {
+            return;
+        }
+        pg_sys::GetCurrentTransactionId();
+    }
+    CHANGED.with_borrow_mut(|changed| changed.insert(relation.to_u32()));
+    publication::note_relation(relation);
+    publication::publish_early(relation);
+}
+
+/// The transaction has committed: its changes are published.
+pub fn committed() {
+    if CHANGED.with_borrow(|changed| !changed.is_empty()) {
+        CHANGED.with_borrow_mut(BTreeSet::clear);
+    }
+}
+
+/// The transaction was rolled back, but one of several remote servers may have committed before another refused: results
+/// over what it changed are dropped. Atomics only.
+pub fn rolled_back() {
+    let changed = CHANGED.take();
+    if changed.is_empty() {
+        return;
+    }
+    // SAFETY: a plain read of a backend global.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let now = backend::now();
+    shmem::with_versions(|versions| {
+        for relation in changed {
+            versions.slot(versions.relation(database, relation)).bump(now);
+        }
+    });
+}
+
+/// A tree of partitions or inheriting tables.
+struct Tree {
+    /// All its relations, ascending.
+    members: Vec<u32>,
+    /// The foreign tables among them.
+    foreign: Vec<pg_sys::Oid>,
+}
+
+/// Trees by their roots, as long as none of their members changes.
+static TREES: Local<RefCell<BTreeMap<u32, Tree>>> = Local::new(RefCell::new(BTreeMap::new()));
+/// Foreign tables that the transaction under way may have changed.
+static CHANGED: Local<RefCell<BTreeSet<u32>>> = Local::new(RefCell::new(BTreeSet::new()));
+
+/// The description of a relation may have changed.
+fn relation_changed(relation: pg_sys::Oid) {
+    let number = relation.to_u32();
+    TREES.with_borrow_mut(|trees| trees.retain(|_, tree| number != 0 && tree.members.binary_search(&number).is_err()));
+}
+
+/// The foreign tables below a relation.
+fn reached_through(root: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    let number = root.to_u32();
+    if let Some(foreign) = TREES.with_borrow(|trees| trees.get(&number).map(|tree| tree.foreign.clone())) {
+        return foreign;
+    }
+    relcache_listener::listen(relation_changed);
+    // SAFETY: catalog look-ups; the result is a list of OIDs.
+    let tree = unsafe {
+        let list = compat::all_inheritors(root);
+        let mut members: Vec<u32> = oids(list).map(pg_sys::Oid::to_u32).collect();
+        members.sort_unstable();
+        let is_foreign = |oid: &pg_sys::Oid| pg_sys::get_rel_relkind(*oid) as u8 == pg_sys::RELKIND_FOREIGN_TABLE;
+        Tree { members, foreign: oids(list).filter(is_foreign).collect() }
+    };
+    let foreign = tree.foreign.clone();
+    TREES.with_borrow_mut(|trees| trees.insert(number, tree));
+    foreign
+}

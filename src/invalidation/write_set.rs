@@ -1,0 +1,160 @@
+//! What the current transaction has changed, as far as the hooks have seen. State of this backend, which only `writes`,
+//! `definitions` and the hooks change; no lock. All of it is forgotten when the transaction ends.
+//!
+//! Flags and lists are cells of their own, and lists keep their memory: every transaction comes by here.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+use arrow_cache_core::{OutOfMemory, Room, RoomyVec, SlotId};
+
+use crate::pg::backend_local::Local;
+
+struct WriteSet {
+    /// OIDs of relations it has written, ascending.
+    relations: RefCell<Vec<u32>>,
+    /// Changes may have been made that nobody could list.
+    unknown: Cell<bool>,
+    /// A definition was changed for which the server sends no invalidation.
+    silent_definition: Cell<bool>,
+    /// Relations it has created. OIDs of those that were rolled back name nothing.
+    created: RefCell<BTreeSet<u32>>,
+    /// Relations it has dropped on which no result can rest.
+    unimportant_drops: RefCell<Vec<u32>>,
+    /// The changes were published already: later ones must be published as they are made.
+    published: Cell<bool>,
+    /// Published changes of definitions, which need a second publication after the invalidations.
+    bumps_due: RefCell<Vec<SlotId>>,
+}
+
+static WRITES: Local<WriteSet> = Local::new(WriteSet {
+    relations: RefCell::new(Vec::new()),
+    unknown: Cell::new(false),
+    silent_definition: Cell::new(false),
+    created: RefCell::new(BTreeSet::new()),
+    unimportant_drops: RefCell::new(Vec::new()),
+    published: Cell::new(false),
+    bumps_due: RefCell::new(Vec::new()),
+});
+
+/// A list that has grown longer than this gives its memory back with its transaction.
+const KEPT: usize = 1024;
+
+/// Empties a list that is filled again in the next transaction.
+pub fn empty<T>(list: &mut Vec<T>) {
+    list.clear();
+    list.shrink_to(KEPT);
+}
+
+/// Notes that this transaction writes `relation`. True if that was not known before. A relation that there is no memory for
+/// counts among those that nobody lists.
+pub fn note(relation: u32) -> bool {
+    WRITES.with(|writes| {
+        let mut relations = writes.relations.borrow_mut();
+        let place = relations.binary_search(&relation);
+        if let Err(place) = place {
+            match relations.make_room(1) {
+                Ok(()) => relations.insert(place, relation),
+                Err(_) => writes.unknown.set(true),
+            }
+        }
+        place.is_err()
+    })
+}
+
+/// Has this transaction written `relation`, as far as the hooks have seen?
+pub fn holds(relation: u32) -> bool {
+    WRITES.with(|writes| writes.relations.borrow().binary_search(&relation).is_ok())
+}
+
+/// Adds the relations that the hooks have seen this transaction write to a list, in ascending order.
+///
+/// # Errors
+/// There is no memory for them.
+pub fn list_into(list: &mut Vec<u32>) -> Result<(), OutOfMemory> {
+    WRITES.with(|writes| list.add_all(&writes.relations.borrow()))
+}
+
+/// Notes that this transaction may write relations that nobody lists.
+pub fn note_unknown() {
+    WRITES.with(|writes| writes.unknown.set(true));
+}
+
+/// May this transaction have written relations that nobody lists?
+pub fn is_unknown() -> bool {
+    WRITES.with(|writes| writes.unknown.get())
+}
+
+/// Notes that a definition was changed for which the server sends no invalidation.
+pub fn note_silent_definition() {
+    WRITES.with(|writes| writes.silent_definition.set(true));
+}
+
+/// Was a definition changed for which the server sends no invalidation?
+pub fn changed_silently() -> bool {
+    WRITES.with(|writes| writes.silent_definition.get())
+}
+
+/// Notes that this transaction creates a relation.
+pub fn note_creation(relation: u32) {
+    WRITES.with(|writes| writes.created.borrow_mut().insert(relation));
+}
+
+/// Has this transaction created the relation?
+pub fn created(relation: u32) -> bool {
+    WRITES.with(|writes| writes.created.borrow().contains(&relation))
+}
+
+/// Notes that this transaction drops a relation on which no result can rest.
+pub fn note_unimportant_drop(relation: u32) {
+    WRITES.with(|writes| writes.unimportant_drops.borrow_mut().push(relation));
+}
+
+/// The relations on which no result can rest and which this transaction has dropped, in ascending order.
+pub fn unimportant_drops() -> Vec<u32> {
+    let mut drops = WRITES.with(|writes| writes.unimportant_drops.borrow().clone());
+    drops.sort_unstable();
+    drops
+}
+
+/// Have this transaction's changes been published already?
+pub fn is_published() -> bool {
+    WRITES.with(|writes| writes.published.get())
+}
+
+/// Notes that the changes made so far are published, and which slots are due for a second publication.
+pub fn set_published(bumps_due: Vec<SlotId>) {
+    WRITES.with(|writes| {
+        writes.published.set(true);
+        if !bumps_due.is_empty() {
+            writes.bumps_due.borrow_mut().extend(bumps_due);
+        }
+    });
+}
+
+/// Are there slots that are due for a second publication?
+pub fn has_bumps_due() -> bool {
+    WRITES.with(|writes| !writes.bumps_due.borrow().is_empty())
+}
+
+/// Takes the slots that are due for a second publication.
+pub fn take_bumps_due() -> Vec<SlotId> {
+    WRITES.with(|writes| writes.bumps_due.take())
+}
+
+/// Forgets what was written: the transaction is over. Keeps `bumps_due`, which the resource release callback takes a
+/// moment later.
+pub fn forget() {
+    WRITES.with(|writes| {
+        empty(&mut writes.relations.borrow_mut());
+        empty(&mut writes.unimportant_drops.borrow_mut());
+        // Emptying a tree costs something even when there is nothing in it.
+        let mut created = writes.created.borrow_mut();
+        if !created.is_empty() {
+            created.clear();
+        }
+        writes.unknown.set(false);
+        writes.silent_definition.set(false);
+        writes.published.set(false);
+    });
+}

@@ -1,0 +1,348 @@
+//! The allocator of this library: the system's, and behind it a reserve for when that has no more.
+//!
+//! Rust ends the process when an allocation fails that did not provide for it, and PostgreSQL restarts when a process ends
+//! so. Therefore three rules, which docs/architecture.md explains (*When memory runs out*):
+//!
+//! * What grows with data asks, through `Room` of `core`, and takes no for an answer. The reserve is not for it.
+//! * What cannot ask, in other people's code above all, and needs more than a little, is done under a `Headroom` of the size
+//!   that it takes at most: either the reserve has that, or a block of that size is obtained first, or it is not done.
+//! * All else is little: strings, boxes, error reports. It may be served from the reserve without having asked, and whoever
+//!   begins something larger asks first whether memory `is_short`.
+//!
+//! State of this backend, which has one thread; no locks.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::{Cell, UnsafeCell};
+use std::hint::black_box;
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+
+use arrow_cache_core::reserve::{GRAIN, Reserve};
+use arrow_cache_core::{OutOfMemory, room};
+use pgrx::PgTryBuilder;
+
+use crate::pg::backend_local::Local;
+
+/// Bytes of the reserve. They take no memory until they are needed.
+const RESERVE: usize = 1024 * 1024;
+/// What may be served without having been claimed.
+const UNCLAIMED: usize = 384 * 1024;
+/// What is served to those who ask, too.
+const LITTLE: usize = 8 * 1024;
+/// Memory is not short if so much can be had in one piece.
+const AMPLE: usize = 256 * 1024;
+
+/// The allocator.
+pub struct Allocator;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+/// A heap with the next one.
+struct Heap {
+    reserve: Reserve,
+    next: *mut Self,
+    /// It is no headroom any more, and goes with the last memory that it has handed out.
+    abandoned: bool,
+}
+
+#[repr(C, align(64))]
+struct Bytes(UnsafeCell<[MaybeUninit<u8>; RESERVE]>);
+
+static BYTES: Local<Bytes> = Local::new(Bytes(UnsafeCell::new([MaybeUninit::uninit(); RESERVE])));
+/// The heap over the reserve, made when it is needed.
+static OWN: Local<UnsafeCell<MaybeUninit<Heap>>> = Local::new(UnsafeCell::new(MaybeUninit::uninit()));
+/// All heaps: those of headrooms, the latest first, and then that of the reserve. Null as long as none is needed.
+static HEAPS: Local<Cell<*mut Heap>> = Local::new(Cell::new(std::ptr::null_mut()));
+/// Bytes of the reserve that headrooms have claimed.
+static CLAIMED: Local<Cell<usize>> = Local::new(Cell::new(0));
+
+// SAFETY: memory comes from the system's allocator, or from a heap that has it to itself; each piece goes back to where it
+// came from, which its address tells. Nothing here unwinds, and nothing allocates but through the system's allocator.
+unsafe impl GlobalAlloc for Allocator {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        let place = unsafe { System.alloc(layout) };
+        if place.is_null() { from_heaps(layout) } else { place }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises; what a heap hands out has the size of the layout.
+        unsafe {
+            let place = System.alloc_zeroed(layout);
+            if !place.is_null() {
+                return place;
+            }
+            let place = from_heaps(layout);
+            if !place.is_null() {
+                place.write_bytes(0, layout.size());
+            }
+            place
+        }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises; what no heap has handed out is the system's.
+        unsafe {
+            if HEAPS.get().is_null() || !give_back(place, layout) {
+                System.dealloc(place, layout);
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        unsafe {
+            if HEAPS.get().is_null() || owner(place).is_null() {
+                let moved = System.realloc(place, layout, size);
+                if !moved.is_null() {
+                    return moved;
+                }
+            }
+            self.move_to_other(place, layout, size)
+        }
+    }
+}
+
+impl Allocator {
+    /// Moves memory that cannot be made larger or smaller where it is.
+    ///
+    /// # Safety
+    /// As `realloc`.
+    #[cold]
+    unsafe fn move_to_other(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as the caller promises: the size is a valid one for the alignment; the two places do not overlap.
+        unsafe {
+            let other = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+            if !other.is_null() {
+                other.copy_from_nonoverlapping(place, size.min(layout.size()));
+                self.dealloc(place, layout);
+            }
+            other
+        }
+    }
+}
+
+/// Memory from the heaps; null if they have none, or if whoever asks can do without.
+#[cold]
+fn from_heaps(layout: Layout) -> *mut u8 {
+    ready();
+    let mut heap = HEAPS.get();
+    if room::is_asking() {
+        // A little is not worth an error, as long as enough is left for those who cannot ask.
+        if layout.size() > LITTLE || own_used() > UNCLAIMED / 4 {
+            rest();
+            return std::ptr::null_mut();
+        }
+        heap = OWN.get().cast();
+    }
+    while !heap.is_null() {
+        // SAFETY: heaps are on the list as long as they live, and one thread uses them.
+        let Heap { reserve, next, .. } = unsafe { &mut *heap };
+        if let Some(place) = reserve.allocate(layout) {
+            return place.as_ptr();
+        }
+        heap = *next;
+    }
+    std::ptr::null_mut()
+}
+
+/// Makes the heap over the reserve, if there is none.
+fn ready() {
+    if HEAPS.get().is_null() {
+        // SAFETY: nobody else uses these bytes, which are aligned: the heap that had them before was unused when it was forgotten.
+        unsafe {
+            let bytes = NonNull::new_unchecked(BYTES.0.get().cast());
+            let heap = Heap { reserve: Reserve::new(bytes, RESERVE), next: std::ptr::null_mut(), abandoned: false };
+            HEAPS.set((*OWN.get()).write(heap));
+        }
+    }
+}
+
+/// The heap that has handed this memory out, null if none has.
+#[cold]
+fn owner(place: *mut u8) -> *mut Heap {
+    let mut heap = HEAPS.get();
+    // SAFETY: as in `from_heaps`.
+    while let Some(Heap { reserve, next, .. }) = unsafe { heap.as_ref() } {
+        if reserve.contains(place) {
+            break;
+        }
+        heap = *next;
+    }
+    heap
+}
+
+/// Gives memory back to the heap that has handed it out; false if none has.
+///
+/// # Safety
+/// As `dealloc`.
+#[cold]
+unsafe fn give_back(place: *mut u8, layout: Layout) -> bool {
+    let heap = owner(place);
+    if heap.is_null() {
+        return false;
+    }
+    // SAFETY: as the caller promises.
+    unsafe {
+        (*heap).reserve.free(NonNull::new_unchecked(place), layout);
+        remove_if_unused(heap);
+    }
+    rest();
+    true
+}
+
+/// Forgets the heap over the reserve, if it is the only one and unused: then memory costs no more than the system takes for it.
+fn rest() {
+    // SAFETY: heaps are on the list as long as they live.
+    if let Some(Heap { reserve, next, .. }) = unsafe { HEAPS.get().as_ref() }
+        && next.is_null()
+        && reserve.used() == 0
+    {
+        HEAPS.set(std::ptr::null_mut());
+    }
+}
+
+/// The block of a headroom: the heap, and behind it what the heap has.
+fn block_layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(size_of::<Heap>().next_multiple_of(GRAIN).checked_add(bytes)?, 64).ok()
+}
+
+/// Takes an abandoned heap off the list and frees its block, once it is unused.
+///
+/// # Safety
+/// `heap` must be on the list.
+unsafe fn remove_if_unused(heap: *mut Heap) {
+    // SAFETY: as the caller promises; only heaps with a block of their own are abandoned.
+    unsafe {
+        if !(*heap).abandoned || (*heap).reserve.used() > 0 {
+            return;
+        }
+        if HEAPS.get() == heap {
+            HEAPS.set((*heap).next);
+        } else {
+            let mut before = HEAPS.get();
+            while (*before).next != heap {
+                before = (*before).next;
+            }
+            (*before).next = (*heap).next;
+        }
+        let size = (*heap).reserve.size();
+        if let Some(layout) = block_layout(size) {
+            System.dealloc(heap.cast(), layout);
+        }
+    }
+}
+
+/// Stack that is there from the start. A stack grows by itself, but not where memory is short, and then the process ends.
+const STACK: usize = 1024 * 1024;
+
+/// Makes sure, in the postmaster, of what its children inherit and could not obtain when memory is short: their stack, and
+/// the thread-local variables of a panic, for which the C library ends the process if it has no memory.
+pub fn prepare() {
+    use_stack(STACK);
+    // The first panic makes them all, those of pgrx included.
+    PgTryBuilder::new(|| panic!("the first panic")).catch_others(|_| ()).execute();
+}
+
+#[inline(never)]
+fn use_stack(left: usize) {
+    const FRAME: usize = 16 * 1024;
+    let mut frame = [0u8; FRAME];
+    black_box(&mut frame);
+    if let Some(left) = left.checked_sub(FRAME) {
+        use_stack(left);
+    }
+    black_box(&mut frame);
+}
+
+/// Is memory so short that nothing larger should be begun? While there is plenty, a look at one variable.
+#[inline]
+pub fn is_short() -> bool {
+    !HEAPS.get().is_null() && is_short_now()
+}
+
+#[cold]
+fn is_short_now() -> bool {
+    let used = own_used();
+    if used == 0 {
+        return false;
+    }
+    if used > UNCLAIMED / 2 {
+        return true;
+    }
+    // What little is in use may stay for long, whereas memory may have come back.
+    // SAFETY: a layout that is not empty; what was obtained is given back.
+    unsafe {
+        let layout = Layout::from_size_align_unchecked(AMPLE, GRAIN);
+        let place = System.alloc(layout);
+        if place.is_null() {
+            return true;
+        }
+        System.dealloc(place, layout);
+    }
+    false
+}
+
+/// Bytes of the reserve in use.
+fn own_used() -> usize {
+    if HEAPS.get().is_null() {
+        return 0;
+    }
+    // SAFETY: made with the first heap on the list.
+    unsafe { (*OWN.get()).assume_init_ref().reserve.used() }
+}
+
+/// Memory that is there for code which cannot ask, as long as the value lives.
+pub struct Headroom {
+    claimed: usize,
+    /// Null if the reserve has what is needed.
+    block: *mut Heap,
+}
+
+/// Makes sure of memory for code that takes at most so many bytes, at any one time, without asking.
+///
+/// # Errors
+/// There is none.
+pub fn headroom(bytes: usize) -> Result<Headroom, OutOfMemory> {
+    if is_short() {
+        return Err(OutOfMemory);
+    }
+    if CLAIMED.get() + bytes <= RESERVE - UNCLAIMED {
+        CLAIMED.set(CLAIMED.get() + bytes);
+        return Ok(Headroom { claimed: bytes, block: std::ptr::null_mut() });
+    }
+    let bytes = bytes.next_multiple_of(GRAIN);
+    let layout = block_layout(bytes).ok_or(OutOfMemory)?;
+    ready();
+    // SAFETY: the layout is not empty. The heap is the first part of the block, what it has the rest, which is aligned.
+    unsafe {
+        let block = System.alloc(layout);
+        if block.is_null() {
+            return Err(OutOfMemory);
+        }
+        let heap: *mut Heap = block.cast();
+        let rest = NonNull::new_unchecked(block.add(layout.size() - bytes));
+        heap.write(Heap { reserve: Reserve::new(rest, bytes), next: HEAPS.get(), abandoned: false });
+        HEAPS.set(heap);
+        Ok(Headroom { claimed: 0, block: heap })
+    }
+}
+
+impl Drop for Headroom {
+    fn drop(&mut self) {
+        CLAIMED.set(CLAIMED.get() - self.claimed);
+        if !self.block.is_null() {
+            // SAFETY: on the list since it was made.
+            unsafe {
+                (*self.block).abandoned = true;
+                remove_if_unused(self.block);
+            }
+            rest();
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The lists and numbers of the server's catalogs and trees.
+
+use pgrx::pg_sys;
+
+/// First OID that the server gives to objects of users (access/transam.h).
+pub const FIRST_USER_OID: u32 = 16384;
+/// First OID that initdb gives to objects without a fixed one (access/transam.h).
+pub const FIRST_UNPINNED_OID: u32 = 10000;
+
+/// The cells of a list; none for NIL. Read in place: a list is walked once per statement or more.
+///
+/// # Safety
+/// `list` must be NIL or a valid list that is not changed while the result is used.
+unsafe fn cells<'a>(list: *const pg_sys::List) -> &'a [pg_sys::ListCell] {
+    if list.is_null() {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts((*list).elements, (*list).length as usize) }
+}
+
+/// The nodes of a list.
+///
+/// # Safety
+/// As `cells`; the list must hold pointers to `T`.
+pub unsafe fn nodes<'a, T: 'a>(list: *const pg_sys::List) -> impl ExactSizeIterator<Item = *mut T> + Clone + 'a {
+    // SAFETY: as the caller promises.
+    unsafe { cells(list) }.iter().map(|cell| {
+        // SAFETY: as the caller promises.
+        unsafe { cell.ptr_value }.cast()
+    })
+}
+
+/// A node of a list, by its place from 0.
+///
+/// # Safety
+/// As `nodes`.
+pub unsafe fn node_at<T>(list: *const pg_sys::List, place: usize) -> Option<*mut T> {
+    // SAFETY: as the caller promises.
+    unsafe { cells(list).get(place).map(|cell| cell.ptr_value.cast()) }
+}
+
+/// The OIDs of a list.
+///
+/// # Safety
+/// As `cells`; the list must be one of OIDs.
+pub unsafe fn oids<'a>(list: *const pg_sys::List) -> impl Iterator<Item = pg_sys::Oid> + 'a {
+    // SAFETY: as the caller promises.
+    unsafe { cells(list) }.iter().map(|cell| {
+        // SAFETY: as the caller promises.
+        unsafe { cell.oid_value }
+    })
+}
+
+/// The numbers of a list.
+///
+/// # Safety
+/// As `cells`; the list must be one of integers.
+pub unsafe fn integers<'a>(list: *const pg_sys::List) -> impl Iterator<Item = i32> + 'a {
+    // SAFETY: as the caller promises.
+    unsafe { cells(list) }.iter().map(|cell| {
+        // SAFETY: as the caller promises.
+        unsafe { cell.int_value }
+    })
+}

@@ -1,0 +1,83 @@
+//! A query that is executed, as the executor's hooks get it. The hook vouches for it once (`QueryDesc::of_hook`); from there on its
+//! parts are read and replaced without vouching again. The executor owns it; only the process that executes it sees it.
+
+use std::ffi::c_char;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use pgrx::pg_sys;
+
+use super::tree::Tree;
+
+/// A query that is about to be started, or is under way, valid for `'q`.
+#[derive(Clone, Copy)]
+pub struct QueryDesc<'q> {
+    desc: NonNull<pg_sys::QueryDesc>,
+    valid: PhantomData<&'q pg_sys::QueryDesc>,
+}
+
+impl<'q> QueryDesc<'q> {
+    /// The query of a hook.
+    ///
+    /// # Safety
+    /// `desc` must be the argument of an executor hook, used for as long as that hook runs; or otherwise valid for `'q`.
+    pub unsafe fn of_hook(desc: *mut pg_sys::QueryDesc) -> Self {
+        // SAFETY: the caller promises that it is valid, so it is not null.
+        Self { desc: unsafe { NonNull::new_unchecked(desc) }, valid: PhantomData }
+    }
+
+    /// As the server knows it.
+    pub fn as_ptr(self) -> *mut pg_sys::QueryDesc {
+        self.desc.as_ptr()
+    }
+
+    /// What tells it from every other query under way.
+    pub fn address(self) -> usize {
+        self.desc.as_ptr() as usize
+    }
+
+    /// What it does.
+    pub fn operation(self) -> pg_sys::CmdType::Type {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { (*self.as_ptr()).operation }
+    }
+
+    /// Its plan.
+    pub fn plan(self) -> Tree<'q, pg_sys::PlannedStmt> {
+        // SAFETY: `of_hook` was promised that it is valid; a query that reached the executor has a plan, which lives as long.
+        unsafe { Tree::enter((*self.as_ptr()).plannedstmt).unwrap_unchecked() }
+    }
+
+    /// Puts another plan in the place of its own, before the executor sees it.
+    ///
+    /// # Safety
+    /// The query must not have been started; the plan must be valid as long as the query.
+    pub unsafe fn set_plan(self, plan: *mut pg_sys::PlannedStmt) {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { (*self.as_ptr()).plannedstmt = plan }
+    }
+
+    /// The text that it is part of.
+    pub fn source(self) -> *const c_char {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { (*self.as_ptr()).sourceText }
+    }
+
+    /// Its parameters, or null.
+    pub fn params(self) -> pg_sys::ParamListInfo {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { (*self.as_ptr()).params }
+    }
+
+    /// The snapshot that it runs under.
+    pub fn snapshot(self) -> pg_sys::Snapshot {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { (*self.as_ptr()).snapshot }
+    }
+
+    /// Where its rows go.
+    pub fn receiver(self) -> *mut pg_sys::DestReceiver {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { (*self.as_ptr()).dest }
+    }
+}

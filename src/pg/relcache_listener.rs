@@ -1,0 +1,31 @@
+//! Hears, once for all who ask, of relations whose definition may have changed. The server has few places for such
+//! listeners in a backend, and shares them among all libraries. State of this backend; no lock.
+
+use std::cell::RefCell;
+
+use pgrx::pg_sys;
+
+use crate::pg::backend_local::Local;
+
+/// Told the OID of a relation; InvalidOid stands for all. Also in the middle of an abort, so it must not call PostgreSQL.
+pub type Listener = fn(pg_sys::Oid);
+
+static LISTENERS: Local<RefCell<Vec<Listener>>> = Local::new(RefCell::new(Vec::new()));
+
+/// From here on, `listener` hears of changed relations. Asking again does no harm.
+pub fn listen(listener: Listener) {
+    let first = LISTENERS.with_borrow(Vec::is_empty);
+    if first {
+        // SAFETY: the callback is a function without an argument of its own, called on this thread.
+        unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::from(0)) };
+    }
+    LISTENERS.with_borrow_mut(|listeners| {
+        if !listeners.iter().any(|known| std::ptr::fn_addr_eq(*known, listener)) {
+            listeners.push(listener);
+        }
+    });
+}
+
+unsafe extern "C-unwind" fn relation_changed(_arg: pg_sys::Datum, relation: pg_sys::Oid) {
+    LISTENERS.with_borrow(|listeners| listeners.iter().for_each(|listener| listener(relation)));
+}

@@ -1,0 +1,153 @@
+//! A DestReceiver that hands each row on to the real one and then to a sink.
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys;
+
+use crate::pg::chain::{direct, edge};
+
+/// Takes the rows of a query, one by one.
+pub trait RowSink {
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// Why no further rows are wanted.
+    ///
+    /// # Safety
+    /// `values` and `nulls` must hold one value per column of the result.
+    unsafe fn append(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), Reason>;
+
+    /// Should the executor go on? If not, it pauses after the row just added.
+    fn wants_more(&self) -> bool {
+        true
+    }
+}
+
+/// PostgreSQL's part first, ours behind it.
+#[repr(C)]
+pub struct Tee<S: RowSink> {
+    receiver: pg_sys::DestReceiver,
+    inner: *mut pg_sys::DestReceiver,
+    /// Where the rows go as well.
+    pub sink: S,
+    /// Detoasted copies of the current row.
+    row_context: pg_sys::MemoryContext,
+    /// Why the sink has not taken all rows, if so.
+    pub failure: Option<Reason>,
+}
+
+impl<S: RowSink> Tee<S> {
+    /// A tee for the rows of a query. It must not move while it is in place.
+    ///
+    /// # Safety
+    /// `query_desc` must be a started query that outlives the tee.
+    pub unsafe fn new(query_desc: *const pg_sys::QueryDesc, sink: S) -> Self {
+        // SAFETY: as the caller promises; the context ends with the query.
+        unsafe {
+            let row_context = pg_sys::AllocSetContextCreateInternal(
+                (*(*query_desc).estate).es_query_cxt,
+                c"pg_arrow_cache row".as_ptr(),
+                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+            );
+            Self {
+                receiver: pg_sys::DestReceiver {
+                    receiveSlot: Some(receive::<S>),
+                    rStartup: Some(startup::<S>),
+                    rShutdown: Some(shutdown::<S>),
+                    rDestroy: None,
+                    mydest: pg_sys::CommandDest::DestNone,
+                },
+                inner: std::ptr::null_mut(),
+                sink,
+                row_context,
+                failure: None,
+            }
+        }
+    }
+
+    /// Puts the tee in front of the query's receiver, which it returns.
+    ///
+    /// # Safety
+    /// `query_desc` must be the query the tee was made for; the receiver must be put back before
+    /// the tee moves or ends.
+    pub unsafe fn install(&mut self, query_desc: *mut pg_sys::QueryDesc) -> *mut pg_sys::DestReceiver {
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.inner = (*query_desc).dest;
+            self.receiver.mydest = (*self.inner).mydest;
+            (*query_desc).dest = (&raw mut *self).cast();
+        }
+        self.inner
+    }
+}
+
+unsafe extern "C-unwind" fn startup<S: RowSink>(
+    receiver: *mut pg_sys::DestReceiver,
+    operation: i32,
+    descriptor: pg_sys::TupleDesc,
+) {
+    // SAFETY: `receiver` is the head of a Tee; the inner one is called as the executor would.
+    unsafe {
+        let inner = (*receiver.cast::<Tee<S>>()).inner;
+        if let Some(startup) = (*inner).rStartup {
+            direct!(startup(inner, operation, descriptor));
+        }
+    }
+}
+
+unsafe extern "C-unwind" fn shutdown<S: RowSink>(receiver: *mut pg_sys::DestReceiver) {
+    // SAFETY: as in `startup`.
+    unsafe {
+        let inner = (*receiver.cast::<Tee<S>>()).inner;
+        if let Some(shutdown) = (*inner).rShutdown {
+            direct!(shutdown(inner));
+        }
+    }
+}
+
+unsafe extern "C-unwind" fn receive<S: RowSink>(
+    slot: *mut pg_sys::TupleTableSlot,
+    receiver: *mut pg_sys::DestReceiver,
+) -> bool {
+    // SAFETY: as in `startup`; the slot holds a row until the executor asks for the next one.
+    unsafe {
+        let tee = receiver.cast::<Tee<S>>();
+        let inner = (*tee).inner;
+        let go_on = match (*inner).receiveSlot {
+            Some(receive) => direct!(receive(slot, inner)),
+            None => true,
+        };
+        if !go_on {
+            (*tee).failure = Some(Reason::IncompleteRead);
+        } else if (*tee).failure.is_none() {
+            edge(|| (*tee).failure = capture_row(&mut *tee, slot).err());
+        }
+        go_on && (*tee).sink.wants_more()
+    }
+}
+
+/// # Safety
+/// As `receive`.
+unsafe fn capture_row<S: RowSink>(tee: &mut Tee<S>, slot: *mut pg_sys::TupleTableSlot) -> Result<(), Reason> {
+    // SAFETY: as the caller promises. A slot has one value per attribute once all are deformed.
+    // Detoasted copies go into the row context, which is emptied after each row that made any.
+    unsafe {
+        let natts = (*(*slot).tts_tupleDescriptor).natts;
+        if i32::from((*slot).tts_nvalid) < natts {
+            pg_sys::slot_getsomeattrs_int(slot, natts);
+        }
+        if natts == 0 {
+            return tee.sink.append(&[], &[]);
+        }
+        let values = std::slice::from_raw_parts((*slot).tts_values, natts as usize);
+        let nulls = std::slice::from_raw_parts((*slot).tts_isnull, natts as usize);
+        let caller = pg_sys::MemoryContextSwitchTo(tee.row_context);
+        let appended = tee.sink.append(values, nulls);
+        pg_sys::MemoryContextSwitchTo(caller);
+        if !(*tee.row_context).isReset {
+            pg_sys::MemoryContextReset(tee.row_context);
+        }
+        appended
+    }
+}

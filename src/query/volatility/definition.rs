@@ -1,0 +1,187 @@
+//! What stands behind a built-in function today. Its number says what it was born as, but a superuser may give it another body, and an
+//! aggregate other parts. Code of the server's own is called by its number, whatever its row in the catalog says. All else is looked
+//! up there: what a function in SQL consists of, what makes up an aggregate, and what the planner adds for arguments that are left out.
+
+use pgrx::pg_sys;
+
+use super::row::Row;
+use crate::pg::lists::{FIRST_UNPINNED_OID, nodes};
+
+/// Languages of functions (catalog/pg_language.dat).
+const INTERNAL_LANGUAGE: u32 = 12;
+const SQL_LANGUAGE: u32 = 14;
+
+/// The text of each function that initdb makes from one, and that `listed` accepts: where the arguments may be of any type, there is no tree.
+const BORN_AS_TEXT: &[(u32, &[u8])] = &[
+    (1285, b"select pg_catalog.quote_literal($1::pg_catalog.text)"),
+    (1290, b"select pg_catalog.quote_nullable($1::pg_catalog.text)"),
+    (2003, b"select $1 operator(pg_catalog.||) $2::pg_catalog.text"),
+    (2004, b"select $1::pg_catalog.text operator(pg_catalog.||) $2"),
+];
+
+/// Columns of pg_aggregate (catalog/pg_aggregate.h) that hold functions: transition to final, and those of moving windows.
+const PARTS: std::ops::RangeInclusive<i16> = 4..=11;
+const SORT_OPERATOR: i16 = 16;
+/// Columns with the type of a state, each with the one of its first value.
+const STATES: [(i16, i16); 2] = [(17, 21), (19, 22)];
+
+/// What a call comes to besides the function itself. All of it is to be judged.
+#[derive(Default)]
+pub struct Definition {
+    /// Functions that are called.
+    pub functions: Vec<pg_sys::Oid>,
+    /// Expressions and queries that are computed.
+    pub trees: Vec<*mut pg_sys::Node>,
+}
+
+unsafe extern "C" {
+    /// utils/fmgrtab.h
+    static fmgr_last_builtin_oid: pg_sys::Oid;
+    /// utils/fmgrtab.h; as many as the one before says, and one for 0.
+    static fmgr_builtin_oid_index: [u16; 0];
+}
+
+/// Stands for no function in that index (utils/fmgrtab.h).
+const NO_BUILT_IN: u16 = u16::MAX;
+
+/// Is the code that runs for this function fixed by its number?
+fn is_called_by_number(function: pg_sys::Oid) -> bool {
+    let number = function.to_u32();
+    // SAFETY: constants of the server, and a place that the first of them says is there.
+    unsafe {
+        number <= fmgr_last_builtin_oid.to_u32()
+            && *(&raw const fmgr_builtin_oid_index).cast::<u16>().add(number as usize) != NO_BUILT_IN
+    }
+}
+
+/// What the built-in function consists of. `None` if nobody can tell, or if it is none of the server's.
+pub fn of(function: pg_sys::Oid) -> Option<Definition> {
+    let row = Row::find(pg_sys::SysCacheIdentifier::PROCOID, function)?;
+    // SAFETY: a row of pg_proc.
+    let form = unsafe { &*row.form::<pg_sys::FormData_pg_proc>() };
+    // It may put any expression in the place of a call.
+    if form.prosupport.to_u32() >= FIRST_UNPINNED_OID {
+        return None;
+    }
+    if form.prokind as u8 == pg_sys::PROKIND_AGGREGATE {
+        return of_aggregate(function);
+    }
+    match form.prolang.to_u32() {
+        INTERNAL_LANGUAGE => is_called_by_number(function).then(Definition::default),
+        // One that changes settings, or its role, is no expression.
+        SQL_LANGUAGE if !form.prosecdef && row.is_null(column(pg_sys::Anum_pg_proc_proconfig)) => {
+            of_body(function, &row)
+        }
+        _ => None,
+    }
+}
+
+/// A number of a column as the server's functions want it.
+const fn column(number: u32) -> i16 {
+    number as i16
+}
+
+fn of_body(function: pg_sys::Oid, row: &Row) -> Option<Definition> {
+    let Some(text) = row.text(column(pg_sys::Anum_pg_proc_prosqlbody)) else {
+        let (_, born) = BORN_AS_TEXT.iter().find(|(number, _)| *number == function.to_u32())?;
+        let is_as_born = row.text(column(pg_sys::Anum_pg_proc_prosrc))?.to_bytes() == *born;
+        return is_as_born.then(Definition::default);
+    };
+    // SAFETY: what the server has written for a body; of several statements it is a list.
+    unsafe {
+        let body: *mut pg_sys::Node = pg_sys::stringToNode(text.as_ptr()).cast();
+        if body.is_null() || (*body).type_ != pg_sys::NodeTag::T_Query {
+            return None;
+        }
+        // What reads relations is not put in the place of the call, so that no plan would show them.
+        let query = &*body.cast::<pg_sys::Query>();
+        if !query.rtable.is_null() || query.hasSubLinks {
+            return None;
+        }
+        Some(Definition { trees: vec![body], ..Definition::default() })
+    }
+}
+
+/// The functions that such a text calls to make texts of its arguments: whoever owns their types may have given them casts.
+///
+/// # Safety
+/// `node` must be a valid node of a query tree.
+pub unsafe fn unseen_casts(node: *mut pg_sys::Node) -> Vec<pg_sys::Oid> {
+    // SAFETY: each cast follows the node's tag; catalog look-ups of types of the tree.
+    unsafe {
+        let (function, arguments) = match (*node).type_ {
+            pg_sys::NodeTag::T_FuncExpr => {
+                let call = &*node.cast::<pg_sys::FuncExpr>();
+                (call.funcid, call.args)
+            }
+            pg_sys::NodeTag::T_OpExpr => {
+                let call = &*node.cast::<pg_sys::OpExpr>();
+                // A tree that was read leaves the function open.
+                (pg_sys::get_opcode(call.opno), call.args)
+            }
+            _ => return Vec::new(),
+        };
+        if !BORN_AS_TEXT.iter().any(|(number, _)| *number == function.to_u32()) {
+            return Vec::new();
+        }
+        nodes::<pg_sys::Node>(arguments)
+            .filter_map(|argument| cast_to_text(pg_sys::getBaseType(pg_sys::exprType(argument))))
+            .collect()
+    }
+}
+
+/// The function that makes a text of a type, if it is another than the type's output function.
+fn cast_to_text(type_oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    /// Column of pg_cast (catalog/pg_cast.h).
+    const FUNCTION: i16 = 4;
+    Row::find_pair(pg_sys::SysCacheIdentifier::CASTSOURCETARGET, type_oid, pg_sys::TEXTOID)?.oid(FUNCTION)
+}
+
+fn of_aggregate(function: pg_sys::Oid) -> Option<Definition> {
+    let row = Row::find(pg_sys::SysCacheIdentifier::AGGFNOID, function)?;
+    let mut functions: Vec<pg_sys::Oid> = PARTS.filter_map(|part| row.oid(part)).collect();
+    if let Some(operator) = row.oid(SORT_OPERATOR) {
+        // SAFETY: a catalog look-up; InvalidOid for what is no operator.
+        functions.push(unsafe { pg_sys::get_opcode(operator) });
+    }
+    for (state, first) in STATES {
+        let Some(state) = row.oid(state) else { continue };
+        if state.to_u32() >= FIRST_UNPINNED_OID {
+            return None;
+        }
+        if !row.is_null(first) {
+            functions.push(reader_of(state));
+        }
+    }
+    Some(Definition { functions, ..Definition::default() })
+}
+
+/// The function that reads a value of the type from a text; of an array, one that reads its elements.
+fn reader_of(type_oid: pg_sys::Oid) -> pg_sys::Oid {
+    let (mut function, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+    // SAFETY: catalog look-ups of a type that an aggregate names, so it exists.
+    unsafe {
+        let element = pg_sys::get_element_type(type_oid);
+        let read = if element == pg_sys::InvalidOid { type_oid } else { element };
+        pg_sys::getTypeInputInfo(read, &raw mut function, &raw mut parameter);
+    }
+    function
+}
+
+/// What the planner adds for the arguments that a call leaves out. `None` if it is not known.
+///
+/// # Safety
+/// `arguments` must be NIL or a valid list of nodes.
+pub unsafe fn of_missing_arguments(function: pg_sys::Oid, arguments: *const pg_sys::List) -> Option<Definition> {
+    let row = Row::find(pg_sys::SysCacheIdentifier::PROCOID, function)?;
+    // SAFETY: as the caller promises, and a row of pg_proc.
+    let (given, wanted) =
+        unsafe { (nodes::<pg_sys::Node>(arguments).len(), (*row.form::<pg_sys::FormData_pg_proc>()).pronargs) };
+    if given >= usize::try_from(wanted).ok()? {
+        return Some(Definition::default());
+    }
+    let text = row.text(column(pg_sys::Anum_pg_proc_proargdefaults))?;
+    // SAFETY: what the server has written for defaults: a list of expressions.
+    let trees = unsafe { nodes(pg_sys::stringToNode(text.as_ptr()).cast()) }.collect();
+    Some(Definition { trees, ..Definition::default() })
+}

@@ -1,0 +1,87 @@
+//! Which functions a cacheable query may call.
+//!
+//! Built-in functions only. Of those that are marked IMMUTABLE, the ones that have been shown to be so, or to read nothing but settings
+//! (`clean`). Of the STABLE ones, those that stand in `listed`. What is not what it was born as is judged by its parts (`definition`).
+
+mod clean;
+pub mod definition;
+mod listed;
+mod row;
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys;
+
+use crate::pg::lists::FIRST_UNPINNED_OID;
+use clean::{CLEAN, READING, UNCOVERED};
+use listed::{OUTPUT, SETTINGS_ONLY, TO_JSON, TO_JSON_THOUGH_IMMUTABLE};
+
+/// How a call of a function bears on caching.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum FunctionVerdict {
+    /// Always the same answer for the same arguments.
+    Sound,
+    /// The same answer for the same arguments and settings.
+    ReadsSettings,
+    /// Sound as long as it meets no type with output functions of a user's own, which it would call unseen.
+    CallsOutputFunctions,
+    /// Sound as long as it meets built-in types only: it looks for casts to JSON of any other.
+    ConvertsToJson,
+    /// The query must be bypassed.
+    Unsound(Reason),
+}
+
+/// Judges a function by its OID.
+pub fn judge(oid: pg_sys::Oid) -> FunctionVerdict {
+    let number = oid.to_u32();
+    if number >= FIRST_UNPINNED_OID {
+        return FunctionVerdict::Unsound(Reason::UserDefinedFunction);
+    }
+    // SAFETY: a catalog look-up; the function is named by the query, so it exists.
+    let volatility = unsafe { pg_sys::func_volatile(oid) } as u8;
+    let immutable = volatility == pg_sys::PROVOLATILE_IMMUTABLE;
+    if is_among(TO_JSON_THOUGH_IMMUTABLE, number) {
+        return FunctionVerdict::ConvertsToJson;
+    }
+    if immutable {
+        // Anything may be marked so. What stands on no list may read the clock, or the server's state.
+        return if is_among(CLEAN, number) {
+            FunctionVerdict::Sound
+        } else if is_among(READING, number) {
+            FunctionVerdict::ReadsSettings
+        } else {
+            FunctionVerdict::Unsound(Reason::StableFunction)
+        };
+    }
+    if is_among(SETTINGS_ONLY, number) {
+        return FunctionVerdict::ReadsSettings;
+    }
+    if is_among(OUTPUT, number) {
+        return FunctionVerdict::CallsOutputFunctions;
+    }
+    if is_among(TO_JSON, number) {
+        return FunctionVerdict::ConvertsToJson;
+    }
+    let stable = volatility == pg_sys::PROVOLATILE_STABLE;
+    FunctionVerdict::Unsound(if stable { Reason::StableFunction } else { Reason::VolatileFunction })
+}
+
+/// Is the function on a list, which is in ascending order?
+fn is_among(list: &[u32], function: u32) -> bool {
+    list.binary_search(&function).is_ok()
+}
+
+/// Are the numbers in ascending order, each once?
+const fn is_ascending(list: &[u32]) -> bool {
+    let mut place = 1;
+    while place < list.len() {
+        if list[place - 1] >= list[place] {
+            return false;
+        }
+        place += 1;
+    }
+    true
+}
+
+const _: () = assert!(is_ascending(CLEAN) && is_ascending(READING) && is_ascending(UNCOVERED));
+const _: () = assert!(is_ascending(SETTINGS_ONLY) && is_ascending(OUTPUT));
+const _: () = assert!(is_ascending(TO_JSON) && is_ascending(TO_JSON_THOUGH_IMMUTABLE));
