@@ -14,10 +14,11 @@ use crate::invalidation::publication::SHARED;
 use crate::invalidation::{foreign, publication};
 use crate::lookup::{known, portal, quick, snapshot};
 use crate::pg::{allocator, backend};
-use crate::query::fingerprint::{Asked, HashedText};
+use crate::query::hashes::FactsHash;
+use crate::query::key::{Asked, HashedText};
 use crate::query::terms::Terms;
 use crate::query::text::Text;
-use crate::query::{Planned, Verdict, Versions, environment, fingerprint, parameters, plan_marker, relations};
+use crate::query::{self, Planned, Verdict, Versions, environment, parameters, plan_marker, relations};
 use crate::report::decision_log;
 use crate::serve::{Guard, Hit};
 use crate::shmem::SharedStore;
@@ -47,7 +48,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         let statement = Text { source: question.source, location, length };
         let terms = Terms::of(statement)?;
         // A statement that was planned for this execution has been asked about when it was planned.
-        let shape = question.shape.unwrap_or(form);
+        let shape = question.shape.unwrap_or(form.0);
         if question.passes_quick && question.shape.is_none() && !terms.insisted && known::is_quick(shape) {
             session::time_shape(Some(shape));
             return Err(Reason::TooQuick);
@@ -62,7 +63,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
 
         let settings = meaning.extras.settings();
         let now = environment::settings(store.seed());
-        let environment = environment::fingerprint_of(store.seed(), now, &settings)?;
+        let environment = environment::hash_under(store.seed(), now, &settings)?;
         if current.catalogs != planned.versions.catalogs && !relations::are_of_plan(&relations, question.plan) {
             // What the query's row types contain was looked at when the plan was made.
             return Err(Reason::OldPlan);
@@ -85,7 +86,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                 text
             }
         };
-        let key = fingerprint::key(&asked, &text, question.params, store.seed())?;
+        let key = query::key::of(&asked, &text, question.params, store.seed())?;
         let columns = match &template {
             Some(template) => template.columns().to_vec(),
             None => {
@@ -150,7 +151,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             if is_good { refusal(store, key, terms, question.only_asked) } else { Some(Reason::DdlInProgress) };
         Ok(Found::Miss(Box::new(Miss {
             key,
-            plan: if is_of_values { facts } else { CacheKey::NONE },
+            facts: if is_of_values { facts } else { FactsHash::NONE },
             shape,
             text: text.bytes,
             dependencies,

@@ -7,7 +7,7 @@
 //! That plan is started with the scan, since much of what the server does is done then: permissions are checked, partitions are left
 //! out, functions and types are looked up, tables are opened.
 
-use arrow_cache_core::{CacheKey, Pin, Reason};
+use arrow_cache_core::{Pin, Reason};
 use pgrx::pg_sys;
 use std::ffi::CString;
 
@@ -16,6 +16,7 @@ use crate::invalidation::publication;
 use crate::pg::chain::direct;
 use crate::pg::compat::standard;
 use crate::query::environment;
+use crate::query::hashes::EnvironmentHash;
 use crate::report::{decision_log, tally};
 use crate::session::{self, Status};
 use crate::shmem;
@@ -24,7 +25,7 @@ use crate::shmem::SharedStore;
 /// What a guarded scan has to check before its first row.
 pub struct Guard {
     /// The settings that the entry was chosen for.
-    pub environment: CacheKey,
+    pub environment: EnvironmentHash,
     /// The custom settings among them.
     pub settings: Vec<CString>,
     /// Number of the statement.
@@ -50,7 +51,7 @@ impl Guard {
             && store.is_current(pin)
             && session::definition_changes() == self.definition_changes
             && (self.foreign.is_empty() || publication::check_own_writes(&self.foreign).is_ok())
-            && environment::fingerprint(store.seed(), &self.settings) == Ok(self.environment)
+            && environment::hash(store.seed(), &self.settings) == Ok(self.environment)
     }
 }
 

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use arrow_cache_core::{CacheKey, KeyBuffer, OutOfMemory, Reason};
 use pgrx::pg_sys;
 
+use super::hashes::{EnvironmentHash, SettingsHash, TreeHash};
 use super::parameters;
 use super::text::{self, Text};
 use crate::pg::allocator::headroom;
@@ -16,15 +17,15 @@ use crate::pg::backend_local::Local;
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     /// What name resolution made of its text (`identity`).
-    pub tree: CacheKey,
+    pub tree: TreeHash,
     /// The number of its plan, if that is older than the last change of definitions that no relation stands for: what
     /// PostgreSQL does not invalidate plans for (text search, …) may mean something else to such a plan than to any other, so
     /// it shares answers with nobody.
     pub old_plan: Option<u64>,
     /// The settings that its plan was made under, if it runs under others: the plan keeps what the planner computed by them.
-    pub planned_under: Option<CacheKey>,
-    /// The settings it runs under (`environment::fingerprint`).
-    pub environment: CacheKey,
+    pub planned_under: Option<SettingsHash>,
+    /// The settings it runs under (`environment::hash`).
+    pub environment: EnvironmentHash,
 }
 
 static BUFFER: Local<Cell<KeyBuffer>> = Local::new(Cell::new(KeyBuffer::new()));
@@ -79,7 +80,7 @@ impl HashedText {
 ///
 /// # Safety
 /// `params` must be null or valid.
-pub unsafe fn key(
+pub unsafe fn of(
     asked: &Asked,
     text: &HashedText,
     params: pg_sys::ParamListInfo,
@@ -91,11 +92,11 @@ pub unsafe fn key(
     // SAFETY: as the caller promises.
     let added = unsafe {
         key.key(text.hash);
-        key.key(asked.tree);
+        key.key(asked.tree.0);
         key.u8(u8::from(asked.old_plan.is_some()) | u8::from(asked.planned_under.is_some()) << 1);
         key.u64(asked.old_plan.unwrap_or(0));
-        key.key(asked.planned_under.unwrap_or(CacheKey::NONE));
-        key.key(asked.environment);
+        key.key(asked.planned_under.map_or(CacheKey::NONE, |settings| settings.0));
+        key.key(asked.environment.0);
         parameters::add_parameters(&mut key, params)
     };
     let hash = key.is_complete().then(|| key.finish()).ok_or(Reason::OutOfMemory);
