@@ -8,9 +8,9 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use crate::functions::policy;
 use crate::invalidation::{foreign, publication, write_set};
-use crate::pg::bare;
-use crate::pg::chain::direct;
+use crate::pg::error_passing::direct;
 use crate::pg::lists::nodes;
+use crate::pg::server;
 use crate::report::decision_log;
 use crate::session::{self, Status, WrappedText, Wrapping};
 use crate::{copy, error, shmem};
@@ -230,7 +230,7 @@ pub unsafe fn leave(scope: Scope, raised: bool) {
         // What it has redefined is known only to the session that prepared it. An error may come after its end as well, but
         // whoever was refused has ended nothing.
         // SAFETY: as the caller promises.
-        if !(raised && error::refuses_prepared(unsafe { direct!(bare::geterrcode()) })) {
+        if !(raised && error::refuses_prepared(unsafe { direct!(server::geterrcode()) })) {
             publication::bump_all_definitions();
         }
     }

@@ -17,9 +17,8 @@ use pgrx::pg_sys;
 use crate::invalidation::write_set;
 use crate::pg::backend;
 use crate::pg::backend_local::Local;
-use crate::pg::compat;
-use crate::pg::compat::ChangedRelation;
-use crate::pg::lists::FIRST_USER_OID;
+use crate::pg::object_ids::FIRST_USER_OID;
+use crate::pg::transaction_changes::{self, ChangedRelation};
 
 /// Shared catalogs whose change can change an answer, or who may see it, in every database: roles and their
 /// memberships, to which the ownership of a database belongs. Ascending.
@@ -154,7 +153,7 @@ impl Definitions {
         };
         let mut relations = Vec::new();
         // Zero stands for all relations.
-        compat::for_each_redefined_relation(|relation| match relation.to_u32() {
+        transaction_changes::for_each_redefined_relation(|relation| match relation.to_u32() {
             0 => definitions.database = true,
             relation => relations.push(relation),
         });

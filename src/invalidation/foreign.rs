@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use crate::invalidation::publication;
 use crate::pg::backend_local::Local;
 use crate::pg::lists::{nodes, oids};
-use crate::pg::{backend, compat, relcache_listener};
+use crate::pg::{backend, inheritance, relcache_listener};
 use crate::shmem::{self, SharedStore};
 
 /// Is the entry a foreign table that is read or written itself?
@@ -139,7 +139,7 @@ fn reached_through(root: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     relcache_listener::listen(relation_changed);
     // SAFETY: catalog look-ups; the result is a list of OIDs.
     let tree = unsafe {
-        let list = compat::all_inheritors(root);
+        let list = inheritance::all_inheritors(root);
         let mut members: Vec<u32> = oids(list).map(pg_sys::Oid::to_u32).collect();
         members.sort_unstable();
         let is_foreign = |oid: &pg_sys::Oid| pg_sys::get_rel_relkind(*oid) as u8 == pg_sys::RELKIND_FOREIGN_TABLE;

@@ -19,9 +19,10 @@ use pgrx::pg_sys;
 use crate::invalidation::definitions::{Definitions, is_meaningful_catalog, may_carry_results};
 use crate::invalidation::{foreign, write_set};
 use crate::pg::backend_local::Local;
-use crate::pg::compat::ChangedRelation;
-use crate::pg::lists::{FIRST_USER_OID, integers, node_at, nodes};
-use crate::pg::{backend, compat, rights};
+use crate::pg::lists::{integers, node_at, nodes};
+use crate::pg::object_ids::FIRST_USER_OID;
+use crate::pg::transaction_changes::{self, ChangedRelation};
+use crate::pg::{backend, privileges, server_settings};
 use crate::query::relations;
 use crate::session;
 use crate::shmem::{self, SharedStore};
@@ -47,7 +48,7 @@ pub fn check_own_writes(relations: &[u32]) -> Result<(), Reason> {
         return Err(Reason::OwnWrites);
     }
     let mut found = Ok(());
-    compat::for_each_changed_relation(|relation| {
+    transaction_changes::for_each_changed_relation(|relation| {
         let relation = relation.oid;
         if is_meaningful_catalog(relation) {
             found = Err(Reason::OwnDdl);
@@ -137,14 +138,14 @@ pub fn watch_counting() {
 /// if it is on at the end, and was never set while off, or to off, before. What the end of a subtransaction or a function sets back
 /// was set before, in this transaction; what the end of the transaction itself sets back comes after its changes.
 pub fn note_counting(on: bool) {
-    if !(on && compat::counts_changes()) && backend::in_transaction() {
+    if !(on && server_settings::counts_changes()) && backend::in_transaction() {
         write_set::note_unknown();
     }
 }
 
 /// May this transaction have changed relations that neither the server nor the hooks have listed?
 fn is_unlisted() -> bool {
-    write_set::is_unknown() || !compat::counts_changes() || !COUNTING_WATCHED.get()
+    write_set::is_unknown() || !server_settings::counts_changes() || !COUNTING_WATCHED.get()
 }
 
 /// Notes a change of one relation, which the user was allowed to make: who may not change a relation must not outdate
@@ -169,7 +170,7 @@ pub unsafe fn changeable(name: *const pg_sys::RangeVar, privilege: u32) -> Optio
     // SAFETY: as the caller promises.
     let relation = unsafe { if name.is_null() { pg_sys::InvalidOid } else { relations::named(name) } };
     let exists = relation != pg_sys::InvalidOid;
-    (exists && rights::has(rights::current_role(), relation, privilege)).then_some(relation)
+    (exists && privileges::has(privileges::current_role(), relation, privilege)).then_some(relation)
 }
 
 /// Lists that a publication fills. Kept from one to the next, so that they are not allocated each time.
@@ -211,7 +212,7 @@ pub fn publish(preparing: bool) {
     // A statement that writes to a catalog itself need not send the invalidations that DDL does.
     let by_hand = relations.iter().any(|relation| is_meaningful_catalog(*relation));
     let seen = relations.len();
-    compat::for_each_changed_relation(|relation| {
+    transaction_changes::for_each_changed_relation(|relation| {
         // Most were seen by the hooks as well.
         if relations[..seen].binary_search(&relation.oid).is_err() {
             listed = listed.and(relations.add(relation.oid));
@@ -337,7 +338,9 @@ impl<'a> Writer<'a> {
 
 /// Notes when no transaction from before the start is left. `xid` is the id of a running one.
 fn look_for_the_past(store: &SharedStore, xid: u64) {
-    if store.past_is_unknown() && widen(compat::oldest_active_transaction(), xid) > store.versions().base_floor() {
+    if store.past_is_unknown()
+        && widen(transaction_changes::oldest_active_transaction(), xid) > store.versions().base_floor()
+    {
         store.note_past_is_over();
     }
 }
