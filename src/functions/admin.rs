@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::error::{CacheError, or_raise};
-use crate::invalidation::{definitions, publication};
+use crate::invalidation::{publication, queried_relations};
 use crate::pg::{compat, privileges};
 use crate::session;
 use crate::shmem::{self, SharedStore};
@@ -119,7 +119,7 @@ unsafe fn relation_named(name: &CStr, table: pg_sys::Relation) -> pg_sys::Oid {
         if !roles.into_iter().any(|role| privileges::may_change(role, relation)) {
             CacheError::NotYoursToChange { name: word() }.raise();
         }
-        if !definitions::may_carry_results(relation.to_u32()) {
+        if !queried_relations::may_carry_results(relation.to_u32()) {
             CacheError::NothingRestsOn { name: word() }.raise();
         }
         relation

@@ -6,13 +6,16 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 mod utility;
-use crate::invalidation::{definitions, foreign, last_callback, publication, write_set};
+use crate::invalidation::{
+    after_commit, definitions, foreign, last_callback, own_writes, publication, targets, track_counts, write_set,
+};
 use crate::lookup::known;
 use crate::lookup::{Call, Pending, Planning};
 use crate::pg::compat;
 use crate::pg::compat::{ExecutorRunHook, executor_run_hook};
 use crate::pg::error_passing::{direct, edge, with_cleanup, with_outcome};
 use crate::pg::lists::oids;
+use crate::pg::query_desc::QueryDesc;
 use crate::pg::{error_memory, server, server_settings};
 use crate::{capture, copy, lookup, serve, session, settings, shmem};
 
@@ -62,7 +65,7 @@ pub fn install() {
         };
         if let Some(place) = server_settings::counting_hook().as_mut() {
             PREVIOUS.counting = place.replace(counting_set);
-            publication::watch_counting();
+            track_counts::watch();
         }
         pg_sys::shmem_request_hook = Some(shmem_request);
         pg_sys::shmem_startup_hook = Some(shmem_startup);
@@ -205,7 +208,7 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
         // Permissions have been checked: who was refused has changed nothing.
         if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 && !(*(*query_desc).plannedstmt).resultRelations.is_null()
         {
-            edge(|| publication::note_plan((*query_desc).plannedstmt));
+            edge(|| targets::note_plan(QueryDesc::of_hook(query_desc).plan()));
         }
         if capture::is_prepared() {
             edge(|| capture::begin(query_desc));
@@ -275,11 +278,12 @@ executor_run_hook!(executor_run, run);
 unsafe extern "C-unwind" fn executor_finish(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: PostgreSQL's own argument, passed on unchanged.
     unsafe {
-        if publication::has_routed(query_desc) {
-            edge(|| publication::note_routed(query_desc));
+        let query = QueryDesc::of_hook(query_desc);
+        if targets::has_routed(query) {
+            edge(|| targets::note_routed(query));
         }
         let next = PREVIOUS.finish.unwrap_or(server::standard_ExecutorFinish);
-        if publication::leaves_work(query_desc) {
+        if targets::leaves_work(query) {
             session::enter_level();
             with_cleanup(|| direct!(next(query_desc)), session::leave_level);
         } else {
@@ -369,7 +373,7 @@ unsafe extern "C-unwind" fn counting_set(on: bool, extra: *mut c_void) {
             direct!(hook(on, extra));
         }
     }
-    publication::note_counting(on);
+    track_counts::note(on);
 }
 
 /// Called twice per transaction, and after the commit too, where only flags may be cleared.
@@ -380,7 +384,7 @@ unsafe extern "C-unwind" fn transaction_event(event: pg_sys::XactEvent::Type, ar
     match event {
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT | pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
             let preparing = event == pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE;
-            if publication::has_transaction_id() {
+            if own_writes::has_transaction_id() {
                 // SAFETY: no frame above this one has destructors.
                 unsafe { edge(|| publication::publish(preparing)) };
             }
@@ -409,6 +413,6 @@ unsafe extern "C-unwind" fn resources_released(
     _arg: *mut c_void,
 ) {
     if is_top_level && phase == pg_sys::ResourceReleasePhase::RESOURCE_RELEASE_AFTER_LOCKS {
-        publication::bump_definitions_again();
+        after_commit::bump_definitions_again();
     }
 }

@@ -20,7 +20,7 @@ pub struct ChangedRelation {
 /// Calls `visit` with every relation whose tuples this transaction has changed so far, as counted
 /// by the heap access method itself, whatever path the change took.
 ///
-/// Nothing is listed while `track_counts` is off: see `publication::note_counting`.
+/// Nothing is listed while `track_counts` is off: see `invalidation::track_counts`.
 pub fn for_each_changed_relation(mut visit: impl FnMut(ChangedRelation)) {
     // SAFETY: the function returns the newest level, pushing an empty one at most; the list lives
     // in TopTransactionContext and nothing below changes it.

@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 use std::ffi::CString;
 
 use super::hold::Hold;
-use crate::invalidation::publication;
+use crate::invalidation::own_writes;
 use crate::pg::error_passing::direct;
 use crate::pg::server;
 use crate::query::environment;
@@ -49,7 +49,7 @@ impl Guard {
         !self.suspends
             && store.is_current(pin)
             && session::definition_changes() == self.definition_changes
-            && (self.foreign.is_empty() || publication::check_own_writes(&self.foreign).is_ok())
+            && (self.foreign.is_empty() || own_writes::check_own_writes(&self.foreign).is_ok())
             && environment::fingerprint(store.seed(), &self.settings) == Ok(self.environment)
     }
 }
