@@ -6,7 +6,7 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
-use crate::functions::policy;
+use crate::functions::set_policy;
 use crate::invalidation::{after_commit, foreign, publication, targets, write_set};
 use crate::pg::error_passing::direct;
 use crate::pg::lists::nodes;
@@ -193,7 +193,7 @@ unsafe fn announce_effects(statement: *const pg_sys::Node) {
     unsafe {
         match (*statement).type_ {
             NodeTag::T_AlterTableStmt if leaves_parent(statement.cast()) => write_set::note_silent_definition(),
-            NodeTag::T_SecLabelStmt => policy::before_security_label(statement.cast()),
+            NodeTag::T_SecLabelStmt => set_policy::before_security_label(statement.cast()),
             NodeTag::T_CopyStmt if (*statement.cast::<pg_sys::CopyStmt>()).is_from => {
                 let name = (*statement.cast::<pg_sys::CopyStmt>()).relation;
                 if let Some(relation) = targets::changeable(Tree::enter(name), pg_sys::ACL_INSERT) {

@@ -51,7 +51,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         // A statement that was planned for this execution has been asked about when it was planned.
         let shape = question.shape.unwrap_or(form);
         if question.passes_quick && question.shape.is_none() && !terms.insisted && known::is_quick(shape) {
-            session::time_shape(Some(shape));
+            session::time_run(Some(shape));
             return Err(Reason::TooQuick);
         }
         let source = question.text.unwrap_or(statement);

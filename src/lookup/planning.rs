@@ -81,10 +81,10 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
         if is_one_shot && params.is_null() {
             let shape = placeholder::shape(query, text);
             if shape.is_some_and(known::is_quick) && !placeholder::has_hint(query, text) {
-                session::time_shape(shape);
+                session::time_run(shape);
                 return Planning::Refused(Reason::TooQuick);
             }
-            session::note_shape(shape);
+            session::note_fingerprint(shape);
         }
         let Some(store) = shmem::store() else { return Planning::Unjudged };
         if allocator::is_short() {
@@ -107,10 +107,10 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
         drop(identity);
         if is_one_shot && !params.is_null() {
             if known::is_quick(form.lo) && !placeholder::has_hint(query, text) {
-                session::time_shape(Some(form.lo));
+                session::time_run(Some(form.lo));
                 return Planning::Refused(Reason::TooQuick);
             }
-            session::note_shape(Some(form.lo));
+            session::note_fingerprint(Some(form.lo));
         }
         if is_one_shot
             && let Some(meaning) = &meaning
