@@ -30,7 +30,7 @@ pub enum CacheError {
     MissingParameter { number: i32, given: usize },
     /// The finished stream would be larger than a `bytea` can be.
     StreamTooLarge { bytes: usize },
-    /// A column cannot be delivered in the form that the options ask for.
+    /// A column cannot be delivered as the options ask for it.
     UndeliverableColumn { column: String, error: FormError },
     /// A value cannot be delivered; rows count from 1.
     UndeliverableValue { column: String, row: u64, problem: Unrepresentable },
@@ -43,7 +43,7 @@ pub enum CacheError {
     /// A column was asked for that the result does not have, or has more than once; and those it has, as a list.
     NoSuchColumn { name: String, repeated: bool, columns: String },
     /// COPY was told to do with Arrow what it cannot do.
-    CopyForm { problem: &'static str, hint: &'static str },
+    UnsupportedCopy { problem: &'static str, hint: &'static str },
     /// The trigger function was not called by a trigger.
     NotATrigger,
     /// An argument of the trigger function names no relation.

@@ -43,7 +43,7 @@ impl CacheError {
             Self::BadOption { error } => bad_option(error),
             Self::OptionsNotAnObject => options_not_an_object(),
             Self::NoSuchColumn { name, repeated, columns } => no_such_column(name, *repeated, columns),
-            Self::CopyForm { problem, hint } => {
+            Self::UnsupportedCopy { problem, hint } => {
                 Report::new(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, *problem, *hint)
             }
             Self::NotATrigger => not_a_trigger(),
