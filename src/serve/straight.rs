@@ -130,13 +130,13 @@ pub unsafe fn deliver(run: *mut Run, hold: *mut Hold, node: *const pg_sys::PlanS
                     || {
                         // An error comes behind the rows before it.
                         if !Pieces::are_made(pieces) {
-                            client::hand_over(messages, length);
+                            client::hand_over(std::slice::from_raw_parts(messages, length));
                         }
                     },
                 );
                 continue;
             }
-            client::send(messages, length);
+            client::send(std::slice::from_raw_parts(messages, length));
             (*straight).block.clear();
             match step {
                 Step::Leave => {
