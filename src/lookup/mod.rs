@@ -173,7 +173,7 @@ pub unsafe fn at_start(
             return None;
         }
         session::begin_statement(Reason::NotSelect);
-        let shape = session::take_shape();
+        let shape = session::take_fingerprint();
         let refusal = plan_marker::refusal_of((*query_desc).plannedstmt);
         if refusal != Some(Reason::TooQuick) {
             session::take_timed();
