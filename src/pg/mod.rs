@@ -10,6 +10,7 @@ pub mod chain;
 pub mod client;
 pub mod compat;
 pub mod encoding;
+pub mod float_text;
 pub mod lists;
 pub mod query_desc;
 pub mod raising;
