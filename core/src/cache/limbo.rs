@@ -1,19 +1,21 @@
-//! The free list and the limbo list, through the same two links of an entry, which is on one of them at most. Changed under the store lock.
+//! The free list and the limbo list. Both use the same two links of an entry, which is on one of the lists at most. Changed under the
+//! store lock.
 //!
-//! An entry in limbo with no pins is garbage, whoever left it there: a fill that an error ended, or the last reader of a retired entry.
-//! What comes into limbo goes to the front, where it is looked at next; what was looked at and is still pinned goes to the back. So a look
-//! at a few finds what was just retired, and in time everything else, however many entries open cursors keep there.
+//! An entry in limbo with no pins is garbage: an error ended its fill, or the last reader of a retired entry is gone. An entry that comes
+//! into limbo goes to the front, where the next reclaim begins. An entry that reclaim finds still pinned goes to the back. So a reclaim of
+//! a few entries finds what was just retired, and in time finds everything else, however many entries open cursors keep there.
 
 use crate::cache::entry::{Link, State};
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::store::Store;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Most entries in limbo looked at while the lock is held once.
+/// Most entries in limbo that are checked while the lock is held once.
 const BATCH: usize = 32;
-/// Entries in limbo looked at in passing, and before giving up.
-const GLANCE: u32 = 16;
-const SEARCH: u32 = 1024;
+/// Entries in limbo that `reclaim_some` checks.
+const SOME: u32 = 16;
+/// Entries in limbo that `reclaim_more` checks.
+const MORE: u32 = 1024;
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Takes a free entry, pins it and puts it into limbo, all in one step. `None` when every record of the table is in use.
@@ -44,40 +46,40 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         self.locks.store(|| self.link_limbo(index));
     }
 
-    /// Takes an entry out of limbo. The caller holds a pin, and the only one if it means to free the entry.
+    /// Takes an entry out of limbo. The caller holds a pin; to free the entry, it must hold the only one.
     pub(crate) fn leave_limbo(&self, index: u32) {
         self.locks.store(|| self.unlink_limbo(index));
     }
 
-    /// Puts an entry that is on no list, with no payload and nobody's, on the free list.
+    /// Puts an entry on the free list. It is on no list, has no payload, and belongs to the caller alone.
     pub(crate) fn give_free(&self, index: u32) {
         self.locks.store(|| self.link_free(index));
     }
 
-    /// Frees the entries in limbo that nobody pins, and returns how many.
+    /// Frees the entries in limbo that have no pins, and returns how many.
     pub fn reclaim(&self) -> usize {
         self.reclaim_among(u32::MAX)
     }
 
-    /// The same among the first few, for whoever passes by.
+    /// The same among the first few. Called by a process that is here for something else.
     pub(crate) fn reclaim_some(&self) -> usize {
-        self.reclaim_among(GLANCE)
+        self.reclaim_among(SOME)
     }
 
-    /// The same among more, for whoever finds no room.
+    /// The same among more. Called by a process that finds no room.
     pub(crate) fn reclaim_more(&self) -> usize {
-        self.reclaim_among(SEARCH)
+        self.reclaim_among(MORE)
     }
 
     fn reclaim_among(&self, most: u32) -> usize {
         let mut reclaimed = 0;
-        // Looked at without the lock: the usual case is that there is nothing, and who comes too late for an entry finds it next time.
+        // Read without the lock: there is usually nothing. An entry that comes too late for this call is found by the next.
         let mut left = self.header().limbo_len.load(Relaxed).min(most);
         while left > 0 {
-            let looks = left.min(BATCH as u32);
-            left -= looks;
+            let checks = left.min(BATCH as u32);
+            left -= checks;
             let mut batch = [0u32; BATCH];
-            let count = self.locks.store(|| self.collect_garbage(&mut batch, looks));
+            let count = self.locks.store(|| self.collect_garbage(&mut batch, checks));
             if count == 0 {
                 continue;
             }
@@ -94,11 +96,11 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         reclaimed
     }
 
-    /// Looks at the first entries in limbo, takes out those that nobody pins and puts the others to the back. Store lock held.
-    fn collect_garbage(&self, batch: &mut [u32; BATCH], looks: u32) -> usize {
+    /// Checks the first entries in limbo, takes out those without a pin and puts the others to the back. Store lock held.
+    fn collect_garbage(&self, batch: &mut [u32; BATCH], checks: u32) -> usize {
         let header = self.header();
         let mut count = 0;
-        for _ in 0..looks {
+        for _ in 0..checks {
             let first: Link = header.limbo_head.load(Relaxed);
             if first == 0 {
                 break;
@@ -152,7 +154,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         len.store(len.load(Relaxed) - 1, Relaxed);
     }
 
-    /// Makes the two neighbours in limbo; 0 is the end of the list.
+    /// Links two entries as neighbours in limbo; 0 is the end of the list.
     fn join(&self, before: Link, after: Link) {
         let header = self.header();
         let next = if before == 0 { &header.limbo_head } else { &self.entry(before - 1).list_next };
