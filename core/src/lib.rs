@@ -37,5 +37,6 @@ pub use reason::Reason;
 pub use room::{OutOfMemory, Room, RoomyVec};
 pub use shown::{LONGEST_SHOWN, shown, shown_list};
 pub use sql_text::hint::{Hint, hint};
-pub use sql_text::normalize::{normalize, statement_body};
-pub use sql_text::text_shape;
+pub use sql_text::inner_statement::statement_body;
+pub use sql_text::normalize::normalize;
+pub use sql_text::text_fingerprint;
