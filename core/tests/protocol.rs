@@ -2,7 +2,7 @@
 //! snapshot would not give. The search must find a violation as soon as one rule of the protocol is taken away.
 
 use arrow_cache_core::cache::versions::{Ended, Slot, SlotState, SnapshotView};
-use arrow_cache_core::cache::window::Window;
+use arrow_cache_core::cache::xid_window::XidWindow;
 use std::collections::{BTreeSet, HashSet};
 
 /// How far a writer is. It has an id from `Begun` until it is `Gone`.
@@ -147,14 +147,15 @@ impl Model<'_> {
         world.oldest[position] = if self.rules.oldest_is_measured { oldest } else { u64::MAX };
     }
 
-    fn look(&self, world: &mut World, position: usize) {
+    fn find_ended(&self, world: &mut World, position: usize) {
         let running = self.running(world);
         let pending = world.slot.pending;
         let ask = |xid| {
             let asked = self.rules.publishers_are_asked && (self.rules.folded_are_asked || pending.contains(&xid));
             asked && running.contains(&xid)
         };
-        world.ended[position] = Slot::from(world.slot).look(self.writers[position].xid, world.oldest[position], ask);
+        world.ended[position] =
+            Slot::from(world.slot).find_ended(self.writers[position].xid, world.oldest[position], ask);
         world.oldest[position] = 0;
     }
 
@@ -183,7 +184,7 @@ impl Model<'_> {
                 Measured
             }
             Measured => {
-                self.look(&mut next, position);
+                self.find_ended(&mut next, position);
                 Looked
             }
             Looked if self.rules.publish_before_end => {
@@ -200,7 +201,7 @@ impl Model<'_> {
                 MeasuredAgain
             }
             MeasuredAgain => {
-                self.look(&mut next, position);
+                self.find_ended(&mut next, position);
                 LookedAgain
             }
             LookedAgain => {
@@ -221,7 +222,7 @@ impl Model<'_> {
                 next.readers[position] = Reader::Done;
                 let mut state = Slot::from(world.slot).read();
                 if !self.rules.window_is_checked {
-                    state.window = Window::default();
+                    state.window = XidWindow::default();
                 }
                 if !self.rules.window_is_checked_for_the_future {
                     state.window.high = state.window.high.min(snapshot.xmax - 1);

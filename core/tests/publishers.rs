@@ -74,11 +74,11 @@ impl History {
         (count > 0).then(|| self.dice.roll(count) as usize)
     }
 
-    fn look(&mut self) {
+    fn find_ended(&mut self) {
         let Some(position) = self.any_running() else { return };
         let xid = self.running[position];
         let oldest = self.running.iter().copied().fold(xid, u64::min);
-        let ended = self.slot.look(xid, oldest, |other| self.running.contains(&other));
+        let ended = self.slot.find_ended(xid, oldest, |other| self.running.contains(&other));
         self.halfway.push((xid, ended));
     }
 
@@ -126,7 +126,7 @@ impl History {
                         self.end(position);
                     }
                 }
-                3 | 4 => self.look(),
+                3 | 4 => self.find_ended(),
                 5 | 6 => self.enter(),
                 8 if self.dice.roll(20) == 0 => (0..self.running.len()).rev().for_each(|position| self.end(position)),
                 _ => self.take_snapshot(),

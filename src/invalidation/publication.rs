@@ -13,7 +13,7 @@
 
 use std::cell::Cell;
 
-use arrow_cache_core::{Answers, Counter, Reason, RoomyVec, Slot, SlotId, Versions};
+use arrow_cache_core::{AskedXids, Counter, Reason, RoomyVec, Slot, SlotId, Versions, widen_xid};
 use pgrx::pg_sys;
 
 use crate::invalidation::definitions::{Definitions, is_meaningful_catalog, may_carry_results};
@@ -281,7 +281,7 @@ struct Writer<'a> {
     oldest_running: u64,
     now: i64,
     /// Which transactions run, as far as it was asked.
-    running: Cell<Answers>,
+    running: Cell<AskedXids>,
 }
 
 impl<'a> Writer<'a> {
@@ -294,8 +294,8 @@ impl<'a> Writer<'a> {
         // a snapshot: all older ones have finished since.
         let (database, recent) = unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::RecentXmin) };
         let known = recent != pg_sys::FirstNormalTransactionId;
-        let oldest_running = if known { widen(recent.into_inner(), xid) } else { 0 };
-        let running = Cell::new(Answers::from(oldest_running));
+        let oldest_running = if known { widen_xid(xid, recent.into_inner()) } else { 0 };
+        let running = Cell::new(AskedXids::from(oldest_running));
         Self { versions, database, xid, oldest_running, now: backend::now(), running }
     }
 
@@ -326,26 +326,20 @@ impl<'a> Writer<'a> {
         if xid < self.oldest_running {
             return false;
         }
-        let mut answers = self.running.get();
+        let mut asked = self.running.get();
         // SAFETY: asks the process array; no lock of ours is held.
         let ask = |xid| unsafe { pg_sys::TransactionIdIsInProgress(pg_sys::TransactionId::from(xid as u32)) };
-        let running = answers.get(xid, ask);
-        self.running.set(answers);
+        let running = asked.get(xid, ask);
+        self.running.set(asked);
         running
     }
 }
 
 /// Notes when no transaction from before the start is left. `xid` is the id of a running one.
 fn look_for_the_past(store: &SharedStore, xid: u64) {
-    if store.past_is_unknown() && widen(compat::oldest_active_transaction(), xid) > store.versions().base_floor() {
+    if store.past_is_unknown() && widen_xid(xid, compat::oldest_active_transaction()) > store.versions().base_floor() {
         store.note_past_is_over();
     }
-}
-
-/// The 64-bit id whose low half is `xid` and that is nearest to `reference`.
-fn widen(xid: u32, reference: u64) -> u64 {
-    let distance = (reference as u32).wrapping_sub(xid) as i32;
-    reference.wrapping_sub(i64::from(distance) as u64)
 }
 
 /// Bumps the versions of the definitions that the ending transaction has changed once more, when its invalidations were

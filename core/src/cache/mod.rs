@@ -16,13 +16,13 @@
 //! | `layout` | where each part of the block lies |
 //! | `header`, `bucket`, `entry` | the records in the block |
 //! | `counters` | what is counted |
-//! | `versions`, `window` | what entries rest on: versions, and which transactions changed them |
-//! | `answers` | answers about running transactions, remembered for one publication |
+//! | `versions`, `xid_window` | what entries rest on: versions, and which transactions changed them |
+//! | `asked_xids` | which transactions run, remembered for one publication |
 //! | `digest` | comparing two results |
 //! | `key` | the 128-bit key |
 //! | `memory` | what the host lends: allocator and locks |
 
-mod answers;
+mod asked_xids;
 mod bucket;
 pub mod counters;
 pub mod digest;
@@ -42,9 +42,9 @@ mod run_counts;
 mod store;
 pub mod versions;
 mod view;
-pub mod window;
+pub mod xid_window;
 
-pub use answers::Answers;
+pub use asked_xids::AskedXids;
 pub use entry::{Dependency, EntryId};
 pub use fill::{Fill, NewEntry, StoreError};
 pub use payload::{CHUNK_OVERHEAD, Chunks};
