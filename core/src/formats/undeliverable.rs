@@ -1,4 +1,4 @@
-//! What cannot be delivered, and which option helps. Pure data: nothing here is shared.
+//! Columns and values that cannot be delivered as Arrow, and the option that helps. Pure values: nothing here is shared.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::room::OutOfMemory;
 /// Characters of a value that an error shows.
 const SHOWN: usize = 60;
 
-/// Why a column has no form under the options given.
+/// Why a column cannot be delivered under the options given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FormError {
     /// A numeric of so many digits is more than a decimal holds.
@@ -33,7 +33,7 @@ impl fmt::Display for FormError {
     }
 }
 
-/// A value that its form cannot hold.
+/// A value that its column's Arrow type cannot hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unrepresentable {
     /// What is wrong with it.
@@ -53,7 +53,7 @@ pub enum Why {
     Time,
     /// The values of the batch take more than 2 GB.
     TooLarge,
-    /// Nothing: there is no memory for it.
+    /// Nothing is wrong: there is no memory for it.
     OutOfMemory,
 }
 

@@ -1,5 +1,4 @@
-//! The offsets of a time zone. Somebody is asked for them, once for each stretch of time; the answers are kept. Each
-//! process has its own.
+//! The offsets of a time zone. The host is asked for them, once for each stretch of time, and they are kept. Each process has its own.
 
 /// An offset and the seconds since 1970 for which it holds: from the start to before the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,7 +13,7 @@ pub struct Span {
 
 /// Seconds of the stretches that a span is kept for, as a power of two: about 48 days.
 const STRETCH: u32 = 22;
-/// Stretches that are kept: over thirty years.
+/// Stretches that are kept: more than thirty years.
 const KEPT: usize = 256;
 
 /// A time zone.
