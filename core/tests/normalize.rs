@@ -1,4 +1,4 @@
-//! Normal form of SQL text and the statement inside EXPLAIN, PREPARE and DECLARE.
+//! Normal SQL text, and the statement inside EXPLAIN, PREPARE and DECLARE.
 
 use arrow_cache_core::{normalize, statement_body};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Long random histories of many overlapping publishers of one slot, judged against a list of all that ever published.
+//! Long random histories of many overlapping publishers of one slot, compared with a list of all that ever published.
 
 use arrow_cache_core::cache::versions::{Ended, Slot, SlotState, SnapshotView};
 
@@ -116,7 +116,7 @@ impl History {
         }
     }
 
-    /// Random steps; now and then everybody ends, so that there is something to see.
+    /// Random steps. Now and then every transaction ends, so that snapshots see changes.
     fn run(&mut self, gap: u64, crowd: usize, spread: u64, delayed: bool) {
         for _ in 0..STEPS {
             match self.dice.roll(10) {

@@ -60,7 +60,7 @@ fn a_publisher_stands_for_those_that_have_ended() {
     // One of two has ended.
     slot.publish(13, 11, |other| other == 12, 4);
     assert_eq!(slot.read().pending, [13, 12, 0]);
-    // Whoever is older than all running transactions needs no question.
+    // An id older than all running transactions needs no question.
     slot.publish(20, 20, |other| panic!("asked about {other}"), 5);
     assert_eq!(slot.read().pending, [20, 0, 0]);
 }
@@ -92,7 +92,7 @@ fn crowd(xids: &[u64]) -> Slot {
 fn whoever_finds_no_empty_place_is_folded_into_the_window() {
     let state = crowd(&[14, 11, 13, 12, 15]).read();
     assert_eq!((state.pending, state.window), ([12, 11, 13], window_of(&[14, 15])));
-    // What is folded is judged like the rest: one by one.
+    // Folded ids are checked like the others: one by one.
     assert!(state.seen_whole(&snapshot(16, 20, &[])));
     assert!(state.seen_whole(&snapshot(10, 20, &[10, 16])));
     for xid in 11..=15 {
@@ -182,7 +182,7 @@ fn a_wide_window_is_asked_about_a_part_at_a_time() {
         assert!(left == NO_WINDOW || left == XidWindow { low: 1000 + 64 * (publications + 1), ..window });
         publications += 1;
     }
-    // Somebody in the first part still runs: it stays the low end.
+    // A transaction in the first part still runs: it stays the low end.
     let slot = Slot::from(SlotState { version: 5, pending: [0; 3], window, last_change: 0 });
     slot.publish(3000, 1, |xid| xid == 1010, 0);
     assert_eq!(slot.read().window, XidWindow { low: 1010, ..window });

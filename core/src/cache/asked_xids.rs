@@ -13,7 +13,7 @@ pub struct AskedXids {
 }
 
 impl AskedXids {
-    /// Nothing asked yet. Ids from `first` on are remembered, as far as there is room.
+    /// Nothing asked yet. 128 ids from `first` on are remembered.
     #[must_use]
     pub fn from(first: u64) -> Self {
         Self { first, asked: 0, yes: 0 }

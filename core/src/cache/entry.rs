@@ -1,9 +1,9 @@
 //! The record of an entry in the shared table.
 //!
 //! `life` is one word with three parts: the generation (which result the record holds), the state (where that result is in its life) and the
-//! pins (how many processes hold it). Pins come and go without a lock; the other two change as [`Entry::set_state`] says. They are in one
+//! pins (the number of holders). Pins come and go without a lock; the other two change as [`Entry::set_state`] says. They are in one
 //! word so that taking a pin and reading the state is one step: see [`Entry::try_pin`]. `next_in_bucket` changes under the partition lock of
-//! the key; `list_*` under the store lock; `hits` and `last_used` by anybody. The other fields and the payload are written only by the one
+//! the key; `list_*` under the store lock; `hits` and `last_used` without a lock. The other fields and the payload are written only by the one
 //! process that fills the entry, before it is published, and by the one that frees it, after the last pin is gone; readers hold a pin. All
 //! fields are atomics, because lookups and eviction read records without a pin.
 
@@ -25,7 +25,7 @@ pub struct EntryId(pub u32);
 pub struct Dependency {
     /// The slot.
     pub slot: SlotId,
-    /// Object id of the relation, for showing; 0 for a slot that is no relation's.
+    /// Object id of the relation, for showing; 0 if the slot does not stand for a relation.
     pub relation: u32,
     /// Version of the slot.
     pub version: u64,
@@ -173,7 +173,7 @@ impl Entry {
         pinned
     }
 
-    /// One more pin for the holder of one, or of the lock under which a published entry would be retired.
+    /// Adds a pin. The caller holds one already, or the lock under which a published entry would be retired.
     pub(crate) fn pin(&self) {
         self.usage.life.fetch_add(1, AcqRel);
     }

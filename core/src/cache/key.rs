@@ -23,7 +23,7 @@ impl CacheKey {
         Self { hi: (digest >> 64) as u64, lo: digest as u64 }
     }
 
-    /// A key that nobody else gets, here or in another process.
+    /// A key that differs from every other, here and in other processes.
     #[cold]
     fn unlike_any() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);

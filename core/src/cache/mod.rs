@@ -10,7 +10,7 @@
 //! | `run_counts` | how often a query ran without an entry |
 //! | `index` | chains of published entries, by key |
 //! | `limbo` | lists of free and of retired records |
-//! | `payload` | the form of an entry's memory in the arena |
+//! | `payload` | the layout of an entry's memory in the arena |
 //! | `occupancy` | which records are published, as bits |
 //! | `store` | what a process holds to reach all this: the block, the locks, the arena |
 //! | `layout` | where each part of the block lies |

@@ -40,7 +40,7 @@ impl XidWindow {
         if self.is_empty() { 0 } else { self.low.saturating_sub(xid) + xid.saturating_sub(self.high) }
     }
 
-    /// The set without ids that have ended, as far as a limited number of questions can tell.
+    /// The set without ids that have ended. A limited number of questions is asked, so some that have ended may stay.
     pub(crate) fn without_ended(&self, oldest_running: u64, mut has_ended: impl FnMut(u64) -> bool) -> Self {
         let mut left = Self::default();
         let candidates = (self.low.max(oldest_running)..=self.high).filter(|xid| self.holds(*xid));

@@ -13,7 +13,7 @@ const SAFE_PLACES: usize = 290;
 /// Any number of this many decimal digits fits in 64 bits.
 const BLOCK: usize = 19;
 
-/// Why a number has no place in the target.
+/// Why the target cannot hold a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Misfit {
     /// It is NaN or infinite, and the target has no such value.

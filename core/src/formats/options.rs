@@ -36,11 +36,11 @@ pub struct ExportOptions {
     pub limit: Option<u64>,
     /// Most rows in one batch.
     pub batch_rows: Option<usize>,
-    /// Most bytes in one piece of the stream.
+    /// Most bytes in one chunk of the stream.
     pub chunk_bytes: usize,
     /// Of the buffers of batches.
     pub compression: Compression,
-    /// What values become.
+    /// How values are delivered.
     pub profile: Profile,
 }
 
@@ -122,7 +122,7 @@ pub const OPTION_NAMES: [&str; 9] = [
 ];
 
 impl ExportOptions {
-    /// Checks options, given by name. One that is not given has its default.
+    /// Checks options, given by name. An option that is not given has its default.
     ///
     /// # Errors
     /// The first that is unknown, given twice, or has a value that it cannot have.
@@ -144,7 +144,7 @@ impl ExportOptions {
         Ok(options)
     }
 
-    /// Sets one option, or says what it expects.
+    /// Sets one option. The error is what it expects.
     fn set(&mut self, name: &str, value: &OptionValue) -> Result<(), &'static str> {
         match name {
             "columns" => {

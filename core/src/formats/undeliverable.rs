@@ -11,7 +11,7 @@ const SHOWN: usize = 60;
 /// Why a column cannot be delivered under the options given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FormError {
-    /// A numeric of so many digits is more than a decimal holds.
+    /// A numeric has this number of digits, more than a decimal holds.
     Precision(u32),
 }
 
@@ -47,7 +47,7 @@ pub struct Unrepresentable {
 pub enum Why {
     /// An array with several dimensions, or with a lower bound other than 1.
     ArrayBounds,
-    /// A numeric that the number asked for does not hold.
+    /// A numeric that the type asked for cannot hold.
     Number(Misfit),
     /// A date, time or interval beyond the range of its Arrow type.
     Time,

@@ -32,17 +32,17 @@ pub fn from_text(text: &[u8], out: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
     Parser::default().parse(text, out)
 }
 
-/// Room for the tokens of one text after another.
+/// A parser that keeps its memory for tokens from one text to the next.
 #[derive(Default)]
 pub struct Parser {
     tokens: Vec<Token>,
 }
 
 impl Parser {
-    /// The same as [`from_text`], in the room that is there.
+    /// The same as [`from_text`], reusing the memory of the tokens.
     ///
     /// # Errors
-    /// As there.
+    /// As [`from_text`].
     pub fn parse(&mut self, text: &[u8], out: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
         let start = out.len();
         let parsed = if text.len() <= TEXT_MAX { self.try_parse(text, out) } else { Ok(false) };

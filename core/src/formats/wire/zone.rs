@@ -18,7 +18,7 @@ const KEPT: usize = 256;
 
 /// A time zone.
 pub struct Zone {
-    /// The span around a second, as far as is known.
+    /// Returns the span around a second, or a part of it that holds the second.
     ask: fn(i64) -> Span,
     spans: Vec<Span>,
 }
@@ -50,7 +50,7 @@ impl Zone {
     }
 }
 
-/// Start of the stretch that a second lies in: a good second to begin a search for spans at.
+/// Start of the stretch that a second lies in. A search for its span may begin there.
 pub fn stretch(second: i64) -> i64 {
     second >> STRETCH << STRETCH
 }
