@@ -1,7 +1,7 @@
 //! Values that are stored with a fixed length: which function writes which format. Pure functions over the bytes of a chunk.
 
-use super::encoder::Server;
 use super::format::{LONGEST, WireFormat};
+use super::server::Server;
 use super::zone::Zone;
 use super::{moment, text};
 use crate::formats::column_buffers::ColumnBuffers;
