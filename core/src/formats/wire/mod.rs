@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `encoder` | a row as a message |
 //! | `fixed` | which function writes a value of fixed length |
-//! | `binary`, `moment`, `text` | those functions |
+//! | `binary`, `float`, `moment`, `text` | those functions |
 //! | `zone` | offsets of a time zone |
 //! | `server` | what the server does for the encoder |
 //! | `format` | the formats |
@@ -17,6 +17,7 @@
 mod binary;
 mod encoder;
 mod fixed;
+mod float;
 mod format;
 mod moment;
 mod server;
