@@ -54,7 +54,7 @@ struct Kept {
     template: Rc<Template>,
 }
 
-/// How quick the executions of statements of one shape are: of a text (`core::text_shape`), or of a prepared plan's form.
+/// How quick the executions of statements of one shape are: of a text (`core::text_fingerprint`), or of a prepared plan's form.
 #[derive(Clone, Copy)]
 struct Speed {
     /// The shape: a hash, or the lower half of the form's key.

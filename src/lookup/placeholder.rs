@@ -9,7 +9,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use arrow_cache_core::{CacheKey, text_shape};
+use arrow_cache_core::{CacheKey, text_fingerprint};
 use pgrx::pg_sys;
 
 use super::count_and_log;
@@ -84,7 +84,7 @@ pub unsafe fn shape(query: *const pg_sys::Query, text: *const c_char) -> Option<
     // SAFETY: as the caller promises.
     unsafe {
         let own = text_of(query, text);
-        text_shape(text::raw(&own))
+        text_fingerprint(text::raw(&own))
     }
 }
 

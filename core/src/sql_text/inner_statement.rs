@@ -1,13 +1,13 @@
-//! The statement inside a statement: what EXPLAIN, PREPARE, DECLARE CURSOR and COPY are about. Pure functions: nothing here is shared.
+//! The statement inside a statement: the query of EXPLAIN, PREPARE, DECLARE CURSOR and COPY. Pure functions: nothing here is shared.
 
-use crate::sql_text::normalize::{is_ident_part, is_ident_start, quoted_identifier_end};
+use crate::sql_text::lexer::{is_ident_part, is_ident_start, quoted_identifier_end};
 
-/// Takes a text that [`crate::sql_text::normalize::normalize`] made and returns it without a leading `explain …`, `prepare name … as` or
-/// `declare name … cursor … for`, or what stands between the parentheses of `copy (…) to …`; the text itself when it begins with none of
-/// these, or with one that does not parse. A cursor declared under EXPLAIN loses both.
+/// The query inside a normal text (see `normalize`): the text without a leading `explain …`, `prepare name … as` or
+/// `declare name … cursor … for`, or what stands between the parentheses of `copy (…) to …`. Returns the text itself when it begins with
+/// none of these, or with one that does not parse. Of a cursor declared under EXPLAIN, both beginnings are left out.
 #[must_use]
 pub fn statement_body(normalized: &[u8]) -> &[u8] {
-    // Nearly all begin with SELECT or WITH: a look at one letter tells.
+    // Nearly all statements begin with SELECT or WITH, so the first letter decides.
     if !matches!(normalized.first(), Some(b'e' | b'p' | b'd' | b'c')) {
         return normalized;
     }
@@ -21,7 +21,7 @@ pub fn statement_body(normalized: &[u8]) -> &[u8] {
     body.unwrap_or(normalized)
 }
 
-/// A position in a normalized text, where any gap is at most one space.
+/// A position in a normal text, where any gap is at most one space.
 #[derive(Clone, Copy)]
 struct Words<'a> {
     text: &'a [u8],
@@ -70,7 +70,7 @@ impl<'a> Words<'a> {
 
     fn copied(mut self) -> Option<&'a [u8]> {
         self.expect(b"copy")?;
-        // Strings that end otherwise than at the next quote are not worth the trouble: the text is taken whole.
+        // A string with these characters may end at another place than the next quote. Such a text is taken whole.
         if self.text.iter().any(|byte| matches!(byte, b'\\' | b'$')) {
             return None;
         }
@@ -85,7 +85,7 @@ impl<'a> Words<'a> {
         (!query.is_empty()).then_some(query)
     }
 
-    /// Whether a parenthesis holds options of EXPLAIN and not a query: no option is named like the words a query can begin with, but for
+    /// Whether a parenthesis holds options of EXPLAIN and not a query. No option has the name of a word that a query can begin with, except
     /// `values`, which begins a query only before another parenthesis.
     fn options_follow(&self) -> bool {
         let mut inside = *self;
@@ -186,7 +186,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// End of the plain string that begins at `at`. Options, type modifiers and escape clauses hold no backslashes worth caring for.
+/// End of the plain string that begins at `at`. Backslashes mean nothing in options, type modifiers and escape clauses.
 fn string_end(text: &[u8], at: usize) -> Option<usize> {
     if text.get(at) != Some(&b'\'') {
         return None;

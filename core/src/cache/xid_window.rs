@@ -1,12 +1,12 @@
-//! A set of transaction ids in three words.
+//! A set of transaction ids in three words. Pure values: nothing here is shared.
 
-/// How many ids of a window a publication asks about at most. Each question takes the server's lock on the list of transactions.
+/// Most ids of a window that a publication asks about. Each question takes the server's lock on the list of transactions.
 const QUESTIONS: usize = 64;
 
 /// A set of transaction ids: those from `low` to `high` whose remainder by 64 is marked. It may hold more than was put in, never less,
 /// and exactly what was put in while its ends are less than 64 apart. Both ends of a set that is not empty belong to it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Window {
+pub struct XidWindow {
     /// No id below belongs to the set.
     pub low: u64,
     /// No id above belongs to the set.
@@ -15,7 +15,7 @@ pub struct Window {
     pub marks: u64,
 }
 
-impl Window {
+impl XidWindow {
     /// Whether the id belongs to the set.
     #[must_use]
     pub fn holds(&self, xid: u64) -> bool {
@@ -35,12 +35,12 @@ impl Window {
         *self = Self { low, high, marks: self.marks | Self::mark(xid) };
     }
 
-    /// How much further apart the ends would be with this id.
+    /// By how much the distance of the ends would grow with this id.
     pub(crate) fn growth(&self, xid: u64) -> u64 {
         if self.is_empty() { 0 } else { self.low.saturating_sub(xid) + xid.saturating_sub(self.high) }
     }
 
-    /// The set without ids that have ended, as far as a limited number of questions can tell.
+    /// The set without ids that have ended. A limited number of questions is asked, so some that have ended may stay.
     pub(crate) fn without_ended(&self, oldest_running: u64, mut has_ended: impl FnMut(u64) -> bool) -> Self {
         let mut left = Self::default();
         let candidates = (self.low.max(oldest_running)..=self.high).filter(|xid| self.holds(*xid));

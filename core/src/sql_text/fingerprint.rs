@@ -1,11 +1,11 @@
-//! The shape of a statement's text: what statements have in common that differ in their numbers and strings only. Pure functions.
+//! The fingerprint of a statement: a hash of its text without its numbers and strings. Pure functions: nothing here is shared.
 //!
-//! A guess by the text alone, for deciding what is worth a closer look: two statements of one shape may mean different things, and two that
-//! mean the same may differ in shape.
+//! It is only a guess at which statements belong together: two statements with one fingerprint may mean different things, and two that mean
+//! the same may have different ones.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Longest text that has a shape, in bytes: a longer one takes longer to plan than to be looked at closely.
+/// Longest text that has a fingerprint, in bytes: planning a longer one takes longer than a lookup.
 const LONGEST: usize = 1024;
 
 /// What a byte is in a statement.
@@ -33,10 +33,10 @@ const CLASSES: [Class; 256] = {
     classes
 };
 
-/// The shape of a text. `None` for a long one.
+/// The fingerprint of a text. `None` for one of more than 1 kB.
 #[must_use]
-pub fn text_shape(text: &[u8]) -> Option<u64> {
-    let mut shape = [0u8; LONGEST];
+pub fn text_fingerprint(text: &[u8]) -> Option<u64> {
+    let mut left = [0u8; LONGEST];
     if text.len() > LONGEST {
         return None;
     }
@@ -56,10 +56,10 @@ pub fn text_shape(text: &[u8]) -> Option<u64> {
                 let _ = rest.by_ref().find(|byte| *byte == b'\'');
             }
         }
-        shape[length] = put;
+        left[length] = put;
         length += 1;
     }
-    Some(xxh3_64(&shape[..length]))
+    Some(xxh3_64(&left[..length]))
 }
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn alike(one: &str, other: &str) -> bool {
-        text_shape(one.as_bytes()).unwrap() == text_shape(other.as_bytes()).unwrap()
+        text_fingerprint(one.as_bytes()).unwrap() == text_fingerprint(other.as_bytes()).unwrap()
     }
 
     #[test]
@@ -91,8 +91,8 @@ mod tests {
     #[test]
     fn unfinished_and_long_texts() {
         assert!(alike("SELECT 'x", "SELECT 'yyy"));
-        assert_eq!(text_shape(&[b'x'; LONGEST + 1]), None);
-        assert!(text_shape(&[b'7'; LONGEST]).is_some());
-        assert!(text_shape(b"").is_some());
+        assert_eq!(text_fingerprint(&[b'x'; LONGEST + 1]), None);
+        assert!(text_fingerprint(&[b'7'; LONGEST]).is_some());
+        assert!(text_fingerprint(b"").is_some());
     }
 }
