@@ -1,15 +1,13 @@
-//! Counting what became of statements, in the counters that all backends share.
+//! Counting what became of statements, in the counters that all backends share. Atomics, so no lock.
 
 use arrow_cache_core::{Counter, Pin, Reason};
-use pgrx::pg_sys;
 
+use crate::pg::backend;
 use crate::shmem::SharedStore;
 
-/// Counts a served answer.
+/// Counts a served answer, and the time that serving it saved.
 pub fn count_hit(store: &SharedStore, pin: &Pin) {
-    // SAFETY: a plain read of a backend variable.
-    let now = unsafe { pg_sys::GetCurrentStatementStartTimestamp() };
-    store.touch(pin, now);
+    store.touch(pin, backend::statement_start());
     let saved = store.view(pin).execution_micros();
     store.counters().add(store.stripe(), Counter::Hits, 1);
     store.counters().add(store.stripe(), Counter::TimeSavedMicros, saved);
