@@ -3,7 +3,7 @@
 //! The rooms, in the order in which they may use each other (each only those further down; nothing imports this file):
 //!
 //! * `hooks`: the server's hooks and callbacks
-//! * `copy`: COPY ... WITH (FORMAT arrow)
+//! * `copy`: `COPY … TO STDOUT (FORMAT arrow)`
 //! * `functions`: the SQL functions that do not deliver results
 //! * `export`: the SQL functions that deliver results as Arrow
 //! * `capture`: storing the rows of an execution
