@@ -108,7 +108,10 @@ unsafe extern "C-unwind" fn __wrap_CopyErrorData() -> *mut pg_sys::ErrorData {
         if let Some(longest) = longest.filter(|longest| *longest > LONG) {
             match headroom(COPIES * longest) {
                 Ok(headroom) => HEADROOM.set(Some(headroom)),
-                Err(_) => texts.into_iter().filter(|text| !text.is_null()).for_each(|text| cut(text)),
+                Err(_) => texts.into_iter().filter(|text| !text.is_null()).for_each(|text| {
+                    let length = CStr::from_ptr(text).count_bytes() + 1;
+                    cut(std::slice::from_raw_parts_mut(text.cast(), length));
+                }),
             }
         }
         error
@@ -120,20 +123,14 @@ const LONG: usize = 8 * 1024;
 /// Copies that are made of an error's three texts: as strings, and perhaps as parts of others.
 const COPIES: usize = 12;
 
-/// Cuts a text short, between characters if it is UTF-8.
-///
-/// # Safety
-/// `text` must be a C string that may be changed.
-unsafe fn cut(text: *mut c_char) {
-    // SAFETY: a C string that may be changed; only bytes before its end are read and changed.
-    unsafe {
-        let mut length = CStr::from_ptr(text).count_bytes();
-        if length > LONG {
-            length = LONG;
-            while length > 0 && *text.add(length).cast::<u8>() & 0xC0 == 0x80 {
-                length -= 1;
-            }
-            *text.add(length) = 0;
+/// Cuts a text short, between characters if it is UTF-8. `text` ends with its NUL byte.
+fn cut(text: &mut [u8]) {
+    let mut length = text.len() - 1;
+    if length > LONG {
+        length = LONG;
+        while length > 0 && text[length] & 0xC0 == 0x80 {
+            length -= 1;
         }
+        text[length] = 0;
     }
 }
