@@ -160,7 +160,8 @@ pub unsafe fn with_cleanup(call: impl FnOnce() + Copy, cleanup: impl FnOnce() + 
     unsafe { with_outcome(call, |_| cleanup()) }
 }
 
-/// As `with_cleanup`, for a cleanup that needs to know whether `call` has raised. If so, the ERROR is still the server's present one.
+/// Does what `with_cleanup` does, for a cleanup that needs to know whether `call` has raised. If so, that ERROR is still the server's
+/// present one.
 ///
 /// # Safety
 /// As `with_cleanup`.

@@ -13,7 +13,7 @@ pub fn count_hit(store: &SharedStore, pin: &Pin) {
     store.counters().add(store.stripe(), Counter::TimeSavedMicros, saved);
 }
 
-/// Counts a lookup that found nothing, or only an outdated answer (`stale`); and why the new answer will not be stored (`refused`).
+/// Counts a lookup that found nothing, or only an outdated answer (`stale`). `refused` is why the new answer will not be stored.
 pub fn count_miss(store: &SharedStore, stale: bool, refused: Option<Reason>) {
     let counter = if stale { Counter::Stale } else { Counter::Misses };
     store.counters().add(store.stripe(), counter, 1);
@@ -22,7 +22,7 @@ pub fn count_miss(store: &SharedStore, stale: bool, refused: Option<Reason>) {
     }
 }
 
-/// Counts a statement that was neither served nor looked up with effect.
+/// Counts a statement that was executed without a lookup, or in spite of one.
 pub fn count_bypass(store: &SharedStore, reason: Reason) {
     store.counters().add(store.stripe(), Counter::Bypasses, 1);
     store.counters().add_reason(store.stripe(), reason);

@@ -12,8 +12,7 @@ use crate::pg::backend_local::Local;
 pub enum Status {
     /// Answered from the cache.
     Hit,
-    /// Executed; a result for it was looked up and not found. The reason, if any, says why the
-    /// new result was not stored.
+    /// Executed; a result for it was looked up and not found. The reason, if any, tells why the new result was not stored.
     Miss(Option<Reason>),
     /// Executed, because the stored result was out of date.
     Stale(Option<Reason>),
