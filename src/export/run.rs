@@ -20,6 +20,7 @@ use crate::error::{CacheError, or_raise};
 use crate::lookup;
 use crate::lookup::{Found, Miss, Question};
 use crate::pg::compat;
+use crate::pg::query_desc::QueryDesc;
 use crate::pg::tee::Tee;
 use crate::report::{decision_log, tally};
 use crate::serve::{self, Hit};
@@ -52,7 +53,7 @@ pub unsafe fn decide(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc, qu
             Ok(Found::Hit(hit, verify)) => {
                 tally::count_hit(store, &hit.pin);
                 session::set_status(Status::Hit);
-                decision_log::note(Status::Hit, (*query_desc).plannedstmt);
+                decision_log::note(Status::Hit, &*(*query_desc).plannedstmt);
                 if let Some(terms) = verify {
                     return verify::sample(query_desc, hit, terms).map_or(Decision::Run(None), Decision::Verify);
                 }
@@ -63,7 +64,7 @@ pub unsafe fn decide(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc, qu
                 let status = miss.status(miss.refused);
                 session::set_status(status);
                 if miss.refused.is_some() {
-                    decision_log::note(status, (*query_desc).plannedstmt);
+                    decision_log::note(status, &*(*query_desc).plannedstmt);
                 }
                 Decision::Run(Some(miss))
             }
@@ -72,7 +73,7 @@ pub unsafe fn decide(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc, qu
                     tally::count_bypass(store, reason);
                 }
                 session::set_status(Status::Bypass(reason));
-                decision_log::note(Status::Bypass(reason), (*query_desc).plannedstmt);
+                decision_log::note(Status::Bypass(reason), &*(*query_desc).plannedstmt);
                 Decision::Run(None)
             }
         }
@@ -203,7 +204,7 @@ impl<O: Output> Export<O> {
                 }
                 self.done = stream.rows_left() == 0 || *next == chunks.len();
                 // SAFETY: as the caller promises. Other libraries ask here how many rows a query has had.
-                unsafe { compat::set_processed(query_desc, stream.rows()) };
+                compat::set_processed(unsafe { QueryDesc::of_hook(query_desc) }, stream.rows());
             }
             Source::Plan { tee, elapsed, started, asked } => {
                 *elapsed += started.elapsed();

@@ -1,7 +1,7 @@
-//! `arrow_cache.why`: what the cache would do with a query, and what stands in its way, without running it.
+//! `arrow_cache.why`: what the cache would do with a query, and why it would not serve or store its answer, without running it.
 //!
-//! The query is parsed, rewritten and planned like any other, and asked the same questions in the same order: what it
-//! says, what it reads, and what this session may do at this moment. Parameters need no values.
+//! The query is parsed, rewritten and planned like any other, and checked in the same order: its text and tree, the relations that it
+//! reads, and what this session may do at this moment. Parameters need no values. Nothing is kept.
 
 use std::ffi::CStr;
 
@@ -16,6 +16,7 @@ use crate::lookup::{Found, Question};
 use crate::pg::error_passing::kept;
 use crate::pg::lists::nodes;
 use crate::pg::sql_function::sql_function;
+use crate::pg::tree::Tree;
 use crate::pg::{privileges, server};
 use crate::query::eligibility;
 use crate::query::relations::{self, RelationRefusal};
@@ -30,7 +31,7 @@ const NAMED_RELATIONS: usize = 20;
 /// Why a query is not cached.
 struct Refusal {
     reason: Reason,
-    /// What is to blame, as the rest of the sentence "It …".
+    /// What in the query is the cause, as the rest of the sentence "It …".
     offender: Option<Vec<u8>>,
 }
 
@@ -40,24 +41,24 @@ impl From<Reason> for Refusal {
     }
 }
 
-/// What is told: whether the query is cacheable, the reason if it is not, and details.
+/// The row that is returned: whether the query is cacheable, the reason if it is not, and details.
 type Answer = (bool, Option<&'static str>, Option<Vec<u8>>);
 
-/// Would this query be cached? If so, `detail` says what its answer would rest on; else why not.
+/// Would this query be cached? If so, `detail` tells what its answer would rest on; else why not.
 ///
-/// Texts come and go as bytes in the encoding of the database, which Rust's strings need not have; a `bytea` and a `text` of
-/// the same bytes are the same value.
+/// Texts are passed as bytes in the encoding of the database, because Rust's strings are always UTF-8. A `bytea` has the same form in
+/// memory as a `text` of the same bytes.
 fn why(call: pg_sys::FunctionCallInfo) -> TableIterator<'static, Answer> {
     let store = required_store();
     // SAFETY: called as a SQL function with a text, so inside a transaction.
-    let judged = unsafe {
+    let checked = unsafe {
         let text = export::query_text(call).unwrap_or_default();
         export::push_callers_snapshot();
-        let judged = export::within(&text, || judge(&store, &text));
+        let checked = export::within(&text, || check(&store, &text));
         pg_sys::PopActiveSnapshot();
-        judged
+        checked
     };
-    TableIterator::once(match judged {
+    TableIterator::once(match checked {
         Ok(relations) => (true, None, Some([b"rests on ".to_vec(), listed(relations)].concat())),
         Err(Refusal { reason: Reason::OutOfMemory, .. }) => CacheError::OutOfMemory.raise(),
         Err(Refusal { reason, offender }) => {
@@ -73,13 +74,12 @@ fn why(call: pg_sys::FunctionCallInfo) -> TableIterator<'static, Answer> {
 
 sql_function!(arrow_cache_why, pg_finfo_arrow_cache_why, why);
 
-/// The relations that the query's answer would rest on.
-///
-/// Who may not run the query is told so, as by the server, and nothing else.
+/// The relations that the query's answer would rest on. A user who may not run the query gets the server's error about that, and learns
+/// nothing else.
 ///
 /// # Safety
 /// Called with an active snapshot.
-unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
+unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
     // SAFETY: the steps that PostgreSQL itself takes with a query; trees live in the current memory context.
     unsafe {
         let (query, types) = one_select(text)?;
@@ -98,9 +98,9 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
             offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
         })?;
         let ddl = lookup::definitions(store).ddl;
-        let judged = query::judge_relations(plan)
+        let checked = query::judge_relations(plan)
             .and_then(|_| query::judge_planner_input(plan, &opened_by(plan), meaning.unites, ddl));
-        judged.map_err(|RelationRefusal { reason, relation }| {
+        checked.map_err(|RelationRefusal { reason, relation }| {
             let name = if is_readable(relation) {
                 relation_name(relation)
             } else {
@@ -125,7 +125,7 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
         match lookup::look(store, &question)? {
             Found::Hit(hit, _) => store.unpin(hit.pin),
             Found::Miss(miss) => match miss.refused {
-                // Only running it can tell, or has told so far.
+                // Only running the query can tell, or has told so far.
                 None | Some(Reason::TooQuick | Reason::TooFewRuns) => {}
                 Some(reason) => return Err(reason.into()),
             },
@@ -134,11 +134,8 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
     }
 }
 
-/// NULL for each parameter: the executor looks at parameters when it starts.
-///
-/// # Safety
-/// Called with a current memory context.
-unsafe fn nulls(types: &[pg_sys::Oid]) -> pg_sys::ParamListInfo {
+/// NULL for each parameter, because the executor reads the parameters when it starts. In the current memory context.
+fn nulls(types: &[pg_sys::Oid]) -> pg_sys::ParamListInfo {
     // SAFETY: the list has room for as many parameters as it was made for.
     unsafe {
         let list = pg_sys::makeParamList(types.len() as i32);
@@ -152,13 +149,10 @@ unsafe fn nulls(types: &[pg_sys::Oid]) -> pg_sys::ParamListInfo {
 }
 
 /// Parses, analyzes and rewrites a text that is one SELECT. Returns the types of its parameters, too.
-///
-/// # Safety
-/// As `judge`.
-unsafe fn one_select(text: &CStr) -> Result<(*mut pg_sys::Query, Vec<pg_sys::Oid>), Refusal> {
+fn one_select(text: &CStr) -> Result<(*mut pg_sys::Query, Vec<pg_sys::Oid>), Refusal> {
     let not_select =
         |what: String| Refusal { reason: Reason::NotSelect, offender: Some(format!("is {what}").into_bytes()) };
-    // SAFETY: as the caller promises; each cast follows the node's tag.
+    // SAFETY: the steps that PostgreSQL itself takes with a text; each cast follows the node's tag.
     unsafe {
         let source = text.as_ptr();
         let mut statements = nodes::<pg_sys::RawStmt>(kept!(server::pg_parse_query(source)));
@@ -167,7 +161,7 @@ unsafe fn one_select(text: &CStr) -> Result<(*mut pg_sys::Query, Vec<pg_sys::Oid
             (None, _) => return Err(not_select("empty".into())),
             (Some(_), more) => return Err(not_select(format!("{} statements", more + 1))),
         };
-        let command = command_name((*raw).stmt);
+        let command = Tree::enter((*raw).stmt).map_or_else(String::new, command_name);
         match (*(*raw).stmt).type_ {
             pg_sys::NodeTag::T_SelectStmt => {}
             pg_sys::NodeTag::T_InsertStmt
@@ -185,7 +179,7 @@ unsafe fn one_select(text: &CStr) -> Result<(*mut pg_sys::Query, Vec<pg_sys::Oid
         let (mut types, mut count) = (std::ptr::null_mut(), 0);
         let (all_types, all) = (&raw mut types, &raw mut count);
         let query = kept!(server::parse_analyze_varparams(raw, source, all_types, all, std::ptr::null_mut()));
-        // As many as the highest number, which may be anything.
+        // There are as many as the highest number, which may be large.
         let types = if count == 0 { &[] } else { std::slice::from_raw_parts(types, count as usize) };
         let types = or_raise(Vec::copy_of(types));
         if (*query).commandType == pg_sys::CmdType::CMD_UTILITY {
@@ -197,11 +191,10 @@ unsafe fn one_select(text: &CStr) -> Result<(*mut pg_sys::Query, Vec<pg_sys::Oid
     }
 }
 
-/// # Safety
-/// `statement` must be a valid raw statement.
-unsafe fn command_name(statement: *mut pg_sys::Node) -> String {
-    // SAFETY: as the caller promises; tag names are literals of the server.
-    unsafe { CStr::from_ptr(pg_sys::GetCommandTagName(pg_sys::CreateCommandTag(statement))) }
+/// The name of a statement's command, as the server tags its result.
+fn command_name(statement: Tree<'_, pg_sys::Node>) -> String {
+    // SAFETY: a node in a valid tree; tag names are literals of the server.
+    unsafe { CStr::from_ptr(pg_sys::GetCommandTagName(pg_sys::CreateCommandTag(statement.as_ptr()))) }
         .to_string_lossy()
         .into_owned()
 }
@@ -212,14 +205,15 @@ fn function_name(function: pg_sys::Oid) -> Vec<u8> {
     unsafe { CStr::from_ptr(pg_sys::format_procedure(function)) }.to_bytes().to_vec()
 }
 
-/// May the user read the relation itself, or a column of it? Of others, which a view or a policy reads, the name is not told.
+/// May the user read the relation itself, or a column of it? The names of other relations, which a view or a policy reads, are not
+/// shown.
 fn is_readable(relation: pg_sys::Oid) -> bool {
     privileges::has(privileges::current_role(), relation, pg_sys::ACL_SELECT)
 }
 
 /// A relation's qualified name.
 fn relation_name(relation: pg_sys::Oid) -> Vec<u8> {
-    // SAFETY: catalog look-ups; the relation is locked, and if its name is gone all the same, its number stands for it.
+    // SAFETY: catalog look-ups. The relation is locked; if it has no name nevertheless, its number is shown.
     unsafe {
         let name = pg_sys::get_rel_name(relation);
         let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relation));
@@ -230,7 +224,7 @@ fn relation_name(relation: pg_sys::Oid) -> Vec<u8> {
     }
 }
 
-/// Names in alphabetical order, with an end. Those that the user may not know are counted.
+/// Names in alphabetical order, at most `NAMED_RELATIONS`. Those that the user may not know are only counted.
 fn listed(relations: Vec<u32>) -> Vec<u8> {
     let relations = relations.into_iter().map(pg_sys::Oid::from);
     let (readable, others): (Vec<_>, Vec<_>) = relations.partition(|relation| is_readable(*relation));
