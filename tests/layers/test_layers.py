@@ -1,4 +1,4 @@
-"""scripts/lint-layers.sh finds each breach that is planted into a small tree, and names its file and line."""
+"""scripts/lint-layers.sh finds each breach that is planted into a small tree, and prints its file and line."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 LINT = Path(__file__).resolve().parents[2] / "scripts" / "lint-layers.sh"
 
-# A tree that breaks no rule, with what a careless reader of Rust would take for a breach.
+# A tree without a breach. Comments and strings hold what would be one in code.
 CLEAN = {
     "core/Cargo.toml": "[package]\n# not pgrx\n",
     "core/src/lib.rs": "pub use cache::store::Store;\npub use formats::Form;\npub use room::Room;\npub mod cache;\npub mod formats;\npub mod room;\n",

@@ -1,4 +1,4 @@
-"""What each process counts and finds, and how the parts are added up."""
+"""What each process counts and finds, and the sum of all processes."""
 
 import sys
 from collections import Counter
