@@ -197,9 +197,9 @@ def check_circles(sources, modules, breach):
     for source in sources:
         circle = [other for other in sources if other in reach[source] and source in reach[other]]
         if circle and source is circle[0]:
-            at = min(at for target, at in edges[source].items() if target in circle)
-            breach(source, source.line(at), f"circle {source.crate} {source.room}",
-                   f"these files import each other: {' '.join(other.name for other in circle)}")
+            steps = [(one, one.line(at), target) for one in circle for target, at in edges[one].items() if target in circle]
+            breach(source, steps[0][1], f"circle {source.crate} {source.room}", f"{len(circle)} files import each other: " +
+                   ", ".join(f"{one.name}:{line} {target.name.rsplit('/', 1)[1]}" for one, line, target in steps))
 
 
 def check_lengths(source, breach):
