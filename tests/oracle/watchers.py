@@ -66,5 +66,5 @@ def check(tally, question, rows, status, seen, reached):
 
 
 def processes():
-    """(name, function, arguments) of each."""
+    """(name, function, arguments) of each watcher."""
     return [("watcher 1", watch, ()), ("watcher 2", watch, ())]

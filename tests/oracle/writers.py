@@ -184,7 +184,7 @@ def processes(pause, definitions_pause):
 
 
 def kinds():
-    """Every kind of change that a run of some length should have made."""
+    """The kinds of change that a run of sufficient length should have made."""
     groups = ("update", "rolled back", "function", "procedure", "DO", "MERGE", "writing WITH", "delete and insert",
               "undone in part", "subtransactions")
     endings = ("COMMIT PREPARED", "ROLLBACK PREPARED")
