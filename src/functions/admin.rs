@@ -11,17 +11,12 @@ use crate::error::{CacheError, or_raise};
 use crate::invalidation::{definitions, publication};
 use crate::pg::{compat, rights};
 use crate::session;
-use crate::shmem::{self, SharedStore};
-
-/// The cache, or the error that says what is missing.
-pub fn required_store() -> SharedStore {
-    shmem::store().unwrap_or_else(|| CacheError::NotPreloaded.raise())
-}
+use crate::shmem;
 
 /// Drops every entry of this database and returns how many there were.
 #[pg_extern(sql = false)]
 fn flush() -> i64 {
-    let store = required_store();
+    let store = shmem::required();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     store.retire_matching(|entry| entry.database() == database) as i64
@@ -30,7 +25,7 @@ fn flush() -> i64 {
 /// Drops every entry that rests on a relation and returns how many there were.
 #[pg_extern(sql = false)]
 fn invalidate(relation: pg_sys::Oid) -> i64 {
-    let store = required_store();
+    let store = shmem::required();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     let relation = relation.to_u32();
@@ -66,7 +61,7 @@ pub extern "C" fn pg_finfo_arrow_cache_invalidate_on_change() -> &'static pg_sys
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn arrow_cache_invalidate_on_change(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    required_store();
+    shmem::required();
     // SAFETY: as the caller promises; the trigger's data and strings live as long as the call.
     unsafe {
         let context = (*call).context;
@@ -129,7 +124,7 @@ unsafe fn relation_named(name: &CStr, table: pg_sys::Relation) -> pg_sys::Oid {
 /// Zeroes the counters.
 #[pg_extern(sql = false)]
 fn reset_stats() {
-    let store = required_store();
+    let store = shmem::required();
     // SAFETY: reads the clock.
     store.reset_stats(unsafe { pg_sys::GetCurrentTimestamp() });
 }
@@ -137,13 +132,13 @@ fn reset_stats() {
 /// What became of this session's last top-level statement that was not itself a call of this.
 #[pg_extern(sql = false)]
 fn last_status() -> Option<&'static str> {
-    required_store();
+    shmem::required();
     session::last_status().map(session::Status::name)
 }
 
 /// Why that statement was bypassed or its result not stored.
 #[pg_extern(sql = false)]
 fn last_reason() -> Option<&'static str> {
-    required_store();
+    shmem::required();
     session::last_status()?.reason().map(arrow_cache_core::Reason::name)
 }

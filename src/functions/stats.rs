@@ -5,9 +5,8 @@ use pgrx::prelude::*;
 use pgrx::{datum::TimestampWithTimeZone, pg_sys};
 
 use crate::error::or_raise;
-use crate::functions::admin::required_store;
 use crate::pg::rights;
-use crate::settings;
+use crate::{settings, shmem};
 
 /// Role whose members may see everybody's statements (pg_authid.dat).
 const PG_READ_ALL_STATS: u32 = 3375;
@@ -44,7 +43,7 @@ fn stats_data() -> TableIterator<
         name!(stats_reset, Option<TimestampWithTimeZone>),
     ),
 > {
-    let store = required_store();
+    let store = shmem::required();
     let counters = store.counters();
     let sum = |counter| counters.sum(counter) as i64;
     let (hits, misses, stale) = (sum(Counter::Hits), sum(Counter::Misses), sum(Counter::Stale));
@@ -135,7 +134,7 @@ fn entries_data() -> TableIterator<
         name!(relations, Vec<pg_sys::Oid>),
     ),
 > {
-    let store = required_store();
+    let store = shmem::required();
     // SAFETY: plain reads of backend state; the name is a palloc'd C string.
     let (database, datname, now) = unsafe {
         let database = pg_sys::MyDatabaseId;
@@ -201,7 +200,7 @@ fn relations_data() -> TableIterator<
         name!(last_change_at, Option<TimestampWithTimeZone>),
     ),
 > {
-    let store = required_store();
+    let store = shmem::required();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     let visible = Visible::to_current_user();
@@ -234,7 +233,7 @@ fn relations_data() -> TableIterator<
 
 #[pg_extern(sql = false)]
 fn bypass_reasons_data() -> TableIterator<'static, (name!(reason, &'static str), name!(statements, i64))> {
-    let store = required_store();
+    let store = shmem::required();
     let counters = store.counters();
     let rows: Vec<_> = Reason::ALL
         .iter()

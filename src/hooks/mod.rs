@@ -13,6 +13,7 @@ use crate::pg::chain::{direct, edge, with_cleanup, with_outcome};
 use crate::pg::compat;
 use crate::pg::compat::{ExecutorRunHook, executor_run_hook, standard};
 use crate::pg::lists::oids;
+use crate::pg::query_desc::QueryDesc;
 use crate::pg::raising;
 use crate::{capture, copy, lookup, serve, session, settings, shmem};
 
@@ -190,8 +191,9 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
             return;
         }
         edge(|| {
-            let miss = if copy::claims(query_desc) {
-                copy::before_start(query_desc);
+            let query = QueryDesc::of_hook(query_desc);
+            let miss = if copy::claims(query) {
+                copy::before_start(query);
                 None
             } else if active() {
                 lookup::at_start(query_desc, planned, flags)
@@ -211,7 +213,7 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
             edge(|| capture::begin(query_desc));
         }
         if copy::is_deciding() {
-            edge(|| copy::after_start(query_desc));
+            edge(|| copy::after_start(QueryDesc::of_hook(query_desc)));
         }
     }
 }
@@ -225,9 +227,9 @@ unsafe fn run(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirecti
     }
     // SAFETY: as the caller promises. COPY runs its query once, and asks for all rows.
     unsafe {
-        let (direction, count) = edge(|| copy::before_run(query_desc));
+        let (direction, count) = edge(|| copy::before_run(QueryDesc::of_hook(query_desc)));
         run_plan(query_desc, direction, count, once);
-        edge(|| copy::after_run(query_desc));
+        edge(|| copy::after_run(QueryDesc::of_hook(query_desc)));
     }
 }
 

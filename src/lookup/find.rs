@@ -13,6 +13,7 @@ use crate::arrow::column::{self, Records};
 use crate::invalidation::publication::SHARED;
 use crate::invalidation::{foreign, publication};
 use crate::lookup::{known, portal, quick, snapshot};
+use crate::pg::row_type::RowType;
 use crate::pg::{allocator, backend};
 use crate::query::fingerprint::{Asked, HashedText};
 use crate::query::terms::Terms;
@@ -90,7 +91,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             Some(template) => template.columns().to_vec(),
             None => {
                 let descriptor = pg_sys::ExecCleanTypeFromTL((*(*question.plan).planTree).targetlist);
-                column::columns_of(descriptor, Records::Refused)?
+                column::columns_of(RowType::of(descriptor), Records::Refused)?
             }
         };
         let descriptor = match &template {

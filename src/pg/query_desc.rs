@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 
 use pgrx::pg_sys;
 
+use super::row_type::RowType;
 use super::tree::Tree;
 
 /// A query that is about to be started, or is under way, valid for `'q`.
@@ -79,5 +80,29 @@ impl<'q> QueryDesc<'q> {
     pub fn receiver(self) -> *mut pg_sys::DestReceiver {
         // SAFETY: `of_hook` was promised that it is valid.
         unsafe { (*self.as_ptr()).dest }
+    }
+
+    /// Has the executor started it, and not ended it since?
+    pub fn is_started(self) -> bool {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { !(*self.as_ptr()).estate.is_null() }
+    }
+
+    /// The type of its rows, once it is started.
+    pub fn row_type(self) -> Option<RowType<'q>> {
+        // SAFETY: a query that is started has a descriptor of its rows, which lives until the query ends.
+        self.is_started().then(|| unsafe { RowType::of((*self.as_ptr()).tupDesc) })
+    }
+
+    /// The memory that goes when it ends, once it is started.
+    pub fn memory(self) -> Option<pg_sys::MemoryContext> {
+        // SAFETY: a query that is started has a state.
+        self.is_started().then(|| unsafe { (*(*self.as_ptr()).estate).es_query_cxt })
+    }
+
+    /// The rows that its plan has given in the present run, once it is started.
+    pub fn processed(self) -> u64 {
+        // SAFETY: a query that is started has a state.
+        if self.is_started() { unsafe { (*(*self.as_ptr()).estate).es_processed } } else { 0 }
     }
 }

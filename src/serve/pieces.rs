@@ -11,8 +11,8 @@ use pgrx::pg_sys;
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::Column;
 use crate::arrow::decode::{Decoder, Reader};
-use crate::arrow::varlena;
 use crate::pg::chain::direct;
+use crate::pg::varlena;
 
 /// One column of such values.
 struct Source {
