@@ -104,8 +104,8 @@ impl<'a> Body<'a> {
     /// # Errors
     /// There is no memory for them.
     pub fn metadata(&self) -> Result<Vec<u8>, OutOfMemory> {
-        // Sixteen bytes for each buffer and node. The builder doubles its memory as it grows, and copies what it has; before
-        // that there is a list of them, and behind it the copy that is returned.
+        // Sixteen bytes for each buffer and node. The builder doubles its memory as it grows, and copies what it has. A list
+        // of them is made before, and the copy that is returned after it.
         let words = 16 * (self.parts.len() + self.nodes.len());
         let _headroom = headroom(8 * words + 8192)?;
         let buffers: Vec<Buffer> =

@@ -19,7 +19,7 @@ unsafe extern "C" {
 /// Place of the client's socket in `FeBeWaitSet` (libpq/libpq.h, FeBeWaitSetSocketPos).
 const SOCKET: c_int = 0;
 
-/// Calls one of the methods; what it raises becomes a panic in our frames.
+/// Calls one of the methods. What it raises unwinds our frames as a panic.
 macro_rules! call {
     ($method:ident($($argument:expr),*)) => {{
         // SAFETY: the server has set its methods up before the first statement; the arguments are as the method asks.
@@ -46,7 +46,7 @@ pub fn send(bytes: &[u8]) {
 
 /// Waits until the client takes more, or an interrupt or a signal has to be handled.
 fn wait() {
-    // SAFETY: the wait set of the connection is there as long as the connection; an event has room for what is told.
+    // SAFETY: the wait set of the connection is there as long as the connection; there is room for one event.
     unsafe {
         pg_sys::ModifyWaitEvent(FeBeWaitSet, SOCKET, pg_sys::WL_SOCKET_WRITEABLE, std::ptr::null_mut());
         let mut event = pg_sys::WaitEvent::default();

@@ -50,7 +50,7 @@ pub fn restore() {
 unsafe extern "C-unwind" fn put_first(kind: c_char, body: *const c_char, length: usize) -> c_int {
     let columns = COLUMNS.get();
     restore();
-    // SAFETY: called as the server calls its own function, which is put back by now. An announcement is a byte for the
+    // SAFETY: called as the server calls its own function, which has been put back. An announcement is a byte for the
     // whole and two for each column; no destructor is pending when the server raises.
     unsafe {
         let put = (*PqCommMethods).putmessage;

@@ -56,8 +56,8 @@ pub fn parameters<'c>(call: FunctionCall<'c>) -> Vec<Argument<'c>> {
 
 /// The elements of an argument that was marked VARIADIC.
 fn elements(array: Value<'_>) -> Vec<Argument<'_>> {
-    // SAFETY: the parser lets only arrays be marked VARIADIC. What is taken apart has as many values and flags as the server returns, which
-    // live as long as the array and the memory context.
+    // SAFETY: the parser lets only arrays be marked VARIADIC. The server returns as many values and flags as it counts, which live
+    // as long as the array and the memory context.
     unsafe {
         let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(array.datum().cast_mut_ptr()).cast();
         let type_oid = (*array).elemtype;

@@ -1,4 +1,4 @@
-//! What the cache answers to a query that is exported, before its plan is started: a stored answer, or that the plan has to run.
+//! Asking the cache about a query that is exported, before its plan is started: either there is a stored answer, or the plan has to run.
 
 use std::ffi::CStr;
 

@@ -7,8 +7,8 @@ use pgrx::pg_sys;
 use crate::pg::bare;
 use crate::pg::chain::direct;
 
-/// Runs code whose errors and messages come from the query in `text`. They tell so as those of a query in a procedural language do: a
-/// position is one in `text`, and without a position the query is a line of the context.
+/// Runs code whose errors and messages come from the query in `text`. As with a query in a procedural language, their position
+/// is one in `text`; without a position, the query is a line of the context.
 pub fn within<R>(text: &CStr, code: impl FnOnce() -> R) -> R {
     /// Takes the callback off the stack, after a panic too.
     struct Entered(*mut pg_sys::ErrorContextCallback);
@@ -35,7 +35,8 @@ pub fn within<R>(text: &CStr, code: impl FnOnce() -> R) -> R {
 /// What SPI tells of its queries (_SPI_error_callback).
 unsafe extern "C-unwind" fn tell_where(text: *mut c_void) {
     let text: *const c_char = text.cast();
-    // SAFETY: called while a report is made, with the text that was given. What may be raised is a lack of memory, in the middle of C.
+    // SAFETY: called while a report is made, with the text that was given. All that can be raised here is a lack of memory; no frame of ours
+    // is jumped over.
     unsafe {
         let position = direct!(bare::geterrposition());
         if position > 0 {

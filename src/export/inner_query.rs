@@ -102,7 +102,7 @@ impl<'q> InnerQuery<'q> {
         unsafe { compat::executor_run(self.desc.as_ptr(), direction, count, once) };
     }
 
-    /// Does something with it under its own snapshot, whose errors come from it.
+    /// Runs code that executes it: its own snapshot is active, and errors are told to come from it.
     pub fn within<R>(&self, code: impl FnOnce() -> R) -> R {
         under_snapshot(self.desc.snapshot(), || within(self.text, code))
     }
@@ -130,8 +130,8 @@ impl<'q> InnerQuery<'q> {
     }
 }
 
-/// Starts the query of a plan as EXPLAIN does, which runs nothing, and ends it: raises what the server finds in the way of running it, above
-/// all a lack of permissions.
+/// Starts the query of a plan as EXPLAIN does, which runs nothing, and ends it: raises what would keep it from running, above all a
+/// lack of permissions.
 pub fn check_permitted<'q>(plan: Tree<'q, pg_sys::PlannedStmt>, text: &'q CStr, parameters: Parameters<'q>) {
     let query = InnerQuery::of_plan(plan, text, parameters);
     query.start_with(pg_sys::EXEC_FLAG_EXPLAIN_ONLY);
@@ -158,7 +158,7 @@ pub fn plan<'q>(
     }
     let options = if pace == Pace::Whole { pg_sys::CURSOR_OPT_PARALLEL_OK } else { 0 };
     let plan = query.rewrite().plan(options, parameters);
-    // A function that only reads may not lock rows, and this does not know which kind of function it is called by.
+    // Rows may not be locked in a function that only reads, and the kind of the calling function is not known here.
     if !plan.rowMarks.is_null() {
         refuse("one that locks rows".into());
     }

@@ -133,5 +133,5 @@ impl Stream {
     }
 }
 
-/// What follows a buffer whose length is no multiple of `ALIGNMENT`, as far as that.
+/// Follows a buffer up to the next multiple of `ALIGNMENT`.
 const PADDING: [u8; ALIGNMENT] = [0; ALIGNMENT];

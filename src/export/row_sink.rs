@@ -38,7 +38,7 @@ pub struct ExportSink<O: Output> {
     pub output: O,
     /// The executor was told to pause after the last row.
     paused: Cell<bool>,
-    /// Time spent in delivering, which does not count as time of the plan: that a client is slow is no reason to store its result.
+    /// Time spent in delivering. It does not count as time of the plan: that a client is slow is no reason to store its result.
     delivering: Duration,
 }
 

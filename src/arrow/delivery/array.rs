@@ -71,7 +71,7 @@ impl Array<'_> {
     }
 }
 
-/// The ends of some values, counted from where the first of them begins; where that is, and where the last ends.
+/// The ends of some values, counted from where the first of them begins. Returns also where the first begins and where the last ends.
 fn part_of_ends(ends: &[u8], start: usize, rows: usize) -> Result<(Cow<'_, [u8]>, usize, usize), OutOfMemory> {
     let ends = &ends[start * END..(start + rows + 1) * END];
     let (words, _) = ends.as_chunks::<END>();

@@ -9,13 +9,13 @@ use zstd_safe::{CCtx, CParameter, compress_bound};
 
 use crate::pg::allocator::headroom;
 
-/// In the place of a length: what follows is not compressed.
+/// Stands in the place of a length before a buffer that is not compressed.
 const PLAIN: i64 = -1;
 /// The level that Arrow's own writers use.
 const ZSTD_LEVEL: i32 = 3;
 /// Bytes of a block of lz4 before it is compressed. Its window is no larger than that.
 const LZ4_BLOCK: usize = 64 * 1024;
-/// What an encoder of lz4 takes besides what it writes: a block before, a block after, which may be longer by a 255th, and a
+/// Bytes that an encoder of lz4 takes besides its output: a block before compression, a block after it, which may be longer by a 255th, and a
 /// table of 16 kB (`FrameEncoder::init`, `HashTable4K`).
 const LZ4_ENCODER: usize = 4 * LZ4_BLOCK;
 /// Capacity that is kept for the next buffer.
@@ -92,7 +92,7 @@ impl Compressor {
 }
 
 fn lz4(bytes: &[u8], frame: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-    // Each block has a length in front, and is not compressed if that would make it longer; a header, an end.
+    // Each block has a length in front, and is not compressed if that would make it longer. A header and an end take the rest.
     frame.make_exact_room(bytes.len() + 4 * bytes.len().div_ceil(LZ4_BLOCK) + 64)?;
     let _headroom = headroom(LZ4_ENCODER)?;
     let info = FrameInfo::new().block_size(BlockSize::Max64KB).block_mode(BlockMode::Independent);

@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
-use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec};
+use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec, Unrepresentable, Why};
 use pgrx::pg_sys;
-
-pub use arrow_cache_core::{Unrepresentable, Why};
 
 use super::array::{Array, Values};
 use super::array_elements::{ElementLayout, FlatArray};

@@ -35,7 +35,7 @@ struct Wanted {
     name: String,
 }
 
-/// What a column is delivered as, for people.
+/// What a column is delivered as, to be shown to people.
 pub struct Description {
     /// Its name.
     pub name: String,
@@ -45,7 +45,7 @@ pub struct Description {
     pub arrow_type: String,
     /// It goes out as it is stored.
     pub zero_copy: bool,
-    /// What there is to know.
+    /// What a user should know of it.
     pub note: Option<String>,
 }
 
@@ -221,7 +221,7 @@ impl Delivery {
 
 /// A memory context below the current one.
 fn context() -> pg_sys::MemoryContext {
-    // SAFETY: a live parent and a literal name.
+    // SAFETY: the current memory context is there; the name is a literal.
     unsafe {
         pg_sys::AllocSetContextCreateInternal(
             pg_sys::CurrentMemoryContext,

@@ -1,15 +1,13 @@
-//! What each column is delivered as: a pure function of its type and of the options, never of the data.
+//! The type that each column is delivered as: a pure function of its PostgreSQL type and of the options, never of the data.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_cache_core::formats::decimal::MAX_PRECISION;
-use arrow_cache_core::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
+use arrow_cache_core::{ExtensionTypes, FormError, IntervalAs, NumericAs, OnUnrepresentable, Profile};
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field, FieldRef, Fields, IntervalUnit, TimeUnit};
 use pgrx::pg_sys;
-
-pub use arrow_cache_core::FormError;
 
 use super::text_output;
 use crate::arrow::column::{Column, Kind};
@@ -59,12 +57,12 @@ pub struct Child {
     pub field: FieldRef,
     /// Its PostgreSQL type.
     pub column: Column,
-    /// As what it is delivered.
+    /// How it is delivered.
     pub delivered: DeliveryType,
 }
 
-/// PartBudget for parts of columns in the schema of one result. Row types can hold each other many times over: a column for which
-/// there is no room is delivered as text.
+/// How many parts the columns of one result may still have in its schema. Row types can hold each other many times over: a column with
+/// more parts than are left is delivered as text.
 #[derive(Clone, Copy, Debug)]
 pub struct PartBudget(u32);
 
@@ -87,7 +85,7 @@ enum Stop {
 }
 
 impl DeliveryType {
-    /// As what a column is delivered. Its parts are taken from the result's budget.
+    /// How a column is delivered. Its parts are taken from the result's budget.
     ///
     /// # Errors
     /// `Precision` when decimals are asked for and a numeric of the column has too many digits.
@@ -134,7 +132,7 @@ impl DeliveryType {
         matches!(self, Self::Stored(_))
     }
 
-    /// What a user should know of it.
+    /// What a user should know of values that are delivered so.
     pub fn note(&self) -> Option<String> {
         let note = match self {
             Self::Stored(DataType::Date32) => "the infinities are the largest number of days and its negative",

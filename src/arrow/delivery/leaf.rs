@@ -180,14 +180,14 @@ impl Leaf {
         self.values.add_all(text)
     }
 
-    /// A numeric, by way of its text.
+    /// A numeric, through its text.
     fn append_numeric(&mut self, value: Value<'_>) -> Result<(), Unrepresentable> {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         let body = body(value)?;
         text.make_room(numeric::text_bound(body))?;
         if !numeric::to_text(body, &mut text) {
-            // In a layout that the server itself does not write any more.
+            // A layout that the server does not write any more.
             text.add_all(OutputFunction::new(pg_sys::NUMERICOID).text(value))?;
         }
         let appended = self.append_numeric_text(&text);

@@ -1,7 +1,7 @@
 //! Delivery: stored batches as the Arrow columns that a client asked for.
 //!
-//! `delivery_type` says as what a column is delivered. `deliver` puts a delivery together: it passes stored columns on and has the others
-//! converted (`convert`, and `leaf` for values without parts). `array` is a column that was delivered so; `compress` compresses its buffers.
+//! `delivery_type` determines the type that a column is delivered as. `deliver` puts a delivery together: it passes stored columns on and has the others
+//! converted (`convert`, and `leaf` for values without parts). `array` is a column of a delivered batch; `compress` compresses its buffers.
 
 pub mod array;
 mod array_elements;

@@ -13,9 +13,9 @@ use crate::arrow::column::{Column, Kind};
 use crate::arrow::ipc_message;
 use crate::pg::allocator::{Headroom, headroom};
 
-/// What a schema takes at most while it is made, besides its fields.
+/// Bytes that a schema takes at most while it is made, besides its fields.
 const SCHEMA_BYTES: usize = 64 * 1024;
-/// What a field takes at most, while the schema is made and while it is written. A name has at most 63 characters of four bytes,
+/// Bytes that a field takes at most, while the schema is made and while it is written. A name has at most 63 characters of four bytes,
 /// and occurs in a list of names, in what is wanted, in the field and in its error. The metadata are a few short texts in a table of
 /// their own, a kilobyte together. The writer doubles its memory as it grows, and copies what it has.
 const FIELD_BYTES: usize = 4 * 1024;

@@ -54,7 +54,7 @@ pub struct Labels {
     output: OutputFunction,
     text: Vec<u8>,
     places: HashMap<u32, Range<usize>>,
-    /// The value before, and where its label is: values often come in runs.
+    /// The last value, and where its label is: equal values often follow each other.
     last: (u32, Range<usize>),
 }
 

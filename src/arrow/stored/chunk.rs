@@ -33,8 +33,8 @@ const UNREPRESENTABLE: u32 = 1;
 
 const _: () = assert!(std::mem::size_of::<ChunkHeader>() == HEADER);
 
-/// Where one Arrow buffer lies in its chunk. A column without NULLs has a validity bitmap of length
-/// 0.
+/// Where one Arrow buffer lies in its chunk. The validity bitmap of a column without NULLs has no
+/// bytes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct BufferPlace {

@@ -30,7 +30,7 @@ pub struct Decoder {
     scratch: Vec<u64>,
     /// Reused for the body of numerics.
     number: Vec<u8>,
-    /// Reused for the images of a row's jsonb values: one for each column, empty in those of other types. None without such columns.
+    /// Reused for the images of a row's jsonb values: one for each column, empty for columns of other types. The list itself is empty if there are no such columns.
     images: Vec<Vec<u8>>,
     parser: jsonb::Parser,
 }
@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
     /// Finds the columns of a chunk.
     ///
     /// # Errors
-    /// There is no memory for where they are.
+    /// There is no memory for their places.
     pub fn new(columns: &[Column], chunk: Chunk<'a>) -> Result<Self, OutOfMemory> {
         Ok(Self { cursors: Vec::collected(cursors(columns, chunk))?, rows: chunk.rows() })
     }
@@ -157,7 +157,7 @@ impl Decoder {
     ) -> Result<(), OutOfMemory> {
         let needed = self.scratch_bytes(reader, row)?.div_ceil(ALIGNMENT);
         if self.scratch.len() < needed {
-            // What is in it is not wanted any more.
+            // The values in it are no longer needed.
             self.scratch.clear();
             self.scratch.make_room(needed)?;
             self.scratch.lengthen(self.scratch.capacity(), 0)?;
@@ -175,7 +175,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Bytes of scratch that a row needs at most. Makes the images of its jsonb values, since their size does not show in the text.
+    /// Bytes of scratch that a row needs at most. Makes the images of its jsonb values, since their size cannot be told from the text.
     fn scratch_bytes(&mut self, reader: &Reader<'_>, row: usize) -> Result<usize, OutOfMemory> {
         let mut total = 0;
         for (index, (column, cursor)) in self.columns.iter().zip(&reader.cursors).enumerate() {
@@ -183,7 +183,7 @@ impl Decoder {
                 Kind::Uuid => 16,
                 Kind::Name => pg_sys::NAMEDATALEN as usize,
                 Kind::FlatFixed if !column.by_value => column.length as usize + ALIGNMENT,
-                // A numeric's body is shorter than its text, a few bytes of header apart.
+                // A numeric's body is shorter than its text, apart from a few bytes of header.
                 Kind::Numeric => {
                     self.number.clear();
                     self.number.make_room(numeric::body_bound(cursor.bytes(row)))?;
@@ -219,7 +219,7 @@ impl Decoder {
         match column.kind {
             Kind::Bool => pg_sys::Datum::from(cursor.values[row / 8] >> (row % 8) & 1 == 1),
             Kind::Int16 => pg_sys::Datum::from(i16::from_le_bytes(cursor.fixed(row))),
-            // As fetch_att reads it from a tuple: the datum's upper half says nothing.
+            // As fetch_att reads it from a tuple: the datum's upper half has no meaning.
             Kind::Int32 | Kind::UInt32 => pg_sys::Datum::from(i32::from_le_bytes(cursor.fixed(row))),
             Kind::Int64 | Kind::UInt64 | Kind::Time => pg_sys::Datum::from(i64::from_le_bytes(cursor.fixed(row))),
             Kind::Float32 => pg_sys::Datum::from(i32::from_le_bytes(cursor.fixed(row))),
@@ -276,7 +276,7 @@ impl Decoder {
         *used = (start + length).next_multiple_of(ALIGNMENT);
         assert!(*used <= self.scratch.len() * ALIGNMENT, "row larger than its scratch");
         // SAFETY: `start..start + length` lies in the scratch buffer, as asserted, and nobody else
-        // writes it. The buffer is not resized before the row is done with.
+        // writes it. The buffer is not resized while the row is in use.
         unsafe {
             let target = self.scratch.as_mut_ptr().cast::<u8>().add(start);
             if prefix > 0 {

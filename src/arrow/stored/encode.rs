@@ -19,7 +19,7 @@ use crate::pg::row::Row;
 const TARGET_BYTES: usize = 512 * 1024;
 /// Metadata and padding that a column can take in an encoded batch, at most.
 const COLUMN_OVERHEAD: usize = 320;
-/// Least room for rows in a batch, for results of very many columns.
+/// Bytes of rows that fit into any batch, also one of very many columns.
 const MIN_ROW_BYTES: usize = 128 * 1024;
 
 /// Where a column is built.
@@ -45,7 +45,7 @@ pub struct Encoder {
     rows: usize,
     /// Rows that the columns have room for.
     capacity: usize,
-    /// What every row takes, values of variable length apart.
+    /// Bytes that every row takes, apart from values of variable length.
     row_size: usize,
     /// Bytes that the rows of the batch will take.
     size: usize,
@@ -146,7 +146,7 @@ impl Encoder {
         if size > limit { Err(Reason::TooLarge) } else { Ok(()) }
     }
 
-    /// Makes ready for the first row of a block.
+    /// Prepares for the first row of a block.
     #[cold]
     fn begin_block(&mut self) -> Result<(), Reason> {
         if self.rows == 0 {

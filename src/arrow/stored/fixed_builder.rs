@@ -49,7 +49,7 @@ impl FixedBuilder {
         }
     }
 
-    /// Takes what else is to be known of a block, the first row of which is number `start`.
+    /// Takes the validity of the rows of a block, the first of which is number `start`.
     pub fn take(&mut self, block: &RowBlock, start: usize) {
         self.validity.take(block, self.column, start);
     }

@@ -65,7 +65,7 @@ impl VariableBuilder {
     /// Forgets the values.
     pub fn clear(&mut self) {
         self.bytes.clear();
-        // After a batch with a very large value.
+        // A batch with a very large value may have left more.
         self.bytes.shrink_to(KEPT_BYTES);
     }
 
@@ -125,8 +125,8 @@ impl VariableBuilder {
         Ok(self.bytes.make_room(length)?)
     }
 
-    /// Takes what else is to be known of a block, the first row of which is number `start`: where
-    /// its values end.
+    /// Takes the validity of the rows of a block, the first of which is number `start`, and where their
+    /// values end.
     pub fn take(&mut self, block: &RowBlock, start: usize, ends: impl Iterator<Item = u32>) {
         self.validity.take(block, self.column, start);
         for (offset, end) in self.offsets[start + 1..].iter_mut().zip(ends) {
