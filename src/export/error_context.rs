@@ -35,8 +35,8 @@ pub fn within<R>(text: &CStr, code: impl FnOnce() -> R) -> R {
 /// What SPI tells of its queries (_SPI_error_callback).
 unsafe extern "C-unwind" fn tell_where(text: *mut c_void) {
     let text: *const c_char = text.cast();
-    // SAFETY: called while a report is made, with the text that was given. All that can be raised here is a lack of memory; no frame of ours
-    // is jumped over.
+    // SAFETY: called while a report is made, with the text that was given. All that can be raised here is a lack of memory; no destructor is
+    // pending.
     unsafe {
         let position = direct!(bare::geterrposition());
         if position > 0 {
