@@ -31,7 +31,7 @@ pub fn publish(miss: &Miss, fill: ResultFill, too_quick: bool, elapsed: Duration
 
 /// Have the settings changed that are part of the key?
 pub fn settings_changed(miss: &Miss) -> bool {
-    shmem::seed().is_none_or(|seed| environment::fingerprint(seed, &miss.settings) != Ok(miss.environment))
+    shmem::seed().is_none_or(|seed| environment::hash(seed, &miss.settings) != Ok(miss.environment))
 }
 
 /// Remembers whether a run was below `min_execution_time`; says so.

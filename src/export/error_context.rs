@@ -4,8 +4,8 @@ use std::ffi::{CStr, c_char, c_void};
 
 use pgrx::pg_sys;
 
-use crate::pg::bare;
-use crate::pg::chain::direct;
+use crate::pg::error_passing::direct;
+use crate::pg::server;
 
 /// Runs code whose errors and messages come from the query in `text`. As with a query in a procedural language, their position
 /// is one in `text`; without a position, the query is a line of the context.
@@ -38,14 +38,14 @@ unsafe extern "C-unwind" fn tell_where(text: *mut c_void) {
     // SAFETY: called while a report is made, with the text that was given. All that can be raised here is a lack of memory; no destructor is
     // pending.
     unsafe {
-        let position = direct!(bare::geterrposition());
+        let position = direct!(server::geterrposition());
         if position > 0 {
-            direct!(bare::errposition(0));
-            direct!(bare::internalerrposition(position));
-            direct!(bare::internalerrquery(text));
+            direct!(server::errposition(0));
+            direct!(server::internalerrposition(position));
+            direct!(server::internalerrquery(text));
         } else {
-            direct!(bare::set_errcontext_domain(std::ptr::null()));
-            direct!(bare::errcontext_msg(c"SQL statement \"%s\"".as_ptr(), text));
+            direct!(server::set_errcontext_domain(std::ptr::null()));
+            direct!(server::errcontext_msg(c"SQL statement \"%s\"".as_ptr(), text));
         }
     }
 }

@@ -9,8 +9,8 @@ use super::ipc_stream::{END_OF_STREAM, Output};
 use super::paused_export::PausedExport;
 use super::{arguments, options};
 use crate::error::or_raise;
-use crate::pg::chain::sql_function;
 use crate::pg::function_call::FunctionCall;
+use crate::pg::sql_function::sql_function;
 
 /// Runs a query and returns its result as an Arrow IPC stream in slices: joined in order, they are the stream.
 fn fetch(call: FunctionCall<'_>) -> SetOfIterator<'static, Vec<u8>> {

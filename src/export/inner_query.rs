@@ -10,10 +10,10 @@ use super::error_context::within;
 use super::one_select::{self, OwnQuery, command_name, node_of};
 use super::parameters::Parameters;
 use crate::error::CacheError;
-use crate::pg::chain::kept;
+use crate::pg::error_passing::kept;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
-use crate::pg::{bare, compat};
+use crate::pg::{compat, server};
 
 /// How an export function runs its query.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl<'q> InnerQuery<'q> {
         assert!(!self.desc.is_started(), "a query is started once");
         let (desc, flags) = (self.desc.as_ptr(), flags as i32);
         // SAFETY: the query is ours, and not started.
-        unsafe { kept!(bare::ExecutorStart(desc, flags)) };
+        unsafe { kept!(server::ExecutorStart(desc, flags)) };
     }
 
     /// Runs it, once it is started, for `count` rows (0: all). `once` tells that it will not be run again, so that parallel workers may be
@@ -112,14 +112,14 @@ impl<'q> InnerQuery<'q> {
         let desc = self.desc.as_ptr();
         assert!(self.desc.is_started(), "a query is started before it ends");
         // SAFETY: the query is ours, and started.
-        unsafe { kept!(bare::ExecutorFinish(desc)) };
+        unsafe { kept!(server::ExecutorFinish(desc)) };
         self.end();
     }
 
     fn end(&self) {
         let desc = self.desc.as_ptr();
         // SAFETY: the query is ours, and started.
-        unsafe { kept!(bare::ExecutorEnd(desc)) };
+        unsafe { kept!(server::ExecutorEnd(desc)) };
     }
 
     /// Frees it, once it has ended or when it was never started.

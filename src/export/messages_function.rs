@@ -9,8 +9,8 @@ use super::ipc_stream::Output;
 use super::paused_export::PausedExport;
 use super::{arguments, options};
 use crate::error::or_raise;
-use crate::pg::chain::sql_function;
 use crate::pg::function_call::FunctionCall;
+use crate::pg::sql_function::sql_function;
 
 /// One message: whether it is the schema, its rows, its bytes.
 type Message = (bool, i64, Vec<u8>);

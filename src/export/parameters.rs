@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use pgrx::pg_sys;
 
 use super::arguments::Argument;
-use crate::pg::bare;
-use crate::pg::chain::kept;
+use crate::pg::error_passing::kept;
+use crate::pg::server;
 
 /// A list of parameters in the current memory context, valid for `'p`.
 #[derive(Clone, Copy)]
@@ -73,6 +73,6 @@ fn read_as(type_oid: pg_sys::Oid, literal: pg_sys::Datum) -> pg_sys::Datum {
     // SAFETY: an untyped literal is a C string, which the type's input function reads. A type that is not there raises.
     unsafe {
         pg_sys::getTypeInputInfo(type_oid, &mut input, &mut io_param);
-        kept!(bare::OidInputFunctionCall(input, text, io_param, -1))
+        kept!(server::OidInputFunctionCall(input, text, io_param, -1))
     }
 }

@@ -14,7 +14,7 @@ use super::error_context::within;
 use super::export_run::Export;
 use super::inner_query::{InnerQuery, Pace, under_callers_snapshot};
 use super::ipc_stream::Output;
-use crate::pg::chain::edge;
+use crate::pg::error_passing::edge;
 use crate::pg::function_call::FunctionCall;
 use crate::shmem;
 

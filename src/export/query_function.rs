@@ -11,8 +11,8 @@ use super::export_run::Export;
 use super::inner_query::{InnerQuery, Pace, under_callers_snapshot};
 use super::ipc_stream::{END_OF_STREAM, LARGEST_BYTEA, Output};
 use crate::error::{CacheError, or_raise};
-use crate::pg::chain::sql_function;
 use crate::pg::function_call::FunctionCall;
+use crate::pg::sql_function::sql_function;
 use crate::shmem;
 
 /// Runs a query and returns its result as one Arrow IPC stream.

@@ -10,10 +10,10 @@ use crate::arrow::column::{self, Records};
 use crate::arrow::delivery::deliver::{Delivery, Description};
 use crate::arrow::delivery::schema::headroom_for;
 use crate::error::{CacheError, or_raise};
-use crate::pg::chain::sql_function;
 use crate::pg::encoding::to_database;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::row_type::RowType;
+use crate::pg::sql_function::sql_function;
 use crate::shmem;
 
 /// One column, its texts in the encoding of the database: number, name, PostgreSQL type, Arrow type, whether it goes out as it is

@@ -13,9 +13,9 @@ use crate::error::CacheError;
 use crate::export::{OwnQuery, Parameters};
 use crate::lookup;
 use crate::lookup::{Found, Question};
-use crate::pg::chain::sql_function;
 use crate::pg::function_call::FunctionCall;
-use crate::pg::rights;
+use crate::pg::privileges;
+use crate::pg::sql_function::sql_function;
 use crate::query::eligibility;
 use crate::query::relations::{self, RelationRefusal};
 use crate::query::scans::opened_by;
@@ -157,7 +157,7 @@ fn function_name(function: pg_sys::Oid) -> Vec<u8> {
 
 /// May the user read the relation itself, or a column of it? Of others, which a view or a policy reads, the name is not told.
 fn is_readable(relation: pg_sys::Oid) -> bool {
-    rights::has(rights::current_role(), relation, pg_sys::ACL_SELECT)
+    privileges::has(privileges::current_role(), relation, pg_sys::ACL_SELECT)
 }
 
 /// A relation's qualified name.

@@ -10,15 +10,17 @@ use pgrx::pg_sys;
 use super::planning::UNKNOWN_CATALOGS;
 use super::{Found, Miss, Question};
 use crate::arrow::column::{self, Records};
-use crate::invalidation::publication::SHARED;
-use crate::invalidation::{foreign, publication};
+use crate::invalidation::catalogs::SHARED;
+use crate::invalidation::{foreign, own_writes};
 use crate::lookup::{known, portal, quick, snapshot};
 use crate::pg::row_type::RowType;
+use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend};
-use crate::query::fingerprint::{Asked, HashedText};
+use crate::query::hashes::FactsHash;
+use crate::query::key::{Asked, HashedText};
 use crate::query::terms::Terms;
 use crate::query::text::Text;
-use crate::query::{Planned, Verdict, Versions, environment, fingerprint, parameters, plan_marker, relations};
+use crate::query::{self, Planned, Verdict, Versions, environment, parameters, plan_marker, relations};
 use crate::report::decision_log;
 use crate::serve::{Guard, Hit};
 use crate::shmem::SharedStore;
@@ -37,6 +39,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
     }
     // SAFETY: as the caller promises.
     unsafe {
+        let plan = Tree::enter(question.plan).unwrap_unchecked();
         let (meaning, tree, form, facts, planned) = match plan_marker::read(question.plan) {
             Verdict::Cacheable { meaning, tree, form, facts, planned } => (meaning, tree, form, facts, planned),
             Verdict::Bypass(reason) => return Err(reason),
@@ -48,9 +51,9 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         let statement = Text { source: question.source, location, length };
         let terms = Terms::of(statement)?;
         // A statement that was planned for this execution has been asked about when it was planned.
-        let shape = question.shape.unwrap_or(form);
+        let shape = question.shape.unwrap_or(form.0);
         if question.passes_quick && question.shape.is_none() && !terms.insisted && known::is_quick(shape) {
-            session::time_shape(Some(shape));
+            session::time_run(Some(shape));
             return Err(Reason::TooQuick);
         }
         let source = question.text.unwrap_or(statement);
@@ -59,11 +62,11 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         let template = known::template(form, planned.versions, facts).filter(|_| current == planned.versions);
         // Of this plan: another of its form may read other partitions.
         let relations = relations::of_plan(question.plan, meaning.extras.relations());
-        publication::check_own_writes(&relations)?;
+        own_writes::check_own_writes(&relations)?;
 
         let settings = meaning.extras.settings();
         let now = environment::settings(store.seed());
-        let environment = environment::fingerprint_of(store.seed(), now, &settings)?;
+        let environment = environment::hash_under(store.seed(), now, &settings)?;
         if current.catalogs != planned.versions.catalogs && !relations::are_of_plan(&relations, question.plan) {
             // What the query's row types contain was looked at when the plan was made.
             return Err(Reason::OldPlan);
@@ -86,7 +89,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                 text
             }
         };
-        let key = fingerprint::key(&asked, &text, question.params, store.seed())?;
+        let key = query::key::of(&asked, &text, question.params, store.seed())?;
         let columns = match &template {
             Some(template) => template.columns().to_vec(),
             None => {
@@ -106,7 +109,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                 Ok(true) if settings::debug_serve_fills() => store.unpin(pin),
                 Ok(true) => {
                     // A foreign table is read when its first row is asked for, not under a snapshot of the start.
-                    let Ok(reads_foreign) = foreign::check_settled(store, question.plan) else {
+                    let Ok(reads_foreign) = foreign::check_settled(store, plan) else {
                         store.unpin(pin);
                         return Err(Reason::WriterInProgress);
                     };
@@ -143,7 +146,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             }
         }
         let dependencies = current_dependencies(store, &relations, meaning.rests_on_enums, &snapshot)?;
-        foreign::check_settled(store, question.plan)?;
+        foreign::check_settled(store, plan)?;
         // A plan for all values reads and locks what the plan of a query with these values would not.
         let is_of_values = planned.for_values || parameters::count(question.params) == 0;
         let is_good = may_be_stored(store, planned, current);
@@ -151,7 +154,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             if is_good { refusal(store, key, terms, question.only_asked) } else { Some(Reason::DdlInProgress) };
         Ok(Found::Miss(Box::new(Miss {
             key,
-            plan: if is_of_values { facts } else { CacheKey::NONE },
+            facts: if is_of_values { facts } else { FactsHash::NONE },
             shape,
             text: text.bytes,
             dependencies,

@@ -19,6 +19,7 @@ use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
 use pgrx::pg_sys;
 
 use crate::arrow::column::Column;
+use crate::query::hashes::{EnvironmentHash, FactsHash};
 use crate::query::plan_marker;
 use crate::query::terms::Terms;
 use crate::query::text::Text;
@@ -83,7 +84,7 @@ pub struct Miss {
     /// Its key.
     pub key: CacheKey,
     /// The facts of its plan, if that is the plan of these values.
-    pub plan: CacheKey,
+    pub facts: FactsHash,
     /// By what its speed is remembered: the shape of its text, or the lower half of the key of its form.
     pub shape: u64,
     /// Its normalized text.
@@ -103,7 +104,7 @@ pub struct Miss {
     /// Number of the top-level statement.
     pub statement: u64,
     /// The settings it started under: they are in its key, so its rows must be read under them.
-    pub environment: CacheKey,
+    pub environment: EnvironmentHash,
     /// The custom settings among them.
     pub settings: Vec<CString>,
     /// How often this session had changed a definition before it started.
@@ -172,7 +173,7 @@ pub unsafe fn at_start(
             return None;
         }
         session::begin_statement(Reason::NotSelect);
-        let shape = session::take_shape();
+        let shape = session::take_fingerprint();
         let refusal = plan_marker::refusal_of((*query_desc).plannedstmt);
         if refusal != Some(Reason::TooQuick) {
             session::take_timed();

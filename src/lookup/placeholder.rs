@@ -14,10 +14,11 @@ use pgrx::pg_sys;
 
 use super::count_and_log;
 use super::find::{self, current_versions};
-use crate::invalidation::publication;
+use crate::invalidation::own_writes;
 use crate::lookup::known;
 use crate::lookup::{portal, snapshot};
-use crate::query::fingerprint::{self, Asked, HashedText};
+use crate::query::hashes::{FactsHash, FormHash, FormId, TreeHash};
+use crate::query::key::{self, Asked, HashedText};
 use crate::query::terms::Terms;
 use crate::query::text::{self, Text};
 use crate::query::{Versions, environment, plan_facts};
@@ -43,12 +44,11 @@ pub struct Call {
 pub struct Pending {
     /// How to plan the query after all.
     pub call: Call,
-    /// The lower half of the key of its form.
-    form: u64,
+    form: FormId,
     versions: Versions,
     key: CacheKey,
     /// The facts of the plan that computed the answer, and of the template.
-    facts: CacheKey,
+    facts: FactsHash,
     /// The normalized text.
     text: *const [u8],
     terms: Terms,
@@ -113,8 +113,8 @@ unsafe fn text_of(query: *const pg_sys::Query, text: *const c_char) -> Text {
 pub unsafe fn make(
     store: &SharedStore,
     call: &Call,
-    form: CacheKey,
-    tree: CacheKey,
+    form: FormHash,
+    tree: TreeHash,
     reads_session: bool,
     versions: Versions,
 ) -> Option<(*mut pg_sys::PlannedStmt, *mut pg_sys::List)> {
@@ -129,20 +129,20 @@ pub unsafe fn make(
         let text = text_of(call.query, call.text);
         let terms = Terms::of(text).ok()?;
         let text = HashedText::of(text, store.seed()).ok()?;
-        let environment = environment::fingerprint(store.seed(), &[]).ok()?;
+        let environment = environment::hash(store.seed(), &[]).ok()?;
         let asked = Asked { tree, old_plan: None, planned_under: None, environment };
-        let key = fingerprint::key(&asked, &text, call.params, store.seed()).ok()?;
+        let key = key::of(&asked, &text, call.params, store.seed()).ok()?;
         let pin = store.lookup(key)?;
-        let facts = store.view(&pin).plan();
+        let facts = FactsHash(store.view(&pin).plan());
         let promising = store.is_current(&pin);
         store.unpin(pin);
         if !promising || !plan_facts::hold_now(facts) {
             return None;
         }
-        let template = known::template(form.lo, versions, facts)?;
+        let template = known::template(form.id(), versions, facts)?;
         let text = palloc_copy(&text.bytes);
         let pending: *mut Pending = pg_sys::palloc(std::mem::size_of::<Pending>()).cast();
-        pending.write(Pending { call: *call, form: form.lo, versions, key, facts, text, terms });
+        pending.write(Pending { call: *call, form: form.id(), versions, key, facts, text, terms });
         Some((template.placeholder(call.query, pending.cast()), template.descendants()))
     }
 }
@@ -191,12 +191,12 @@ pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pend
             return false;
         };
         let Ok(snapshot) = snapshot::view(&store, (*query_desc).snapshot) else { return false };
-        if publication::check_own_writes(template.relations()).is_err() {
+        if own_writes::check_own_writes(template.relations()).is_err() {
             return false;
         }
         let Some(pin) = store.lookup(pending.key) else { return false };
         // Another answer may have taken the place of the one that the placeholder was made for.
-        let fits = store.view(&pin).plan() == pending.facts;
+        let fits = store.view(&pin).plan() == pending.facts.0;
         if !fits
             || find::examine(&store, &pin, &*pending.text, template.descriptor(), &snapshot, pending.terms) != Ok(true)
         {

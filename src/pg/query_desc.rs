@@ -82,10 +82,15 @@ impl<'q> QueryDesc<'q> {
         unsafe { (*self.as_ptr()).dest }
     }
 
+    /// The state of its execution; `None` before it was started.
+    pub fn estate(self) -> Option<NonNull<pg_sys::EState>> {
+        // SAFETY: `of_hook` was promised that it is valid.
+        NonNull::new(unsafe { (*self.as_ptr()).estate })
+    }
+
     /// Has the executor started it, and not ended it since?
     pub fn is_started(self) -> bool {
-        // SAFETY: `of_hook` was promised that it is valid.
-        unsafe { !(*self.as_ptr()).estate.is_null() }
+        self.estate().is_some()
     }
 
     /// The type of its rows, once it is started.
@@ -96,13 +101,13 @@ impl<'q> QueryDesc<'q> {
 
     /// The memory that goes when it ends, once it is started.
     pub fn memory(self) -> Option<pg_sys::MemoryContext> {
-        // SAFETY: a query that is started has a state.
-        self.is_started().then(|| unsafe { (*(*self.as_ptr()).estate).es_query_cxt })
+        // SAFETY: the state of a query that is started is valid.
+        self.estate().map(|state| unsafe { (*state.as_ptr()).es_query_cxt })
     }
 
-    /// The rows that its plan has given in the present run, once it is started.
+    /// The rows that its plan has given in the present run; 0 before it is started.
     pub fn processed(self) -> u64 {
-        // SAFETY: a query that is started has a state.
-        if self.is_started() { unsafe { (*(*self.as_ptr()).estate).es_processed } } else { 0 }
+        // SAFETY: the state of a query that is started is valid.
+        self.estate().map_or(0, |state| unsafe { (*state.as_ptr()).es_processed })
     }
 }

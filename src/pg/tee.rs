@@ -4,7 +4,7 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use crate::pg::chain::{direct, edge};
+use crate::pg::error_passing::{direct, edge};
 use crate::pg::row::Row;
 
 /// Takes the rows of a query, one by one.

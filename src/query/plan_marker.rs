@@ -7,18 +7,19 @@
 //! cache number match nothing, are copied faithfully, and carry 32 bits of ours each.
 
 use std::cell::Cell;
-use std::ffi::c_void;
 
 use arrow_cache_core::{CacheKey, Reason};
 use pgrx::pg_sys;
 
 use super::eligibility::Meaning;
 use super::extras::Extras;
+use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
 use super::ordering::OrderedPrefix;
 use super::{Planned, Verdict, Versions};
 use crate::pg::backend_local::Local;
-use crate::pg::chain::direct;
+use crate::pg::error_passing::direct;
 use crate::pg::lists::nodes;
+use crate::pg::server;
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;
@@ -75,7 +76,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
                     flags |= flag;
                 }
             }
-            let (tree, facts) = (halves(tree), halves(facts));
+            let (tree, form, facts) = (halves(tree.0), form.0, halves(facts.0));
             let words: [u32; WORDS] = [
                 CACHEABLE,
                 tree[0],
@@ -97,7 +98,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
                 facts[2],
                 facts[3],
             ];
-            let settings = planned.settings.map(halves).into_iter().flatten();
+            let settings = planned.settings.map(|settings| halves(settings.0)).into_iter().flatten();
             let words = words.into_iter().enumerate().chain(SETTINGS.zip(settings)).chain((EXTRAS..).zip(extras));
             let words: Vec<(usize, u32)> = words.collect();
             // SAFETY: as the caller promises; the words outlive the call.
@@ -148,13 +149,6 @@ pub unsafe fn refusal_of(plan: *const pg_sys::PlannedStmt) -> Option<Reason> {
     }
 }
 
-unsafe extern "C-unwind" {
-    /// utils/palloc.h
-    fn palloc0(size: usize) -> *mut c_void;
-    /// nodes/pg_list.h
-    fn lappend(list: *mut pg_sys::List, datum: *mut c_void) -> *mut pg_sys::List;
-}
-
 /// A new item with one word. What it raises jumps over the frame.
 ///
 /// # Safety
@@ -163,7 +157,7 @@ unsafe fn item(index: usize, word: u32) -> *mut pg_sys::PlanInvalItem {
     // SAFETY: a zeroed node of the right size and tag is a valid PlanInvalItem.
     unsafe {
         let size = std::mem::size_of::<pg_sys::PlanInvalItem>();
-        let item: *mut pg_sys::PlanInvalItem = direct!(palloc0(size)).cast();
+        let item: *mut pg_sys::PlanInvalItem = direct!(server::palloc0(size)).cast();
         (*item).type_ = pg_sys::NodeTag::T_PlanInvalItem;
         (*item).cacheId = FIRST_WORD - index as i32;
         (*item).hashValue = word;
@@ -181,7 +175,7 @@ unsafe fn append(list: *mut pg_sys::List, words: *const [(usize, u32)]) -> *mut 
     // SAFETY: as the caller promises.
     unsafe {
         for (index, word) in &*words {
-            list = direct!(lappend(list, item(*index, *word).cast()));
+            list = direct!(server::lappend(list, item(*index, *word).cast()));
         }
     }
     list
@@ -220,7 +214,7 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
         let planned = Planned {
             versions: Versions { catalogs: word(5)? | word(6)? << 32, ddl: word(7)? | word(8)? << 32 },
             plan: word(9)? | word(10)? << 32,
-            settings: if flags & HAS_SETTINGS == 0 { None } else { Some(key(SETTINGS.start)?) },
+            settings: if flags & HAS_SETTINGS == 0 { None } else { Some(SettingsHash(key(SETTINGS.start)?)) },
             for_values: flags & FOR_VALUES != 0,
         };
         // SAFETY: as the caller promises.
@@ -237,7 +231,8 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
             unites: false,
             aggregates: flags & AGGREGATES != 0,
         };
-        let (tree, form, facts) = (key(1)?, word(13)? | word(14)? << 32, key(15)?);
+        let (tree, facts) = (TreeHash(key(1)?), FactsHash(key(15)?));
+        let form = FormId(word(13)? | word(14)? << 32);
         Some(Verdict::Cacheable { meaning, tree, form, facts, planned })
     };
     complete().unwrap_or(Verdict::Bypass(Reason::NotAnalyzed))

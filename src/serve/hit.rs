@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, Pin};
+use arrow_cache_core::Pin;
 
 use super::rerun::Guard;
 use super::template::Template;
 use crate::arrow::column::Column;
 use crate::query::Versions;
+use crate::query::hashes::{FactsHash, FormId};
 
 /// A stored answer, pinned.
 pub struct Hit {
@@ -21,10 +22,10 @@ pub struct Hit {
     pub stays_open: bool,
     /// The template that serves the statement, if there was one before.
     pub template: Option<Rc<Template>>,
-    /// The lower half of the key of the statement's form.
-    pub form: u64,
+    /// The statement's form.
+    pub form: FormId,
     /// The facts of the statement's plan.
-    pub facts: CacheKey,
+    pub facts: FactsHash,
     /// The definitions that were current when the statement was planned.
     pub versions: Versions,
 }

@@ -18,7 +18,7 @@ use crate::arrow::column::{self, Column};
 use crate::error::none_if_out_of_memory;
 use crate::pg::compat;
 use crate::pg::lists::{integers, nodes};
-use crate::query::fingerprint::HashedText;
+use crate::query::key::HashedText;
 use crate::query::relations;
 use crate::query::scans::opened_by;
 

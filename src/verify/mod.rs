@@ -21,7 +21,7 @@ mod rows;
 use std::cell::RefCell;
 use std::ffi::CString;
 
-use arrow_cache_core::{CacheKey, Counter, Digest, Pin, Reason};
+use arrow_cache_core::{Counter, Digest, Pin, Reason};
 use pgrx::{PgMemoryContexts, pg_sys};
 
 use crate::arrow::column::{self, Column, Records};
@@ -32,6 +32,7 @@ use crate::pg::row_type::RowType;
 use crate::pg::tee::{RowSink, Tee};
 use crate::query::eligibility::Meaning;
 use crate::query::environment;
+use crate::query::hashes::EnvironmentHash;
 use crate::query::ordering::OrderedPrefix;
 use crate::serve::{self, Hit, Hold};
 use crate::shmem::SharedStore;
@@ -42,7 +43,7 @@ use rows::RowDigest;
 pub struct Terms {
     ordered_by: OrderedPrefix,
     /// The settings that the query was started under.
-    environment: CacheKey,
+    environment: EnvironmentHash,
     /// The custom settings among them.
     settings: Vec<CString>,
     /// How often the session had changed a definition by then.
@@ -53,7 +54,7 @@ impl Terms {
     /// Are the settings those that the query was started under, and has the session left definitions alone?
     fn hold(&self) -> bool {
         session::definition_changes() == self.definition_changes
-            && shmem::seed().is_some_and(|seed| environment::fingerprint(seed, &self.settings) == Ok(self.environment))
+            && shmem::seed().is_some_and(|seed| environment::hash(seed, &self.settings) == Ok(self.environment))
     }
 }
 
@@ -115,7 +116,7 @@ struct Check {
 static RUNNING: Local<RefCell<Vec<(usize, *mut Check)>>> = Local::new(RefCell::new(Vec::new()));
 
 /// The terms of a comparison, if a hit is to be executed as well: by chance, at the rate that is set.
-pub fn choose(meaning: &Meaning, environment: CacheKey, settings: &[CString]) -> Option<Terms> {
+pub fn choose(meaning: &Meaning, environment: EnvironmentHash, settings: &[CString]) -> Option<Terms> {
     let rate = settings::verify_sample_rate();
     let ordered_by = meaning.repeatable.filter(|_| rate > 0.0)?;
     // SAFETY: the backend's own generator, which random() does not use; it gives numbers from 0 to below 1.

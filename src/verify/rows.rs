@@ -19,7 +19,7 @@ use arrow_cache_core::{CacheKey, Digest, KeyHasher, OutOfMemory, Reason, Room, R
 use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
-use crate::pg::lists::FIRST_UNPINNED_OID;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::row::{Row, Value};
 use crate::pg::tee::RowSink;
 use crate::pg::varlena::Varlena;

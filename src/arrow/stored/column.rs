@@ -11,7 +11,7 @@ use arrow_schema::{DataType, TimeUnit};
 use pgrx::pg_sys;
 use std::sync::OnceLock;
 
-use crate::pg::lists::FIRST_UNPINNED_OID;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::row_type::RowType;
 
 /// How the values of a column are stored.
