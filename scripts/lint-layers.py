@@ -24,12 +24,10 @@ circle core cache
 circle core formats
 circle core sql_text
 circle src capture
-circle src export
 circle src invalidation
 circle src lookup
 circle src query
 circle src serve
-extern src/copy/socket.rs
 extern src/query/plan_marker.rs
 extern src/query/volatility/definition.rs
 extern src/serve/columns.rs
@@ -38,7 +36,6 @@ extern src/serve/rerun.rs
 extern src/serve/straight.rs
 long core/src/formats/jsonb/tokens.rs scan
 long core/src/formats/wire.rs append
-long src/arrow/convert_leaf.rs append
 long src/error.rs report
 long src/hooks/utility.rs enter
 long src/invalidation/publication.rs publish

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_cache_core::formats::decimal::MAX_PRECISION;
-use arrow_cache_core::{ExtensionTypes, FormError, IntervalAs, NumericAs, OnUnrepresentable, Profile};
+use arrow_cache_core::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile, UndeliverableType};
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field, FieldRef, Fields, IntervalUnit, TimeUnit};
 use pgrx::pg_sys;
@@ -80,7 +80,7 @@ impl PartBudget {
 
 /// Why there is no delivery type.
 enum Stop {
-    Error(FormError),
+    Error(UndeliverableType),
     NoBudget,
 }
 
@@ -89,7 +89,7 @@ impl DeliveryType {
     ///
     /// # Errors
     /// `Precision` when decimals are asked for and a numeric of the column has too many digits.
-    pub fn of_column(column: &Column, profile: &Profile, budget: &mut PartBudget) -> Result<Self, FormError> {
+    pub fn of_column(column: &Column, profile: &Profile, budget: &mut PartBudget) -> Result<Self, UndeliverableType> {
         let before = *budget;
         match Self::at_depth(column, profile, budget, 0) {
             Ok(delivered) => Ok(delivered),
@@ -177,7 +177,7 @@ fn extension_name(type_oid: pg_sys::Oid) -> Option<&'static str> {
     }
 }
 
-fn of_numeric(typmod: i32, profile: &Profile) -> Result<DeliveryType, FormError> {
+fn of_numeric(typmod: i32, profile: &Profile) -> Result<DeliveryType, UndeliverableType> {
     if profile.on_unrepresentable == OnUnrepresentable::Text {
         return Ok(DeliveryType::Stored(DataType::Utf8));
     }
@@ -192,7 +192,7 @@ fn of_numeric(typmod: i32, profile: &Profile) -> Result<DeliveryType, FormError>
 }
 
 /// Precision and scale of the decimal that holds every finite number of a numeric type.
-fn decimal_of(typmod: i32) -> Result<(u8, u8), FormError> {
+fn decimal_of(typmod: i32) -> Result<(u8, u8), UndeliverableType> {
     if typmod < TYPMOD_OFFSET {
         return Ok(PLAIN_DECIMAL);
     }
@@ -203,7 +203,7 @@ fn decimal_of(typmod: i32) -> Result<(u8, u8), FormError> {
     let digits = if scale < 0 { precision - scale } else { precision.max(scale) };
     match u8::try_from(digits) {
         Ok(digits) if digits <= MAX_PRECISION => Ok((digits, scale.max(0) as u8)),
-        _ => Err(FormError::Precision(digits.unsigned_abs())),
+        _ => Err(UndeliverableType::Precision(digits.unsigned_abs())),
     }
 }
 
