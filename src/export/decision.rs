@@ -55,7 +55,7 @@ fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question) -> Ans
             Ok(Found::Hit(hit, verify)) => {
                 tally::count_hit(store, &hit.pin);
                 session::set_status(Status::Hit);
-                decision_log::note(Status::Hit, query.plan().as_ptr());
+                decision_log::note(Status::Hit, query.plan().get());
                 if let Some(terms) = verify {
                     return verify::sample(query.as_ptr(), hit, terms).map_or(Answer::Run(None), Answer::Verify);
                 }
@@ -66,7 +66,7 @@ fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question) -> Ans
                 let status = miss.status(miss.refused);
                 session::set_status(status);
                 if miss.refused.is_some() {
-                    decision_log::note(status, query.plan().as_ptr());
+                    decision_log::note(status, query.plan().get());
                 }
                 Answer::Run(Some(miss))
             }
@@ -75,7 +75,7 @@ fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question) -> Ans
                     tally::count_bypass(store, reason);
                 }
                 session::set_status(Status::Bypass(reason));
-                decision_log::note(Status::Bypass(reason), query.plan().as_ptr());
+                decision_log::note(Status::Bypass(reason), query.plan().get());
                 Answer::Run(None)
             }
         }

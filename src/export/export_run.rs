@@ -137,8 +137,8 @@ impl<O: Output> Export<O> {
                     *next += 1;
                 }
                 self.done = stream.rows_left() == 0 || *next == chunks.len();
-                // SAFETY: the query is started. Other libraries read here how many rows a query has had.
-                unsafe { compat::set_processed(self.query.as_ptr(), stream.rows()) };
+                // Other libraries read here how many rows a query has had.
+                compat::set_processed(self.query, stream.rows());
             }
             RowSource::Plan { tee, elapsed, started, asked } => {
                 *elapsed += started.elapsed();

@@ -1,7 +1,7 @@
-//! `arrow_cache.why`: what the cache would do with a query, and what stands in its way, without running it.
+//! `arrow_cache.why`: what the cache would do with a query, and why it would not serve or store its answer, without running it.
 //!
-//! The query is parsed, rewritten and planned like any other, and asked the same questions in the same order: what it
-//! says, what it reads, and what this session may do at this moment. Parameters need no values.
+//! The query is parsed, rewritten and planned like any other, and checked in the same order: its text and tree, the relations that it
+//! reads, and what this session may do at this moment. Parameters need no values. Nothing is kept.
 
 use std::ffi::CStr;
 
@@ -28,7 +28,7 @@ const NAMED_RELATIONS: usize = 20;
 /// Why a query is not cached.
 struct Refusal {
     reason: Reason,
-    /// What is to blame, as the rest of the sentence "It …".
+    /// What in the query is the cause, as the rest of the sentence "It …".
     offender: Option<Vec<u8>>,
 }
 
@@ -38,19 +38,19 @@ impl From<Reason> for Refusal {
     }
 }
 
-/// What is told: whether the query is cacheable, the reason if it is not, and details.
+/// The row that is returned: whether the query is cacheable, the reason if it is not, and details.
 type Answer = (bool, Option<&'static str>, Option<Vec<u8>>);
 
-/// Would this query be cached? If so, `detail` says what its answer would rest on; else why not.
+/// Would this query be cached? If so, `detail` tells what its answer would rest on; else why not.
 ///
-/// Texts come and go as bytes in the encoding of the database, which Rust's strings need not have; a `bytea` and a `text` of
-/// the same bytes are the same value.
+/// Texts are passed as bytes in the encoding of the database, because Rust's strings are always UTF-8. A `bytea` has the same form in
+/// memory as a `text` of the same bytes.
 fn why(call: FunctionCall<'_>) -> TableIterator<'static, Answer> {
     let store = shmem::required();
     let text = export::query_text(call).unwrap_or_default();
     // SAFETY: a snapshot is active.
-    let judged = export::under_callers_snapshot(|| export::within(&text, || unsafe { judge(&store, &text) }));
-    TableIterator::once(match judged {
+    let checked = export::under_callers_snapshot(|| export::within(&text, || unsafe { check(&store, &text) }));
+    TableIterator::once(match checked {
         Ok(relations) => (true, None, Some([b"rests on ".to_vec(), listed(relations)].concat())),
         Err(Refusal { reason: Reason::OutOfMemory, .. }) => CacheError::OutOfMemory.raise(),
         Err(Refusal { reason, offender }) => {
@@ -66,13 +66,12 @@ fn why(call: FunctionCall<'_>) -> TableIterator<'static, Answer> {
 
 sql_function!(arrow_cache_why, pg_finfo_arrow_cache_why, why);
 
-/// The relations that the query's answer would rest on.
-///
-/// Who may not run the query is told so, as by the server, and nothing else.
+/// The relations that the query's answer would rest on. A user who may not run the query gets the server's error about that, and learns
+/// nothing else.
 ///
 /// # Safety
 /// Called with an active snapshot.
-unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
+unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
     // SAFETY: the steps that PostgreSQL itself takes with a query; trees live in the current memory context.
     unsafe {
         let (query, types) = one_select(text)?;
@@ -88,9 +87,9 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
             offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
         })?;
         let ddl = lookup::definitions(store).ddl;
-        let judged = query::judge_relations(plan)
+        let checked = query::judge_relations(plan)
             .and_then(|_| query::judge_planner_input(plan, &opened_by(plan), meaning.unites, ddl));
-        judged.map_err(|RelationRefusal { reason, relation }| {
+        checked.map_err(|RelationRefusal { reason, relation }| {
             let name = if is_readable(relation) {
                 relation_name(relation)
             } else {
@@ -115,7 +114,7 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
         match lookup::look(store, &question)? {
             Found::Hit(hit, _) => store.unpin(hit.pin),
             Found::Miss(miss) => match miss.refused {
-                // Only running it can tell, or has told so far.
+                // Only running the query can tell, or has told so far.
                 None | Some(Reason::TooQuick | Reason::TooFewRuns) => {}
                 Some(reason) => return Err(reason.into()),
             },
@@ -141,7 +140,7 @@ fn one_select(text: &CStr) -> Result<(OwnQuery<'_>, Vec<pg_sys::Oid>), Refusal> 
         pg_sys::NodeTag::T_ExplainStmt => return Err(Reason::Explain.into()),
         _ => return Err(refused(Reason::UtilityStatement, export::command_name(statement))),
     }
-    // Of the parameters there are as many as the highest number, which may be anything.
+    // There are as many parameters as the highest number, which may be large.
     let (query, types) = OwnQuery::analyze(raw, text, std::iter::empty());
     if query.command() == pg_sys::CmdType::CMD_UTILITY {
         return Err(refused(Reason::UtilityStatement, "SELECT INTO".into()));
@@ -155,14 +154,15 @@ fn function_name(function: pg_sys::Oid) -> Vec<u8> {
     unsafe { CStr::from_ptr(pg_sys::format_procedure(function)) }.to_bytes().to_vec()
 }
 
-/// May the user read the relation itself, or a column of it? Of others, which a view or a policy reads, the name is not told.
+/// May the user read the relation itself, or a column of it? The names of other relations, which a view or a policy reads, are not
+/// shown.
 fn is_readable(relation: pg_sys::Oid) -> bool {
     privileges::has(privileges::current_role(), relation, pg_sys::ACL_SELECT)
 }
 
 /// A relation's qualified name.
 fn relation_name(relation: pg_sys::Oid) -> Vec<u8> {
-    // SAFETY: catalog look-ups; the relation is locked, and if its name is gone all the same, its number stands for it.
+    // SAFETY: catalog look-ups. The relation is locked; if it has no name nevertheless, its number is shown.
     unsafe {
         let name = pg_sys::get_rel_name(relation);
         let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relation));
@@ -173,7 +173,7 @@ fn relation_name(relation: pg_sys::Oid) -> Vec<u8> {
     }
 }
 
-/// Names in alphabetical order, with an end. Those that the user may not know are counted.
+/// Names in alphabetical order, at most `NAMED_RELATIONS`. Those that the user may not know are only counted.
 fn listed(relations: Vec<u32>) -> Vec<u8> {
     let relations = relations.into_iter().map(pg_sys::Oid::from);
     let (readable, others): (Vec<_>, Vec<_>) = relations.partition(|relation| is_readable(*relation));

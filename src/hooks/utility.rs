@@ -69,7 +69,7 @@ pub unsafe fn note_steering(plan: *const pg_sys::PlannedStmt) {
     if session::at_top_level() {
         session::begin_statement(Reason::UtilityStatement);
         // SAFETY: as the caller promises.
-        unsafe { decision_log::note(Status::Bypass(Reason::UtilityStatement), plan) };
+        unsafe { decision_log::note(Status::Bypass(Reason::UtilityStatement), &*plan) };
     }
 }
 
@@ -116,14 +116,14 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
         NodeTag::T_ExplainStmt => {
             session::begin_statement(Reason::Explain);
             // SAFETY: as above.
-            unsafe { decision_log::note(Status::Bypass(Reason::Explain), plan) };
+            unsafe { decision_log::note(Status::Bypass(Reason::Explain), &*plan) };
             scope.wrapping = Some(session::enter_wrapping(Some(text), true));
         }
         tag => {
             if session::at_top_level() {
                 session::begin_statement(Reason::UtilityStatement);
                 // SAFETY: as above.
-                unsafe { decision_log::note(Status::Bypass(Reason::UtilityStatement), plan) };
+                unsafe { decision_log::note(Status::Bypass(Reason::UtilityStatement), &*plan) };
             }
             if may_redefine(tag) {
                 session::note_definition_change();
@@ -195,7 +195,9 @@ unsafe fn announce_effects(statement: *const pg_sys::Node) {
     unsafe {
         match (*statement).type_ {
             NodeTag::T_AlterTableStmt if leaves_parent(statement.cast()) => write_set::note_silent_definition(),
-            NodeTag::T_SecLabelStmt => set_policy::before_security_label(statement.cast()),
+            NodeTag::T_SecLabelStmt => {
+                Tree::enter(statement.cast()).into_iter().for_each(set_policy::before_security_label);
+            }
             NodeTag::T_CopyStmt if (*statement.cast::<pg_sys::CopyStmt>()).is_from => {
                 let name = (*statement.cast::<pg_sys::CopyStmt>()).relation;
                 if let Some(relation) = targets::changeable(Tree::enter(name), pg_sys::ACL_INSERT) {

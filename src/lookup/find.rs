@@ -160,7 +160,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             dependencies,
             columns,
             stale,
-            query_id: decision_log::query_id(question.plan),
+            query_id: decision_log::query_id(&plan),
             terms,
             refused,
             statement: session::statement_number(),

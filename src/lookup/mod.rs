@@ -147,7 +147,7 @@ pub unsafe fn skip(query_desc: *const pg_sys::QueryDesc) -> Option<Task> {
     if session::at_top_level() {
         session::begin_statement(Reason::Disabled);
         // SAFETY: as the caller promises.
-        unsafe { decision_log::note(Status::Bypass(Reason::Disabled), (*query_desc).plannedstmt) };
+        unsafe { decision_log::note(Status::Bypass(Reason::Disabled), &*(*query_desc).plannedstmt) };
     }
     None
 }
@@ -206,7 +206,7 @@ pub unsafe fn at_start(
                 let status = miss.status(miss.refused);
                 session::set_status(status);
                 if miss.refused.is_some() {
-                    decision_log::note(status, (*query_desc).plannedstmt);
+                    decision_log::note(status, &*(*query_desc).plannedstmt);
                 }
                 Some(Task::Store(miss))
             }
@@ -224,7 +224,7 @@ unsafe fn bypass(store: &SharedStore, query_desc: *const pg_sys::QueryDesc, reas
     count_bypass(store, reason);
     session::set_status(Status::Bypass(reason));
     // SAFETY: as the caller promises.
-    unsafe { decision_log::note(Status::Bypass(reason), (*query_desc).plannedstmt) };
+    unsafe { decision_log::note(Status::Bypass(reason), &*(*query_desc).plannedstmt) };
 }
 
 /// Counts a hit, and logs it.
@@ -234,7 +234,7 @@ unsafe fn bypass(store: &SharedStore, query_desc: *const pg_sys::QueryDesc, reas
 unsafe fn count_and_log(store: &SharedStore, pin: &Pin, plan: *const pg_sys::PlannedStmt) {
     count_hit(store, pin);
     // SAFETY: as the caller promises.
-    unsafe { decision_log::note(Status::Hit, plan) };
+    unsafe { decision_log::note(Status::Hit, &*plan) };
 }
 
 /// Keeps what serves the next query like this one without planning it.

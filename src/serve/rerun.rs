@@ -64,7 +64,7 @@ pub fn must_rerun(hold: &mut Hold) -> bool {
     if guard.holds(&store, &pin) {
         tally::count_hit(&store, &pin);
         // SAFETY: the plan of the query that was hit outlives its execution.
-        unsafe { decision_log::note(Status::Hit, guard.plan) };
+        unsafe { decision_log::note(Status::Hit, &*guard.plan) };
         return false;
     }
     hold.release();
@@ -72,7 +72,7 @@ pub fn must_rerun(hold: &mut Hold) -> bool {
     let status = Status::Bypass(Reason::SettingsInCursor);
     session::set_status_of(guard.statement, status);
     // SAFETY: as above.
-    unsafe { decision_log::note(status, guard.plan) };
+    unsafe { decision_log::note(status, &*guard.plan) };
     true
 }
 

@@ -217,7 +217,7 @@ pub(super) unsafe fn stripped(real: *const pg_sys::PlannedStmt, tree: *mut pg_sy
         (*stub).subplans = std::ptr::null_mut();
         (*stub).rewindPlanIDs = std::ptr::null_mut();
         (*stub).paramExecTypes = std::ptr::null_mut();
-        compat::strip_plan(stub);
+        compat::strip_plan(&mut *stub);
         stub
     }
 }

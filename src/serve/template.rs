@@ -116,7 +116,7 @@ impl Template {
             plan.targetlist = pg_sys::copyObjectImpl(plan.targetlist.cast()).cast();
             let stub = stub::stripped(real, scan.cast());
             (*stub).rtable = pg_sys::copyObjectImpl((*stub).rtable.cast()).cast();
-            compat::copy_permissions(stub);
+            compat::copy_permissions(&mut *stub);
             (*stub).relationOids = pg_sys::list_copy((*stub).relationOids);
             // The verdict: a placeholder is not judged again.
             (*stub).invalItems = std::ptr::null_mut();
