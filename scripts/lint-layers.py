@@ -24,7 +24,6 @@ circle core cache
 circle core formats
 circle core sql_text
 circle src capture
-circle src export
 circle src invalidation
 circle src lookup
 circle src query

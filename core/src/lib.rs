@@ -34,7 +34,7 @@ pub use cache::versions::{Slot, SlotId, SnapshotView, Versions, widen_xid};
 pub use cache::{AskedXids, Dependency, EntryId, EntryView, Fill, NewEntry, Pin, Store, StoreError, Validity};
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};
 pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
-pub use formats::undeliverable::{FormError, Unrepresentable, Why};
+pub use formats::undeliverable::{UndeliverableType, Unrepresentable, Why};
 pub use reason::Reason;
 pub use room::{OutOfMemory, Room, RoomyVec};
 pub use shown::{LONGEST_SHOWN, shown, shown_list};

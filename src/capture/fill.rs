@@ -9,6 +9,7 @@ use crate::arrow::column;
 use crate::arrow::encode::Encoder;
 use crate::invalidation::own_writes;
 use crate::lookup::Miss;
+use crate::pg::row::Row;
 use crate::pg::tee::RowSink;
 use crate::{session, settings, shmem};
 
@@ -32,9 +33,8 @@ struct Batches {
 }
 
 impl RowSink for ResultFill {
-    unsafe fn append(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), Reason> {
-        // SAFETY: as the caller promises.
-        unsafe { self.encoder.append(values, nulls, self.batches.room().min(LARGEST_ROW))? };
+    fn append(&mut self, row: Row<'_>) -> Result<(), Reason> {
+        self.encoder.append(row, self.batches.room().min(LARGEST_ROW))?;
         self.rows += 1;
         if self.encoder.is_full() { self.flush() } else { Ok(()) }
     }

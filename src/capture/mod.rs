@@ -23,6 +23,7 @@ use crate::arrow::column::{self, Records};
 use crate::error::none_if_out_of_memory;
 use crate::lookup::{Miss, Task};
 use crate::pg::backend_local::Local;
+use crate::pg::row_type::RowType;
 use crate::pg::tee::Tee;
 use crate::{settings, shmem, verify};
 use fill::ResultFill;
@@ -88,7 +89,7 @@ pub unsafe fn begin(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: as the caller promises. The registration lives in the context whose end it reports.
     unsafe {
         // Whatever happened to the plan on its way, rows of another shape are not ours.
-        let shape = column::columns_of((*query_desc).tupDesc, Records::Refused);
+        let shape = column::columns_of(RowType::of((*query_desc).tupDesc), Records::Refused);
         if shape.as_ref() != Ok(&miss.columns) {
             return;
         }

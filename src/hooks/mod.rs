@@ -193,8 +193,9 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
             return;
         }
         edge(|| {
-            let miss = if copy::claims(query_desc) {
-                copy::before_start(query_desc);
+            let query = QueryDesc::of_hook(query_desc);
+            let miss = if copy::claims(query) {
+                copy::before_start(query);
                 None
             } else if active() {
                 lookup::at_start(query_desc, planned, flags)
@@ -214,7 +215,7 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
             edge(|| capture::begin(query_desc));
         }
         if copy::is_deciding() {
-            edge(|| copy::after_start(query_desc));
+            edge(|| copy::after_start(QueryDesc::of_hook(query_desc)));
         }
     }
 }
@@ -228,9 +229,9 @@ unsafe fn run(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirecti
     }
     // SAFETY: as the caller promises. COPY runs its query once, and asks for all rows.
     unsafe {
-        let (direction, count) = edge(|| copy::before_run(query_desc));
+        let (direction, count) = edge(|| copy::before_run(QueryDesc::of_hook(query_desc)));
         run_plan(query_desc, direction, count, once);
-        edge(|| copy::after_run(query_desc));
+        edge(|| copy::after_run(QueryDesc::of_hook(query_desc)));
     }
 }
 

@@ -13,6 +13,7 @@ use crate::arrow::column::{self, Records};
 use crate::invalidation::catalogs::SHARED;
 use crate::invalidation::{foreign, own_writes};
 use crate::lookup::{known, portal, quick, snapshot};
+use crate::pg::row_type::RowType;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend};
 use crate::query::hashes::FactsHash;
@@ -93,7 +94,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             Some(template) => template.columns().to_vec(),
             None => {
                 let descriptor = pg_sys::ExecCleanTypeFromTL((*(*question.plan).planTree).targetlist);
-                column::columns_of(descriptor, Records::Refused)?
+                column::columns_of(RowType::of(descriptor), Records::Refused)?
             }
         };
         let descriptor = match &template {

@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 
 use pgrx::pg_sys;
 
+use super::row_type::RowType;
 use super::tree::Tree;
 
 /// A query that is about to be started, or is under way, valid for `'q`.
@@ -85,5 +86,28 @@ impl<'q> QueryDesc<'q> {
     pub fn estate(self) -> Option<NonNull<pg_sys::EState>> {
         // SAFETY: `of_hook` was promised that it is valid.
         NonNull::new(unsafe { (*self.as_ptr()).estate })
+    }
+
+    /// Has the executor started it, and not ended it since?
+    pub fn is_started(self) -> bool {
+        self.estate().is_some()
+    }
+
+    /// The type of its rows, once it is started.
+    pub fn row_type(self) -> Option<RowType<'q>> {
+        // SAFETY: a query that is started has a descriptor of its rows, which lives until the query ends.
+        self.is_started().then(|| unsafe { RowType::of((*self.as_ptr()).tupDesc) })
+    }
+
+    /// The memory that goes when it ends, once it is started.
+    pub fn memory(self) -> Option<pg_sys::MemoryContext> {
+        // SAFETY: the state of a query that is started is valid.
+        self.estate().map(|state| unsafe { (*state.as_ptr()).es_query_cxt })
+    }
+
+    /// The rows that its plan has given in the present run; 0 before it is started.
+    pub fn processed(self) -> u64 {
+        // SAFETY: the state of a query that is started is valid.
+        self.estate().map_or(0, |state| unsafe { (*state.as_ptr()).es_processed })
     }
 }

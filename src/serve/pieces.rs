@@ -10,8 +10,8 @@ use pgrx::pg_sys;
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::Column;
 use crate::arrow::decode::{Decoder, Reader};
-use crate::arrow::varlena;
 use crate::pg::error_passing::direct;
+use crate::pg::varlena;
 use crate::pg::{float_text, server};
 
 /// One column of such values.

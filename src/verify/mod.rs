@@ -27,6 +27,8 @@ use pgrx::{PgMemoryContexts, pg_sys};
 use crate::arrow::column::{self, Column, Records};
 use crate::error;
 use crate::pg::backend_local::Local;
+use crate::pg::row::Row;
+use crate::pg::row_type::RowType;
 use crate::pg::tee::{RowSink, Tee};
 use crate::query::eligibility::Meaning;
 use crate::query::environment;
@@ -87,12 +89,8 @@ impl Comparison {
     ///
     /// # Errors
     /// Why no further rows are wanted.
-    ///
-    /// # Safety
-    /// `values` and `nulls` must hold one value per column.
-    pub unsafe fn add(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), Reason> {
-        // SAFETY: as the caller promises.
-        unsafe { self.digest.append(values, nulls) }
+    pub fn add(&mut self, row: Row<'_>) -> Result<(), Reason> {
+        self.digest.append(row)
     }
 
     /// All rows have come: compares.
@@ -209,7 +207,7 @@ impl Sample {
 pub unsafe fn begin(query_desc: *mut pg_sys::QueryDesc, sample: Box<Sample>) {
     // SAFETY: as the caller promises. The check goes with the query's context, at its end or after an error.
     unsafe {
-        let shape = column::columns_of((*query_desc).tupDesc, Records::Refused);
+        let shape = column::columns_of(RowType::of((*query_desc).tupDesc), Records::Refused);
         if !shape.is_ok_and(|columns| sample.has_columns(&columns)) {
             return;
         }

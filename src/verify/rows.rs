@@ -19,9 +19,10 @@ use arrow_cache_core::{CacheKey, Digest, KeyHasher, OutOfMemory, Reason, Room, R
 use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
-use crate::arrow::varlena;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
+use crate::pg::row::{Row, Value};
 use crate::pg::tee::RowSink;
+use crate::pg::varlena::Varlena;
 use crate::query::ordering::OrderedPrefix;
 use crate::serve::Rows;
 use crate::shmem;
@@ -126,10 +127,10 @@ impl Form {
 /// The body of a varlena, whatever its size.
 ///
 /// # Safety
-/// As `varlena::body`.
+/// As `Varlena::of`.
 unsafe fn body<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], OutOfMemory> {
-    // SAFETY: as the caller promises. Without a limit, memory is all that can be missing.
-    unsafe { varlena::body(datum, usize::MAX) }.map_err(|_| OutOfMemory)
+    // SAFETY: as the caller promises.
+    unsafe { Varlena::of(Value::of(datum)) }.whole_body()
 }
 
 /// A digest of rows in the making.
@@ -238,8 +239,8 @@ impl RowDigest {
 }
 
 impl RowSink for RowDigest {
-    unsafe fn append(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), Reason> {
-        // SAFETY: as the caller promises.
-        Ok(unsafe { self.add(values, nulls) }?)
+    fn append(&mut self, row: Row<'_>) -> Result<(), Reason> {
+        // SAFETY: a row has one value per column.
+        Ok(unsafe { self.add(row.values(), row.nulls()) }?)
     }
 }

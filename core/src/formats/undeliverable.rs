@@ -10,12 +10,12 @@ const SHOWN: usize = 60;
 
 /// Why a column cannot be delivered under the options given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FormError {
+pub enum UndeliverableType {
     /// A numeric has this number of digits, more than a decimal holds.
     Precision(u32),
 }
 
-impl FormError {
+impl UndeliverableType {
     /// Name and value of the option that helps.
     #[must_use]
     pub const fn remedy(&self) -> (&'static str, &'static str) {
@@ -25,7 +25,7 @@ impl FormError {
     }
 }
 
-impl fmt::Display for FormError {
+impl fmt::Display for UndeliverableType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Precision(digits) => write!(f, "a numeric has {digits} digits, a decimal at most {MAX_PRECISION}"),
