@@ -15,11 +15,12 @@ use crate::arrow::chunk::Chunk;
 use crate::arrow::column::{self, Column, Records};
 use crate::arrow::deliver::headroom_for;
 use crate::arrow::encode::Encoder;
-use crate::capture::StreamFill;
+use crate::capture::ExportFill;
 use crate::error::{CacheError, or_raise};
 use crate::lookup;
 use crate::lookup::{Found, Miss, Question};
 use crate::pg::compat;
+use crate::pg::query_desc::QueryDesc;
 use crate::pg::tee::Tee;
 use crate::report::{decision_log, tally};
 use crate::serve::{self, Hit};
@@ -54,7 +55,8 @@ pub unsafe fn decide(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc, qu
                 session::set_status(Status::Hit);
                 decision_log::note(Status::Hit, (*query_desc).plannedstmt);
                 if let Some(terms) = verify {
-                    return verify::sample(query_desc, hit, terms).map_or(Decision::Run(None), Decision::Verify);
+                    return verify::sample(QueryDesc::of_hook(query_desc), hit, terms)
+                        .map_or(Decision::Run(None), Decision::Verify);
                 }
                 stored(store, query_desc, hit)
             }
@@ -85,13 +87,12 @@ unsafe fn stored(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc, hit: H
     // SAFETY: as the caller promises. Shared memory outlives the process, and the pin goes with the executor's end.
     unsafe {
         let columns = hit.columns.clone();
-        let entry = serve::entry_of(&hit);
-        let stored = store.view(&entry).chunks();
+        let stored = store.view(&hit.pin).chunks();
         let mut chunks = Vec::new();
         for chunk in stored {
             or_raise(chunks.add(std::slice::from_raw_parts(chunk.as_ptr(), chunk.len())));
         }
-        serve::swap_plan(query_desc, hit);
+        serve::swap_plan(QueryDesc::of_hook(query_desc), hit);
         Decision::Stored { columns, chunks }
     }
 }
@@ -139,7 +140,7 @@ impl<O: Output> Export<O> {
                 }
                 Decision::Run(miss) => {
                     // Whatever happened to the plan on its way, rows of another shape are not stored.
-                    let aside = miss.filter(|miss| miss.columns == columns).map(StreamFill::begin);
+                    let aside = miss.filter(|miss| miss.columns == columns).map(ExportFill::begin);
                     let aside = aside.map_or(Aside::Nothing, Aside::Stored);
                     let stream = Stream::new(descriptor, &columns, options);
                     plan(query_desc, ExportSink::new(or_raise(Encoder::new(&columns)), aside, stream, output))

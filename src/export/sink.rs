@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use super::stream::{Output, Stream};
 use crate::arrow::chunk::Chunk;
 use crate::arrow::encode::Encoder;
-use crate::capture::StreamFill;
+use crate::capture::ExportFill;
 use crate::error::{CacheError, or_raise};
 use crate::pg::tee::RowSink;
 use crate::verify::Comparison;
@@ -22,7 +22,7 @@ pub enum Aside {
     /// Nothing.
     Nothing,
     /// They are stored.
-    Stored(StreamFill),
+    Stored(ExportFill),
     /// They are compared with a stored answer.
     Compared(Comparison),
 }
@@ -49,7 +49,7 @@ impl<O: Output> RowSink for ExportSink<O> {
         appended.unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
         if let Aside::Compared(comparison) = &mut self.aside {
             // SAFETY: as the caller promises.
-            let added = unsafe { comparison.add(values, nulls) };
+            let added = unsafe { comparison.append(values, nulls) };
             if added.is_err() {
                 self.aside = Aside::Nothing;
             }
@@ -78,7 +78,7 @@ impl<O: Output> ExportSink<O> {
     pub fn begin_run(&mut self) -> u64 {
         self.paused.set(false);
         if let Aside::Compared(comparison) = &self.aside
-            && !comparison.holds()
+            && !comparison.may_go_on()
         {
             self.aside = Aside::Nothing;
         }

@@ -80,4 +80,49 @@ impl<'q> QueryDesc<'q> {
         // SAFETY: `of_hook` was promised that it is valid.
         unsafe { (*self.as_ptr()).dest }
     }
+
+    /// Puts another receiver in the place of its own.
+    ///
+    /// # Safety
+    /// The receiver must be valid for as long as it stays there.
+    pub unsafe fn set_receiver(self, receiver: *mut pg_sys::DestReceiver) {
+        // SAFETY: `of_hook` was promised that the query is valid.
+        unsafe { (*self.as_ptr()).dest = receiver }
+    }
+
+    /// The memory context that the descriptor itself lies in. It outlives the execution.
+    pub fn own_context(self) -> pg_sys::MemoryContext {
+        // SAFETY: the server allocates descriptors with palloc (tcop/pquery.c, `CreateQueryDesc`).
+        unsafe { pg_sys::GetMemoryChunkContext(self.as_ptr().cast()) }
+    }
+
+    /// The state of its execution; `None` before it was started.
+    pub fn estate(self) -> Option<NonNull<pg_sys::EState>> {
+        // SAFETY: `of_hook` was promised that it is valid.
+        NonNull::new(unsafe { (*self.as_ptr()).estate })
+    }
+
+    /// The memory context of its execution; `None` before it was started.
+    pub fn execution_context(self) -> Option<pg_sys::MemoryContext> {
+        // SAFETY: the state is valid while the query is under way.
+        self.estate().map(|estate| unsafe { (*estate.as_ptr()).es_query_cxt })
+    }
+
+    /// Rows that its last run has had.
+    pub fn processed(self) -> u64 {
+        // SAFETY: the state is valid while the query is under way.
+        self.estate().map_or(0, |estate| unsafe { (*estate.as_ptr()).es_processed })
+    }
+
+    /// The topmost node of its execution; null before it was started.
+    pub fn plan_state(self) -> *mut pg_sys::PlanState {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { (*self.as_ptr()).planstate }
+    }
+
+    /// What its rows look like; null before it was started.
+    pub fn row_descriptor(self) -> pg_sys::TupleDesc {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { (*self.as_ptr()).tupDesc }
+    }
 }

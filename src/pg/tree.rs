@@ -127,6 +127,7 @@ tagged! {
     SubLink = T_SubLink,
     SubPlan = T_SubPlan,
     List = T_List,
+    CustomScan = T_CustomScan,
 }
 
 /// The node that a field of a node points to: `child!(query.jointree)` is an `Option` of a `Tree`.
