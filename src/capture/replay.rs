@@ -38,10 +38,11 @@ pub fn keep_rows(query: QueryDesc<'_>) -> *mut pg_sys::Tuplestorestate {
 }
 
 /// Frees what `keep_rows` has kept, at the query's end. After an error nobody comes here, and the transaction's abort closes the file.
-pub fn free_rows(miss: &Miss) {
-    if !miss.tuples.is_null() {
-        // SAFETY: made by `keep_rows` for this query, whose context is still there at its end.
-        unsafe { pg_sys::tuplestore_end(miss.tuples) };
+pub fn free_rows(miss: &mut Miss) {
+    let tuples = std::mem::replace(&mut miss.tuples, std::ptr::null_mut());
+    if !tuples.is_null() {
+        // SAFETY: made by `keep_rows` for this query, whose context is still there at its end; nobody finds them after this.
+        unsafe { pg_sys::tuplestore_end(tuples) };
     }
 }
 

@@ -135,7 +135,7 @@ fn note_miss_run(run: &mut MissRun, pass: Pass<'_>) {
 pub fn end(query: QueryDesc<'_>) {
     if let Some(Running::Miss(mut run)) = running::take(query) {
         run.give_up(Reason::IncompleteRead);
-        replay::free_rows(&run.miss);
+        replay::free_rows(&mut run.miss);
     }
 }
 

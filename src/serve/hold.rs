@@ -51,15 +51,7 @@ impl Hold {
     /// `columns` must be those of the entry.
     pub unsafe fn new(query: QueryDesc<'_>, lasts: Lifetime, pin: Pin, columns: Vec<Column>) -> Option<*mut Self> {
         let store = shmem::store()?;
-        let context = match lasts {
-            Lifetime::Descriptor => child_context(query),
-            Lifetime::Execution => query.execution_context(),
-        };
-        let hold = match context {
-            Some(context) => Self::register(pin, context),
-            None => Err(pin),
-        };
-        let hold = match hold {
+        let hold = match Self::register(query, lasts, pin) {
             Ok(hold) => hold,
             Err(pin) => {
                 store.unpin(pin);
@@ -81,9 +73,14 @@ impl Hold {
         Some(hold)
     }
 
-    /// Hands a pin over to a memory context that is alive. Gives it back when there is no memory.
-    fn register(pin: Pin, context: pg_sys::MemoryContext) -> Result<*mut Self, Pin> {
-        // SAFETY: `new` gives a context of the query; with NO_OOM a lack of memory gives null. The callback is part of the struct, so it
+    /// Hands a pin over to a memory context of the query. Gives it back when there is no memory.
+    fn register(query: QueryDesc<'_>, lasts: Lifetime, pin: Pin) -> Result<*mut Self, Pin> {
+        let context = match lasts {
+            Lifetime::Descriptor => child_context(query),
+            Lifetime::Execution => query.execution_context(),
+        };
+        let Some(context) = context else { return Err(pin) };
+        // SAFETY: a context of a query that is there; with NO_OOM a lack of memory gives null. The callback is part of the struct, so it
         // lives as long as it is registered.
         unsafe {
             let hold: *mut Self = pg_sys::MemoryContextAllocExtended(

@@ -49,7 +49,7 @@ pub struct OutputFunctions {
     values: Vec<pg_sys::Datum>,
     nulls: Vec<bool>,
     progress: Progress,
-    /// Where the bytes are made; null before the functions were looked up.
+    /// Where the bytes are made; null before the functions were found.
     context: pg_sys::MemoryContext,
 }
 
@@ -137,7 +137,7 @@ impl OutputFunctions {
     /// Gives the memory of the bytes back.
     pub fn end(self) {
         if !self.context.is_null() {
-            // SAFETY: made by `look_up`, and used no more.
+            // SAFETY: made by `find`, and used no more.
             unsafe { pg_sys::MemoryContextDelete(self.context) };
         }
     }
@@ -155,7 +155,7 @@ impl OutputFunctions {
                 direct!(raw::ProcessInterrupts());
             }
             if (*this).context.is_null() {
-                Self::look_up(this);
+                Self::find(this);
             }
             let caller = pg_sys::CurrentMemoryContext;
             direct!(raw::MemoryContextReset((*this).context));
@@ -174,12 +174,12 @@ impl OutputFunctions {
         }
     }
 
-    /// Looks the functions up. Raises as the server does when there is none, and at the same moment, when there is a row to send: a
+    /// Finds the functions. Raises as the server does when there is none, and at the same moment, when there is a row to send: a
     /// result without rows needs none.
     ///
     /// # Safety
     /// As `call`.
-    unsafe fn look_up(this: *mut Self) {
+    unsafe fn find(this: *mut Self) {
         // SAFETY: the caller keeps `this` in its place: a FmgrInfo stays where it is as long as it is used.
         unsafe {
             let context = direct!(raw::AllocSetContextCreateInternal(

@@ -2,7 +2,7 @@
 //! runs the real plan in its own place.
 //!
 //! That plan is started together with the scan, since much of what the server does is done then: permissions are checked, partitions are
-//! left out, functions and types are looked up, tables are opened. State of one scan of this backend.
+//! left out, functions and types are found, tables are opened. State of one scan of this backend.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;

@@ -19,6 +19,7 @@ use crate::{session, shmem};
 /// holds; `None`, and the query is left as it is, if there is no memory for that.
 pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
     let Hit { pin, columns, guard, stays_open, template, .. } = hit;
+    debug_assert!(query.estate().is_none(), "the query was started");
     let store = shmem::store()?;
     let shape = if template.is_none() { columns.clone() } else { Vec::new() };
     // SAFETY: a hit has the columns of its entry. The hold was made just now, and lives as long as the query's descriptor.
