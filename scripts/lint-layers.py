@@ -28,9 +28,6 @@ circle src invalidation
 circle src lookup
 circle src query
 circle src serve
-extern copy
-extern query
-extern serve
 long arrow append
 long error report
 long formats append

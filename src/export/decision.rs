@@ -57,7 +57,7 @@ fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question) -> Ans
                 session::set_status(Status::Hit);
                 decision_log::note(Status::Hit, query.plan().get());
                 if let Some(terms) = verify {
-                    return verify::sample(query.as_ptr(), hit, terms).map_or(Answer::Run(None), Answer::Verify);
+                    return verify::sample(query, hit, terms).map_or(Answer::Run(None), Answer::Verify);
                 }
                 stored(store, query, hit)
             }
@@ -90,13 +90,12 @@ unsafe fn stored(store: &SharedStore, query: QueryDesc<'_>, hit: Hit) -> Answer 
     // SAFETY: the serving plan holds the pin until the executor's end; shared memory outlives the process.
     unsafe {
         let columns = hit.columns.clone();
-        let entry = serve::entry_of(&hit);
-        let stored = store.view(&entry).chunks();
+        let stored = store.view(&hit.pin).chunks();
         let mut chunks = Vec::new();
         for chunk in stored {
             or_raise(chunks.add(std::slice::from_raw_parts(chunk.as_ptr(), chunk.len())));
         }
-        serve::swap_plan(query.as_ptr(), hit);
+        serve::swap_plan(query, hit);
         Answer::Stored { columns, chunks }
     }
 }

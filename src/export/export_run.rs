@@ -16,7 +16,7 @@ use crate::arrow::chunk::Chunk;
 use crate::arrow::column::{self, Records};
 use crate::arrow::delivery::schema::headroom_for;
 use crate::arrow::encode::Encoder;
-use crate::capture::StreamFill;
+use crate::capture::ExportFill;
 use crate::error::{CacheError, or_raise};
 use crate::pg::compat;
 use crate::pg::query_desc::QueryDesc;
@@ -77,7 +77,7 @@ impl<O: Output> Export<O> {
             }
             Answer::Run(miss) => {
                 // Whatever happened to the plan on its way, rows of another shape are not stored.
-                let aside = miss.filter(|miss| miss.columns == columns).map(StreamFill::begin);
+                let aside = miss.filter(|miss| miss.columns == columns).map(ExportFill::begin);
                 RowSource::of_plan(query, run_plan(aside.map_or(Aside::Nothing, Aside::Stored)), output)
             }
             Answer::Verify(sample) => {

@@ -8,7 +8,7 @@ use arrow_cache_core::Reason;
 use super::ipc_stream::{LARGEST_BYTEA, Output, Stream};
 use crate::arrow::chunk::Chunk;
 use crate::arrow::encode::Encoder;
-use crate::capture::StreamFill;
+use crate::capture::ExportFill;
 use crate::error::{CacheError, or_raise};
 use crate::pg::row::Row;
 use crate::pg::tee::RowSink;
@@ -22,7 +22,7 @@ pub enum Aside {
     /// Nothing.
     Nothing,
     /// They are stored.
-    Stored(StreamFill),
+    Stored(ExportFill),
     /// They are compared with a stored answer.
     Compared(Comparison),
 }
@@ -47,7 +47,7 @@ impl<O: Output> RowSink for ExportSink<O> {
         let appended = self.encoder.append(row, LARGEST_ROW);
         appended.unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
         if let Aside::Compared(comparison) = &mut self.aside
-            && comparison.add(row).is_err()
+            && comparison.append(row).is_err()
         {
             self.aside = Aside::Nothing;
         }
@@ -75,7 +75,7 @@ impl<O: Output> ExportSink<O> {
     pub fn begin_run(&mut self) -> u64 {
         self.paused.set(false);
         if let Aside::Compared(comparison) = &self.aside
-            && !comparison.holds()
+            && !comparison.may_go_on()
         {
             self.aside = Aside::Nothing;
         }

@@ -17,6 +17,8 @@ use super::find::{self, current_versions};
 use crate::invalidation::own_writes;
 use crate::lookup::known;
 use crate::lookup::{portal, snapshot};
+use crate::pg::query_desc::QueryDesc;
+use crate::pg::tree::Tree;
 use crate::query::hashes::{FactsHash, FormHash, FormId, TreeHash};
 use crate::query::key::{self, Asked, HashedText};
 use crate::query::terms::Terms;
@@ -143,7 +145,7 @@ pub unsafe fn make(
         let text = palloc_copy(&text.bytes);
         let pending: *mut Pending = pg_sys::palloc(std::mem::size_of::<Pending>()).cast();
         pending.write(Pending { call: *call, form: form.id(), versions, key, facts, text, terms });
-        Some((template.placeholder(call.query, pending.cast()), template.descendants()))
+        Some((template.placeholder(Tree::enter(call.query)?, pending.cast()), template.descendants()))
     }
 }
 
@@ -165,7 +167,9 @@ unsafe fn palloc_copy(bytes: &[u8]) -> *const [u8] {
 pub unsafe fn pending(query_desc: *const pg_sys::QueryDesc) -> Option<*const Pending> {
     // SAFETY: as the caller promises; only `make` hands placeholders out, and their message is under way.
     unsafe {
-        serve::stands_for((*query_desc).plannedstmt).map(<*mut std::ffi::c_void>::cast_const).map(<*const _>::cast)
+        serve::stands_for(QueryDesc::of_hook(query_desc.cast_mut()).plan())
+            .map(<*mut std::ffi::c_void>::cast_const)
+            .map(<*const _>::cast)
     }
 }
 
@@ -214,12 +218,9 @@ pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pend
             versions: pending.versions,
         };
         // The plan that serves keeps the entry pinned from here on.
-        let entry = serve::entry_of(&hit);
-        let served = serve::swap_plan(query_desc, hit);
-        if served {
-            session::begin_statement_as(Status::Hit);
-            count_and_log(&store, &entry, (*query_desc).plannedstmt);
-        }
-        served
+        let Some(pin) = serve::swap_plan(QueryDesc::of_hook(query_desc), hit) else { return false };
+        session::begin_statement_as(Status::Hit);
+        count_and_log(&store, pin, (*query_desc).plannedstmt);
+        true
     }
 }

@@ -82,6 +82,21 @@ impl<'q> QueryDesc<'q> {
         unsafe { (*self.as_ptr()).dest }
     }
 
+    /// Puts another receiver in the place of its own.
+    ///
+    /// # Safety
+    /// The receiver must be valid for as long as it stays there.
+    pub unsafe fn set_receiver(self, receiver: *mut pg_sys::DestReceiver) {
+        // SAFETY: `of_hook` was promised that the query is valid.
+        unsafe { (*self.as_ptr()).dest = receiver }
+    }
+
+    /// The memory context that the descriptor itself lies in. It outlives the execution.
+    pub fn own_context(self) -> pg_sys::MemoryContext {
+        // SAFETY: the server allocates descriptors with palloc (tcop/pquery.c, `CreateQueryDesc`).
+        unsafe { pg_sys::GetMemoryChunkContext(self.as_ptr().cast()) }
+    }
+
     /// The state of its execution; `None` before it was started.
     pub fn estate(self) -> Option<NonNull<pg_sys::EState>> {
         // SAFETY: `of_hook` was promised that it is valid.
@@ -103,6 +118,18 @@ impl<'q> QueryDesc<'q> {
     pub fn memory(self) -> Option<pg_sys::MemoryContext> {
         // SAFETY: the state of a query that is started is valid.
         self.estate().map(|state| unsafe { (*state.as_ptr()).es_query_cxt })
+    }
+
+    /// What its rows look like; null before it was started.
+    pub fn row_descriptor(self) -> pg_sys::TupleDesc {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { (*self.as_ptr()).tupDesc }
+    }
+
+    /// The topmost node of its execution; null before it was started.
+    pub fn plan_state(self) -> *mut pg_sys::PlanState {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { (*self.as_ptr()).planstate }
     }
 
     /// The rows that its plan has given in the present run; 0 before it is started.

@@ -132,6 +132,7 @@ tagged! {
     Float = T_Float,
     DefElem = T_DefElem,
     CopyStmt = T_CopyStmt,
+    CustomScan = T_CustomScan,
 }
 
 /// The node that a field of a node points to: `child!(query.jointree)` is an `Option` of a `Tree`.

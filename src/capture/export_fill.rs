@@ -1,4 +1,5 @@
-//! The result of an export on its way into the store: the export encodes its rows, and what it sends is stored as well.
+//! The result of an export on its way into the store: the export encodes its rows, and the batches that it sends are stored as well.
+//! Belongs to one export of this backend.
 
 use std::time::Duration;
 
@@ -9,14 +10,14 @@ use super::outcome;
 use crate::lookup::Miss;
 use crate::shmem;
 
-/// An export of a question that the cache has no answer to. When it is dropped unfinished, in the middle of error recovery
-/// perhaps, what it has stored is left to the next store operation.
-pub struct StreamFill {
+/// An export that the cache has no answer to. When it is dropped unfinished, perhaps in the middle of error recovery, what it has stored
+/// is left to the next store operation.
+pub struct ExportFill {
     miss: Box<Miss>,
     fill: Option<ResultFill>,
 }
 
-impl StreamFill {
+impl ExportFill {
     /// Begins to store the answer, unless it is known already that it will not be stored.
     pub fn begin(miss: Box<Miss>) -> Self {
         let mut begun = Self { miss, fill: None };
@@ -38,7 +39,7 @@ impl StreamFill {
         }
     }
 
-    /// Publishes the answer, if it is worth storing and still true: it has been read to its end, which took `elapsed`.
+    /// Publishes the answer, which has been read to its end in `elapsed`, if it is worth storing and nothing has changed since the start.
     pub fn finish(&mut self, elapsed: Duration) {
         if !matches!(self.miss.refused, None | Some(Reason::TooQuick)) {
             return;
@@ -61,7 +62,7 @@ impl StreamFill {
     }
 }
 
-impl Drop for StreamFill {
+impl Drop for ExportFill {
     fn drop(&mut self) {
         if let Some(fill) = self.fill.take() {
             fill.leave();

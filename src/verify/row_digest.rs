@@ -1,11 +1,11 @@
-//! Rows, executed or stored, as a digest.
+//! Rows, executed or stored, as a digest. Pure computation over the values of one row after the other.
 //!
-//! Both kinds are hashed alike, value by value, in the form that the type gives:
+//! Both kinds of rows are hashed alike, value by value. The type of the column decides what is hashed:
 //!
 //! | type | what is hashed |
 //! |---|---|
-//! | passed by value | the bytes of its length; a datum's other bytes say nothing |
-//! | float4, float8 | the same, every NaN being one: which of them arithmetic yields is up to the machine |
+//! | passed by value | the bytes of its length: the datum's other bytes mean nothing |
+//! | float4, float8 | the same, with one pattern for every NaN: which one arithmetic yields depends on the machine |
 //! | numeric, jsonb | its text, since one number can be laid out in several ways |
 //! | name, cstring | the characters up to the first NUL |
 //! | built-in, of variable length | the body, detoasted |
@@ -15,24 +15,23 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::formats::{jsonb, numeric};
-use arrow_cache_core::{CacheKey, Digest, KeyHasher, OutOfMemory, Reason, Room, RoomyVec};
+use arrow_cache_core::{CacheKey, Digest, KeyHasher, OutOfMemory, Room, RoomyVec};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
-use crate::pg::row::{Row, Value};
-use crate::pg::tee::RowSink;
+use crate::pg::row::Value;
 use crate::pg::varlena::Varlena;
 use crate::query::ordering::OrderedPrefix;
 use crate::serve::Rows;
 use crate::shmem;
 
-/// Stored rows between two looks for interrupts, each with a clearing of memory.
-const ROWS_PER_LOOK: u64 = 1024;
+/// After this many stored rows interrupts are accepted and memory is given back.
+const ROWS_PER_PAUSE: u64 = 1024;
 
 /// How the values of a column are hashed.
 #[derive(Clone, Copy)]
-enum Form {
+enum HashedAs {
     /// That many bytes of the datum.
     Word(u32),
     Float32,
@@ -49,7 +48,7 @@ enum Form {
     Text(pg_sys::Oid),
 }
 
-impl Form {
+impl HashedAs {
     fn of(column: &Column) -> Self {
         match column.kind {
             Kind::Float32 => return Self::Float32,
@@ -62,7 +61,7 @@ impl Form {
             _ if column.length > 0 => return Self::Fixed(column.length as usize),
             _ => {}
         }
-        // SAFETY: catalog look-ups of a type that a running query has.
+        // SAFETY: reads the catalog entry of a type that a running query has.
         unsafe {
             if column.type_oid.to_u32() < FIRST_UNPINNED_OID && !pg_sys::type_is_rowtype(column.type_oid) {
                 return Self::Body;
@@ -82,8 +81,10 @@ impl Form {
     /// `datum` must be a value of the column, not NULL.
     unsafe fn hash(self, datum: pg_sys::Datum, hasher: &mut KeyHasher, text: &mut Vec<u8>) -> Result<(), OutOfMemory> {
         let word = datum.value() as u64;
-        // SAFETY: as the caller promises; what a function makes of the value lives in the current memory context.
+        // SAFETY: the caller gives a value of the column, which `of` has chosen the branch for. What a function makes of the value lives
+        // in the current memory context. A varlena is detoasted without a limit, so only memory can be missing.
         unsafe {
+            let body = || Varlena::of(Value::of(datum)).whole_body();
             match self {
                 Self::Word(length) => hasher.u64(word & u64::MAX >> (64 - 8 * length)),
                 Self::Float32 => {
@@ -98,21 +99,21 @@ impl Form {
                 Self::CString => hasher.part(CStr::from_ptr(datum.cast_mut_ptr()).to_bytes()),
                 Self::Numeric => {
                     text.clear();
-                    let body = body(datum)?;
+                    let body = body()?;
                     text.make_room(numeric::text_bound(body))?;
-                    // What has no text cannot come from the cache, so its bytes will do.
+                    // A number without a text cannot come from the cache, so its bytes will do.
                     hasher.part(if numeric::to_text(body, text) { text } else { body });
                 }
                 Self::Jsonb => {
                     text.clear();
-                    let body = body(datum)?;
+                    let body = body()?;
                     match jsonb::to_text(body, jsonb::TEXT_MAX, text) {
                         Ok(()) => hasher.part(text),
                         Err(jsonb::Refusal::NoMemory) => return Err(OutOfMemory),
                         Err(_) => hasher.part(body),
                     }
                 }
-                Self::Body => hasher.part(body(datum)?),
+                Self::Body => hasher.part(body()?),
                 Self::Text(function) => {
                     let output = pg_sys::OidOutputFunctionCall(function, datum);
                     hasher.part(CStr::from_ptr(output).to_bytes());
@@ -124,18 +125,10 @@ impl Form {
     }
 }
 
-/// The body of a varlena, whatever its size.
-///
-/// # Safety
-/// As `Varlena::of`.
-unsafe fn body<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], OutOfMemory> {
-    // SAFETY: as the caller promises.
-    unsafe { Varlena::of(Value::of(datum)) }.whole_body()
-}
-
 /// A digest of rows in the making.
 pub struct RowDigest {
-    forms: Vec<Form>,
+    /// One per column.
+    hashed_as: Vec<HashedAs>,
     /// Columns that fix a row's place, from 0.
     places: Vec<usize>,
     /// Reused for the text of numerics and of jsonb.
@@ -147,31 +140,29 @@ impl RowDigest {
     /// A digest for rows of these columns, which the query orders by some of them.
     pub fn new(columns: &[Column], ordered_by: OrderedPrefix) -> Self {
         Self {
-            forms: columns.iter().map(Form::of).collect(),
+            hashed_as: columns.iter().map(HashedAs::of).collect(),
             places: ordered_by.columns().filter(|place| *place < columns.len()).collect(),
             text: Vec::new(),
             digest: Digest::default(),
         }
     }
 
-    /// What the rows so far come to.
+    /// The digest of the rows so far.
     pub fn finish(&self) -> Digest {
         self.digest
     }
 
-    /// Adds all rows of an entry that were not read yet.
+    /// The digest of all rows of an entry that were not read yet. Accepts interrupts.
     ///
     /// # Errors
     /// There is no memory for reading them.
-    ///
-    /// # Safety
-    /// The rows must have the columns of this digest.
-    pub unsafe fn add_all(&mut self, rows: &mut Rows) -> Result<(), OutOfMemory> {
+    pub fn of_stored(rows: &mut Rows, ordered_by: OrderedPrefix) -> Result<Digest, OutOfMemory> {
+        let mut digest = Self::new(rows.columns(), ordered_by);
         let (mut values, mut nulls) = (Vec::new(), Vec::new());
-        values.lengthen(self.forms.len(), pg_sys::Datum::from(0))?;
-        nulls.lengthen(self.forms.len(), false)?;
-        // SAFETY: as the caller promises. What output functions leave behind goes with the context; after an error,
-        // with its parent.
+        values.lengthen(digest.hashed_as.len(), pg_sys::Datum::from(0))?;
+        nulls.lengthen(digest.hashed_as.len(), false)?;
+        // SAFETY: the values are those of the columns that the digest was made for. What output functions leave behind goes with the
+        // context; after an error, with its parent.
         unsafe {
             let scratch = pg_sys::AllocSetContextCreateInternal(
                 pg_sys::CurrentMemoryContext,
@@ -184,27 +175,32 @@ impl RowDigest {
             let mut added = Ok(());
             while added.is_ok() {
                 match rows.next(&mut values, &mut nulls) {
-                    Ok(true) => added = self.add(&values, &nulls),
+                    Ok(true) => added = digest.add(&values, &nulls),
                     Ok(false) => break,
                     Err(OutOfMemory) => added = Err(OutOfMemory),
                 }
-                if self.digest.rows().is_multiple_of(ROWS_PER_LOOK) {
+                if digest.digest.rows().is_multiple_of(ROWS_PER_PAUSE) {
                     pgrx::check_for_interrupts!();
                     pg_sys::MemoryContextReset(scratch);
                 }
             }
             pg_sys::MemoryContextSwitchTo(caller);
             pg_sys::MemoryContextDelete(scratch);
-            added
+            added.map(|()| digest.digest)
         }
     }
 
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// There is no memory for the text of a value.
+    ///
     /// # Safety
-    /// One value per column.
-    unsafe fn add(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), OutOfMemory> {
-        // SAFETY: as the caller promises.
+    /// `values` and `nulls` must hold one value per column.
+    pub unsafe fn add(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), OutOfMemory> {
+        // SAFETY: the caller gives one value per column, and the numbers are those of columns.
         unsafe {
-            let row = self.hash(0..self.forms.len(), values, nulls)?;
+            let row = self.hash(0..self.hashed_as.len(), values, nulls)?;
             let place = if self.places.is_empty() {
                 CacheKey { hi: 0, lo: 0 }
             } else {
@@ -218,8 +214,10 @@ impl RowDigest {
         Ok(())
     }
 
+    /// The hash of some values of a row.
+    ///
     /// # Safety
-    /// One value per column.
+    /// As `add`.
     unsafe fn hash(
         &mut self,
         columns: impl Iterator<Item = usize>,
@@ -230,17 +228,10 @@ impl RowDigest {
         for column in columns {
             hasher.u8(u8::from(nulls[column]));
             if !nulls[column] {
-                // SAFETY: as the caller promises.
-                unsafe { self.forms[column].hash(values[column], &mut hasher, &mut self.text)? };
+                // SAFETY: the value is one of this column, and is not NULL.
+                unsafe { self.hashed_as[column].hash(values[column], &mut hasher, &mut self.text)? };
             }
         }
         Ok(hasher.finish())
-    }
-}
-
-impl RowSink for RowDigest {
-    fn append(&mut self, row: Row<'_>) -> Result<(), Reason> {
-        // SAFETY: a row has one value per column.
-        Ok(unsafe { self.add(row.values(), row.nulls()) }?)
     }
 }

@@ -1,5 +1,5 @@
-//! How each column of a hit becomes bytes on the wire: by a form of ours where the type and the reader's settings have
-//! one, else by the type's own output or send function. Reads settings of the backend; keeps nothing.
+//! How each column of a hit becomes bytes on the wire: in a wire format of the core, if there is one for the type under the reader's
+//! settings, else by the type's own output or send function. Reads settings of the backend; keeps nothing.
 
 use arrow_cache_core::formats::wire::WireFormat;
 use pgrx::pg_sys;
@@ -7,9 +7,9 @@ use pgrx::pg_sys;
 use crate::arrow::column::{Column, Kind};
 use crate::pg::{backend, server};
 
-/// What of the session decides how values look.
+/// The settings of the session that decide how values are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct OutputSettings {
     /// Text has to be converted, or checked, for the client.
     converts: bool,
     /// Floats are printed in their shortest exact form.
@@ -20,7 +20,7 @@ pub struct Look {
     hex_bytea: bool,
 }
 
-impl Look {
+impl OutputSettings {
     /// As the session is set.
     pub fn current() -> Self {
         // SAFETY: plain globals of the backend.
@@ -35,10 +35,10 @@ impl Look {
         }
     }
 
-    /// The form of a column, binary or text.
-    pub fn form(self, column: &Column, binary: bool) -> WireFormat {
-        let form = if binary { self.binary(column) } else { self.text(column) };
-        form.unwrap_or(WireFormat::ByServer)
+    /// The wire format of a column, binary or text.
+    pub fn wire_format(self, column: &Column, binary: bool) -> WireFormat {
+        let format = if binary { self.binary(column) } else { self.text(column) };
+        format.unwrap_or(WireFormat::ByServer)
     }
 
     fn text(self, column: &Column) -> Option<WireFormat> {
@@ -82,7 +82,7 @@ impl Look {
         }
     }
 
-    /// The same for text and binary: the characters.
+    /// Types whose text and binary formats are the same: their characters.
     fn characters(self, column: &Column) -> Option<WireFormat> {
         let is_text = match column.kind {
             Kind::Text | Kind::Name | Kind::Jsonb => true,
