@@ -18,7 +18,7 @@ use crate::error::{CacheError, or_raise};
 use crate::export::{self, Decision, END_OF_STREAM, Export, Output};
 use crate::lookup::Question;
 use crate::pg::backend_local::Local;
-use crate::query::text::Text;
+use crate::query::statement_text::Text;
 use crate::session;
 
 /// A statement on its way from the utility hook to its executor.

@@ -20,10 +20,10 @@ use pgrx::pg_sys;
 
 use crate::arrow::column::Column;
 use crate::query::hashes::{EnvironmentHash, FactsHash};
+use crate::query::hint::Terms;
 use crate::query::plan_marker;
-use crate::query::terms::Terms;
-use crate::query::text::Text;
-use crate::query::updatable::is_updatable_scan;
+use crate::query::statement_text::Text;
+use crate::query::updatable_cursor::is_updatable_scan;
 use crate::report::decision_log;
 use crate::report::tally::{count_bypass, count_hit, count_miss};
 use crate::serve::{Hit, Template};

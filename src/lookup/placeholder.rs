@@ -18,9 +18,9 @@ use crate::invalidation::publication;
 use crate::lookup::known;
 use crate::lookup::{portal, snapshot};
 use crate::query::hashes::{FactsHash, FormHash, FormId, TreeHash};
+use crate::query::hint::Terms;
 use crate::query::key::{self, Asked, HashedText};
-use crate::query::terms::Terms;
-use crate::query::text::{self, Text};
+use crate::query::statement_text::{self, Text};
 use crate::query::{Versions, environment, plan_facts};
 use crate::serve::{self, Hit};
 use crate::session::{self, Status};
@@ -84,7 +84,7 @@ pub unsafe fn shape(query: *const pg_sys::Query, text: *const c_char) -> Option<
     // SAFETY: as the caller promises.
     unsafe {
         let own = text_of(query, text);
-        text_shape(text::raw(&own))
+        text_shape(statement_text::raw(&own))
     }
 }
 

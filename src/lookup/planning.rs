@@ -14,8 +14,8 @@ use crate::pg::allocator;
 use crate::pg::lists::nodes;
 use crate::query::eligibility::{Meaning, reads_nothing};
 use crate::query::hashes::{FormHash, TreeHash};
+use crate::query::opened_relations::opened_by;
 use crate::query::relations::Relations;
-use crate::query::scans::opened_by;
 use crate::query::{self, Planned, Verdict, Versions, environment, identity, plan_facts, plan_marker};
 use crate::{session, shmem};
 

@@ -13,7 +13,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::eligibility;
-use super::scans::Opened;
+use super::opened_relations::Opened;
 use crate::pg::backend_local::Local;
 use crate::pg::compat;
 use crate::pg::lists::{FIRST_USER_OID, nodes, oids};
