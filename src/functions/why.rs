@@ -15,13 +15,14 @@ use crate::lookup;
 use crate::lookup::{Found, Question};
 use crate::pg::chain::{kept, sql_function};
 use crate::pg::lists::nodes;
+use crate::pg::tree::Tree;
 use crate::pg::{bare, rights};
-use crate::query::eligibility;
 use crate::query::opened_relations::opened_by;
 use crate::query::relations::{self, RelationRefusal};
+use crate::query::{eligibility, planner_input};
 use crate::session::PlanningExport;
 use crate::shmem::SharedStore;
-use crate::{export, query, settings};
+use crate::{export, settings};
 
 /// Most relations that an answer names.
 const NAMED_RELATIONS: usize = 20;
@@ -84,7 +85,8 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
         let (query, types) = one_select(text)?;
         let mut offender = None;
         // Planning changes the tree.
-        let meaning = eligibility::judge_tree_naming(query, &mut offender);
+        let meaning = Tree::enter(query)
+            .map_or(Err(Reason::NotSelect), |query| eligibility::check_query_naming(query, &mut offender));
         let planning = PlanningExport::enter();
         let (source, options) = (text.as_ptr(), pg_sys::CURSOR_OPT_PARALLEL_OK as i32);
         let plan = kept!(bare::pg_plan_query(query, source, options, std::ptr::null_mut()));
@@ -97,8 +99,9 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
             offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
         })?;
         let ddl = lookup::definitions(store).ddl;
-        let judged = query::judge_relations(plan)
-            .and_then(|_| query::judge_planner_input(plan, &opened_by(plan), meaning.unites, ddl));
+        let Some(tree) = Tree::enter(plan) else { return Err(Reason::NotAnalyzed.into()) };
+        let judged =
+            relations::check(tree).and_then(|_| planner_input::check(tree, &opened_by(tree), meaning.unites, ddl));
         judged.map_err(|RelationRefusal { reason, relation }| {
             let name = if is_readable(relation) {
                 relation_name(relation)
@@ -129,7 +132,7 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
                 Some(reason) => return Err(reason.into()),
             },
         }
-        Ok(relations::of_plan(plan, meaning.extras.relations()))
+        Ok(relations::of_plan(tree, meaning.extras.relations()))
     }
 }
 

@@ -21,6 +21,7 @@ use crate::invalidation::{foreign, write_set};
 use crate::pg::backend_local::Local;
 use crate::pg::compat::ChangedRelation;
 use crate::pg::lists::{FIRST_USER_OID, integers, node_at, nodes};
+use crate::pg::tree::Tree;
 use crate::pg::{backend, compat, rights};
 use crate::query::relations;
 use crate::session;
@@ -167,7 +168,7 @@ pub fn note_relation(relation: pg_sys::Oid) {
 /// `name` must be null or valid.
 pub unsafe fn changeable(name: *const pg_sys::RangeVar, privilege: u32) -> Option<pg_sys::Oid> {
     // SAFETY: as the caller promises.
-    let relation = unsafe { if name.is_null() { pg_sys::InvalidOid } else { relations::named(name) } };
+    let relation = unsafe { Tree::enter(name) }.map_or(pg_sys::InvalidOid, relations::named);
     let exists = relation != pg_sys::InvalidOid;
     (exists && rights::has(rights::current_role(), relation, privilege)).then_some(relation)
 }

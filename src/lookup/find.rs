@@ -13,6 +13,7 @@ use crate::arrow::column::{self, Records};
 use crate::invalidation::publication::SHARED;
 use crate::invalidation::{foreign, publication};
 use crate::lookup::{known, portal, quick, snapshot};
+use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend};
 use crate::query::hashes::FactsHash;
 use crate::query::hint::Terms;
@@ -37,7 +38,8 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
     }
     // SAFETY: as the caller promises.
     unsafe {
-        let (meaning, tree, form, facts, planned) = match plan_marker::read(question.plan) {
+        let Some(plan) = Tree::enter(question.plan) else { return Err(Reason::NotAnalyzed) };
+        let (meaning, tree, form, facts, planned) = match plan_marker::read(plan) {
             Verdict::Cacheable { meaning, tree, form, facts, planned } => (meaning, tree, form, facts, planned),
             Verdict::Bypass(reason) => return Err(reason),
         };
@@ -58,13 +60,13 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         let current = current_versions(store);
         let template = known::template(form, planned.versions, facts).filter(|_| current == planned.versions);
         // Of this plan: another of its form may read other partitions.
-        let relations = relations::of_plan(question.plan, meaning.extras.relations());
+        let relations = relations::of_plan(plan, meaning.extras.relations());
         publication::check_own_writes(&relations)?;
 
         let settings = meaning.extras.settings();
         let now = environment::settings(store.seed());
         let environment = environment::hash_under(store.seed(), now, &settings)?;
-        if current.catalogs != planned.versions.catalogs && !relations::are_of_plan(&relations, question.plan) {
+        if current.catalogs != planned.versions.catalogs && !relations::are_of_plan(&relations, plan) {
             // What the query's row types contain was looked at when the plan was made.
             return Err(Reason::OldPlan);
         }

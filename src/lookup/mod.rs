@@ -19,6 +19,7 @@ use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
 use pgrx::pg_sys;
 
 use crate::arrow::column::Column;
+use crate::pg::tree::Tree;
 use crate::query::hashes::{EnvironmentHash, FactsHash};
 use crate::query::hint::Terms;
 use crate::query::plan_marker;
@@ -174,7 +175,7 @@ pub unsafe fn at_start(
         }
         session::begin_statement(Reason::NotSelect);
         let shape = session::take_shape();
-        let refusal = plan_marker::refusal_of((*query_desc).plannedstmt);
+        let refusal = Tree::enter((*query_desc).plannedstmt).and_then(plan_marker::refusal_of);
         if refusal != Some(Reason::TooQuick) {
             session::take_timed();
         }
@@ -284,7 +285,9 @@ unsafe fn check_cursor(found: Found, flags: i32, plan: *const pg_sys::PlannedStm
     match found {
         Found::Miss(_) if flags as u32 & SCROLL != 0 => Err(Reason::ScrollableCursor),
         // SAFETY: as the caller promises.
-        Found::Hit(hit, _) if unsafe { portal::may_be_read_later() && is_updatable_scan((*plan).planTree) } => {
+        Found::Hit(hit, _)
+            if unsafe { portal::may_be_read_later() && is_updatable_scan(Tree::enter((*plan).planTree)) } =>
+        {
             if let Some(store) = shmem::store() {
                 store.unpin(hit.pin);
             }

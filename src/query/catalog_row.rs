@@ -56,6 +56,17 @@ impl Row {
         (object != pg_sys::InvalidOid).then_some(object)
     }
 
+    /// The OIDs in a column of type oidvector; `None` if it is null.
+    pub fn oids(&self, number: i16) -> Option<Vec<pg_sys::Oid>> {
+        let vector: *const pg_sys::oidvector = self.column(number)?.cast_mut_ptr();
+        // SAFETY: an oidvector, as the caller says, in a tuple that is held; its values follow the head.
+        let values = unsafe {
+            let first = (&raw const (*vector).values).cast::<pg_sys::Oid>();
+            std::slice::from_raw_parts(first, (*vector).dim1 as usize)
+        };
+        Some(values.to_vec())
+    }
+
     /// The text in a column of type text or pg_node_tree; `None` if it is null.
     pub fn text(&self, number: i16) -> Option<CString> {
         let value = self.column(number)?;
