@@ -76,7 +76,7 @@ pub unsafe fn before_start(query_desc: *mut pg_sys::QueryDesc) {
             CacheError::NotOneSelect { found: "a WITH clause that changes data".into() }.raise();
         }
         let mut question = Question::of(query_desc);
-        question.text = text.as_ref().map(|text| Text { source: text.as_ptr(), location: 0, length: 0 });
+        question.text = text.as_ref().map(|text| Text::of(text.as_ptr(), 0, 0));
         let decision = export::decide(&export::store(), query_desc, &question);
         CURRENT.replace(Some(Stage::Decided { query_desc: query_desc as usize, options, decision }));
     }

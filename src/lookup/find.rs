@@ -47,7 +47,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             portal::ask_for_new_plan();
         }
         let (location, length) = text_location(question);
-        let statement = Text { source: question.source, location, length };
+        let statement = Text::of(question.source, location, length);
         let terms = Terms::of(statement)?;
         // A statement that was planned for this execution has been asked about when it was planned.
         let shape = question.shape.unwrap_or(form.0);
@@ -88,7 +88,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                 text
             }
         };
-        let key = query::key::of(&asked, &text, question.params, store.seed())?;
+        let key = query::key::of(&asked, &text, Tree::enter(question.params), store.seed())?;
         let columns = match &template {
             Some(template) => template.columns().to_vec(),
             None => {
@@ -147,7 +147,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         let dependencies = current_dependencies(store, &relations, meaning.rests_on_enums, &snapshot)?;
         foreign::check_settled(store, question.plan)?;
         // A plan for all values reads and locks what the plan of a query with these values would not.
-        let is_of_values = planned.for_values || parameters::count(question.params) == 0;
+        let is_of_values = planned.for_values || parameters::count(Tree::enter(question.params)) == 0;
         let is_good = may_be_stored(store, planned, current);
         let refused =
             if is_good { refusal(store, key, terms, question.only_asked) } else { Some(Reason::DdlInProgress) };

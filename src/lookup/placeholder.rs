@@ -17,6 +17,7 @@ use super::find::{self, current_versions};
 use crate::invalidation::publication;
 use crate::lookup::known;
 use crate::lookup::{portal, snapshot};
+use crate::pg::tree::Tree;
 use crate::query::hashes::{FactsHash, FormHash, FormId, TreeHash};
 use crate::query::hint::Terms;
 use crate::query::key::{self, Asked, HashedText};
@@ -101,7 +102,7 @@ pub unsafe fn has_hint(query: *const pg_sys::Query, text: *const c_char) -> bool
 /// `query` must be valid and part of `text`.
 unsafe fn text_of(query: *const pg_sys::Query, text: *const c_char) -> Text {
     // SAFETY: as the caller promises.
-    unsafe { Text { source: text, location: (*query).stmt_location, length: (*query).stmt_len } }
+    unsafe { Text::of(text, (*query).stmt_location, (*query).stmt_len) }
 }
 
 /// A placeholder for a one-shot query of this form and tree, if its answer seems to be stored, and there is a template with the facts of
@@ -131,7 +132,7 @@ pub unsafe fn make(
         let text = HashedText::of(text, store.seed()).ok()?;
         let environment = environment::hash(store.seed(), &[]).ok()?;
         let asked = Asked { tree, old_plan: None, planned_under: None, environment };
-        let key = key::of(&asked, &text, call.params, store.seed()).ok()?;
+        let key = key::of(&asked, &text, Tree::enter(call.params), store.seed()).ok()?;
         let pin = store.lookup(key)?;
         let facts = FactsHash(store.view(&pin).plan());
         let promising = store.is_current(&pin);

@@ -58,8 +58,7 @@ fn is_called_by_number(function: pg_sys::Oid) -> bool {
 /// What the built-in function consists of. `None` if nobody can tell, or if it is none of the server's.
 pub fn of(function: pg_sys::Oid) -> Option<Definition> {
     let row = Row::find(pg_sys::SysCacheIdentifier::PROCOID, function)?;
-    // SAFETY: a row of pg_proc.
-    let form = unsafe { &*row.form::<pg_sys::FormData_pg_proc>() };
+    let form = row.function()?;
     // It may put any expression in the place of a call.
     if form.prosupport.to_u32() >= FIRST_UNPINNED_OID {
         return None;
@@ -164,9 +163,7 @@ fn reader_of(type_oid: pg_sys::Oid) -> pg_sys::Oid {
 /// What the planner adds for the arguments that a call leaves out; `given` is how many it has. `None` if it is not known.
 pub fn of_missing_arguments(function: pg_sys::Oid, given: usize) -> Option<Definition> {
     let row = Row::find(pg_sys::SysCacheIdentifier::PROCOID, function)?;
-    // SAFETY: a row of pg_proc.
-    let wanted = unsafe { (*row.form::<pg_sys::FormData_pg_proc>()).pronargs };
-    if given >= usize::try_from(wanted).ok()? {
+    if given >= usize::try_from(row.function()?.pronargs).ok()? {
         return Some(Definition::default());
     }
     let text = row.text(column(pg_sys::Anum_pg_proc_proargdefaults))?;
