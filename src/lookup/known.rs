@@ -194,7 +194,7 @@ pub fn note_speed(shape: u64, too_quick: bool) {
     });
 }
 
-/// Notes how the statement went that `session::time_shape` was told of, if its run has just ended. Its time is taken from the message
+/// Notes how the statement went that `session::time_run` was told of, if its run has just ended. Its time is taken from the message
 /// that asked for it, so it is rather too long than too short: then the next one like it is looked at.
 pub fn note_timed() {
     if let Some(shape) = session::take_timed() {

@@ -174,7 +174,7 @@ pub unsafe fn at_start(
             return None;
         }
         session::begin_statement(Reason::NotSelect);
-        let shape = session::take_shape();
+        let shape = session::take_fingerprint();
         let refusal = Tree::enter((*query_desc).plannedstmt).and_then(plan_marker::refusal_of);
         if refusal != Some(Reason::TooQuick) {
             session::take_timed();

@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 use super::find::current_versions;
 use super::placeholder::{self, Call};
-use crate::invalidation::publication;
+use crate::invalidation::own_writes;
 use crate::lookup::known;
 use crate::lookup::known::Finding;
 use crate::lookup::{portal, snapshot};
@@ -84,10 +84,10 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
         if is_one_shot && params.is_null() {
             let shape = placeholder::shape(query, text);
             if shape.is_some_and(known::is_quick) && !placeholder::has_hint(query, text) {
-                session::time_shape(shape);
+                session::time_run(shape);
                 return Planning::Refused(Reason::TooQuick);
             }
-            session::note_shape(shape);
+            session::note_fingerprint(shape);
         }
         let Some(store) = shmem::store() else { return Planning::Unjudged };
         if allocator::is_short() {
@@ -110,10 +110,10 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
         drop(identity);
         if is_one_shot && !params.is_null() {
             if known::is_quick(form.id().0) && !placeholder::has_hint(query, text) {
-                session::time_shape(Some(form.id().0));
+                session::time_run(Some(form.id().0));
                 return Planning::Refused(Reason::TooQuick);
             }
-            session::note_shape(Some(form.id().0));
+            session::note_fingerprint(Some(form.id().0));
         }
         if is_one_shot
             && let Some(meaning) = &meaning
@@ -128,7 +128,7 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
             Ok(meaning) => meaning,
             Err(reason) => {
                 // What a transaction sees that has changed definitions itself may be rolled back.
-                if publication::check_own_writes(&[]).is_ok() {
+                if own_writes::check_own_writes(&[]).is_ok() {
                     known::remember(form, versions, Finding::Refused(reason));
                 }
                 return Planning::Refused(reason);
@@ -180,7 +180,7 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgemen
         let opened = opened_by(tree_of_plan);
         let relations = relations::check(tree_of_plan).map_err(|refusal| refusal.reason);
         // The plan, and what is remembered, may outlive a transaction that changes definitions, and its rollback.
-        let own_definitions = publication::check_own_writes(&[]);
+        let own_definitions = own_writes::check_own_writes(&[]);
         if !judgement.known && !unsettled && own_definitions.is_ok() {
             remember(form, planned.versions, meaning, relations, meaning.may_drop_relations || depends_on_values(plan));
         }

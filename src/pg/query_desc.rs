@@ -80,4 +80,10 @@ impl<'q> QueryDesc<'q> {
         // SAFETY: `of_hook` was promised that it is valid.
         unsafe { (*self.as_ptr()).dest }
     }
+
+    /// The state of its execution; `None` before it was started.
+    pub fn estate(self) -> Option<NonNull<pg_sys::EState>> {
+        // SAFETY: `of_hook` was promised that it is valid.
+        NonNull::new(unsafe { (*self.as_ptr()).estate })
+    }
 }

@@ -17,7 +17,7 @@ use super::row_types_and_settings::Extras;
 use super::types::{Nature, nature};
 use super::volatility::definition::{self, Definition};
 use super::volatility::{self, FunctionVerdict};
-use crate::pg::lists::FIRST_UNPINNED_OID;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 use checker::EligibilityChecker;
 use kinds::{makes_a_type, refusal_of, type_of};

@@ -23,8 +23,8 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::hashes::{FormHash, TreeHash};
 use crate::pg::backend_local::Local;
-use crate::pg::chain::direct;
 use crate::pg::compat::tree::{self, walkers};
+use crate::pg::error_passing::direct;
 use crate::pg::tree::{Tree, child, children, match_node};
 pub use hasher::CURRENT_SETTING;
 use hasher::{END, NOTHING, TreeHasher};

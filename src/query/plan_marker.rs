@@ -7,7 +7,6 @@
 //! cache number match nothing, are copied faithfully, and carry 32 bits of ours each.
 
 use std::cell::Cell;
-use std::ffi::c_void;
 
 use arrow_cache_core::{CacheKey, Reason};
 use pgrx::pg_sys;
@@ -18,7 +17,8 @@ use super::ordering::OrderedPrefix;
 use super::row_types_and_settings::Extras;
 use super::verdict::{Planned, Verdict, Versions};
 use crate::pg::backend_local::Local;
-use crate::pg::chain::direct;
+use crate::pg::error_passing::direct;
+use crate::pg::server;
 use crate::pg::tree::{Tree, children};
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
@@ -155,13 +155,6 @@ pub fn refusal_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Reason> {
     Reason::ALL.get(first.hashValue as usize - 1).copied()
 }
 
-unsafe extern "C-unwind" {
-    /// utils/palloc.h
-    fn palloc0(size: usize) -> *mut c_void;
-    /// nodes/pg_list.h
-    fn lappend(list: *mut pg_sys::List, datum: *mut c_void) -> *mut pg_sys::List;
-}
-
 /// A new item with one word. What it raises jumps over the frame.
 ///
 /// # Safety
@@ -170,7 +163,7 @@ unsafe fn item(index: usize, word: u32) -> *mut pg_sys::PlanInvalItem {
     // SAFETY: a zeroed node of the right size and tag is a valid PlanInvalItem.
     unsafe {
         let size = std::mem::size_of::<pg_sys::PlanInvalItem>();
-        let item: *mut pg_sys::PlanInvalItem = direct!(palloc0(size)).cast();
+        let item: *mut pg_sys::PlanInvalItem = direct!(server::palloc0(size)).cast();
         (*item).type_ = pg_sys::NodeTag::T_PlanInvalItem;
         (*item).cacheId = FIRST_WORD - index as i32;
         (*item).hashValue = word;
@@ -188,7 +181,7 @@ unsafe fn append(list: *mut pg_sys::List, words: *const [(usize, u32)]) -> *mut 
     // SAFETY: as the caller promises.
     unsafe {
         for (index, word) in &*words {
-            list = direct!(lappend(list, item(*index, *word).cast()));
+            list = direct!(server::lappend(list, item(*index, *word).cast()));
         }
     }
     list

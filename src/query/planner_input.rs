@@ -18,9 +18,10 @@ use super::known_relations::KnownRelations;
 use super::opened_relations::Opened;
 use super::relations::{self, RelationRefusal};
 use crate::pg::backend_local::Local;
-use crate::pg::lists::{FIRST_USER_OID, oids};
+use crate::pg::lists::oids;
+use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::tree::{Tree, children};
-use crate::pg::{compat, relcache_listener};
+use crate::pg::{catalog_columns, inheritance, relcache_listener};
 
 /// What stands against caching plans over a relation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -118,7 +119,7 @@ fn of_relation(oid: pg_sys::Oid) -> Refusals {
         let is_partition = (*(*relation).rd_rel).relispartition;
         pg_sys::RelationClose(relation);
         if is_partition {
-            for ancestor in oids(compat::partition_ancestors(oid)) {
+            for ancestor in oids(inheritance::partition_ancestors(oid)) {
                 found.always = found.always.or_else(|| partition_key_of(ancestor));
             }
         }
@@ -131,7 +132,9 @@ fn of_index(index: pg_sys::Oid) -> Refusals {
     let row = Row::find(pg_sys::SysCacheIdentifier::INDEXRELID, index);
     // An index that is gone was not checked.
     let always = match &row {
-        Some(row) if !has_class_of_user(row, compat::INDEX_CLASSES) => refusal_of_kept(row, compat::INDEX_EXPRESSIONS),
+        Some(row) if !has_class_of_user(row, catalog_columns::INDEX_CLASSES) => {
+            refusal_of_kept(row, catalog_columns::INDEX_EXPRESSIONS)
+        }
         _ => Some(Reason::UserDefinedFunction),
     };
     Refusals { always, by_constraints: None }
@@ -140,13 +143,13 @@ fn of_index(index: pg_sys::Oid) -> Refusals {
 /// The predicate of a partial index says which rows the index leaves out. The server keeps what it has computed of it in advance for as long
 /// as the session remembers the index, whatever settings change, so it may not even read settings.
 fn predicate_of(index: pg_sys::Oid) -> Option<Reason> {
-    refusal_of_kept(&Row::find(pg_sys::SysCacheIdentifier::INDEXRELID, index)?, compat::INDEX_PREDICATE)
+    refusal_of_kept(&Row::find(pg_sys::SysCacheIdentifier::INDEXRELID, index)?, catalog_columns::INDEX_PREDICATE)
 }
 
 fn partition_key_of(relation: pg_sys::Oid) -> Option<Reason> {
     match Row::find(pg_sys::SysCacheIdentifier::PARTRELID, relation) {
-        Some(row) if !has_class_of_user(&row, compat::PARTITION_CLASSES) => {
-            refusal_of_kept(&row, compat::PARTITION_EXPRESSIONS)
+        Some(row) if !has_class_of_user(&row, catalog_columns::PARTITION_CLASSES) => {
+            refusal_of_kept(&row, catalog_columns::PARTITION_EXPRESSIONS)
         }
         _ => Some(Reason::UserDefinedFunction),
     }

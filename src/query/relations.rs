@@ -8,8 +8,8 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::relation_policy::{self, Policy};
-use crate::pg::compat::HEAP_TABLE_AM_OID;
-use crate::pg::lists::FIRST_USER_OID;
+use crate::pg::object_ids::FIRST_USER_OID;
+use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::pg::tree::{Tree, child_text, children};
 
 /// What the relations of a plan are.

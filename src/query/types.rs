@@ -3,7 +3,7 @@
 use pgrx::pg_sys;
 
 use crate::pg::compat;
-use crate::pg::lists::FIRST_UNPINNED_OID;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
 
 use super::row_types_and_settings::MOST_ROW_TYPES;
 

@@ -10,7 +10,7 @@ mod stable;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use crate::pg::lists::FIRST_UNPINNED_OID;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use immutable::{CLEAN, READING, UNCOVERED};
 use stable::{OUTPUT, SETTINGS_ONLY, TO_JSON, TO_JSON_THOUGH_IMMUTABLE};
 

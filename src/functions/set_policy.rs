@@ -1,0 +1,105 @@
+//! Setting and showing what the owner of a relation says about caching it (`query/policy.rs` reads it).
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char};
+
+use arrow_cache_core::shown;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+use crate::error::CacheError;
+use crate::functions::admin::required_store;
+use crate::pg::backend_local::Local;
+use crate::pg::privileges;
+use crate::query::relation_policy::{self, PROVIDER, Policy};
+
+static REGISTERED: Local<Cell<bool>> = Local::new(Cell::new(false));
+
+/// Registers the provider when a SECURITY LABEL statement names it.
+///
+/// Not earlier, because a statement that names no provider means the only one there is: it goes on meaning that of
+/// another library, or failing, as if this one were not there.
+///
+/// # Safety
+/// `statement` must be valid.
+pub unsafe fn before_security_label(statement: *const pg_sys::SecLabelStmt) {
+    // SAFETY: as the caller promises; the provider is null or a C string. The name that is registered is a literal.
+    unsafe {
+        let provider = (*statement).provider;
+        if !provider.is_null() && CStr::from_ptr(provider) == PROVIDER && !REGISTERED.replace(true) {
+            pg_sys::register_label_provider(PROVIDER.as_ptr(), Some(check_label));
+        }
+    }
+}
+
+/// Called by SECURITY LABEL, once the object is locked and known to belong to the user, before the label is stored.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_label(object: *const pg_sys::ObjectAddress, label: *const c_char) {
+    // SAFETY: PostgreSQL's own arguments; a null label removes the present one.
+    unsafe {
+        let object = &*object;
+        if object.classId != pg_sys::RelationRelationId || object.objectSubId != 0 {
+            CacheError::NotARelation.raise();
+        }
+        if !label.is_null() {
+            let word = CStr::from_ptr(label);
+            let known = Policy::named(word.to_bytes()).filter(|policy| policy.label().is_some());
+            if known.is_none() {
+                CacheError::UnknownPolicy { word: shown(word.to_bytes()), default: false }.raise();
+            }
+        }
+        announce(object.objectId);
+    }
+}
+
+/// Checks the relation's kind, and tells all backends that plans over it must be made anew.
+fn announce(relation: pg_sys::Oid) {
+    // SAFETY: catalog look-ups by OID; the caller has locked the relation.
+    unsafe {
+        match pg_sys::get_rel_relkind(relation) as u8 {
+            pg_sys::RELKIND_RELATION
+            | pg_sys::RELKIND_PARTITIONED_TABLE
+            | pg_sys::RELKIND_MATVIEW
+            | pg_sys::RELKIND_VIEW
+            | pg_sys::RELKIND_FOREIGN_TABLE => {}
+            _ => CacheError::NotARelation.raise(),
+        }
+        pg_sys::CacheInvalidateRelcacheByRelid(relation);
+    }
+}
+
+/// Says how results over a relation may be cached: `default`, `never`, or `trusted` (although the server cannot see its
+/// changes). For the relation's owner.
+///
+/// The word comes as bytes in the encoding of the database, which Rust's strings need not have: a `text` is a `bytea` of the same bytes.
+#[pg_extern(sql = false)]
+fn set_policy(relation: pg_sys::Oid, policy: &[u8]) {
+    required_store();
+    let Some(wanted) = Policy::named(policy) else {
+        CacheError::UnknownPolicy { word: shown(policy), default: true }.raise()
+    };
+    // SAFETY: the steps of SECURITY LABEL: what transaction it is, lock, ownership, the provider's check, the label. A
+    // relation that does not exist raises; the lock stays until the end of the transaction.
+    unsafe {
+        let command = c"arrow_cache.set_policy()".as_ptr();
+        pg_sys::PreventCommandIfReadOnly(command);
+        pg_sys::PreventCommandIfParallelMode(command);
+        pg_sys::PreventCommandDuringRecovery(command);
+        let open = pg_sys::relation_open(relation, pg_sys::ShareUpdateExclusiveLock as _);
+        privileges::check_owner(relation);
+        announce(relation);
+        let address = pg_sys::ObjectAddress { classId: pg_sys::RelationRelationId, objectId: relation, objectSubId: 0 };
+        let label = wanted.label().map_or(std::ptr::null(), CStr::as_ptr);
+        pg_sys::SetSecurityLabel(&address, PROVIDER.as_ptr(), label);
+        pg_sys::relation_close(open, pg_sys::NoLock as _);
+        // What comes next in the same statement sees the policy.
+        pg_sys::CommandCounterIncrement();
+    }
+}
+
+/// The policy of a relation.
+#[pg_extern(sql = false)]
+fn policy(relation: pg_sys::Oid) -> &'static str {
+    required_store();
+    relation_policy::of(relation).name()
+}

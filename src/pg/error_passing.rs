@@ -1,0 +1,189 @@
+//! Calling what is next in line without standing in its way.
+//!
+//! A statement's errors must reach the client exactly as PostgreSQL raised them: position, context,
+//! constraint name and all. pgrx's guard turns an ERROR into a panic and builds a new ERROR from
+//! it, which keeps only message, detail and hint. There are two ways around that.
+//!
+//! Hooks do what C extensions do: code of ours runs inside `edge`, the next in line is called
+//! outside of it, through `direct!`, and an ERROR raised there jumps over our frame untouched. That is sound only for
+//! frames without destructors: `Copy` on the closures below makes the compiler check that they
+//! capture nothing that has one.
+//!
+//! SQL functions have destructors. They call the server through `kept!`, which puts the ERROR aside as it is and unwinds
+//! our frames as a panic; `edge`, the outermost of them, sends it on its way again, as PG_CATCH and PG_RE_THROW do in C.
+
+use std::any::Any;
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use pgrx::pg_sys;
+
+use super::backend_local::Local;
+use super::server;
+
+/// Calls a C function or function pointer directly: what it raises jumps over our frame.
+macro_rules! direct {
+    ($call:expr) => {{
+        #[expect(ffi_unwind_calls, reason = "the frames it may jump over have no destructors")]
+        let result = $call;
+        result
+    }};
+}
+pub(crate) use direct;
+
+/// Calls a C function or function pointer that may raise: the ERROR unwinds our frames as a panic.
+/// The call must be all there is in the expression.
+macro_rules! guarded {
+    ($call:expr) => {{
+        #[expect(ffi_unwind_calls, reason = "pg_guard_ffi_boundary catches what the call raises")]
+        let result = pgrx::pg_sys::ffi::pg_guard_ffi_boundary(|| $call);
+        result
+    }};
+}
+pub(crate) use guarded;
+
+/// Calls a C function, one of `server`, that may raise: the ERROR unwinds our frames as a panic, and goes on from the `edge` around
+/// them as it was raised. The call must be all there is in the expression.
+macro_rules! kept {
+    ($call:expr) => {
+        $crate::pg::error_passing::keeping(|| $crate::pg::error_passing::direct!($call))
+    };
+}
+pub(crate) use kept;
+
+/// The payload of a panic that stands for an ERROR of the server, which lies in `KEPT`.
+struct Raised(*mut pg_sys::ErrorData);
+
+// SAFETY: the backend has one thread, so that the pointer never comes to another.
+unsafe impl Send for Raised {}
+
+/// Where the last ERROR that was put aside lies: a context of its own, so that nothing that is cleaned up on the way takes the error along.
+static KEPT: Local<std::cell::Cell<pg_sys::MemoryContext>> = Local::new(std::cell::Cell::new(std::ptr::null_mut()));
+
+/// What `kept!` does.
+///
+/// # Safety
+/// `call` may only call a C function.
+pub unsafe fn keeping<R: Copy>(call: impl FnOnce() -> R + Copy) -> R {
+    let mut result = MaybeUninit::<R>::uninit();
+    let place = result.as_mut_ptr();
+    // SAFETY: the backend has one thread. The jump buffer lives on this frame and is taken off PostgreSQL's stack of handlers before
+    // the frame ends. A jump passes frames of C and the closures, which have no destructors.
+    unsafe {
+        let handlers = pg_sys::PG_exception_stack;
+        let contexts = pg_sys::error_context_stack;
+        let memory = pg_sys::CurrentMemoryContext;
+        let raised = cee_scape::call_with_sigsetjmp(false, |buffer| {
+            pg_sys::PG_exception_stack = std::ptr::from_ref(buffer).cast_mut().cast();
+            place.write(call());
+            0
+        });
+        pg_sys::PG_exception_stack = handlers;
+        pg_sys::error_context_stack = contexts;
+        if raised != 0 {
+            pg_sys::CurrentMemoryContext = memory;
+            resume_unwind(Box::new(put_aside()));
+        }
+        result.assume_init()
+    }
+}
+
+/// Puts the ERROR that was just raised aside.
+///
+/// # Safety
+/// Called where PG_CATCH would be, in a memory context that outlives errors.
+#[cold]
+#[inline(never)]
+unsafe fn put_aside() -> Raised {
+    // SAFETY: as the caller promises. Should there be no memory for a copy, that ERROR takes the place of the other one.
+    unsafe {
+        let fresh = pg_sys::AllocSetContextCreateInternal(
+            pg_sys::TopMemoryContext,
+            c"pg_arrow_cache error".as_ptr(),
+            0,
+            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+        );
+        let before = pg_sys::MemoryContextSwitchTo(fresh);
+        let error = pg_sys::CopyErrorData();
+        pg_sys::MemoryContextSwitchTo(before);
+        pg_sys::FlushErrorState();
+        // The error may have come from here already, from further inside: it was copied, and the old place is free.
+        let last = KEPT.replace(fresh);
+        if !last.is_null() {
+            pg_sys::MemoryContextDelete(last);
+        }
+        Raised(error)
+    }
+}
+
+/// Runs code of ours in a function that PostgreSQL calls: a panic in it becomes an ERROR, and one that stands for an ERROR of the
+/// server becomes that again.
+///
+/// # Safety
+/// No frame between here and PostgreSQL may have pending destructors.
+pub unsafe fn edge<R>(code: impl FnOnce() -> R) -> R {
+    match catch_unwind(AssertUnwindSafe(code)) {
+        Ok(result) => result,
+        // SAFETY: as the caller promises.
+        Err(payload) => unsafe { raise(payload) },
+    }
+}
+
+/// # Safety
+/// As `edge`.
+#[cold]
+#[inline(never)]
+unsafe fn raise(payload: Box<dyn Any + Send>) -> ! {
+    // SAFETY: as the caller promises; the box is gone before the jump.
+    unsafe {
+        match payload.downcast::<Raised>() {
+            Ok(raised) => {
+                let Raised(error) = *raised;
+                #[expect(ffi_unwind_calls, reason = "the frames it jumps over have no destructors")]
+                {
+                    server::ReThrowError(error)
+                }
+            }
+            Err(other) => pg_sys::panic::pgrx_extern_c_guard(|| resume_unwind(other)),
+        }
+    }
+}
+
+/// Runs `call`, then `cleanup`, also when `call` raises; the ERROR then goes on its way unchanged
+/// (PG_TRY and PG_FINALLY, in C). `cleanup` must not raise.
+///
+/// # Safety
+/// As `edge`. `call` may only call C functions, through `direct!`.
+pub unsafe fn with_cleanup(call: impl FnOnce() + Copy, cleanup: impl FnOnce() + Copy) {
+    // SAFETY: as the caller promises.
+    unsafe { with_outcome(call, |_| cleanup()) }
+}
+
+/// As `with_cleanup`, for a cleanup that needs to know whether `call` has raised. If so, the ERROR is still the server's present one.
+///
+/// # Safety
+/// As `with_cleanup`.
+pub unsafe fn with_outcome(call: impl FnOnce() + Copy, cleanup: impl FnOnce(bool) + Copy) {
+    // SAFETY: the backend has one thread. The jump buffer lives on this frame and is taken off
+    // PostgreSQL's stack of handlers before the frame ends. On a jump, the frames between have no
+    // destructors, as the caller promises.
+    unsafe {
+        let handlers = pg_sys::PG_exception_stack;
+        let contexts = pg_sys::error_context_stack;
+        let raised = cee_scape::call_with_sigsetjmp(false, |buffer| {
+            pg_sys::PG_exception_stack = std::ptr::from_ref(buffer).cast_mut().cast();
+            call();
+            0
+        });
+        pg_sys::PG_exception_stack = handlers;
+        pg_sys::error_context_stack = contexts;
+        cleanup(raised != 0);
+        if raised != 0 {
+            #[expect(ffi_unwind_calls, reason = "the frames it jumps over have no destructors")]
+            {
+                server::pg_re_throw()
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What a role may do with a relation, as the server tells it. Raises nothing, and keeps nothing.
+
+use pgrx::pg_sys;
+
+use super::compat;
+
+/// The role that the code under way runs as: that of its owner in a SECURITY DEFINER function.
+pub fn current_role() -> pg_sys::Oid {
+    // SAFETY: a plain read of the backend's state.
+    unsafe { pg_sys::GetUserId() }
+}
+
+/// May the role do this with the relation, or with some column of it?
+pub fn has(role: pg_sys::Oid, relation: pg_sys::Oid, privilege: u32) -> bool {
+    let mut missing = false;
+    // SAFETY: catalog look-ups by OID; a relation that is gone is told, and not raised.
+    unsafe {
+        let whole = pg_sys::pg_class_aclcheck_ext(relation, role, privilege as pg_sys::AclMode, &raw mut missing);
+        if whole == pg_sys::AclResult::ACLCHECK_OK {
+            return true;
+        }
+        !missing
+            && pg_sys::pg_attribute_aclcheck_all(
+                relation,
+                role,
+                privilege as pg_sys::AclMode,
+                pg_sys::AclMaskHow::ACLMASK_ANY,
+            ) == pg_sys::AclResult::ACLCHECK_OK
+    }
+}
+
+/// May the role change rows of the relation in some way, or is the relation its own?
+pub fn may_change(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
+    // SAFETY: a look-up of memberships.
+    let owns = || owner(relation).is_some_and(|owner| unsafe { pg_sys::has_privs_of_role(role, owner) });
+    [pg_sys::ACL_INSERT, pg_sys::ACL_UPDATE, pg_sys::ACL_DELETE, pg_sys::ACL_TRUNCATE]
+        .into_iter()
+        .any(|privilege| has(role, relation, privilege))
+        || owns()
+}
+
+/// Whose the relation is; `None` if it is gone.
+pub fn owner(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: a catalog look-up, which raises nothing; the tuple is given back.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
+        let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(relation));
+        if tuple.is_null() {
+            return None;
+        }
+        let class: *const pg_sys::FormData_pg_class = pg_sys::GETSTRUCT(tuple).cast();
+        let owner = (*class).relowner;
+        pg_sys::ReleaseSysCache(tuple);
+        Some(owner)
+    }
+}
+
+/// Raises the server's own error if the current user does not own the relation.
+pub fn check_owner(relation: pg_sys::Oid) {
+    if !compat::owns(current_role(), relation) {
+        // SAFETY: catalog look-ups by OID; the server makes its report of names and kinds that it copies.
+        unsafe {
+            let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(relation));
+            pg_sys::aclcheck_error(pg_sys::AclResult::ACLCHECK_NOT_OWNER, kind, pg_sys::get_rel_name(relation));
+        }
+    }
+}
