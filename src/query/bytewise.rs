@@ -42,11 +42,11 @@ pub fn equality_is_bytewise(type_oid: pg_sys::Oid, collation: pg_sys::Oid) -> bo
         | pg_sys::MONEYOID
         | pg_sys::UUIDOID
         | pg_sys::BYTEAOID => true,
-        // SAFETY: a catalog look-up of a collation that the query names.
+        // SAFETY: reads a catalog about a collation that the query names.
         pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::NAMEOID => unsafe {
             collation != pg_sys::InvalidOid && pg_sys::get_collation_isdeterministic(collation)
         },
-        // SAFETY: a catalog look-up.
+        // SAFETY: reads a catalog.
         other => unsafe { pg_sys::get_typtype(other) as u8 == pg_sys::TYPTYPE_ENUM },
     }
 }

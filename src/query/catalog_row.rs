@@ -14,7 +14,7 @@ impl Row {
     /// The row of an object in a cache whose key is its OID. `None` if there is none.
     pub fn find(cache: pg_sys::SysCacheIdentifier::Type, object: pg_sys::Oid) -> Option<Self> {
         let cache = cache as i32;
-        // SAFETY: a look-up with the one key that the caches of objects by OID have.
+        // SAFETY: a search with the one key that the caches of objects by OID have.
         let tuple = unsafe { pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(object)) };
         // Made only where there is one: it gives back what it holds.
         (!tuple.is_null()).then(|| Self { cache, tuple })
@@ -23,7 +23,7 @@ impl Row {
     /// The row of a cache whose key is a pair of OIDs. `None` if there is none.
     pub fn find_pair(cache: pg_sys::SysCacheIdentifier::Type, one: pg_sys::Oid, other: pg_sys::Oid) -> Option<Self> {
         let cache = cache as i32;
-        // SAFETY: a look-up with as many keys as the cache has.
+        // SAFETY: a search with as many keys as the cache has.
         let tuple = unsafe { pg_sys::SearchSysCache2(cache, pg_sys::Datum::from(one), pg_sys::Datum::from(other)) };
         // Made only where there is one: it gives back what it holds.
         (!tuple.is_null()).then(|| Self { cache, tuple })

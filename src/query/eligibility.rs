@@ -39,7 +39,7 @@ pub struct Meaning {
     pub may_drop_relations: bool,
     /// It has set operations.
     pub unites: bool,
-    /// It calls aggregates, whose parts are looked up at each execution.
+    /// It calls aggregates, whose parts the server finds anew at each execution.
     pub aggregates: bool,
 }
 
@@ -183,7 +183,7 @@ impl EligibilityChecker {
                 nature(expression.minmaxtype) > Nature::BuiltIn && self.refuse(Reason::UserDefinedFunction)
             },
             SubscriptingRef(subscript) => {
-                // SAFETY: a catalog look-up of a type of the tree.
+                // SAFETY: reads a catalog about a type of the tree.
                 let handler = unsafe { pg_sys::get_typsubscript(subscript.refcontainertype, std::ptr::null_mut()) };
                 self.check_function(handler)
             },
@@ -222,7 +222,7 @@ impl EligibilityChecker {
     fn check_clause(&mut self, clause: &pg_sys::SortGroupClause) -> bool {
         if clause.eqop != pg_sys::InvalidOid {
             let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-            // SAFETY: a catalog look-up of an operator that the query uses.
+            // SAFETY: reads a catalog about an operator that the query uses.
             unsafe { pg_sys::op_input_types(clause.eqop, &raw mut left, &raw mut right) };
             self.types.note_compared(left);
         }
@@ -237,10 +237,10 @@ impl EligibilityChecker {
         if operator == pg_sys::InvalidOid {
             return false;
         }
-        // SAFETY: catalog look-ups of an operator that the query uses.
+        // SAFETY: reads catalogs about an operator that the query uses.
         let related = unsafe { [operator, pg_sys::get_negator(operator), pg_sys::get_commutator(operator)] };
         related.into_iter().filter(|one| *one != pg_sys::InvalidOid).any(|one| {
-            // SAFETY: a catalog look-up; InvalidOid for what is no operator.
+            // SAFETY: reads a catalog; InvalidOid for what is no operator.
             let function = unsafe { pg_sys::get_opcode(one) };
             if one.to_u32() >= FIRST_UNPINNED_OID {
                 self.offender = Some(function);

@@ -1,16 +1,17 @@
-//! The identity of a rewritten query tree: two hashes, from one walk that looks nothing up.
+//! The identity of a rewritten query tree: two hashes, from one walk that reads no catalog.
 //!
-//! The *form* is all of the tree but the values of its constants. What `eligibility` judges follows from the form and the
+//! The *form* is all of the tree but the values of its constants. Whether a query is eligible follows from the form and the
 //! definitions in the catalogs; a query that reads a setting by a constant name is the one exception, and counts as a form of
-//! its own. So what was found out about one query holds for all others of its form, until a definition changes (`known`).
-//! What its plan reads does not follow from the form: constants decide which parts the planner drops (`plan_facts`).
+//! its own. What was found out about one query therefore holds for all others of its form, until a definition changes
+//! (`lookup`). What its plan reads does not follow from the form: constants decide which parts the planner drops (`plan_facts`).
 //!
 //! The *tree* has the values as well, but neither permissions nor where columns come from: it is what name resolution made of the
-//! text, and goes into the key. The text is in
-//! the key, too, so the tree need only tell what the same text could come to mean another time. That is also why a parse
-//! that raced with DDL does no harm: relations and views are protected by their locks, and whatever else a stale catalog
-//! could have resolved differently (functions, operators, collations, types, constants, numbers and names of attributes)
-//! gives another hash, so the answer is filed under the question that was really asked.
+//! text, and goes into the key. The text is in the key, too, so the tree need only tell what the same text could mean another
+//! time. For that reason a parse that raced with DDL does no harm: relations and views are protected by their locks, and
+//! whatever else a stale catalog could have resolved differently (functions, operators, collations, types, constants, numbers
+//! and names of attributes) gives another hash, so the answer is stored under the question that was asked.
+//!
+//! A node of a kind that is not known here stops the walk, and the query is not cached.
 
 mod hasher;
 mod other_nodes;

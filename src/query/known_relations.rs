@@ -23,7 +23,7 @@ impl<V: Copy> KnownRelations<V> {
         if let Some(known) = self.0.borrow().get(&number).copied() {
             return known;
         }
-        // Not borrowed meanwhile: a look at a catalog may bring messages about changed relations.
+        // Not borrowed meanwhile: reading a catalog may bring messages about changed relations.
         let found = find(relation);
         let mut known = self.0.borrow_mut();
         if known.len() >= MOST {

@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use super::bytewise::{is_bytewise, sorted_target};
 use crate::pg::tree::{Tree, child, children};
 
-/// Sort keys that are looked at; after those, few rows are left that sort alike.
+/// Sort keys that are compared; few rows sort alike by all of them.
 const KEYS: usize = 3;
 /// Bits that a column's number takes in a packed prefix.
 const COLUMN_BITS: u32 = 10;

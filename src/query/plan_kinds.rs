@@ -1,4 +1,4 @@
-//! Kinds of plan nodes that open neither a table nor an index by themselves, so that those who look for such need not know them one by one.
+//! Kinds of plan nodes that open neither a table nor an index by themselves, for those who search a plan for tables and indexes.
 
 use pgrx::pg_sys::NodeTag;
 

@@ -1,10 +1,10 @@
 //! The verdict on a query, carried inside its plan.
 //!
 //! A plan may be kept for long (prepared statements, PL functions) and copied; PlannedStmt has no
-//! field for extensions. But its `invalItems` list says which catalog rows the plan rests on, as
+//! field for extensions. Its `invalItems` list says which catalog rows the plan rests on, as
 //! pairs of a cache number and a hash value, and its only readers compare the cache number with
 //! that of a changed catalog row (plancache.c, PlanCacheObjectCallback). Items with a negative
-//! cache number match nothing, are copied faithfully, and carry 32 bits of ours each.
+//! cache number match nothing, are copied faithfully, and carry 32 bits of the cache's each.
 
 use std::cell::Cell;
 

@@ -28,7 +28,7 @@ use crate::pg::{catalog_columns, inheritance, relcache_listener};
 struct Refusals {
     /// Whatever the plan does with it: the predicate of an index, or the partition key.
     always: Option<Reason>,
-    /// If the planner looks at CHECK constraints.
+    /// If the planner reads CHECK constraints.
     by_constraints: Option<Reason>,
 }
 
@@ -72,7 +72,7 @@ pub fn check(
     Ok(())
 }
 
-/// May the planner have looked at CHECK constraints?
+/// May the planner have read CHECK constraints?
 fn excludes_by_constraints(plan: Tree<'_, pg_sys::PlannedStmt>, unites: bool) -> bool {
     // SAFETY: a plain global of the backend.
     match unsafe { pg_sys::constraint_exclusion } as u32 {

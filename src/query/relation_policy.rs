@@ -13,7 +13,7 @@ use super::known_relations::KnownRelations;
 use crate::pg::backend_local::Local;
 use crate::pg::relcache_listener;
 
-/// Name of our provider of security labels.
+/// Name of the extension's provider of security labels.
 pub const PROVIDER: &CStr = c"pg_arrow_cache";
 
 /// How a relation may be used.
@@ -62,7 +62,7 @@ pub fn of(relation: pg_sys::Oid) -> Policy {
 
 /// The policy that the relation's label stands for.
 fn labelled(relation: pg_sys::Oid) -> Policy {
-    // SAFETY: a catalog look-up by address; the label is a C string in the current context, or null.
+    // SAFETY: reads a catalog by address; the label is a C string in the current context, or null.
     let label = unsafe {
         let address = pg_sys::ObjectAddress { classId: pg_sys::RelationRelationId, objectId: relation, objectSubId: 0 };
         let label = pg_sys::GetSecurityLabel(&address, PROVIDER.as_ptr());

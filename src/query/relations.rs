@@ -1,6 +1,6 @@
-//! Which relations a cacheable plan may read: permanent heap tables, materialized views, and the
-//! partitioned tables above them; of others those whose owners trust them; none whose owner forbids it.
-//! Views are in the plan for their permissions, and for their owner's policy.
+//! Which relations a plan reads, and whether it may be cached: it may read permanent heap tables, materialized views, the partitioned
+//! tables above them, and other relations if their owners trust them. It may read none whose owner forbids it. Views are in the plan
+//! for their permissions, and for their owner's policy.
 
 use std::ffi::CStr;
 
@@ -111,7 +111,7 @@ pub fn are_of_plan(relations: &[u32], plan: Tree<'_, pg_sys::PlannedStmt>) -> bo
 /// nothing: that is left to the statement that the name is part of.
 pub fn named(name: Tree<'_, pg_sys::RangeVar>) -> pg_sys::Oid {
     if let Some(database) = child_text!(name.catalogname) {
-        // SAFETY: a catalog look-up; null, or a text in the current memory context.
+        // SAFETY: reads a catalog; null, or a text in the current memory context.
         let is_own = unsafe {
             let own = pg_sys::get_database_name(pg_sys::MyDatabaseId);
             !own.is_null() && CStr::from_ptr(own) == database
@@ -120,7 +120,7 @@ pub fn named(name: Tree<'_, pg_sys::RangeVar>) -> pg_sys::Oid {
             return pg_sys::InvalidOid;
         }
     }
-    // SAFETY: catalog look-ups by the names of a valid node.
+    // SAFETY: reads catalogs by the names of a valid node.
     unsafe {
         if name.schemaname.is_null() {
             return pg_sys::RelnameGetRelid(name.relname);

@@ -7,7 +7,7 @@ use crate::pg::object_ids::FIRST_UNPINNED_OID;
 
 use super::row_types_and_settings::MOST_ROW_TYPES;
 
-/// Deepest nesting of composite types that is looked into; a deeper one counts as a user's own.
+/// Deepest nesting of composite types that is classified; a deeper one counts as a user's own.
 const MAX_TYPE_DEPTH: u32 = 8;
 
 /// Built-in types whose output depends on more than the value and settings in the key: on roles, temporary objects
@@ -41,11 +41,11 @@ pub struct TypeFacts {
     /// A container was met whose values are compared by functions of a user, which no tree shows: those of the default
     /// operator class of what it contains.
     pub compared_unseen: bool,
-    /// A type was met whose values stand for text search objects, which are looked up when they are used.
+    /// A type was met whose values stand for text search objects, which the server finds by name when they are used.
     pub text_search: bool,
     /// A row type was met that a temporary table defines.
     pub temporary: bool,
-    /// A type was met that nests too deeply to be looked at, or more row types than are kept.
+    /// A type was met that nests too deeply to be classified, or more row types than are kept.
     pub too_complex: bool,
 }
 
@@ -84,7 +84,7 @@ impl TypeFacts {
             self.text_search |= TEXT_SEARCH.contains(&number);
             // What is part of another value is compared and hashed by the default operator class of its type, which a superuser may
             // have made, for one that has none of its own.
-            // SAFETY: a catalog look-up of a type of the server's own.
+            // SAFETY: reads a catalog about a type of the server's own.
             let element = unsafe { pg_sys::get_element_type(type_oid) };
             if element != pg_sys::InvalidOid {
                 self.compared_unseen |= is_compared_by_user(element);
@@ -99,7 +99,7 @@ impl TypeFacts {
             self.too_complex = true;
             return Nature::Foreign;
         }
-        // SAFETY: catalog look-ups by OID; they return invalid values for unknown types.
+        // SAFETY: reads catalogs by OID; they return invalid values for unknown types.
         unsafe {
             if depth > 0 {
                 self.compared_unseen |= is_compared_by_user(type_oid);
@@ -131,7 +131,7 @@ impl TypeFacts {
 
     /// Classifies a composite type by its columns.
     fn classify_row(&mut self, type_oid: pg_sys::Oid, depth: u32) -> Nature {
-        // SAFETY: the descriptor is reference counted and released below; a look may raise, and the resource owner
+        // SAFETY: the descriptor is reference counted and released below; classifying may raise, and the resource owner
         // releases the reference then.
         unsafe {
             let relation = pg_sys::get_typ_typrelid(type_oid);
@@ -180,7 +180,7 @@ fn is_compared_by_user(type_oid: pg_sys::Oid) -> bool {
 
 /// The type of the bounds of a range or multirange; InvalidOid for another type.
 fn bound_type(type_oid: pg_sys::Oid) -> pg_sys::Oid {
-    // SAFETY: catalog look-ups by OID; they return InvalidOid for what is no range.
+    // SAFETY: reads catalogs by OID; they return InvalidOid for what is no range.
     unsafe {
         let range = pg_sys::get_multirange_range(type_oid);
         pg_sys::get_range_subtype(if range == pg_sys::InvalidOid { type_oid } else { range })

@@ -1,4 +1,4 @@
-//! Can the current row of a cursor be named by another statement (UPDATE … WHERE CURRENT OF)? The server looks for the
+//! Can the current row of a cursor be named by another statement (UPDATE … WHERE CURRENT OF)? The server searches for the
 //! scan of a table in the cursor's plan, and a plan that serves an entry has none.
 
 use pgrx::pg_sys::{self, NodeTag};

@@ -1,5 +1,5 @@
 //! What the kind of a node says by itself: kinds that no cacheable query has, kinds that need no check of their own, and all others, which
-//! nobody has looked at yet.
+//! are not known.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};

@@ -1,6 +1,6 @@
-//! What stands behind a built-in function today. Its number says what it was born as, but a superuser may give it another body, and an
-//! aggregate other parts. Code of the server's own is called by its number, whatever its row in the catalog says. All else is looked
-//! up there: what a function in SQL consists of, what makes up an aggregate, and what the planner adds for arguments that are left out.
+//! What a built-in function consists of today. Its number tells what initdb made it, but a superuser may give it another body, and an
+//! aggregate other parts. Code of the server's own is called by its number, whatever its row in the catalog says. The rest is read from the
+//! catalogs: the body of a function in SQL, the parts of an aggregate, and what the planner adds for arguments that are left out.
 
 use pgrx::pg_sys;
 
@@ -102,7 +102,7 @@ pub fn unseen_casts(node: Tree<'_, pg_sys::Node>) -> Vec<pg_sys::Oid> {
         FuncExpr(call) => (call.funcid, child!(call.args)),
         OpExpr(call) => {
             // A tree that was read leaves the function open.
-            // SAFETY: a catalog look-up of an operator of the tree.
+            // SAFETY: reads a catalog about an operator of the tree.
             (unsafe { pg_sys::get_opcode(call.opno) }, child!(call.args))
         },
         _ => return Vec::new(),
@@ -111,7 +111,7 @@ pub fn unseen_casts(node: Tree<'_, pg_sys::Node>) -> Vec<pg_sys::Oid> {
         return Vec::new();
     }
     let arguments = arguments.into_iter().flat_map(Tree::items).flatten();
-    // SAFETY: an expression of the tree, and a catalog look-up of its type.
+    // SAFETY: an expression of the tree, and a read of a catalog about its type.
     let types = arguments.map(|argument| unsafe { pg_sys::getBaseType(pg_sys::exprType(argument.as_ptr())) });
     types.filter_map(cast_to_text).collect()
 }
@@ -127,7 +127,7 @@ fn of_aggregate(function: pg_sys::Oid) -> Option<Definition> {
     let row = Row::find(pg_sys::SysCacheIdentifier::AGGFNOID, function)?;
     let mut functions: Vec<pg_sys::Oid> = PARTS.filter_map(|part| row.oid(part)).collect();
     if let Some(operator) = row.oid(SORT_OPERATOR) {
-        // SAFETY: a catalog look-up; InvalidOid for what is no operator.
+        // SAFETY: reads a catalog; InvalidOid for what is no operator.
         functions.push(unsafe { pg_sys::get_opcode(operator) });
     }
     for (state, first) in STATES {
@@ -145,7 +145,7 @@ fn of_aggregate(function: pg_sys::Oid) -> Option<Definition> {
 /// The function that reads a value of the type from a text; of an array, one that reads its elements.
 fn reader_of(type_oid: pg_sys::Oid) -> pg_sys::Oid {
     let (mut function, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-    // SAFETY: catalog look-ups of a type that an aggregate names, so it exists.
+    // SAFETY: reads catalogs about a type that an aggregate names, so it exists.
     unsafe {
         let element = pg_sys::get_element_type(type_oid);
         let read = if element == pg_sys::InvalidOid { type_oid } else { element };

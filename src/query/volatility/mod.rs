@@ -23,7 +23,7 @@ pub enum FunctionVerdict {
     ReadsSettings,
     /// Sound as long as it meets no type with output functions of a user's own, which it would call unseen.
     CallsOutputFunctions,
-    /// Sound as long as it meets built-in types only: it looks for casts to JSON of any other.
+    /// Sound as long as it meets built-in types only: it searches for casts to JSON of any other.
     ConvertsToJson,
     /// The query must be bypassed.
     Unsound(Reason),
@@ -35,7 +35,7 @@ pub fn check(oid: pg_sys::Oid) -> FunctionVerdict {
     if number >= FIRST_UNPINNED_OID {
         return FunctionVerdict::Unsound(Reason::UserDefinedFunction);
     }
-    // SAFETY: a catalog look-up; the function is named by the query, so it exists.
+    // SAFETY: reads a catalog; the function is named by the query, so it exists.
     let volatility = unsafe { pg_sys::func_volatile(oid) } as u8;
     let immutable = volatility == pg_sys::PROVOLATILE_IMMUTABLE;
     if is_among(TO_JSON_THOUGH_IMMUTABLE, number) {
