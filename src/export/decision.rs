@@ -9,7 +9,7 @@ use crate::error::or_raise;
 use crate::lookup;
 use crate::lookup::{Found, Miss, Question};
 use crate::pg::query_desc::QueryDesc;
-use crate::query::text::Text;
+use crate::query::statement_text::Text;
 use crate::report::{decision_log, tally};
 use crate::serve::{self, Hit};
 use crate::session::{self, Status};
@@ -40,7 +40,8 @@ pub(super) enum Answer {
 /// last row is read.
 pub fn decide(store: &SharedStore, query: QueryDesc<'_>, text: Option<&CStr>, stays_open: bool) -> Decision {
     assert!(!query.is_started(), "the cache is asked before the start");
-    let text = text.map(|text| Text { source: text.as_ptr(), location: 0, length: 0 });
+    // SAFETY: a C string, which the caller keeps until the answer is there.
+    let text = text.map(|text| unsafe { Text::of(text.as_ptr(), 0, 0) });
     // SAFETY: the query is valid.
     let question = Question { text, stays_open, ..unsafe { Question::of(query.as_ptr()) } };
     Decision { query: query.address(), answer: answer(store, query, &question) }

@@ -12,7 +12,7 @@ use crate::error::CacheError;
 use crate::pg::backend_local::Local;
 use crate::pg::privileges;
 use crate::pg::tree::Tree;
-use crate::query::policy::{self, PROVIDER, Policy};
+use crate::query::relation_policy::{self, PROVIDER, Policy};
 use crate::shmem;
 
 static REGISTERED: Local<Cell<bool>> = Local::new(Cell::new(false));
@@ -101,5 +101,5 @@ fn set_policy(relation: pg_sys::Oid, policy: &[u8]) {
 #[pg_extern(sql = false)]
 fn policy(relation: pg_sys::Oid) -> &'static str {
     shmem::required();
-    policy::of(relation).name()
+    relation_policy::of(relation).name()
 }

@@ -16,11 +16,12 @@ use crate::lookup::{Found, Question};
 use crate::pg::function_call::FunctionCall;
 use crate::pg::privileges;
 use crate::pg::sql_function::sql_function;
-use crate::query::eligibility;
+use crate::pg::tree::Tree;
+use crate::query::opened_relations::opened_by;
 use crate::query::relations::{self, RelationRefusal};
-use crate::query::scans::opened_by;
+use crate::query::{eligibility, planner_input};
 use crate::shmem::{self, SharedStore};
-use crate::{export, query, settings};
+use crate::{export, settings};
 
 /// Most relations that an answer names.
 const NAMED_RELATIONS: usize = 20;
@@ -77,18 +78,18 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
         let (query, types) = one_select(text)?;
         let mut offender = None;
         // Planning changes the tree.
-        let meaning = eligibility::judge_tree_naming(query.as_ptr(), &mut offender);
+        let meaning = Tree::enter(query.as_ptr())
+            .map_or(Err(Reason::NotSelect), |query| eligibility::check_query_naming(query, &mut offender));
         let plan = query.plan(pg_sys::CURSOR_OPT_PARALLEL_OK, Parameters::NONE);
         // The executor reads parameters when it starts.
         export::check_permitted(plan, text, Parameters::nulls(&types));
-        let plan = plan.as_ptr();
         let meaning = meaning.map_err(|reason| Refusal {
             reason,
             offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
         })?;
         let ddl = lookup::definitions(store).ddl;
-        let checked = query::judge_relations(plan)
-            .and_then(|_| query::judge_planner_input(plan, &opened_by(plan), meaning.unites, ddl));
+        let checked =
+            relations::check(plan).and_then(|_| planner_input::check(plan, &opened_by(plan), meaning.unites, ddl));
         checked.map_err(|RelationRefusal { reason, relation }| {
             let name = if is_readable(relation) {
                 relation_name(relation)
@@ -101,7 +102,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
             return Err(Reason::Disabled.into());
         }
         let question = Question {
-            plan,
+            plan: plan.as_ptr(),
             source: text.as_ptr(),
             params: std::ptr::null_mut(),
             snapshot: pg_sys::GetActiveSnapshot(),

@@ -17,9 +17,9 @@ use crate::pg::row_type::RowType;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend};
 use crate::query::hashes::FactsHash;
+use crate::query::hint::Terms;
 use crate::query::key::{Asked, HashedText};
-use crate::query::terms::Terms;
-use crate::query::text::Text;
+use crate::query::statement_text::Text;
 use crate::query::{self, Planned, Verdict, Versions, environment, parameters, plan_marker, relations};
 use crate::report::decision_log;
 use crate::serve::{Guard, Hit};
@@ -40,7 +40,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
     // SAFETY: as the caller promises.
     unsafe {
         let plan = Tree::enter(question.plan).unwrap_unchecked();
-        let (meaning, tree, form, facts, planned) = match plan_marker::read(question.plan) {
+        let (meaning, tree, form, facts, planned) = match plan_marker::read(plan) {
             Verdict::Cacheable { meaning, tree, form, facts, planned } => (meaning, tree, form, facts, planned),
             Verdict::Bypass(reason) => return Err(reason),
         };
@@ -48,7 +48,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             portal::ask_for_new_plan();
         }
         let (location, length) = text_location(question);
-        let statement = Text { source: question.source, location, length };
+        let statement = Text::of(question.source, location, length);
         let terms = Terms::of(statement)?;
         // A statement that was planned for this execution has been asked about when it was planned.
         let shape = question.shape.unwrap_or(form.0);
@@ -61,13 +61,13 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         let current = current_versions(store);
         let template = known::template(form, planned.versions, facts).filter(|_| current == planned.versions);
         // Of this plan: another of its form may read other partitions.
-        let relations = relations::of_plan(question.plan, meaning.extras.relations());
+        let relations = relations::of_plan(plan, meaning.extras.relations());
         own_writes::check_own_writes(&relations)?;
 
         let settings = meaning.extras.settings();
         let now = environment::settings(store.seed());
         let environment = environment::hash_under(store.seed(), now, &settings)?;
-        if current.catalogs != planned.versions.catalogs && !relations::are_of_plan(&relations, question.plan) {
+        if current.catalogs != planned.versions.catalogs && !relations::are_of_plan(&relations, plan) {
             // What the query's row types contain was looked at when the plan was made.
             return Err(Reason::OldPlan);
         }
@@ -89,7 +89,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                 text
             }
         };
-        let key = query::key::of(&asked, &text, question.params, store.seed())?;
+        let key = query::key::of(&asked, &text, Tree::enter(question.params), store.seed())?;
         let columns = match &template {
             Some(template) => template.columns().to_vec(),
             None => {
@@ -148,7 +148,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         let dependencies = current_dependencies(store, &relations, meaning.rests_on_enums, &snapshot)?;
         foreign::check_settled(store, plan)?;
         // A plan for all values reads and locks what the plan of a query with these values would not.
-        let is_of_values = planned.for_values || parameters::count(question.params) == 0;
+        let is_of_values = planned.for_values || parameters::count(Tree::enter(question.params)) == 0;
         let is_good = may_be_stored(store, planned, current);
         let refused =
             if is_good { refusal(store, key, terms, question.only_asked) } else { Some(Reason::DdlInProgress) };

@@ -20,11 +20,12 @@ use pgrx::pg_sys;
 
 use crate::arrow::column::Column;
 use crate::pg::query_desc::QueryDesc;
+use crate::pg::tree::Tree;
 use crate::query::hashes::{EnvironmentHash, FactsHash};
+use crate::query::hint::Terms;
 use crate::query::plan_marker;
-use crate::query::terms::Terms;
-use crate::query::text::Text;
-use crate::query::updatable::is_updatable_scan;
+use crate::query::statement_text::Text;
+use crate::query::updatable_cursor::is_updatable_scan;
 use crate::report::decision_log;
 use crate::report::tally::{count_bypass, count_hit, count_miss};
 use crate::serve::{Hit, Template};
@@ -175,7 +176,7 @@ pub unsafe fn at_start(
         }
         session::begin_statement(Reason::NotSelect);
         let shape = session::take_fingerprint();
-        let refusal = plan_marker::refusal_of((*query_desc).plannedstmt);
+        let refusal = Tree::enter((*query_desc).plannedstmt).and_then(plan_marker::refusal_of);
         if refusal != Some(Reason::TooQuick) {
             session::take_timed();
         }
@@ -285,7 +286,9 @@ unsafe fn check_cursor(found: Found, flags: i32, plan: *const pg_sys::PlannedStm
     match found {
         Found::Miss(_) if flags as u32 & SCROLL != 0 => Err(Reason::ScrollableCursor),
         // SAFETY: as the caller promises.
-        Found::Hit(hit, _) if unsafe { portal::may_be_read_later() && is_updatable_scan((*plan).planTree) } => {
+        Found::Hit(hit, _)
+            if unsafe { portal::may_be_read_later() && is_updatable_scan(Tree::enter((*plan).planTree)) } =>
+        {
             if let Some(store) = shmem::store() {
                 store.unpin(hit.pin);
             }

@@ -20,9 +20,9 @@ use crate::lookup::{portal, snapshot};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::query::hashes::{FactsHash, FormHash, FormId, TreeHash};
+use crate::query::hint::Terms;
 use crate::query::key::{self, Asked, HashedText};
-use crate::query::terms::Terms;
-use crate::query::text::{self, Text};
+use crate::query::statement_text::{self, Text};
 use crate::query::{Versions, environment, plan_facts};
 use crate::serve::{self, Hit};
 use crate::session::{self, Status};
@@ -86,7 +86,7 @@ pub unsafe fn shape(query: *const pg_sys::Query, text: *const c_char) -> Option<
     // SAFETY: as the caller promises.
     unsafe {
         let own = text_of(query, text);
-        text_fingerprint(text::raw(&own))
+        text_fingerprint(statement_text::raw(&own))
     }
 }
 
@@ -103,7 +103,7 @@ pub unsafe fn has_hint(query: *const pg_sys::Query, text: *const c_char) -> bool
 /// `query` must be valid and part of `text`.
 unsafe fn text_of(query: *const pg_sys::Query, text: *const c_char) -> Text {
     // SAFETY: as the caller promises.
-    unsafe { Text { source: text, location: (*query).stmt_location, length: (*query).stmt_len } }
+    unsafe { Text::of(text, (*query).stmt_location, (*query).stmt_len) }
 }
 
 /// A placeholder for a one-shot query of this form and tree, if its answer seems to be stored, and there is a template with the facts of
@@ -133,7 +133,7 @@ pub unsafe fn make(
         let text = HashedText::of(text, store.seed()).ok()?;
         let environment = environment::hash(store.seed(), &[]).ok()?;
         let asked = Asked { tree, old_plan: None, planned_under: None, environment };
-        let key = key::of(&asked, &text, call.params, store.seed()).ok()?;
+        let key = key::of(&asked, &text, Tree::enter(call.params), store.seed()).ok()?;
         let pin = store.lookup(key)?;
         let facts = FactsHash(store.view(&pin).plan());
         let promising = store.is_current(&pin);

@@ -12,11 +12,12 @@ use crate::lookup::known::Finding;
 use crate::lookup::{portal, snapshot};
 use crate::pg::allocator;
 use crate::pg::lists::nodes;
-use crate::query::eligibility::{Meaning, reads_nothing};
+use crate::pg::tree::Tree;
+use crate::query::eligibility::{Meaning, check_query, reads_nothing};
 use crate::query::hashes::{FormHash, TreeHash};
-use crate::query::relations::Relations;
-use crate::query::scans::opened_by;
-use crate::query::{self, Planned, Verdict, Versions, environment, identity, plan_facts, plan_marker};
+use crate::query::opened_relations::opened_by;
+use crate::query::relations::{self, Relations};
+use crate::query::{Planned, Verdict, Versions, environment, identity, plan_facts, plan_marker, planner_input};
 use crate::{session, shmem};
 
 /// What there is to do about a query that is about to be planned. Plain data, so that an error may jump over it.
@@ -69,7 +70,8 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
         if (*query).commandType != pg_sys::CmdType::CMD_SELECT {
             return Planning::Unjudged;
         }
-        if reads_nothing(query) {
+        let Some(query_tree) = Tree::enter(query) else { return Planning::Unjudged };
+        if reads_nothing(query_tree) {
             return Planning::Refused(Reason::NoRelation);
         }
         let may_stand_in = !session::must_plan();
@@ -91,7 +93,7 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
         if allocator::is_short() {
             return Planning::Refused(Reason::OutOfMemory);
         }
-        let mut identity = match identity::of(query, store.seed()) {
+        let mut identity = match identity::of(query_tree, store.seed()) {
             Ok(identity) => identity,
             Err(reason) => return Planning::Refused(reason),
         };
@@ -122,7 +124,7 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
         }
         pg_sys::AcceptInvalidationMessages();
         let known = meaning.is_some();
-        let meaning = match meaning.map_or_else(|| query::judge(query), Ok) {
+        let meaning = match meaning.map_or_else(|| check_query(query_tree), Ok) {
             Ok(meaning) => meaning,
             Err(reason) => {
                 // What a transaction sees that has changed definitions itself may be rolled back.
@@ -174,20 +176,21 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgemen
     unsafe {
         // A message that arrives while the plan is made finds no plan that it could invalidate: PostgreSQL loses it.
         let unsettled = portal::messages_received() != judgement.messages;
-        let opened = opened_by(plan);
-        let relations = query::judge_relations(plan).map_err(|refusal| refusal.reason);
+        let Some(tree_of_plan) = Tree::enter(plan) else { return };
+        let opened = opened_by(tree_of_plan);
+        let relations = relations::check(tree_of_plan).map_err(|refusal| refusal.reason);
         // The plan, and what is remembered, may outlive a transaction that changes definitions, and its rollback.
         let own_definitions = own_writes::check_own_writes(&[]);
         if !judgement.known && !unsettled && own_definitions.is_ok() {
             remember(form, planned.versions, meaning, relations, meaning.may_drop_relations || depends_on_values(plan));
         }
         let judged = relations.and_then(|relations| {
-            query::judge_planner_input(plan, &opened, meaning.unites, planned.versions.ddl)
+            planner_input::check(tree_of_plan, &opened, meaning.unites, planned.versions.ddl)
                 .map_err(|refusal| refusal.reason)?;
             own_definitions.map(|()| relations)
         });
         let unknown = Versions { catalogs: UNKNOWN_CATALOGS, ..planned.versions };
-        let facts = plan_facts::of(plan, &opened, judgement.seed);
+        let facts = plan_facts::of(tree_of_plan, &opened, judgement.seed);
         let verdict = match judged {
             // Partitions are looked up by snapshot (DETACH CONCURRENTLY): under an old one, the plan may read partitions
             // that a newer version of the catalogs no longer has.

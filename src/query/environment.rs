@@ -1,6 +1,6 @@
 //! The part of the key that the text does not show: who asks, where, and under which settings.
 //!
-//! Every setting that can change a result is hashed, whether this query would look at it or not:
+//! Every setting that can change a result is hashed, whether this query reads it or not:
 //! sessions with other settings keep their own results. All are read from the server's variables
 //! each time, because SET LOCAL, function SET clauses and aborts change them without any hook.
 
@@ -58,7 +58,7 @@ fn add_environment(key: &mut KeyBuffer, settings: SettingsHash) {
 
 static BUFFER: Local<Cell<KeyBuffer>> = Local::new(Cell::new(KeyBuffer::new()));
 
-/// The present settings as one number: those that a function may look at, whoever calls it.
+/// The present settings as one number: those that a function may read, whoever calls it.
 pub fn settings(seed: u64) -> SettingsHash {
     SettingsHash(hashed(seed, add_settings))
 }
@@ -96,7 +96,7 @@ fn hashed(seed: u64, add: impl FnOnce(&mut KeyBuffer)) -> CacheKey {
 
 /// Adds a setting as `current_setting` would show it. One that is not set is not the same as an empty one.
 fn add_custom_setting(key: &mut KeyBuffer, name: &CStr) -> Result<(), Reason> {
-    // SAFETY: look-ups that accept an unknown name; what is hidden is asked for first, since showing it may raise.
+    // SAFETY: functions that accept an unknown name; whether it is hidden is asked first, since showing it may raise.
     unsafe {
         if pg_sys::GetConfigOptionFlags(name.as_ptr(), true) & pg_sys::GUC_SUPERUSER_ONLY as i32 != 0 {
             return Err(Reason::SessionFunction);

@@ -31,7 +31,7 @@ impl FactsHash {
     pub const NONE: Self = Self(CacheKey::NONE);
 }
 
-/// The settings that functions may look at (`environment::settings`).
+/// The settings that functions may read (`environment::settings`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SettingsHash(pub CacheKey);
 

@@ -3,7 +3,7 @@
 use pgrx::pg_sys;
 
 use crate::pg::tree::Tree;
-use crate::query::scans::{Opened, opened_by};
+use crate::query::opened_relations::{Opened, opened_by};
 
 /// Lists of OIDs, each once. Who owns them depends on the memory context that they were made in.
 #[derive(Clone, Copy)]
@@ -22,8 +22,7 @@ impl OpenRelations {
 
     /// What a plan would hold open. In the current memory context.
     pub fn of(real: Tree<'_, pg_sys::PlannedStmt>) -> Self {
-        // SAFETY: the tree is a valid plan.
-        let Opened { tables, indexes, prunes_at_start, .. } = unsafe { opened_by(real.as_ptr()) };
+        let Opened { tables, indexes, prunes_at_start, .. } = opened_by(real);
         Self { tables: list(tables), indexes: list(indexes), prunes_at_start }
     }
 }

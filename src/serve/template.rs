@@ -62,11 +62,8 @@ impl Template {
             return None;
         }
         let context = none_if_out_of_memory(new_context)?;
-        // SAFETY: the tree is a valid plan.
-        let (relations, locks) = unsafe {
-            let locks = if descends { relations::read_by(real.as_ptr()).collect() } else { Vec::new() };
-            (relations::of_plan(real.as_ptr(), Vec::new()), locks)
-        };
+        let locks = if descends { relations::read_by(real).collect() } else { Vec::new() };
+        let relations = relations::of_plan(real, Vec::new());
         let mut template = Self {
             context,
             plan: std::ptr::null_mut(),

@@ -1,19 +1,18 @@
 //! Which functions a cacheable query may call.
 //!
 //! Built-in functions only. Of those that are marked IMMUTABLE, the ones that have been shown to be so, or to read nothing but settings
-//! (`clean`). Of the STABLE ones, those that stand in `listed`. What is not what it was born as is judged by its parts (`definition`).
+//! (`immutable`). Of the STABLE ones, those that stand in `stable`. A function that was replaced is checked by its parts (`definition`).
 
-mod clean;
 pub mod definition;
-mod listed;
-mod row;
+mod immutable;
+mod stable;
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
-use clean::{CLEAN, READING, UNCOVERED};
-use listed::{OUTPUT, SETTINGS_ONLY, TO_JSON, TO_JSON_THOUGH_IMMUTABLE};
+use immutable::{CLEAN, READING, UNCOVERED};
+use stable::{OUTPUT, SETTINGS_ONLY, TO_JSON, TO_JSON_THOUGH_IMMUTABLE};
 
 /// How a call of a function bears on caching.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,19 +23,19 @@ pub enum FunctionVerdict {
     ReadsSettings,
     /// Sound as long as it meets no type with output functions of a user's own, which it would call unseen.
     CallsOutputFunctions,
-    /// Sound as long as it meets built-in types only: it looks for casts to JSON of any other.
+    /// Sound as long as it meets built-in types only: it searches for casts to JSON of any other.
     ConvertsToJson,
     /// The query must be bypassed.
     Unsound(Reason),
 }
 
-/// Judges a function by its OID.
-pub fn judge(oid: pg_sys::Oid) -> FunctionVerdict {
+/// Checks a function by its OID.
+pub fn check(oid: pg_sys::Oid) -> FunctionVerdict {
     let number = oid.to_u32();
     if number >= FIRST_UNPINNED_OID {
         return FunctionVerdict::Unsound(Reason::UserDefinedFunction);
     }
-    // SAFETY: a catalog look-up; the function is named by the query, so it exists.
+    // SAFETY: reads a catalog; the function is named by the query, so it exists.
     let volatility = unsafe { pg_sys::func_volatile(oid) } as u8;
     let immutable = volatility == pg_sys::PROVOLATILE_IMMUTABLE;
     if is_among(TO_JSON_THOUGH_IMMUTABLE, number) {

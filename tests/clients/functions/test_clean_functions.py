@@ -1,4 +1,4 @@
-"""The functions of src/query/volatility/clean.rs read no setting: each of them is called over columns under many
+"""The functions of src/query/volatility/immutable.rs read no setting: each of them is called over columns under many
 different settings, and its results stay the same, byte for byte."""
 
 import pytest

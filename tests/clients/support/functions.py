@@ -7,7 +7,7 @@ from pathlib import Path
 from support.corners import CORNERS
 from support.samples import VALUES
 
-CLEAN_RS, = (Path(__file__).resolve().parents[3] / "src").rglob("clean.rs")
+CLEAN_RS, = (Path(__file__).resolve().parents[3] / "src").rglob("immutable.rs")
 ROWS = 40
 # Columns of one type: a call with more arguments of the type uses a column twice.
 COPIES = 4

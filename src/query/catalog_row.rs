@@ -1,4 +1,4 @@
-//! A row of a catalog, held while it is looked at.
+//! A row of a catalog, held while it is read.
 
 use std::ffi::{CStr, CString};
 
@@ -14,7 +14,7 @@ impl Row {
     /// The row of an object in a cache whose key is its OID. `None` if there is none.
     pub fn find(cache: pg_sys::SysCacheIdentifier::Type, object: pg_sys::Oid) -> Option<Self> {
         let cache = cache as i32;
-        // SAFETY: a look-up with the one key that the caches of objects by OID have.
+        // SAFETY: a search with the one key that the caches of objects by OID have.
         let tuple = unsafe { pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(object)) };
         // Made only where there is one: it gives back what it holds.
         (!tuple.is_null()).then(|| Self { cache, tuple })
@@ -23,19 +23,17 @@ impl Row {
     /// The row of a cache whose key is a pair of OIDs. `None` if there is none.
     pub fn find_pair(cache: pg_sys::SysCacheIdentifier::Type, one: pg_sys::Oid, other: pg_sys::Oid) -> Option<Self> {
         let cache = cache as i32;
-        // SAFETY: a look-up with as many keys as the cache has.
+        // SAFETY: a search with as many keys as the cache has.
         let tuple = unsafe { pg_sys::SearchSysCache2(cache, pg_sys::Datum::from(one), pg_sys::Datum::from(other)) };
         // Made only where there is one: it gives back what it holds.
         (!tuple.is_null()).then(|| Self { cache, tuple })
     }
 
-    /// Its columns of fixed width.
-    ///
-    /// # Safety
-    /// `T` must be the layout of the catalog's rows. What is pointed to is valid as long as the row is held.
-    pub unsafe fn form<T>(&self) -> *const T {
-        // SAFETY: the tuple is held.
-        unsafe { pg_sys::GETSTRUCT(self.tuple) }.cast()
+    /// The columns of fixed width of a function's row (`PROCOID`); `None` for a row of another catalog.
+    pub fn function(&self) -> Option<&pg_sys::FormData_pg_proc> {
+        // SAFETY: the tuple is held, and this is the layout of its catalog's rows.
+        (self.cache == pg_sys::SysCacheIdentifier::PROCOID as i32)
+            .then(|| unsafe { &*pg_sys::GETSTRUCT(self.tuple).cast::<pg_sys::FormData_pg_proc>() })
     }
 
     fn column(&self, number: i16) -> Option<pg_sys::Datum> {
@@ -54,6 +52,17 @@ impl Row {
     pub fn oid(&self, number: i16) -> Option<pg_sys::Oid> {
         let object = pg_sys::Oid::from(self.column(number)?.value() as u32);
         (object != pg_sys::InvalidOid).then_some(object)
+    }
+
+    /// The OIDs in a column of type oidvector; `None` if it is null.
+    pub fn oids(&self, number: i16) -> Option<Vec<pg_sys::Oid>> {
+        let vector: *const pg_sys::oidvector = self.column(number)?.cast_mut_ptr();
+        // SAFETY: an oidvector, as the caller says, in a tuple that is held; its values follow the head.
+        let values = unsafe {
+            let first = (&raw const (*vector).values).cast::<pg_sys::Oid>();
+            std::slice::from_raw_parts(first, (*vector).dim1 as usize)
+        };
+        Some(values.to_vec())
     }
 
     /// The text in a column of type text or pg_node_tree; `None` if it is null.

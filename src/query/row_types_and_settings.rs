@@ -1,7 +1,7 @@
 //! What some answers rest on besides the relations of their plan: row types (as the relations that define them) and
 //! custom settings that the query reads by name. Found in the query tree, carried inside the plan.
 //!
-//! Kept as a list of words in server memory: it crosses calls that an ERROR may jump over, so nothing in it may have a
+//! Kept as a list of words in server memory, because it crosses calls that an ERROR may jump over: nothing in it may have a
 //! destructor. Most queries have none and carry a null pointer.
 
 use std::ffi::CString;
@@ -12,10 +12,9 @@ use crate::pg::lists::integers;
 
 /// Longest name of a setting that is kept; names are words of a configuration file.
 pub const LONGEST_NAME: usize = 255;
-/// Most settings of one query that are kept. Nobody is known to read more, and so few names are little memory wherever they are copied,
-/// which is done without asking for it.
+/// Most settings of one query that are kept. Nobody is known to read more. These few names are copied without asking for memory.
 pub const MOST_SETTINGS: usize = 32;
-/// Most relations that define row types of one query. As with settings: so few are little memory.
+/// Most relations that define row types of one query, which are copied without asking for memory, too.
 pub const MOST_ROW_TYPES: usize = 256;
 
 /// Relations that define row types, and names of settings.

@@ -1,0 +1,147 @@
+//! The tables and indexes that a plan's executor would hold open: while it does, the server refuses DDL on them in the
+//! same session.
+
+use pgrx::pg_sys;
+
+use super::plan_kinds::opens_nothing_itself;
+use crate::pg::compat;
+use crate::pg::tree::{Tree, child, children, match_node};
+
+/// What a plan's executor would open.
+#[derive(Debug, Default)]
+pub struct Opened {
+    /// Tables, each at least once. Those that may be left out when the plan starts are not among them.
+    pub tables: Vec<pg_sys::Oid>,
+    /// Indexes, likewise.
+    pub indexes: Vec<pg_sys::Oid>,
+    /// Some are left out when the plan starts, and which is not known before.
+    pub prunes_at_start: bool,
+    /// Every index that the plan may scan.
+    pub scanned: Vec<pg_sys::Oid>,
+    /// The plan has nodes of a kind that is not known here, which may open anything.
+    pub has_unknown_nodes: bool,
+}
+
+struct Collector<'t> {
+    plan: Tree<'t, pg_sys::PlannedStmt>,
+    /// Places in the range table, from 1.
+    places: Vec<u32>,
+    indexes: Vec<pg_sys::Oid>,
+    scanned: Vec<pg_sys::Oid>,
+    prunes_at_start: bool,
+    has_unknown_nodes: bool,
+    /// What is met now may be left out when the plan starts.
+    uncertain: bool,
+}
+
+/// What the executor of a plan would open.
+pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened {
+    let mut found = Collector {
+        plan,
+        places: Vec::new(),
+        indexes: Vec::new(),
+        scanned: Vec::new(),
+        prunes_at_start: false,
+        has_unknown_nodes: false,
+        uncertain: false,
+    };
+    found.walk(child!(plan.planTree));
+    found.walk_all(child!(plan.subplans));
+    let entries: Vec<_> = children!(plan.rtable as RangeTblEntry).collect();
+    let relation = |place: &u32| entries.get((*place as usize).wrapping_sub(1)).map(|entry| entry.relid);
+    Opened {
+        tables: found.places.iter().filter_map(relation).collect(),
+        indexes: found.indexes,
+        prunes_at_start: found.prunes_at_start,
+        scanned: found.scanned,
+        has_unknown_nodes: found.has_unknown_nodes,
+    }
+}
+
+impl<'t> Collector<'t> {
+    fn table(&mut self, place: u32) {
+        if !self.uncertain {
+            self.places.push(place);
+        }
+    }
+
+    fn index(&mut self, index: pg_sys::Oid) {
+        self.scanned.push(index);
+        if !self.uncertain {
+            self.indexes.push(index);
+        }
+    }
+
+    fn walk(&mut self, plan: Option<Tree<'t, pg_sys::Plan>>) {
+        let Some(plan) = plan else { return };
+        let node = plan.as_node();
+        match_node! { node;
+            SeqScan(scan) => self.table(scan.scan.scanrelid),
+            SampleScan(scan) => self.table(scan.scan.scanrelid),
+            BitmapHeapScan(scan) => self.table(scan.scan.scanrelid),
+            TidScan(scan) => self.table(scan.scan.scanrelid),
+            TidRangeScan(scan) => self.table(scan.scan.scanrelid),
+            ForeignScan(scan) => self.table(scan.scan.scanrelid),
+            IndexScan(scan) => {
+                self.table(scan.scan.scanrelid);
+                self.index(scan.indexid);
+            },
+            IndexOnlyScan(scan) => {
+                self.table(scan.scan.scanrelid);
+                self.index(scan.indexid);
+            },
+            BitmapIndexScan(scan) => self.index(scan.indexid),
+            BitmapAnd(and) => self.walk_all(child!(and.bitmapplans)),
+            BitmapOr(or) => self.walk_all(child!(or.bitmapplans)),
+            Append(append) => {
+                // SAFETY: the plan of the node.
+                let pruning = unsafe { Tree::enter(compat::pruning_of_append(self.plan.as_ptr(), append.get())) };
+                self.walk_children(child!(append.appendplans), pruning);
+            },
+            MergeAppend(append) => {
+                // SAFETY: the plan of the node.
+                let pruning = unsafe { Tree::enter(compat::pruning_of_merge_append(self.plan.as_ptr(), append.get())) };
+                self.walk_children(child!(append.mergeplans), pruning);
+            },
+            SubqueryScan(scan) => self.walk(child!(scan.subplan)),
+            CustomScan(scan) => {
+                self.table(scan.scan.scanrelid);
+                self.walk_all(child!(scan.custom_plans));
+            },
+            _ => self.has_unknown_nodes |= !opens_nothing_itself(node.tag()),
+        }
+        self.walk(child!(plan.lefttree));
+        self.walk(child!(plan.righttree));
+    }
+
+    /// Walks the nodes of a list of plans.
+    fn walk_all(&mut self, list: Option<Tree<'t, pg_sys::List>>) {
+        for node in list.into_iter().flat_map(Tree::items).flatten() {
+            // SAFETY: every node of a list of plans begins with a plan.
+            self.walk(unsafe { Tree::enter(node.as_ptr().cast()) });
+        }
+    }
+
+    /// The children of a node that may leave some out: the tables above them are opened in any case, the children if
+    /// none can be left out before the first row.
+    fn walk_children(
+        &mut self,
+        children: Option<Tree<'t, pg_sys::List>>,
+        pruning: Option<Tree<'t, pg_sys::PartitionPruneInfo>>,
+    ) {
+        let mut all = true;
+        if let Some(pruning) = pruning {
+            for levels in children!(pruning.prune_infos as List) {
+                for level in levels.items().flatten().filter_map(Tree::as_a::<pg_sys::PartitionedRelPruneInfo>) {
+                    self.table(level.rtindex);
+                    all &= level.initial_pruning_steps.is_null();
+                }
+            }
+        }
+        let outside = self.uncertain;
+        self.uncertain |= !all;
+        self.prunes_at_start |= !all;
+        self.walk_all(children);
+        self.uncertain = outside;
+    }
+}
