@@ -53,7 +53,7 @@ unsafe extern "C-unwind" fn check_label(object: *const pg_sys::ObjectAddress, la
 
 /// Checks the relation's kind, and tells all backends to make plans over it anew.
 fn announce(relation: pg_sys::Oid) {
-    // SAFETY: catalog look-ups by OID; the caller has locked the relation.
+    // SAFETY: catalog searches by OID; the caller has locked the relation.
     unsafe {
         match pg_sys::get_rel_relkind(relation) as u8 {
             pg_sys::RELKIND_RELATION

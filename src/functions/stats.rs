@@ -80,7 +80,7 @@ struct Visible {
 impl Visible {
     fn to_current_user() -> Self {
         let user = privileges::current_role();
-        // SAFETY: a look-up of memberships.
+        // SAFETY: a search of memberships.
         let all = unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(PG_READ_ALL_STATS)) };
         Self { user: user.to_u32(), all }
     }

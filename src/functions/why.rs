@@ -151,7 +151,7 @@ fn one_select(text: &CStr) -> Result<(OwnQuery<'_>, Vec<pg_sys::Oid>), Refusal> 
 
 /// A function's name with its argument types, qualified if need be.
 fn function_name(function: pg_sys::Oid) -> Vec<u8> {
-    // SAFETY: a catalog look-up; an unknown OID gives its number.
+    // SAFETY: a catalog search; an unknown OID gives its number.
     unsafe { CStr::from_ptr(pg_sys::format_procedure(function)) }.to_bytes().to_vec()
 }
 
@@ -163,7 +163,7 @@ fn is_readable(relation: pg_sys::Oid) -> bool {
 
 /// A relation's qualified name.
 fn relation_name(relation: pg_sys::Oid) -> Vec<u8> {
-    // SAFETY: catalog look-ups. The relation is locked; if it has no name nevertheless, its number is shown.
+    // SAFETY: catalog searches. The relation is locked; if it has no name nevertheless, its number is shown.
     unsafe {
         let name = pg_sys::get_rel_name(relation);
         let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relation));

@@ -61,7 +61,7 @@ pub fn note_target(relation: pg_sys::Oid, kind: u8) {
 
 /// Notes the foreign tables that COPY FROM or TRUNCATE of a relation may change.
 pub fn note_reached(relation: pg_sys::Oid) {
-    // SAFETY: a look-up without a lock.
+    // SAFETY: a search without a lock.
     match unsafe { pg_sys::get_rel_relkind(relation) } as u8 {
         // TRUNCATE goes on to the children that inherit.
         pg_sys::RELKIND_RELATION => reached_through(relation).into_iter().for_each(note),
@@ -138,7 +138,7 @@ fn reached_through(root: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         return foreign;
     }
     relcache_listener::listen(relation_changed);
-    // SAFETY: catalog look-ups; the result is a list of OIDs.
+    // SAFETY: catalog searches; the result is a list of OIDs.
     let family = unsafe {
         let list = inheritance::all_inheritors(root);
         let mut members: Vec<u32> = oids(list).map(pg_sys::Oid::to_u32).collect();

@@ -1,4 +1,4 @@
-//! On which relations results can rest, by their kind: not on indexes, sequences, TOAST tables or temporary tables. Catalog look-ups;
+//! On which relations results can rest, by their kind: not on indexes, sequences, TOAST tables or temporary tables. Catalog searches;
 //! a few answers are remembered in this backend, without a lock.
 
 use std::cell::Cell;
@@ -51,7 +51,7 @@ fn inspect(relation: u32) -> Option<Inspected> {
     if relation < FIRST_USER_OID {
         return Some(Inspected { can_be_queried: false, is_new: false });
     }
-    // SAFETY: a catalog look-up inside a transaction, which raises nothing; the tuple is given back.
+    // SAFETY: a catalog search inside a transaction, which raises nothing; the tuple is given back.
     unsafe {
         let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
         let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(relation));

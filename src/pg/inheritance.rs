@@ -1,4 +1,4 @@
-//! Relations that inherit from others, partitions included. Catalog look-ups; nothing is locked or kept.
+//! Relations that inherit from others, partitions included. Catalog searches; nothing is locked or kept.
 
 use pgrx::pg_sys;
 
@@ -7,7 +7,7 @@ use super::server;
 
 /// The OIDs of a relation and of all that inherit from it, partitions included: a list in the current memory context.
 pub fn all_inheritors(root: pg_sys::Oid) -> *mut pg_sys::List {
-    // SAFETY: catalog look-ups by OID; nobody asks for the numbers of parents.
+    // SAFETY: catalog searches by OID; nobody asks for the numbers of parents.
     unsafe { guarded!(server::find_all_inheritors(root, pg_sys::NoLock as _, std::ptr::null_mut())) }
 }
 

@@ -13,7 +13,7 @@ pub fn current_role() -> pg_sys::Oid {
 /// May the role do this with the relation, or with some column of it? No, if the relation is gone.
 pub fn has(role: pg_sys::Oid, relation: pg_sys::Oid, privilege: u32) -> bool {
     let mut missing = false;
-    // SAFETY: catalog look-ups by OID; `missing` tells of a relation that is gone, so that nothing is raised.
+    // SAFETY: catalog searches by OID; `missing` tells of a relation that is gone, so that nothing is raised.
     unsafe {
         let whole = pg_sys::pg_class_aclcheck_ext(relation, role, privilege as pg_sys::AclMode, &raw mut missing);
         if whole == pg_sys::AclResult::ACLCHECK_OK {
@@ -31,7 +31,7 @@ pub fn has(role: pg_sys::Oid, relation: pg_sys::Oid, privilege: u32) -> bool {
 
 /// May the role change rows of the relation in some way, or does it own the relation?
 pub fn may_change(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
-    // SAFETY: a look-up of memberships.
+    // SAFETY: a search of memberships.
     let owns = || owner(relation).is_some_and(|owner| unsafe { pg_sys::has_privs_of_role(role, owner) });
     [pg_sys::ACL_INSERT, pg_sys::ACL_UPDATE, pg_sys::ACL_DELETE, pg_sys::ACL_TRUNCATE]
         .into_iter()
@@ -41,7 +41,7 @@ pub fn may_change(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
 
 /// The owner of the relation; `None` if it is gone.
 pub fn owner(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: a catalog look-up, which raises nothing; the tuple is given back.
+    // SAFETY: a catalog search, which raises nothing; the tuple is given back.
     unsafe {
         let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
         let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(relation));
@@ -58,7 +58,7 @@ pub fn owner(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
 /// Raises the server's own error if the current user does not own the relation.
 pub fn check_owner(relation: pg_sys::Oid) {
     if !compat::owns(current_role(), relation) {
-        // SAFETY: catalog look-ups by OID; the server makes its report of names and kinds that it copies.
+        // SAFETY: catalog searches by OID; the server makes its report of names and kinds that it copies.
         unsafe {
             let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(relation));
             pg_sys::aclcheck_error(pg_sys::AclResult::ACLCHECK_NOT_OWNER, kind, pg_sys::get_rel_name(relation));

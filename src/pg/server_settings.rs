@@ -14,7 +14,7 @@ pub fn timezone_name() -> *const c_char {
     unsafe { server::pg_get_timezone_name(pg_sys::session_timezone) }
 }
 
-/// The value of the setting `timezone_abbreviations`, null before it has one. It is looked up by its name once: the table of settings
+/// The value of the setting `timezone_abbreviations`, null before it has one. It is found by its name once: the table of settings
 /// tells where the value is.
 pub fn timezone_abbreviations() -> *const c_char {
     static PLACE: OnceLock<usize> = OnceLock::new();

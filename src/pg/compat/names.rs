@@ -7,12 +7,12 @@ use pgrx::pg_sys;
 /// Does the role own the relation? Raises if there is no such relation.
 pub fn owns(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
     #[cfg(feature = "pg15")]
-    // SAFETY: a catalog look-up by OID.
+    // SAFETY: a catalog search by OID.
     unsafe {
         pg_sys::pg_class_ownercheck(relation, role)
     }
     #[cfg(any(feature = "pg17", feature = "pg18"))]
-    // SAFETY: a catalog look-up by OID.
+    // SAFETY: a catalog search by OID.
     unsafe {
         pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, role)
     }
