@@ -133,7 +133,7 @@ pub unsafe fn make(
         let asked = Asked { tree, old_plan: None, planned_under: None, environment };
         let key = fingerprint::key(&asked, &text, call.params, store.seed()).ok()?;
         let pin = store.lookup(key)?;
-        let facts = store.view(&pin).plan();
+        let facts = store.view(&pin).facts();
         let promising = store.is_current(&pin);
         store.unpin(pin);
         if !promising || !plan_facts::hold_now(facts) {
@@ -196,7 +196,7 @@ pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pend
         }
         let Some(pin) = store.lookup(pending.key) else { return false };
         // Another answer may have taken the place of the one that the placeholder was made for.
-        let fits = store.view(&pin).plan() == pending.facts;
+        let fits = store.view(&pin).facts() == pending.facts;
         if !fits
             || find::examine(&store, &pin, &*pending.text, template.descriptor(), &snapshot, pending.terms) != Ok(true)
         {
