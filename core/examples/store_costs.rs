@@ -172,7 +172,7 @@ fn publish(store: &BenchStore<'_>, n: u64, now: i64) -> Pin {
         text: b"select 1",
         dependencies: &dependencies,
         descriptor: b"columns",
-        plan: CacheKey::NONE,
+        facts: CacheKey::NONE,
         rows: 1,
         columns: 1,
         execution_micros: 1000,

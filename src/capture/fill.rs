@@ -109,7 +109,7 @@ impl ResultFill {
             text: &miss.text,
             dependencies: &miss.dependencies,
             descriptor: &column::describe(&miss.columns),
-            plan: miss.facts.0,
+            facts: miss.facts.0,
             rows: self.rows,
             columns: miss.columns.len() as u32,
             execution_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),

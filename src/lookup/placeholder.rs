@@ -135,7 +135,7 @@ pub unsafe fn make(
         let asked = Asked { tree, old_plan: None, planned_under: None, environment };
         let key = key::of(&asked, &text, Tree::enter(call.params), store.seed()).ok()?;
         let pin = store.lookup(key)?;
-        let facts = FactsHash(store.view(&pin).plan());
+        let facts = FactsHash(store.view(&pin).facts());
         let promising = store.is_current(&pin);
         store.unpin(pin);
         if !promising || !plan_facts::hold_now(facts) {
@@ -200,7 +200,7 @@ pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pend
         }
         let Some(pin) = store.lookup(pending.key) else { return false };
         // Another answer may have taken the place of the one that the placeholder was made for.
-        let fits = store.view(&pin).plan() == pending.facts.0;
+        let fits = store.view(&pin).facts() == pending.facts.0;
         if !fits
             || find::examine(&store, &pin, &*pending.text, template.descriptor(), &snapshot, pending.terms) != Ok(true)
         {

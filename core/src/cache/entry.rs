@@ -96,8 +96,8 @@ pub(crate) struct Entry {
     pub(crate) created_at: AtomicI64,
     pub(crate) database: AtomicU32,
     pub(crate) role: AtomicU32,
-    plan_hi: AtomicU64,
-    plan_lo: AtomicU64,
+    facts_hi: AtomicU64,
+    facts_lo: AtomicU64,
 }
 
 /// The line that every hit writes, and what a hit reads once it has the line.
@@ -145,14 +145,14 @@ impl Entry {
         self.key_lo.store(key.lo, Release);
     }
 
-    pub(crate) fn plan(&self) -> CacheKey {
-        CacheKey { hi: self.plan_hi.load(Relaxed), lo: self.plan_lo.load(Relaxed) }
+    pub(crate) fn facts(&self) -> CacheKey {
+        CacheKey { hi: self.facts_hi.load(Relaxed), lo: self.facts_lo.load(Relaxed) }
     }
 
     /// While filling.
-    pub(crate) fn set_plan(&self, plan: CacheKey) {
-        self.plan_hi.store(plan.hi, Relaxed);
-        self.plan_lo.store(plan.lo, Relaxed);
+    pub(crate) fn set_facts(&self, facts: CacheKey) {
+        self.facts_hi.store(facts.hi, Relaxed);
+        self.facts_lo.store(facts.lo, Relaxed);
     }
 
     pub(crate) fn pins(&self) -> u64 {

@@ -53,7 +53,7 @@ pub struct NewEntry<'a> {
     /// Column description, opaque to the store.
     pub descriptor: &'a [u8],
     /// Hash of the facts of the plan that computed it, opaque to the store; [`CacheKey::NONE`] if nobody may rely on them.
-    pub plan: CacheKey,
+    pub facts: CacheKey,
     /// Rows of the result.
     pub rows: u64,
     /// Columns of the result.
@@ -201,7 +201,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         entry.database.store(new.database, Relaxed);
         entry.role.store(new.role, Relaxed);
         entry.columns.store(new.columns, Relaxed);
-        entry.set_plan(new.plan);
+        entry.set_facts(new.facts);
         entry.set_result(new.rows, new.execution_micros);
         entry.created_at.store(new.created_at, Relaxed);
         entry.expires_at.store(new.expires_at, Relaxed);

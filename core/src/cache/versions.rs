@@ -178,8 +178,8 @@ impl Slot {
 
     /// Publishes that top-level transaction `xid`, still running, changes what this slot stands for. Must be called before `xid` can
     /// become visible. `oldest_running` is at most every id that runs at the time of the call or later, `xid` included.
-    /// `is_running` is asked about other publishers, with no lock held. A wrong `true` invalidates too much; a wrong `false` lets outdated
-    /// entries be served. `now` is in microseconds.
+    /// `is_running` is asked about other publishers, with no lock held. A wrong `true` makes readers refuse entries that they could
+    /// serve; a wrong `false` lets outdated entries be served. `now` is in microseconds.
     ///
     /// Publishers that have ended are forgotten: a snapshot that sees `xid` sees them too, and one that does not is refused because of
     /// `xid`.

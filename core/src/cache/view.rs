@@ -57,8 +57,8 @@ impl<'a> EntryView<'a> {
 
     /// Hash of the facts of the plan that computed the result, as the caller gave it when it was published.
     #[must_use]
-    pub fn plan(&self) -> CacheKey {
-        self.entry.plan()
+    pub fn facts(&self) -> CacheKey {
+        self.entry.facts()
     }
 
     /// The data of every chunk, in the order they were appended.

@@ -166,7 +166,7 @@ pub fn described<'a>(text: &'a [u8], dependencies: &'a [Dependency]) -> NewEntry
         text,
         dependencies,
         descriptor: b"columns",
-        plan: CacheKey::NONE,
+        facts: CacheKey::NONE,
         rows: 3,
         columns: 2,
         execution_micros: 1500,
