@@ -8,6 +8,7 @@ use pgrx::pg_sys;
 use crate::error::or_raise;
 use crate::lookup::Miss;
 use crate::pg::query_desc::QueryDesc;
+use crate::pg::row_type::RowType;
 use crate::pg::tuplestore;
 use crate::serve::{Hold, Lifetime, slot_values};
 
@@ -58,7 +59,10 @@ impl Replay {
         // SAFETY: the query is under way: it has a context, in which the slot lives, and a descriptor of its rows.
         let slot = unsafe {
             let caller = pg_sys::MemoryContextSwitchTo(query.memory().unwrap_or(pg_sys::CurrentMemoryContext));
-            let slot = pg_sys::MakeSingleTupleTableSlot(query.row_descriptor(), operations);
+            let slot = pg_sys::MakeSingleTupleTableSlot(
+                query.row_type().map_or(std::ptr::null_mut(), RowType::as_ptr),
+                operations,
+            );
             pg_sys::MemoryContextSwitchTo(caller);
             slot
         };

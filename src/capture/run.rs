@@ -10,6 +10,7 @@ use super::replay::{self, Replay};
 use super::running::{self, Running};
 use crate::pg::error_passing::{direct, edge};
 use crate::pg::query_desc::QueryDesc;
+use crate::pg::row_type::RowType;
 use crate::{settings, shmem};
 
 /// What one ExecutorRun does. Plain data, so that an error may jump over it.
@@ -61,7 +62,7 @@ pub fn before_run(query: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, 
         Running::Comparison(comparison) => {
             if let Some(tee) = comparison.as_mut().filter(|tee| forward && tee.sink.may_go_on()) {
                 // SAFETY: the tee was made for this query and stays in its box; `restore` puts the receiver back after the run.
-                pass.receiver = unsafe { tee.install(query.as_ptr()) };
+                pass.receiver = unsafe { tee.install(query) };
             } else {
                 *comparison = None;
             }
@@ -84,11 +85,11 @@ fn prepare_miss(run: &mut MissRun, pass: &mut Pass<'_>) {
             pass.replays = true;
             run.miss.tuples = replay::keep_rows(query);
             // SAFETY: as below.
-            unsafe { tee.install(query.as_ptr()) };
+            unsafe { tee.install(query) };
         }
         Stage::Filling(tee) => {
             // SAFETY: the tee was made for this query and stays in its box; `restore` puts the receiver back after the run.
-            pass.receiver = unsafe { tee.install(query.as_ptr()) };
+            pass.receiver = unsafe { tee.install(query) };
         }
         Stage::Replaying(_) => {
             pass.runs_plan = false;
@@ -157,7 +158,11 @@ pub unsafe fn replay(query: QueryDesc<'_>, count: u64) {
     unsafe {
         let receiver = query.receiver();
         if let Some(startup) = (*receiver).rStartup {
-            direct!(startup(receiver, query.operation() as i32, query.row_descriptor()));
+            direct!(startup(
+                receiver,
+                query.operation() as i32,
+                query.row_type().map_or(std::ptr::null_mut(), RowType::as_ptr)
+            ));
         }
         let mut sent = 0;
         while count == 0 || sent < count {

@@ -62,14 +62,14 @@ fn store(query: QueryDesc<'_>, miss: Box<Miss>) {
 fn filling(query: QueryDesc<'_>, miss: &Miss) -> Result<Stage, Reason> {
     let fill = ResultFill::new(miss)?;
     // SAFETY: the query has been started; `running` drops the tee when the query ends.
-    let tee = none_if_out_of_memory(AssertUnwindSafe(|| unsafe { Tee::new(query.as_ptr(), fill) }));
+    let tee = none_if_out_of_memory(AssertUnwindSafe(|| unsafe { Tee::new(query, fill) }));
     tee.map(|tee| Stage::Filling(Box::new(tee))).ok_or(Reason::OutOfMemory)
 }
 
 fn compare(query: QueryDesc<'_>, sample: Box<Sample>, columns: &[Column]) {
     if let Some(comparison) = Comparison::begin(sample, columns) {
         // SAFETY: the query has been started; `running` drops the tee when the query ends.
-        let tee = unsafe { Tee::new(query.as_ptr(), comparison) };
+        let tee = unsafe { Tee::new(query, comparison) };
         // Without memory for that, the query runs unverified.
         let _ = running::add(query, Running::Comparison(Some(Box::new(tee))));
     }

@@ -116,7 +116,7 @@ pub fn after_run(query: QueryDesc<'_>) {
             Some(Stage::Running { receiver, .. }) => *receiver,
             _ => std::ptr::null_mut(),
         });
-        (*query.as_ptr()).dest = receiver;
+        query.set_receiver(receiver);
         (*receiver.cast::<CopyReceiver>()).processed = (*export).rows();
     }
 }

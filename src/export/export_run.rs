@@ -38,7 +38,7 @@ impl<O: Output> RowSource<O> {
     fn of_plan(query: QueryDesc<'_>, (encoder, aside, stream): (Encoder, Aside, Stream), output: O) -> Self {
         let sink = ExportSink::new(encoder, aside, stream, output);
         // SAFETY: the query is started. The tee goes with its memory, and the encoder was made for its columns.
-        let tee = Box::new(unsafe { Tee::new(query.as_ptr(), sink) });
+        let tee = Box::new(unsafe { Tee::new(query, sink) });
         Self::Plan { tee, elapsed: Duration::ZERO, started: Instant::now(), asked: 0 }
     }
 }
@@ -110,9 +110,8 @@ impl<O: Output> Export<O> {
                 let left = tee.sink.begin_run();
                 // SAFETY: the query is that of the tee, and does not outlive it. The receiver that does nothing is a constant.
                 unsafe {
-                    let query = self.query.as_ptr();
-                    (*query).dest = pg_sys::None_Receiver;
-                    tee.install(query);
+                    self.query.set_receiver(pg_sys::None_Receiver);
+                    tee.install(self.query);
                 }
                 *started = Instant::now();
                 *asked = left;

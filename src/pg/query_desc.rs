@@ -120,12 +120,6 @@ impl<'q> QueryDesc<'q> {
         self.estate().map(|state| unsafe { (*state.as_ptr()).es_query_cxt })
     }
 
-    /// What its rows look like; null before it was started.
-    pub fn row_descriptor(self) -> pg_sys::TupleDesc {
-        // SAFETY: `of_hook` was promised that it is valid.
-        unsafe { (*self.as_ptr()).tupDesc }
-    }
-
     /// The topmost node of its execution; null before it was started.
     pub fn plan_state(self) -> *mut pg_sys::PlanState {
         // SAFETY: `of_hook` was promised that it is valid.

@@ -5,6 +5,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use crate::pg::error_passing::{direct, edge};
+use crate::pg::query_desc::QueryDesc;
 use crate::pg::row::Row;
 
 /// Takes the rows of a query, one by one.
@@ -38,44 +39,39 @@ impl<S: RowSink> Tee<S> {
     /// A tee for the rows of a query. It must not move while it is in place.
     ///
     /// # Safety
-    /// `query_desc` must be a started query that outlives the tee. The sink must have been made for rows of its result.
-    pub unsafe fn new(query_desc: *const pg_sys::QueryDesc, sink: S) -> Self {
-        // SAFETY: a started query has a state; the context ends with it.
-        unsafe {
-            let row_context = pg_sys::AllocSetContextCreateInternal(
-                (*(*query_desc).estate).es_query_cxt,
+    /// The query must have been started and outlive the tee. The sink must have been made for rows of its result.
+    pub unsafe fn new(query: QueryDesc<'_>, sink: S) -> Self {
+        let Some(parent) = query.memory() else { unreachable!("a tee is made for a query that has been started") };
+        // SAFETY: the memory of a query is valid until it ends; the new context ends with it.
+        let row_context = unsafe {
+            pg_sys::AllocSetContextCreateInternal(
+                parent,
                 c"pg_arrow_cache row".as_ptr(),
                 pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
                 pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
                 pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            );
-            Self {
-                receiver: pg_sys::DestReceiver {
-                    receiveSlot: Some(receive::<S>),
-                    rStartup: Some(startup::<S>),
-                    rShutdown: Some(shutdown::<S>),
-                    rDestroy: None,
-                    mydest: pg_sys::CommandDest::DestNone,
-                },
-                inner: std::ptr::null_mut(),
-                sink,
-                row_context,
-                failure: None,
-            }
-        }
+            )
+        };
+        let receiver = pg_sys::DestReceiver {
+            receiveSlot: Some(receive::<S>),
+            rStartup: Some(startup::<S>),
+            rShutdown: Some(shutdown::<S>),
+            rDestroy: None,
+            mydest: pg_sys::CommandDest::DestNone,
+        };
+        Self { receiver, inner: std::ptr::null_mut(), sink, row_context, failure: None }
     }
 
     /// Puts the tee in front of the query's receiver, which it returns.
     ///
     /// # Safety
-    /// `query_desc` must be the query the tee was made for; the receiver must be put back before
-    /// the tee moves or ends.
-    pub unsafe fn install(&mut self, query_desc: *mut pg_sys::QueryDesc) -> *mut pg_sys::DestReceiver {
-        // SAFETY: the query is valid and has a receiver, which outlives its run.
+    /// The query must be the one that the tee was made for. The receiver must be put back before the tee moves or ends.
+    pub unsafe fn install(&mut self, query: QueryDesc<'_>) -> *mut pg_sys::DestReceiver {
+        self.inner = query.receiver();
+        // SAFETY: a query that runs has a receiver, which outlives its run. The caller puts it back before the tee is gone.
         unsafe {
-            self.inner = (*query_desc).dest;
             self.receiver.mydest = (*self.inner).mydest;
-            (*query_desc).dest = (&raw mut *self).cast();
+            query.set_receiver((&raw mut *self).cast());
         }
         self.inner
     }
