@@ -110,6 +110,11 @@ pub fn store() -> Option<SharedStore> {
     Some(view(AREA.load(Relaxed)))
 }
 
+/// The cache. Raises `NotPreloaded` when there is none.
+pub fn required() -> SharedStore {
+    store().unwrap_or_else(|| CacheError::NotPreloaded.raise())
+}
+
 /// The store over the block, which must be there. Without an area it can only be read.
 fn view(area: *mut pg_sys::dsa_area) -> SharedStore {
     let arena = SharedArena { area };

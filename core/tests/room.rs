@@ -1,8 +1,8 @@
-//! Making room among entries that cannot be freed: each call looks at a few, and together they look at all.
+//! Making room among entries that cannot be freed: each call examines a few, and together they examine all.
 
 mod common;
 
-use arrow_cache_core::cache::store::{Pin, StoreError};
+use arrow_cache_core::cache::{Pin, StoreError};
 use common::{Block, TestStore, described, fill, key};
 
 fn put(store: &TestStore<'_>, n: u64) -> Pin {

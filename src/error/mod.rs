@@ -8,7 +8,7 @@ mod caught;
 mod log;
 mod report;
 
-use arrow_cache_core::{FormError, LONGEST_SHOWN, OptionError, OutOfMemory, Reason, Unrepresentable};
+use arrow_cache_core::{LONGEST_SHOWN, OptionError, OutOfMemory, Reason, UndeliverableType, Unrepresentable};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, pg_sys};
 
@@ -31,7 +31,7 @@ pub enum CacheError {
     /// The finished stream would be larger than a `bytea` can be.
     StreamTooLarge { bytes: usize },
     /// A column cannot be delivered as the options ask for it.
-    UndeliverableColumn { column: String, error: FormError },
+    UndeliverableColumn { column: String, error: UndeliverableType },
     /// A value cannot be delivered; rows count from 1.
     UndeliverableValue { column: String, row: u64, problem: Unrepresentable },
     /// A result cannot be delivered as Arrow.

@@ -13,17 +13,12 @@ use crate::invalidation::{publication, queried_relations};
 use crate::pg::tree::Tree;
 use crate::pg::{backend, compat, privileges};
 use crate::session;
-use crate::shmem::{self, SharedStore};
-
-/// The cache, or the error that says what is missing.
-pub fn required_store() -> SharedStore {
-    shmem::store().unwrap_or_else(|| CacheError::NotPreloaded.raise())
-}
+use crate::shmem;
 
 /// Drops every entry of this database and returns how many there were.
 #[pg_extern(sql = false)]
 fn flush() -> i64 {
-    let store = required_store();
+    let store = shmem::required();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     store.retire_matching(|entry| entry.database() == database) as i64
@@ -32,7 +27,7 @@ fn flush() -> i64 {
 /// Drops every entry that rests on a relation and returns how many there were.
 #[pg_extern(sql = false)]
 fn invalidate(relation: pg_sys::Oid) -> i64 {
-    let store = required_store();
+    let store = shmem::required();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     let relation = relation.to_u32();
@@ -66,7 +61,7 @@ pub extern "C" fn pg_finfo_arrow_cache_invalidate_on_change() -> &'static pg_sys
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn arrow_cache_invalidate_on_change(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    required_store();
+    shmem::required();
     // SAFETY: PostgreSQL's own call; the trigger's data, table and strings live as long as the call.
     unsafe {
         let context = (*call).context;
@@ -128,20 +123,20 @@ fn relation_named(name: &CStr, table: Tree<'_, pg_sys::RelationData>) -> pg_sys:
 /// Zeroes the counters.
 #[pg_extern(sql = false)]
 fn reset_stats() {
-    let store = required_store();
+    let store = shmem::required();
     store.reset_stats(backend::now());
 }
 
 /// What became of this session's last top-level statement that did not itself call this function.
 #[pg_extern(sql = false)]
 fn last_status() -> Option<&'static str> {
-    required_store();
+    shmem::required();
     session::last_status().map(session::Status::name)
 }
 
 /// Why that statement was bypassed or its result not stored.
 #[pg_extern(sql = false)]
 fn last_reason() -> Option<&'static str> {
-    required_store();
+    shmem::required();
     session::last_status()?.reason().map(arrow_cache_core::Reason::name)
 }

@@ -9,11 +9,11 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::error::CacheError;
-use crate::functions::admin::required_store;
 use crate::pg::backend_local::Local;
 use crate::pg::privileges;
 use crate::pg::tree::Tree;
 use crate::query::policy::{self, PROVIDER, Policy};
+use crate::shmem;
 
 static REGISTERED: Local<Cell<bool>> = Local::new(Cell::new(false));
 
@@ -74,7 +74,7 @@ fn announce(relation: pg_sys::Oid) {
 /// as a `bytea` of the same bytes.
 #[pg_extern(sql = false)]
 fn set_policy(relation: pg_sys::Oid, policy: &[u8]) {
-    required_store();
+    shmem::required();
     let Some(wanted) = Policy::named(policy) else {
         CacheError::UnknownPolicy { word: shown(policy), default: true }.raise()
     };
@@ -100,6 +100,6 @@ fn set_policy(relation: pg_sys::Oid, policy: &[u8]) {
 /// The policy of a relation.
 #[pg_extern(sql = false)]
 fn policy(relation: pg_sys::Oid) -> &'static str {
-    required_store();
+    shmem::required();
     policy::of(relation).name()
 }

@@ -6,9 +6,8 @@ use pgrx::prelude::*;
 use pgrx::{datum::TimestampWithTimeZone, pg_sys};
 
 use crate::error::or_raise;
-use crate::functions::admin::required_store;
 use crate::pg::{backend, privileges};
-use crate::settings;
+use crate::{settings, shmem};
 
 /// The role whose members may see the statements of all users (pg_authid.dat).
 const PG_READ_ALL_STATS: u32 = 3375;
@@ -45,7 +44,7 @@ fn stats_data() -> TableIterator<
         name!(stats_reset, Option<TimestampWithTimeZone>),
     ),
 > {
-    let store = required_store();
+    let store = shmem::required();
     let counters = store.counters();
     let sum = |counter| counters.sum(counter) as i64;
     let (hits, misses, stale) = (sum(Counter::Hits), sum(Counter::Misses), sum(Counter::Stale));
@@ -136,7 +135,7 @@ fn entries_data() -> TableIterator<
         name!(relations, Vec<pg_sys::Oid>),
     ),
 > {
-    let store = required_store();
+    let store = shmem::required();
     // SAFETY: a plain read of a backend global; the name is a palloc'd C string.
     let (database, datname) = unsafe {
         let database = pg_sys::MyDatabaseId;
@@ -203,7 +202,7 @@ fn relations_data() -> TableIterator<
         name!(last_change_at, Option<TimestampWithTimeZone>),
     ),
 > {
-    let store = required_store();
+    let store = shmem::required();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     let visible = Visible::to_current_user();
@@ -236,7 +235,7 @@ fn relations_data() -> TableIterator<
 
 #[pg_extern(sql = false)]
 fn bypass_reasons_data() -> TableIterator<'static, (name!(reason, &'static str), name!(statements, i64))> {
-    let store = required_store();
+    let store = shmem::required();
     let counters = store.counters();
     let rows: Vec<_> = Reason::ALL
         .iter()

@@ -5,24 +5,21 @@
 
 use std::ffi::CStr;
 
-use arrow_cache_core::{Reason, RoomyVec};
+use arrow_cache_core::Reason;
 use pgrx::iter::TableIterator;
 use pgrx::pg_sys;
 
-use crate::error::{CacheError, or_raise};
-use crate::functions::admin::required_store;
+use crate::error::CacheError;
+use crate::export::{OwnQuery, Parameters};
 use crate::lookup;
 use crate::lookup::{Found, Question};
-use crate::pg::error_passing::kept;
-use crate::pg::lists::nodes;
+use crate::pg::function_call::FunctionCall;
+use crate::pg::privileges;
 use crate::pg::sql_function::sql_function;
-use crate::pg::tree::Tree;
-use crate::pg::{privileges, server};
 use crate::query::eligibility;
 use crate::query::relations::{self, RelationRefusal};
 use crate::query::scans::opened_by;
-use crate::session::PlanningExport;
-use crate::shmem::SharedStore;
+use crate::shmem::{self, SharedStore};
 use crate::{export, query, settings};
 
 /// Most relations that an answer names.
@@ -48,16 +45,11 @@ type Answer = (bool, Option<&'static str>, Option<Vec<u8>>);
 ///
 /// Texts are passed as bytes in the encoding of the database, because Rust's strings are always UTF-8. A `bytea` has the same form in
 /// memory as a `text` of the same bytes.
-fn why(call: pg_sys::FunctionCallInfo) -> TableIterator<'static, Answer> {
-    let store = required_store();
-    // SAFETY: called as a SQL function with a text, so inside a transaction.
-    let checked = unsafe {
-        let text = export::query_text(call).unwrap_or_default();
-        export::push_callers_snapshot();
-        let checked = export::within(&text, || check(&store, &text));
-        pg_sys::PopActiveSnapshot();
-        checked
-    };
+fn why(call: FunctionCall<'_>) -> TableIterator<'static, Answer> {
+    let store = shmem::required();
+    let text = export::query_text(call).unwrap_or_default();
+    // SAFETY: a snapshot is active.
+    let checked = export::under_callers_snapshot(|| export::within(&text, || unsafe { check(&store, &text) }));
     TableIterator::once(match checked {
         Ok(relations) => (true, None, Some([b"rests on ".to_vec(), listed(relations)].concat())),
         Err(Refusal { reason: Reason::OutOfMemory, .. }) => CacheError::OutOfMemory.raise(),
@@ -85,14 +77,11 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
         let (query, types) = one_select(text)?;
         let mut offender = None;
         // Planning changes the tree.
-        let meaning = eligibility::judge_tree_naming(query, &mut offender);
-        let planning = PlanningExport::enter();
-        let (source, options) = (text.as_ptr(), pg_sys::CURSOR_OPT_PARALLEL_OK as i32);
-        let plan = kept!(server::pg_plan_query(query, source, options, std::ptr::null_mut()));
-        drop(planning);
-        let query_desc = export::describe(plan, text, nulls(&types));
-        export::check_permitted(query_desc);
-        pg_sys::FreeQueryDesc(query_desc);
+        let meaning = eligibility::judge_tree_naming(query.as_ptr(), &mut offender);
+        let plan = query.plan(pg_sys::CURSOR_OPT_PARALLEL_OK, Parameters::NONE);
+        // The executor reads parameters when it starts.
+        export::check_permitted(plan, text, Parameters::nulls(&types));
+        let plan = plan.as_ptr();
         let meaning = meaning.map_err(|reason| Refusal {
             reason,
             offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
@@ -134,69 +123,29 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
     }
 }
 
-/// NULL for each parameter, because the executor reads the parameters when it starts. In the current memory context.
-fn nulls(types: &[pg_sys::Oid]) -> pg_sys::ParamListInfo {
-    // SAFETY: the list has room for as many parameters as it was made for.
-    unsafe {
-        let list = pg_sys::makeParamList(types.len() as i32);
-        let params = (&raw mut (*list).params).cast::<pg_sys::ParamExternData>();
-        for (index, ptype) in types.iter().enumerate() {
-            let value = pg_sys::Datum::null();
-            params.add(index).write(pg_sys::ParamExternData { value, isnull: true, pflags: 0, ptype: *ptype });
-        }
-        list
-    }
-}
-
 /// Parses, analyzes and rewrites a text that is one SELECT. Returns the types of its parameters, too.
-fn one_select(text: &CStr) -> Result<(*mut pg_sys::Query, Vec<pg_sys::Oid>), Refusal> {
-    let not_select =
-        |what: String| Refusal { reason: Reason::NotSelect, offender: Some(format!("is {what}").into_bytes()) };
-    // SAFETY: the steps that PostgreSQL itself takes with a text; each cast follows the node's tag.
-    unsafe {
-        let source = text.as_ptr();
-        let mut statements = nodes::<pg_sys::RawStmt>(kept!(server::pg_parse_query(source)));
-        let raw = match (statements.next(), statements.len()) {
-            (Some(raw), 0) => raw,
-            (None, _) => return Err(not_select("empty".into())),
-            (Some(_), more) => return Err(not_select(format!("{} statements", more + 1))),
-        };
-        let command = Tree::enter((*raw).stmt).map_or_else(String::new, command_name);
-        match (*(*raw).stmt).type_ {
-            pg_sys::NodeTag::T_SelectStmt => {}
-            pg_sys::NodeTag::T_InsertStmt
-            | pg_sys::NodeTag::T_UpdateStmt
-            | pg_sys::NodeTag::T_DeleteStmt
-            | pg_sys::NodeTag::T_MergeStmt => return Err(not_select(command)),
-            pg_sys::NodeTag::T_ExplainStmt => return Err(Reason::Explain.into()),
-            _ => {
-                return Err(Refusal {
-                    reason: Reason::UtilityStatement,
-                    offender: Some(format!("is {command}").into_bytes()),
-                });
-            }
-        }
-        let (mut types, mut count) = (std::ptr::null_mut(), 0);
-        let (all_types, all) = (&raw mut types, &raw mut count);
-        let query = kept!(server::parse_analyze_varparams(raw, source, all_types, all, std::ptr::null_mut()));
-        // There are as many as the highest number, which may be large.
-        let types = if count == 0 { &[] } else { std::slice::from_raw_parts(types, count as usize) };
-        let types = or_raise(Vec::copy_of(types));
-        if (*query).commandType == pg_sys::CmdType::CMD_UTILITY {
-            let offender = Some("is SELECT INTO".into());
-            return Err(Refusal { reason: Reason::UtilityStatement, offender });
-        }
-        // A SELECT is rewritten to exactly one query.
-        Ok((nodes::<pg_sys::Query>(kept!(server::QueryRewrite(query))).next().unwrap_or(query), types))
+fn one_select(text: &CStr) -> Result<(OwnQuery<'_>, Vec<pg_sys::Oid>), Refusal> {
+    let refused = |reason, what: String| Refusal { reason, offender: Some(format!("is {what}").into_bytes()) };
+    let raw = export::parse_one(text).map_err(|found| match found {
+        0 => refused(Reason::NotSelect, "empty".into()),
+        more => refused(Reason::NotSelect, format!("{more} statements")),
+    })?;
+    let statement = export::node_of(raw);
+    match statement.tag() {
+        pg_sys::NodeTag::T_SelectStmt => {}
+        pg_sys::NodeTag::T_InsertStmt
+        | pg_sys::NodeTag::T_UpdateStmt
+        | pg_sys::NodeTag::T_DeleteStmt
+        | pg_sys::NodeTag::T_MergeStmt => return Err(refused(Reason::NotSelect, export::command_name(statement))),
+        pg_sys::NodeTag::T_ExplainStmt => return Err(Reason::Explain.into()),
+        _ => return Err(refused(Reason::UtilityStatement, export::command_name(statement))),
     }
-}
-
-/// The name of a statement's command, as the server tags its result.
-fn command_name(statement: Tree<'_, pg_sys::Node>) -> String {
-    // SAFETY: a node in a valid tree; tag names are literals of the server.
-    unsafe { CStr::from_ptr(pg_sys::GetCommandTagName(pg_sys::CreateCommandTag(statement.as_ptr()))) }
-        .to_string_lossy()
-        .into_owned()
+    // There are as many parameters as the highest number, which may be large.
+    let (query, types) = OwnQuery::analyze(raw, text, std::iter::empty());
+    if query.command() == pg_sys::CmdType::CMD_UTILITY {
+        return Err(refused(Reason::UtilityStatement, "SELECT INTO".into()));
+    }
+    Ok((query.rewrite(), types))
 }
 
 /// A function's name with its argument types, qualified if need be.

@@ -166,7 +166,7 @@ unsafe fn settle(query_desc: *mut pg_sys::QueryDesc, flags: c_int, pending: *con
     unsafe {
         let served = active() && edge(|| lookup::serve_pending(query_desc, flags, pending));
         if served {
-            capture::prepare(query_desc, None);
+            capture::prepare(QueryDesc::of_hook(query_desc), None);
         } else {
             // By way of all planner hooks, since some libraries' come before ours.
             let Call { query, text, options, params } = (*pending).call;
@@ -193,15 +193,16 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
             return;
         }
         edge(|| {
-            let miss = if copy::claims(query_desc) {
-                copy::before_start(query_desc);
+            let query = QueryDesc::of_hook(query_desc);
+            let miss = if copy::claims(query) {
+                copy::before_start(query);
                 None
             } else if active() {
                 lookup::at_start(query_desc, planned, flags)
             } else {
                 lookup::skip(query_desc)
             };
-            capture::prepare(query_desc, miss);
+            capture::prepare(query, miss);
         });
         let next = PREVIOUS.start.unwrap_or(server::standard_ExecutorStart);
         direct!(next(query_desc, flags));
@@ -211,10 +212,10 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
             edge(|| targets::note_plan(QueryDesc::of_hook(query_desc).plan()));
         }
         if capture::is_prepared() {
-            edge(|| capture::begin(query_desc));
+            edge(|| capture::begin(QueryDesc::of_hook(query_desc)));
         }
         if copy::is_deciding() {
-            edge(|| copy::after_start(query_desc));
+            edge(|| copy::after_start(QueryDesc::of_hook(query_desc)));
         }
     }
 }
@@ -228,9 +229,9 @@ unsafe fn run(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirecti
     }
     // SAFETY: as the caller promises. COPY runs its query once, and asks for all rows.
     unsafe {
-        let (direction, count) = edge(|| copy::before_run(query_desc));
+        let (direction, count) = edge(|| copy::before_run(QueryDesc::of_hook(query_desc)));
         run_plan(query_desc, direction, count, once);
-        edge(|| copy::after_run(query_desc));
+        edge(|| copy::after_run(QueryDesc::of_hook(query_desc)));
     }
 }
 
@@ -239,8 +240,9 @@ unsafe fn run(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirecti
 unsafe fn run_plan(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirection::Type, count: u64, once: bool) {
     // SAFETY: as the caller promises; what is kept over the calls is plain data.
     unsafe {
-        if serve::is_served(query_desc) {
-            edge(|| serve::note_run(query_desc, direction, count));
+        let query = QueryDesc::of_hook(query_desc);
+        if let Some(served) = serve::served(query) {
+            edge(|| served.note_run(direction, count));
         }
         if capture::idle() {
             session::enter_level();
@@ -251,7 +253,7 @@ unsafe fn run_plan(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDi
             known::note_timed();
             return;
         }
-        let pass = edge(|| capture::before_run(query_desc, direction, count));
+        let pass = edge(|| capture::before_run(query, direction, count));
         if pass.runs_plan {
             session::enter_level();
             with_cleanup(
@@ -261,14 +263,14 @@ unsafe fn run_plan(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDi
                 },
                 || {
                     session::leave_level();
-                    pass.restore(query_desc);
+                    pass.restore();
                 },
             );
-            edge(|| capture::after_run(query_desc, pass));
+            edge(|| capture::after_run(pass));
         }
         if pass.replays {
             session::enter_level();
-            with_cleanup(|| capture::replay(query_desc, count), session::leave_level);
+            with_cleanup(|| capture::replay(query, count), session::leave_level);
         }
     }
 }
@@ -296,7 +298,7 @@ unsafe extern "C-unwind" fn executor_end(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: PostgreSQL's own argument, passed on unchanged.
     unsafe {
         if !capture::idle() {
-            edge(|| capture::end(query_desc));
+            edge(|| capture::end(QueryDesc::of_hook(query_desc)));
         }
         let next = PREVIOUS.end.unwrap_or(server::standard_ExecutorEnd);
         direct!(next(query_desc));

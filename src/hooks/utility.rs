@@ -90,7 +90,9 @@ pub unsafe fn enter(plan: *const pg_sys::PlannedStmt, source: *const std::ffi::c
         replaced: std::ptr::null_mut(),
     };
     // SAFETY: as the caller promises, and the tag says that it is a COPY.
-    let replaced = unsafe { if (*statement).type_ == NodeTag::T_CopyStmt { copy::enter(plan) } else { None } };
+    let replaced = unsafe {
+        if (*statement).type_ == NodeTag::T_CopyStmt { Tree::enter(plan).and_then(copy::enter) } else { None }
+    };
     if let Some(replaced) = replaced {
         if session::at_top_level() {
             session::begin_statement(Reason::NotSelect);

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use arrow_cache_core::{Answers, Slot, SlotId, Versions};
+use arrow_cache_core::{AskedXids, Slot, SlotId, Versions, widen_xid};
 use pgrx::pg_sys;
 
 use crate::invalidation::catalogs::SHARED;
@@ -30,8 +30,8 @@ pub struct Writer<'a> {
     /// Every running transaction has at least this id.
     oldest_running: u64,
     now: i64,
-    /// Which transactions run, as far as that was asked.
-    running: Cell<Answers>,
+    /// Which transactions run, as far as it was asked.
+    running: Cell<AskedXids>,
 }
 
 impl<'a> Writer<'a> {
@@ -45,8 +45,8 @@ impl<'a> Writer<'a> {
         // transactions with older ids have finished.
         let (database, recent) = unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::RecentXmin) };
         let known = recent != pg_sys::FirstNormalTransactionId;
-        let oldest_running = if known { widen(recent.into_inner(), xid) } else { 0 };
-        let running = Cell::new(Answers::from(oldest_running));
+        let oldest_running = if known { widen_xid(xid, recent.into_inner()) } else { 0 };
+        let running = Cell::new(AskedXids::from(oldest_running));
         Self { versions, database, xid, oldest_running, now: backend::now(), running }
     }
 
@@ -100,14 +100,8 @@ impl<'a> Writer<'a> {
 /// Notes it when no transaction from before the start is left. `xid` is the id of a running one.
 fn look_for_the_past(store: &SharedStore, xid: u64) {
     if store.past_is_unknown()
-        && widen(transaction_changes::oldest_active_transaction(), xid) > store.versions().base_floor()
+        && widen_xid(xid, transaction_changes::oldest_active_transaction()) > store.versions().base_floor()
     {
         store.note_past_is_over();
     }
-}
-
-/// The 64-bit id whose low half is `xid` and that is nearest to `reference`.
-fn widen(xid: u32, reference: u64) -> u64 {
-    let distance = (reference as u32).wrapping_sub(xid) as i32;
-    reference.wrapping_sub(i64::from(distance) as u64)
 }

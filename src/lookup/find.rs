@@ -13,12 +13,14 @@ use crate::arrow::column::{self, Records};
 use crate::invalidation::catalogs::SHARED;
 use crate::invalidation::{foreign, own_writes};
 use crate::lookup::{known, portal, quick, snapshot};
+use crate::pg::row_type::RowType;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend};
-use crate::query::fingerprint::{Asked, HashedText};
+use crate::query::hashes::FactsHash;
+use crate::query::key::{Asked, HashedText};
 use crate::query::terms::Terms;
 use crate::query::text::Text;
-use crate::query::{Planned, Verdict, Versions, environment, fingerprint, parameters, plan_marker, relations};
+use crate::query::{self, Planned, Verdict, Versions, environment, parameters, plan_marker, relations};
 use crate::report::decision_log;
 use crate::serve::{Guard, Hit};
 use crate::shmem::SharedStore;
@@ -49,7 +51,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         let statement = Text { source: question.source, location, length };
         let terms = Terms::of(statement)?;
         // A statement that was planned for this execution has been asked about when it was planned.
-        let shape = question.shape.unwrap_or(form);
+        let shape = question.shape.unwrap_or(form.0);
         if question.passes_quick && question.shape.is_none() && !terms.insisted && known::is_quick(shape) {
             session::time_run(Some(shape));
             return Err(Reason::TooQuick);
@@ -64,7 +66,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
 
         let settings = meaning.extras.settings();
         let now = environment::settings(store.seed());
-        let environment = environment::fingerprint_of(store.seed(), now, &settings)?;
+        let environment = environment::hash_under(store.seed(), now, &settings)?;
         if current.catalogs != planned.versions.catalogs && !relations::are_of_plan(&relations, question.plan) {
             // What the query's row types contain was looked at when the plan was made.
             return Err(Reason::OldPlan);
@@ -87,12 +89,12 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                 text
             }
         };
-        let key = fingerprint::key(&asked, &text, question.params, store.seed())?;
+        let key = query::key::of(&asked, &text, question.params, store.seed())?;
         let columns = match &template {
             Some(template) => template.columns().to_vec(),
             None => {
                 let descriptor = pg_sys::ExecCleanTypeFromTL((*(*question.plan).planTree).targetlist);
-                column::columns_of(descriptor, Records::Refused)?
+                column::columns_of(RowType::of(descriptor), Records::Refused)?
             }
         };
         let descriptor = match &template {
@@ -152,7 +154,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             if is_good { refusal(store, key, terms, question.only_asked) } else { Some(Reason::DdlInProgress) };
         Ok(Found::Miss(Box::new(Miss {
             key,
-            plan: if is_of_values { facts } else { CacheKey::NONE },
+            facts: if is_of_values { facts } else { FactsHash::NONE },
             shape,
             text: text.bytes,
             dependencies,

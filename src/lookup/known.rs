@@ -8,12 +8,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, Reason};
+use arrow_cache_core::Reason;
 
 use crate::pg::backend;
 use crate::pg::backend_local::Local;
 use crate::query::Versions;
 use crate::query::eligibility::Meaning;
+use crate::query::hashes::{FactsHash, FormHash, FormId};
 use crate::serve::Template;
 use crate::{session, settings};
 
@@ -36,8 +37,8 @@ pub enum Finding {
     Meant(Meaning),
 }
 
-struct Form {
-    key: CacheKey,
+struct KnownForm {
+    form: FormHash,
     versions: Versions,
     finding: Finding,
     /// A template was kept for the form. It may be forgotten by now.
@@ -46,15 +47,14 @@ struct Form {
 
 /// A template, and which plans are like the one that it was made from.
 struct Kept {
-    /// The lower half of the key of their form.
-    form: u64,
+    form: FormId,
     versions: Versions,
     /// Their facts (`query::plan_facts`).
-    facts: CacheKey,
+    facts: FactsHash,
     template: Rc<Template>,
 }
 
-/// How quick the executions of statements of one shape are: of a text (`core::text_shape`), or of a prepared plan's form.
+/// How quick the executions of statements of one shape are: of a text (`core::text_fingerprint`), or of a prepared plan's form.
 #[derive(Clone, Copy)]
 struct Speed {
     /// The shape: a hash, or the lower half of the form's key.
@@ -74,34 +74,34 @@ const UNKNOWN: Speed = Speed { shape: 0, threshold: 0, quick_runs: 0, unseen: 0,
 /// Templates that others have taken the place of. A placeholder may still point into one of them: no longer so once the next
 /// statement of a client is planned.
 static RETIRED: Local<RefCell<Vec<Rc<Template>>>> = Local::new(RefCell::new(Vec::new()));
-static FORMS: Local<RefCell<Vec<Option<Form>>>> = Local::new(RefCell::new(Vec::new()));
+static FORMS: Local<RefCell<Vec<Option<KnownForm>>>> = Local::new(RefCell::new(Vec::new()));
 static TEMPLATES: Local<RefCell<Vec<[Option<Kept>; TEMPLATE_WAYS]>>> = Local::new(RefCell::new(Vec::new()));
 static SPEEDS: Local<RefCell<[Speed; PLACES]>> = Local::new(RefCell::new([UNKNOWN; PLACES]));
 
-fn place(half: u64) -> usize {
-    half as usize % PLACES
+fn place(form: FormId) -> usize {
+    form.0 as usize % PLACES
 }
 
 /// What is known of a form under these versions of the definitions.
-pub fn finding(key: CacheKey, versions: Versions) -> Option<Finding> {
-    FORMS.with_borrow(|forms| current(forms, key, versions).map(|form| form.finding))
+pub fn finding(form: FormHash, versions: Versions) -> Option<Finding> {
+    FORMS.with_borrow(|forms| current(forms, form, versions).map(|form| form.finding))
 }
 
-fn current(forms: &[Option<Form>], key: CacheKey, versions: Versions) -> Option<&Form> {
-    let form = forms.get(place(key.lo))?.as_ref()?;
-    (form.key == key && form.versions == versions).then_some(form)
+fn current(forms: &[Option<KnownForm>], form: FormHash, versions: Versions) -> Option<&KnownForm> {
+    let known = forms.get(place(form.id()))?.as_ref()?;
+    (known.form == form && known.versions == versions).then_some(known)
 }
 
 /// Remembers what was found out about a form under these versions.
-pub fn remember(key: CacheKey, versions: Versions, finding: Finding) {
+pub fn remember(form: FormHash, versions: Versions, finding: Finding) {
     FORMS.with_borrow_mut(|forms| {
-        if current(forms, key, versions).is_some() {
+        if current(forms, form, versions).is_some() {
             return;
         }
         if forms.is_empty() {
             forms.resize_with(PLACES, || None);
         }
-        forms[place(key.lo)] = Some(Form { key, versions, finding, has_templates: false });
+        forms[place(form.id())] = Some(KnownForm { form, versions, finding, has_templates: false });
     });
 }
 
@@ -111,12 +111,12 @@ pub fn free_retired() {
 }
 
 /// May there be a template for some query of this form?
-pub fn has_templates(key: CacheKey, versions: Versions) -> bool {
-    FORMS.with_borrow(|forms| current(forms, key, versions).is_some_and(|form| form.has_templates))
+pub fn has_templates(form: FormHash, versions: Versions) -> bool {
+    FORMS.with_borrow(|forms| current(forms, form, versions).is_some_and(|form| form.has_templates))
 }
 
-/// The template for plans with these facts, of a form of whose key `form` is the lower half.
-pub fn template(form: u64, versions: Versions, facts: CacheKey) -> Option<Rc<Template>> {
+/// The template for plans with these facts of a form.
+pub fn template(form: FormId, versions: Versions, facts: FactsHash) -> Option<Rc<Template>> {
     TEMPLATES.with_borrow(|templates| {
         let row = templates.get(row_of(form, facts))?;
         let fitting = row.iter().flatten().find(|kept| kept.is_for(form, facts) && kept.versions == versions)?;
@@ -125,27 +125,27 @@ pub fn template(form: u64, versions: Versions, facts: CacheKey) -> Option<Rc<Tem
 }
 
 impl Kept {
-    fn is_for(&self, form: u64, facts: CacheKey) -> bool {
+    fn is_for(&self, form: FormId, facts: FactsHash) -> bool {
         self.form == form && self.facts == facts
     }
 }
 
 /// Where templates with these facts may be.
-fn row_of(form: u64, facts: CacheKey) -> usize {
-    (form ^ facts.hi) as usize % TEMPLATE_ROWS
+fn row_of(form: FormId, facts: FactsHash) -> usize {
+    (form.0 ^ facts.0.hi) as usize % TEMPLATE_ROWS
 }
 
 /// Is a template for a query of this form worth keeping? So it is if what the form means is known.
-pub fn wants_template(form: u64, versions: Versions) -> bool {
+pub fn wants_template(form: FormId, versions: Versions) -> bool {
     FORMS.with_borrow(|forms| {
         forms.get(place(form)).and_then(Option::as_ref).is_some_and(|known| {
-            known.key.lo == form && known.versions == versions && !matches!(known.finding, Finding::Refused(_))
+            known.form.id() == form && known.versions == versions && !matches!(known.finding, Finding::Refused(_))
         })
     })
 }
 
 /// Keeps a template: in the place of one for the same plans, else of one that is no longer of use, else of the one that was kept first.
-pub fn keep_template(form: u64, versions: Versions, facts: CacheKey, template: Rc<Template>) {
+pub fn keep_template(form: FormId, versions: Versions, facts: FactsHash, template: Rc<Template>) {
     let before = TEMPLATES.with_borrow_mut(|templates| {
         if templates.is_empty() {
             templates.resize_with(TEMPLATE_ROWS, || [const { None }; TEMPLATE_WAYS]);
@@ -163,10 +163,10 @@ pub fn keep_template(form: u64, versions: Versions, facts: CacheKey, template: R
 }
 
 /// Notes that there are templates for queries of this form.
-pub fn note_templates(form: u64) {
+pub fn note_templates(form: FormId) {
     FORMS.with_borrow_mut(|forms| {
         if let Some(Some(known)) = forms.get_mut(place(form))
-            && known.key.lo == form
+            && known.form.id() == form
         {
             known.has_templates = true;
         }
@@ -181,7 +181,7 @@ fn threshold() -> u64 {
 pub fn note_speed(shape: u64, too_quick: bool) {
     let threshold = threshold();
     SPEEDS.with_borrow_mut(|speeds| {
-        let speed = &mut speeds[place(shape)];
+        let speed = &mut speeds[shape as usize % PLACES];
         if speed.shape != shape || speed.threshold != threshold {
             *speed = Speed { shape, threshold, ..UNKNOWN };
         }
@@ -209,7 +209,7 @@ pub fn is_quick(shape: u64) -> bool {
         return false;
     }
     SPEEDS.with_borrow_mut(|speeds| {
-        let speed = &mut speeds[place(shape)];
+        let speed = &mut speeds[shape as usize % PLACES];
         if speed.shape != shape || speed.mixed || speed.quick_runs < QUICK_RUNS || speed.threshold != threshold() {
             return false;
         }

@@ -19,6 +19,8 @@ use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
 use pgrx::pg_sys;
 
 use crate::arrow::column::Column;
+use crate::pg::query_desc::QueryDesc;
+use crate::query::hashes::{EnvironmentHash, FactsHash};
 use crate::query::plan_marker;
 use crate::query::terms::Terms;
 use crate::query::text::Text;
@@ -83,7 +85,7 @@ pub struct Miss {
     /// Its key.
     pub key: CacheKey,
     /// The facts of its plan, if that is the plan of these values.
-    pub plan: CacheKey,
+    pub facts: FactsHash,
     /// By what its speed is remembered: the shape of its text, or the lower half of the key of its form.
     pub shape: u64,
     /// Its normalized text.
@@ -103,7 +105,7 @@ pub struct Miss {
     /// Number of the top-level statement.
     pub statement: u64,
     /// The settings it started under: they are in its key, so its rows must be read under them.
-    pub environment: CacheKey,
+    pub environment: EnvironmentHash,
     /// The custom settings among them.
     pub settings: Vec<CString>,
     /// How often this session had changed a definition before it started.
@@ -125,7 +127,7 @@ impl Miss {
 #[expect(clippy::large_enum_variant, reason = "a hit allocates as little as can be")]
 pub enum Found {
     /// Its answer, and the terms on which it is executed as well and compared, if it is.
-    Hit(Hit, Option<verify::Terms>),
+    Hit(Hit, Option<verify::Conditions>),
     /// Nothing yet.
     Miss(Box<Miss>),
 }
@@ -194,10 +196,10 @@ pub unsafe fn at_start(
                 }
                 session::set_status(Status::Hit);
                 if let Some(terms) = verify {
-                    return verify::sample(query_desc, hit, terms).map(Task::Verify);
+                    return verify::sample(QueryDesc::of_hook(query_desc), hit, terms).map(Task::Verify);
                 }
                 make_template(query_desc, &hit);
-                serve::swap_plan(query_desc, hit);
+                serve::swap_plan(QueryDesc::of_hook(query_desc), hit);
                 None
             }
             Ok(Found::Miss(miss)) => {
@@ -247,7 +249,7 @@ unsafe fn make_template(query_desc: *const pg_sys::QueryDesc, hit: &Hit) {
             // The form may have been forgotten since, and found out again.
             known::note_templates(hit.form);
         } else if known::wants_template(hit.form, hit.versions)
-            && let Some(template) = Template::of((*query_desc).plannedstmt, &hit.columns)
+            && let Some(template) = Template::of(QueryDesc::of_hook(query_desc.cast_mut()).plan(), &hit.columns)
         {
             known::keep_template(hit.form, hit.versions, hit.facts, template);
         }
@@ -266,7 +268,7 @@ unsafe fn show_in_explain(store: &SharedStore, query_desc: *mut pg_sys::QueryDes
         }
         let found = look(store, &Question::of(query_desc));
         if let Ok(Found::Hit(hit, _)) = found.and_then(|found| check_cursor(found, flags, (*query_desc).plannedstmt)) {
-            serve::swap_plan(query_desc, hit);
+            serve::swap_plan(QueryDesc::of_hook(query_desc), hit);
         }
     }
 }

@@ -9,7 +9,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use arrow_cache_core::{CacheKey, text_shape};
+use arrow_cache_core::{CacheKey, text_fingerprint};
 use pgrx::pg_sys;
 
 use super::count_and_log;
@@ -17,7 +17,10 @@ use super::find::{self, current_versions};
 use crate::invalidation::own_writes;
 use crate::lookup::known;
 use crate::lookup::{portal, snapshot};
-use crate::query::fingerprint::{self, Asked, HashedText};
+use crate::pg::query_desc::QueryDesc;
+use crate::pg::tree::Tree;
+use crate::query::hashes::{FactsHash, FormHash, FormId, TreeHash};
+use crate::query::key::{self, Asked, HashedText};
 use crate::query::terms::Terms;
 use crate::query::text::{self, Text};
 use crate::query::{Versions, environment, plan_facts};
@@ -43,12 +46,11 @@ pub struct Call {
 pub struct Pending {
     /// How to plan the query after all.
     pub call: Call,
-    /// The lower half of the key of its form.
-    form: u64,
+    form: FormId,
     versions: Versions,
     key: CacheKey,
     /// The facts of the plan that computed the answer, and of the template.
-    facts: CacheKey,
+    facts: FactsHash,
     /// The normalized text.
     text: *const [u8],
     terms: Terms,
@@ -84,7 +86,7 @@ pub unsafe fn shape(query: *const pg_sys::Query, text: *const c_char) -> Option<
     // SAFETY: as the caller promises.
     unsafe {
         let own = text_of(query, text);
-        text_shape(text::raw(&own))
+        text_fingerprint(text::raw(&own))
     }
 }
 
@@ -113,8 +115,8 @@ unsafe fn text_of(query: *const pg_sys::Query, text: *const c_char) -> Text {
 pub unsafe fn make(
     store: &SharedStore,
     call: &Call,
-    form: CacheKey,
-    tree: CacheKey,
+    form: FormHash,
+    tree: TreeHash,
     reads_session: bool,
     versions: Versions,
 ) -> Option<(*mut pg_sys::PlannedStmt, *mut pg_sys::List)> {
@@ -129,21 +131,21 @@ pub unsafe fn make(
         let text = text_of(call.query, call.text);
         let terms = Terms::of(text).ok()?;
         let text = HashedText::of(text, store.seed()).ok()?;
-        let environment = environment::fingerprint(store.seed(), &[]).ok()?;
+        let environment = environment::hash(store.seed(), &[]).ok()?;
         let asked = Asked { tree, old_plan: None, planned_under: None, environment };
-        let key = fingerprint::key(&asked, &text, call.params, store.seed()).ok()?;
+        let key = key::of(&asked, &text, call.params, store.seed()).ok()?;
         let pin = store.lookup(key)?;
-        let facts = store.view(&pin).plan();
+        let facts = FactsHash(store.view(&pin).plan());
         let promising = store.is_current(&pin);
         store.unpin(pin);
         if !promising || !plan_facts::hold_now(facts) {
             return None;
         }
-        let template = known::template(form.lo, versions, facts)?;
+        let template = known::template(form.id(), versions, facts)?;
         let text = palloc_copy(&text.bytes);
         let pending: *mut Pending = pg_sys::palloc(std::mem::size_of::<Pending>()).cast();
-        pending.write(Pending { call: *call, form: form.lo, versions, key, facts, text, terms });
-        Some((template.placeholder(call.query, pending.cast()), template.descendants()))
+        pending.write(Pending { call: *call, form: form.id(), versions, key, facts, text, terms });
+        Some((template.placeholder(Tree::enter(call.query)?, pending.cast()), template.descendants()))
     }
 }
 
@@ -165,7 +167,9 @@ unsafe fn palloc_copy(bytes: &[u8]) -> *const [u8] {
 pub unsafe fn pending(query_desc: *const pg_sys::QueryDesc) -> Option<*const Pending> {
     // SAFETY: as the caller promises; only `make` hands placeholders out, and their message is under way.
     unsafe {
-        serve::stands_for((*query_desc).plannedstmt).map(<*mut std::ffi::c_void>::cast_const).map(<*const _>::cast)
+        serve::stands_for(QueryDesc::of_hook(query_desc.cast_mut()).plan())
+            .map(<*mut std::ffi::c_void>::cast_const)
+            .map(<*const _>::cast)
     }
 }
 
@@ -196,7 +200,7 @@ pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pend
         }
         let Some(pin) = store.lookup(pending.key) else { return false };
         // Another answer may have taken the place of the one that the placeholder was made for.
-        let fits = store.view(&pin).plan() == pending.facts;
+        let fits = store.view(&pin).plan() == pending.facts.0;
         if !fits
             || find::examine(&store, &pin, &*pending.text, template.descriptor(), &snapshot, pending.terms) != Ok(true)
         {
@@ -214,12 +218,9 @@ pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pend
             versions: pending.versions,
         };
         // The plan that serves keeps the entry pinned from here on.
-        let entry = serve::entry_of(&hit);
-        let served = serve::swap_plan(query_desc, hit);
-        if served {
-            session::begin_statement_as(Status::Hit);
-            count_and_log(&store, &entry, (*query_desc).plannedstmt);
-        }
-        served
+        let Some(pin) = serve::swap_plan(QueryDesc::of_hook(query_desc), hit) else { return false };
+        session::begin_statement_as(Status::Hit);
+        count_and_log(&store, pin, (*query_desc).plannedstmt);
+        true
     }
 }

@@ -1,7 +1,7 @@
 //! What is judged when a query is planned: its tree, then the relations of its plan. The verdict is attached to the plan. A query
 //! whose like was judged before is not judged again, nor planned if a stored answer is likely to serve it.
 
-use arrow_cache_core::{CacheKey, Reason};
+use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::find::current_versions;
@@ -13,6 +13,7 @@ use crate::lookup::{portal, snapshot};
 use crate::pg::allocator;
 use crate::pg::lists::nodes;
 use crate::query::eligibility::{Meaning, reads_nothing};
+use crate::query::hashes::{FormHash, TreeHash};
 use crate::query::relations::Relations;
 use crate::query::scans::opened_by;
 use crate::query::{self, Planned, Verdict, Versions, environment, identity, plan_facts, plan_marker};
@@ -37,8 +38,8 @@ pub enum Planning {
 pub struct Judgement {
     meaning: Meaning,
     /// What name resolution made of its text.
-    tree: CacheKey,
-    form: CacheKey,
+    tree: TreeHash,
+    form: FormHash,
     /// What its form means is known already.
     known: bool,
     planned: Planned,
@@ -106,11 +107,11 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
         let tree = identity.tree();
         drop(identity);
         if is_one_shot && !params.is_null() {
-            if known::is_quick(form.lo) && !placeholder::has_hint(query, text) {
-                session::time_run(Some(form.lo));
+            if known::is_quick(form.id().0) && !placeholder::has_hint(query, text) {
+                session::time_run(Some(form.id().0));
                 return Planning::Refused(Reason::TooQuick);
             }
-            session::note_fingerprint(Some(form.lo));
+            session::note_fingerprint(Some(form.id().0));
         }
         if is_one_shot
             && let Some(meaning) = &meaning
@@ -186,15 +187,15 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgemen
             own_definitions.map(|()| relations)
         });
         let unknown = Versions { catalogs: UNKNOWN_CATALOGS, ..planned.versions };
-        let facts = plan_facts::fingerprint(plan, &opened, judgement.seed);
+        let facts = plan_facts::of(plan, &opened, judgement.seed);
         let verdict = match judged {
             // Partitions are looked up by snapshot (DETACH CONCURRENTLY): under an old one, the plan may read partitions
             // that a newer version of the catalogs no longer has.
             Ok(Relations { partitioned }) if unsettled || (partitioned && !judgement.sees_catalogs) => {
                 let planned = Planned { versions: unknown, ..planned };
-                Verdict::Cacheable { meaning, tree, form: form.lo, facts, planned }
+                Verdict::Cacheable { meaning, tree, form: form.id(), facts, planned }
             }
-            Ok(_) => Verdict::Cacheable { meaning, tree, form: form.lo, facts, planned },
+            Ok(_) => Verdict::Cacheable { meaning, tree, form: form.id(), facts, planned },
             Err(reason) => Verdict::Bypass(reason),
         };
         plan_marker::attach(plan, verdict);
@@ -217,7 +218,7 @@ unsafe fn depends_on_values(plan: *const pg_sys::PlannedStmt) -> bool {
 /// Remembers what holds for all queries of a form. Extras are kept in memory that ends with the plan, so forms that have some
 /// are judged each time.
 fn remember(
-    form: CacheKey,
+    form: FormHash,
     versions: Versions,
     meaning: Meaning,
     relations: Result<Relations, Reason>,

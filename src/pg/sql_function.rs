@@ -40,8 +40,10 @@ macro_rules! sql_function {
         /// Called by PostgreSQL.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $symbol(call: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
-            // SAFETY: PostgreSQL calls it as sql/functions.sql declares it.
-            unsafe { $crate::pg::sql_function::answer(call, || $function(call)) }
+            // SAFETY: PostgreSQL calls it, as sql/functions.sql declares it.
+            unsafe {
+                $crate::pg::sql_function::answer(call, || $function($crate::pg::function_call::FunctionCall::of(call)))
+            }
         }
     };
 }

@@ -127,6 +127,12 @@ tagged! {
     SubLink = T_SubLink,
     SubPlan = T_SubPlan,
     List = T_List,
+    String = T_String,
+    Integer = T_Integer,
+    Float = T_Float,
+    DefElem = T_DefElem,
+    CopyStmt = T_CopyStmt,
+    CustomScan = T_CustomScan,
 }
 
 /// The node that a field of a node points to: `child!(query.jointree)` is an `Option` of a `Tree`.

@@ -10,6 +10,7 @@ use std::ffi::{CStr, CString, c_char};
 use arrow_cache_core::{CacheKey, KeyBuffer, Reason};
 use pgrx::pg_sys;
 
+use super::hashes::{EnvironmentHash, SettingsHash};
 use crate::pg::backend_local::Local;
 use crate::pg::{backend, server, server_settings};
 
@@ -44,8 +45,8 @@ fn add_settings(key: &mut KeyBuffer) {
 }
 
 /// Adds who asks, where, and under which settings.
-fn add_environment(key: &mut KeyBuffer, settings: CacheKey) {
-    key.key(settings);
+fn add_environment(key: &mut KeyBuffer, settings: SettingsHash) {
+    key.key(settings.0);
     // SAFETY: as in `add_settings`.
     unsafe {
         key.u32(pg_sys::MyDatabaseId.to_u32());
@@ -58,29 +59,29 @@ fn add_environment(key: &mut KeyBuffer, settings: CacheKey) {
 static BUFFER: Local<Cell<KeyBuffer>> = Local::new(Cell::new(KeyBuffer::new()));
 
 /// The present settings as one number: those that a function may look at, whoever calls it.
-pub fn settings(seed: u64) -> CacheKey {
-    hashed(seed, add_settings)
+pub fn settings(seed: u64) -> SettingsHash {
+    SettingsHash(hashed(seed, add_settings))
 }
 
 /// The present environment as one number, with the values of the `custom` settings that a query reads by name.
 ///
 /// # Errors
-/// As `fingerprint_of`.
-pub fn fingerprint(seed: u64, custom: &[CString]) -> Result<CacheKey, Reason> {
-    fingerprint_of(seed, settings(seed), custom)
+/// As `hash_under`.
+pub fn hash(seed: u64, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
+    hash_under(seed, settings(seed), custom)
 }
 
-/// As `fingerprint`, for the present settings as `settings` has told them.
+/// As `hash`, for the present settings as `settings` has told them.
 ///
 /// # Errors
 /// `SessionFunction` when a custom setting is hidden from some roles.
-pub fn fingerprint_of(seed: u64, settings: CacheKey, custom: &[CString]) -> Result<CacheKey, Reason> {
+pub fn hash_under(seed: u64, settings: SettingsHash, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
     let mut added = Ok(());
-    let fingerprint = hashed(seed, |key| {
+    let hash = hashed(seed, |key| {
         add_environment(key, settings);
         added = custom.iter().try_for_each(|name| add_custom_setting(key, name));
     });
-    added.map(|()| fingerprint)
+    added.map(|()| EnvironmentHash(hash))
 }
 
 fn hashed(seed: u64, add: impl FnOnce(&mut KeyBuffer)) -> CacheKey {
@@ -88,9 +89,9 @@ fn hashed(seed: u64, add: impl FnOnce(&mut KeyBuffer)) -> CacheKey {
     key.clear();
     key.u64(seed);
     add(&mut key);
-    let fingerprint = key.finish();
+    let hash = key.finish();
     BUFFER.set(key);
-    fingerprint
+    hash
 }
 
 /// Adds a setting as `current_setting` would show it. One that is not set is not the same as an empty one.

@@ -17,9 +17,10 @@ mod rare;
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
 
-use arrow_cache_core::{CacheKey, KeyBuffer, Reason};
+use arrow_cache_core::{KeyBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
+use super::hashes::{FormHash, TreeHash};
 use super::parameters;
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tree;
@@ -31,7 +32,7 @@ use crate::pg::lists::{integers, nodes, oids};
 #[derive(Debug)]
 pub struct Identity {
     /// All but the values of constants.
-    pub form: CacheKey,
+    pub form: FormHash,
     /// What the tree is made of, and how much of it.
     shared: KeyBuffer,
     length: usize,
@@ -99,7 +100,7 @@ pub unsafe fn of(query: *mut pg_sys::Query, seed: u64) -> Result<Identity, Reaso
         frame.append(&constants);
     }
     shared.append(&frame);
-    let form = shared.finish();
+    let form = FormHash(shared.finish());
     if too_deep {
         return Err(Reason::TooComplex);
     }
@@ -111,10 +112,10 @@ pub unsafe fn of(query: *mut pg_sys::Query, seed: u64) -> Result<Identity, Reaso
 
 impl Identity {
     /// All, values of constants included.
-    pub fn tree(&mut self) -> CacheKey {
+    pub fn tree(&mut self) -> TreeHash {
         self.shared.truncate(self.length);
         self.shared.append(&self.constants);
-        self.shared.finish()
+        TreeHash(self.shared.finish())
     }
 }
 

@@ -1,5 +1,5 @@
 //! What a statement asks: may its answer be kept at all (`eligibility`), and what identifies the
-//! question (`identity`, `fingerprint`). Judged once, when the statement is planned; the verdict travels
+//! question (`identity`, `key`). Judged once, when the statement is planned; the verdict travels
 //! inside the plan (`plan_marker`), so that prepared statements carry it along.
 //!
 //! Nothing here knows how results are stored.
@@ -7,8 +7,9 @@
 pub mod eligibility;
 pub mod environment;
 pub mod extras;
-pub mod fingerprint;
+pub mod hashes;
 pub mod identity;
+pub mod key;
 pub mod ordering;
 pub mod parameters;
 pub mod plan_facts;
@@ -24,8 +25,9 @@ pub mod updatable;
 mod variation;
 mod volatility;
 
-use arrow_cache_core::{CacheKey, Reason};
+use arrow_cache_core::Reason;
 use eligibility::Meaning;
+use hashes::{FactsHash, FormId, SettingsHash, TreeHash};
 use pgrx::pg_sys;
 use relations::{RelationRefusal, Relations};
 use scans::Opened;
@@ -48,7 +50,7 @@ pub struct Planned {
     pub plan: u64,
     /// The settings under which the planner computed in advance what can be (`environment::settings`). `None` for a plan that is
     /// made for one execution, which runs under the same.
-    pub settings: Option<CacheKey>,
+    pub settings: Option<SettingsHash>,
     /// The plan was made for the values of its parameters, and for no others.
     pub for_values: bool,
 }
@@ -56,9 +58,8 @@ pub struct Planned {
 /// The verdict on a planned query.
 #[derive(Clone, Copy, Debug)]
 pub enum Verdict {
-    /// Its answer may be kept. `tree` stands for what name resolution made of its text, `form` for the lower half of the key of
-    /// its form, `facts` for those of its plan (`plan_facts`).
-    Cacheable { meaning: Meaning, tree: CacheKey, form: u64, facts: CacheKey, planned: Planned },
+    /// Its answer may be kept. `tree` stands for what name resolution made of its text, `form` for its form, `facts` for those of its plan (`plan_facts`).
+    Cacheable { meaning: Meaning, tree: TreeHash, form: FormId, facts: FactsHash, planned: Planned },
     /// Its answer may not be kept.
     Bypass(Reason),
 }

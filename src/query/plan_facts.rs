@@ -9,6 +9,7 @@ use std::cell::Cell;
 use arrow_cache_core::{CacheKey, KeyBuffer};
 use pgrx::pg_sys;
 
+use super::hashes::FactsHash;
 use super::scans::Opened;
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tree;
@@ -28,8 +29,8 @@ fn pruning() -> u64 {
 }
 
 /// Was a plan with these facts made under the present settings, as far as they decide on the facts?
-pub fn hold_now(facts: CacheKey) -> bool {
-    facts.lo & PRUNING == pruning()
+pub fn hold_now(facts: FactsHash) -> bool {
+    facts.0.lo & PRUNING == pruning()
 }
 
 /// The facts of a plan that has just been made: relations, permissions, columns, the tables and indexes that it opens, and the
@@ -37,7 +38,7 @@ pub fn hold_now(facts: CacheKey) -> bool {
 ///
 /// # Safety
 /// `plan` must be valid, `opened` what its executor opens.
-pub unsafe fn fingerprint(plan: *const pg_sys::PlannedStmt, opened: &Opened, seed: u64) -> CacheKey {
+pub unsafe fn of(plan: *const pg_sys::PlannedStmt, opened: &Opened, seed: u64) -> FactsHash {
     let mut key = BUFFER.take();
     key.clear();
     key.u64(seed);
@@ -63,7 +64,7 @@ pub unsafe fn fingerprint(plan: *const pg_sys::PlannedStmt, opened: &Opened, see
     }
     let hash = key.finish();
     BUFFER.set(key);
-    CacheKey { lo: hash.lo & !PRUNING | pruning(), ..hash }
+    FactsHash(CacheKey { lo: hash.lo & !PRUNING | pruning(), ..hash })
 }
 
 fn add_oids(key: &mut KeyBuffer, oids: impl Iterator<Item = pg_sys::Oid>) {

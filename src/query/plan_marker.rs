@@ -13,6 +13,7 @@ use pgrx::pg_sys;
 
 use super::eligibility::Meaning;
 use super::extras::Extras;
+use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
 use super::ordering::OrderedPrefix;
 use super::{Planned, Verdict, Versions};
 use crate::pg::backend_local::Local;
@@ -75,7 +76,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
                     flags |= flag;
                 }
             }
-            let (tree, facts) = (halves(tree), halves(facts));
+            let (tree, form, facts) = (halves(tree.0), form.0, halves(facts.0));
             let words: [u32; WORDS] = [
                 CACHEABLE,
                 tree[0],
@@ -97,7 +98,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
                 facts[2],
                 facts[3],
             ];
-            let settings = planned.settings.map(halves).into_iter().flatten();
+            let settings = planned.settings.map(|settings| halves(settings.0)).into_iter().flatten();
             let words = words.into_iter().enumerate().chain(SETTINGS.zip(settings)).chain((EXTRAS..).zip(extras));
             let words: Vec<(usize, u32)> = words.collect();
             // SAFETY: as the caller promises; the words outlive the call.
@@ -213,7 +214,7 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
         let planned = Planned {
             versions: Versions { catalogs: word(5)? | word(6)? << 32, ddl: word(7)? | word(8)? << 32 },
             plan: word(9)? | word(10)? << 32,
-            settings: if flags & HAS_SETTINGS == 0 { None } else { Some(key(SETTINGS.start)?) },
+            settings: if flags & HAS_SETTINGS == 0 { None } else { Some(SettingsHash(key(SETTINGS.start)?)) },
             for_values: flags & FOR_VALUES != 0,
         };
         // SAFETY: as the caller promises.
@@ -230,7 +231,8 @@ pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
             unites: false,
             aggregates: flags & AGGREGATES != 0,
         };
-        let (tree, form, facts) = (key(1)?, word(13)? | word(14)? << 32, key(15)?);
+        let (tree, facts) = (TreeHash(key(1)?), FactsHash(key(15)?));
+        let form = FormId(word(13)? | word(14)? << 32);
         Some(Verdict::Cacheable { meaning, tree, form, facts, planned })
     };
     complete().unwrap_or(Verdict::Bypass(Reason::NotAnalyzed))

@@ -1,15 +1,16 @@
-//! A stored answer that a statement is going to be served.
+//! A stored answer that a statement is going to be served. Made by `lookup`; belongs to one statement.
 
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, Pin};
+use arrow_cache_core::Pin;
 
-use super::rerun::Guard;
+use super::guard::Guard;
 use super::template::Template;
 use crate::arrow::column::Column;
 use crate::query::Versions;
+use crate::query::hashes::{FactsHash, FormId};
 
-/// A stored answer, pinned.
+/// A stored answer, pinned. Whoever makes a hit has compared the columns with those that the entry describes: they are the same.
 pub struct Hit {
     /// Holds the entry in place.
     pub pin: Pin,
@@ -21,10 +22,10 @@ pub struct Hit {
     pub stays_open: bool,
     /// The template that serves the statement, if there was one before.
     pub template: Option<Rc<Template>>,
-    /// The lower half of the key of the statement's form.
-    pub form: u64,
+    /// The statement's form.
+    pub form: FormId,
     /// The facts of the statement's plan.
-    pub facts: CacheKey,
+    pub facts: FactsHash,
     /// The definitions that were current when the statement was planned.
     pub versions: Versions,
 }

@@ -1,6 +1,7 @@
-//! The rows of a stored entry, one at a time, in either direction.
+//! The rows of a stored entry, one at a time, in either direction. The position belongs to one query of this backend; the entry is shared
+//! and immutable while it is pinned.
 
-use arrow_cache_core::formats::wire;
+use arrow_cache_core::formats::column_buffers::ColumnBuffers;
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
@@ -26,8 +27,7 @@ impl Rows {
     /// There is no memory for where the chunks are.
     ///
     /// # Safety
-    /// The entry that holds the chunks must stay pinned as long as this value lives, and its
-    /// columns must be these.
+    /// The entry that holds the chunks must stay pinned as long as this value lives, and its columns must be these.
     pub unsafe fn new<'a>(columns: Vec<Column>, chunks: impl Iterator<Item = &'a [u8]>) -> Result<Self, OutOfMemory> {
         let mut places = Vec::new();
         for chunk in chunks {
@@ -97,7 +97,7 @@ impl Rows {
     }
 
     /// The columns' buffers in the chunk of the row that is `upcoming`.
-    pub fn buffers(&self) -> impl Iterator<Item = wire::Column<'static>> {
+    pub fn buffers(&self) -> impl Iterator<Item = ColumnBuffers<'static>> {
         self.reader.iter().flat_map(Reader::buffers)
     }
 

@@ -1,10 +1,10 @@
-//! How the shared block is cut. Computed alike by every process from the settings; constant while the server runs.
+//! Where each part of the shared block lies. Every process computes the same layout from the settings; it is constant while the server
+//! runs.
 
+use crate::cache::bucket::Bucket;
 use crate::cache::counters::{STRIPES, Stripe};
 use crate::cache::entry::Entry;
-use crate::cache::index::Bucket;
-use crate::cache::occupancy;
-use crate::cache::store::Header;
+use crate::cache::header::Header;
 use crate::cache::versions::{Slot, slot_count};
 use std::fmt;
 
@@ -12,10 +12,10 @@ use std::fmt;
 pub const PARTITIONS: usize = 64;
 /// Number of words that count how often a query ran.
 pub const RUN_WORDS: usize = 16_384;
-/// Least room for results; a smaller block is refused.
+/// Least bytes for results; a smaller block is refused.
 pub const LEAST_ARENA: usize = 1 << 20;
 
-/// Every part but the arena begins on a cache line.
+/// Every part except the arena begins on a cache line.
 const LINE: usize = 64;
 /// The arena begins, and ends, on a page.
 const PAGE: usize = 4096;
@@ -34,13 +34,13 @@ pub struct Sizes {
 pub enum LayoutError {
     /// Less than [`LEAST_ARENA`] would be left for results.
     TooSmall {
-        /// Bytes that would do.
+        /// Bytes that would be enough.
         needed: usize,
     },
 }
 
 impl LayoutError {
-    /// Bytes that would do.
+    /// Bytes that would be enough.
     #[must_use]
     pub fn needed(&self) -> usize {
         match self {
@@ -104,7 +104,7 @@ impl Layout {
         let runs = part(RUN_WORDS * size_of::<u32>());
         let buckets = part(bucket_count * size_of::<Bucket>());
         let entries = part(sizes.max_entries as usize * size_of::<Entry>());
-        let occupied = part(occupancy::words(sizes.max_entries) * size_of::<u64>());
+        let occupied = part(occupied_words(sizes.max_entries) * size_of::<u64>());
         let arena_offset = end.next_multiple_of(PAGE);
         let total = sizes.memory / PAGE * PAGE;
         if total < arena_offset + LEAST_ARENA {
@@ -127,11 +127,21 @@ impl Layout {
         })
     }
 
-    /// Everything but the arena, in bytes.
+    /// Words with one bit for each record of the entry table.
+    pub(crate) fn occupied_words(&self) -> usize {
+        occupied_words(self.max_entries)
+    }
+
+    /// Bytes of everything except the arena.
     #[must_use]
     pub fn bookkeeping_bytes(&self) -> usize {
         self.arena_offset
     }
+}
+
+/// Words with one bit for each record of a table with `max_entries`.
+fn occupied_words(max_entries: u32) -> usize {
+    max_entries.div_ceil(u64::BITS) as usize
 }
 
 #[cfg(test)]

@@ -1,0 +1,40 @@
+//! Hashes that stand for what a statement is and what it rests on, each with a type of its own, so that none is taken for another. All
+//! are seeded with the secret of the server's start. Plain values.
+
+use arrow_cache_core::CacheKey;
+
+/// The form of a query: the rewritten tree without the values of its constants (`identity`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FormHash(pub CacheKey);
+
+impl FormHash {
+    /// What the form is called where half of the hash is enough.
+    pub fn id(self) -> FormId {
+        FormId(self.0.lo)
+    }
+}
+
+/// The lower half of a form's hash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FormId(pub u64);
+
+/// The rewritten tree with the values of its constants (`identity`): what name resolution made of a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TreeHash(pub CacheKey);
+
+/// The facts of a plan (`plan_facts`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FactsHash(pub CacheKey);
+
+impl FactsHash {
+    /// Of a plan whose facts stand for no other plan.
+    pub const NONE: Self = Self(CacheKey::NONE);
+}
+
+/// The settings that functions may look at (`environment::settings`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SettingsHash(pub CacheKey);
+
+/// Who asks, where, and under which settings (`environment::hash`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EnvironmentHash(pub CacheKey);

@@ -1,0 +1,107 @@
+//! The identity of a question: everything its answer can depend on besides the data, in one
+//! 128-bit key, plus the normalized text to compare on a match, since a hash is not a proof.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use arrow_cache_core::{CacheKey, KeyBuffer, OutOfMemory, Reason};
+use pgrx::pg_sys;
+
+use super::hashes::{EnvironmentHash, SettingsHash, TreeHash};
+use super::parameters;
+use super::text::{self, Text};
+use crate::pg::allocator::headroom;
+use crate::pg::backend_local::Local;
+
+/// What a statement asks, apart from its text and the values of its parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// What name resolution made of its text (`identity`).
+    pub tree: TreeHash,
+    /// The number of its plan, if that is older than the last change of definitions that no relation stands for: what
+    /// PostgreSQL does not invalidate plans for (text search, …) may mean something else to such a plan than to any other, so
+    /// it shares answers with nobody.
+    pub old_plan: Option<u64>,
+    /// The settings that its plan was made under, if it runs under others: the plan keeps what the planner computed by them.
+    pub planned_under: Option<SettingsHash>,
+    /// The settings it runs under (`environment::hash`).
+    pub environment: EnvironmentHash,
+}
+
+static BUFFER: Local<Cell<KeyBuffer>> = Local::new(Cell::new(KeyBuffer::new()));
+/// What is kept of it at most, in bytes.
+const KEPT: usize = 64 * 1024;
+
+/// A normalized text, and its hash under a secret.
+#[derive(Clone, Debug)]
+pub struct HashedText {
+    /// The text.
+    pub bytes: Rc<[u8]>,
+    /// Its hash.
+    hash: CacheKey,
+}
+
+static NORMALIZED: Local<Cell<Vec<u8>>> = Local::new(Cell::new(Vec::new()));
+
+impl HashedText {
+    /// Normalizes a text.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    ///
+    /// # Safety
+    /// The text must be valid.
+    pub unsafe fn of(text: Text, seed: u64) -> Result<Self, OutOfMemory> {
+        let mut normalized = NORMALIZED.take();
+        // SAFETY: as the caller promises.
+        unsafe { text::normalized(text, &mut normalized)? };
+        let mut key = BUFFER.take();
+        key.clear();
+        key.u64(seed);
+        key.part(&normalized);
+        if !key.is_complete() {
+            return Err(OutOfMemory);
+        }
+        // A count of users cannot ask for its memory.
+        let _headroom = if normalized.len() > KEPT { Some(headroom(normalized.len() + 64)?) } else { None };
+        let hashed = Self { bytes: Rc::from(normalized.as_slice()), hash: key.finish() };
+        if normalized.len() <= KEPT {
+            NORMALIZED.set(normalized);
+            BUFFER.set(key);
+        }
+        Ok(hashed)
+    }
+}
+
+/// Computes the key of a statement under a secret.
+///
+/// # Errors
+/// The reason to bypass, when the parameters cannot be part of a key, or there is no memory for them.
+///
+/// # Safety
+/// `params` must be null or valid.
+pub unsafe fn of(
+    asked: &Asked,
+    text: &HashedText,
+    params: pg_sys::ParamListInfo,
+    seed: u64,
+) -> Result<CacheKey, Reason> {
+    let mut key = BUFFER.take();
+    key.clear();
+    key.u64(seed);
+    // SAFETY: as the caller promises.
+    let added = unsafe {
+        key.key(text.hash);
+        key.key(asked.tree.0);
+        key.u8(u8::from(asked.old_plan.is_some()) | u8::from(asked.planned_under.is_some()) << 1);
+        key.u64(asked.old_plan.unwrap_or(0));
+        key.key(asked.planned_under.map_or(CacheKey::NONE, |settings| settings.0));
+        key.key(asked.environment.0);
+        parameters::add_parameters(&mut key, params)
+    };
+    let hash = key.is_complete().then(|| key.finish()).ok_or(Reason::OutOfMemory);
+    if key.len() <= KEPT {
+        BUFFER.set(key);
+    }
+    added.and(hash)
+}

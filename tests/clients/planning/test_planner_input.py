@@ -1,0 +1,189 @@
+"""The planner puts things into a plan that are not in the query: negators and commutators of operators, CHECK
+constraints, predicates of partial indexes, operator classes of indexes and partition keys, comparison functions of
+types. If any of them is code of a user, or reads more than the key covers, the answer is not cached. What the planner
+does not read does not matter."""
+
+import psycopg
+import pytest
+
+CONFIG = """
+CREATE TABLE config (v int);
+INSERT INTO config VALUES (1);
+"""
+READS = "LANGUAGE plpgsql {} AS $$ BEGIN RETURN {}; END $$"
+
+
+def agree(session, query, change):
+    """The answers before and after a change are those of an execution. Returns why the last one was not cached, if it
+    was not."""
+    for step in None, None, change, None:
+        if step:
+            session.execute(step)
+        cached = session.rows(query, prepare=False)
+        reason = session.reason()
+        assert cached == session.uncached(query, prepare=False)
+    return reason
+
+
+@pytest.fixture
+def schema(connect, session):
+    session.execute(CONFIG)
+    yield connect.schema
+    session.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("condition", ["NOT (a === 1)", "NOT (a === ANY (ARRAY[1, 2]))", "(a === 1) = false", "(a === 1) IS NOT TRUE"])
+def test_negators(session, schema, condition):
+    session.execute("CREATE FUNCTION nef(int, int) RETURNS bool " + READS.format("STABLE", "$1 >= (SELECT v FROM config)"))
+    session.execute("CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq)")
+    session.execute("CREATE OPERATOR !== (LEFTARG = int, RIGHTARG = int, FUNCTION = nef, NEGATOR = ===)")
+    session.execute("CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 3) g")
+    assert agree(session, f"SELECT a FROM t WHERE {condition} ORDER BY a", "UPDATE config SET v = 3") == "user_defined_function"
+
+
+def test_commutators(session, schema):
+    session.execute("CREATE FUNCTION later(int, int) RETURNS bool " + READS.format("STABLE", "$1 > $2 + (SELECT v FROM config)"))
+    session.execute("CREATE OPERATOR <<<< (LEFTARG = int, RIGHTARG = int, FUNCTION = int4lt)")
+    session.execute("CREATE OPERATOR >>>> (LEFTARG = int, RIGHTARG = int, FUNCTION = later, COMMUTATOR = <<<<)")
+    session.execute("CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 9) g; CREATE INDEX ON t (a); SET enable_seqscan = off")
+    assert agree(session, "SELECT a FROM t WHERE 5 <<<< a ORDER BY a", "UPDATE config SET v = 3") == "user_defined_function"
+
+
+@pytest.mark.parametrize("child", [False, True])
+def test_constraints(session, schema, child):
+    """The function is marked IMMUTABLE and is not; the table is a child, or constraint_exclusion is on."""
+    session.execute("CREATE FUNCTION top() RETURNS int " + READS.format("IMMUTABLE", "(SELECT v FROM config)"))
+    session.execute("CREATE TABLE parent (a int); CREATE TABLE t (CHECK (a <= top())) INHERITS (parent); UPDATE config SET v = 100")
+    session.execute("INSERT INTO t VALUES (50); UPDATE config SET v = 1")
+    session.execute(f"SET constraint_exclusion = {'partition' if child else 'on'}")
+    agree(session, f"SELECT a FROM {'parent' if child else 't'} WHERE a = 50", "UPDATE config SET v = 100")
+
+
+def test_constraints_that_read_more_than_the_key_holds(session, schema):
+    session.execute("CREATE TABLE t (a int, CHECK (a <= length(json_send('\"éééééé\"')))); INSERT INTO t VALUES (12); SET constraint_exclusion = on")
+    query = "SELECT a FROM t WHERE a = 12"
+    agree(session, query, "SET client_encoding = latin1")
+    assert agree(session, query, "SET client_encoding = utf8") == "stable_function"
+
+
+def test_constraints_that_nobody_looks_at(session, schema):
+    session.execute("CREATE FUNCTION fine(int) RETURNS bool " + READS.format("IMMUTABLE", "true"))
+    session.execute("CREATE TABLE t (a int, CHECK (fine(a))); INSERT INTO t VALUES (1)")
+    for status in "MISS", "HIT":
+        assert session.rows("SELECT a FROM t", prepare=False) == [(1,)]
+        assert session.status() == status
+
+
+def test_predicates(session, connect, schema):
+    session.execute("CREATE FUNCTION top() RETURNS int " + READS.format("IMMUTABLE", "(SELECT v FROM config)"))
+    session.execute("CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 50) g; CREATE INDEX ON t (a) WHERE a <= top(); SET enable_seqscan = off")
+    query = "SELECT count(*) FROM t WHERE a <= 1"
+    agree(session, query, "UPDATE config SET v = 0")
+    other = connect("-c enable_seqscan=off")
+    assert agree(other, query, "UPDATE config SET v = 7") == "user_defined_function"
+
+
+def test_predicates_that_read_settings(session, schema):
+    session.execute(r"CREATE TABLE t (a int); CREATE INDEX ON t (a) WHERE a <= length('\x000102030405'::bytea::text); INSERT INTO t VALUES (1)")
+    assert agree(session, "SELECT a FROM t WHERE a < 15", "SET bytea_output = escape") == "stable_function"
+
+
+def test_predicates_of_built_in_functions(session, schema):
+    session.execute("CREATE TABLE t (a int); CREATE INDEX ON t (a) WHERE a > 0 AND a % 2 = 1; INSERT INTO t VALUES (1)")
+    for status in "MISS", "HIT":
+        assert session.rows("SELECT a FROM t WHERE a < 15", prepare=False) == [(1,)]
+        assert session.status() == status
+
+
+def test_index_expressions_that_read_settings(session, schema):
+    """What the index holds was computed under other settings; only ANALYZE decides whether it is asked."""
+    session.execute("CREATE TABLE t (id int, p point) WITH (autovacuum_enabled = off); INSERT INTO t SELECT n, point(n + 0.123456789, 1) FROM generate_series(1, 3000) n")
+    session.execute("SET extra_float_digits = -10")
+    session.execute("CREATE INDEX ON t ((p::text))")
+    session.execute("RESET extra_float_digits; DELETE FROM t WHERE id > 20")
+    agree(session, "SELECT id FROM t WHERE p::text = '(7.123456789,1)'", "VACUUM ANALYZE t")
+
+
+def test_keys_of_ancestors(session, schema):
+    session.execute("CREATE FUNCTION top(int) RETURNS int " + READS.format("IMMUTABLE", "(SELECT v FROM config)"))
+    session.execute("UPDATE config SET v = 3; CREATE TABLE pp (x int) PARTITION BY LIST ((x + top(1))); CREATE TABLE t PARTITION OF pp FOR VALUES IN (10)")
+    session.execute("INSERT INTO pp VALUES (7); SET constraint_exclusion = on")
+    assert agree(session, "SELECT x FROM t WHERE x + 4 = 11", "UPDATE config SET v = 4") == "user_defined_function"
+
+
+def test_constraints_of_branches_that_are_left_out(session, schema):
+    session.execute("CREATE FUNCTION top(int) RETURNS int " + READS.format("IMMUTABLE", "(SELECT v FROM config)"))
+    session.execute("UPDATE config SET v = 100; CREATE TABLE a (x int CHECK (x < top(0))); CREATE TABLE b (x int CHECK (x < top(0)))")
+    session.execute("INSERT INTO a VALUES (50); INSERT INTO b VALUES (50); UPDATE config SET v = 10")
+    query = "SELECT count(*) FROM (SELECT * FROM (SELECT x FROM a UNION ALL SELECT x FROM b) u WHERE x = 50 OFFSET 0) s"
+    assert agree(session, query, "UPDATE config SET v = 100") == "user_defined_function"
+
+
+def test_operator_classes_of_the_server(session, schema):
+    session.execute("CREATE TABLE t (id uuid PRIMARY KEY, tags int[]); INSERT INTO t VALUES (gen_random_uuid(), '{1}'); CREATE INDEX ON t USING gin (tags)")
+    session.execute("SET enable_seqscan = off")
+    for query in "SELECT count(*) FROM t WHERE id <> '00000000-0000-0000-0000-000000000000' AND id > '00000000-0000-0000-0000-000000000000'", \
+            "SELECT count(*) FROM t WHERE tags @> '{1}'":
+        for status in "MISS", "HIT":
+            assert session.rows(query, prepare=False) == [(1,)]
+            assert session.status() == status
+
+
+def test_ranges_with_functions_of_users(session, schema):
+    session.execute("CREATE FUNCTION diff(float8, float8) RETURNS float8 " + READS.format("IMMUTABLE", "$1 - $2"))
+    session.execute("CREATE TYPE span AS RANGE (subtype = float8, subtype_diff = diff); CREATE TABLE t (r span); INSERT INTO t VALUES ('[1,2]')")
+    session.rows("SELECT count(*) FROM t WHERE r << '[10,11)'::span", prepare=False)
+    assert session.reason() == "user_defined_function"
+
+
+CLASS = "CREATE OPERATOR CLASS mine FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 mycmp(int, int)"
+
+
+@pytest.mark.parametrize("table, scanned", [
+    ("CREATE TABLE t (a int); CREATE INDEX ON t (a mine)", True), ("CREATE TABLE t (a int) PARTITION BY RANGE (a mine); "
+     "CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (10); CREATE TABLE t2 PARTITION OF t FOR VALUES FROM (10) TO (90)", True),
+    ("CREATE TABLE t (a int, b int); CREATE INDEX ON t (b mine)", False)])
+def test_operator_classes(session, schema, table, scanned):
+    session.execute("CREATE FUNCTION mycmp(int, int) RETURNS int " + READS.format("IMMUTABLE", "(SELECT v FROM config) * btint4cmp($1, $2)"))
+    session.execute(CLASS)
+    session.execute(table)
+    session.execute("INSERT INTO t SELECT generate_series(1, 40); SET enable_seqscan = off; SET enable_bitmapscan = off")
+    assert agree(session, "SELECT a FROM t WHERE a = 17", "UPDATE config SET v = -1") == ("user_defined_function" if scanned else None)
+
+
+@pytest.mark.parametrize("type, query", [
+    ("json", "SELECT greatest(a, b)::text FROM t"), ("xid", "SELECT ARRAY[a] AS x FROM t ORDER BY x"), ("varchar", "SELECT ARRAY[a] AS x FROM t ORDER BY x"),
+    ("varchar", "SELECT DISTINCT ROW(a, b)::pair::text FROM t ORDER BY 1"), ("xid", "SELECT a FROM t ORDER BY a")])
+def test_comparison_functions_of_types(session, schema, type, query):
+    """A class that a superuser makes for a type of the server's own, inside a transaction that is undone."""
+    session.execute(f"CREATE TYPE pair AS (a {type}, b {type}); CREATE TABLE t (a {type}, b {type}); INSERT INTO t VALUES ('1', '2'), ('3', '1')")
+    session.execute(f"CREATE FUNCTION mycmp({type}, {type}) RETURNS int " + READS.format("STABLE", "(SELECT v FROM config) * bttextcmp($1::text, $2::text)"))
+    for name, sign in (("<<|", "<"), ("<=|", "<="), ("=|", "="), (">=|", ">="), (">>|", ">")):
+        session.execute(f"CREATE FUNCTION f{ord(sign[0])}{len(sign)}({type}, {type}) RETURNS bool " + READS.format("STABLE", f"mycmp($1, $2) {sign} 0"))
+        session.execute(f"CREATE OPERATOR {name} (LEFTARG = {type}, RIGHTARG = {type}, FUNCTION = f{ord(sign[0])}{len(sign)})")
+    session.execute(f"CREATE OPERATOR CLASS own DEFAULT FOR TYPE {type} USING btree AS OPERATOR 1 <<|, OPERATOR 2 <=|, OPERATOR 3 =|, "
+                    f"OPERATOR 4 >=|, OPERATOR 5 >>|, FUNCTION 1 mycmp({type}, {type})")
+    try:
+        assert agree(session, query, "UPDATE config SET v = -1") == "user_defined_function"
+    finally:
+        session.execute("DROP OPERATOR CLASS own USING btree CASCADE")
+
+
+def test_constants_that_name_tables(session, connect, schema):
+    """A constant that is the number of a table does not lock that table, wait for it or depend on it."""
+    session.execute("CREATE TABLE pt (a int, b int) PARTITION BY LIST (a); CREATE TABLE pt1 PARTITION OF pt FOR VALUES IN (1); INSERT INTO pt VALUES (1, 2)")
+    session.execute("CREATE TABLE other (n int); SET lock_timeout = '300ms'")
+    query = "SELECT a, b FROM pt WHERE a = 1 AND 'other'::regclass::oid <> b::oid"
+    for _ in range(3):
+        assert session.rows(query, prepare=False) == [(1, 2)]
+    other = connect()
+    other.execute("BEGIN; LOCK TABLE other IN ACCESS EXCLUSIVE MODE; INSERT INTO other VALUES (1)")
+    try:
+        assert session.rows(query, prepare=False) == [(1, 2)]
+        assert session.status() == "HIT"
+    finally:
+        other.execute("COMMIT")
+    assert session.rows(query, prepare=False) == [(1, 2)]
+    assert session.status() == "HIT", "who writes the table of the constant outdates nothing"
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        session.execute("SELECT 'nothing'::regclass")
