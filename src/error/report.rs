@@ -4,7 +4,7 @@ use arrow_cache_core::formats::options::OPTION_NAMES;
 use arrow_cache_core::{OptionError, Reason, UndeliverableType, Unrepresentable, Why};
 use pgrx::PgSqlErrorCode;
 
-use super::CacheError;
+use super::cause::CacheError;
 
 /// What a user is told.
 pub struct Report {

@@ -1,7 +1,9 @@
 //! The SQL functions that do not deliver results: administration, statistics, explanations, policies. Each runs with the privileges of
 //! its caller. Nothing is kept here but that the provider of labels is registered.
 
-pub mod admin;
+mod admin;
+mod change_trigger;
+mod last_status;
 pub mod set_policy;
 mod stats;
 mod why;
