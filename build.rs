@@ -1,4 +1,4 @@
-//! Two functions of the server that pgrx calls are led through `src/pg/raising.rs`, by the linker.
+//! Two functions of the server that pgrx calls are led through `src/pg/error_memory.rs`, by the linker.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -41,7 +41,7 @@ pub extern "C-unwind" fn _PG_init() {
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
         return;
     }
-    pg::raising::prepare();
+    pg::error_memory::prepare();
     pg::allocator::prepare();
     settings::define();
     pg::client::remember();

@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 use std::sync::OnceLock;
 
 use crate::pg::compat::tuple_attribute;
-use crate::pg::lists::FIRST_UNPINNED_OID;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
 
 /// Storage form of one column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

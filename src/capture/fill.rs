@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 use crate::arrow::column;
 use crate::arrow::encode::Encoder;
-use crate::invalidation::publication;
+use crate::invalidation::own_writes;
 use crate::lookup::Miss;
 use crate::pg::tee::RowSink;
 use crate::{session, settings, shmem};
@@ -99,13 +99,13 @@ impl ResultFill {
         if !settings::populate() {
             return Err(Reason::PopulateOff);
         }
-        if publication::has_transaction_id() {
+        if own_writes::has_transaction_id() {
             // Foreign tables are read when their rows are asked for: what this transaction has changed since may be among them.
             let relations =
                 miss.dependencies.iter().map(|dependency| dependency.relation).filter(|relation| *relation != 0);
             let mut listed = Vec::with_room(miss.dependencies.len()).map_err(|_| Reason::OutOfMemory)?;
             listed.extend(relations);
-            publication::check_own_writes(&listed)?;
+            own_writes::check_own_writes(&listed)?;
         }
         let store = shmem::store().ok_or(Reason::NoRoom)?;
         let versions = store.versions();

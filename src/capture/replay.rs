@@ -8,8 +8,8 @@ use pgrx::pg_sys;
 use super::{Stage, running};
 use crate::error::or_raise;
 use crate::lookup::Miss;
-use crate::pg::chain::{direct, edge};
-use crate::pg::compat;
+use crate::pg::error_passing::{direct, edge};
+use crate::pg::tuplestore;
 use crate::serve::{Hold, Rows, slot_values};
 use crate::shmem;
 
@@ -35,7 +35,7 @@ pub unsafe fn keep_rows(query_desc: *mut pg_sys::QueryDesc) -> *mut pg_sys::Tupl
         let caller = pg_sys::MemoryContextSwitchTo(context);
         let tuples = pg_sys::tuplestore_begin_heap(false, false, pg_sys::work_mem);
         let receiver = pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore);
-        compat::receive_into_tuplestore(receiver, tuples, context);
+        tuplestore::receive_into_tuplestore(receiver, tuples, context);
         pg_sys::MemoryContextSwitchTo(caller);
         (*query_desc).dest = receiver;
         tuples

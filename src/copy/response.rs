@@ -8,8 +8,8 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_char, c_int};
 
 use crate::pg::backend_local::Local;
-use crate::pg::chain::direct;
-use crate::pg::client::{CommMethods, PqCommMethods};
+use crate::pg::error_passing::direct;
+use crate::pg::server::{CommMethods, PqCommMethods};
 
 /// CopyOutResponse (the protocol's message formats).
 const COPY_OUT_RESPONSE: c_char = b'H' as c_char;

@@ -9,12 +9,7 @@ use std::ffi::{c_char, c_int};
 
 use pgrx::pg_sys;
 
-use crate::pg::client::PqCommMethods;
-
-unsafe extern "C" {
-    /// libpq/libpq.h
-    static FeBeWaitSet: *mut pg_sys::WaitEventSet;
-}
+use crate::pg::server::{FeBeWaitSet, PqCommMethods};
 
 /// Place of the client's socket in `FeBeWaitSet` (libpq/libpq.h, FeBeWaitSetSocketPos).
 const SOCKET: c_int = 0;
@@ -25,7 +20,7 @@ macro_rules! call {
         // SAFETY: the server has set its methods up before the first statement; the arguments are as the method asks.
         unsafe {
             let method = (*PqCommMethods).$method;
-            crate::pg::chain::guarded!(method($($argument),*))
+            crate::pg::error_passing::guarded!(method($($argument),*))
         }
     }};
 }

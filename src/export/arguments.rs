@@ -6,9 +6,9 @@ use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys;
 
 use crate::error::{CacheError, or_raise};
-use crate::pg::bare;
-use crate::pg::chain::kept;
 use crate::pg::encoding;
+use crate::pg::error_passing::kept;
+use crate::pg::server;
 
 /// One argument after the query's text.
 #[derive(Clone, Copy)]
@@ -127,7 +127,7 @@ pub unsafe fn analyze(
             *types.add(index) = argument.type_oid;
         }
         let (text, all_types, all) = (text.as_ptr(), &raw mut types, &raw mut count);
-        let query = kept!(bare::parse_analyze_varparams(raw, text, all_types, all, std::ptr::null_mut()));
+        let query = kept!(server::parse_analyze_varparams(raw, text, all_types, all, std::ptr::null_mut()));
         let given = arguments.len();
         if count as usize > given {
             CacheError::MissingParameter { number: given as i32 + 1, given }.raise();
@@ -158,7 +158,7 @@ pub unsafe fn bind(arguments: &[Argument], types: &[pg_sys::Oid]) -> pg_sys::Par
                     let (mut input, mut io_param) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
                     pg_sys::getTypeInputInfo(param.ptype, &mut input, &mut io_param);
                     let text = argument.value.cast_mut_ptr();
-                    kept!(bare::OidInputFunctionCall(input, text, io_param, -1))
+                    kept!(server::OidInputFunctionCall(input, text, io_param, -1))
                 } else {
                     argument.value
                 };

@@ -10,7 +10,7 @@ use super::paused::Paused;
 use super::stream::Output;
 use super::{END_OF_STREAM, arguments, options};
 use crate::error::or_raise;
-use crate::pg::chain::sql_function;
+use crate::pg::sql_function::sql_function;
 
 /// Runs a query and returns its result as an Arrow IPC stream in pieces: joined in order, they are the stream.
 fn fetch(call: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, Vec<u8>> {

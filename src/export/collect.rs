@@ -12,8 +12,9 @@ use super::stream::Output;
 use super::{END_OF_STREAM, LARGEST_BYTEA};
 use crate::error::{CacheError, or_raise};
 use crate::lookup::Question;
-use crate::pg::chain::{kept, sql_function};
-use crate::pg::{bare, compat};
+use crate::pg::error_passing::kept;
+use crate::pg::sql_function::sql_function;
+use crate::pg::{compat, server};
 
 /// Runs a query and returns its result as one Arrow IPC stream.
 fn query(call: pg_sys::FunctionCallInfo) -> Option<Vec<u8>> {
@@ -74,15 +75,15 @@ unsafe fn collect(text: &CStr, arguments: &[Argument]) -> Vec<u8> {
             inner::push_callers_snapshot();
             let query_desc = inner::prepare(text, arguments, Pace::Whole);
             let decision = run::decide(&store, query_desc, &Question::of(query_desc));
-            kept!(bare::ExecutorStart(query_desc, 0));
+            kept!(server::ExecutorStart(query_desc, 0));
             let output = Collected { bytes: Vec::new() };
             let export = &mut *Export::begin(query_desc, decision, &ExportOptions::default(), output);
             let (direction, count) = export.before_run(query_desc);
             compat::executor_run(query_desc, direction, count, true);
             export.after_run(query_desc);
             let bytes = std::mem::take(&mut export.output().bytes);
-            kept!(bare::ExecutorFinish(query_desc));
-            kept!(bare::ExecutorEnd(query_desc));
+            kept!(server::ExecutorFinish(query_desc));
+            kept!(server::ExecutorEnd(query_desc));
             pg_sys::FreeQueryDesc(query_desc);
             pg_sys::PopActiveSnapshot();
             bytes

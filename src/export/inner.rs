@@ -6,9 +6,9 @@ use pgrx::pg_sys;
 
 use super::arguments::{self, Argument};
 use crate::error::CacheError;
-use crate::pg::bare;
-use crate::pg::chain::{direct, kept};
+use crate::pg::error_passing::{direct, kept};
 use crate::pg::lists::nodes;
+use crate::pg::server;
 use crate::session::PlanningExport;
 
 /// How an export function runs its query.
@@ -50,14 +50,14 @@ unsafe extern "C-unwind" fn say_where(text: *mut c_void) {
     let text: *const c_char = text.cast();
     // SAFETY: called while a report is made, with the text that was given. What may be raised is a lack of memory, in the middle of C.
     unsafe {
-        let position = direct!(bare::geterrposition());
+        let position = direct!(server::geterrposition());
         if position > 0 {
-            direct!(bare::errposition(0));
-            direct!(bare::internalerrposition(position));
-            direct!(bare::internalerrquery(text));
+            direct!(server::errposition(0));
+            direct!(server::internalerrposition(position));
+            direct!(server::internalerrquery(text));
         } else {
-            direct!(bare::set_errcontext_domain(std::ptr::null()));
-            direct!(bare::errcontext_msg(c"SQL statement \"%s\"".as_ptr(), text));
+            direct!(server::set_errcontext_domain(std::ptr::null()));
+            direct!(server::errcontext_msg(c"SQL statement \"%s\"".as_ptr(), text));
         }
     }
 }
@@ -120,8 +120,8 @@ pub unsafe fn describe(
 pub unsafe fn check_permitted(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: as the caller promises.
     unsafe {
-        kept!(bare::ExecutorStart(query_desc, pg_sys::EXEC_FLAG_EXPLAIN_ONLY as i32));
-        kept!(bare::ExecutorEnd(query_desc));
+        kept!(server::ExecutorStart(query_desc, pg_sys::EXEC_FLAG_EXPLAIN_ONLY as i32));
+        kept!(server::ExecutorEnd(query_desc));
     }
 }
 
@@ -133,7 +133,7 @@ unsafe fn plan(text: &CStr, arguments: &[Argument], pace: Pace) -> (*mut pg_sys:
     // SAFETY: as the caller promises; trees live in the current memory context.
     unsafe {
         let source = text.as_ptr();
-        let statements = kept!(bare::pg_parse_query(source));
+        let statements = kept!(server::pg_parse_query(source));
         let mut raw_statements = nodes::<pg_sys::RawStmt>(statements);
         if raw_statements.len() != 1 {
             let found = format!("{} statements", raw_statements.len());
@@ -145,12 +145,12 @@ unsafe fn plan(text: &CStr, arguments: &[Argument], pace: Pace) -> (*mut pg_sys:
         if let Some(found) = not_a_select(raw, analyzed) {
             CacheError::NotOneSelect { found }.raise();
         }
-        let rewritten = kept!(bare::QueryRewrite(analyzed));
+        let rewritten = kept!(server::QueryRewrite(analyzed));
         // A SELECT is rewritten to exactly one query.
         let query = nodes::<pg_sys::Query>(rewritten).next().unwrap_or(analyzed);
         let options = if pace == Pace::Whole { pg_sys::CURSOR_OPT_PARALLEL_OK as i32 } else { 0 };
         let planning = PlanningExport::enter();
-        let plan = kept!(bare::pg_plan_query(query, source, options, params));
+        let plan = kept!(server::pg_plan_query(query, source, options, params));
         drop(planning);
         // Such a query is none that a function may run which only reads, and this does not know by which it is called.
         if !(*plan).rowMarks.is_null() {

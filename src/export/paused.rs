@@ -13,8 +13,8 @@ use super::inner::{self, Pace};
 use super::run::{self, Export};
 use super::stream::Output;
 use crate::lookup::Question;
-use crate::pg::chain::{edge, kept};
-use crate::pg::{bare, compat};
+use crate::pg::error_passing::{edge, kept};
+use crate::pg::{compat, server};
 
 /// The inner query of a set-returning function.
 struct Inner {
@@ -49,7 +49,7 @@ impl<O: Output + Default + 'static> Paused<O> {
                 let query_desc = inner::prepare(text, &[], Pace::Paused);
                 let question = Question { stays_open: true, ..Question::of(query_desc) };
                 let decision = run::decide(&store, query_desc, &question);
-                kept!(bare::ExecutorStart(query_desc, 0));
+                kept!(server::ExecutorStart(query_desc, 0));
                 (query_desc, Export::begin(query_desc, decision, options, output))
             });
             pg_sys::PopActiveSnapshot();
@@ -121,8 +121,8 @@ impl Inner {
             let query_desc = self.query_desc;
             pg_sys::PushActiveSnapshot((*query_desc).snapshot);
             inner::within(self.text(), || {
-                kept!(bare::ExecutorFinish(query_desc));
-                kept!(bare::ExecutorEnd(query_desc));
+                kept!(server::ExecutorFinish(query_desc));
+                kept!(server::ExecutorEnd(query_desc));
             });
             pg_sys::PopActiveSnapshot();
             pg_sys::FreeQueryDesc(query_desc);

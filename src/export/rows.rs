@@ -10,7 +10,7 @@ use super::paused::Paused;
 use super::stream::Output;
 use super::{arguments, options};
 use crate::error::or_raise;
-use crate::pg::chain::sql_function;
+use crate::pg::sql_function::sql_function;
 
 /// One message: whether it is the schema, its rows, its bytes.
 type Message = (bool, i64, Vec<u8>);

@@ -8,8 +8,8 @@ use super::{arguments, options, run};
 use crate::arrow::column::{self, Records};
 use crate::arrow::deliver::{Delivery, Description, headroom_for};
 use crate::error::{CacheError, or_raise};
-use crate::pg::chain::sql_function;
 use crate::pg::encoding::to_database;
+use crate::pg::sql_function::sql_function;
 
 /// One column, its texts in the encoding of the database: number, name, PostgreSQL type, Arrow type, whether it goes out as it is
 /// stored, what there is to know.

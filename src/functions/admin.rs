@@ -8,8 +8,8 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::error::{CacheError, or_raise};
-use crate::invalidation::{definitions, publication};
-use crate::pg::{compat, rights};
+use crate::invalidation::{publication, queried_relations};
+use crate::pg::{compat, privileges};
 use crate::session;
 use crate::shmem::{self, SharedStore};
 
@@ -115,11 +115,11 @@ unsafe fn relation_named(name: &CStr, table: pg_sys::Relation) -> pg_sys::Oid {
         if !here || schema == pg_sys::InvalidOid || relation == pg_sys::InvalidOid {
             CacheError::UnknownRelation { name: word() }.raise();
         }
-        let roles = [rights::current_role(), (*(*table).rd_rel).relowner];
-        if !roles.into_iter().any(|role| rights::may_change(role, relation)) {
+        let roles = [privileges::current_role(), (*(*table).rd_rel).relowner];
+        if !roles.into_iter().any(|role| privileges::may_change(role, relation)) {
             CacheError::NotYoursToChange { name: word() }.raise();
         }
-        if !definitions::may_carry_results(relation.to_u32()) {
+        if !queried_relations::may_carry_results(relation.to_u32()) {
             CacheError::NothingRestsOn { name: word() }.raise();
         }
         relation

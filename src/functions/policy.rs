@@ -10,7 +10,7 @@ use pgrx::prelude::*;
 use crate::error::CacheError;
 use crate::functions::admin::required_store;
 use crate::pg::backend_local::Local;
-use crate::pg::compat;
+use crate::pg::privileges;
 use crate::query::policy::{self, PROVIDER, Policy};
 
 static REGISTERED: Local<Cell<bool>> = Local::new(Cell::new(false));
@@ -86,7 +86,7 @@ fn set_policy(relation: pg_sys::Oid, policy: &[u8]) {
         pg_sys::PreventCommandIfParallelMode(command);
         pg_sys::PreventCommandDuringRecovery(command);
         let open = pg_sys::relation_open(relation, pg_sys::ShareUpdateExclusiveLock as _);
-        compat::check_owner(relation);
+        privileges::check_owner(relation);
         announce(relation);
         let address = pg_sys::ObjectAddress { classId: pg_sys::RelationRelationId, objectId: relation, objectSubId: 0 };
         let label = wanted.label().map_or(std::ptr::null(), CStr::as_ptr);

@@ -6,7 +6,7 @@ use pgrx::{datum::TimestampWithTimeZone, pg_sys};
 
 use crate::error::or_raise;
 use crate::functions::admin::required_store;
-use crate::pg::rights;
+use crate::pg::privileges;
 use crate::settings;
 
 /// Role whose members may see everybody's statements (pg_authid.dat).
@@ -79,7 +79,7 @@ struct Visible {
 
 impl Visible {
     fn to_current_user() -> Self {
-        let user = rights::current_role();
+        let user = privileges::current_role();
         // SAFETY: a look-up of memberships.
         let all = unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(PG_READ_ALL_STATS)) };
         Self { user: user.to_u32(), all }
@@ -91,7 +91,7 @@ impl Visible {
 
     /// Is it told that results rest on this relation, and when it has changed? Not of one that a view reads for its users.
     fn names(&self, relation: pg_sys::Oid) -> bool {
-        self.all || rights::has(pg_sys::Oid::from(self.user), relation, pg_sys::ACL_SELECT)
+        self.all || privileges::has(pg_sys::Oid::from(self.user), relation, pg_sys::ACL_SELECT)
     }
 }
 

@@ -13,9 +13,10 @@ use crate::error::{CacheError, or_raise};
 use crate::functions::admin::required_store;
 use crate::lookup;
 use crate::lookup::{Found, Question};
-use crate::pg::chain::{kept, sql_function};
+use crate::pg::error_passing::kept;
 use crate::pg::lists::nodes;
-use crate::pg::{bare, rights};
+use crate::pg::sql_function::sql_function;
+use crate::pg::{privileges, server};
 use crate::query::eligibility;
 use crate::query::relations::{self, RelationRefusal};
 use crate::query::scans::opened_by;
@@ -87,7 +88,7 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
         let meaning = eligibility::judge_tree_naming(query, &mut offender);
         let planning = PlanningExport::enter();
         let (source, options) = (text.as_ptr(), pg_sys::CURSOR_OPT_PARALLEL_OK as i32);
-        let plan = kept!(bare::pg_plan_query(query, source, options, std::ptr::null_mut()));
+        let plan = kept!(server::pg_plan_query(query, source, options, std::ptr::null_mut()));
         drop(planning);
         let query_desc = export::describe(plan, text, nulls(&types));
         export::check_permitted(query_desc);
@@ -160,7 +161,7 @@ unsafe fn one_select(text: &CStr) -> Result<(*mut pg_sys::Query, Vec<pg_sys::Oid
     // SAFETY: as the caller promises; each cast follows the node's tag.
     unsafe {
         let source = text.as_ptr();
-        let mut statements = nodes::<pg_sys::RawStmt>(kept!(bare::pg_parse_query(source)));
+        let mut statements = nodes::<pg_sys::RawStmt>(kept!(server::pg_parse_query(source)));
         let raw = match (statements.next(), statements.len()) {
             (Some(raw), 0) => raw,
             (None, _) => return Err(not_select("empty".into())),
@@ -183,7 +184,7 @@ unsafe fn one_select(text: &CStr) -> Result<(*mut pg_sys::Query, Vec<pg_sys::Oid
         }
         let (mut types, mut count) = (std::ptr::null_mut(), 0);
         let (all_types, all) = (&raw mut types, &raw mut count);
-        let query = kept!(bare::parse_analyze_varparams(raw, source, all_types, all, std::ptr::null_mut()));
+        let query = kept!(server::parse_analyze_varparams(raw, source, all_types, all, std::ptr::null_mut()));
         // As many as the highest number, which may be anything.
         let types = if count == 0 { &[] } else { std::slice::from_raw_parts(types, count as usize) };
         let types = or_raise(Vec::copy_of(types));
@@ -192,7 +193,7 @@ unsafe fn one_select(text: &CStr) -> Result<(*mut pg_sys::Query, Vec<pg_sys::Oid
             return Err(Refusal { reason: Reason::UtilityStatement, offender });
         }
         // A SELECT is rewritten to exactly one query.
-        Ok((nodes::<pg_sys::Query>(kept!(bare::QueryRewrite(query))).next().unwrap_or(query), types))
+        Ok((nodes::<pg_sys::Query>(kept!(server::QueryRewrite(query))).next().unwrap_or(query), types))
     }
 }
 
@@ -213,7 +214,7 @@ fn function_name(function: pg_sys::Oid) -> Vec<u8> {
 
 /// May the user read the relation itself, or a column of it? Of others, which a view or a policy reads, the name is not told.
 fn is_readable(relation: pg_sys::Oid) -> bool {
-    rights::has(rights::current_role(), relation, pg_sys::ACL_SELECT)
+    privileges::has(privileges::current_role(), relation, pg_sys::ACL_SELECT)
 }
 
 /// A relation's qualified name.

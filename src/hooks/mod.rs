@@ -1,19 +1,22 @@
 //! The only file that installs hooks. Each hook asks whether we are on, calls the next library in
-//! line, and hands over to one named function. `chain` says how that leaves errors as they are.
+//! line, and hands over to one named function. `pg::error_passing` says how that leaves errors as they are.
 
 use pgrx::pg_sys;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 mod utility;
-use crate::invalidation::{definitions, foreign, last_callback, publication, write_set};
+use crate::invalidation::{
+    after_commit, definitions, foreign, last_callback, own_writes, publication, targets, track_counts, write_set,
+};
 use crate::lookup::known;
 use crate::lookup::{Call, Pending, Planning};
-use crate::pg::chain::{direct, edge, with_cleanup, with_outcome};
 use crate::pg::compat;
-use crate::pg::compat::{ExecutorRunHook, executor_run_hook, standard};
+use crate::pg::compat::{ExecutorRunHook, executor_run_hook};
+use crate::pg::error_passing::{direct, edge, with_cleanup, with_outcome};
 use crate::pg::lists::oids;
-use crate::pg::raising;
+use crate::pg::query_desc::QueryDesc;
+use crate::pg::{error_memory, server, server_settings};
 use crate::{capture, copy, lookup, serve, session, settings, shmem};
 
 /// The hooks that were installed before ours. Written once by `install`, in the postmaster.
@@ -60,9 +63,9 @@ pub fn install() {
             access: pg_sys::object_access_hook,
             counting: None,
         };
-        if let Some(place) = compat::counting_hook().as_mut() {
+        if let Some(place) = server_settings::counting_hook().as_mut() {
             PREVIOUS.counting = place.replace(counting_set);
-            publication::watch_counting();
+            track_counts::watch();
         }
         pg_sys::shmem_request_hook = Some(shmem_request);
         pg_sys::shmem_startup_hook = Some(shmem_startup);
@@ -139,11 +142,11 @@ unsafe fn plan(call: Call) -> *mut pg_sys::PlannedStmt {
         if let Planning::Ready { plan, locks } = planning {
             // Before the snapshot is taken, so that whoever holds a lock is waited for and then seen.
             for relation in oids(locks) {
-                direct!(standard::LockRelationOid(relation, pg_sys::AccessShareLock as _));
+                direct!(server::LockRelationOid(relation, pg_sys::AccessShareLock as _));
             }
             return plan;
         }
-        let next = PREVIOUS.planner.unwrap_or(standard::standard_planner);
+        let next = PREVIOUS.planner.unwrap_or(server::standard_planner);
         let plan = direct!(next(call.query, call.text, call.options, call.params));
         match planning {
             Planning::Judged(judgement) => edge(|| lookup::after_planning(plan, judgement)),
@@ -171,7 +174,7 @@ unsafe fn settle(query_desc: *mut pg_sys::QueryDesc, flags: c_int, pending: *con
             let query = edge(|| pg_sys::copyObjectImpl(query.cast())).cast();
             session::set_must_plan(true);
             with_cleanup(
-                || (*query_desc).plannedstmt = direct!(standard::planner(query, text, options, params)),
+                || (*query_desc).plannedstmt = direct!(server::planner(query, text, options, params)),
                 || session::set_must_plan(false),
             );
         }
@@ -185,7 +188,7 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
         let planned = (*query_desc).plannedstmt;
         let pending = lookup::pending(query_desc);
         if pending.is_some_and(|pending| settle(query_desc, flags, pending)) {
-            let next = PREVIOUS.start.unwrap_or(standard::standard_ExecutorStart);
+            let next = PREVIOUS.start.unwrap_or(server::standard_ExecutorStart);
             direct!(next(query_desc, flags));
             return;
         }
@@ -200,12 +203,12 @@ unsafe extern "C-unwind" fn executor_start(query_desc: *mut pg_sys::QueryDesc, f
             };
             capture::prepare(query_desc, miss);
         });
-        let next = PREVIOUS.start.unwrap_or(standard::standard_ExecutorStart);
+        let next = PREVIOUS.start.unwrap_or(server::standard_ExecutorStart);
         direct!(next(query_desc, flags));
         // Permissions have been checked: who was refused has changed nothing.
         if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 && !(*(*query_desc).plannedstmt).resultRelations.is_null()
         {
-            edge(|| publication::note_plan((*query_desc).plannedstmt));
+            edge(|| targets::note_plan(QueryDesc::of_hook(query_desc).plan()));
         }
         if capture::is_prepared() {
             edge(|| capture::begin(query_desc));
@@ -275,11 +278,12 @@ executor_run_hook!(executor_run, run);
 unsafe extern "C-unwind" fn executor_finish(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: PostgreSQL's own argument, passed on unchanged.
     unsafe {
-        if publication::has_routed(query_desc) {
-            edge(|| publication::note_routed(query_desc));
+        let query = QueryDesc::of_hook(query_desc);
+        if targets::has_routed(query) {
+            edge(|| targets::note_routed(query));
         }
-        let next = PREVIOUS.finish.unwrap_or(standard::standard_ExecutorFinish);
-        if publication::leaves_work(query_desc) {
+        let next = PREVIOUS.finish.unwrap_or(server::standard_ExecutorFinish);
+        if targets::leaves_work(query) {
             session::enter_level();
             with_cleanup(|| direct!(next(query_desc)), session::leave_level);
         } else {
@@ -294,7 +298,7 @@ unsafe extern "C-unwind" fn executor_end(query_desc: *mut pg_sys::QueryDesc) {
         if !capture::idle() {
             edge(|| capture::end(query_desc));
         }
-        let next = PREVIOUS.end.unwrap_or(standard::standard_ExecutorEnd);
+        let next = PREVIOUS.end.unwrap_or(server::standard_ExecutorEnd);
         direct!(next(query_desc));
     }
 }
@@ -311,7 +315,7 @@ unsafe extern "C-unwind" fn process_utility(
 ) {
     // SAFETY: PostgreSQL's own arguments, passed on unchanged; a scope is plain data.
     unsafe {
-        let next = PREVIOUS.utility.unwrap_or(standard::standard_ProcessUtility);
+        let next = PREVIOUS.utility.unwrap_or(server::standard_ProcessUtility);
         if utility::only_steers_transaction(plan) {
             edge(|| utility::note_steering(plan));
             direct!(next(plan, text, read_only, context, params, environment, receiver, completion));
@@ -369,7 +373,7 @@ unsafe extern "C-unwind" fn counting_set(on: bool, extra: *mut c_void) {
             direct!(hook(on, extra));
         }
     }
-    publication::note_counting(on);
+    track_counts::note(on);
 }
 
 /// Called twice per transaction, and after the commit too, where only flags may be cleared.
@@ -380,7 +384,7 @@ unsafe extern "C-unwind" fn transaction_event(event: pg_sys::XactEvent::Type, ar
     match event {
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT | pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
             let preparing = event == pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE;
-            if publication::has_transaction_id() {
+            if own_writes::has_transaction_id() {
                 // SAFETY: no frame above this one has destructors.
                 unsafe { edge(|| publication::publish(preparing)) };
             }
@@ -389,13 +393,13 @@ unsafe extern "C-unwind" fn transaction_event(event: pg_sys::XactEvent::Type, ar
             foreign::committed();
             write_set::forget();
             // SAFETY: an error that ends a transaction has left our functions; one that they caught is over.
-            unsafe { raising::recover() };
+            unsafe { error_memory::recover() };
         }
         pg_sys::XactEvent::XACT_EVENT_ABORT => {
             foreign::rolled_back();
             write_set::forget();
             // SAFETY: an error that ends a transaction has left our functions; one that they caught is over.
-            unsafe { raising::recover() };
+            unsafe { error_memory::recover() };
         }
         _ => {}
     }
@@ -409,6 +413,6 @@ unsafe extern "C-unwind" fn resources_released(
     _arg: *mut c_void,
 ) {
     if is_top_level && phase == pg_sys::ResourceReleasePhase::RESOURCE_RELEASE_AFTER_LOCKS {
-        publication::bump_definitions_again();
+        after_commit::bump_definitions_again();
     }
 }

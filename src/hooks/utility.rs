@@ -7,10 +7,11 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
 use crate::functions::policy;
-use crate::invalidation::{foreign, publication, write_set};
-use crate::pg::bare;
-use crate::pg::chain::direct;
+use crate::invalidation::{after_commit, foreign, publication, targets, write_set};
+use crate::pg::error_passing::direct;
 use crate::pg::lists::nodes;
+use crate::pg::server;
+use crate::pg::tree::Tree;
 use crate::report::decision_log;
 use crate::session::{self, Status, WrappedText, Wrapping};
 use crate::{copy, error, shmem};
@@ -195,14 +196,14 @@ unsafe fn announce_effects(statement: *const pg_sys::Node) {
             NodeTag::T_SecLabelStmt => policy::before_security_label(statement.cast()),
             NodeTag::T_CopyStmt if (*statement.cast::<pg_sys::CopyStmt>()).is_from => {
                 let name = (*statement.cast::<pg_sys::CopyStmt>()).relation;
-                if let Some(relation) = publication::changeable(name, pg_sys::ACL_INSERT) {
+                if let Some(relation) = targets::changeable(Tree::enter(name), pg_sys::ACL_INSERT) {
                     publication::note_relation(relation);
                     foreign::note_reached(relation);
                 }
             }
             NodeTag::T_TruncateStmt => {
                 for name in nodes::<pg_sys::RangeVar>((*statement.cast::<pg_sys::TruncateStmt>()).relations) {
-                    if let Some(relation) = publication::changeable(name, pg_sys::ACL_TRUNCATE) {
+                    if let Some(relation) = targets::changeable(Tree::enter(name), pg_sys::ACL_TRUNCATE) {
                         foreign::note_reached(relation);
                     }
                 }
@@ -230,8 +231,8 @@ pub unsafe fn leave(scope: Scope, raised: bool) {
         // What it has redefined is known only to the session that prepared it. An error may come after its end as well, but
         // whoever was refused has ended nothing.
         // SAFETY: as the caller promises.
-        if !(raised && error::refuses_prepared(unsafe { direct!(bare::geterrcode()) })) {
-            publication::bump_all_definitions();
+        if !(raised && error::refuses_prepared(unsafe { direct!(server::geterrcode()) })) {
+            after_commit::bump_all_definitions();
         }
     }
 }

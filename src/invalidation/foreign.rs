@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use crate::invalidation::publication;
+use crate::invalidation::{publication, writer};
 use crate::pg::backend_local::Local;
-use crate::pg::lists::{nodes, oids};
-use crate::pg::{backend, compat, relcache_listener};
+use crate::pg::lists::oids;
+use crate::pg::tree::{Tree, children};
+use crate::pg::{backend, inheritance, relcache_listener};
 use crate::shmem::{self, SharedStore};
 
 /// Is the entry a foreign table that is read or written itself?
@@ -27,21 +28,18 @@ fn is_foreign(entry: &pg_sys::RangeTblEntry) -> bool {
 ///
 /// # Errors
 /// `WriterInProgress`.
-///
-/// # Safety
-/// `plan` must be valid.
-pub unsafe fn check_settled(store: &SharedStore, plan: *const pg_sys::PlannedStmt) -> Result<bool, Reason> {
+pub fn check_settled(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<bool, Reason> {
     let mut any = false;
-    // SAFETY: as the caller promises; the rest are plain backend variables.
-    unsafe {
-        for entry in nodes::<pg_sys::RangeTblEntry>((*plan).rtable) {
-            if is_foreign(&*entry) {
-                any = true;
-                let versions = store.versions();
-                let slot = versions.slot(versions.relation(pg_sys::MyDatabaseId.to_u32(), (*entry).relid.to_u32()));
-                if slot.read().last_change >= pg_sys::GetCurrentTransactionStartTimestamp() {
-                    return Err(Reason::WriterInProgress);
-                }
+    for entry in children!(plan.rtable as RangeTblEntry) {
+        if is_foreign(entry.get()) {
+            any = true;
+            // SAFETY: plain reads of backend variables.
+            let (database, started) =
+                unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::GetCurrentTransactionStartTimestamp()) };
+            let versions = store.versions();
+            let slot = versions.slot(versions.relation(database, entry.relid.to_u32()));
+            if slot.read().last_change >= started {
+                return Err(Reason::WriterInProgress);
             }
         }
     }
@@ -84,7 +82,7 @@ fn note(relation: pg_sys::Oid) {
     }
     CHANGED.with_borrow_mut(|changed| changed.insert(relation.to_u32()));
     publication::note_relation(relation);
-    publication::publish_early(relation);
+    writer::publish_early(relation);
 }
 
 /// The transaction has committed: its changes are published.
@@ -111,41 +109,43 @@ pub fn rolled_back() {
     });
 }
 
-/// A tree of partitions or inheriting tables.
-struct Tree {
+/// A table with all that inherit from it, partitions included.
+struct Family {
     /// All its relations, ascending.
     members: Vec<u32>,
     /// The foreign tables among them.
     foreign: Vec<pg_sys::Oid>,
 }
 
-/// Trees by their roots, as long as none of their members changes.
-static TREES: Local<RefCell<BTreeMap<u32, Tree>>> = Local::new(RefCell::new(BTreeMap::new()));
+/// Families by their roots, as long as none of their members changes.
+static FAMILIES: Local<RefCell<BTreeMap<u32, Family>>> = Local::new(RefCell::new(BTreeMap::new()));
 /// Foreign tables that the transaction under way may have changed.
 static CHANGED: Local<RefCell<BTreeSet<u32>>> = Local::new(RefCell::new(BTreeSet::new()));
 
 /// The description of a relation may have changed.
 fn relation_changed(relation: pg_sys::Oid) {
     let number = relation.to_u32();
-    TREES.with_borrow_mut(|trees| trees.retain(|_, tree| number != 0 && tree.members.binary_search(&number).is_err()));
+    FAMILIES.with_borrow_mut(|families| {
+        families.retain(|_, family| number != 0 && family.members.binary_search(&number).is_err())
+    });
 }
 
 /// The foreign tables below a relation.
 fn reached_through(root: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     let number = root.to_u32();
-    if let Some(foreign) = TREES.with_borrow(|trees| trees.get(&number).map(|tree| tree.foreign.clone())) {
+    if let Some(foreign) = FAMILIES.with_borrow(|families| families.get(&number).map(|family| family.foreign.clone())) {
         return foreign;
     }
     relcache_listener::listen(relation_changed);
     // SAFETY: catalog look-ups; the result is a list of OIDs.
-    let tree = unsafe {
-        let list = compat::all_inheritors(root);
+    let family = unsafe {
+        let list = inheritance::all_inheritors(root);
         let mut members: Vec<u32> = oids(list).map(pg_sys::Oid::to_u32).collect();
         members.sort_unstable();
         let is_foreign = |oid: &pg_sys::Oid| pg_sys::get_rel_relkind(*oid) as u8 == pg_sys::RELKIND_FOREIGN_TABLE;
-        Tree { members, foreign: oids(list).filter(is_foreign).collect() }
+        Family { members, foreign: oids(list).filter(is_foreign).collect() }
     };
-    let foreign = tree.foreign.clone();
-    TREES.with_borrow_mut(|trees| trees.insert(number, tree));
+    let foreign = family.foreign.clone();
+    FAMILIES.with_borrow_mut(|families| families.insert(number, family));
     foreign
 }

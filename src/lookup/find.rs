@@ -10,9 +10,10 @@ use pgrx::pg_sys;
 use super::planning::UNKNOWN_CATALOGS;
 use super::{Found, Miss, Question};
 use crate::arrow::column::{self, Records};
-use crate::invalidation::publication::SHARED;
-use crate::invalidation::{foreign, publication};
+use crate::invalidation::catalogs::SHARED;
+use crate::invalidation::{foreign, own_writes};
 use crate::lookup::{known, portal, quick, snapshot};
+use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend};
 use crate::query::hashes::FactsHash;
 use crate::query::key::{Asked, HashedText};
@@ -37,6 +38,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
     }
     // SAFETY: as the caller promises.
     unsafe {
+        let plan = Tree::enter(question.plan).unwrap_unchecked();
         let (meaning, tree, form, facts, planned) = match plan_marker::read(question.plan) {
             Verdict::Cacheable { meaning, tree, form, facts, planned } => (meaning, tree, form, facts, planned),
             Verdict::Bypass(reason) => return Err(reason),
@@ -59,7 +61,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         let template = known::template(form, planned.versions, facts).filter(|_| current == planned.versions);
         // Of this plan: another of its form may read other partitions.
         let relations = relations::of_plan(question.plan, meaning.extras.relations());
-        publication::check_own_writes(&relations)?;
+        own_writes::check_own_writes(&relations)?;
 
         let settings = meaning.extras.settings();
         let now = environment::settings(store.seed());
@@ -106,7 +108,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                 Ok(true) if settings::debug_serve_fills() => store.unpin(pin),
                 Ok(true) => {
                     // A foreign table is read when its first row is asked for, not under a snapshot of the start.
-                    let Ok(reads_foreign) = foreign::check_settled(store, question.plan) else {
+                    let Ok(reads_foreign) = foreign::check_settled(store, plan) else {
                         store.unpin(pin);
                         return Err(Reason::WriterInProgress);
                     };
@@ -143,7 +145,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
             }
         }
         let dependencies = current_dependencies(store, &relations, meaning.rests_on_enums, &snapshot)?;
-        foreign::check_settled(store, question.plan)?;
+        foreign::check_settled(store, plan)?;
         // A plan for all values reads and locks what the plan of a query with these values would not.
         let is_of_values = planned.for_values || parameters::count(question.params) == 0;
         let is_good = may_be_stored(store, planned, current);

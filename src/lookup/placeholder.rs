@@ -14,7 +14,7 @@ use pgrx::pg_sys;
 
 use super::count_and_log;
 use super::find::{self, current_versions};
-use crate::invalidation::publication;
+use crate::invalidation::own_writes;
 use crate::lookup::known;
 use crate::lookup::{portal, snapshot};
 use crate::query::hashes::{FactsHash, FormHash, FormId, TreeHash};
@@ -191,7 +191,7 @@ pub unsafe fn serve_pending(query_desc: *mut pg_sys::QueryDesc, flags: i32, pend
             return false;
         };
         let Ok(snapshot) = snapshot::view(&store, (*query_desc).snapshot) else { return false };
-        if publication::check_own_writes(template.relations()).is_err() {
+        if own_writes::check_own_writes(template.relations()).is_err() {
             return false;
         }
         let Some(pin) = store.lookup(pending.key) else { return false };

@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 use super::find::current_versions;
 use super::placeholder::{self, Call};
-use crate::invalidation::publication;
+use crate::invalidation::own_writes;
 use crate::lookup::known;
 use crate::lookup::known::Finding;
 use crate::lookup::{portal, snapshot};
@@ -126,7 +126,7 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
             Ok(meaning) => meaning,
             Err(reason) => {
                 // What a transaction sees that has changed definitions itself may be rolled back.
-                if publication::check_own_writes(&[]).is_ok() {
+                if own_writes::check_own_writes(&[]).is_ok() {
                     known::remember(form, versions, Finding::Refused(reason));
                 }
                 return Planning::Refused(reason);
@@ -177,7 +177,7 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgemen
         let opened = opened_by(plan);
         let relations = query::judge_relations(plan).map_err(|refusal| refusal.reason);
         // The plan, and what is remembered, may outlive a transaction that changes definitions, and its rollback.
-        let own_definitions = publication::check_own_writes(&[]);
+        let own_definitions = own_writes::check_own_writes(&[]);
         if !judgement.known && !unsettled && own_definitions.is_ok() {
             remember(form, planned.versions, meaning, relations, meaning.may_drop_relations || depends_on_values(plan));
         }

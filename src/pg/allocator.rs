@@ -21,7 +21,7 @@ use arrow_cache_core::reserve::{GRAIN, Reserve};
 use arrow_cache_core::{OutOfMemory, room};
 use pgrx::PgTryBuilder;
 
-use crate::pg::backend_local::Local;
+use super::backend_local::Local;
 
 /// Bytes of the reserve. They take no memory until they are needed.
 const RESERVE: usize = 1024 * 1024;

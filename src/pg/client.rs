@@ -1,41 +1,14 @@
 //! The connection to the client below the level of messages: the server's table of communication methods, and blocks of
 //! many messages written at once. State of this backend; no locks.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::c_char;
 use std::sync::OnceLock;
 
 use pgrx::pg_sys;
 
+use super::error_passing::{direct, edge, with_cleanup};
+use super::server::{self, PqCommMethods};
 use crate::error;
-use crate::pg::chain::{direct, edge, with_cleanup};
-
-/// How messages leave the backend (libpq/libpq.h, `PQcommMethods`), the same in 15 to 18.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct CommMethods {
-    comm_reset: unsafe extern "C-unwind" fn(),
-    flush: unsafe extern "C-unwind" fn() -> c_int,
-    /// Sends what is queued, as far as that needs no waiting.
-    pub flush_if_writable: unsafe extern "C-unwind" fn() -> c_int,
-    /// Is anything queued?
-    pub is_send_pending: unsafe extern "C-unwind" fn() -> bool,
-    /// Queues a message, sending what is in the way.
-    pub putmessage: unsafe extern "C-unwind" fn(c_char, *const c_char, usize) -> c_int,
-    /// Queues a message, making room for it.
-    pub putmessage_noblock: unsafe extern "C-unwind" fn(c_char, *const c_char, usize),
-}
-
-unsafe extern "C" {
-    /// libpq/libpq.h
-    pub static mut PqCommMethods: *const CommMethods;
-}
-
-unsafe extern "C-unwind" {
-    /// libpq/libpq.h
-    fn secure_write(port: *mut pg_sys::Port, data: *const c_void, length: usize) -> isize;
-    /// miscadmin.h
-    fn ProcessInterrupts();
-}
 
 /// Address of the server's own table, which writes to the client's socket.
 static SOCKET_METHODS: OnceLock<usize> = OnceLock::new();
@@ -69,7 +42,7 @@ pub unsafe fn send(messages: *const u8, length: usize) {
     unsafe {
         hand_over(messages, length);
         if pg_sys::InterruptPending != 0 {
-            direct!(ProcessInterrupts());
+            direct!(server::ProcessInterrupts());
         }
     }
 }
@@ -130,7 +103,8 @@ unsafe fn write_all(messages: *const u8, length: usize) {
     let mut done = 0;
     while done < length {
         // SAFETY: as the caller promises; the bytes are read only.
-        let written = unsafe { direct!(secure_write(pg_sys::MyProcPort, messages.add(done).cast(), length - done)) };
+        let written =
+            unsafe { direct!(server::secure_write(pg_sys::MyProcPort, messages.add(done).cast(), length - done)) };
         if written > 0 {
             done += written as usize;
             continue;

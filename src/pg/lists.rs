@@ -1,11 +1,6 @@
-//! The lists and numbers of the server's catalogs and trees.
+//! The server's lists: of nodes, OIDs and integers. Read in place; keeps nothing.
 
 use pgrx::pg_sys;
-
-/// First OID that the server gives to objects of users (access/transam.h).
-pub const FIRST_USER_OID: u32 = 16384;
-/// First OID that initdb gives to objects without a fixed one (access/transam.h).
-pub const FIRST_UNPINNED_OID: u32 = 10000;
 
 /// The cells of a list; none for NIL. Read in place: a list is walked once per statement or more.
 ///

@@ -80,4 +80,10 @@ impl<'q> QueryDesc<'q> {
         // SAFETY: `of_hook` was promised that it is valid.
         unsafe { (*self.as_ptr()).dest }
     }
+
+    /// The state of its execution; null before it is started and after it is ended.
+    pub fn state(self) -> *mut pg_sys::EState {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { (*self.as_ptr()).estate }
+    }
 }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use pgrx::pg_sys;
 
-use crate::pg::backend_local::Local;
+use super::backend_local::Local;
 
 /// Told the OID of a relation; InvalidOid stands for all. Also in the middle of an abort, so it must not call PostgreSQL.
 pub type Listener = fn(pg_sys::Oid);

@@ -3,7 +3,7 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use crate::pg::chain::{direct, edge};
+use crate::pg::error_passing::{direct, edge};
 
 /// Takes the rows of a query, one by one.
 pub trait RowSink {

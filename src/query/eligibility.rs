@@ -16,7 +16,8 @@ use super::variation;
 use super::volatility::definition::{self, Definition};
 use super::volatility::{self, FunctionVerdict};
 use crate::pg::compat::tree;
-use crate::pg::lists::{FIRST_UNPINNED_OID, nodes, oids};
+use crate::pg::lists::{nodes, oids};
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use session_values::{SESSION_FUNCTIONS, judge_session_value, reads_custom_setting};
 
 /// What a query means, as far as its answer can depend on it.

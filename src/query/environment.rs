@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 
 use super::hashes::{EnvironmentHash, SettingsHash};
 use crate::pg::backend_local::Local;
-use crate::pg::{backend, compat};
+use crate::pg::{backend, server, server_settings};
 
 /// Adds the settings that shape or decide what functions return.
 fn add_settings(key: &mut KeyBuffer) {
@@ -24,9 +24,9 @@ fn add_settings(key: &mut KeyBuffer) {
             pg_sys::DateOrder as u32,
             pg_sys::IntervalStyle as u32,
             pg_sys::extra_float_digits as u32,
-            compat::bytea_output as u32,
-            compat::xmlbinary as u32,
-            compat::xmloption as u32,
+            server::bytea_output as u32,
+            server::xmlbinary as u32,
+            server::xmloption as u32,
             pg_sys::backslash_quote as u32,
             pg_sys::GinFuzzySearchLimit as u32,
             u32::from(pg_sys::Array_nulls),
@@ -35,12 +35,12 @@ fn add_settings(key: &mut KeyBuffer) {
             u32::from(pg_sys::Transform_null_equals),
             u32::from(pg_sys::standard_conforming_strings),
         ]);
-        add_string(key, compat::locale_monetary);
-        add_string(key, compat::locale_numeric);
-        add_string(key, compat::locale_time);
+        add_string(key, server::locale_monetary);
+        add_string(key, server::locale_numeric);
+        add_string(key, server::locale_time);
         add_string(key, pg_sys::TSCurrentConfig);
-        add_string(key, compat::timezone_name());
-        add_string(key, compat::timezone_abbreviations());
+        add_string(key, server_settings::timezone_name());
+        add_string(key, server_settings::timezone_abbreviations());
     }
 }
 

@@ -23,9 +23,9 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::hashes::{FormHash, TreeHash};
 use super::parameters;
 use crate::pg::backend_local::Local;
-use crate::pg::chain::direct;
 use crate::pg::compat::tree;
 use crate::pg::compat::tree::walkers;
+use crate::pg::error_passing::direct;
 use crate::pg::lists::{integers, nodes, oids};
 
 /// What a query is, apart from its text.

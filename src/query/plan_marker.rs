@@ -7,7 +7,6 @@
 //! cache number match nothing, are copied faithfully, and carry 32 bits of ours each.
 
 use std::cell::Cell;
-use std::ffi::c_void;
 
 use arrow_cache_core::{CacheKey, Reason};
 use pgrx::pg_sys;
@@ -18,8 +17,9 @@ use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
 use super::ordering::OrderedPrefix;
 use super::{Planned, Verdict, Versions};
 use crate::pg::backend_local::Local;
-use crate::pg::chain::direct;
+use crate::pg::error_passing::direct;
 use crate::pg::lists::nodes;
+use crate::pg::server;
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;
@@ -149,13 +149,6 @@ pub unsafe fn refusal_of(plan: *const pg_sys::PlannedStmt) -> Option<Reason> {
     }
 }
 
-unsafe extern "C-unwind" {
-    /// utils/palloc.h
-    fn palloc0(size: usize) -> *mut c_void;
-    /// nodes/pg_list.h
-    fn lappend(list: *mut pg_sys::List, datum: *mut c_void) -> *mut pg_sys::List;
-}
-
 /// A new item with one word. What it raises jumps over the frame.
 ///
 /// # Safety
@@ -164,7 +157,7 @@ unsafe fn item(index: usize, word: u32) -> *mut pg_sys::PlanInvalItem {
     // SAFETY: a zeroed node of the right size and tag is a valid PlanInvalItem.
     unsafe {
         let size = std::mem::size_of::<pg_sys::PlanInvalItem>();
-        let item: *mut pg_sys::PlanInvalItem = direct!(palloc0(size)).cast();
+        let item: *mut pg_sys::PlanInvalItem = direct!(server::palloc0(size)).cast();
         (*item).type_ = pg_sys::NodeTag::T_PlanInvalItem;
         (*item).cacheId = FIRST_WORD - index as i32;
         (*item).hashValue = word;
@@ -182,7 +175,7 @@ unsafe fn append(list: *mut pg_sys::List, words: *const [(usize, u32)]) -> *mut 
     // SAFETY: as the caller promises.
     unsafe {
         for (index, word) in &*words {
-            list = direct!(lappend(list, item(*index, *word).cast()));
+            list = direct!(server::lappend(list, item(*index, *word).cast()));
         }
     }
     list

@@ -15,9 +15,9 @@ use pgrx::pg_sys;
 use super::eligibility;
 use super::scans::Opened;
 use crate::pg::backend_local::Local;
-use crate::pg::compat;
-use crate::pg::lists::{FIRST_USER_OID, nodes, oids};
-use crate::pg::relcache_listener;
+use crate::pg::lists::{nodes, oids};
+use crate::pg::object_ids::FIRST_USER_OID;
+use crate::pg::{catalog_columns, inheritance, relcache_listener};
 
 /// What stands against caching plans over a relation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -146,7 +146,7 @@ unsafe fn of_relation(oid: pg_sys::Oid) -> Found {
         let is_partition = (*(*relation).rd_rel).relispartition;
         pg_sys::RelationClose(relation);
         if is_partition {
-            for ancestor in oids(compat::partition_ancestors(oid)) {
+            for ancestor in oids(inheritance::partition_ancestors(oid)) {
                 found.always = found.always.or_else(|| partition_key_of(ancestor));
             }
         }
@@ -161,15 +161,16 @@ unsafe fn of_relation(oid: pg_sys::Oid) -> Found {
 unsafe fn of_index(index: pg_sys::Oid) -> Found {
     // SAFETY: as the caller promises.
     let users = unsafe {
-        with_attribute(pg_sys::SysCacheIdentifier::INDEXRELID, index, compat::INDEX_CLASSES, |classes| {
+        with_attribute(pg_sys::SysCacheIdentifier::INDEXRELID, index, catalog_columns::INDEX_CLASSES, |classes| {
             has_class_of_user(classes)
         })
     };
     // An index that is gone was not judged.
     let classes = users.unwrap_or(true).then_some(Reason::UserDefinedFunction);
     // SAFETY: as the caller promises; the attribute is nodes as text.
-    let expressions =
-        || unsafe { refusal_of_attribute(pg_sys::SysCacheIdentifier::INDEXRELID, index, compat::INDEX_EXPRESSIONS) };
+    let expressions = || unsafe {
+        refusal_of_attribute(pg_sys::SysCacheIdentifier::INDEXRELID, index, catalog_columns::INDEX_EXPRESSIONS)
+    };
     Found { always: classes.or_else(expressions), by_constraints: None }
 }
 
@@ -180,7 +181,7 @@ unsafe fn of_index(index: pg_sys::Oid) -> Found {
 /// As `judge`.
 unsafe fn predicate_of(index: pg_sys::Oid) -> Option<Reason> {
     // SAFETY: as the caller promises; the attribute is a node as text.
-    unsafe { refusal_of_attribute(pg_sys::SysCacheIdentifier::INDEXRELID, index, compat::INDEX_PREDICATE) }
+    unsafe { refusal_of_attribute(pg_sys::SysCacheIdentifier::INDEXRELID, index, catalog_columns::INDEX_PREDICATE) }
 }
 
 /// # Safety
@@ -189,11 +190,12 @@ unsafe fn partition_key_of(relation: pg_sys::Oid) -> Option<Reason> {
     let cache = pg_sys::SysCacheIdentifier::PARTRELID;
     // SAFETY: as the caller promises; the attributes are a vector of OIDs, and nodes as text.
     unsafe {
-        let users = with_attribute(cache, relation, compat::PARTITION_CLASSES, |classes| has_class_of_user(classes));
+        let users =
+            with_attribute(cache, relation, catalog_columns::PARTITION_CLASSES, |classes| has_class_of_user(classes));
         if users != Some(false) {
             return Some(Reason::UserDefinedFunction);
         }
-        refusal_of_attribute(cache, relation, compat::PARTITION_EXPRESSIONS)
+        refusal_of_attribute(cache, relation, catalog_columns::PARTITION_EXPRESSIONS)
     }
 }
 

@@ -8,8 +8,9 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::policy::{self, Policy};
-use crate::pg::compat::HEAP_TABLE_AM_OID;
-use crate::pg::lists::{FIRST_USER_OID, nodes};
+use crate::pg::lists::nodes;
+use crate::pg::object_ids::FIRST_USER_OID;
+use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 
 /// What the relations of a plan are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

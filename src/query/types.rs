@@ -2,7 +2,7 @@
 
 use pgrx::pg_sys;
 
-use crate::pg::lists::FIRST_UNPINNED_OID;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
 
 use super::extras::MOST_ROW_TYPES;
 

@@ -5,14 +5,7 @@ use arrow_cache_core::formats::wire::Form;
 use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
-use crate::pg::compat;
-
-unsafe extern "C" {
-    /// mb/pg_wchar.h; reads a variable and cannot raise, so it needs no guard.
-    safe fn pg_get_client_encoding() -> i32;
-    /// mb/pg_wchar.h; as above.
-    safe fn GetDatabaseEncoding() -> i32;
-}
+use crate::pg::{backend, server};
 
 /// What of the session decides how values look.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,12 +25,12 @@ impl Look {
     pub fn current() -> Self {
         // SAFETY: plain globals of the backend.
         unsafe {
-            let client = pg_get_client_encoding();
+            let client = server::pg_get_client_encoding();
             Self {
-                converts: client != GetDatabaseEncoding() && client != pg_sys::pg_enc::PG_SQL_ASCII as i32,
+                converts: client != backend::database_encoding() && client != pg_sys::pg_enc::PG_SQL_ASCII as i32,
                 shortest_floats: pg_sys::extra_float_digits > 0,
                 iso_dates: pg_sys::DateStyle == pg_sys::USE_ISO_DATES as i32,
-                hex_bytea: compat::bytea_output == BYTEA_OUTPUT_HEX,
+                hex_bytea: server::bytea_output == BYTEA_OUTPUT_HEX,
             }
         }
     }

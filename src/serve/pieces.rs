@@ -12,7 +12,8 @@ use crate::arrow::chunk::Chunk;
 use crate::arrow::column::Column;
 use crate::arrow::decode::{Decoder, Reader};
 use crate::arrow::varlena;
-use crate::pg::chain::direct;
+use crate::pg::error_passing::direct;
+use crate::pg::server;
 
 /// One column of such values.
 struct Source {
@@ -99,7 +100,7 @@ impl Pieces {
     unsafe fn look_up(pieces: *mut Self) {
         // SAFETY: as the caller promises; a FmgrInfo stays in its place as long as it is used.
         unsafe {
-            let context = direct!(raw::AllocSetContextCreateInternal(
+            let context = direct!(server::AllocSetContextCreateInternal(
                 pg_sys::CurrentMemoryContext,
                 c"pg_arrow_cache values".as_ptr(),
                 pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
@@ -113,11 +114,11 @@ impl Pieces {
                 let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
                 let (oid, varlena) = (&raw mut function, &raw mut is_varlena);
                 if (*source).binary {
-                    direct!(raw::getTypeBinaryOutputInfo((*source).type_oid, oid, varlena));
+                    direct!(server::getTypeBinaryOutputInfo((*source).type_oid, oid, varlena));
                 } else {
-                    direct!(raw::getTypeOutputInfo((*source).type_oid, oid, varlena));
+                    direct!(server::getTypeOutputInfo((*source).type_oid, oid, varlena));
                 }
-                direct!(raw::fmgr_info(function, &raw mut (*source).function));
+                direct!(server::fmgr_info(function, &raw mut (*source).function));
             }
             (*pieces).context = context;
         }
@@ -181,13 +182,13 @@ impl Pieces {
         // an error the server switches to a context of its own.
         unsafe {
             if pg_sys::InterruptPending != 0 {
-                direct!(raw::ProcessInterrupts());
+                direct!(server::ProcessInterrupts());
             }
             if (*pieces).context.is_null() {
                 Self::look_up(pieces);
             }
             let caller = pg_sys::CurrentMemoryContext;
-            direct!(raw::MemoryContextReset((*pieces).context));
+            direct!(server::MemoryContextReset((*pieces).context));
             pg_sys::CurrentMemoryContext = (*pieces).context;
             let count = (*pieces).sources.len();
             let sources = (*pieces).sources.as_mut_ptr();
@@ -214,15 +215,15 @@ unsafe fn print(source: *mut Source, value: pg_sys::Datum) {
     unsafe {
         let function = &raw mut (*source).function;
         if (*source).binary {
-            let sent: *mut pg_sys::varlena = direct!(raw::SendFunctionCall(function, value));
+            let sent: *mut pg_sys::varlena = direct!(server::SendFunctionCall(function, value));
             let word = sent.cast::<u32>().read_unaligned();
             (*source).bytes = sent.cast::<u8>().add(varlena::HEADER);
             (*source).length = (word >> 2) as usize - varlena::HEADER;
             return;
         }
-        let text: *mut c_char = direct!(raw::OutputFunctionCall(function, value));
+        let text: *mut c_char = direct!(server::OutputFunctionCall(function, value));
         let length = CStr::from_ptr(text).count_bytes();
-        let shown: *mut c_char = direct!(raw::pg_server_to_client(text, length as i32));
+        let shown: *mut c_char = direct!(server::pg_server_to_client(text, length as i32));
         (*source).bytes = shown.cast();
         (*source).length = if std::ptr::eq(shown, text) { length } else { CStr::from_ptr(shown).count_bytes() };
     }
@@ -234,39 +235,5 @@ impl wire::Pieces for Pieces {
         debug_assert_eq!(source.column, column);
         // SAFETY: `make` has set them for the current row, whose context is not emptied before the next.
         unsafe { std::slice::from_raw_parts(source.bytes, source.length) }
-    }
-}
-
-/// The server's functions without pgrx's guard: an ERROR must pass as it was raised.
-mod raw {
-    use std::ffi::{c_char, c_int};
-
-    use pgrx::pg_sys;
-
-    unsafe extern "C-unwind" {
-        /// utils/memutils.h
-        pub fn AllocSetContextCreateInternal(
-            parent: pg_sys::MemoryContext,
-            name: *const c_char,
-            smallest: usize,
-            initial: usize,
-            largest: usize,
-        ) -> pg_sys::MemoryContext;
-        /// miscadmin.h
-        pub fn ProcessInterrupts();
-        /// utils/palloc.h
-        pub fn MemoryContextReset(context: pg_sys::MemoryContext);
-        /// utils/lsyscache.h
-        pub fn getTypeOutputInfo(of: pg_sys::Oid, function: *mut pg_sys::Oid, is_varlena: *mut bool);
-        /// utils/lsyscache.h
-        pub fn getTypeBinaryOutputInfo(of: pg_sys::Oid, function: *mut pg_sys::Oid, is_varlena: *mut bool);
-        /// fmgr.h
-        pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
-        /// fmgr.h
-        pub fn OutputFunctionCall(info: *mut pg_sys::FmgrInfo, value: pg_sys::Datum) -> *mut c_char;
-        /// fmgr.h
-        pub fn SendFunctionCall(info: *mut pg_sys::FmgrInfo, value: pg_sys::Datum) -> *mut pg_sys::varlena;
-        /// mb/pg_wchar.h
-        pub fn pg_server_to_client(text: *const c_char, length: c_int) -> *mut c_char;
     }
 }

@@ -12,9 +12,9 @@ use pgrx::pg_sys;
 use std::ffi::CString;
 
 use super::hold::Hold;
-use crate::invalidation::publication;
-use crate::pg::chain::direct;
-use crate::pg::compat::standard;
+use crate::invalidation::own_writes;
+use crate::pg::error_passing::direct;
+use crate::pg::server;
 use crate::query::environment;
 use crate::query::hashes::EnvironmentHash;
 use crate::report::{decision_log, tally};
@@ -50,7 +50,7 @@ impl Guard {
         !self.suspends
             && store.is_current(pin)
             && session::definition_changes() == self.definition_changes
-            && (self.foreign.is_empty() || publication::check_own_writes(&self.foreign).is_ok())
+            && (self.foreign.is_empty() || own_writes::check_own_writes(&self.foreign).is_ok())
             && environment::hash(store.seed(), &self.settings) == Ok(self.environment)
     }
 }
@@ -84,7 +84,7 @@ pub fn must_rerun(hold: &mut Hold) -> bool {
 pub unsafe fn start(state: *const pg_sys::EState, plan: *mut pg_sys::PlannedStmt) -> *mut pg_sys::QueryDesc {
     // SAFETY: as the caller promises. Other libraries see this execution start already, so they are not told again.
     unsafe {
-        let query_desc = direct!(raw::CreateQueryDesc(
+        let query_desc = direct!(server::CreateQueryDesc(
             plan,
             (*state).es_sourceText,
             (*state).es_snapshot,
@@ -94,7 +94,7 @@ pub unsafe fn start(state: *const pg_sys::EState, plan: *mut pg_sys::PlannedStmt
             std::ptr::null_mut(),
             0,
         ));
-        direct!(standard::standard_ExecutorStart(query_desc, 0));
+        direct!(server::standard_ExecutorStart(query_desc, 0));
         query_desc
     }
 }
@@ -109,7 +109,7 @@ pub unsafe fn next(query_desc: *mut pg_sys::QueryDesc) -> *mut pg_sys::TupleTabl
         let state = (*query_desc).estate;
         let per_tuple = (*state).es_per_tuple_exprcontext;
         if !per_tuple.is_null() {
-            direct!(raw::MemoryContextReset((*per_tuple).ecxt_per_tuple_memory));
+            direct!(server::MemoryContextReset((*per_tuple).ecxt_per_tuple_memory));
         }
         let node = (*query_desc).planstate;
         let Some(step) = (*node).ExecProcNode else { return std::ptr::null_mut() };
@@ -118,10 +118,10 @@ pub unsafe fn next(query_desc: *mut pg_sys::QueryDesc) -> *mut pg_sys::TupleTabl
             return std::ptr::null_mut();
         }
         let filter = (*state).es_junkFilter;
-        let slot = if filter.is_null() { slot } else { direct!(raw::ExecFilterJunk(filter, slot)) };
+        let slot = if filter.is_null() { slot } else { direct!(server::ExecFilterJunk(filter, slot)) };
         let natts = (*(*slot).tts_tupleDescriptor).natts;
         if i32::from((*slot).tts_nvalid) < natts {
-            direct!(raw::slot_getsomeattrs_int(slot, natts));
+            direct!(server::slot_getsomeattrs_int(slot, natts));
         }
         slot
     }
@@ -134,39 +134,8 @@ pub unsafe fn next(query_desc: *mut pg_sys::QueryDesc) -> *mut pg_sys::TupleTabl
 pub unsafe fn end(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: as the caller promises.
     unsafe {
-        direct!(standard::standard_ExecutorFinish(query_desc));
-        direct!(standard::standard_ExecutorEnd(query_desc));
-        direct!(raw::FreeQueryDesc(query_desc));
-    }
-}
-
-/// The server's functions without pgrx's guard: an ERROR must pass as it was raised.
-mod raw {
-    use pgrx::pg_sys;
-    use std::ffi::{c_char, c_int};
-
-    unsafe extern "C-unwind" {
-        /// executor/execdesc.h
-        pub fn CreateQueryDesc(
-            plan: *mut pg_sys::PlannedStmt,
-            text: *const c_char,
-            snapshot: pg_sys::Snapshot,
-            crosscheck: pg_sys::Snapshot,
-            receiver: *mut pg_sys::DestReceiver,
-            params: pg_sys::ParamListInfo,
-            environment: *mut pg_sys::QueryEnvironment,
-            instrument: c_int,
-        ) -> *mut pg_sys::QueryDesc;
-        /// executor/execdesc.h
-        pub fn FreeQueryDesc(query_desc: *mut pg_sys::QueryDesc);
-        /// executor/executor.h
-        pub fn ExecFilterJunk(
-            filter: *mut pg_sys::JunkFilter,
-            slot: *mut pg_sys::TupleTableSlot,
-        ) -> *mut pg_sys::TupleTableSlot;
-        /// executor/tuptable.h
-        pub fn slot_getsomeattrs_int(slot: *mut pg_sys::TupleTableSlot, attnum: c_int);
-        /// utils/palloc.h
-        pub fn MemoryContextReset(context: pg_sys::MemoryContext);
+        direct!(server::standard_ExecutorFinish(query_desc));
+        direct!(server::standard_ExecutorEnd(query_desc));
+        direct!(server::FreeQueryDesc(query_desc));
     }
 }

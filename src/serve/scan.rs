@@ -7,7 +7,7 @@ use super::hold::Hold;
 use super::rerun;
 use super::straight::{self, Run};
 use crate::error::{CacheError, or_raise};
-use crate::pg::chain::edge;
+use crate::pg::error_passing::edge;
 use crate::pg::lists::{nodes, oids};
 use crate::shmem;
 

@@ -27,8 +27,8 @@ use super::pieces::Pieces;
 use super::rows::Rows;
 use crate::error::or_raise;
 use crate::pg::backend_local::Local;
-use crate::pg::chain::{edge, guarded, with_cleanup};
-use crate::pg::client;
+use crate::pg::error_passing::{edge, guarded, with_cleanup};
+use crate::pg::{client, server};
 
 /// Bytes of rows that are sent at once. A larger row is left to the executor.
 const BLOCK: usize = 64 * 1024;
@@ -237,33 +237,9 @@ fn end(run: &mut Run, hold: &mut Hold) {
         pieces.end();
         KEPT.replace(Some(Kept { block, zone: encoder.into_zone(), zone_of }));
     }
-    if message_level_is_interesting(pg_sys::DEBUG2 as c_int) {
+    if server::message_level_is_interesting(pg_sys::DEBUG2 as c_int) {
         pgrx::debug2!("{} rows went straight to the client", run.sent);
     }
-}
-
-unsafe extern "C-unwind" {
-    /// access/printtup.h
-    fn printtup_create_DR(dest: pg_sys::CommandDest::Type) -> *mut pg_sys::DestReceiver;
-    /// access/printtup.h
-    fn SetRemoteDestReceiverParams(receiver: *mut pg_sys::DestReceiver, portal: pg_sys::Portal);
-}
-
-unsafe extern "C" {
-    /// utils/elog.h; reads settings and cannot raise, so it needs no guard.
-    safe fn message_level_is_interesting(level: c_int) -> bool;
-    /// pgtime.h; reads tables and cannot raise, so it needs no guard.
-    fn pg_localtime(time: *const i64, zone: *const pg_sys::pg_tz) -> *const pg_sys::pg_tm;
-    /// pgtime.h; as above.
-    fn pg_next_dst_boundary(
-        time: *const i64,
-        before_offset: *mut std::ffi::c_long,
-        before_is_dst: *mut c_int,
-        boundary: *mut i64,
-        after_offset: *mut std::ffi::c_long,
-        after_is_dst: *mut c_int,
-        zone: *const pg_sys::pg_tz,
-    ) -> c_int;
 }
 
 /// The server's receiver of rows for the client (access/common/printtup.c, `DR_printtup`), as far as it is looked at.
@@ -277,9 +253,9 @@ struct ClientReceiver {
 fn client_receiver() -> Option<usize> {
     // SAFETY: a receiver of its own, told of a portal that it never looks at, and destroyed again.
     unsafe {
-        let receiver = guarded!(printtup_create_DR(pg_sys::CommandDest::DestRemote));
+        let receiver = guarded!(server::printtup_create_DR(pg_sys::CommandDest::DestRemote));
         let mark = receiver.cast::<pg_sys::PortalData>();
-        guarded!(SetRemoteDestReceiverParams(receiver, mark));
+        guarded!(server::SetRemoteDestReceiverParams(receiver, mark));
         let expected = std::ptr::eq((*receiver.cast::<ClientReceiver>()).portal, mark);
         let function = (*receiver).receiveSlot.map(|function| function as usize);
         if let Some(destroy) = (*receiver).rDestroy {
@@ -318,7 +294,7 @@ fn ask_zone(second: i64) -> Span {
         // SAFETY: plain reads of the zone's tables; the result of pg_localtime is read before the next call.
         unsafe {
             let zone = pg_sys::session_timezone;
-            let found = pg_next_dst_boundary(
+            let found = server::pg_next_dst_boundary(
                 &raw const start,
                 &raw mut before,
                 &raw mut before_is_dst,
@@ -330,7 +306,7 @@ fn ask_zone(second: i64) -> Span {
             match found {
                 1 if end <= second && end > start => start = end,
                 _ => {
-                    let local = pg_localtime(&raw const second, zone);
+                    let local = server::pg_localtime(&raw const second, zone);
                     let offset = if local.is_null() { 0 } else { (*local).tm_gmtoff as i32 };
                     return match found {
                         0 => Span { start, end: i64::MAX, offset },

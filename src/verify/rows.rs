@@ -20,7 +20,7 @@ use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
 use crate::arrow::varlena;
-use crate::pg::lists::FIRST_UNPINNED_OID;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tee::RowSink;
 use crate::query::ordering::OrderedPrefix;
 use crate::serve::Rows;

@@ -9,6 +9,8 @@ pub mod walkers {
 
     use pgrx::pg_sys;
 
+    pub use crate::pg::server::{exprCollation, exprType, exprTypmod};
+
     /// Called for each part of a node; true stops.
     pub type Visit = unsafe extern "C-unwind" fn(node: *mut pg_sys::Node, context: *mut c_void) -> bool;
 
@@ -24,15 +26,6 @@ pub mod walkers {
             context: *mut c_void,
             flags: i32,
         ) -> bool;
-    }
-
-    unsafe extern "C" {
-        /// nodes/nodeFuncs.h
-        pub fn exprType(expression: *const pg_sys::Node) -> pg_sys::Oid;
-        /// nodes/nodeFuncs.h
-        pub fn exprTypmod(expression: *const pg_sys::Node) -> i32;
-        /// nodes/nodeFuncs.h
-        pub fn exprCollation(expression: *const pg_sys::Node) -> pg_sys::Oid;
     }
 }
 

@@ -3,9 +3,9 @@
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::{END, Walk, visit};
-use crate::pg::chain::direct;
 use crate::pg::compat::tree;
 use crate::pg::compat::tree::walkers;
+use crate::pg::error_passing::direct;
 use crate::pg::lists::{integers, nodes, oids};
 
 impl Walk {

@@ -5,7 +5,9 @@
 use pgrx::pg_sys;
 
 use super::row::Row;
-use crate::pg::lists::{FIRST_UNPINNED_OID, nodes};
+use crate::pg::lists::nodes;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
+use crate::pg::server;
 
 /// Languages of functions (catalog/pg_language.dat).
 const INTERNAL_LANGUAGE: u32 = 12;
@@ -34,13 +36,6 @@ pub struct Definition {
     pub trees: Vec<*mut pg_sys::Node>,
 }
 
-unsafe extern "C" {
-    /// utils/fmgrtab.h
-    static fmgr_last_builtin_oid: pg_sys::Oid;
-    /// utils/fmgrtab.h; as many as the one before says, and one for 0.
-    static fmgr_builtin_oid_index: [u16; 0];
-}
-
 /// Stands for no function in that index (utils/fmgrtab.h).
 const NO_BUILT_IN: u16 = u16::MAX;
 
@@ -49,8 +44,8 @@ fn is_called_by_number(function: pg_sys::Oid) -> bool {
     let number = function.to_u32();
     // SAFETY: constants of the server, and a place that the first of them says is there.
     unsafe {
-        number <= fmgr_last_builtin_oid.to_u32()
-            && *(&raw const fmgr_builtin_oid_index).cast::<u16>().add(number as usize) != NO_BUILT_IN
+        number <= server::fmgr_last_builtin_oid.to_u32()
+            && *(&raw const server::fmgr_builtin_oid_index).cast::<u16>().add(number as usize) != NO_BUILT_IN
     }
 }
 

@@ -11,7 +11,7 @@ mod row;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use crate::pg::lists::FIRST_UNPINNED_OID;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use clean::{CLEAN, READING, UNCOVERED};
 use listed::{OUTPUT, SETTINGS_ONLY, TO_JSON, TO_JSON_THOUGH_IMMUTABLE};
 

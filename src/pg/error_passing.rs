@@ -16,16 +16,10 @@ use std::any::Any;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use pgrx::callconv::{CallCx, RetAbi};
-use pgrx::{PgMemoryContexts, pg_sys};
+use pgrx::pg_sys;
 
-use crate::pg::backend_local::Local;
-use crate::pg::bare;
-
-unsafe extern "C-unwind" {
-    /// utils/elog.h
-    fn pg_re_throw() -> !;
-}
+use super::backend_local::Local;
+use super::server;
 
 /// Calls a C function or function pointer directly: what it raises jumps over our frame.
 macro_rules! direct {
@@ -48,11 +42,11 @@ macro_rules! guarded {
 }
 pub(crate) use guarded;
 
-/// Calls a C function, one of `bare`, that may raise: the ERROR unwinds our frames as a panic, and goes on from the `edge` around
+/// Calls a C function, one of `server`, that may raise: the ERROR unwinds our frames as a panic, and goes on from the `edge` around
 /// them as it was raised. The call must be all there is in the expression.
 macro_rules! kept {
     ($call:expr) => {
-        $crate::pg::chain::keeping(|| $crate::pg::chain::direct!($call))
+        $crate::pg::error_passing::keeping(|| $crate::pg::error_passing::direct!($call))
     };
 }
 pub(crate) use kept;
@@ -148,54 +142,13 @@ unsafe fn raise(payload: Box<dyn Any + Send>) -> ! {
                 let Raised(error) = *raised;
                 #[expect(ffi_unwind_calls, reason = "the frames it jumps over have no destructors")]
                 {
-                    bare::ReThrowError(error)
+                    server::ReThrowError(error)
                 }
             }
             Err(other) => pg_sys::panic::pgrx_extern_c_guard(|| resume_unwind(other)),
         }
     }
 }
-
-/// Runs a SQL function that returns a value or, by an iterator, rows: what `#[pg_extern]` does, inside `edge`.
-///
-/// # Safety
-/// Called by PostgreSQL, as a function with this result.
-pub unsafe fn answer<R: RetAbi>(call: pg_sys::FunctionCallInfo, function: impl FnOnce() -> R) -> pg_sys::Datum {
-    // SAFETY: as the caller promises; these are the steps of pgrx's own wrapper.
-    unsafe {
-        edge(|| {
-            let result = match R::check_fcinfo_and_prepare(call) {
-                CallCx::WrappedFn(context) => PgMemoryContexts::For(context).switch_to(|_| function()).to_ret(),
-                CallCx::RestoreCx => R::ret_from_fcinfo_fcx(call),
-            };
-            R::box_ret_in_fcinfo(call, result)
-        })
-    }
-}
-
-/// Makes a function that PostgreSQL calls by the name `$symbol` of one that takes the call and returns a value or an iterator. The other
-/// name is that by which PostgreSQL asks how it is called (fmgr.h, PG_FUNCTION_INFO_V1).
-macro_rules! sql_function {
-    ($symbol:ident, $info:ident, $function:ident) => {
-        /// Says how the SQL function is called.
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $info() -> &'static pgrx::pg_sys::Pg_finfo_record {
-            const VERSION_1: pgrx::pg_sys::Pg_finfo_record = pgrx::pg_sys::Pg_finfo_record { api_version: 1 };
-            &VERSION_1
-        }
-
-        /// The SQL function, as sql/functions.sql declares it.
-        ///
-        /// # Safety
-        /// Called by PostgreSQL.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $symbol(call: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
-            // SAFETY: as the caller promises.
-            unsafe { $crate::pg::chain::answer(call, || $function(call)) }
-        }
-    };
-}
-pub(crate) use sql_function;
 
 /// Runs `call`, then `cleanup`, also when `call` raises; the ERROR then goes on its way unchanged
 /// (PG_TRY and PG_FINALLY, in C). `cleanup` must not raise.
@@ -229,7 +182,7 @@ pub unsafe fn with_outcome(call: impl FnOnce() + Copy, cleanup: impl FnOnce(bool
         if raised != 0 {
             #[expect(ffi_unwind_calls, reason = "the frames it jumps over have no destructors")]
             {
-                pg_re_throw()
+                server::pg_re_throw()
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use pgrx::pg_sys;
 
+use super::compat;
+
 /// The role that the code under way runs as: that of its owner in a SECURITY DEFINER function.
 pub fn current_role() -> pg_sys::Oid {
     // SAFETY: a plain read of the backend's state.
@@ -50,5 +52,16 @@ pub fn owner(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
         let owner = (*class).relowner;
         pg_sys::ReleaseSysCache(tuple);
         Some(owner)
+    }
+}
+
+/// Raises the server's own error if the current user does not own the relation.
+pub fn check_owner(relation: pg_sys::Oid) {
+    if !compat::owns(current_role(), relation) {
+        // SAFETY: catalog look-ups by OID; the server makes its report of names and kinds that it copies.
+        unsafe {
+            let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(relation));
+            pg_sys::aclcheck_error(pg_sys::AclResult::ACLCHECK_NOT_OWNER, kind, pg_sys::get_rel_name(relation));
+        }
     }
 }

@@ -10,9 +10,10 @@ use std::ffi::{CStr, c_char, c_int};
 
 use pgrx::pg_sys;
 
-use crate::pg::allocator::{Headroom, headroom};
-use crate::pg::backend_local::Local;
-use crate::pg::chain::direct;
+use super::allocator::{Headroom, headroom};
+use super::backend_local::Local;
+use super::error_passing::direct;
+use super::server;
 
 /// Bytes that the context has from the start, and keeps.
 const KEPT: usize = 32 * 1024;
@@ -37,15 +38,6 @@ pub fn prepare() {
     CONTEXT.set(context);
 }
 
-unsafe extern "C-unwind" {
-    /// utils/elog.h
-    fn __real_errstart(level: c_int, domain: *const c_char) -> bool;
-    /// utils/elog.h
-    fn __real_CopyErrorData() -> *mut pg_sys::ErrorData;
-    /// utils/palloc.h
-    fn MemoryContextReset(context: pg_sys::MemoryContext);
-}
-
 /// Empties the context and makes it the current one.
 ///
 /// # Safety
@@ -55,7 +47,7 @@ unsafe fn enter() {
     if !context.is_null() {
         // SAFETY: as the caller promises; the context lives as long as the process.
         unsafe {
-            direct!(MemoryContextReset(context));
+            direct!(server::MemoryContextReset(context));
             pg_sys::CurrentMemoryContext = context;
         }
     }
@@ -72,7 +64,7 @@ pub unsafe fn recover() {
     // SAFETY: as the caller promises; the context lives as long as the process, and a reset frees blocks.
     unsafe {
         if !context.is_null() && (*context).mem_allocated > KEPT {
-            direct!(MemoryContextReset(context));
+            direct!(server::MemoryContextReset(context));
         }
     }
 }
@@ -85,7 +77,7 @@ pub unsafe fn recover() {
 unsafe extern "C-unwind" fn __wrap_errstart(level: c_int, domain: *const c_char) -> bool {
     // SAFETY: as the caller promises. What was copied of an error before has been taken over by pgrx, and freed.
     unsafe {
-        let reported = direct!(__real_errstart(level, domain));
+        let reported = direct!(server::__real_errstart(level, domain));
         if reported && level >= pgrx::PgLogLevel::ERROR as c_int {
             enter();
         }
@@ -104,7 +96,7 @@ unsafe extern "C-unwind" fn __wrap_CopyErrorData() -> *mut pg_sys::ErrorData {
         let caller = pg_sys::CurrentMemoryContext;
         HEADROOM.take();
         enter();
-        let error = direct!(__real_CopyErrorData());
+        let error = direct!(server::__real_CopyErrorData());
         pg_sys::CurrentMemoryContext = caller;
         let texts = [(*error).message, (*error).detail, (*error).hint];
         let longest =

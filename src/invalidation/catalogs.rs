@@ -1,0 +1,126 @@
+//! The server's catalogs, sorted by which results can rest on their rows: those of the whole server, those of the database, those
+//! over the relations that the server names in its invalidations, or none. Tables only; nothing is kept.
+
+use crate::pg::object_ids::FIRST_USER_OID;
+use crate::pg::transaction_changes::ChangedRelation;
+
+/// Stands for the database of the catalogs that all databases share.
+pub const SHARED: u32 = 0;
+
+/// Shared catalogs whose change can change an answer, or who may see it, in every database: roles and their
+/// memberships, to which the ownership of a database belongs. Ascending.
+const SHARED_CATALOGS: &[u32] = &[
+    ROLES,     // pg_authid
+    1261,      // pg_auth_members
+    DATABASES, // pg_database
+    4175,      // pg_authid, TOAST
+    4177,      // pg_database, TOAST
+];
+
+/// pg_authid.
+const ROLES: u32 = 1260;
+/// pg_database.
+const DATABASES: u32 = 1262;
+
+/// Catalogs whose change cannot change a query's answer: statistics, comments, dependencies, large objects, tablespaces
+/// as such, replication progress, and settings that are in the key when they take effect. With their
+/// TOAST tables, ascending.
+const HARMLESS_CATALOGS: &[u32] = &[
+    1213, // pg_tablespace
+    1214, // pg_shdepend
+    2396, // pg_shdescription
+    2608, // pg_depend
+    2609, // pg_description
+    2613, // pg_largeobject
+    2619, // pg_statistic
+    2834, // pg_description, TOAST
+    2840, // pg_statistic, TOAST
+    2846, // pg_shdescription, TOAST
+    2964, // pg_db_role_setting
+    2966, // pg_db_role_setting, TOAST
+    2995, // pg_largeobject_metadata
+    3429, // pg_statistic_ext_data
+    3430, // pg_statistic_ext_data, TOAST
+    3592, // pg_shseclabel
+    4060, // pg_shseclabel, TOAST
+    4181, // pg_replication_origin, TOAST
+    4185, // pg_tablespace, TOAST
+    6000, // pg_replication_origin
+    6102, // pg_subscription_rel
+    6243, // pg_parameter_acl
+    6244, // pg_parameter_acl, TOAST
+];
+
+/// Catalogs whose change matters only to results over relations that the server invalidates for it, or only to how
+/// names are resolved, which is in the key of a result. With their TOAST tables, ascending.
+///
+/// Types belong here: what a result can notice of one are its labels (pg_enum, see `ENUM_LABELS`) and its attributes,
+/// which are those of a relation. Constraints of domains do not count, because a query that checks them is bypassed.
+const LOCAL_CATALOGS: &[u32] = &[
+    826,         // pg_default_acl
+    1247,        // pg_type
+    1249,        // pg_attribute
+    1259,        // pg_class
+    2224,        // pg_sequence
+    2336,        // pg_trigger, TOAST
+    2604,        // pg_attrdef
+    2606,        // pg_constraint
+    2610,        // pg_index
+    2611,        // pg_inherits
+    2615,        // pg_namespace
+    2618,        // pg_rewrite
+    2620,        // pg_trigger
+    2830,        // pg_attrdef, TOAST
+    2832,        // pg_constraint, TOAST
+    2838,        // pg_rewrite, TOAST
+    3256,        // pg_policy
+    3350,        // pg_partitioned_table
+    3381,        // pg_statistic_ext
+    3394,        // pg_init_privs
+    3439,        // pg_statistic_ext, TOAST
+    3466,        // pg_event_trigger
+    ENUM_LABELS, // pg_enum
+    3596,        // pg_seclabel
+    3598,        // pg_seclabel, TOAST
+    4143,        // pg_default_acl, TOAST
+    4145,        // pg_event_trigger, TOAST
+    4155,        // pg_init_privs, TOAST
+    4163,        // pg_namespace, TOAST
+    4165,        // pg_partitioned_table, TOAST
+    4167,        // pg_policy, TOAST
+    4171,        // pg_type, TOAST
+    4183,        // pg_subscription, TOAST
+    6100,        // pg_subscription
+    6104,        // pg_publication
+    6106,        // pg_publication_rel
+    6228,        // pg_publication_rel, TOAST
+    6237,        // pg_publication_namespace
+];
+
+/// pg_enum.
+pub const ENUM_LABELS: u32 = 3501;
+/// pg_proc and its TOAST table.
+const FUNCTIONS: &[u32] = &[1255, 2836];
+
+/// Does a change of this relation change a definition?
+pub fn is_meaningful_catalog(relation: u32) -> bool {
+    relation < FIRST_USER_OID && HARMLESS_CATALOGS.binary_search(&relation).is_err()
+}
+
+/// May every result of the database rest on what was changed in this relation?
+pub fn concerns_database(changed: &ChangedRelation) -> bool {
+    is_meaningful_catalog(changed.oid)
+        && LOCAL_CATALOGS.binary_search(&changed.oid).is_err()
+        && SHARED_CATALOGS.binary_search(&changed.oid).is_err()
+        && (changed.updated || changed.deleted || !FUNCTIONS.contains(&changed.oid))
+}
+
+/// May every result of the server rest on what was changed in this relation? On a role or a database that is new none
+/// does, nor on another database that is gone.
+pub fn concerns_server(changed: &ChangedRelation) -> bool {
+    match changed.oid {
+        ROLES => changed.updated || changed.deleted,
+        DATABASES => changed.updated,
+        other => SHARED_CATALOGS.binary_search(&other).is_ok(),
+    }
+}

@@ -1,0 +1,39 @@
+//! What the transaction under way has written itself, asked by those who want to give or store an answer in it. Keeps nothing.
+
+use arrow_cache_core::Reason;
+
+use crate::invalidation::catalogs::is_meaningful_catalog;
+use crate::invalidation::{track_counts, write_set};
+use crate::pg::{backend, transaction_changes};
+
+/// Has this transaction an id, without which it cannot have written anything?
+pub fn has_transaction_id() -> bool {
+    backend::top_transaction_id() != 0
+}
+
+/// May this transaction be given or store an answer that rests on `relations`? Its own changes are
+/// in no published version, so it must execute whatever they touch.
+///
+/// # Errors
+/// `OwnDdl` or `OwnWrites`.
+pub fn check_own_writes(relations: &[u32]) -> Result<(), Reason> {
+    if !has_transaction_id() {
+        return Ok(());
+    }
+    if track_counts::is_unlisted() {
+        return Err(Reason::OwnWrites);
+    }
+    let mut found = Ok(());
+    transaction_changes::for_each_changed_relation(|relation| {
+        let relation = relation.oid;
+        if is_meaningful_catalog(relation) {
+            found = Err(Reason::OwnDdl);
+        } else if relations.binary_search(&relation).is_ok() && found.is_ok() {
+            found = Err(Reason::OwnWrites);
+        }
+    });
+    if found.is_ok() && relations.iter().any(|relation| write_set::holds(*relation)) {
+        found = Err(Reason::OwnWrites);
+    }
+    found
+}

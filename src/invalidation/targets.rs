@@ -1,0 +1,69 @@
+//! What a statement is about to change, as far as its plan or its text names it. Whoever may not change a relation must not outdate
+//! results over it, so privileges are checked before anything is noted. Keeps nothing: `write_set` does.
+
+use pgrx::pg_sys;
+
+use crate::invalidation::{foreign, publication};
+use crate::pg::lists::{integers, node_at, nodes};
+use crate::pg::privileges;
+use crate::pg::query_desc::QueryDesc;
+use crate::pg::tree::Tree;
+use crate::query::relations;
+
+/// Notes the targets of a data-modifying plan, at any nesting level. To be called when the server has found that the user may change
+/// them, and before the first row.
+pub fn note_plan(plan: Tree<'_, pg_sys::PlannedStmt>) {
+    if plan.resultRelations.is_null() {
+        return;
+    }
+    // SAFETY: `resultRelations` of a valid plan holds positions in its `rtable`, from 1.
+    unsafe {
+        for index in integers(plan.resultRelations) {
+            if let Some(entry) = node_at::<pg_sys::RangeTblEntry>(plan.rtable, index as usize - 1) {
+                publication::note_relation((*entry).relid);
+                foreign::note_target((*entry).relid, (*entry).relkind as u8);
+            }
+        }
+    }
+}
+
+/// Is there anything left to run when a plan has returned its last row: triggers, or the rest of a WITH clause?
+pub fn leaves_work(query: QueryDesc<'_>) -> bool {
+    // SAFETY: the state of a valid query is null, or valid with its lists until the query is ended.
+    unsafe {
+        let Some(state) = query.state().as_ref() else { return false };
+        !state.es_auxmodifytables.is_null()
+            || !state.es_tuple_routing_result_relations.is_null()
+            || !state.es_trig_target_relations.is_null()
+            || nodes::<pg_sys::ResultRelInfo>(state.es_opened_result_relations)
+                .any(|target| !(*target).ri_TrigDesc.is_null())
+    }
+}
+
+/// Has a query sent rows to leaves of partitioned tables? Reads two words and calls nothing.
+pub fn has_routed(query: QueryDesc<'_>) -> bool {
+    // SAFETY: the state of a valid query is null or valid.
+    unsafe { query.state().as_ref() }.is_some_and(|state| !state.es_tuple_routing_result_relations.is_null())
+}
+
+/// Notes the foreign tables among the leaves that a query has sent rows to: one may have been attached since the query was started.
+/// To be called before the query is ended.
+pub fn note_routed(query: QueryDesc<'_>) {
+    // SAFETY: the state of a valid query is null, or valid with its lists; the leaves are open until the query is ended.
+    unsafe {
+        let Some(state) = query.state().as_ref() else { return };
+        for leaf in nodes::<pg_sys::ResultRelInfo>(state.es_tuple_routing_result_relations) {
+            let relation = (*leaf).ri_RelationDesc;
+            foreign::note_target((*relation).rd_id, (*(*relation).rd_rel).relkind as u8);
+        }
+    }
+}
+
+/// The relation that a statement names, to change it in a way that takes this privilege; `None` if the statement will be refused. A
+/// name that stands for nothing is left to the statement to complain about.
+pub fn changeable(name: Option<Tree<'_, pg_sys::RangeVar>>, privilege: u32) -> Option<pg_sys::Oid> {
+    // SAFETY: a node in a valid tree.
+    let relation = unsafe { relations::named(name?.as_ptr()) };
+    let exists = relation != pg_sys::InvalidOid;
+    (exists && privileges::has(privileges::current_role(), relation, privilege)).then_some(relation)
+}

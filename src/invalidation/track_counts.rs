@@ -1,0 +1,34 @@
+//! The setting `track_counts`, as far as it decides what is known of a transaction's changes: while it is off, the server does not list
+//! the relations whose rows change. State of this backend; no lock.
+
+use std::cell::Cell;
+
+use crate::invalidation::write_set;
+use crate::pg::backend_local::Local;
+use crate::pg::{backend, server_settings};
+
+/// `note` is called whenever the setting changes.
+static WATCHED: Local<Cell<bool>> = Local::new(Cell::new(false));
+
+/// Says that `note` will be called. Once, in the postmaster.
+pub fn watch() {
+    WATCHED.set(true);
+}
+
+/// Notes that the server is about to list changes from here on, or no more. Can be called at any moment; neither raises nor
+/// allocates.
+///
+/// Whether a change is listed was decided when its relation was last opened, in the same transaction (pgstat_init_relation), by
+/// the setting of that moment. So all changes of a transaction are listed if the setting was on from its beginning to its end:
+/// if it is on at the end, and was never set while off, or to off, before. What the end of a subtransaction or a function sets back
+/// was set before, in this transaction; what the end of the transaction itself sets back comes after its changes.
+pub fn note(on: bool) {
+    if !(on && server_settings::counts_changes()) && backend::in_transaction() {
+        write_set::note_unknown();
+    }
+}
+
+/// May this transaction have changed relations that neither the server nor the hooks have listed?
+pub fn is_unlisted() -> bool {
+    write_set::is_unknown() || !server_settings::counts_changes() || !WATCHED.get()
+}

@@ -1,0 +1,113 @@
+//! A transaction as the slots know it: who publishes, and which of the others still run. Slots are atomics, so no lock.
+
+use std::cell::Cell;
+
+use arrow_cache_core::{Answers, Slot, SlotId, Versions};
+use pgrx::pg_sys;
+
+use crate::invalidation::catalogs::SHARED;
+use crate::invalidation::definitions::Definitions;
+use crate::pg::{backend, transaction_changes};
+use crate::shmem::{self, SharedStore};
+
+/// Publishes that this transaction, which has an id, changes a relation: nobody is given or stores an answer over it before the
+/// transaction has ended.
+pub fn publish_early(relation: pg_sys::Oid) {
+    let xid = backend::top_transaction_id();
+    if let Some(store) = shmem::store()
+        && xid != 0
+    {
+        let writer = Writer::new(&store, xid);
+        writer.publish(writer.relation(relation.to_u32()));
+    }
+}
+
+/// What a publication says about the transaction that makes it.
+pub struct Writer<'a> {
+    versions: Versions<'a>,
+    database: u32,
+    xid: u64,
+    /// Every running transaction has at least this id.
+    oldest_running: u64,
+    now: i64,
+    /// Which transactions run, as far as it was asked.
+    running: Cell<Answers>,
+}
+
+impl<'a> Writer<'a> {
+    /// The transaction under way, which has this id.
+    pub fn new(store: &'a SharedStore, xid: u64) -> Self {
+        // The id after this transaction's own is as good as the next one: nothing from before the start has a later id.
+        let versions = store.versions();
+        versions.ensure_floor(xid + 1);
+        look_for_the_past(store, xid);
+        // SAFETY: plain reads of the backend's own state. RecentXmin is the oldest id that ran when this backend last took
+        // a snapshot: all older ones have finished since.
+        let (database, recent) = unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::RecentXmin) };
+        let known = recent != pg_sys::FirstNormalTransactionId;
+        let oldest_running = if known { widen(recent.into_inner(), xid) } else { 0 };
+        let running = Cell::new(Answers::from(oldest_running));
+        Self { versions, database, xid, oldest_running, now: backend::now(), running }
+    }
+
+    /// The slot of a relation.
+    pub fn relation(&self, relation: u32) -> SlotId {
+        self.versions.relation(self.database, relation)
+    }
+
+    /// The slot that every entry of the database rests on.
+    pub fn wildcard(&self) -> SlotId {
+        self.versions.wildcard(self.database)
+    }
+
+    /// The slots of what was redefined, that of all catalogs first: `after_commit` says why.
+    pub fn redefined(&self, definitions: &Definitions) -> Vec<SlotId> {
+        let versions = self.versions;
+        let mut slots = Vec::with_capacity(definitions.relations.len() + 4);
+        for (changed, slot) in [
+            (definitions.any, versions.catalogs(self.database)),
+            (definitions.database, versions.ddl(self.database)),
+            (definitions.shared, versions.ddl(SHARED)),
+            (definitions.enums, versions.enums(self.database)),
+        ] {
+            if changed {
+                slots.push(slot);
+            }
+        }
+        slots.extend(definitions.relations.iter().map(|relation| versions.relation(self.database, *relation)));
+        slots
+    }
+
+    /// Publishes to one slot.
+    pub fn publish(&self, slot: SlotId) {
+        let slot: &Slot = self.versions.slot(slot);
+        slot.publish(self.xid, self.oldest_running, |xid| self.is_running(xid), self.now);
+    }
+
+    fn is_running(&self, xid: u64) -> bool {
+        if xid < self.oldest_running {
+            return false;
+        }
+        let mut answers = self.running.get();
+        // SAFETY: asks the process array; no lock of ours is held.
+        let ask = |xid| unsafe { pg_sys::TransactionIdIsInProgress(pg_sys::TransactionId::from(xid as u32)) };
+        let running = answers.get(xid, ask);
+        self.running.set(answers);
+        running
+    }
+}
+
+/// Notes when no transaction from before the start is left. `xid` is the id of a running one.
+fn look_for_the_past(store: &SharedStore, xid: u64) {
+    if store.past_is_unknown()
+        && widen(transaction_changes::oldest_active_transaction(), xid) > store.versions().base_floor()
+    {
+        store.note_past_is_over();
+    }
+}
+
+/// The 64-bit id whose low half is `xid` and that is nearest to `reference`.
+fn widen(xid: u32, reference: u64) -> u64 {
+    let distance = (reference as u32).wrapping_sub(xid) as i32;
+    reference.wrapping_sub(i64::from(distance) as u64)
+}

@@ -1,0 +1,20 @@
+//! What differs between PostgreSQL 15, 17 and 18, and nothing else. Only the files of this folder have `cfg(feature = "pgNN")`.
+//! Nothing is kept; no lock.
+
+mod executor_run;
+mod names;
+mod plans;
+mod row_types;
+mod settings_table;
+mod shared_memory;
+mod statistics;
+pub mod tree;
+
+pub(crate) use executor_run::executor_run_hook;
+pub use executor_run::{ExecutorRunHook, call_executor_run, executor_run, set_processed};
+pub use names::{owns, qualified_name};
+pub use plans::{copy_permissions, pruning_of_append, pruning_of_merge_append, strip_plan};
+pub use row_types::tuple_attribute;
+pub use settings_table::setting_of_server;
+pub use shared_memory::{backend_number, create_area, next_full_transaction_id};
+pub use statistics::counted_relation;

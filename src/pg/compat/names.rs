@@ -1,0 +1,33 @@
+//! Whose an object is, and what a name stands for.
+
+use std::ffi::CStr;
+
+use pgrx::pg_sys;
+
+/// Does the role own the relation? Raises if there is no such relation.
+pub fn owns(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
+    #[cfg(feature = "pg15")]
+    // SAFETY: a catalog look-up by OID.
+    unsafe {
+        pg_sys::pg_class_ownercheck(relation, role)
+    }
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: a catalog look-up by OID.
+    unsafe {
+        pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, role)
+    }
+}
+
+/// A name such as `schema.table` or `"Odd Name"`, taken apart, in the current memory context. A malformed name raises.
+pub fn qualified_name(name: &CStr) -> *mut pg_sys::List {
+    #[cfg(feature = "pg15")]
+    // SAFETY: the text is copied.
+    unsafe {
+        pg_sys::textToQualifiedNameList(pg_sys::cstring_to_text(name.as_ptr()))
+    }
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: the text is copied; without an error context a malformed name raises too.
+    unsafe {
+        pg_sys::stringToQualifiedNameList(name.as_ptr(), std::ptr::null_mut())
+    }
+}

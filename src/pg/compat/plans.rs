@@ -1,0 +1,69 @@
+//! Fields of plans that came or moved.
+
+use pgrx::pg_sys;
+
+/// Clears the fields of a plan that name parts of its old tree. `stub` keeps its range table.
+///
+/// # Safety
+/// `stub` must be a PlannedStmt that this backend owns.
+pub unsafe fn strip_plan(stub: *mut pg_sys::PlannedStmt) {
+    #[cfg(feature = "pg18")]
+    // SAFETY: as the caller promises.
+    unsafe {
+        (*stub).partPruneInfos = std::ptr::null_mut();
+    }
+    let _ = stub;
+}
+
+/// Copies what a plan says about permissions apart from its range table, into the current memory context.
+///
+/// # Safety
+/// `stub` must be a PlannedStmt that this backend owns.
+pub unsafe fn copy_permissions(stub: *mut pg_sys::PlannedStmt) {
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: as the caller promises.
+    unsafe {
+        (*stub).permInfos = pg_sys::copyObjectImpl((*stub).permInfos.cast()).cast();
+    }
+    #[cfg(feature = "pg18")]
+    // SAFETY: as the caller promises.
+    unsafe {
+        (*stub).unprunableRelids = pg_sys::bms_copy((*stub).unprunableRelids);
+    }
+    let _ = stub;
+}
+
+/// Defines a function that tells how children of a node may be left out. Where that stands moved in 18.
+macro_rules! pruning_of {
+    ($name:ident, $node:ty) => {
+        /// How children of this node may be left out; null if they may not.
+        ///
+        /// # Safety
+        /// `plan` must be the valid plan of the node.
+        pub unsafe fn $name(plan: *const pg_sys::PlannedStmt, node: &$node) -> *const pg_sys::PartitionPruneInfo {
+            #[cfg(not(feature = "pg18"))]
+            {
+                let _ = plan;
+                node.part_prune_info
+            }
+            #[cfg(feature = "pg18")]
+            // SAFETY: as the caller promises.
+            unsafe {
+                numbered_pruning(plan, node.part_prune_index)
+            }
+        }
+    };
+}
+pruning_of!(pruning_of_append, pg_sys::Append);
+pruning_of!(pruning_of_merge_append, pg_sys::MergeAppend);
+
+/// # Safety
+/// `plan` must be valid and have such a number, unless it is negative.
+#[cfg(feature = "pg18")]
+unsafe fn numbered_pruning(plan: *const pg_sys::PlannedStmt, number: i32) -> *const pg_sys::PartitionPruneInfo {
+    if number < 0 {
+        return std::ptr::null();
+    }
+    // SAFETY: as the caller promises.
+    unsafe { pg_sys::list_nth((*plan).partPruneInfos, number) }.cast()
+}

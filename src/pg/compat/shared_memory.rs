@@ -1,0 +1,50 @@
+//! What lies in shared memory: areas, the counter of transaction ids, the number of this backend.
+
+use std::ffi::c_void;
+
+use pgrx::pg_sys;
+
+/// Creates a DSA area in `place` that can never grow beyond `size` bytes.
+///
+/// # Safety
+/// `place` must point to `size` writable bytes of shared memory; called once, by the postmaster.
+pub unsafe fn create_area(place: *mut c_void, size: usize, tranche: i32) -> *mut pg_sys::dsa_area {
+    #[cfg(feature = "pg15")]
+    // SAFETY: as the caller promises.
+    let area = unsafe { pg_sys::dsa_create_in_place(place, size, tranche, std::ptr::null_mut()) };
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: as the caller promises; the two segment sizes are never used, the limit below
+    // forbids segments.
+    let area = unsafe {
+        pg_sys::dsa_create_in_place_ext(place, size, tranche, std::ptr::null_mut(), 1024 * 1024, 1024 * 1024)
+    };
+    // SAFETY: the area was created just now.
+    unsafe { pg_sys::dsa_set_size_limit(area, size) };
+    area
+}
+
+/// The next transaction id to be given, as of a moment after the caller last took a snapshot. Read without the lock that
+/// `ReadNextFullTransactionId` takes for machines where eight bytes are not read at once.
+pub fn next_full_transaction_id() -> u64 {
+    const { assert!(cfg!(target_pointer_width = "64"), "64-bit words must be read at once") };
+    #[cfg(feature = "pg15")]
+    // SAFETY: points into shared memory for the life of the backend.
+    let next = unsafe { &raw const (*pg_sys::ShmemVariableCache).nextXid.value };
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: as above.
+    let next = unsafe { &raw const (*pg_sys::TransamVariables).nextXid.value };
+    // SAFETY: an aligned word that only ever grows. Taking the snapshot synchronized with whoever moved its xmax, and that
+    // process had read a larger value here.
+    unsafe { next.read_volatile() }
+}
+
+/// Number of this backend among all, used to spread counters over cache lines.
+pub fn backend_number() -> usize {
+    #[cfg(feature = "pg15")]
+    // SAFETY: a plain global of the backend, constant after its start.
+    let number = unsafe { pg_sys::MyBackendId };
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: a plain global of the backend, constant after its start.
+    let number = unsafe { pg_sys::MyProcNumber };
+    usize::try_from(number).unwrap_or(0)
+}

@@ -1,0 +1,15 @@
+//! What the server counts about relations.
+
+use pgrx::pg_sys;
+
+/// The OID of the relation that was counted.
+pub fn counted_relation(status: &pg_sys::PgStat_TableStatus) -> pg_sys::Oid {
+    #[cfg(feature = "pg15")]
+    {
+        status.t_id
+    }
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    {
+        status.id
+    }
+}

@@ -1,0 +1,18 @@
+//! Relations that inherit from others, partitions included. Catalog look-ups; nothing is locked or kept.
+
+use pgrx::pg_sys;
+
+use super::error_passing::guarded;
+use super::server;
+
+/// The OIDs of a relation and of all that inherit from it, partitions included: a list in the current memory context.
+pub fn all_inheritors(root: pg_sys::Oid) -> *mut pg_sys::List {
+    // SAFETY: catalog look-ups by OID; nobody asks for the numbers of parents.
+    unsafe { guarded!(server::find_all_inheritors(root, pg_sys::NoLock as _, std::ptr::null_mut())) }
+}
+
+/// The partitioned tables that a partition is part of, the nearest first: a list of OIDs in the current memory context.
+pub fn partition_ancestors(relation: pg_sys::Oid) -> *mut pg_sys::List {
+    // SAFETY: reads a catalog; what it raises for a relation that is no partition any more is caught.
+    unsafe { guarded!(server::get_partition_ancestors(relation)) }
+}

@@ -1,0 +1,9 @@
+//! Object identifiers (OIDs) that the server gives a meaning.
+
+/// First OID that the server gives to objects of users (access/transam.h).
+pub const FIRST_USER_OID: u32 = 16384;
+/// First OID that initdb gives to objects without a fixed one (access/transam.h).
+pub const FIRST_UNPINNED_OID: u32 = 10000;
+
+/// The heap table access method; relations of any other are not cached.
+pub const HEAP_TABLE_AM_OID: u32 = 2;

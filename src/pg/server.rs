@@ -1,0 +1,290 @@
+//! Functions and variables of the server that pgrx does not bind, or binds with a guard that we do not want: the guard turns an ERROR
+//! into a panic, and costs many times what the small functions here do. All declarations stand here; those that differ between the
+//! versions of the server stand in `compat`. Each names the server's header that it repeats.
+
+use std::ffi::{c_char, c_int, c_long, c_void};
+
+use pgrx::pg_sys;
+
+/// How messages leave the backend (libpq/libpq.h, `PQcommMethods`), the same in 15 to 18.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CommMethods {
+    comm_reset: unsafe extern "C-unwind" fn(),
+    /// Sends all that is queued.
+    pub flush: unsafe extern "C-unwind" fn() -> c_int,
+    /// Sends what is queued, as far as that needs no waiting.
+    pub flush_if_writable: unsafe extern "C-unwind" fn() -> c_int,
+    /// Is anything queued?
+    pub is_send_pending: unsafe extern "C-unwind" fn() -> bool,
+    /// Queues a message, sending what is in the way.
+    pub putmessage: unsafe extern "C-unwind" fn(c_char, *const c_char, usize) -> c_int,
+    /// Queues a message, making room for it.
+    pub putmessage_noblock: unsafe extern "C-unwind" fn(c_char, *const c_char, usize),
+}
+
+/// The head of `PgStat_SubXactStatus` (utils/pgstat_internal.h), the same in 15 to 18.
+#[repr(C)]
+pub struct SubXactStatus {
+    nest_level: c_int,
+    /// The level around this one, or null.
+    pub previous: *mut SubXactStatus,
+    pending_drops: [*mut c_void; 2],
+    pending_drops_count: c_int,
+    /// The first of the relations whose rows were changed at this level, or null.
+    pub first: *mut pg_sys::PgStat_TableXactStatus,
+}
+
+// Variables, and functions that can neither raise nor wait.
+unsafe extern "C" {
+    /// access/xact.h
+    pub safe fn GetTopFullTransactionIdIfAny() -> pg_sys::FullTransactionId;
+    /// access/xact.h
+    pub safe fn GetCurrentTransactionNestLevel() -> c_int;
+    /// access/xact.h
+    pub safe fn IsTransactionState() -> bool;
+    /// access/xact.h
+    pub safe fn GetCurrentStatementStartTimestamp() -> pg_sys::TimestampTz;
+    /// utils/timestamp.h
+    pub safe fn GetCurrentTimestamp() -> pg_sys::TimestampTz;
+    /// miscadmin.h
+    pub safe fn GetUserId() -> pg_sys::Oid;
+    /// mb/pg_wchar.h
+    pub safe fn GetDatabaseEncoding() -> c_int;
+    /// mb/pg_wchar.h
+    pub safe fn pg_get_client_encoding() -> c_int;
+    /// access/xlog.h; asks shared memory as long as the answer was yes.
+    pub safe fn RecoveryInProgress() -> bool;
+    /// replication/logicalworker.h
+    pub safe fn IsLogicalWorker() -> bool;
+    /// utils/elog.h; reads settings.
+    pub safe fn message_level_is_interesting(level: c_int) -> bool;
+
+    /// nodes/nodeFuncs.h; raises on nothing that is an expression, as the following two.
+    pub fn exprType(expression: *const pg_sys::Node) -> pg_sys::Oid;
+    /// nodes/nodeFuncs.h
+    pub fn exprTypmod(expression: *const pg_sys::Node) -> i32;
+    /// nodes/nodeFuncs.h
+    pub fn exprCollation(expression: *const pg_sys::Node) -> pg_sys::Oid;
+    /// pgtime.h; returns the address of a field.
+    pub fn pg_get_timezone_name(zone: *mut pg_sys::pg_tz) -> *const c_char;
+    /// pgtime.h; reads tables.
+    pub fn pg_localtime(time: *const i64, zone: *const pg_sys::pg_tz) -> *const pg_sys::pg_tm;
+    /// pgtime.h; reads tables.
+    pub fn pg_next_dst_boundary(
+        time: *const i64,
+        before_offset: *mut c_long,
+        before_is_dst: *mut c_int,
+        boundary: *mut i64,
+        after_offset: *mut c_long,
+        after_is_dst: *mut c_int,
+        zone: *const pg_sys::pg_tz,
+    ) -> c_int;
+
+    /// libpq/libpq.h
+    pub static mut PqCommMethods: *const CommMethods;
+    /// libpq/libpq.h
+    pub static FeBeWaitSet: *mut pg_sys::WaitEventSet;
+    /// utils/fmgrtab.h
+    pub static fmgr_last_builtin_oid: pg_sys::Oid;
+    /// utils/fmgrtab.h; as many as the one before says, and one for 0.
+    pub static fmgr_builtin_oid_index: [u16; 0];
+    /// `bytea_output`, an enum setting (utils/bytea.h).
+    pub static bytea_output: c_int;
+    /// `xmlbinary`, an enum setting (utils/xml.h).
+    pub static xmlbinary: c_int;
+    /// `xmloption`, an enum setting (utils/xml.h).
+    pub static xmloption: c_int;
+    /// `lc_monetary` (utils/pg_locale.h).
+    pub static locale_monetary: *const c_char;
+    /// `lc_numeric` (utils/pg_locale.h).
+    pub static locale_numeric: *const c_char;
+    /// `lc_time` (utils/pg_locale.h).
+    pub static locale_time: *const c_char;
+}
+
+// Parsing, planning, executing. The server's own functions behind the hooks are those whose names begin with `standard_`.
+unsafe extern "C-unwind" {
+    /// tcop/tcopprot.h
+    pub fn pg_parse_query(text: *const c_char) -> *mut pg_sys::List;
+    /// parser/analyze.h
+    pub fn parse_analyze_varparams(
+        statement: *mut pg_sys::RawStmt,
+        text: *const c_char,
+        types: *mut *mut pg_sys::Oid,
+        count: *mut c_int,
+        environment: *mut pg_sys::QueryEnvironment,
+    ) -> *mut pg_sys::Query;
+    /// rewrite/rewriteHandler.h
+    pub fn QueryRewrite(query: *mut pg_sys::Query) -> *mut pg_sys::List;
+    /// tcop/tcopprot.h
+    pub fn pg_plan_query(
+        query: *mut pg_sys::Query,
+        text: *const c_char,
+        options: c_int,
+        params: pg_sys::ParamListInfo,
+    ) -> *mut pg_sys::PlannedStmt;
+    /// optimizer/planner.h; calls the hooks.
+    pub fn planner(
+        query: *mut pg_sys::Query,
+        text: *const c_char,
+        options: c_int,
+        params: pg_sys::ParamListInfo,
+    ) -> *mut pg_sys::PlannedStmt;
+    /// optimizer/planner.h
+    pub fn standard_planner(
+        query: *mut pg_sys::Query,
+        text: *const c_char,
+        options: c_int,
+        params: pg_sys::ParamListInfo,
+    ) -> *mut pg_sys::PlannedStmt;
+    /// executor/execdesc.h
+    pub fn CreateQueryDesc(
+        plan: *mut pg_sys::PlannedStmt,
+        text: *const c_char,
+        snapshot: pg_sys::Snapshot,
+        crosscheck: pg_sys::Snapshot,
+        receiver: *mut pg_sys::DestReceiver,
+        params: pg_sys::ParamListInfo,
+        environment: *mut pg_sys::QueryEnvironment,
+        instrument: c_int,
+    ) -> *mut pg_sys::QueryDesc;
+    /// executor/execdesc.h
+    pub fn FreeQueryDesc(query_desc: *mut pg_sys::QueryDesc);
+    /// executor/executor.h; calls the hooks, as the following two do.
+    pub fn ExecutorStart(query_desc: *mut pg_sys::QueryDesc, flags: c_int);
+    /// executor/executor.h
+    pub fn ExecutorFinish(query_desc: *mut pg_sys::QueryDesc);
+    /// executor/executor.h
+    pub fn ExecutorEnd(query_desc: *mut pg_sys::QueryDesc);
+    /// executor/executor.h
+    pub fn standard_ExecutorStart(query_desc: *mut pg_sys::QueryDesc, flags: c_int);
+    /// executor/executor.h
+    pub fn standard_ExecutorFinish(query_desc: *mut pg_sys::QueryDesc);
+    /// executor/executor.h
+    pub fn standard_ExecutorEnd(query_desc: *mut pg_sys::QueryDesc);
+    /// tcop/utility.h
+    pub fn standard_ProcessUtility(
+        plan: *mut pg_sys::PlannedStmt,
+        text: *const c_char,
+        read_only: bool,
+        context: pg_sys::ProcessUtilityContext::Type,
+        params: pg_sys::ParamListInfo,
+        environment: *mut pg_sys::QueryEnvironment,
+        receiver: *mut pg_sys::DestReceiver,
+        completion: *mut pg_sys::QueryCompletion,
+    );
+    /// executor/executor.h
+    pub fn ExecFilterJunk(
+        filter: *mut pg_sys::JunkFilter,
+        slot: *mut pg_sys::TupleTableSlot,
+    ) -> *mut pg_sys::TupleTableSlot;
+    /// executor/tuptable.h
+    pub fn slot_getsomeattrs_int(slot: *mut pg_sys::TupleTableSlot, attnum: c_int);
+}
+
+// Where rows and messages go.
+unsafe extern "C-unwind" {
+    /// access/printtup.h
+    pub fn printtup_create_DR(dest: pg_sys::CommandDest::Type) -> *mut pg_sys::DestReceiver;
+    /// access/printtup.h
+    pub fn SetRemoteDestReceiverParams(receiver: *mut pg_sys::DestReceiver, portal: pg_sys::Portal);
+    /// executor/tstoreReceiver.h
+    pub fn SetTuplestoreDestReceiverParams(
+        receiver: *mut pg_sys::DestReceiver,
+        store: *mut pg_sys::Tuplestorestate,
+        context: pg_sys::MemoryContext,
+        detoast: bool,
+        target: pg_sys::TupleDesc,
+        map_failure: *const c_char,
+    );
+    /// libpq/libpq.h
+    pub fn secure_write(port: *mut pg_sys::Port, data: *const c_void, length: usize) -> isize;
+    /// miscadmin.h
+    pub fn ProcessInterrupts();
+}
+
+// Values and their types.
+unsafe extern "C-unwind" {
+    /// fmgr.h
+    pub fn OidInputFunctionCall(
+        function: pg_sys::Oid,
+        text: *mut c_char,
+        io_param: pg_sys::Oid,
+        modifier: i32,
+    ) -> pg_sys::Datum;
+    /// fmgr.h
+    pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
+    /// fmgr.h
+    pub fn OutputFunctionCall(info: *mut pg_sys::FmgrInfo, value: pg_sys::Datum) -> *mut c_char;
+    /// fmgr.h
+    pub fn SendFunctionCall(info: *mut pg_sys::FmgrInfo, value: pg_sys::Datum) -> *mut pg_sys::varlena;
+    /// utils/lsyscache.h
+    pub fn getTypeOutputInfo(of: pg_sys::Oid, function: *mut pg_sys::Oid, is_varlena: *mut bool);
+    /// utils/lsyscache.h
+    pub fn getTypeBinaryOutputInfo(of: pg_sys::Oid, function: *mut pg_sys::Oid, is_varlena: *mut bool);
+    /// mb/pg_wchar.h
+    pub fn pg_server_to_client(text: *const c_char, length: c_int) -> *mut c_char;
+}
+
+// Relations, locks, transactions.
+unsafe extern "C-unwind" {
+    /// storage/lmgr.h
+    pub fn LockRelationOid(relation: pg_sys::Oid, mode: c_int);
+    /// catalog/pg_inherits.h
+    pub fn find_all_inheritors(
+        parent: pg_sys::Oid,
+        lock_mode: pg_sys::LOCKMODE,
+        parents: *mut *mut pg_sys::List,
+    ) -> *mut pg_sys::List;
+    /// catalog/partition.h
+    pub fn get_partition_ancestors(relation: pg_sys::Oid) -> *mut pg_sys::List;
+    /// utils/pgstat_internal.h
+    pub fn pgstat_get_xact_stack_level(nest_level: c_int) -> *mut SubXactStatus;
+    /// storage/procarray.h
+    pub fn GetOldestActiveTransactionId() -> u32;
+}
+
+// Memory.
+unsafe extern "C-unwind" {
+    /// utils/memutils.h
+    pub fn AllocSetContextCreateInternal(
+        parent: pg_sys::MemoryContext,
+        name: *const c_char,
+        smallest: usize,
+        initial: usize,
+        largest: usize,
+    ) -> pg_sys::MemoryContext;
+    /// utils/palloc.h
+    pub fn MemoryContextReset(context: pg_sys::MemoryContext);
+    /// utils/palloc.h
+    pub fn palloc0(size: usize) -> *mut c_void;
+    /// nodes/pg_list.h
+    pub fn lappend(list: *mut pg_sys::List, datum: *mut c_void) -> *mut pg_sys::List;
+}
+
+// Errors.
+unsafe extern "C-unwind" {
+    /// utils/elog.h
+    pub fn pg_re_throw() -> !;
+    /// utils/elog.h
+    pub fn ReThrowError(error: *mut pg_sys::ErrorData) -> !;
+    /// utils/elog.h; this and the following speak of the report that is being made.
+    pub fn geterrposition() -> c_int;
+    /// utils/elog.h
+    pub fn geterrcode() -> c_int;
+    /// utils/elog.h
+    pub fn errposition(position: c_int) -> c_int;
+    /// utils/elog.h
+    pub fn internalerrposition(position: c_int) -> c_int;
+    /// utils/elog.h
+    pub fn internalerrquery(query: *const c_char) -> c_int;
+    /// utils/elog.h
+    pub fn set_errcontext_domain(domain: *const c_char) -> c_int;
+    /// utils/elog.h
+    pub fn errcontext_msg(format: *const c_char, ...) -> c_int;
+    /// utils/elog.h, `errstart`: the linker gives it this name, because `error_memory` stands in its place.
+    pub fn __real_errstart(level: c_int, domain: *const c_char) -> bool;
+    /// utils/elog.h, `CopyErrorData`; as above.
+    pub fn __real_CopyErrorData() -> *mut pg_sys::ErrorData;
+}

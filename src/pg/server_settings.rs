@@ -1,0 +1,48 @@
+//! Settings of the server that pgrx does not bind. Reads variables of the backend; keeps only where they lie.
+
+use std::ffi::c_char;
+use std::sync::OnceLock;
+
+use pgrx::pg_sys;
+
+use super::compat::setting_of_server;
+use super::server;
+
+/// The name of the session's time zone.
+pub fn timezone_name() -> *const c_char {
+    // SAFETY: the session has a time zone from its start.
+    unsafe { server::pg_get_timezone_name(pg_sys::session_timezone) }
+}
+
+/// The value of the setting `timezone_abbreviations`, null before it has one. Looked up by its name once: the table of settings
+/// says where the value is.
+pub fn timezone_abbreviations() -> *const c_char {
+    static PLACE: OnceLock<usize> = OnceLock::new();
+    let place = *PLACE.get_or_init(|| {
+        let setting = setting_of_server(c"timezone_abbreviations", pg_sys::config_type::PGC_STRING);
+        // SAFETY: null, or the description of a string.
+        unsafe { setting.cast::<pg_sys::config_string>().as_ref() }.map_or(0, |setting| setting.variable as usize)
+    });
+    if place == 0 {
+        return std::ptr::null();
+    }
+    // SAFETY: the variable behind the setting, which lives as long as the server.
+    unsafe { *(place as *const *const c_char) }
+}
+
+/// Where the server keeps the function that it calls with each value of `track_counts` before the setting takes it; null if that
+/// is not found.
+pub fn counting_hook() -> *mut pg_sys::GucBoolAssignHook {
+    let setting = setting_of_server(c"track_counts", pg_sys::config_type::PGC_BOOL).cast::<pg_sys::config_bool>();
+    if setting.is_null() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: the description of a switch.
+    unsafe { &raw mut (*setting).assign_hook }
+}
+
+/// Does the server keep the list that `transaction_changes` reads?
+pub fn counts_changes() -> bool {
+    // SAFETY: a plain global of the backend.
+    unsafe { pg_sys::pgstat_track_counts }
+}

@@ -1,0 +1,74 @@
+//! What the server itself knows of the changes that the transaction under way has made, and which transactions run. Keeps nothing.
+
+use pgrx::pg_sys;
+
+use super::compat::counted_relation;
+use super::error_passing::guarded;
+use super::{backend, server};
+
+/// A relation whose tuples the transaction has changed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ChangedRelation {
+    /// Its OID.
+    pub oid: u32,
+    /// Tuples were updated.
+    pub updated: bool,
+    /// Tuples were deleted.
+    pub deleted: bool,
+}
+
+/// Calls `visit` with every relation whose tuples this transaction has changed so far, as counted
+/// by the heap access method itself, whatever path the change took.
+///
+/// Nothing is listed while `track_counts` is off: see `invalidation::track_counts`.
+pub fn for_each_changed_relation(mut visit: impl FnMut(ChangedRelation)) {
+    // SAFETY: the function returns the newest level, pushing an empty one at most; the list lives
+    // in TopTransactionContext and nothing below changes it.
+    unsafe {
+        let nest_level = backend::transaction_nest_level();
+        let mut level = guarded!(server::pgstat_get_xact_stack_level(nest_level));
+        while !level.is_null() {
+            let mut table = (*level).first;
+            while !table.is_null() {
+                let parent = (*table).parent;
+                let oid = counted_relation(&*parent);
+                let counts = &*table;
+                visit(ChangedRelation {
+                    oid: oid.to_u32(),
+                    updated: counts.tuples_updated > 0,
+                    deleted: counts.tuples_deleted > 0 || counts.truncdropped,
+                });
+                table = counts.next;
+            }
+            level = (*level).previous;
+        }
+    }
+}
+
+/// Calls `visit` with every relation that this transaction will tell the other backends to read the definition of anew,
+/// maybe more than once; InvalidOid stands for all relations. Only at the outermost level of a transaction.
+pub fn for_each_redefined_relation(mut visit: impl FnMut(pg_sys::Oid)) {
+    const RELATION: i8 = pg_sys::SHAREDINVALRELCACHE_ID as i8;
+    let mut messages: *mut pg_sys::SharedInvalidationMessage = std::ptr::null_mut();
+    let mut unused = false;
+    // SAFETY: the function copies what is collected so far into an array of its own, whose messages are told apart by
+    // their first byte.
+    unsafe {
+        let count = pg_sys::xactGetCommittedInvalidationMessages(&raw mut messages, &raw mut unused);
+        if messages.is_null() {
+            return;
+        }
+        for message in std::slice::from_raw_parts(messages, count as usize) {
+            if message.id == RELATION {
+                visit(message.rc.relId);
+            }
+        }
+        pg_sys::pfree(messages.cast());
+    }
+}
+
+/// The oldest id of a running transaction, prepared ones included; the next id when none runs.
+pub fn oldest_active_transaction() -> u32 {
+    // SAFETY: reads the process array; called by a backend outside of recovery that holds no lock.
+    unsafe { guarded!(server::GetOldestActiveTransactionId()) }
+}
