@@ -18,7 +18,7 @@ use crate::error::{CacheError, or_raise};
 use crate::export::{self, Decision, END_OF_STREAM, Export, Output};
 use crate::lookup::Question;
 use crate::pg::backend_local::Local;
-use crate::query::text::Text;
+use crate::pg::query_desc::QueryDesc;
 use crate::session;
 
 /// A statement on its way from the utility hook to its executor.
@@ -75,8 +75,7 @@ pub unsafe fn before_start(query_desc: *mut pg_sys::QueryDesc) {
         if (*(*query_desc).plannedstmt).hasModifyingCTE {
             CacheError::NotOneSelect { found: "a WITH clause that changes data".into() }.raise();
         }
-        let mut question = Question::of(query_desc);
-        question.text = text.as_ref().map(|text| Text { source: text.as_ptr(), location: 0, length: 0 });
+        let question = Question::of(QueryDesc::of_hook(query_desc)).with_text(text.as_deref());
         let decision = export::decide(&export::store(), query_desc, &question);
         CURRENT.replace(Some(Stage::Decided { query_desc: query_desc as usize, options, decision }));
     }

@@ -13,6 +13,7 @@ use super::{END_OF_STREAM, LARGEST_BYTEA};
 use crate::error::{CacheError, or_raise};
 use crate::lookup::Question;
 use crate::pg::error_passing::kept;
+use crate::pg::query_desc::QueryDesc;
 use crate::pg::sql_function::sql_function;
 use crate::pg::{compat, server};
 
@@ -74,7 +75,7 @@ unsafe fn collect(text: &CStr, arguments: &[Argument]) -> Vec<u8> {
         unsafe {
             inner::push_callers_snapshot();
             let query_desc = inner::prepare(text, arguments, Pace::Whole);
-            let decision = run::decide(&store, query_desc, &Question::of(query_desc));
+            let decision = run::decide(&store, query_desc, &Question::of(QueryDesc::of_hook(query_desc)));
             kept!(server::ExecutorStart(query_desc, 0));
             let output = Collected { bytes: Vec::new() };
             let export = &mut *Export::begin(query_desc, decision, &ExportOptions::default(), output);

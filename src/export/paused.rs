@@ -14,6 +14,7 @@ use super::run::{self, Export};
 use super::stream::Output;
 use crate::lookup::Question;
 use crate::pg::error_passing::{edge, kept};
+use crate::pg::query_desc::QueryDesc;
 use crate::pg::{compat, server};
 
 /// The inner query of a set-returning function.
@@ -47,7 +48,7 @@ impl<O: Output + Default + 'static> Paused<O> {
             inner::push_callers_snapshot();
             let (query_desc, export) = inner::within(text, || {
                 let query_desc = inner::prepare(text, &[], Pace::Paused);
-                let question = Question { stays_open: true, ..Question::of(query_desc) };
+                let question = Question::of(QueryDesc::of_hook(query_desc)).staying_open();
                 let decision = run::decide(&store, query_desc, &question);
                 kept!(server::ExecutorStart(query_desc, 0));
                 (query_desc, Export::begin(query_desc, decision, options, output))

@@ -44,10 +44,10 @@ pub enum Decision {
 ///
 /// # Safety
 /// `query_desc` must be a query that is not started yet, under a registered snapshot, and `question` its own.
-pub unsafe fn decide(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc, question: &Question) -> Decision {
+pub unsafe fn decide(store: &SharedStore, query_desc: *mut pg_sys::QueryDesc, question: &Question<'_>) -> Decision {
     // SAFETY: as the caller promises. The plan that is put in place keeps the entry pinned until ExecutorEnd.
     unsafe {
-        let found = if crate::settings::enabled() { lookup::look(store, question) } else { Err(Reason::Disabled) };
+        let found = if crate::settings::enabled() { lookup::find(store, question) } else { Err(Reason::Disabled) };
         match found {
             Ok(Found::Hit(hit, verify)) => {
                 tally::count_hit(store, &hit.pin);

@@ -16,6 +16,7 @@ use crate::lookup::{Found, Question};
 use crate::pg::error_passing::kept;
 use crate::pg::lists::nodes;
 use crate::pg::sql_function::sql_function;
+use crate::pg::tree::Tree;
 use crate::pg::{privileges, server};
 use crate::query::eligibility;
 use crate::query::relations::{self, RelationRefusal};
@@ -97,7 +98,7 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
             reason,
             offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
         })?;
-        let ddl = lookup::definitions(store).ddl;
+        let ddl = lookup::definition_versions(store).ddl;
         let judged = query::judge_relations(plan)
             .and_then(|_| query::judge_planner_input(plan, &opened_by(plan), meaning.unites, ddl));
         judged.map_err(|RelationRefusal { reason, relation }| {
@@ -111,18 +112,9 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
         if !settings::enabled() {
             return Err(Reason::Disabled.into());
         }
-        let question = Question {
-            plan,
-            source: text.as_ptr(),
-            params: std::ptr::null_mut(),
-            snapshot: pg_sys::GetActiveSnapshot(),
-            text: None,
-            only_asked: true,
-            stays_open: false,
-            passes_quick: false,
-            shape: None,
-        };
-        match lookup::look(store, &question)? {
+        let planned = Tree::enter(plan).unwrap_unchecked();
+        let question = Question::only_asked(planned, text, pg_sys::GetActiveSnapshot().as_ref());
+        match lookup::find(store, &question)? {
             Found::Hit(hit, _) => store.unpin(hit.pin),
             Found::Miss(miss) => match miss.refused {
                 // Only running it can tell, or has told so far.

@@ -69,10 +69,16 @@ impl<'q> QueryDesc<'q> {
         unsafe { (*self.as_ptr()).params }
     }
 
-    /// The snapshot that it runs under.
-    pub fn snapshot(self) -> pg_sys::Snapshot {
+    /// The snapshot that it runs under, which stays registered as long as the query is valid; `None` for utility statements.
+    pub fn snapshot(self) -> Option<&'q pg_sys::SnapshotData> {
+        // SAFETY: `of_hook` was promised that it is valid, and a query has registered its snapshot.
+        unsafe { (*self.as_ptr()).snapshot.as_ref() }
+    }
+
+    /// Does it run beside relations that only it knows: the transition tables of a trigger?
+    pub fn has_transition_tables(self) -> bool {
         // SAFETY: `of_hook` was promised that it is valid.
-        unsafe { (*self.as_ptr()).snapshot }
+        unsafe { !(*self.as_ptr()).queryEnv.is_null() }
     }
 
     /// Where its rows go.
@@ -85,5 +91,33 @@ impl<'q> QueryDesc<'q> {
     pub fn state(self) -> *mut pg_sys::EState {
         // SAFETY: `of_hook` was promised that it is valid.
         unsafe { (*self.as_ptr()).estate }
+    }
+}
+
+/// A query that is about to be started: its plan may still be replaced.
+pub struct Unstarted<'q>(QueryDesc<'q>);
+
+impl<'q> Unstarted<'q> {
+    /// The query of a hook.
+    ///
+    /// # Safety
+    /// `desc` must be the argument of an ExecutorStart hook, or otherwise valid for `'q`. The value must not be used once the executor has
+    /// seen the query.
+    pub unsafe fn of_start_hook(desc: *mut pg_sys::QueryDesc) -> Self {
+        // SAFETY: the caller promises that it is valid.
+        Self(unsafe { QueryDesc::of_hook(desc) })
+    }
+
+    /// The query.
+    pub fn query(&self) -> QueryDesc<'q> {
+        self.0
+    }
+}
+
+impl<'q> std::ops::Deref for Unstarted<'q> {
+    type Target = QueryDesc<'q>;
+
+    fn deref(&self) -> &QueryDesc<'q> {
+        &self.0
     }
 }

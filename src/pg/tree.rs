@@ -127,6 +127,12 @@ tagged! {
     SubLink = T_SubLink,
     SubPlan = T_SubPlan,
     List = T_List,
+    CopyStmt = T_CopyStmt,
+    TruncateStmt = T_TruncateStmt,
+    AlterTableStmt = T_AlterTableStmt,
+    SecLabelStmt = T_SecLabelStmt,
+    DropdbStmt = T_DropdbStmt,
+    TransactionStmt = T_TransactionStmt,
 }
 
 /// The node that a field of a node points to: `child!(query.jointree)` is an `Option` of a `Tree`.
