@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Which built-in functions read settings, and which read state that no result rests on: asked of the server's own code.
 
-    scripts/functions/audit.py                 writes src/query/volatility/clean.rs
+    scripts/functions/audit.py                 writes src/query/volatility/immutable.rs
     scripts/functions/audit.py --check         compares it instead; status 1 if it would be another
     scripts/functions/audit.py --why NAME ...  what functions reach, and by which calls; without names, all that are not clean
     scripts/functions/audit.py --ends          what each entry of cuts.py stands for in each version
@@ -26,8 +26,8 @@ import settings
 from analysis import Analysis
 from build import RELEASES, ROOT, Server
 
-FILE = ROOT / "src/query/volatility/clean.rs"
-LISTS = ROOT / "src/query/volatility/listed.rs"
+FILE = ROOT / "src/query/volatility/immutable.rs"
+LISTS = ROOT / "src/query/volatility/stable.rs"
 TYPES = ROOT / "src/query/types.rs"
 ENVIRONMENT = ROOT / "src/query/environment.rs"
 IMMUTABLE = "i"
@@ -127,7 +127,7 @@ def generated(versions):
 
 
 def listed_functions():
-    """Those that listed.rs accepts."""
+    """Those that stable.rs accepts."""
     return {int(number) for number in re.findall(r"^    (\d+), // ", LISTS.read_text(), re.MULTILINE)}
 
 
@@ -156,7 +156,7 @@ def superfluous(versions):
 
 
 def mistakes_in_lists(versions):
-    """What is wrong with the lists of listed.rs: functions that read more than the key holds."""
+    """What is wrong with the lists of stable.rs: functions that read more than the key holds."""
     for version in versions:
         for oid in sorted(listed_functions()):
             function = version.catalog.by_oid.get(oid)
@@ -165,7 +165,7 @@ def mistakes_in_lists(versions):
             _, uncovered = version.judge(function)
             unexplained = sorted(name for name in uncovered if name not in cuts.JUDGED_OTHERWISE)
             if unexplained:
-                yield (f"{version.server.version}: listed.rs accepts {oid} {function}, which reads {', '.join(unexplained[:3])}: "
+                yield (f"{version.server.version}: stable.rs accepts {oid} {function}, which reads {', '.join(unexplained[:3])}: "
                        f"{uncovered[unexplained[0]]}")
         for name in sorted(set(cuts.IMPLIED.values())):
             reach = version.analysis.implied(name)

@@ -11,7 +11,7 @@ use crate::error::CacheError;
 use crate::functions::admin::required_store;
 use crate::pg::backend_local::Local;
 use crate::pg::privileges;
-use crate::query::policy::{self, PROVIDER, Policy};
+use crate::query::relation_policy::{self, PROVIDER, Policy};
 
 static REGISTERED: Local<Cell<bool>> = Local::new(Cell::new(false));
 
@@ -101,5 +101,5 @@ fn set_policy(relation: pg_sys::Oid, policy: &[u8]) {
 #[pg_extern(sql = false)]
 fn policy(relation: pg_sys::Oid) -> &'static str {
     required_store();
-    policy::of(relation).name()
+    relation_policy::of(relation).name()
 }

@@ -10,8 +10,8 @@ use super::fingerprint::Fingerprint;
 use crate::pg::tree::Tree;
 use crate::query::identity::{self, Identity};
 use crate::query::key::{self, Asked, HashedText};
-use crate::query::terms::Terms;
-use crate::query::text::{self, Text};
+use crate::query::hint::Terms;
+use crate::query::statement_text::{self, Text};
 use crate::session;
 
 /// The arguments of a planner hook, valid for `'m`: as long as the message that the query came with.
@@ -90,7 +90,7 @@ impl<'m> Call<'m> {
     pub fn fingerprint(&self) -> Option<Fingerprint> {
         let own = self.own_text();
         // SAFETY: a call's text ends in NUL, and outlives the call.
-        Fingerprint::of_text(unsafe { text::raw(&own) })
+        Fingerprint::of_text(unsafe { statement_text::raw(&own) })
     }
 
     /// The terms that its text asks for.

@@ -17,7 +17,7 @@ use crate::invalidation::own_writes;
 use crate::pg::query_desc::{QueryDesc, Unstarted};
 use crate::query::hashes::{FactsHash, FormHash, FormId, TreeHash};
 use crate::query::key::Asked;
-use crate::query::terms::Terms;
+use crate::query::hint::Terms;
 use crate::query::{Versions, environment, plan_facts};
 use crate::serve::{self, Hit, Template};
 use crate::session::{self, Status};

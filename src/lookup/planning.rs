@@ -16,7 +16,7 @@ use crate::pg::tree::{Tree, children};
 use crate::query::eligibility::{Meaning, reads_nothing};
 use crate::query::hashes::{FormHash, TreeHash};
 use crate::query::relations::Relations;
-use crate::query::scans::{Opened, opened_by};
+use crate::query::opened_relations::{Opened, opened_by};
 use crate::query::{self, Planned, Verdict, Versions, environment, plan_facts, plan_marker};
 use crate::session;
 use crate::shmem::{self, SharedStore};

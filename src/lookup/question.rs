@@ -11,8 +11,8 @@ use crate::arrow::column::{self, Column, Records};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::query::key::{self, Asked, HashedText};
-use crate::query::terms::Terms;
-use crate::query::text::Text;
+use crate::query::hint::Terms;
+use crate::query::statement_text::Text;
 use crate::query::{Verdict, parameters, plan_marker, relations};
 use crate::session;
 

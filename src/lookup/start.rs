@@ -11,7 +11,7 @@ use super::{admission, forms, portal, templates};
 use crate::pg::query_desc::{QueryDesc, Unstarted};
 use crate::pg::tree::Tree;
 use crate::query::plan_marker;
-use crate::query::updatable::is_updatable_scan;
+use crate::query::updatable_cursor::is_updatable_scan;
 use crate::serve::{self, Hit, Template};
 use crate::session::{self, Status};
 use crate::settings;

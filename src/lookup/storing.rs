@@ -8,7 +8,7 @@ use super::admission;
 use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::portal;
 use crate::invalidation::catalogs::SHARED;
-use crate::query::terms::Terms;
+use crate::query::hint::Terms;
 use crate::query::{Planned, Versions};
 use crate::settings;
 use crate::shmem::SharedStore;

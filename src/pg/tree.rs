@@ -1,13 +1,14 @@
 //! Trees of nodes that the server made: queries, expressions, plans. Who enters a tree vouches for it once (`Tree::enter`); whoever
 //! walks on from there through the fields of its nodes need not vouch again. Reading only; nothing is kept.
 
+use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
 use pgrx::pg_sys::{self, NodeTag, PgNode};
 
-use super::lists::nodes;
+use super::lists::{integers, nodes, oids};
 
 /// A node that the server made, with all that it points to. Valid, and changed by nobody, for `'t`.
 pub struct Tree<'t, T> {
@@ -68,6 +69,33 @@ impl<'t, T> Tree<'t, T> {
             .map(|node| Tree { node: unsafe { NonNull::new_unchecked(node) }, valid: PhantomData })
     }
 
+    /// The OIDs of a list below this one.
+    ///
+    /// # Safety
+    /// `field` must be a field of this node, or of a part of it, that holds a list of OIDs: `child_oids!` sees to the former.
+    pub unsafe fn oids_below(self, field: *const pg_sys::List) -> impl Iterator<Item = pg_sys::Oid> + 't {
+        // SAFETY: the list is part of a valid tree.
+        unsafe { oids(field) }
+    }
+
+    /// The numbers of a list below this one.
+    ///
+    /// # Safety
+    /// `field` must be a field of this node, or of a part of it, that holds a list of integers: `child_integers!` sees to the former.
+    pub unsafe fn integers_below(self, field: *const pg_sys::List) -> impl Iterator<Item = i32> + 't {
+        // SAFETY: the list is part of a valid tree.
+        unsafe { integers(field) }
+    }
+
+    /// A text of this node; `None` for null.
+    ///
+    /// # Safety
+    /// `field` must be a field of this node, or of a part of it, that holds a text: `child_text!` sees to the former.
+    pub unsafe fn text_below(self, field: *const c_char) -> Option<&'t CStr> {
+        // SAFETY: texts of nodes end with NUL, and are part of a valid tree.
+        (!field.is_null()).then(|| unsafe { CStr::from_ptr(field) })
+    }
+
     /// The node itself, for as long as the tree is valid.
     pub fn get(self) -> &'t T {
         // SAFETY: whoever entered the tree vouched for all of its nodes.
@@ -91,48 +119,129 @@ impl<'t, T: PgNode> Tree<'t, T> {
     pub fn as_a<U: Tagged>(self) -> Option<Tree<'t, U>> {
         (self.tag() == U::TAG).then(|| Tree { node: self.node.cast(), valid: PhantomData })
     }
+
+    /// The node as one of this kind.
+    ///
+    /// # Safety
+    /// The node's tag must be one of that type: `match_node!` sees to that.
+    pub unsafe fn cast<U: Tagged>(self) -> Tree<'t, U> {
+        Tree { node: self.node.cast(), valid: PhantomData }
+    }
+}
+
+impl<'t> Tree<'t, pg_sys::List> {
+    /// How many items the list has.
+    pub fn length(self) -> usize {
+        self.get().length as usize
+    }
+
+    /// The items of a list of nodes, some of which may be missing (columns of a join that were dropped); none for a list of something else.
+    pub fn items(self) -> impl ExactSizeIterator<Item = Option<Tree<'t, pg_sys::Node>>> {
+        let list = if self.tag() == NodeTag::T_List { self.as_ptr() } else { std::ptr::null_mut() };
+        // SAFETY: a list with this tag holds nodes; whoever entered the tree vouched for all of them.
+        unsafe { nodes::<pg_sys::Node>(list) }
+            .map(|node| NonNull::new(node).map(|node| Tree { node, valid: PhantomData }))
+    }
+
+    /// The items of a list of numbers or OIDs.
+    pub fn numbers(self) -> impl Iterator<Item = i32> + 't {
+        let list = if self.tag() == NodeTag::T_List { std::ptr::null_mut() } else { self.as_ptr() };
+        // SAFETY: a list that does not hold nodes holds integers, or OIDs, which are as wide.
+        unsafe { integers(list) }
+    }
 }
 
 /// Kinds of nodes that a tag stands for.
 ///
 /// # Safety
-/// A node with this tag must have this type.
+/// A node with this tag, or with one of the aliases, must have this type.
 pub unsafe trait Tagged: PgNode {
     /// The tag.
     const TAG: NodeTag;
+    /// Tags of other nodes that have the same type.
+    const ALIASES: &'static [NodeTag];
 }
 
-/// Each type with the tag of the same name.
+/// Does a node with this tag have the type of another kind? Asked by `match_node!` while the program is compiled.
+pub const fn is_alias<T: Tagged>(tag: NodeTag) -> bool {
+    let mut place = 0;
+    while place < T::ALIASES.len() {
+        if T::ALIASES[place] as u32 == tag as u32 {
+            return true;
+        }
+        place += 1;
+    }
+    false
+}
+
+/// Each type with the tag of the same name, and the tags of others that share it.
 macro_rules! tagged {
-    ($($kind:ident = $tag:ident),* $(,)?) => {
+    ($($kind:ident = $tag:ident $(| $alias:ident)*),* $(,)?) => {
         $(
-            // SAFETY: the server names the tag after the type (nodes/nodetags.h).
+            // SAFETY: the server names the tag after the type (nodes/nodetags.h). Those that share one are declared so (nodes/primnodes.h).
             unsafe impl Tagged for pg_sys::$kind {
                 const TAG: NodeTag = NodeTag::$tag;
+                const ALIASES: &'static [NodeTag] = &[$(NodeTag::$alias),*];
             }
         )*
     };
 }
 
 tagged! {
-    Query = T_Query,
-    PlannedStmt = T_PlannedStmt,
-    RangeTblEntry = T_RangeTblEntry,
-    TargetEntry = T_TargetEntry,
-    Var = T_Var,
+    Aggref = T_Aggref,
+    AlterTableStmt = T_AlterTableStmt,
+    Append = T_Append,
+    BitmapAnd = T_BitmapAnd,
+    BitmapIndexScan = T_BitmapIndexScan,
+    BitmapOr = T_BitmapOr,
+    BoolExpr = T_BoolExpr,
+    BooleanTest = T_BooleanTest,
+    CaseExpr = T_CaseExpr,
+    CoerceViaIO = T_CoerceViaIO,
+    CollateExpr = T_CollateExpr,
+    CommonTableExpr = T_CommonTableExpr,
     Const = T_Const,
-    Param = T_Param,
+    CopyStmt = T_CopyStmt,
+    CustomScan = T_CustomScan,
+    DropdbStmt = T_DropdbStmt,
+    FieldSelect = T_FieldSelect,
+    FieldStore = T_FieldStore,
+    FromExpr = T_FromExpr,
     FuncExpr = T_FuncExpr,
-    OpExpr = T_OpExpr,
+    GroupingFunc = T_GroupingFunc,
+    GroupingSet = T_GroupingSet,
+    IndexOnlyScan = T_IndexOnlyScan,
+    IndexScan = T_IndexScan,
+    JoinExpr = T_JoinExpr,
+    List = T_List,
+    MergeAppend = T_MergeAppend,
+    MinMaxExpr = T_MinMaxExpr,
+    NullTest = T_NullTest,
+    OpExpr = T_OpExpr | T_DistinctExpr | T_NullIfExpr,
+    Param = T_Param,
+    PlannedStmt = T_PlannedStmt,
+    Query = T_Query,
+    RangeTblEntry = T_RangeTblEntry,
+    RangeTblFunction = T_RangeTblFunction,
+    RangeTblRef = T_RangeTblRef,
+    RelabelType = T_RelabelType,
+    RowCompareExpr = T_RowCompareExpr,
+    RowExpr = T_RowExpr,
+    SQLValueFunction = T_SQLValueFunction,
+    ScalarArrayOpExpr = T_ScalarArrayOpExpr,
+    SecLabelStmt = T_SecLabelStmt,
+    SetOperationStmt = T_SetOperationStmt,
+    SortGroupClause = T_SortGroupClause,
     SubLink = T_SubLink,
     SubPlan = T_SubPlan,
-    List = T_List,
-    CopyStmt = T_CopyStmt,
-    TruncateStmt = T_TruncateStmt,
-    AlterTableStmt = T_AlterTableStmt,
-    SecLabelStmt = T_SecLabelStmt,
-    DropdbStmt = T_DropdbStmt,
+    SubqueryScan = T_SubqueryScan,
+    SubscriptingRef = T_SubscriptingRef,
+    TargetEntry = T_TargetEntry,
     TransactionStmt = T_TransactionStmt,
+    TruncateStmt = T_TruncateStmt,
+    Var = T_Var,
+    WindowClause = T_WindowClause,
+    WindowFunc = T_WindowFunc,
 }
 
 /// The node that a field of a node points to: `child!(query.jointree)` is an `Option` of a `Tree`.
@@ -153,4 +262,49 @@ macro_rules! children {
     }};
 }
 
-pub(crate) use {child, children};
+/// The OIDs of the list that a field of a node points to.
+macro_rules! child_oids {
+    ($tree:ident . $field:ident) => {{
+        let node = $crate::pg::tree::Tree::get($tree);
+        // SAFETY: a field of a node in a valid tree is NIL, or a valid list of OIDs.
+        unsafe { $crate::pg::tree::Tree::oids_below($tree, node.$field) }
+    }};
+}
+
+/// The numbers of the list that a field of a node points to.
+macro_rules! child_integers {
+    ($tree:ident . $field:ident) => {{
+        let node = $crate::pg::tree::Tree::get($tree);
+        // SAFETY: a field of a node in a valid tree is NIL, or a valid list of integers.
+        unsafe { $crate::pg::tree::Tree::integers_below($tree, node.$field) }
+    }};
+}
+
+/// The text that a field of a node points to: an `Option` of a `CStr`.
+macro_rules! child_text {
+    ($tree:ident . $field:ident) => {{
+        let node = $crate::pg::tree::Tree::get($tree);
+        // SAFETY: a field of a node in a valid tree is null, or a text that ends with NUL.
+        unsafe { $crate::pg::tree::Tree::text_below($tree, node.$field) }
+    }};
+}
+
+/// Does one thing for each kind of node: `match_node!(node; OpExpr | T_DistinctExpr (operator) => …, _ => …)`. A jump table,
+/// as a match on the tag is.
+macro_rules! match_node {
+    ($node:expr; $($kind:ident $(| $alias:ident)* ($name:ident) => $body:expr,)* _ => $other:expr $(,)?) => {{
+        let node: $crate::pg::tree::Tree<'_, pgrx::pg_sys::Node> = $node;
+        match node.tag() {
+            $(
+                <pgrx::pg_sys::$kind as $crate::pg::tree::Tagged>::TAG $(| pgrx::pg_sys::NodeTag::$alias)* => {
+                    $(const { assert!($crate::pg::tree::is_alias::<pgrx::pg_sys::$kind>(pgrx::pg_sys::NodeTag::$alias)) })*
+                    // SAFETY: the tag is that of the type, or an alias of it.
+                    let $name = unsafe { node.cast::<pgrx::pg_sys::$kind>() };
+                    $body
+                })*
+            _ => $other,
+        }
+    }};
+}
+
+pub(crate) use {child, child_integers, child_oids, child_text, children, match_node};

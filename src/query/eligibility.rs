@@ -9,10 +9,10 @@ use std::ffi::{CString, c_void};
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::extras::Extras;
 use super::ordering::{self, OrderedPrefix};
+use super::repeatability;
+use super::row_types_and_settings::Extras;
 use super::types::{Nature, TypeFacts, nature};
-use super::variation;
 use super::volatility::definition::{self, Definition};
 use super::volatility::{self, FunctionVerdict};
 use crate::pg::compat::tree;
@@ -249,7 +249,7 @@ unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
     // SAFETY: each cast follows the node's tag.
     unsafe {
         let tag = (*node).type_;
-        walk.may_vary = walk.may_vary || variation::leaves_open(node);
+        walk.may_vary = walk.may_vary || repeatability::leaves_open(node);
         if makes_a_type(tag) {
             walk.note_type(pg_sys::exprType(node));
         }

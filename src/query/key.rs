@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 
 use super::hashes::{EnvironmentHash, SettingsHash, TreeHash};
 use super::parameters;
-use super::text::{self, Text};
+use super::statement_text::{self, Text};
 use crate::pg::allocator::headroom;
 use crate::pg::backend_local::Local;
 
@@ -54,7 +54,7 @@ impl HashedText {
     pub unsafe fn of(text: Text, seed: u64) -> Result<Self, OutOfMemory> {
         let mut normalized = NORMALIZED.take();
         // SAFETY: as the caller promises.
-        unsafe { text::normalized(text, &mut normalized)? };
+        unsafe { statement_text::normalized(text, &mut normalized)? };
         let mut key = BUFFER.take();
         key.clear();
         key.u64(seed);

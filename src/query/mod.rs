@@ -4,33 +4,34 @@
 //!
 //! Nothing here knows how results are stored.
 
+mod catalog_row;
 pub mod eligibility;
 pub mod environment;
-pub mod extras;
 pub mod hashes;
+pub mod hint;
 pub mod identity;
 pub mod key;
+pub mod opened_relations;
 pub mod ordering;
 pub mod parameters;
 pub mod plan_facts;
 pub mod plan_marker;
 mod planner_input;
-pub mod policy;
+pub mod relation_policy;
 pub mod relations;
-pub mod scans;
-pub mod terms;
-pub mod text;
+mod repeatability;
+pub mod row_types_and_settings;
+pub mod statement_text;
 pub mod types;
-pub mod updatable;
-mod variation;
+pub mod updatable_cursor;
 mod volatility;
 
 use arrow_cache_core::Reason;
 use eligibility::Meaning;
 use hashes::{FactsHash, FormId, SettingsHash, TreeHash};
+use opened_relations::Opened;
 use pgrx::pg_sys;
 use relations::{RelationRefusal, Relations};
-use scans::Opened;
 
 /// Versions of the database's definitions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

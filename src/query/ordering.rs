@@ -6,7 +6,7 @@
 
 use pgrx::pg_sys;
 
-use super::variation::equality_is_bytewise;
+use super::repeatability::equality_is_bytewise;
 use crate::pg::lists::nodes;
 
 /// Sort keys that are looked at; after those, few rows are left that sort alike.

@@ -10,7 +10,7 @@ use arrow_cache_core::{CacheKey, KeyBuffer};
 use pgrx::pg_sys;
 
 use super::hashes::FactsHash;
-use super::scans::Opened;
+use super::opened_relations::Opened;
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tree;
 use crate::pg::compat::tree::walkers;

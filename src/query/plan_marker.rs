@@ -12,9 +12,9 @@ use arrow_cache_core::{CacheKey, Reason};
 use pgrx::pg_sys;
 
 use super::eligibility::Meaning;
-use super::extras::Extras;
 use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
 use super::ordering::OrderedPrefix;
+use super::row_types_and_settings::Extras;
 use super::{Planned, Verdict, Versions};
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::direct;

@@ -13,7 +13,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::eligibility;
-use super::scans::Opened;
+use super::opened_relations::Opened;
 use crate::pg::backend_local::Local;
 use crate::pg::lists::{nodes, oids};
 use crate::pg::object_ids::FIRST_USER_OID;

@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::policy::{self, Policy};
+use super::relation_policy::{self, Policy};
 use crate::pg::lists::nodes;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::object_ids::HEAP_TABLE_AM_OID;
@@ -70,7 +70,7 @@ unsafe fn judge_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
     if persistence == pg_sys::RELPERSISTENCE_TEMP {
         return Err(Reason::TemporaryRelation);
     }
-    let policy = policy::of(oid);
+    let policy = relation_policy::of(oid);
     if policy == Policy::Never {
         return Err(Reason::PolicyNever);
     }

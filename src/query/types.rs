@@ -4,7 +4,7 @@ use pgrx::pg_sys;
 
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 
-use super::extras::MOST_ROW_TYPES;
+use super::row_types_and_settings::MOST_ROW_TYPES;
 
 /// Deepest nesting of composite types that is looked into; a deeper one counts as a user's own.
 const MAX_TYPE_DEPTH: u32 = 8;

@@ -14,7 +14,7 @@ use crate::arrow::column::Column;
 use crate::error::none_if_out_of_memory;
 use crate::pg::compat;
 use crate::pg::lists::nodes;
-use crate::query::scans::opened_by;
+use crate::query::opened_relations::opened_by;
 use crate::{session, shmem};
 
 /// Puts the serving plan in the place of the query's own, before the executor sees it. If there

@@ -19,8 +19,8 @@ use crate::error::none_if_out_of_memory;
 use crate::pg::compat;
 use crate::pg::lists::{integers, nodes};
 use crate::query::key::HashedText;
+use crate::query::opened_relations::opened_by;
 use crate::query::relations;
-use crate::query::scans::opened_by;
 
 /// A larger template is not kept: what it saves is little beside its query. In bytes.
 const LARGEST: usize = 30 * 1024;

@@ -7,7 +7,7 @@
 //! Compared are the values of each row and how often it occurs. The order of the rows is compared only as far as the query fixes it
 //! (`query::ordering`). Not compared, and not counted as checks, are
 //!
-//! * queries whose answer SQL leaves open (`query::variation`);
+//! * queries whose answer SQL leaves open (`query::repeatability`);
 //! * results that the client did not read to their end, or read under other settings or definitions than they started with;
 //! * scrollable cursors, whose rows may be read in any order; they are served from the cache;
 //! * EXPLAIN, which shows what a hit does.

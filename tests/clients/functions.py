@@ -7,7 +7,7 @@ from pathlib import Path
 from corners import CORNERS
 from samples import VALUES
 
-CLEAN_RS = Path(__file__).resolve().parent.parent.parent / "src/query/volatility/clean.rs"
+CLEAN_RS = Path(__file__).resolve().parent.parent.parent / "src/query/volatility/immutable.rs"
 ROWS = 40
 # Columns of one type: a call with more arguments of it than these repeats itself.
 COPIES = 4

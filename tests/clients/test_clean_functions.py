@@ -1,4 +1,4 @@
-"""Functions that count as reading no setting (src/query/volatility/clean.rs) do not: each of them is called over columns, under settings
+"""Functions that count as reading no setting (src/query/volatility/immutable.rs) do not: each of them is called over columns, under settings
 that differ in every way, and its results stay what they were, byte for byte."""
 
 import pytest

@@ -7,8 +7,8 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::Walk;
 use crate::pg::lists::nodes;
-use crate::query::extras::{LONGEST_NAME, MOST_SETTINGS};
 use crate::query::identity::CURRENT_SETTING;
+use crate::query::row_types_and_settings::{LONGEST_NAME, MOST_SETTINGS};
 
 /// The role that asks is in the key; of the time, the database's name and the schemas only the session knows.
 ///

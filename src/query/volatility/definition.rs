@@ -4,16 +4,16 @@
 
 use pgrx::pg_sys;
 
-use super::row::Row;
 use crate::pg::lists::nodes;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::server;
+use crate::query::catalog_row::Row;
 
 /// Languages of functions (catalog/pg_language.dat).
 const INTERNAL_LANGUAGE: u32 = 12;
 const SQL_LANGUAGE: u32 = 14;
 
-/// The text of each function that initdb makes from one, and that `listed` accepts: where the arguments may be of any type, there is no tree.
+/// The text of each function that initdb makes from one, and that `stable` accepts: where the arguments may be of any type, there is no tree.
 const BORN_AS_TEXT: &[(u32, &[u8])] = &[
     (1285, b"select pg_catalog.quote_literal($1::pg_catalog.text)"),
     (1290, b"select pg_catalog.quote_nullable($1::pg_catalog.text)"),

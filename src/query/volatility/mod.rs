@@ -1,19 +1,18 @@
 //! Which functions a cacheable query may call.
 //!
 //! Built-in functions only. Of those that are marked IMMUTABLE, the ones that have been shown to be so, or to read nothing but settings
-//! (`clean`). Of the STABLE ones, those that stand in `listed`. What is not what it was born as is judged by its parts (`definition`).
+//! (`immutable`). Of the STABLE ones, those that stand in `stable`. What is not what it was born as is judged by its parts (`definition`).
 
-mod clean;
 pub mod definition;
-mod listed;
-mod row;
+mod immutable;
+mod stable;
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
-use clean::{CLEAN, READING, UNCOVERED};
-use listed::{OUTPUT, SETTINGS_ONLY, TO_JSON, TO_JSON_THOUGH_IMMUTABLE};
+use immutable::{CLEAN, READING, UNCOVERED};
+use stable::{OUTPUT, SETTINGS_ONLY, TO_JSON, TO_JSON_THOUGH_IMMUTABLE};
 
 /// How a call of a function bears on caching.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
--- The STABLE built-in functions that a cacheable query may call, as src/query/volatility/listed.rs lists them. Each number must be a STABLE
+-- The STABLE built-in functions that a cacheable query may call, as src/query/volatility/stable.rs lists them. Each number must be a STABLE
 -- function of this server with the very signature of its comment: a wrong digit would let a function through that reads the clock.
 \pset footer off
 \pset format unaligned

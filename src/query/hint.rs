@@ -3,7 +3,7 @@
 
 use arrow_cache_core::{Hint, Reason, hint};
 
-use super::text::{self, Text};
+use super::statement_text::{self, Text};
 use crate::settings;
 
 /// The terms of one statement.
@@ -28,7 +28,7 @@ impl Terms {
     /// The source must be NUL-terminated.
     pub unsafe fn of(text: Text) -> Result<Self, Reason> {
         // SAFETY: as the caller promises.
-        match hint(unsafe { text::raw(&text) }) {
+        match hint(unsafe { statement_text::raw(&text) }) {
             None => Ok(Self::USUAL),
             Some(Hint::Always { ttl }) => Ok(Self { insisted: true, ttl }),
             Some(Hint::Never) => Err(Reason::NoCacheHint),
