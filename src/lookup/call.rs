@@ -8,9 +8,9 @@ use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
 use crate::pg::tree::Tree;
+use crate::query::hint::Terms;
 use crate::query::identity::{self, Identity};
 use crate::query::key::{self, Asked, HashedText};
-use crate::query::hint::Terms;
 use crate::query::statement_text::{self, Text};
 use crate::session;
 

@@ -2,8 +2,8 @@
 //!
 //! The walk of a statement, and where each step is:
 //!
-//! 1. Its query is planned (`planning`): is it eligible? The verdict is attached to the plan. What was found out is remembered for
-//!    queries of the same form (`forms`).
+//! 1. Its query is planned (`planning`, `call`): is it eligible? The verdict is attached to the plan (`verdict`). What was found out is
+//!    remembered for queries of the same form (`forms`).
 //! 2. If its answer seems to be stored, and a plan like its own was kept (`templates`), a placeholder takes the place of the plan, and
 //!    nothing is planned (`placeholder`).
 //! 3. The plan starts (`start`): is it the client's own statement (`portal`), and worth a lookup (`admission`)?
@@ -31,12 +31,14 @@ mod start;
 mod storing;
 mod templates;
 mod validity;
+mod verdict;
 
 pub use call::Call;
 pub use definition_versions::current as definition_versions;
 pub use find::find;
 pub use outcome::{Found, Miss};
 pub use placeholder::{Pending, Placeholder, pending, serve_pending};
-pub use planning::{Planning, after_planning, before_planning, refuse};
+pub use planning::{Planning, before_planning};
 pub use question::Question;
 pub use start::{Task, at_start, skip};
+pub use verdict::{after_planning, refuse};
