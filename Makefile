@@ -8,7 +8,7 @@ export PGRX_PG_CONFIG_PATH := $(PG_CONFIG)
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
 PYTHON := target/venv/bin/python
-SUITES := core regress isolation tap clients oracle
+SUITES := core layers regress isolation tap clients oracle
 
 # `--features` for cargo calls that do not go through cargo-pgrx, so that they check the code for the same server.
 PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
@@ -62,12 +62,15 @@ bench-staleness: bench-setup
 test: install
 	@tests/run $(SUITES)
 
-# The core is plain Rust: no server, no extension.
+# These need no server and no extension.
 test-core:
 	@scripts/setup.sh rust
 	@tests/run core
 
-$(filter-out test-core,$(SUITES:%=test-%)): test-%: install
+test-layers:
+	@tests/run layers
+
+$(filter-out test-core test-layers,$(SUITES:%=test-%)): test-%: install
 	@tests/run $*
 
 # Not among the suites: it downloads the source of PostgreSQL, and takes longer than they do.

@@ -16,17 +16,17 @@ static POPULATE: GucSetting<bool> = GucSetting::<bool>::new(true);
 static MEMORY_MB: GucSetting<i32> = GucSetting::<i32>::new(256);
 /// Size of the entry table; about 200 bytes of `memory` each.
 static MAX_ENTRIES: GucSetting<i32> = GucSetting::<i32>::new(10_000);
-/// Kilobytes. Keeps one report from pushing a whole dashboard out.
+/// Kilobytes. Keeps one large result from evicting many small ones.
 static MAX_ENTRY_SIZE_KB: GucSetting<i32> = GucSetting::<i32>::new(64 * 1024);
-/// Seconds. Exactness does not rest on it: it only lets forgotten results go.
+/// Seconds. Answers are exact without it: it only removes results that nobody asks for any more.
 static TTL_S: GucSetting<i32> = GucSetting::<i32>::new(3600);
-/// Milliseconds. Below it a hit saves nothing that a client could notice.
+/// Milliseconds. The result of a faster execution is not stored: a hit would save nothing that a client could notice.
 static MIN_EXECUTION_TIME_MS: GucSetting<f64> = GucSetting::<f64>::new(1.0);
 /// Executions before a result is stored; above 1 it keeps one-off queries out.
 static MIN_RUNS: GucSetting<i32> = GucSetting::<i32>::new(1);
 /// Share of hits that are executed as well. Each costs what the cache saves.
 static VERIFY_SAMPLE_RATE: GucSetting<f64> = GucSetting::<f64>::new(0.0);
-/// For finding out what the cache does with an application's statements.
+/// Shows what the cache does with an application's statements.
 static LOG_DECISIONS: GucSetting<LogDecisions> = GucSetting::<LogDecisions>::new(LogDecisions::Off);
 /// Developer option: each execution is stored, and answered from the entry just stored.
 static DEBUG_SERVE_FILLS: GucSetting<bool> = GucSetting::<bool>::new(false);
@@ -47,6 +47,16 @@ pub enum LogDecisions {
 
 /// Defines all settings and reserves the prefix. Called once, from `_PG_init`.
 pub fn define() {
+    define_switches();
+    define_sizes_of_shared_memory();
+    define_admission();
+    define_diagnostics();
+    // SAFETY: a plain C call with a NUL-terminated literal, in the postmaster during preload.
+    unsafe { pg_sys::MarkGUCPrefixReserved(c"pg_arrow_cache".as_ptr()) };
+}
+
+/// What a session does with the cache at all.
+fn define_switches() {
     GucRegistry::define_bool_guc(
         c"pg_arrow_cache.enabled",
         c"Serves this session from the result cache and lets it fill the cache.",
@@ -63,6 +73,10 @@ pub fn define() {
         GucContext::Userset,
         GucFlags::default(),
     );
+}
+
+/// Read once, by the postmaster.
+fn define_sizes_of_shared_memory() {
     GucRegistry::define_int_guc(
         c"pg_arrow_cache.memory",
         c"Shared memory for cached results, their index and bookkeeping.",
@@ -83,6 +97,10 @@ pub fn define() {
         GucContext::Postmaster,
         GucFlags::default(),
     );
+}
+
+/// Which results are stored, and for how long.
+fn define_admission() {
     GucRegistry::define_int_guc(
         c"pg_arrow_cache.max_entry_size",
         c"A larger result is passed through and not stored.",
@@ -123,6 +141,10 @@ pub fn define() {
         GucContext::Userset,
         GucFlags::default(),
     );
+}
+
+/// Finding out what the cache does, and whether it is right.
+fn define_diagnostics() {
     GucRegistry::define_float_guc(
         c"pg_arrow_cache.verify_sample_rate",
         c"Share of hits that are also executed and compared with the result in the cache.",
@@ -149,8 +171,6 @@ pub fn define() {
         GucContext::Suset,
         GucFlags::NO_SHOW_ALL,
     );
-    // SAFETY: a plain C call with a NUL-terminated literal, in the postmaster during preload.
-    unsafe { pg_sys::MarkGUCPrefixReserved(c"pg_arrow_cache".as_ptr()) };
 }
 
 /// Is this session served from the cache at all?

@@ -6,8 +6,8 @@
 use arrow_cache_core::cache::key::CacheKey;
 use arrow_cache_core::cache::layout::{Layout, PARTITIONS, Sizes};
 use arrow_cache_core::cache::memory::{Arena, ArenaPtr, Locks};
-use arrow_cache_core::cache::store::{Dependency, Fill, NewEntry, Pin, Store};
 use arrow_cache_core::cache::versions::SnapshotView;
+use arrow_cache_core::cache::{Dependency, Fill, NewEntry, Pin, Store};
 use std::alloc;
 use std::hint::black_box;
 use std::sync::Mutex;

@@ -16,20 +16,20 @@
 
 pub mod cache;
 pub mod formats;
+mod prefetch;
 pub mod reason;
 pub mod reserve;
 pub mod room;
 mod shown;
 pub mod sql_text;
 
-pub use cache::Answers;
 pub use cache::counters::{Counter, Counters, STRIPES};
 pub use cache::digest::{Difference, Digest};
 pub use cache::key::{CacheKey, KeyBuffer, KeyHasher};
 pub use cache::layout::{Layout, LayoutError, PARTITIONS, Sizes};
 pub use cache::memory::{Arena, ArenaPtr, Locks};
-pub use cache::store::{Dependency, EntryId, EntryView, Fill, NewEntry, Pin, Store, StoreError, Validity};
 pub use cache::versions::{Slot, SlotId, SnapshotView, Versions};
+pub use cache::{Answers, Dependency, EntryId, EntryView, Fill, NewEntry, Pin, Store, StoreError, Validity};
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};
 pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
 pub use formats::undeliverable::{FormError, Unrepresentable, Why};

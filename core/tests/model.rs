@@ -3,8 +3,8 @@
 mod common;
 
 use arrow_cache_core::cache::counters::Counter;
-use arrow_cache_core::cache::store::{Dependency, Fill, Pin};
 use arrow_cache_core::cache::versions::SlotId;
+use arrow_cache_core::cache::{Dependency, Fill, Pin};
 use common::{Block, TestStore, described, key};
 use proptest::prelude::*;
 use std::collections::HashMap;

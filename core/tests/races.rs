@@ -4,7 +4,7 @@ mod common;
 
 use arrow_cache_core::cache::key::CacheKey;
 use arrow_cache_core::cache::memory::Locks;
-use arrow_cache_core::cache::store::{Store, StoreError};
+use arrow_cache_core::cache::{Store, StoreError};
 use common::{Block, described, fill, key};
 use std::cell::{Cell, RefCell};
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use arrow_cache_core::cache::store::{Pin, StoreError};
+use arrow_cache_core::cache::{Pin, StoreError};
 use common::{Block, TestStore, described, fill, key};
 
 fn put(store: &TestStore<'_>, n: u64) -> Pin {

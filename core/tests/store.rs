@@ -3,8 +3,8 @@
 mod common;
 
 use arrow_cache_core::cache::counters::Counter;
-use arrow_cache_core::cache::store::{CHUNK_OVERHEAD, Dependency, NewEntry, Pin, StoreError, Validity};
 use arrow_cache_core::cache::versions::SnapshotView;
+use arrow_cache_core::cache::{CHUNK_OVERHEAD, Dependency, NewEntry, Pin, StoreError, Validity};
 use common::{Block, TestStore, described, fill, key};
 
 const KIB: usize = 1024;

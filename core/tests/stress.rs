@@ -2,8 +2,8 @@
 
 mod common;
 
-use arrow_cache_core::cache::store::{Dependency, Pin};
 use arrow_cache_core::cache::versions::SnapshotView;
+use arrow_cache_core::cache::{Dependency, Pin};
 use common::{Block, TestStore, described, key};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 

@@ -4,7 +4,8 @@
 //! settings shape the output. By-reference values are laid out in a scratch buffer that holds one
 //! row: they live until the next row is filled, as the executor's slots promise.
 
-use arrow_cache_core::formats::{jsonb, numeric, wire};
+use arrow_cache_core::formats::column_buffers::ColumnBuffers;
+use arrow_cache_core::formats::{jsonb, numeric};
 use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
 use pgrx::pg_sys;
 
@@ -15,15 +16,6 @@ use super::varlena;
 
 /// Alignment of by-reference values: the largest PostgreSQL type alignment.
 const ALIGNMENT: usize = 8;
-
-/// Addresses of one column's buffers in the current chunk.
-#[derive(Clone, Copy)]
-struct Cursor<'a> {
-    validity: &'a [u8],
-    /// End offsets of variable-length values; empty for fixed-length ones.
-    offsets: &'a [u8],
-    values: &'a [u8],
-}
 
 /// Fills rows of one result, chunk by chunk.
 pub struct Decoder {
@@ -38,7 +30,7 @@ pub struct Decoder {
 
 /// The chunk that a decoder reads from at present.
 pub struct Reader<'a> {
-    cursors: Vec<Cursor<'a>>,
+    columns: Vec<ColumnBuffers<'a>>,
     rows: usize,
 }
 
@@ -48,7 +40,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// There is no memory for where they are.
     pub fn new(columns: &[Column], chunk: Chunk<'a>) -> Result<Self, OutOfMemory> {
-        Ok(Self { cursors: Vec::collected(cursors(columns, chunk))?, rows: chunk.rows() })
+        Ok(Self { columns: Vec::collected(buffers(columns, chunk))?, rows: chunk.rows() })
     }
 
     /// Finds some of the columns of a chunk, ascending; they are columns 0, 1, … of the reader.
@@ -57,21 +49,17 @@ impl<'a> Reader<'a> {
     /// As `new`.
     pub fn of_some(columns: &[Column], wanted: &[usize], chunk: Chunk<'a>) -> Result<Self, OutOfMemory> {
         let mut chosen = Vec::with_room(wanted.len())?;
-        for (index, cursor) in cursors(columns, chunk).enumerate() {
+        for (index, buffers) in buffers(columns, chunk).enumerate() {
             if wanted.get(chosen.len()) == Some(&index) {
-                chosen.add(cursor)?;
+                chosen.add(buffers)?;
             }
         }
-        Ok(Self { cursors: chosen, rows: chunk.rows() })
+        Ok(Self { columns: chosen, rows: chunk.rows() })
     }
 
     /// The columns' buffers.
-    pub fn buffers(&self) -> impl Iterator<Item = wire::Column<'a>> {
-        self.cursors.iter().map(|cursor| wire::Column {
-            validity: cursor.validity,
-            offsets: cursor.offsets,
-            values: cursor.values,
-        })
+    pub fn buffers(&self) -> impl Iterator<Item = ColumnBuffers<'a>> {
+        self.columns.iter().copied()
     }
 
     /// Rows in the chunk.
@@ -81,26 +69,30 @@ impl<'a> Reader<'a> {
 
     /// A value in a column of eight bytes each; `None` for NULL.
     pub fn word(&self, column: usize, row: usize) -> Option<i64> {
-        let cursor = &self.cursors[column];
-        (!cursor.is_null(row)).then(|| i64::from_le_bytes(cursor.fixed(row)))
+        let buffers = &self.columns[column];
+        (!buffers.is_null(row)).then(|| i64::from_le_bytes(buffers.fixed(row)))
     }
 
     /// The stored bytes of a value in a column whose values vary in length; `None` for NULL.
     pub fn bytes(&self, column: usize, row: usize) -> Option<&[u8]> {
-        let cursor = &self.cursors[column];
-        (!cursor.is_null(row)).then(|| cursor.bytes(row))
+        let buffers = &self.columns[column];
+        (!buffers.is_null(row)).then(|| buffers.bytes(row))
     }
 }
 
 /// Where the columns of a chunk are.
-fn cursors<'a>(columns: &[Column], chunk: Chunk<'a>) -> impl ExactSizeIterator<Item = Cursor<'a>> {
+fn buffers<'a>(columns: &[Column], chunk: Chunk<'a>) -> impl ExactSizeIterator<Item = ColumnBuffers<'a>> {
     let mut next = 0;
     columns.iter().map(move |column| {
         let mut buffer = || {
             next += 1;
             chunk.buffer(next - 1)
         };
-        Cursor { validity: buffer(), offsets: if is_variable(column.kind) { buffer() } else { &[] }, values: buffer() }
+        ColumnBuffers {
+            validity: buffer(),
+            offsets: if is_variable(column.kind) { buffer() } else { &[] },
+            values: buffer(),
+        }
     })
 }
 
@@ -109,27 +101,6 @@ fn is_variable(kind: Kind) -> bool {
         kind,
         Kind::Numeric | Kind::Jsonb | Kind::Text | Kind::Name | Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString
     )
-}
-
-impl Cursor<'_> {
-    fn is_null(&self, row: usize) -> bool {
-        self.validity.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 0)
-    }
-
-    fn fixed<const N: usize>(&self, row: usize) -> [u8; N] {
-        let mut value = [0; N];
-        value.copy_from_slice(&self.values[row * N..row * N + N]);
-        value
-    }
-
-    fn bytes(&self, row: usize) -> &[u8] {
-        let offset = |index: usize| {
-            let mut word = [0; 4];
-            word.copy_from_slice(&self.offsets[index * 4..index * 4 + 4]);
-            u32::from_le_bytes(word) as usize
-        };
-        &self.values[offset(row)..offset(row + 1)]
-    }
 }
 
 impl Decoder {
@@ -164,13 +135,13 @@ impl Decoder {
             self.scratch.lengthen(self.scratch.capacity(), 0)?;
         }
         let mut used = 0;
-        for (index, cursor) in reader.cursors.iter().enumerate() {
-            nulls[index] = cursor.is_null(row);
+        for (index, buffers) in reader.columns.iter().enumerate() {
+            nulls[index] = buffers.is_null(row);
             values[index] = if nulls[index] {
                 pg_sys::Datum::from(0)
             } else {
                 let column = self.columns[index];
-                self.value(index, &column, cursor, row, &mut used)
+                self.value(index, &column, buffers, row, &mut used)
             };
         }
         Ok(())
@@ -179,7 +150,7 @@ impl Decoder {
     /// Bytes of scratch that a row needs at most. Makes the images of its jsonb values, since their size does not show in the text.
     fn scratch_bytes(&mut self, reader: &Reader<'_>, row: usize) -> Result<usize, OutOfMemory> {
         let mut total = 0;
-        for (index, (column, cursor)) in self.columns.iter().zip(&reader.cursors).enumerate() {
+        for (index, (column, buffers)) in self.columns.iter().zip(&reader.columns).enumerate() {
             total += match column.kind {
                 Kind::Uuid => 16,
                 Kind::Name => pg_sys::NAMEDATALEN as usize,
@@ -187,8 +158,8 @@ impl Decoder {
                 // A numeric's body is shorter than its text, a few bytes of header apart.
                 Kind::Numeric => {
                     self.number.clear();
-                    self.number.make_room(numeric::body_bound(cursor.bytes(row)))?;
-                    cursor.bytes(row).len() + 4 * ALIGNMENT
+                    self.number.make_room(numeric::body_bound(buffers.bytes(row)))?;
+                    buffers.bytes(row).len() + 4 * ALIGNMENT
                 }
                 Kind::Jsonb => {
                     if self.images.len() <= index {
@@ -198,11 +169,11 @@ impl Decoder {
                     let image = &mut self.images[index];
                     image.clear();
                     // The text was made by jsonb's own rules, so it always reads back.
-                    let parsed = cursor.is_null(row) || self.parser.parse(cursor.bytes(row), image)?;
+                    let parsed = buffers.is_null(row) || self.parser.parse(buffers.bytes(row), image)?;
                     assert!(parsed, "stored jsonb that is none");
                     image.len() + 2 * ALIGNMENT
                 }
-                kind if is_variable(kind) => cursor.bytes(row).len() + 2 * ALIGNMENT,
+                kind if is_variable(kind) => buffers.bytes(row).len() + 2 * ALIGNMENT,
                 _ => 0,
             };
         }
@@ -213,42 +184,42 @@ impl Decoder {
         &mut self,
         index: usize,
         column: &Column,
-        cursor: &Cursor<'_>,
+        buffers: &ColumnBuffers<'_>,
         row: usize,
         used: &mut usize,
     ) -> pg_sys::Datum {
         match column.kind {
-            Kind::Bool => pg_sys::Datum::from(cursor.values[row / 8] >> (row % 8) & 1 == 1),
-            Kind::Int16 => pg_sys::Datum::from(i16::from_le_bytes(cursor.fixed(row))),
+            Kind::Bool => pg_sys::Datum::from(buffers.truth(row)),
+            Kind::Int16 => pg_sys::Datum::from(i16::from_le_bytes(buffers.fixed(row))),
             // As fetch_att reads it from a tuple: the datum's upper half says nothing.
-            Kind::Int32 | Kind::UInt32 => pg_sys::Datum::from(i32::from_le_bytes(cursor.fixed(row))),
-            Kind::Int64 | Kind::UInt64 | Kind::Time => pg_sys::Datum::from(i64::from_le_bytes(cursor.fixed(row))),
-            Kind::Float32 => pg_sys::Datum::from(i32::from_le_bytes(cursor.fixed(row))),
-            Kind::Float64 => pg_sys::Datum::from(i64::from_le_bytes(cursor.fixed(row))),
+            Kind::Int32 | Kind::UInt32 => pg_sys::Datum::from(i32::from_le_bytes(buffers.fixed(row))),
+            Kind::Int64 | Kind::UInt64 | Kind::Time => pg_sys::Datum::from(i64::from_le_bytes(buffers.fixed(row))),
+            Kind::Float32 => pg_sys::Datum::from(i32::from_le_bytes(buffers.fixed(row))),
+            Kind::Float64 => pg_sys::Datum::from(i64::from_le_bytes(buffers.fixed(row))),
             Kind::Date => {
-                let days = i32::from_le_bytes(cursor.fixed(row));
+                let days = i32::from_le_bytes(buffers.fixed(row));
                 pg_sys::Datum::from(epoch::date_from_arrow(days))
             }
             Kind::Timestamp | Kind::TimestampTz => {
-                let micros = i64::from_le_bytes(cursor.fixed(row));
+                let micros = i64::from_le_bytes(buffers.fixed(row));
                 pg_sys::Datum::from(epoch::timestamp_from_arrow(micros))
             }
-            Kind::Uuid => self.place(used, 0, &cursor.fixed::<16>(row), 0),
+            Kind::Uuid => self.place(used, 0, &buffers.fixed::<16>(row), 0),
             Kind::FlatFixed => {
                 let length = column.length as usize;
-                let bytes = &cursor.values[row * length..(row + 1) * length];
+                let bytes = &buffers.values[row * length..(row + 1) * length];
                 if column.by_value { by_value(bytes) } else { self.place(used, 0, bytes, 0) }
             }
             Kind::Name => {
-                let bytes = cursor.bytes(row);
+                let bytes = buffers.bytes(row);
                 let padding = (pg_sys::NAMEDATALEN as usize).saturating_sub(bytes.len());
                 self.place(used, 0, bytes, padding)
             }
-            Kind::FlatCString => self.place(used, 0, cursor.bytes(row), 1),
+            Kind::FlatCString => self.place(used, 0, buffers.bytes(row), 1),
             Kind::Numeric => {
                 self.number.clear();
                 // The text was made by numeric's own rules, so it always reads back.
-                let parsed = numeric::from_text(cursor.bytes(row), &mut self.number);
+                let parsed = numeric::from_text(buffers.bytes(row), &mut self.number);
                 debug_assert!(parsed);
                 let number = std::mem::take(&mut self.number);
                 let datum = self.place(used, varlena::header(number.len()), &number, 0);
@@ -262,7 +233,7 @@ impl Decoder {
                 datum
             }
             Kind::Text | Kind::Bytea | Kind::FlatVarlena => {
-                let bytes = cursor.bytes(row);
+                let bytes = buffers.bytes(row);
                 self.place(used, varlena::header(bytes.len()), bytes, 0)
             }
         }

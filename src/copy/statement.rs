@@ -83,7 +83,7 @@ unsafe fn is_arrow(option: *const pg_sys::DefElem) -> bool {
 }
 
 fn check_direction(statement: &pg_sys::CopyStmt) {
-    let refuse = |problem, hint| CacheError::CopyForm { problem, hint }.raise();
+    let refuse = |problem, hint| CacheError::UnsupportedCopy { problem, hint }.raise();
     if statement.is_from {
         refuse("COPY FROM cannot read the format \"arrow\"", "The format is for COPY ... TO STDOUT.");
     }

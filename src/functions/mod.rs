@@ -2,6 +2,6 @@
 //! rights of its caller.
 
 pub mod admin;
-pub mod policy;
+pub mod set_policy;
 mod stats;
 mod why;

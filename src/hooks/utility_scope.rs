@@ -8,7 +8,7 @@ use std::ffi::c_char;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
-use crate::functions::policy;
+use crate::functions::set_policy;
 use crate::invalidation::{after_commit, foreign, publication, targets, write_set};
 use crate::pg::error_passing::direct;
 use crate::pg::server;
@@ -204,7 +204,7 @@ fn announce_effects(statement: Tree<'_, pg_sys::Node>) {
         }
     } else if let Some(label) = statement.as_a::<pg_sys::SecLabelStmt>() {
         // SAFETY: a tree is valid.
-        unsafe { policy::before_security_label(label.as_ptr()) };
+        unsafe { set_policy::before_security_label(label.as_ptr()) };
     } else if let Some(copy) = statement.as_a::<pg_sys::CopyStmt>() {
         let target = if copy.is_from { targets::changeable(child!(copy.relation), pg_sys::ACL_INSERT) } else { None };
         if let Some(relation) = target {

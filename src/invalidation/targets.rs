@@ -29,9 +29,10 @@ pub fn note_plan(plan: Tree<'_, pg_sys::PlannedStmt>) {
 
 /// Is there anything left to run when a plan has returned its last row: triggers, or the rest of a WITH clause?
 pub fn leaves_work(query: QueryDesc<'_>) -> bool {
-    // SAFETY: the state of a valid query is null, or valid with its lists until the query is ended.
+    let Some(state) = query.estate() else { return false };
+    // SAFETY: the state of a query is valid with its lists until the query is ended.
     unsafe {
-        let Some(state) = query.state().as_ref() else { return false };
+        let state = state.as_ref();
         !state.es_auxmodifytables.is_null()
             || !state.es_tuple_routing_result_relations.is_null()
             || !state.es_trig_target_relations.is_null()
@@ -42,17 +43,17 @@ pub fn leaves_work(query: QueryDesc<'_>) -> bool {
 
 /// Has a query sent rows to leaves of partitioned tables? Reads two words and calls nothing.
 pub fn has_routed(query: QueryDesc<'_>) -> bool {
-    // SAFETY: the state of a valid query is null or valid.
-    unsafe { query.state().as_ref() }.is_some_and(|state| !state.es_tuple_routing_result_relations.is_null())
+    // SAFETY: the state of a query is valid until the query is ended.
+    query.estate().is_some_and(|state| unsafe { !state.as_ref().es_tuple_routing_result_relations.is_null() })
 }
 
 /// Notes the foreign tables among the leaves that a query has sent rows to: one may have been attached since the query was started.
 /// To be called before the query is ended.
 pub fn note_routed(query: QueryDesc<'_>) {
-    // SAFETY: the state of a valid query is null, or valid with its lists; the leaves are open until the query is ended.
+    let Some(state) = query.estate() else { return };
+    // SAFETY: the state of a query is valid with its lists, and the leaves are open, until the query is ended.
     unsafe {
-        let Some(state) = query.state().as_ref() else { return };
-        for leaf in nodes::<pg_sys::ResultRelInfo>(state.es_tuple_routing_result_relations) {
+        for leaf in nodes::<pg_sys::ResultRelInfo>(state.as_ref().es_tuple_routing_result_relations) {
             let relation = (*leaf).ri_RelationDesc;
             foreign::note_target((*relation).rd_id, (*(*relation).rd_rel).relkind as u8);
         }

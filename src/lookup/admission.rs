@@ -115,7 +115,7 @@ pub fn note_execution(key: CacheKey, fingerprint: Fingerprint, too_quick: bool) 
 
 /// Has the run of the statement that starts now timed, for others with its fingerprint. Nothing else is done with it.
 pub fn time_run(fingerprint: Option<Fingerprint>) {
-    session::time_shape(fingerprint.map(|fingerprint| fingerprint.0));
+    session::time_run(fingerprint.map(|fingerprint| fingerprint.0));
 }
 
 /// The statement that starts now is not timed after all.
@@ -134,10 +134,10 @@ pub fn note_timed() {
 
 /// Notes the fingerprint of the statement that is planned now and executed next.
 pub fn note_planned(fingerprint: Option<Fingerprint>) {
-    session::note_shape(fingerprint.map(|fingerprint| fingerprint.0));
+    session::note_fingerprint(fingerprint.map(|fingerprint| fingerprint.0));
 }
 
 /// The fingerprint of the statement that starts now, if it was planned for this execution.
 pub fn take_planned() -> Option<Fingerprint> {
-    session::take_shape().map(Fingerprint)
+    session::take_fingerprint().map(Fingerprint)
 }

@@ -1,13 +1,13 @@
-//! The allocator of this library: the system's, and behind it a reserve for when that has no more.
+//! The allocator of this library: the system's allocator, and behind it a reserve for when the system has no more memory.
 //!
-//! Rust ends the process when an allocation fails that did not provide for it, and PostgreSQL restarts when a process ends
-//! so. Therefore three rules, which docs/architecture.md explains (*When memory runs out*):
+//! Rust ends the process when an allocation fails and the code has not provided for that. PostgreSQL restarts when a process ends
+//! this way. Therefore there are three rules, which docs/architecture.md explains (*When memory runs out*):
 //!
-//! * What grows with data asks, through `Room` of `core`, and takes no for an answer. The reserve is not for it.
-//! * What cannot ask, in other people's code above all, and needs more than a little, is done under a `Headroom` of the size
-//!   that it takes at most: either the reserve has that, or a block of that size is obtained first, or it is not done.
-//! * All else is little: strings, boxes, error reports. It may be served from the reserve without having asked, and whoever
-//!   begins something larger asks first whether memory `is_short`.
+//! * Code whose memory grows with data asks first, through `Room` of `core`, and handles a refusal. It does not use the reserve.
+//! * Code that cannot ask (most of it in other libraries) and needs more than a little runs under a `Headroom` of the size that it
+//!   takes at most. The reserve has that much, or a block of that size is obtained first, or the code does not run.
+//! * Everything else is small: strings, boxes, error reports. It may be served from the reserve without asking. Code that begins
+//!   something larger asks first whether memory `is_short`.
 //!
 //! State of this backend, which has one thread; no locks.
 
@@ -25,11 +25,11 @@ use super::backend_local::Local;
 
 /// Bytes of the reserve. They take no memory until they are needed.
 const RESERVE: usize = 1024 * 1024;
-/// What may be served without having been claimed.
+/// Bytes of it that may be served without having been claimed.
 const UNCLAIMED: usize = 384 * 1024;
-/// What is served to those who ask, too.
+/// Bytes up to which the reserve also serves code that asks first.
 const LITTLE: usize = 8 * 1024;
-/// Memory is not short if so much can be had in one piece.
+/// Memory is not short if this many bytes can be had in one piece.
 const AMPLE: usize = 256 * 1024;
 
 /// The allocator.
@@ -38,11 +38,11 @@ pub struct Allocator;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// A heap with the next one.
+/// A heap, and the next one on the list.
 struct Heap {
     reserve: Reserve,
     next: *mut Self,
-    /// It is no headroom any more, and goes with the last memory that it has handed out.
+    /// Its headroom has ended. The heap is removed when the last memory that it has handed out is given back.
     abandoned: bool,
 }
 
@@ -57,19 +57,19 @@ static HEAPS: Local<Cell<*mut Heap>> = Local::new(Cell::new(std::ptr::null_mut()
 /// Bytes of the reserve that headrooms have claimed.
 static CLAIMED: Local<Cell<usize>> = Local::new(Cell::new(0));
 
-// SAFETY: memory comes from the system's allocator, or from a heap that has it to itself; each piece goes back to where it
-// came from, which its address tells. Nothing here unwinds, and nothing allocates but through the system's allocator.
+// SAFETY: memory comes from the system's allocator, or from a heap that nobody else uses. Each piece goes back to where it came from,
+// which its address tells. Nothing here unwinds, and only the system's allocator allocates.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller promises.
+        // SAFETY: `GlobalAlloc` is given layouts that are not empty.
         let place = unsafe { System.alloc(layout) };
         if place.is_null() { from_heaps(layout) } else { place }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller promises; what a heap hands out has the size of the layout.
+        // SAFETY: `GlobalAlloc` is given layouts that are not empty; what a heap hands out has the size of the layout.
         unsafe {
             let place = System.alloc_zeroed(layout);
             if !place.is_null() {
@@ -85,7 +85,7 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises; what no heap has handed out is the system's.
+        // SAFETY: `GlobalAlloc` gets back what it has handed out, with its layout; what no heap has handed out is the system's.
         unsafe {
             if HEAPS.get().is_null() || !give_back(place, layout) {
                 System.dealloc(place, layout);
@@ -95,7 +95,7 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as the caller promises.
+        // SAFETY: `GlobalAlloc` gets back what it has handed out, with its layout; what no heap has handed out is the system's.
         unsafe {
             if HEAPS.get().is_null() || owner(place).is_null() {
                 let moved = System.realloc(place, layout, size);
@@ -115,7 +115,7 @@ impl Allocator {
     /// As `realloc`.
     #[cold]
     unsafe fn move_to_other(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as the caller promises: the size is a valid one for the alignment; the two places do not overlap.
+        // SAFETY: `realloc` is given a size that is valid for the alignment; the two places do not overlap.
         unsafe {
             let other = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !other.is_null() {
@@ -127,13 +127,13 @@ impl Allocator {
     }
 }
 
-/// Memory from the heaps; null if they have none, or if whoever asks can do without.
+/// Memory from the heaps; null if they have none, or if the code asks first and can handle a refusal.
 #[cold]
 fn from_heaps(layout: Layout) -> *mut u8 {
     ready();
     let mut heap = HEAPS.get();
     if room::is_asking() {
-        // A little is not worth an error, as long as enough is left for those who cannot ask.
+        // A small piece is granted, rather than an error raised, as long as enough is left for code that cannot ask.
         if layout.size() > LITTLE || own_used() > UNCLAIMED / 4 {
             rest();
             return std::ptr::null_mut();
@@ -154,7 +154,7 @@ fn from_heaps(layout: Layout) -> *mut u8 {
 /// Makes the heap over the reserve, if there is none.
 fn ready() {
     if HEAPS.get().is_null() {
-        // SAFETY: nobody else uses these bytes, which are aligned: the heap that had them before was unused when it was forgotten.
+        // SAFETY: nobody else uses these bytes, which are aligned. A heap that had them before was unused when it was forgotten.
         unsafe {
             let bytes = NonNull::new_unchecked(BYTES.0.get().cast());
             let heap = Heap { reserve: Reserve::new(bytes, RESERVE), next: std::ptr::null_mut(), abandoned: false };
@@ -167,7 +167,7 @@ fn ready() {
 #[cold]
 fn owner(place: *mut u8) -> *mut Heap {
     let mut heap = HEAPS.get();
-    // SAFETY: as in `from_heaps`.
+    // SAFETY: heaps are on the list as long as they live.
     while let Some(Heap { reserve, next, .. }) = unsafe { heap.as_ref() } {
         if reserve.contains(place) {
             break;
@@ -187,7 +187,7 @@ unsafe fn give_back(place: *mut u8, layout: Layout) -> bool {
     if heap.is_null() {
         return false;
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: this heap has handed the memory out with this layout, and is on the list.
     unsafe {
         (*heap).reserve.free(NonNull::new_unchecked(place), layout);
         remove_if_unused(heap);
@@ -196,7 +196,7 @@ unsafe fn give_back(place: *mut u8, layout: Layout) -> bool {
     true
 }
 
-/// Forgets the heap over the reserve, if it is the only one and unused: then memory costs no more than the system takes for it.
+/// Forgets the heap over the reserve, if it is the only heap and unused. Then memory costs only what the system's allocator takes.
 fn rest() {
     // SAFETY: heaps are on the list as long as they live.
     if let Some(Heap { reserve, next, .. }) = unsafe { HEAPS.get().as_ref() }
@@ -207,7 +207,7 @@ fn rest() {
     }
 }
 
-/// The block of a headroom: the heap, and behind it what the heap has.
+/// The layout of the block of a headroom: the heap, and behind it the memory that the heap hands out.
 fn block_layout(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(size_of::<Heap>().next_multiple_of(GRAIN).checked_add(bytes)?, 64).ok()
 }
@@ -217,7 +217,7 @@ fn block_layout(bytes: usize) -> Option<Layout> {
 /// # Safety
 /// `heap` must be on the list.
 unsafe fn remove_if_unused(heap: *mut Heap) {
-    // SAFETY: as the caller promises; only heaps with a block of their own are abandoned.
+    // SAFETY: the heap is on the list; only heaps with a block of their own are abandoned.
     unsafe {
         if !(*heap).abandoned || (*heap).reserve.used() > 0 {
             return;
@@ -238,14 +238,14 @@ unsafe fn remove_if_unused(heap: *mut Heap) {
     }
 }
 
-/// Stack that is there from the start. A stack grows by itself, but not where memory is short, and then the process ends.
+/// Bytes of stack that exist from the start. A stack grows by itself, but when memory is short it cannot, and the process ends.
 const STACK: usize = 1024 * 1024;
 
-/// Makes sure, in the postmaster, of what its children inherit and could not obtain when memory is short: their stack, and
-/// the thread-local variables of a panic, for which the C library ends the process if it has no memory.
+/// Obtains, in the postmaster, what its children inherit and could not obtain when memory is short: their stack, and the thread-local
+/// variables of a panic (if there is no memory for those, the C library ends the process).
 pub fn prepare() {
     use_stack(STACK);
-    // The first panic makes them all, those of pgrx included.
+    // The first panic creates all of these variables, including those of pgrx.
     PgTryBuilder::new(|| panic!("the first panic")).catch_others(|_| ()).execute();
 }
 
@@ -260,7 +260,7 @@ fn use_stack(left: usize) {
     black_box(&mut frame);
 }
 
-/// Is memory so short that nothing larger should be begun? While there is plenty, a look at one variable.
+/// Is memory so short that nothing larger should be begun? While there is enough, this reads one variable.
 #[inline]
 pub fn is_short() -> bool {
     !HEAPS.get().is_null() && is_short_now()
@@ -275,8 +275,8 @@ fn is_short_now() -> bool {
     if used > UNCLAIMED / 2 {
         return true;
     }
-    // What little is in use may stay for long, whereas memory may have come back.
-    // SAFETY: a layout that is not empty; what was obtained is given back.
+    // The little that is in use may stay for long, while the system may have memory again.
+    // SAFETY: the layout is not empty, and the memory is given back.
     unsafe {
         let layout = Layout::from_size_align_unchecked(AMPLE, GRAIN);
         let place = System.alloc(layout);
@@ -293,21 +293,21 @@ fn own_used() -> usize {
     if HEAPS.get().is_null() {
         return 0;
     }
-    // SAFETY: made with the first heap on the list.
+    // SAFETY: `ready` makes this heap before any heap is on the list.
     unsafe { (*OWN.get()).assume_init_ref().reserve.used() }
 }
 
-/// Memory that is there for code which cannot ask, as long as the value lives.
+/// Memory for code that cannot ask first, as long as the value lives.
 pub struct Headroom {
     claimed: usize,
-    /// Null if the reserve has what is needed.
+    /// Null if the reserve has enough.
     block: *mut Heap,
 }
 
-/// Makes sure of memory for code that takes at most so many bytes, at any one time, without asking.
+/// Obtains memory for code that takes at most this many bytes at any one time, without asking first.
 ///
 /// # Errors
-/// There is none.
+/// There is not enough memory.
 pub fn headroom(bytes: usize) -> Result<Headroom, OutOfMemory> {
     if is_short() {
         return Err(OutOfMemory);
@@ -319,7 +319,7 @@ pub fn headroom(bytes: usize) -> Result<Headroom, OutOfMemory> {
     let bytes = bytes.next_multiple_of(GRAIN);
     let layout = block_layout(bytes).ok_or(OutOfMemory)?;
     ready();
-    // SAFETY: the layout is not empty. The heap is the first part of the block, what it has the rest, which is aligned.
+    // SAFETY: the layout is not empty. The heap is the first part of the block; the rest, which is aligned, is its memory.
     unsafe {
         let block = System.alloc(layout);
         if block.is_null() {
@@ -337,7 +337,7 @@ impl Drop for Headroom {
     fn drop(&mut self) {
         CLAIMED.set(CLAIMED.get() - self.claimed);
         if !self.block.is_null() {
-            // SAFETY: on the list since it was made.
+            // SAFETY: the heap is on the list since `headroom` made it.
             unsafe {
                 (*self.block).abandoned = true;
                 remove_if_unused(self.block);

@@ -1,12 +1,11 @@
-//! What a backend knows about itself, and the clock: functions of the server that read variables and can neither raise nor
-//! wait. pgrx guards each function that it binds against errors, which costs many times what these do; so they are
-//! declared here without a guard.
+//! What a backend knows about itself, and the clock. These functions of the server read variables and can neither raise nor wait, so
+//! they are called without pgrx's guard. Nothing is kept.
 
 use pgrx::pg_sys;
 
 use super::server;
 
-/// The id of the transaction under way, 0 if it has none (yet).
+/// The id of the present transaction, 0 if it has none (yet).
 pub fn top_transaction_id() -> u64 {
     server::GetTopFullTransactionIdIfAny().value
 }
@@ -16,23 +15,23 @@ pub fn transaction_nest_level() -> i32 {
     server::GetCurrentTransactionNestLevel()
 }
 
-/// Is there a transaction that has not begun to end? A subtransaction that has failed is part of one that may go on, though the
-/// server speaks of none in progress.
+/// Is there a transaction that has not begun to end? After a failed subtransaction the transaction may go on, although the server says
+/// that none is in progress.
 pub fn in_transaction() -> bool {
     server::IsTransactionState() || server::GetCurrentTransactionNestLevel() > 1
 }
 
-/// The clock, in the server's microseconds.
+/// The present time, in microseconds since 2000-01-01 00:00 UTC, as the server counts.
 pub fn now() -> i64 {
     server::GetCurrentTimestamp()
 }
 
-/// When the message came that the statement under way belongs to, in the server's microseconds.
+/// When the client's message with the present statement arrived, in the server's microseconds.
 pub fn statement_start() -> i64 {
     server::GetCurrentStatementStartTimestamp()
 }
 
-/// The role that acts at the moment.
+/// The role that the present code runs as.
 pub fn user_id() -> pg_sys::Oid {
     server::GetUserId()
 }

@@ -1,11 +1,11 @@
-//! Variables of this backend, as C extensions have them: plain statics. A PostgreSQL backend has one thread, so they need
-//! no lock; Rust's `thread_local!` would cost a call of the dynamic linker for each access, several dozen of them in
-//! every statement.
+//! Variables of this backend, as C extensions have them: plain statics. A PostgreSQL backend has one thread, so they need no lock.
+//! Rust's thread-local variables would cost a call of the dynamic linker for each access, and every statement makes dozens of
+//! accesses.
 
 use std::cell::RefCell;
 use std::ops::Deref;
 
-/// A variable of this backend. What it holds provides for changes through shared references: a `Cell`, a `RefCell`.
+/// A variable of this backend. Its type allows changes through shared references: a `Cell` or a `RefCell`.
 pub struct Local<T>(T);
 
 // SAFETY: a backend runs on one thread only (the server starts none, and nothing here does), so no two threads ever

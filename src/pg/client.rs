@@ -1,5 +1,5 @@
-//! The connection to the client below the level of messages: the server's table of communication methods, and blocks of
-//! many messages written at once. State of this backend; no locks.
+//! The connection to the client, below the level of single messages: the server's table of communication methods, and blocks of many
+//! messages that are written at once. State of this backend; no locks.
 
 use std::ffi::c_char;
 use std::sync::OnceLock;
@@ -26,91 +26,82 @@ pub fn is_socket() -> bool {
     unsafe { SOCKET_METHODS.get() == Some(&(PqCommMethods as usize)) && !pg_sys::MyProcPort.is_null() }
 }
 
-/// Messages that end in less than this go through the server's own buffer, so that they leave together with what
-/// follows.
+/// Messages of fewer bytes in all go through the server's own buffer, so that they leave together with what follows.
 const SMALL: usize = 8192;
 /// Bytes in front of a message's body: type and length, which counts itself.
 const HEADER: usize = 5;
 
-/// Sends whole messages behind those that are queued; a few small ones are queued as well. Then accepts interrupts:
-/// raises on a cancel, or when the client is gone.
+/// Sends whole messages behind those that are queued; a few small ones are queued as well. Then accepts interrupts: raises on a
+/// cancel, or when the client is gone. Messages must go to the socket (`is_socket`).
 ///
 /// # Safety
-/// As `edge`. There must be `length` bytes of whole messages, and `is_socket`.
-pub unsafe fn send(messages: *const u8, length: usize) {
-    // SAFETY: as the caller promises; a plain global of the backend.
+/// As `edge`.
+pub unsafe fn send(messages: &[u8]) {
+    hand_over(messages);
+    // SAFETY: a plain global of the backend; the caller's frames may be jumped over.
     unsafe {
-        hand_over(messages, length);
         if pg_sys::InterruptPending != 0 {
             direct!(server::ProcessInterrupts());
         }
     }
 }
 
-/// As `send`, but raises nothing. What goes wrong makes itself known as an interrupt.
-///
-/// # Safety
-/// As `send`.
-pub unsafe fn hand_over(messages: *const u8, length: usize) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if length < SMALL {
-            queue(messages, length);
-        } else {
-            let flush = (*PqCommMethods).flush;
-            if direct!(flush()) == 0 {
-                write(messages, length);
-            }
-        }
+/// As `send`, but raises nothing. The server tells of what goes wrong by an interrupt.
+pub fn hand_over(messages: &[u8]) {
+    if messages.len() < SMALL {
+        queue(messages);
+        return;
+    }
+    // SAFETY: the server sets its methods before the first statement; this one reports failure and raises nothing.
+    let flushed = unsafe {
+        let flush = (*PqCommMethods).flush;
+        direct!(flush()) == 0
+    };
+    if flushed {
+        write(messages);
     }
 }
 
 /// Gives messages to the server, one by one.
-///
-/// # Safety
-/// As `send`.
-unsafe fn queue(messages: *const u8, length: usize) {
-    // SAFETY: as the caller promises: each message begins with its type and length.
-    unsafe {
-        let put = (*PqCommMethods).putmessage;
-        let mut at = 0;
-        while at + HEADER <= length {
-            let message = messages.add(at);
-            let counted = u32::from_be_bytes(message.add(1).cast::<[u8; 4]>().read()) as usize;
-            direct!(put(*message as c_char, message.add(HEADER).cast(), counted + 1 - HEADER));
-            at += counted + 1;
+fn queue(mut messages: &[u8]) {
+    while let Some((header, rest)) = messages.split_first_chunk::<HEADER>() {
+        let [kind, length @ ..] = *header;
+        let counted = u32::from_be_bytes(length) as usize;
+        let Some((body, others)) = rest.split_at_checked(counted + 1 - HEADER) else { return };
+        // SAFETY: the server sets its methods before the first statement; this one reports failure and raises nothing.
+        unsafe {
+            let put = (*PqCommMethods).putmessage;
+            direct!(put(kind as c_char, body.as_ptr().cast(), body.len()));
         }
+        messages = others;
     }
 }
 
-/// Writes messages to the socket, waiting for it as the server does (pqcomm.c, `internal_flush`).
-///
-/// # Safety
-/// As `send`; nothing is queued.
-unsafe fn write(messages: *const u8, length: usize) {
-    // SAFETY: as the caller promises. In the middle of a message no other may be sent, not even the farewell of a
-    // backend that is told to quit at once; so nobody is to be told anything, until the write has ended in any way.
+/// Writes messages to the socket, waiting for it as the server does (pqcomm.c, `internal_flush`). Nothing may be queued.
+fn write(messages: &[u8]) {
+    // SAFETY: a plain global of the backend. In the middle of a message no other may be sent, not even the farewell of a backend that
+    // is told to quit at once. So the server is told that there is no client until the write has ended in any way.
     unsafe {
         let output = pg_sys::whereToSendOutput;
         pg_sys::whereToSendOutput = pg_sys::CommandDest::DestNone;
-        with_cleanup(|| write_all(messages, length), || pg_sys::whereToSendOutput = output);
+        with_cleanup(|| write_all(messages), || pg_sys::whereToSendOutput = output);
     }
 }
 
-/// # Safety
-/// As `write`.
-unsafe fn write_all(messages: *const u8, length: usize) {
-    let mut done = 0;
-    while done < length {
-        // SAFETY: as the caller promises; the bytes are read only.
-        let written =
-            unsafe { direct!(server::secure_write(pg_sys::MyProcPort, messages.add(done).cast(), length - done)) };
-        if written > 0 {
-            done += written as usize;
+fn write_all(mut messages: &[u8]) {
+    // SAFETY: a plain global of the backend, which does not change.
+    let port = unsafe { pg_sys::MyProcPort };
+    if port.is_null() {
+        return;
+    }
+    while !messages.is_empty() {
+        // SAFETY: the port of the client; as many bytes are read as there are.
+        let written = unsafe { direct!(server::secure_write(port, messages.as_ptr().cast(), messages.len())) };
+        if let Some(rest) = usize::try_from(written).ok().filter(|written| *written > 0).map(|at| &messages[at..]) {
+            messages = rest;
             continue;
         }
-        // SAFETY: no frame from here to the server's has destructors; flags of the backend, set as the server sets
-        // them.
+        // SAFETY: no frame from here to the server's has destructors; flags of the backend, set as the server sets them.
         unsafe {
             if edge(is_lost) {
                 pg_sys::ClientConnectionLost = 1;

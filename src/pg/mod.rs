@@ -11,6 +11,7 @@ pub mod compat;
 pub mod encoding;
 pub mod error_memory;
 pub mod error_passing;
+pub mod float_text;
 pub mod inheritance;
 pub mod lists;
 pub mod object_ids;

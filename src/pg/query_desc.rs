@@ -87,10 +87,10 @@ impl<'q> QueryDesc<'q> {
         unsafe { (*self.as_ptr()).dest }
     }
 
-    /// The state of its execution; null before it is started and after it is ended.
-    pub fn state(self) -> *mut pg_sys::EState {
+    /// The state of its execution; `None` before it was started.
+    pub fn estate(self) -> Option<NonNull<pg_sys::EState>> {
         // SAFETY: `of_hook` was promised that it is valid.
-        unsafe { (*self.as_ptr()).estate }
+        NonNull::new(unsafe { (*self.as_ptr()).estate })
     }
 }
 

@@ -1,7 +1,7 @@
 //! How each column of a hit becomes bytes on the wire: by a form of ours where the type and the reader's settings have
 //! one, else by the type's own output or send function. Reads settings of the backend; keeps nothing.
 
-use arrow_cache_core::formats::wire::Form;
+use arrow_cache_core::formats::wire::WireFormat;
 use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
@@ -36,55 +36,54 @@ impl Look {
     }
 
     /// The form of a column, binary or text.
-    pub fn form(self, column: &Column, binary: bool) -> Form {
+    pub fn form(self, column: &Column, binary: bool) -> WireFormat {
         let form = if binary { self.binary(column) } else { self.text(column) };
-        form.unwrap_or(Form::Piece)
+        form.unwrap_or(WireFormat::ByServer)
     }
 
-    fn text(self, column: &Column) -> Option<Form> {
+    fn text(self, column: &Column) -> Option<WireFormat> {
         match column.kind {
-            Kind::Bool => Some(Form::BoolText),
-            Kind::Int16 => Some(Form::Int16Text),
-            Kind::Int32 => Some(Form::Int32Text),
+            Kind::Bool => Some(WireFormat::BoolText),
+            Kind::Int16 => Some(WireFormat::Int16Text),
+            Kind::Int32 => Some(WireFormat::Int32Text),
             // money is printed by the locale.
-            Kind::Int64 => (column.base_type == pg_sys::INT8OID).then_some(Form::Int64Text),
+            Kind::Int64 => (column.base_type == pg_sys::INT8OID).then_some(WireFormat::Int64Text),
             // The others are printed as names.
-            Kind::UInt32 => {
-                matches!(column.base_type, pg_sys::OIDOID | pg_sys::XIDOID | pg_sys::CIDOID).then_some(Form::UInt32Text)
-            }
-            Kind::UInt64 if column.base_type == pg_sys::PG_LSNOID => Some(Form::LsnText),
-            Kind::UInt64 => Some(Form::UInt64Text),
-            Kind::Float32 => self.shortest_floats.then_some(Form::Float32Text),
-            Kind::Float64 => self.shortest_floats.then_some(Form::Float64Text),
-            Kind::Date => self.iso_dates.then_some(Form::DateText),
-            Kind::Time => Some(Form::TimeText),
-            Kind::Timestamp => self.iso_dates.then_some(Form::TimestampText),
-            Kind::TimestampTz => self.iso_dates.then_some(Form::TimestampTzText),
-            Kind::Uuid => Some(Form::UuidText),
-            Kind::Numeric => Some(Form::Bytes),
-            Kind::Bytea => self.hex_bytea.then_some(Form::ByteaText),
+            Kind::UInt32 => matches!(column.base_type, pg_sys::OIDOID | pg_sys::XIDOID | pg_sys::CIDOID)
+                .then_some(WireFormat::UInt32Text),
+            Kind::UInt64 if column.base_type == pg_sys::PG_LSNOID => Some(WireFormat::LsnText),
+            Kind::UInt64 => Some(WireFormat::UInt64Text),
+            Kind::Float32 => self.shortest_floats.then_some(WireFormat::Float32Text),
+            Kind::Float64 => self.shortest_floats.then_some(WireFormat::Float64Text),
+            Kind::Date => self.iso_dates.then_some(WireFormat::DateText),
+            Kind::Time => Some(WireFormat::TimeText),
+            Kind::Timestamp => self.iso_dates.then_some(WireFormat::TimestampText),
+            Kind::TimestampTz => self.iso_dates.then_some(WireFormat::TimestampTzText),
+            Kind::Uuid => Some(WireFormat::UuidText),
+            Kind::Numeric => Some(WireFormat::Bytes),
+            Kind::Bytea => self.hex_bytea.then_some(WireFormat::ByteaText),
             _ => self.characters(column),
         }
     }
 
-    fn binary(self, column: &Column) -> Option<Form> {
+    fn binary(self, column: &Column) -> Option<WireFormat> {
         match column.kind {
-            Kind::Bool => Some(Form::BoolBinary),
-            Kind::Int16 => Some(Form::Word2),
-            Kind::Int32 | Kind::UInt32 | Kind::Float32 => Some(Form::Word4),
-            Kind::Int64 | Kind::UInt64 | Kind::Float64 | Kind::Time => Some(Form::Word8),
-            Kind::Date => Some(Form::DateBinary),
-            Kind::Timestamp | Kind::TimestampTz => Some(Form::TimestampBinary),
-            Kind::Uuid => Some(Form::Bytes16),
-            Kind::Numeric => Some(Form::NumericBinary),
-            Kind::Jsonb => (!self.converts).then_some(Form::JsonbBinary),
-            Kind::Bytea => Some(Form::Bytes),
+            Kind::Bool => Some(WireFormat::BoolBinary),
+            Kind::Int16 => Some(WireFormat::Word2),
+            Kind::Int32 | Kind::UInt32 | Kind::Float32 => Some(WireFormat::Word4),
+            Kind::Int64 | Kind::UInt64 | Kind::Float64 | Kind::Time => Some(WireFormat::Word8),
+            Kind::Date => Some(WireFormat::DateBinary),
+            Kind::Timestamp | Kind::TimestampTz => Some(WireFormat::TimestampBinary),
+            Kind::Uuid => Some(WireFormat::Bytes16),
+            Kind::Numeric => Some(WireFormat::NumericBinary),
+            Kind::Jsonb => (!self.converts).then_some(WireFormat::JsonbBinary),
+            Kind::Bytea => Some(WireFormat::Bytes),
             _ => self.characters(column),
         }
     }
 
     /// The same for text and binary: the characters.
-    fn characters(self, column: &Column) -> Option<Form> {
+    fn characters(self, column: &Column) -> Option<WireFormat> {
         let is_text = match column.kind {
             Kind::Text | Kind::Name | Kind::Jsonb => true,
             // Text of a database that is not in UTF-8.
@@ -93,7 +92,7 @@ impl Look {
             }
             _ => false,
         };
-        (is_text && !self.converts).then_some(Form::Bytes)
+        (is_text && !self.converts).then_some(WireFormat::Bytes)
     }
 }
 

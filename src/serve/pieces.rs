@@ -3,8 +3,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use arrow_cache_core::formats::wire;
-use arrow_cache_core::formats::wire::Form;
+use arrow_cache_core::formats::wire::{LONGEST, Server, WireFormat};
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
@@ -13,7 +12,7 @@ use crate::arrow::column::Column;
 use crate::arrow::decode::{Decoder, Reader};
 use crate::arrow::varlena;
 use crate::pg::error_passing::direct;
-use crate::pg::server;
+use crate::pg::{float_text, server};
 
 /// One column of such values.
 struct Source {
@@ -56,9 +55,9 @@ impl Pieces {
     ///
     /// # Errors
     /// There is no memory for what there is to know of them.
-    pub fn new(columns: &[Column], forms: &[Form], binary: impl Fn(usize) -> bool) -> Result<Self, OutOfMemory> {
+    pub fn new(columns: &[Column], forms: &[WireFormat], binary: impl Fn(usize) -> bool) -> Result<Self, OutOfMemory> {
         let mut wanted = Vec::new();
-        for index in (0..columns.len()).filter(|&index| forms[index] == Form::Piece) {
+        for index in (0..columns.len()).filter(|&index| forms[index] == WireFormat::ByServer) {
             wanted.add(index)?;
         }
         let mut places = Vec::new();
@@ -229,11 +228,21 @@ unsafe fn print(source: *mut Source, value: pg_sys::Datum) {
     }
 }
 
-impl wire::Pieces for Pieces {
-    fn piece(&self, column: usize) -> &[u8] {
+impl Server for Pieces {
+    fn value(&self, column: usize) -> &[u8] {
         let source = &self.sources[self.places[column]];
         debug_assert_eq!(source.column, column);
         // SAFETY: `make` has set them for the current row, whose context is not emptied before the next.
         unsafe { std::slice::from_raw_parts(source.bytes, source.length) }
+    }
+
+    #[inline]
+    fn float8(&self, value: f64, out: &mut [u8; LONGEST]) -> usize {
+        float_text::float8(value, out)
+    }
+
+    #[inline]
+    fn float4(&self, value: f32, out: &mut [u8; LONGEST]) -> usize {
+        float_text::float4(value, out)
     }
 }

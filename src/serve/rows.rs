@@ -1,6 +1,6 @@
 //! The rows of a stored entry, one at a time, in either direction.
 
-use arrow_cache_core::formats::wire;
+use arrow_cache_core::formats::column_buffers::ColumnBuffers;
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
@@ -97,7 +97,7 @@ impl Rows {
     }
 
     /// The columns' buffers in the chunk of the row that is `upcoming`.
-    pub fn buffers(&self) -> impl Iterator<Item = wire::Column<'static>> {
+    pub fn buffers(&self) -> impl Iterator<Item = ColumnBuffers<'static>> {
         self.reader.iter().flat_map(Reader::buffers)
     }
 

@@ -16,8 +16,9 @@ use std::cell::RefCell;
 use std::ffi::c_int;
 use std::sync::OnceLock;
 
+use arrow_cache_core::formats::column_buffers::ColumnBuffers;
 use arrow_cache_core::formats::wire;
-use arrow_cache_core::formats::wire::{Block, Encoder, Outcome, Span, Zone};
+use arrow_cache_core::formats::wire::{Encoder, MessageBuffer, Outcome, Span, Zone};
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
@@ -68,18 +69,18 @@ impl Run {
 /// What makes messages of an entry's rows.
 pub struct Straight {
     encoder: Encoder,
-    block: Block,
+    block: MessageBuffer,
     /// The time zone that the encoder was made for: the server keeps each one in its place.
     zone_of: usize,
     /// The columns of the chunk that is read, and its number.
-    columns: Vec<wire::Column<'static>>,
+    columns: Vec<ColumnBuffers<'static>>,
     chunk: Option<usize>,
     pieces: Pieces,
 }
 
 /// What is kept from one statement of this backend to the next.
 struct Kept {
-    block: Block,
+    block: MessageBuffer,
     zone: Zone,
     zone_of: usize,
 }
@@ -130,13 +131,13 @@ pub unsafe fn deliver(run: *mut Run, hold: *mut Hold, node: *const pg_sys::PlanS
                     || {
                         // An error comes behind the rows before it.
                         if !Pieces::are_made(pieces) {
-                            client::hand_over(messages, length);
+                            client::hand_over(std::slice::from_raw_parts(messages, length));
                         }
                     },
                 );
                 continue;
             }
-            client::send(messages, length);
+            client::send(std::slice::from_raw_parts(messages, length));
             (*straight).block.clear();
             match step {
                 Step::Leave => {
@@ -191,10 +192,10 @@ impl Straight {
         let (block, zone) = match KEPT.take() {
             Some(kept) if kept.zone_of == zone_of => (kept.block, kept.zone),
             Some(kept) => (kept.block, Zone::new(ask_zone)),
-            None => (Block::new(BLOCK)?, Zone::new(ask_zone)),
+            None => (MessageBuffer::new(BLOCK)?, Zone::new(ask_zone)),
         };
         let encoder = Encoder::new(forms, zone);
-        let pieces = Pieces::new(columns, encoder.forms(), &binary)?;
+        let pieces = Pieces::new(columns, encoder.formats(), &binary)?;
         Ok(Self { encoder, block, zone_of, columns: Vec::with_room(columns.len())?, chunk: None, pieces })
     }
 

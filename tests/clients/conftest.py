@@ -1,36 +1,14 @@
-"""The server is given by PG_ARROW_CACHE_DSN, as tests/run sets it. Each test has a schema of its own."""
+"""Fixtures of all folders. Each test has a schema of its own. What several test files use stands in support/."""
 
 import itertools
-import os
 
 import psycopg
 import pytest
 
-from wire import Wire
+from support.session import DSN, Session
+from support.wire import Wire
 
-DSN = os.environ["PG_ARROW_CACHE_DSN"]
 SCHEMAS = itertools.count(1)
-
-
-class Session(psycopg.Connection):
-    """A connection that can say what became of its last statement."""
-
-    def status(self):
-        return self.execute("SELECT arrow_cache.last_status()").fetchone()[0]
-
-    def reason(self):
-        return self.execute("SELECT arrow_cache.last_reason()").fetchone()[0]
-
-    def rows(self, query, parameters=None, **options):
-        return self.execute(query, parameters, **options).fetchall()
-
-    def uncached(self, query, parameters=None, **options):
-        """The rows of a query that the cache has no part in."""
-        self.execute("SET pg_arrow_cache.enabled = off")
-        try:
-            return self.rows(query, parameters, **options)
-        finally:
-            self.execute("SET pg_arrow_cache.enabled = on")
 
 
 @pytest.fixture

@@ -15,18 +15,7 @@ for my $libraries ('pg_stat_statements, auto_explain, pg_arrow_cache',
 	'pg_arrow_cache, auto_explain, pg_stat_statements')
 {
 	my $first = $libraries =~ /^pg_arrow_cache/ ? 'cache first' : 'cache last';
-	my $node = new_server($first =~ s/ /_/r, conf => qq{
-shared_preload_libraries = '$libraries'
-compute_query_id = on
-auto_explain.log_min_duration = 0
-auto_explain.log_analyze = on
-auto_explain.log_timing = off
-});
-	$node->safe_psql('postgres', q{
-		CREATE EXTENSION pg_stat_statements;
-		CREATE TABLE t (a int, b text);
-		INSERT INTO t SELECT g, 'row ' || g FROM generate_series(1, 100) g;
-	});
+	my $node = new_watched_server($first =~ s/ /_/r, $libraries);
 	$node->safe_psql('postgres', 'SELECT pg_stat_statements_reset()');
 
 	# What pg_stat_statements has counted for statements like this one.

@@ -33,19 +33,7 @@ for my $libraries (
 	"$witness{early},pg_arrow_cache,$witness{late},auto_explain,pg_stat_statements")
 {
 	my $order = $libraries =~ /^pg_stat/ ? 'statistics first' : 'statistics last';
-	my $node = new_server($order =~ s/ /_/r, conf => qq{
-shared_preload_libraries = '$libraries'
-compute_query_id = on
-auto_explain.log_min_duration = 0
-auto_explain.log_analyze = on
-auto_explain.log_timing = off
-log_min_messages = log
-});
-	$node->safe_psql('postgres', q{
-		CREATE EXTENSION pg_stat_statements;
-		CREATE TABLE t (a int, b text);
-		INSERT INTO t SELECT g, 'row ' || g FROM generate_series(1, 100) g;
-	});
+	my $node = new_watched_server($order =~ s/ /_/r, $libraries, conf => "log_min_messages = log\n");
 
 	# What the log tells of some statements, and what they print.
 	my $watch = sub {

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_server initialize answer answers_are stat bytes_at_rest
+our @EXPORT = qw(new_server new_watched_server initialize answer answers_are stat bytes_at_rest
 	create_big wait_for_fill $SLOW_FILL);
 
 # A query whose first branch fills several batches at once and whose second one then computes for ages: while it does,
@@ -55,6 +55,27 @@ sub new_server
 	my $node = initialize($name, %params);
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION pg_arrow_cache');
+	return $node;
+}
+
+# The same with a table t of 100 rows, beside pg_stat_statements and auto_explain, which logs every execution.
+# `libraries` are preloaded in this order.
+sub new_watched_server
+{
+	my ($name, $libraries, %params) = @_;
+	my $conf = qq{
+shared_preload_libraries = '$libraries'
+compute_query_id = on
+auto_explain.log_min_duration = 0
+auto_explain.log_analyze = on
+auto_explain.log_timing = off
+};
+	my $node = new_server($name, conf => $conf . ($params{conf} // ''));
+	$node->safe_psql('postgres', q{
+		CREATE EXTENSION pg_stat_statements;
+		CREATE TABLE t (a int, b text);
+		INSERT INTO t SELECT g, 'row ' || g FROM generate_series(1, 100) g;
+	});
 	return $node;
 }
 

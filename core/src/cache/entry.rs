@@ -8,8 +8,8 @@
 //! look-ups and eviction look at records without a pin.
 
 use crate::cache::key::CacheKey;
-use crate::cache::memory::prefetch;
 use crate::cache::versions::SlotId;
+use crate::prefetch::prefetch;
 use std::sync::atomic::{
     AtomicI64, AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},

@@ -1,19 +1,20 @@
-//! Making room: windowed LRU with a hand that all processes share. The hand is an atomic and a hint; candidates are looked at without a
-//! lock and retired as anybody would.
+//! Making room: windowed LRU with a hand that all processes share. The hand is an atomic and a hint. Candidates are chosen without a lock
+//! and retired like any entry.
 //!
-//! One step looks at the next 64 published entries. What is useless (expired, or resting on something that changed) goes at once; if there
-//! was nothing useless, the least recently used goes. Entries somebody reads are passed over: retiring them would free nothing. A call
-//! gives up after a few windows with nothing but those, so it costs the same however large the table is; the next call looks further on.
+//! One step examines the next 64 published entries. An entry that is useless (expired, or outdated) is retired at once; if none was useless,
+//! the least recently used one is retired. Pinned entries are passed over: retiring them would free nothing. A call gives up after a few
+//! windows in which all entries are pinned, so it costs the same however large the table is; the next call starts further on.
 
 use crate::cache::counters::Counter;
 use crate::cache::entry::Life;
 use crate::cache::memory::{Arena, Locks};
-use crate::cache::store::{Pin, Store};
+use crate::cache::published::Pin;
+use crate::cache::store::Store;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Published entries that one step looks at.
+/// Published entries that one step examines.
 const WINDOW: u32 = 64;
-/// Windows that one call looks at.
+/// Windows that one call examines.
 const MOST_WINDOWS: usize = 16;
 
 /// The entry of a window that was used longest ago.
@@ -25,17 +26,17 @@ struct Candidate {
 }
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    /// Retires and frees at least one entry, or sees somebody else do it. False when it found none that can be freed.
+    /// Retires and frees at least one entry, or sees that another process does. False when it found none that can be freed.
     pub(crate) fn evict(&self, now: i64) -> bool {
         let table = self.header().fresh.load(Relaxed);
-        let mut looked = 0;
+        let mut examined = 0;
         for _ in 0..MOST_WINDOWS {
-            if looked == table {
+            if examined == table {
                 break;
             }
             let start = self.header().hand.load(Relaxed) % table;
-            let (passed, progress) = self.evict_from_window(start, table - looked, table, now);
-            looked += passed;
+            let (passed, progress) = self.evict_from_window(start, table - examined, table, now);
+            examined += passed;
             self.header().hand.store(wrapped(start, passed, table), Relaxed);
             if progress {
                 self.reclaim_some();
@@ -45,7 +46,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         false
     }
 
-    /// Looks at one window from `start` on, at most `most` records of the table. Returns how many it passed, and whether anything was retired.
+    /// Examines one window from `start` on, at most `most` records of the table. Returns how many it passed, and whether anything was
+    /// retired.
     fn evict_from_window(&self, start: u32, most: u32, table: u32, now: i64) -> (u32, bool) {
         let mut passed = 0;
         let mut seen = 0;
@@ -84,13 +86,13 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
         if let (false, Some(victim)) = (useless, oldest) {
             self.retire_seen(victim.index, victim.life, Counter::Evictions, |_| true);
-            // Not retired by us means retired by somebody else since: room was made either way.
+            // If we did not retire it, another process has: room was made in both cases.
             return (passed, true);
         }
         (passed, useless)
     }
 
-    /// Pins an entry seen in the table and retires it if it is as `wanted`; counts it.
+    /// Pins an entry seen in the table and retires it if it is `wanted`; counts it.
     fn retire_seen(&self, index: u32, life: Life, counter: Counter, wanted: impl FnOnce(&Pin) -> bool) -> bool {
         if !self.pin_seen(index, life) {
             return false;
@@ -99,7 +101,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let retired = wanted(&pin) && self.retire(&pin);
         self.unpin(pin);
         if retired {
-            self.counters().add(self.stripe, counter, 1);
+            self.counters().add(self.stripe(), counter, 1);
         }
         retired
     }

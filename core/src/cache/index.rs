@@ -1,27 +1,30 @@
-//! The index: chains of published entries, one per bucket. A chain is changed under the lock of its partition, exclusive; a look-up walks
-//! it without any lock, and only when that gave no clear answer once more under the lock, shared.
+//! The index: chains of published entries, one per bucket. A chain is changed under the lock of its partition, exclusive. A lookup walks
+//! the chain without any lock; if that gives no clear answer, it walks once more under the lock, shared.
 //!
-//! *Found* is exact whatever the walk went through. An entry is pinned only if it is published in that very step (`Entry::try_pin`), and it is
-//! published only while it is in its chain. A pinned entry keeps its key, which is compared again under the pin. So the entry was in the
-//! index, under this key, at the moment of the pin. One with this key that is not published is being put in or taken out: the lock tells.
+//! *Found* is exact, whatever changed during the walk. An entry is pinned only if it is published in that very step (`Entry::try_pin`), and
+//! it is published only while it is in its chain. A pinned entry keeps its key, which is compared again under the pin. So the entry was in
+//! the index, under this key, at the moment of the pin. An entry with this key that is not published is being put in or taken out; then the
+//! lookup asks again under the lock.
 //!
-//! *Not found* is said without a lock only if the word of the bucket was the same before and after the walk. The word holds the first link
-//! and the number of changes so far, and moves with each change: in the same store that puts an entry at the head, and after an entry was
-//! taken out, before its record can be used again. So under an unchanged word nothing was put in, and what a walk passes through are records
-//! that were in the chain when it began, with the links they had then or had when they were taken out: all lead on to what is still there.
-//! (An entry that replaces another goes in first, so that there is no moment with neither.) Whoever reads a link or key of a record that was
-//! used again, which are stored with Release and loaded with Acquire, sees the moved word afterwards. The count of changes has 32 bits; even
-//! if that many came in the middle of one walk, a wrong "not found" would cost an execution, not an answer.
+//! *Not found* is returned without a lock only if the word of the bucket was the same before and after the walk. The word holds the first
+//! link and the number of changes so far. It moves with each change: in the same store that puts an entry at the head, and after an entry
+//! was taken out, before its record can be used again. So under an unchanged word nothing was put in, and a walk passes only through records
+//! that were in the chain when it began, with the links they had then or had when they were taken out. All of these lead on to the entries
+//! that are still there. (An entry that replaces another is put in before the other is taken out, so that at least one of them is always
+//! there.) Links and keys are stored with Release and loaded with Acquire, so a process that reads a link or key of a record that was used
+//! again sees the moved word afterwards. The number of changes has 32 bits. Even if that many changes came in the middle of one walk, a wrong
+//! "not found" would cost an execution, and would not make an answer wrong.
 //!
-//! A walk that was led astray ends: it takes a bounded number of steps.
+//! A walk that was led to another chain ends, because it takes a bounded number of steps.
 
-use crate::cache::entry::{Entry, Life, Link, State};
+use crate::cache::bucket::Bucket;
+use crate::cache::entry::{Life, State};
 use crate::cache::key::CacheKey;
 use crate::cache::layout::PARTITIONS;
-use crate::cache::memory::{Arena, ArenaPtr, Locks, prefetch};
+use crate::cache::memory::{Arena, ArenaPtr, Locks};
 use crate::cache::store::Store;
+use crate::prefetch::prefetch;
 use std::sync::atomic::{
-    AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
     fence,
 };
@@ -29,51 +32,32 @@ use std::sync::atomic::{
 /// Steps of a walk without a lock. There are as many buckets as entries, so chains are short.
 const MOST_STEPS: usize = 64;
 
-/// Start of a chain. Zeroed memory is an empty one.
-pub(crate) struct Bucket {
-    /// How often the chain was changed, and the link to its first entry in the lower half.
-    word: AtomicU64,
-}
-
-impl Bucket {
-    fn read(&self) -> u64 {
-        self.word.load(Acquire)
-    }
-
-    fn first(&self) -> Link {
-        self.read() as Link
-    }
-
-    /// Notes a change of the chain, which begins with `first`. Exclusive partition lock held.
-    fn set_first(&self, first: Link) {
-        let changes = (self.word.load(Relaxed) >> 32).wrapping_add(1);
-        self.word.store(changes << 32 | u64::from(first), Release);
-    }
-}
-
-/// What a walk without a lock came to.
-enum Walk {
+/// What a lookup without a lock has found.
+enum Found {
+    /// The entry, which is pinned now.
     Pinned(u32),
+    /// There is none.
     Absent,
+    /// The chain changed during the walk, so the lookup has to be repeated under the lock.
     Disturbed,
 }
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    fn bucket_of(&self, key: CacheKey) -> usize {
-        key.hi as usize & (self.layout.bucket_count - 1)
+    fn bucket_of(&self, key: CacheKey) -> &Bucket {
+        self.bucket(key.hi as usize)
     }
 
-    /// Buckets are at least as many as partitions and a power of two like them, so a bucket has one partition.
-    fn partition_of(&self, key: CacheKey) -> usize {
-        self.bucket_of(key) % PARTITIONS
+    /// There are at least as many buckets as partitions, and both numbers are powers of two. So a bucket has one partition.
+    fn partition_of(key: CacheKey) -> usize {
+        key.hi as usize % PARTITIONS
     }
 
     /// Finds the published entry of a key and pins it.
     pub(crate) fn find_and_pin(&self, key: CacheKey) -> Option<u32> {
-        let found = match self.walk(key) {
-            Walk::Pinned(index) => Some(index),
-            Walk::Absent => None,
-            Walk::Disturbed => self.find_locked(key),
+        let found = match self.find_without_lock(key) {
+            Found::Pinned(index) => Some(index),
+            Found::Absent => None,
+            Found::Disturbed => self.find_locked(key),
         }?;
         // The caller will read these next.
         let entry = self.entry(found);
@@ -81,35 +65,35 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         Some(found)
     }
 
-    fn walk(&self, key: CacheKey) -> Walk {
-        let bucket = self.bucket(key);
+    fn find_without_lock(&self, key: CacheKey) -> Found {
+        let bucket = self.bucket_of(key);
         let before = bucket.read();
-        let mut link = before as Link;
+        let mut link = Bucket::first_of(before);
         for _ in 0..MOST_STEPS {
             if link == 0 {
                 // Pairs with the Release stores of links and keys: see the head of the module.
                 fence(Acquire);
-                return if bucket.word.load(Relaxed) == before { Walk::Absent } else { Walk::Disturbed };
+                return if bucket.is_unchanged(before) { Found::Absent } else { Found::Disturbed };
             }
             let entry = self.entry(link - 1);
             entry.prefetch_usage();
             if entry.key() == key {
                 if !entry.try_pin(|_| true) {
-                    return Walk::Disturbed;
+                    return Found::Disturbed;
                 }
                 if entry.key() == key {
-                    return Walk::Pinned(link - 1);
+                    return Found::Pinned(link - 1);
                 }
                 entry.unpin();
-                return Walk::Disturbed;
+                return Found::Disturbed;
             }
             link = entry.next_in_bucket.load(Acquire);
         }
-        Walk::Disturbed
+        Found::Disturbed
     }
 
     fn find_locked(&self, key: CacheKey) -> Option<u32> {
-        self.locks.shared(self.partition_of(key), || {
+        self.locks.shared(Self::partition_of(key), || {
             let index = self.find(key)?;
             self.entry(index).pin();
             Some(index)
@@ -123,9 +107,9 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
 
     /// Publishes an entry under its key, in one step; returns the entry it replaced, unlinked and pinned for the caller.
     pub(crate) fn link(&self, index: u32, key: CacheKey) -> Option<u32> {
-        let bucket = self.bucket(key);
+        let bucket = self.bucket_of(key);
         let entry = self.entry(index);
-        self.locks.exclusive(self.partition_of(key), || {
+        self.locks.exclusive(Self::partition_of(key), || {
             let replaced = self.find(key);
             entry.next_in_bucket.store(bucket.first(), Release);
             bucket.set_first(index + 1);
@@ -143,10 +127,10 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     pub(crate) fn unlink(&self, index: u32) -> bool {
         let entry = self.entry(index);
         let key = entry.key();
-        self.locks.exclusive(self.partition_of(key), || {
+        self.locks.exclusive(Self::partition_of(key), || {
             let published = entry.life().is_published();
             if published {
-                self.unlink_from(self.bucket(key), index);
+                self.unlink_from(self.bucket_of(key), index);
             }
             published
         })
@@ -154,7 +138,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
 
     /// Partition lock held.
     fn find(&self, key: CacheKey) -> Option<u32> {
-        let mut link = self.bucket(key).first();
+        let mut link = self.bucket_of(key).first();
         while link != 0 {
             let entry = self.entry(link - 1);
             if entry.key() == key {
@@ -186,19 +170,5 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             }
         }
         bucket.set_first(first);
-    }
-
-    fn bucket(&self, key: CacheKey) -> &Bucket {
-        let bucket = self.bucket_of(key);
-        // SAFETY: `bucket_of` stays below the number of buckets, which the layout made room for at this offset; the block is mapped and
-        // zeroed at first, as `attach` was promised, and an atomic may be shared.
-        unsafe { &*self.base.as_ptr().add(self.layout.buckets).cast::<Bucket>().add(bucket) }
-    }
-
-    pub(crate) fn entry(&self, index: u32) -> &Entry {
-        debug_assert!(index < self.layout.max_entries);
-        // SAFETY: indexes come from the free list, the fresh counter or a link, all of which stay below `max_entries`; the layout made room
-        // for that many entries at this offset, aligned to a cache line; zeroed memory is an entry; all fields are atomics.
-        unsafe { &*self.base.as_ptr().add(self.layout.entries).cast::<Entry>().add(index as usize) }
     }
 }

@@ -1,10 +1,10 @@
-//! How the shared block is cut. Computed alike by every process from the settings; constant while the server runs.
+//! Where each part of the shared block lies. Every process computes the same layout from the settings; it is constant while the server
+//! runs.
 
+use crate::cache::bucket::Bucket;
 use crate::cache::counters::{STRIPES, Stripe};
 use crate::cache::entry::Entry;
-use crate::cache::index::Bucket;
-use crate::cache::occupancy;
-use crate::cache::store::Header;
+use crate::cache::header::Header;
 use crate::cache::versions::{Slot, slot_count};
 use std::fmt;
 
@@ -104,7 +104,7 @@ impl Layout {
         let runs = part(RUN_WORDS * size_of::<u32>());
         let buckets = part(bucket_count * size_of::<Bucket>());
         let entries = part(sizes.max_entries as usize * size_of::<Entry>());
-        let occupied = part(occupancy::words(sizes.max_entries) * size_of::<u64>());
+        let occupied = part(occupied_words(sizes.max_entries) * size_of::<u64>());
         let arena_offset = end.next_multiple_of(PAGE);
         let total = sizes.memory / PAGE * PAGE;
         if total < arena_offset + LEAST_ARENA {
@@ -127,11 +127,21 @@ impl Layout {
         })
     }
 
+    /// Words with one bit for each record of the entry table.
+    pub(crate) fn occupied_words(&self) -> usize {
+        occupied_words(self.max_entries)
+    }
+
     /// Everything but the arena, in bytes.
     #[must_use]
     pub fn bookkeeping_bytes(&self) -> usize {
         self.arena_offset
     }
+}
+
+/// Words with one bit for each record of a table with `max_entries`.
+fn occupied_words(max_entries: u32) -> usize {
+    max_entries.div_ceil(u64::BITS) as usize
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the cache borrows from its host: an allocator inside the block, and locks. Traits only: nothing here is shared.
+//! What the host of the cache lends it: an allocator inside the block, and locks. Traits only: nothing here is shared.
 
 /// Place in the arena, the same number in every process. 0 is no place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,15 +42,4 @@ pub trait Locks {
     fn exclusive<R>(&self, partition: usize, f: impl FnOnce() -> R) -> R;
     /// Runs `f` while holding the lock of the free list and the limbo list alone.
     fn store<R>(&self, f: impl FnOnce() -> R) -> R;
-}
-
-/// Has the processor fetch a cache line that will be needed soon. Any address will do: it reads nothing and cannot fault.
-pub(crate) fn prefetch(address: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a hint to the processor; every x86-64 one knows it.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = address;
 }

@@ -1,21 +1,53 @@
-//! The cache over one block of shared memory: entries and their index, what they rest on, room for new ones. Each file says who changes
-//! what, and under which lock; `lib.rs` has the whole table.
+//! The cache over one block of shared memory. Each file says who changes its state, and under which lock; `lib.rs` has the whole table. The
+//! files, each of which imports only files further down:
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `fill` | storing an answer: reserve, append, publish, abandon |
+//! | `eviction` | making room |
+//! | `published` | looking an entry up, pinning it, is it still valid, retiring it |
+//! | `view` | what can be read of a pinned entry |
+//! | `run_counts` | how often a query ran without an entry |
+//! | `index` | chains of published entries, by key |
+//! | `limbo` | lists of free and of retired records |
+//! | `payload` | the form of an entry's memory in the arena |
+//! | `occupancy` | which records are published, as bits |
+//! | `store` | what a process holds to reach all this: the block, the locks, the arena |
+//! | `layout` | where each part of the block lies |
+//! | `header`, `bucket`, `entry` | the records in the block |
+//! | `counters` | what is counted |
+//! | `versions`, `window` | what entries rest on: versions, and which transactions changed them |
+//! | `answers` | answers about running transactions, remembered for one publication |
+//! | `digest` | comparing two results |
+//! | `key` | the 128-bit key |
+//! | `memory` | what the host lends: allocator and locks |
 
 mod answers;
+mod bucket;
 pub mod counters;
 pub mod digest;
 mod entry;
 mod eviction;
+mod fill;
+mod header;
 mod index;
 pub mod key;
 pub mod layout;
-mod lists;
+mod limbo;
 pub mod memory;
 mod occupancy;
 mod payload;
-pub mod store;
+mod published;
+mod run_counts;
+mod store;
 pub mod versions;
 mod view;
 pub mod window;
 
 pub use answers::Answers;
+pub use entry::{Dependency, EntryId};
+pub use fill::{Fill, NewEntry, StoreError};
+pub use payload::{CHUNK_OVERHEAD, Chunks};
+pub use published::{Pin, Validity};
+pub use store::Store;
+pub use view::EntryView;

@@ -26,7 +26,7 @@ impl<'a> EntryView<'a> {
         EntryId(self.index)
     }
 
-    /// A number that no other result ever has in this block: generation of the record and its index.
+    /// A number that no other result in this block ever has: generation and index of the record.
     #[must_use]
     pub fn entry_id(&self) -> u64 {
         (u64::from(self.entry.life().generation()) << 32) | u64::from(self.index)
@@ -55,7 +55,7 @@ impl<'a> EntryView<'a> {
         unsafe { std::slice::from_raw_parts(self.head().cast::<Dependency>(), count) }
     }
 
-    /// What the plan that computed the result is like, as the caller said when it was published.
+    /// Hash of the facts of the plan that computed the result, as the caller gave it when it was published.
     #[must_use]
     pub fn plan(&self) -> CacheKey {
         self.entry.plan()

@@ -1,6 +1,8 @@
 //! Values as bytes: the server's own formats, the wire's, and what clients can ask for. Pure functions, without PostgreSQL.
 
+pub mod column_buffers;
 pub mod decimal;
+mod digit_pairs;
 pub mod epoch;
 pub mod jsonb;
 pub mod numeric;

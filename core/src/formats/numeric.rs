@@ -3,6 +3,8 @@
 //! A body is what follows the varlena header of a numeric (numeric.c, `NumericChoice`): a short header of one word, or a long one of two,
 //! then digits of base 10000, most significant first, without zero digits at either end. Words are little-endian.
 
+use crate::formats::digit_pairs::digit_pair;
+
 pub(crate) const SIGN_MASK: u16 = 0xC000;
 pub(crate) const NEGATIVE: u16 = 0x4000;
 const SHORT: u16 = 0x8000;
@@ -240,21 +242,10 @@ fn print_into(parts: &Parts<'_>, out: &mut [u8]) -> Option<usize> {
     Some(end)
 }
 
-/// Both digits of every number below 100.
-const PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0u8; 2]; 100];
-    let mut i = 0;
-    while i < 100 {
-        pairs[i] = [b'0' + (i / 10) as u8, b'0' + (i % 10) as u8];
-        i += 1;
-    }
-    pairs
-};
-
 /// The four decimals of a digit below 10000.
 fn decimal(digit: u16) -> [u8; GROUP] {
-    let high = PAIRS[usize::from(digit / 100) % 100];
-    let low = PAIRS[usize::from(digit % 100)];
+    let high = digit_pair(usize::from(digit / 100));
+    let low = digit_pair(usize::from(digit));
     [high[0], high[1], low[0], low[1]]
 }
 

@@ -4,7 +4,7 @@
 use arrow_cache_core::cache::key::CacheKey;
 use arrow_cache_core::cache::layout::{Layout, PARTITIONS, Sizes};
 use arrow_cache_core::cache::memory::{Arena, ArenaPtr, Locks};
-use arrow_cache_core::cache::store::{Dependency, Fill, NewEntry, Store, StoreError};
+use arrow_cache_core::cache::{Dependency, Fill, NewEntry, Store, StoreError};
 use std::alloc;
 use std::cell::Cell;
 use std::collections::BTreeMap;

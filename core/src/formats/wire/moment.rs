@@ -1,7 +1,9 @@
 //! Dates and times of day in ISO form (datetime.c, `EncodeDateOnly`, `EncodeTimeOnly`, `EncodeDateTime`).
 
+use super::format::LONGEST;
 use super::text::{integer, word};
-use super::{LONGEST, Zone};
+use super::zone::Zone;
+use crate::formats::digit_pairs::digit_pair;
 
 /// Days from 1970-01-01 to 2000-01-01.
 const EPOCH_DAYS: i64 = 10_957;
@@ -17,17 +19,6 @@ const LAST_TIMESTAMP: i64 = 9_223_371_331_199_999_999;
 /// Days of an era of 400 years, and eras before the year 0 that legal days reach into.
 const ERA: i64 = 146_097;
 const ERAS_BEFORE: i64 = 13;
-
-/// Both digits of every number below 100.
-const PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
-    let mut number = 0;
-    while number < 100 {
-        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
-        number += 1;
-    }
-    pairs
-};
 
 /// A date, as days since 2000. `None` if it is none.
 #[inline]
@@ -89,7 +80,7 @@ fn moment(micros: i64, out: &mut [u8; LONGEST]) -> (usize, bool) {
 
 #[inline]
 fn pair(number: u32, out: &mut [u8; LONGEST], at: usize) -> usize {
-    out[at..at + 2].copy_from_slice(&PAIRS[number as usize % 100]);
+    out[at..at + 2].copy_from_slice(&digit_pair(number as usize));
     at + 2
 }
 

@@ -1,6 +1,6 @@
 //! Values other than floats and moments as text: numbers, hexadecimal digits.
 
-use super::LONGEST;
+use super::format::LONGEST;
 
 /// Both hexadecimal digits of every byte.
 const HEX: [[u8; 2]; 256] = {

@@ -1,0 +1,35 @@
+//! What the store keeps about itself, at the start of the block. Each field says under which lock it changes; those that do not are atomics
+//! that anybody changes.
+
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
+
+/// Zeroed memory is the header of an empty store.
+#[repr(C)]
+pub(crate) struct Header {
+    pub(crate) constant: Constant,
+    pub(crate) payload_bytes: AtomicU64,
+    pub(crate) published: AtomicU32,
+    /// Records of the entry table ever used; changed under the store lock.
+    pub(crate) fresh: AtomicU32,
+    /// First link of the free list; changed under the store lock.
+    pub(crate) free_head: AtomicU32,
+    /// First and last link of the limbo list, and its length; changed under the store lock.
+    pub(crate) limbo_head: AtomicU32,
+    pub(crate) limbo_tail: AtomicU32,
+    pub(crate) limbo_len: AtomicU32,
+    /// The record at which the next eviction starts: a hint.
+    pub(crate) hand: AtomicU32,
+    /// When the counters were last zeroed, in microseconds; 0 = never.
+    pub(crate) stats_reset: AtomicI64,
+}
+
+/// Read by every lookup, written a few times after the start: keeps a cache line of its own.
+#[repr(C, align(64))]
+pub(crate) struct Constant {
+    pub(crate) base_floor: AtomicU64,
+    /// Secret for the hashes of keys, constant once the block is set up.
+    pub(crate) seed: AtomicU64,
+    /// Whether transactions that changed definitions are or were prepared for a two-phase commit: one of the constants `PAST_UNKNOWN`,
+    /// `NONE_PREPARED` and `SOME_PREPARED` of `store`.
+    pub(crate) prepared_definitions: AtomicU32,
+}

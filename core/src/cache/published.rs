@@ -1,0 +1,148 @@
+//! Published entries: looked up, pinned, read, checked against a snapshot, retired. `index` says which locks a lookup and a retirement
+//! take; the rest uses atomics only.
+
+use crate::cache::entry::{EntryId, Life};
+use crate::cache::key::CacheKey;
+use crate::cache::memory::{Arena, Locks};
+use crate::cache::store::Store;
+use crate::cache::versions::SnapshotView;
+use crate::cache::view::EntryView;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Hold on a published entry: it can be read until [`Store::unpin`] takes this.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Pin {
+    entry: EntryId,
+}
+
+impl Pin {
+    pub(crate) fn of(index: u32) -> Self {
+        Self { entry: EntryId(index) }
+    }
+
+    /// The pinned entry.
+    #[must_use]
+    pub fn entry(&self) -> EntryId {
+        self.entry
+    }
+
+    /// Makes a pin again from the number that a clean-up callback kept.
+    ///
+    /// # Safety
+    /// A pin on this entry is held, and this one stands for it: only one of the two is ever given to [`Store::unpin`].
+    pub unsafe fn from_entry(entry: EntryId) -> Self {
+        Self { entry }
+    }
+}
+
+/// Whether a result may be served under a snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Validity {
+    /// Every version is the one of the result, and the snapshot sees all that was published.
+    Valid,
+    /// Something the result rests on has changed: it will never be valid again.
+    Changed,
+    /// Nothing has changed, but the snapshot may not see all of it: another snapshot may still be served.
+    NotVisible,
+}
+
+impl<L: Locks, A: Arena> Store<'_, L, A> {
+    /// Finds and pins the entry of a key. The entry may be expired, outdated or another statement's: the caller checks before serving it.
+    #[must_use]
+    pub fn lookup(&self, key: CacheKey) -> Option<Pin> {
+        self.find_and_pin(key).map(Pin::of)
+    }
+
+    /// Gives a pin back. Takes no lock, so it can be called from the clean-up of an error.
+    pub fn unpin(&self, pin: Pin) {
+        self.entry(pin.entry.0).unpin();
+    }
+
+    /// What can be read of a pinned entry.
+    pub fn view<'p>(&'p self, pin: &'p Pin) -> EntryView<'p> {
+        let index = pin.entry.0;
+        EntryView::new(self.entry(index), index, &self.arena)
+    }
+
+    /// Notes that the entry was served, at `now` in microseconds.
+    pub fn touch(&self, pin: &Pin, now: i64) {
+        self.entry(pin.entry.0).touch(now);
+    }
+
+    /// Whether nothing that the entry rests on has changed since it was stored.
+    #[must_use]
+    pub fn is_current(&self, pin: &Pin) -> bool {
+        let versions = self.versions();
+        self.view(pin).dependencies().iter().all(|on| versions.slot(on.slot).version() == on.version)
+    }
+
+    /// Whether the entry may be served under a snapshot, which was taken before the call.
+    #[must_use]
+    pub fn valid_for(&self, pin: &Pin, snapshot: &SnapshotView<'_>) -> Validity {
+        let versions = self.versions();
+        let mut whole = versions.above_base_floor(snapshot);
+        for on in self.view(pin).dependencies() {
+            let state = versions.slot(on.slot).read();
+            if state.version != on.version {
+                return Validity::Changed;
+            }
+            whole &= state.seen_whole(snapshot);
+        }
+        if whole { Validity::Valid } else { Validity::NotVisible }
+    }
+
+    /// Takes the entry out of the index; true if this call did. The first [`Store::reclaim`] after the last pin is gone frees its memory.
+    pub fn retire(&self, pin: &Pin) -> bool {
+        let index = pin.entry.0;
+        let retired = self.unlink(index);
+        if retired {
+            self.header().published.fetch_sub(1, Relaxed);
+            self.enter_limbo(index);
+        }
+        retired
+    }
+
+    /// Retires every published entry that `matches`, frees those without a pin, and returns how many were retired. Each entry is pinned
+    /// while `matches` reads it; no lock is held. `matches` should not raise an error of the server, which would leave the pin behind.
+    pub fn retire_matching(&self, mut matches: impl FnMut(&EntryView<'_>) -> bool) -> u64 {
+        let mut retired = 0;
+        self.visit(|pin| {
+            if matches(&self.view(pin)) && self.retire(pin) {
+                retired += 1;
+            }
+        });
+        self.reclaim();
+        retired
+    }
+
+    /// Shows every published entry, on the terms of [`Store::retire_matching`].
+    pub fn for_each(&self, mut show: impl FnMut(&EntryView<'_>)) {
+        self.visit(|pin| show(&self.view(pin)));
+    }
+
+    fn visit(&self, mut f: impl FnMut(&Pin)) {
+        let used = self.header().fresh.load(Relaxed);
+        let mut index = self.first_published(0, used);
+        while index < used {
+            let life: Life = self.entry(index).life();
+            if self.pin_seen(index, life) {
+                let guard = Unpinned { store: self, pin: Pin::of(index) };
+                f(&guard.pin);
+            }
+            index = self.first_published(index + 1, used);
+        }
+    }
+}
+
+/// Unpins when a visit ends, by a panic of the visitor too.
+struct Unpinned<'s, 'a, L: Locks, A: Arena> {
+    store: &'s Store<'a, L, A>,
+    pin: Pin,
+}
+
+impl<L: Locks, A: Arena> Drop for Unpinned<'_, '_, L, A> {
+    fn drop(&mut self) {
+        self.store.entry(self.pin.entry.0).unpin();
+    }
+}

@@ -1,0 +1,225 @@
+//! Rows as DataRow messages, in a buffer of fixed size. Each process has its own encoder and buffer.
+
+use super::fixed::write_fixed;
+use super::format::{LONGEST, WireFormat};
+use super::zone::Zone;
+use super::{binary, text};
+use crate::formats::column_buffers::ColumnBuffers;
+use crate::prefetch::prefetch;
+use crate::room::{OutOfMemory, RoomyVec};
+
+/// What the server does for the encoder.
+pub trait Server {
+    /// The bytes of the current row's value in a column of [`WireFormat::ByServer`], where it is not NULL.
+    fn value(&self, column: usize) -> &[u8];
+
+    /// Writes the shortest text that reads back as the same float8, and returns its length.
+    fn float8(&self, value: f64, out: &mut [u8; LONGEST]) -> usize;
+
+    /// Writes the shortest text that reads back as the same float4, and returns its length.
+    fn float4(&self, value: f32, out: &mut [u8; LONGEST]) -> usize;
+}
+
+/// What became of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It was appended.
+    Appended,
+    /// It needs more room than is left; nothing was appended.
+    Full,
+    /// It has a value that is not printed here; nothing was appended.
+    Refused,
+}
+
+/// Messages on their way to a client, in memory of fixed size.
+pub struct MessageBuffer {
+    bytes: Vec<u8>,
+    used: usize,
+}
+
+impl MessageBuffer {
+    /// An empty buffer of this size.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn new(size: usize) -> Result<Self, OutOfMemory> {
+        let mut bytes = Vec::new();
+        bytes.lengthen(size, 0)?;
+        Ok(Self { bytes, used: 0 })
+    }
+
+    /// The messages in it.
+    pub fn messages(&self) -> &[u8] {
+        &self.bytes[..self.used]
+    }
+
+    /// Forgets them.
+    pub fn clear(&mut self) {
+        self.used = 0;
+    }
+}
+
+/// Makes messages of rows.
+pub struct Encoder {
+    formats: Vec<WireFormat>,
+    /// Bytes of the longest row, without its values of varying length.
+    room: usize,
+    scratch: Scratch,
+}
+
+/// What writing a value needs beside the value.
+struct Scratch {
+    zone: Zone,
+    /// Reused for the body of a numeric.
+    number: Vec<u8>,
+}
+
+/// Where a value goes.
+struct Place<'a> {
+    /// The rest of the buffer, from the start of the row on.
+    out: &'a mut [u8],
+    /// Where in it the value begins.
+    start: usize,
+    /// Bytes that the values of varying length of this row may still take together.
+    spare: usize,
+}
+
+impl Place<'_> {
+    /// Takes bytes from what is spare.
+    #[inline(always)]
+    fn take(&mut self, bytes: usize) -> Result<(), Outcome> {
+        if bytes > self.spare {
+            return Err(Outcome::Full);
+        }
+        self.spare -= bytes;
+        Ok(())
+    }
+}
+
+/// Bytes in front of a message's body: type and length.
+const HEADER: usize = 5;
+/// Bytes of the length in front of a value.
+const LENGTH: usize = 4;
+/// The length of NULL.
+const NULL: [u8; LENGTH] = [0xFF; LENGTH];
+/// Bytes that are copied at once for a short value: one copy of a constant size is quicker than one of the exact size.
+const STRIDE: usize = 32;
+/// How many bytes ahead values of varying length are fetched: there are more columns than a processor foresees by itself.
+const AHEAD: usize = 512;
+
+impl Encoder {
+    /// An encoder for rows of columns of these formats. `zone` is asked for the offsets of timestamptz.
+    pub fn new(formats: Vec<WireFormat>, zone: Zone) -> Self {
+        let values: usize = formats.iter().map(|format| LENGTH + format.room()).sum();
+        Self { room: HEADER + 2 + values + LONGEST, formats, scratch: Scratch { zone, number: Vec::new() } }
+    }
+
+    /// The formats of the columns.
+    pub fn formats(&self) -> &[WireFormat] {
+        &self.formats
+    }
+
+    /// Gives the zone back.
+    pub fn into_zone(self) -> Zone {
+        self.scratch.zone
+    }
+
+    /// Appends row number `row` of these columns to a buffer.
+    pub fn append(
+        &mut self,
+        columns: &[ColumnBuffers<'_>],
+        row: usize,
+        server: &impl Server,
+        buffer: &mut MessageBuffer,
+    ) -> Outcome {
+        let out = &mut buffer.bytes[buffer.used..];
+        if out.len() < self.room {
+            return Outcome::Full;
+        }
+        let spare = out.len() - self.room;
+        let mut place = Place { out, start: 0, spare };
+        let mut at = HEADER;
+        place.out[at..at + 2].copy_from_slice(&(self.formats.len() as u16).to_be_bytes());
+        at += 2;
+        for (index, (&format, column)) in self.formats.iter().zip(columns).enumerate() {
+            if column.is_null(row) {
+                place.out[at..at + LENGTH].copy_from_slice(&NULL);
+                at += LENGTH;
+                continue;
+            }
+            place.start = at + LENGTH;
+            let length = match self.scratch.write(format, (column, row), index, server, &mut place) {
+                Ok(length) => length,
+                Err(outcome) => return outcome,
+            };
+            place.out[at..at + LENGTH].copy_from_slice(&(length as u32).to_be_bytes());
+            at += LENGTH + length;
+        }
+        place.out[0] = b'D';
+        place.out[1..HEADER].copy_from_slice(&((at - 1) as u32).to_be_bytes());
+        buffer.used += at;
+        Outcome::Appended
+    }
+}
+
+impl Scratch {
+    /// Writes a value that is not NULL, in column number `index`, and returns the bytes of it. The error is the outcome of its row.
+    #[inline(always)]
+    fn write(
+        &mut self,
+        format: WireFormat,
+        (column, row): (&ColumnBuffers<'_>, usize),
+        index: usize,
+        server: &impl Server,
+        place: &mut Place<'_>,
+    ) -> Result<usize, Outcome> {
+        let start = place.start;
+        match format {
+            WireFormat::Bytes => {
+                let (from, to) = column.place(row);
+                place.take(to - from)?;
+                copy(column.values, from, to - from, place.out, start);
+                Ok(to - from)
+            }
+            WireFormat::ByServer => {
+                let value = server.value(index);
+                place.take(value.len())?;
+                place.out[start..start + value.len()].copy_from_slice(value);
+                Ok(value.len())
+            }
+            WireFormat::ByteaText => {
+                let bytes = column.bytes(row);
+                place.take(bytes.len() * 2)?;
+                Ok(text::bytea(bytes, &mut place.out[start..]))
+            }
+            WireFormat::NumericBinary => {
+                // Four bytes of text become two, except those at both ends and around the point.
+                let text = column.bytes(row);
+                place.take(text.len())?;
+                binary::numeric(text, &mut self.number, &mut place.out[start..]).ok_or(Outcome::Refused)
+            }
+            WireFormat::JsonbBinary => {
+                let text = column.bytes(row);
+                place.take(text.len())?;
+                place.out[start] = 1;
+                place.out[start + 1..start + 1 + text.len()].copy_from_slice(text);
+                Ok(1 + text.len())
+            }
+            fixed => {
+                let out = place.out[start..].first_chunk_mut().expect("the room was counted");
+                write_fixed(fixed, (column, row), &mut self.zone, server, out).ok_or(Outcome::Refused)
+            }
+        }
+    }
+}
+
+/// Copies a value of varying length. There are at least `STRIDE` bytes behind it in `out`.
+#[inline]
+fn copy(values: &[u8], from: usize, length: usize, out: &mut [u8], at: usize) {
+    prefetch(values.as_ptr().wrapping_add(from + AHEAD));
+    let wide = values.get(from..from + STRIDE);
+    match (wide, length <= STRIDE) {
+        (Some(wide), true) => out[at..at + STRIDE].copy_from_slice(wide),
+        _ => out[at..at + length].copy_from_slice(&values[from..from + length]),
+    }
+}

@@ -1,0 +1,26 @@
+//! Rows of stored columns as DataRow messages, text or binary, byte for byte as the server's output functions give them. Pure functions over
+//! the bytes of a chunk; nothing here is shared.
+//!
+//! A [`WireFormat`] says how the values of one column become bytes. A column without a format here has [`WireFormat::ByServer`]: the server
+//! makes its bytes. Values that no function of the server makes (a date beyond all dates) are refused; the caller then sends the row in
+//! another way.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `encoder` | a row as a message |
+//! | `fixed` | which function writes a value of fixed length |
+//! | `binary`, `moment`, `text` | those functions |
+//! | `zone` | offsets of a time zone |
+//! | `format` | the formats |
+
+mod binary;
+mod encoder;
+mod fixed;
+mod format;
+mod moment;
+mod text;
+mod zone;
+
+pub use encoder::{Encoder, MessageBuffer, Outcome, Server};
+pub use format::{LONGEST, WireFormat};
+pub use zone::{Span, Zone, stretch};

@@ -1,0 +1,21 @@
+//! ERRORs of the server, told apart by their SQLSTATEs.
+
+use pgrx::{PgSqlErrorCode, PgTryBuilder};
+
+/// Does an ERROR with this code say that a prepared transaction was not ended: none of that name, of somebody else, of
+/// another database, in other hands just now, or asked for inside a transaction?
+pub fn refuses_prepared(code: i32) -> bool {
+    [
+        PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+        PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        PgSqlErrorCode::ERRCODE_ACTIVE_SQL_TRANSACTION,
+    ]
+    .contains(&PgSqlErrorCode::from(code))
+}
+
+/// Runs code that allocates; `None` instead of an ERROR when there is no memory for it.
+pub fn none_if_out_of_memory<T>(code: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<T> {
+    PgTryBuilder::new(|| Some(code())).catch_when(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, |_| None).execute()
+}

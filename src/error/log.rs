@@ -1,0 +1,32 @@
+//! Lines in the server's log that are no errors of a user.
+
+use arrow_cache_core::Difference;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgLogLevel, PgSqlErrorCode};
+
+/// Warns, in the log and to the client, that a stored result of `stored` rows differs from the `executed` ones.
+pub fn warn_of_difference(query_id: i64, difference: Difference, stored: u64, executed: u64) {
+    let message = format!("the cached result of query {query_id} differs from executing it");
+    let detail = match difference {
+        Difference::RowCount => format!("The cache held {stored} rows, executing gave {executed}."),
+        Difference::Values => format!("The number of rows is {executed} in both; their values differ."),
+        Difference::Order => format!("Both hold the same {executed} rows, but the sort keys in another order."),
+    };
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message, "pg_arrow_cache")
+        .set_detail(detail)
+        .set_hint("The executed rows were sent, and the cached result was dropped.")
+        .report(PgLogLevel::WARNING);
+}
+
+/// Writes a line to the server's log, with the statement that is running. Clients do not see it.
+pub fn log(line: String) {
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, line, "pg_arrow_cache")
+        .report(PgLogLevel::LOG_SERVER_ONLY);
+}
+
+/// Tells the server's log, and nobody else, that the client cannot be reached any more.
+pub fn log_lost_client(error: &std::io::Error) {
+    let code = PgSqlErrorCode::ERRCODE_CONNECTION_FAILURE;
+    ErrorReport::new(code, format!("could not send data to client: {error}"), "pg_arrow_cache")
+        .report(PgLogLevel::LOG_SERVER_ONLY);
+}

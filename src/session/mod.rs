@@ -1,0 +1,21 @@
+//! State of this backend that several rooms ask for: where the present statement stands and what became of the last one. Never shared,
+//! so no lock.
+
+mod definition_changes;
+mod nesting;
+mod planning;
+mod status;
+mod timing;
+mod wrapping;
+
+pub use definition_changes::{definition_changes, note_definition_change};
+pub use nesting::{at_top_level, depth, enter_level, leave_level};
+pub use planning::{PlanningExport, must_plan, next_plan_number, plans_matter, set_must_plan};
+pub use status::{
+    Status, begin_statement, begin_statement_as, last_status, set_status, set_status_of, statement_number,
+};
+pub use timing::{note_fingerprint, take_fingerprint, take_timed, time_run};
+pub use wrapping::{
+    WrappedText, Wrapping, declaring_cursor, enter_execute, enter_wrapping, executing_prepared, explaining,
+    leave_wrapping, wrapped_text,
+};

@@ -1,0 +1,61 @@
+//! What the planner hook has to know of the session: whether the plan that is made now can matter, and whether it must be a real one.
+//! State of this backend; no lock.
+
+use std::cell::Cell;
+
+use pgrx::pg_sys;
+
+use super::nesting::at_top_level;
+use crate::pg::backend_local::Local;
+
+static PLANNING_EXPORT: Local<Cell<bool>> = Local::new(Cell::new(false));
+static PLANS: Local<Cell<u64>> = Local::new(Cell::new(0));
+static MUST_PLAN: Local<Cell<bool>> = Local::new(Cell::new(false));
+
+/// Marks that an export function is planning its query, as long as the value lives.
+pub struct PlanningExport(());
+
+impl PlanningExport {
+    /// Enters planning.
+    pub fn enter() -> Self {
+        PLANNING_EXPORT.set(true);
+        Self(())
+    }
+}
+
+impl Drop for PlanningExport {
+    fn drop(&mut self) {
+        PLANNING_EXPORT.set(false);
+    }
+}
+
+/// Could the plan that is made now be answered from the cache?
+pub fn plans_matter() -> bool {
+    at_top_level() || PLANNING_EXPORT.get()
+}
+
+/// From here on a query must be planned, whatever is stored; or no longer so.
+pub fn set_must_plan(must: bool) {
+    MUST_PLAN.set(must);
+}
+
+/// Must the query that is planned now really be planned?
+pub fn must_plan() -> bool {
+    MUST_PLAN.get()
+}
+
+/// A number for a plan that no other plan has.
+pub fn next_plan_number() -> u64 {
+    let last = match PLANS.get() {
+        0 => {
+            let mut bytes = [0; 8];
+            // SAFETY: fills as many bytes as it is told; a plain global of the backend.
+            let (random, started) =
+                unsafe { (pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()), pg_sys::MyStartTimestamp) };
+            if random { u64::from_le_bytes(bytes) } else { started.cast_unsigned() }
+        }
+        last => last,
+    };
+    PLANS.set(last.wrapping_add(1));
+    PLANS.get()
+}

@@ -1,0 +1,88 @@
+//! What became of the client's statements, for `last_status()` and the log. State of this backend; no lock.
+
+use std::cell::Cell;
+
+use arrow_cache_core::Reason;
+
+use super::timing::forget_fingerprint;
+use crate::pg::backend_local::Local;
+
+/// What became of a statement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// Answered from the cache.
+    Hit,
+    /// Executed; a result for it was looked up and not found. The reason, if any, says why the
+    /// new result was not stored.
+    Miss(Option<Reason>),
+    /// Executed, because the stored result was out of date.
+    Stale(Option<Reason>),
+    /// Executed without a lookup, or in spite of one.
+    Bypass(Reason),
+}
+
+impl Status {
+    /// The word that `arrow_cache.last_status()` returns.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hit => "HIT",
+            Self::Miss(_) => "MISS",
+            Self::Stale(_) => "STALE",
+            Self::Bypass(_) => "BYPASS",
+        }
+    }
+
+    /// Why the statement was bypassed or its result not stored.
+    pub fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Hit => None,
+            Self::Miss(reason) | Self::Stale(reason) => reason,
+            Self::Bypass(reason) => Some(reason),
+        }
+    }
+}
+
+static STATEMENT: Local<Cell<u64>> = Local::new(Cell::new(0));
+static CURRENT: Local<Cell<Option<Status>>> = Local::new(Cell::new(None));
+static PREVIOUS: Local<Cell<Option<Status>>> = Local::new(Cell::new(None));
+static ASKED_STATUS: Local<Cell<bool>> = Local::new(Cell::new(false));
+
+/// A new top-level statement has begun; until more is known it counts as bypassed for `reason`.
+pub fn begin_statement(reason: Reason) {
+    if !ASKED_STATUS.replace(false) {
+        PREVIOUS.set(CURRENT.get());
+    }
+    CURRENT.set(Some(Status::Bypass(reason)));
+    STATEMENT.set(STATEMENT.get() + 1);
+}
+
+/// As `begin_statement`, for one of which all is known.
+pub fn begin_statement_as(status: Status) {
+    begin_statement(Reason::NotSelect);
+    forget_fingerprint();
+    CURRENT.set(Some(status));
+}
+
+/// Number of the current top-level statement.
+pub fn statement_number() -> u64 {
+    STATEMENT.get()
+}
+
+/// What became of the current top-level statement.
+pub fn set_status(status: Status) {
+    CURRENT.set(Some(status));
+}
+
+/// What became of statement `number`, unless another one has begun since (a cursor's rows may be
+/// fetched much later).
+pub fn set_status_of(number: u64, status: Status) {
+    if STATEMENT.get() == number {
+        CURRENT.set(Some(status));
+    }
+}
+
+/// The status of the last top-level statement that did not itself ask for it.
+pub fn last_status() -> Option<Status> {
+    ASKED_STATUS.set(true);
+    PREVIOUS.get()
+}

@@ -1,0 +1,39 @@
+//! By what the speed of a statement is remembered: the fingerprint of its text, or the lower half of its form where the plan was
+//! prepared. Handed from the planner hook to the executor's hooks. State of this backend; no lock.
+
+use std::cell::Cell;
+
+use super::nesting::at_top_level;
+use crate::pg::backend_local::Local;
+
+/// The statement under way is timed for this fingerprint.
+static TIMED: Local<Cell<Option<u64>>> = Local::new(Cell::new(None));
+/// The fingerprint of the statement that was planned last and is executed next.
+static PLANNED: Local<Cell<Option<u64>>> = Local::new(Cell::new(None));
+
+/// Has the run of the statement that starts now timed, for others with its fingerprint. Nothing else is done with it.
+pub fn time_run(fingerprint: Option<u64>) {
+    TIMED.set(fingerprint);
+    PLANNED.set(None);
+}
+
+/// Notes the fingerprint of the statement that is planned now and executed next.
+pub fn note_fingerprint(fingerprint: Option<u64>) {
+    TIMED.set(None);
+    PLANNED.set(fingerprint);
+}
+
+/// Forgets the statement that was planned last.
+pub fn forget_fingerprint() {
+    PLANNED.set(None);
+}
+
+/// The fingerprint of the statement that starts now, if it was planned for this execution.
+pub fn take_fingerprint() -> Option<u64> {
+    PLANNED.take()
+}
+
+/// The fingerprint whose statement is timed, if one is at this level. The timing ends with that.
+pub fn take_timed() -> Option<u64> {
+    if at_top_level() { TIMED.take() } else { None }
+}

@@ -1,0 +1,168 @@
+"""Functions that count as reading no setting (src/query/volatility/immutable.rs) do not: each of them is called over columns, under settings
+that differ in every way, and its results stay what they were, byte for byte."""
+
+import pytest
+
+from support.functions import ROWS, Function, Sampled, listed
+from support.settings_of_functions import foreign_locales
+
+# Fewer calls than these would show little. A server has some 1,700 functions on the list that SQL can call.
+LEAST_CALLED = 1600
+LIMIT = 300
+
+# Each is another session's way to set one thing; all together come last.
+VARIANTS = {
+    "dates": ["DateStyle = 'German, DMY'", "IntervalStyle = 'sql_standard'"],
+    "dates of SQL": ["DateStyle = 'SQL, YMD'", "IntervalStyle = 'iso_8601'"],
+    "time zone": ["TimeZone = 'America/St_Johns'"],
+    "abbreviations": ["timezone_abbreviations = 'Australia'"],
+    "digits": ["extra_float_digits = -15"],
+    "bytes": ["bytea_output = 'escape'", "xmlbinary = 'hex'", "xmloption = 'document'"],
+    "locales": ["lc_monetary = {locale}", "lc_numeric = {locale}", "lc_time = {locale}", "lc_messages = {locale}"],
+    "names": ["search_path = {schema}, information_schema, pg_temp", "quote_all_identifiers = on", "default_text_search_config = 'pg_catalog.german'"],
+    "syntax": ["array_nulls = off", "backslash_quote = off", "standard_conforming_strings = off", "transform_null_equals = on",
+               "escape_string_warning = off"],
+    "work": ["work_mem = '64kB'", "hash_mem_multiplier = 1", "gin_fuzzy_search_limit = 1",
+             "enable_sort = off", "enable_hashagg = off", "temp_buffers = 100"],
+    "role": ["ROLE regress_clean_functions", "row_security = off"],
+}
+# Those that any session may set, to another value than they have: by their kind, from pg_settings.
+OTHERS = """
+    SELECT name, CASE vartype WHEN 'bool' THEN CASE setting WHEN 'on' THEN 'off' ELSE 'on' END
+                 ELSE (SELECT v FROM unnest(enumvals) v WHERE v <> setting ORDER BY v DESC LIMIT 1) END
+    FROM pg_settings WHERE context IN ('user', 'superuser') AND vartype IN ('bool', 'enum')
+    AND name !~ '^(pg_arrow_cache\\.|log_|debug_|trace_|track_|transaction_|default_transaction_|ignore_|zero_|exit_|session_rep|is_superuser|wal_)'
+    AND name NOT IN ('synchronous_commit', 'client_min_messages', 'password_encryption', 'allow_system_table_mods', 'restrict_nonsystem_relation_kind')
+"""
+
+
+@pytest.fixture
+def caller(connect):
+    session = connect("-c pg_arrow_cache.enabled=off")
+    session.prepare_threshold = None
+    session.execute("SET client_min_messages = error; DROP ROLE IF EXISTS regress_clean_functions; CREATE ROLE regress_clean_functions")
+    yield session
+    session.execute("RESET ROLE; DROP OWNED BY regress_clean_functions; DROP ROLE regress_clean_functions")
+
+
+def settings_of(session):
+    locale = f"'{next(iter(foreign_locales(session)), 'C.UTF-8')}'"
+    [(schema,)] = session.rows("SELECT current_schema()")
+    variants = {name: [setting.format(locale=locale, schema=schema) for setting in settings] for name, settings in VARIANTS.items()}
+    others = [f"{name} = '{value}'" for name, value in session.rows(OTHERS) if value is not None]
+    variants["switches"] = others
+    # What only a superuser may set comes before the role.
+    variants["everything"] = [setting for name in sorted(variants, key="role".__eq__) for setting in variants[name]]
+    return variants
+
+
+# Results in the binary form of their types, so that no output function speaks. A call that fails says with which error.
+DIGESTS = f"""
+CREATE FUNCTION digest(call text, source text, send text) RETURNS text LANGUAGE plpgsql AS $$
+    DECLARE found text;
+    BEGIN
+        EXECUTE format('SELECT count(*) || md5(string_agg(coalesce(%s(x), %L), %L)) FROM (SELECT %s AS x FROM %s LIMIT {LIMIT}) s',
+                       send, '-'::bytea, ','::bytea, call, source) INTO found;
+        RETURN found;
+    EXCEPTION WHEN query_canceled OR others THEN RETURN SQLSTATE;
+    END $$;
+CREATE FUNCTION digests(calls text[], sources text[], sends text[]) RETURNS text[] LANGUAGE sql AS $$
+    SELECT array_agg(digest(calls[n], sources[n], sends[n]) ORDER BY n) FROM generate_subscripts(calls, 1) n
+$$;
+CREATE FUNCTION accepted(call text, source text, send text) RETURNS int[] LANGUAGE sql AS $$
+    SELECT array_agg(n) FROM generate_series(0, {ROWS - 1}) n WHERE length(digest(call, source || ' WHERE id = ' || n, send)) > 5
+$$;
+"""
+
+
+class Call:
+    """One function over the rows that it does not refuse."""
+
+    def __init__(self, function, expression, source):
+        self.function, self.expression, self.source = function, expression, source
+
+    def __str__(self):
+        return str(self.function)
+
+
+def calls(session, table, functions):
+    """A call of each function that can be called."""
+    found = []
+    for function in functions:
+        expression, source = table.call(function)
+        if expression is None:
+            continue
+        if function.kind == "f":
+            [(rows,)] = session.rows("SELECT accepted(%s, %s, %s)", [expression, source, function.send])
+            if not rows:
+                continue
+            source += f" WHERE id IN ({', '.join(map(str, rows))})"
+        found.append(Call(function, expression, source))
+    return found
+
+
+def digests(session, asked):
+    [(found,)] = session.rows("SELECT digests(%s, %s, %s)", [[call.expression for call in asked], [call.source for call in asked],
+                                                             [call.function.send for call in asked]])
+    return found
+
+
+def changed(session, oids):
+    """Calls the functions under each variant. Returns which could be called, and which of them gave other results, under what."""
+    functions = [Function(*row) for row in session.rows(Function.QUERY, [oids])]
+    table = Sampled(session, functions)
+    session.execute(DIGESTS)
+    asked = calls(session, table, functions)
+    [(schema,)] = session.rows("SELECT current_schema()")
+    session.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO regress_clean_functions; "
+                    f"GRANT USAGE ON SCHEMA {schema} TO regress_clean_functions")
+    expected = digests(session, asked)
+    # An aggregate may refuse what one of the rows holds.
+    asked, expected = zip(*((call, digest) for call, digest in zip(asked, expected) if len(digest) > 5))
+    wrong = {}
+    for variant, settings in settings_of(session).items():
+        with session.transaction(force_rollback=True):
+            for setting in settings:
+                session.execute(f"SET LOCAL {setting}")
+            found = digests(session, asked)
+        for call, one, other in zip(asked, expected, found):
+            if one != other:
+                wrong.setdefault(str(call.function), []).append(variant)
+    return asked, wrong
+
+
+def test_no_setting_changes_their_results(caller, capsys):
+    oids = [oid for oid, _ in listed("CLEAN")]
+    asked, wrong = changed(caller, oids)
+    with capsys.disabled():
+        print(f" {len(asked)} of {len(oids)} functions called ", end="")
+    assert not wrong
+    assert len(asked) >= LEAST_CALLED
+
+
+def test_settings_are_seen_to_change_others(caller):
+    """The same test finds those that are not on the list for a setting that it changes."""
+    clean = {oid for oid, _ in listed("CLEAN")}
+    oids = [oid for oid, in caller.rows("SELECT oid FROM pg_proc WHERE provolatile = 'i' AND oid < 10000") if oid not in clean]
+    _, wrong = changed(caller, oids)
+    names = {name.split()[1].split("(")[0] for name in wrong}
+    assert names >= {"point_out", "lseg_out", "path_out", "box_out", "poly_out", "circle_out", "line_out", "float4out", "float8out",
+                     "byteaout", "quote_ident", "age", "timezone", "xpath"}
+
+
+def test_lists_are_of_immutable_functions(session):
+    """A wrong digit would let a function through that nobody has looked at."""
+    for name in ("CLEAN", "UNCOVERED"):
+        oids = [oid for oid, _ in listed(name)]
+        assert oids == sorted(set(oids)) and oids[-1] < 10000
+        assert session.rows("SELECT oid::regprocedure::text FROM pg_proc WHERE oid = ANY(%s) AND provolatile <> 'i'", [oids]) == []
+    # On this list a function may be one that other versions mark so. What they mark otherwise is judged by listed.rs.
+    reading = [oid for oid, _ in listed("READING")]
+    assert reading == sorted(set(reading)) and reading[-1] < 10000
+    assert not {*reading} & {oid for name in ("CLEAN", "UNCOVERED") for oid, _ in listed(name)}
+    for oid, comment in listed("READING"):
+        for proname, in session.rows("SELECT proname FROM pg_proc WHERE oid = %s", [oid]):
+            assert comment.startswith(f"{proname}(")
+    for oid, comment in listed("UNCOVERED"):
+        for proname, in session.rows("SELECT proname FROM pg_proc WHERE oid = %s", [oid]):
+            assert comment.startswith(f"{proname}(")

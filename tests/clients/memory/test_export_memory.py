@@ -1,0 +1,72 @@
+"""An export takes as much memory in its backend as a batch and a chunk, whatever the size of the result."""
+
+import re
+from pathlib import Path
+
+import pytest
+from psycopg.types.json import Jsonb
+
+from support.exports import copy_statement
+
+SMALL = "SELECT a, pad FROM big WHERE a <= 2000 ORDER BY a"
+LARGE = "SELECT a, pad FROM big ORDER BY a"
+BEYOND = "SELECT x.a, x.pad FROM big x, generate_series(1, 3) g"  # more than max_entry_size
+
+
+@pytest.fixture
+def big(session):
+    """About 45 MB: under max_entry_size, and many times the batches that it is made of."""
+    session.execute("""
+        CREATE TABLE big AS SELECT g AS a, repeat(md5(g::text), 32) AS pad FROM generate_series(1, 44000) g;
+        ALTER TABLE big ADD PRIMARY KEY (a); ANALYZE big; SET enable_sort = off; SET enable_seqscan = off;
+        SET jit = off""")  # a compiler is no part of an export
+    return session
+
+
+def private_bytes(pid):
+    """Memory that the process shares with nobody."""
+    return int(re.search(r"^RssAnon:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)[1]) * 1024
+
+
+def pieces(session, way, query, options):
+    if way == "copy":
+        with session.cursor().copy(copy_statement(query, options)) as copy:
+            yield from copy
+    elif way == "fetch":
+        for row in session.cursor(binary=True).stream("SELECT arrow_cache.fetch(%s, %s)", [query, Jsonb(options)]):
+            yield row[0]
+    else:
+        for row in session.cursor(binary=True).stream("SELECT (arrow_cache.messages(%s, %s)).ipc", [query, Jsonb(options)]):
+            yield row[0]
+
+
+def growth(session, way, query, options):
+    """Bytes of the stream, and by how much the backend had grown at most while it was sent."""
+    pid = session.info.backend_pid
+    before = peak = private_bytes(pid)
+    size = last = 0
+    for piece in pieces(session, way, query, options):
+        size += len(piece)
+        if size - last > 200_000:
+            peak, last = max(peak, private_bytes(pid)), size
+    return size, peak - before
+
+
+@pytest.mark.parametrize("options", [{}, {"compression": "lz4"}, {"columns": ["pad"], "chunk_bytes": 65536}], ids=str)
+@pytest.mark.parametrize("way", ["copy", "fetch", "messages"])
+@pytest.mark.parametrize("state", ["miss", "hit", "too_large", "disabled"])
+def test_bounded(big, way, state, options):
+    query = BEYOND if state == "too_large" else LARGE
+    if state == "disabled":
+        big.execute("SET pg_arrow_cache.enabled = off")
+    if state == "hit":
+        for _ in pieces(big, way, query, {}):
+            pass
+    for _ in pieces(big, way, SMALL, options):  # whatever a session keeps from its first export
+        pass
+    size, grown = growth(big, way, query, options)
+    assert (big.status(), big.reason()) == {
+        "miss": ("MISS", None), "hit": ("HIT", None), "too_large": ("MISS", "too_large"), "disabled": ("BYPASS", "disabled")}[state]
+    raw = 44_000 * 1024 * (3 if state == "too_large" else 1)
+    assert size > (raw if "compression" not in options else 1_000_000)
+    assert grown < raw / 8, f"{grown} bytes for a result of {raw}"

@@ -1,0 +1,63 @@
+"""Each allocation of this library may be the first that fails, and all after it: the answer is right, or the error out_of_memory.
+
+The server has all the memory it wants, so that a statement which the cache has only watched does not fail at all."""
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from support.memory_ways import CASES, OUT_OF_MEMORY, TRANSPARENT, WAYS, memory_server, private
+
+COLD = 5  # so many attempts in a fresh session; what it keeps of the first statements is there for later ones
+SOURCE = Path(__file__).with_name("failing_malloc.c")
+
+
+@pytest.fixture(scope="module")
+def server():
+    with tempfile.TemporaryDirectory(prefix="pg_arrow_cache-failing-", dir="/tmp") as directory:
+        library, program = Path(directory, "failing_malloc.so"), Path(directory, "postgres")
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O1", "-Wall", "-Werror",
+                        f"-I{private.pg_config('--includedir-server')}", SOURCE, "-o", library], check=True)
+        program.write_text(f"#!/bin/sh\nLD_PRELOAD={library} exec {private.bindir() / 'postgres'} \"$@\"\n")
+        program.chmod(0o755)
+        Path(directory).chmod(0o755)
+        with memory_server("test-memory-fails", postgres=program) as cluster:
+            cluster.psql(f"CREATE FUNCTION memory_fails_after(bigint) RETURNS bigint STRICT LANGUAGE c AS '{library}'")
+            yield cluster
+
+
+def attempt(session, run, allocations):
+    """The answer if so many allocations succeed, and how many were tried."""
+    session.execute("SELECT memory_fails_after(%s)", [allocations])
+    try:
+        answer = run(session)
+    except psycopg.Error as error:
+        answer = error.sqlstate or str(error)
+    return answer, session.execute("SELECT memory_fails_after(-1)").fetchone()[0]
+
+
+@pytest.mark.parametrize("way, state", CASES)
+def test_each_may_be_the_first(server, way, state):
+    run = WAYS[way]
+    with psycopg.connect(server.dsn(), autocommit=True) as other, psycopg.connect(server.dsn(), autocommit=True) as session:
+        other.execute("SELECT arrow_cache.flush()")
+        expected, _ = attempt(session, run, 1 << 40)
+        # A hit has to build large values and rows, as the server has to; a miss runs as if nobody watched.
+        never_fails = way in TRANSPARENT and (state == "miss" or way.startswith("rows"))
+        right = (expected,) if never_fails else (expected, OUT_OF_MEMORY)
+        allocations, done = 0, False
+        while not done:
+            if state == "miss":
+                other.execute("SELECT arrow_cache.flush()")
+            if allocations < COLD:
+                session.close()
+                session = psycopg.connect(server.dsn(), autocommit=True)
+            answer, tried = attempt(session, run, allocations)
+            assert answer in right, f"{way}, after {allocations} allocations: {str(answer)[:300]}"
+            done = answer == expected and tried <= allocations
+            allocations += 1 + allocations // 10
+    assert allocations > 1

@@ -1,0 +1,46 @@
+"""Forms of queries that were always too quick to be stored: however they come, they are bypassed, and looked at now and then, so that
+what another session has stored is found."""
+
+import pytest
+
+from support.placeholders import exec_params
+
+INT4 = 23
+QUICK_RUNS, LOOK_EVERY = 16, 64
+
+
+def simple(session, number):
+    return [tuple(str(value).encode() for value in row) for row in session.rows(f"SELECT b FROM t WHERE a = {number}")]
+
+
+def bound(session, number):
+    return exec_params(session, "SELECT b FROM t WHERE a = $1", [number], [INT4])
+
+
+def named(session, number):
+    result = session.pgconn.exec_prepared(b"s", [b"%d" % number])
+    return [(result.get_value(0, 0),)]
+
+
+@pytest.mark.parametrize("ask", [simple, bound, named])
+@pytest.mark.parametrize("mode", ["auto", "force_custom_plan", "force_generic_plan"])
+def test_bypassed_until_another_session_has_stored_an_answer(connect, ask, mode):
+    hasty = connect(f"-c pg_arrow_cache.min_execution_time=10s -c plan_cache_mode={mode}", prepare_threshold=None)
+    storing = connect(prepare_threshold=None)
+    hasty.execute("CREATE TABLE t AS SELECT g AS a, 'row ' || g AS b FROM generate_series(1, 200) g")
+    for session in (hasty, storing):
+        session.pgconn.prepare(b"s", b"SELECT b FROM t WHERE a = $1", [INT4])
+
+    def outcome(number):
+        assert ask(hasty, number) == [(f"row {number}".encode(),)]
+        return hasty.status(), hasty.reason()
+
+    assert [outcome(number) for number in range(1, QUICK_RUNS + 1)] == [("MISS", "too_quick")] * QUICK_RUNS
+    assert [outcome(number) for number in range(20, 30)] == [("BYPASS", "too_quick")] * 10
+    assert ask(storing, 100) == [(b"row 100",)]
+    outcomes = [outcome(100) for _ in range(LOOK_EVERY + 2)]
+    assert outcomes[0] == ("BYPASS", "too_quick")
+    assert outcomes[-2:] == [("HIT", None)] * 2
+    assert set(outcomes) == {("BYPASS", "too_quick"), ("HIT", None)}
+    storing.execute("UPDATE t SET b = 'new'")
+    assert ask(hasty, 100) == [(b"new",)]
