@@ -18,12 +18,12 @@ use crate::pg::lists::nodes;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
 use crate::pg::{privileges, server};
-use crate::query::eligibility;
 use crate::query::opened_relations::opened_by;
 use crate::query::relations::{self, RelationRefusal};
+use crate::query::{eligibility, planner_input};
 use crate::session::PlanningExport;
 use crate::shmem::SharedStore;
-use crate::{export, query, settings};
+use crate::{export, settings};
 
 /// Most relations that an answer names.
 const NAMED_RELATIONS: usize = 20;
@@ -86,7 +86,8 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
         let (query, types) = one_select(text)?;
         let mut offender = None;
         // Planning changes the tree.
-        let meaning = eligibility::judge_tree_naming(query, &mut offender);
+        let meaning = Tree::enter(query)
+            .map_or(Err(Reason::NotSelect), |query| eligibility::check_query_naming(query, &mut offender));
         let planning = PlanningExport::enter();
         let (source, options) = (text.as_ptr(), pg_sys::CURSOR_OPT_PARALLEL_OK as i32);
         let plan = kept!(server::pg_plan_query(query, source, options, std::ptr::null_mut()));
@@ -99,8 +100,9 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
             offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
         })?;
         let ddl = lookup::definition_versions(store).ddl;
-        let judged = query::judge_relations(plan)
-            .and_then(|_| query::judge_planner_input(plan, &opened_by(plan), meaning.unites, ddl));
+        let Some(tree) = Tree::enter(plan) else { return Err(Reason::NotAnalyzed.into()) };
+        let judged =
+            relations::check(tree).and_then(|_| planner_input::check(tree, &opened_by(tree), meaning.unites, ddl));
         judged.map_err(|RelationRefusal { reason, relation }| {
             let name = if is_readable(relation) {
                 relation_name(relation)
@@ -112,8 +114,7 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
         if !settings::enabled() {
             return Err(Reason::Disabled.into());
         }
-        let planned = Tree::enter(plan).unwrap_unchecked();
-        let question = Question::only_asked(planned, text, pg_sys::GetActiveSnapshot().as_ref());
+        let question = Question::only_asked(tree, text, pg_sys::GetActiveSnapshot().as_ref());
         match lookup::find(store, &question)? {
             Found::Hit(hit, _) => store.unpin(hit.pin),
             Found::Miss(miss) => match miss.refused {
@@ -122,7 +123,7 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
                 Some(reason) => return Err(reason.into()),
             },
         }
-        Ok(relations::of_plan(plan, meaning.extras.relations()))
+        Ok(relations::of_plan(tree, meaning.extras.relations()))
     }
 }
 

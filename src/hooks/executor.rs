@@ -11,6 +11,7 @@ use crate::pg::compat::{self, executor_run_hook};
 use crate::pg::error_passing::{direct, edge, with_cleanup};
 use crate::pg::query_desc::{QueryDesc, Unstarted};
 use crate::pg::server;
+use crate::pg::tree::Tree;
 use crate::{capture, copy, serve, session};
 
 /// `ExecutorStart_hook`. The plan may be swapped before the executor sees it.
@@ -73,7 +74,8 @@ unsafe fn settle(desc: &Unstarted<'_>, flags: c_int, pending: &Pending<'_>) -> b
         } else {
             // By way of all planner hooks, since some libraries' come before ours.
             let call = &pending.call;
-            let (text, options, params) = (call.source(), call.options(), call.params());
+            let params = call.params().map_or(std::ptr::null_mut(), Tree::as_ptr);
+            let (text, options) = (call.source(), call.options());
             // A plan shares parts with its query, and a portal that was bound outlives the message that holds the query.
             let query = edge(|| pg_sys::copyObjectImpl(call.query().as_ptr().cast())).cast();
             session::set_must_plan(true);

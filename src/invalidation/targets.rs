@@ -63,8 +63,7 @@ pub fn note_routed(query: QueryDesc<'_>) {
 /// The relation that a statement names, to change it in a way that takes this privilege; `None` if the statement will be refused. A
 /// name that stands for nothing is left to the statement to complain about.
 pub fn changeable(name: Option<Tree<'_, pg_sys::RangeVar>>, privilege: u32) -> Option<pg_sys::Oid> {
-    // SAFETY: a node in a valid tree.
-    let relation = unsafe { relations::named(name?.as_ptr()) };
+    let relation = relations::named(name?);
     let exists = relation != pg_sys::InvalidOid;
     (exists && privileges::has(privileges::current_role(), relation, privilege)).then_some(relation)
 }

@@ -3,14 +3,11 @@
 
 use std::ffi::{c_char, c_int};
 
-use arrow_cache_core::{CacheKey, Reason};
 use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
 use crate::pg::tree::Tree;
 use crate::query::hint::Terms;
-use crate::query::identity::{self, Identity};
-use crate::query::key::{self, Asked, HashedText};
 use crate::query::statement_text::{self, Text};
 use crate::session;
 
@@ -21,8 +18,8 @@ pub struct Call<'m> {
     /// The text that the query is part of, which ends in NUL.
     text: *const c_char,
     options: c_int,
-    /// Parameters by value, or null.
-    params: pg_sys::ParamListInfo,
+    /// The values of its parameters, if it is planned for them.
+    params: Option<Tree<'m, pg_sys::ParamListInfoData>>,
 }
 
 impl<'m> Call<'m> {
@@ -36,8 +33,8 @@ impl<'m> Call<'m> {
         options: c_int,
         params: pg_sys::ParamListInfo,
     ) -> Self {
-        // SAFETY: the caller promises that the query is valid, so it is not null.
-        let query = unsafe { Tree::enter(query).unwrap_unchecked() };
+        // SAFETY: the caller promises that the query is valid, so it is not null; the parameters may be.
+        let (query, params) = unsafe { (Tree::enter(query).unwrap_unchecked(), Tree::enter(params)) };
         Self { query, text, options, params }
     }
 
@@ -56,14 +53,14 @@ impl<'m> Call<'m> {
         self.options
     }
 
-    /// The values of its parameters, or null.
-    pub fn params(&self) -> pg_sys::ParamListInfo {
+    /// The values of its parameters, if it is planned for them.
+    pub fn params(&self) -> Option<Tree<'m, pg_sys::ParamListInfoData>> {
         self.params
     }
 
     /// Is it planned for the values of its parameters?
     pub fn has_values(&self) -> bool {
-        !self.params.is_null()
+        self.params.is_some()
     }
 
     /// Is it part of the message under way, in which nothing runs yet?
@@ -82,49 +79,18 @@ impl<'m> Call<'m> {
     }
 
     /// Where its own text lies.
-    fn own_text(&self) -> Text {
-        Text { source: self.text, location: self.query.stmt_location, length: self.query.stmt_len }
+    pub fn own_text(&self) -> Text {
+        // SAFETY: a call's text ends in NUL, and stays as long as the call.
+        unsafe { Text::of(self.text, self.query.stmt_location, self.query.stmt_len) }
     }
 
     /// The fingerprint of its text, by which quick statements are known.
     pub fn fingerprint(&self) -> Option<Fingerprint> {
-        let own = self.own_text();
-        // SAFETY: a call's text ends in NUL, and outlives the call.
-        Fingerprint::of_text(unsafe { statement_text::raw(&own) })
-    }
-
-    /// The terms that its text asks for.
-    ///
-    /// # Errors
-    /// The text asks to be left alone.
-    pub fn terms(&self) -> Result<Terms, Reason> {
-        // SAFETY: a call's text ends in NUL.
-        unsafe { Terms::of(self.own_text()) }
+        Fingerprint::of_text(statement_text::raw(&self.own_text()))
     }
 
     /// May there be a hint before the query?
     pub fn has_hint(&self) -> bool {
-        self.terms() != Ok(Terms::USUAL)
-    }
-
-    /// What identifies its query.
-    ///
-    /// # Errors
-    /// The reason to bypass.
-    pub fn identity(&self, seed: u64) -> Result<Identity, Reason> {
-        // SAFETY: a call's query is a valid rewritten query.
-        unsafe { identity::of(self.query.as_ptr(), seed) }
-    }
-
-    /// The normalized text by which the answer is found. `None` if there is no memory for it.
-    pub fn hashed_text(&self, seed: u64) -> Option<HashedText> {
-        // SAFETY: a call's text ends in NUL.
-        unsafe { HashedText::of(self.own_text(), seed) }.ok()
-    }
-
-    /// The key of the answer. `None` if there is none.
-    pub fn key(&self, asked: &Asked, text: &HashedText, seed: u64) -> Option<CacheKey> {
-        // SAFETY: a call's parameters are null or valid.
-        unsafe { key::of(asked, text, self.params, seed) }.ok()
+        Terms::of(self.own_text()) != Ok(Terms::USUAL)
     }
 }

@@ -15,9 +15,9 @@ use crate::invalidation::own_writes;
 use crate::query::eligibility::Meaning;
 use crate::query::hashes::{EnvironmentHash, FactsHash, FormId};
 use crate::query::hint::Terms;
-use crate::query::key::{Asked, HashedText};
+use crate::query::key::{self, Asked, HashedText};
 use crate::query::statement_text::Text;
-use crate::query::{Planned, Verdict, Versions, environment};
+use crate::query::{Planned, Verdict, Versions, environment, plan_marker, relations};
 use crate::serve::Template;
 use crate::shmem::SharedStore;
 
@@ -63,7 +63,7 @@ pub struct Description<'q> {
 /// The reason to bypass.
 #[inline]
 pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Description<'q>, Reason> {
-    let (meaning, tree, form, facts, planned) = match question.verdict() {
+    let (meaning, tree, form, facts, planned) = match plan_marker::read(question.plan()) {
         Verdict::Cacheable { meaning, tree, form, facts, planned } => (meaning, tree, form, facts, planned),
         Verdict::Bypass(reason) => return Err(reason),
     };
@@ -71,7 +71,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         portal::ask_for_new_plan();
     }
     let own_text = question.own_text();
-    let terms = question.terms(own_text)?;
+    let terms = Terms::of(own_text)?;
     let fingerprint = question.fingerprint(Fingerprint::of_form(form));
     if question.may_be_skipped() && !terms.insisted && admission::skips_lookup(fingerprint) {
         admission::time_run(Some(fingerprint));
@@ -80,8 +80,8 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let snapshot = snapshot::view(store, question.snapshot())?;
     let current = definition_versions::current(store);
     let template = templates::find(form, planned.versions, facts).filter(|_| current == planned.versions);
-    // SAFETY: what a plan's verdict keeps lives as long as the plan.
-    let relations = question.relations(unsafe { meaning.extras.relations() });
+    // SAFETY: the extras were just read, into the current memory context.
+    let relations = relations::of_plan(question.plan(), unsafe { meaning.extras.relations() });
     own_writes::check_own_writes(&relations)?;
 
     // SAFETY: as above.
@@ -93,7 +93,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let planned_under = planned.settings.filter(|then| *then != now);
     let asked = Asked { tree, old_plan, planned_under, environment };
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;
-    let key = question.key(&asked, &text, store.seed())?;
+    let key = key::of(&asked, &text, question.params(), store.seed())?;
     let columns = match &template {
         Some(template) => template.columns().to_vec(),
         None => question.columns()?,
@@ -129,7 +129,7 @@ fn check_age(
     planned: Versions,
     current: Versions,
 ) -> Result<(), Reason> {
-    if current.catalogs != planned.catalogs && !question.reads_all(relations) {
+    if current.catalogs != planned.catalogs && !relations::are_of_plan(relations, question.plan()) {
         // What the query's row types contain was asked when the plan was made.
         return Err(Reason::OldPlan);
     }
@@ -150,11 +150,11 @@ fn hashed_text(
     template: Option<&Template>,
     plan: u64,
 ) -> Result<HashedText, Reason> {
-    let keeper = template.filter(|_| !question.has_other_text() && portal::is_bound());
+    let keeper = template.filter(|_| question.other_text().is_none() && portal::is_bound());
     if let Some(text) = keeper.and_then(|template| template.text_of(plan)) {
         return Ok(text);
     }
-    let text = question.hashed_text(own, store.seed())?;
+    let text = HashedText::of(question.other_text().unwrap_or(own), store.seed())?;
     keeper.inspect(|template| template.remember_text(plan, &text));
     Ok(text)
 }

@@ -16,6 +16,7 @@ use crate::arrow::column;
 use crate::invalidation::foreign;
 use crate::pg::{allocator, backend};
 use crate::query::hashes::FactsHash;
+use crate::query::parameters;
 use crate::report::decision_log;
 use crate::serve::{Guard, Hit};
 use crate::shmem::SharedStore;
@@ -143,7 +144,7 @@ fn miss(
         storing::dependencies(store, &description.relations, meaning.rests_on_enums, &description.snapshot)?;
     foreign::check_settled(store, question.plan())?;
     // A plan for all values reads and locks what the plan of a query with these values would not.
-    let is_of_values = planned.for_values || question.has_no_parameters();
+    let is_of_values = planned.for_values || parameters::count(question.params()) == 0;
     let refused = if storing::is_plan_current(store, &planned, description.current) {
         storing::refusal(store, key, terms, question.is_only_asked())
     } else {

@@ -17,7 +17,7 @@ use crate::invalidation::own_writes;
 use crate::pg::query_desc::{QueryDesc, Unstarted};
 use crate::query::hashes::{FactsHash, FormHash, FormId, TreeHash};
 use crate::query::hint::Terms;
-use crate::query::key::Asked;
+use crate::query::key::{self, Asked, HashedText};
 use crate::query::{Versions, environment, plan_facts};
 use crate::serve::{self, Hit, Template};
 use crate::session::{self, Status};
@@ -62,11 +62,11 @@ pub fn make(
     if may_change || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {
         return None;
     }
-    let terms = call.terms().ok()?;
-    let text = call.hashed_text(store.seed())?;
+    let terms = Terms::of(call.own_text()).ok()?;
+    let text = HashedText::of(call.own_text(), store.seed()).ok()?;
     let environment = environment::hash(store.seed(), &[]).ok()?;
     let asked = Asked { tree, old_plan: None, planned_under: None, environment };
-    let key = call.key(&asked, &text, store.seed())?;
+    let key = key::of(&asked, &text, call.params(), store.seed()).ok()?;
     let pin = store.lookup(key)?;
     let facts = FactsHash(store.view(&pin).plan());
     let promising = store.is_current(&pin);

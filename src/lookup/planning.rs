@@ -12,6 +12,7 @@ use super::verdict::{Eligible, check};
 use super::{admission, definition_versions, templates};
 use crate::pg::allocator;
 use crate::query::eligibility::reads_nothing;
+use crate::query::identity;
 use crate::{session, shmem};
 
 /// What there is to do about a query that is about to be planned. Plain data, so that an error may jump over it.
@@ -45,8 +46,7 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     if call.query().commandType != pg_sys::CmdType::CMD_SELECT {
         return Ok(Planning::Ignored);
     }
-    // SAFETY: a call's query is valid.
-    if unsafe { reads_nothing(call.query().as_ptr()) } {
+    if reads_nothing(call.query()) {
         return Err(Reason::NoRelation);
     }
     let may_stand_in = !session::must_plan();
@@ -63,7 +63,7 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     if allocator::is_short() {
         return Err(Reason::OutOfMemory);
     }
-    let mut identity = call.identity(store.seed())?;
+    let mut identity = identity::of(call.query(), store.seed())?;
     let versions = definition_versions::current(&store);
     let form = identity.form;
     let meaning = match forms::finding(form, versions) {

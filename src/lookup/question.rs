@@ -3,17 +3,14 @@
 
 use std::ffi::{CStr, c_char};
 
-use arrow_cache_core::{CacheKey, Reason};
+use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
 use crate::arrow::column::{self, Column, Records};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
-use crate::query::hint::Terms;
-use crate::query::key::{self, Asked, HashedText};
 use crate::query::statement_text::Text;
-use crate::query::{Verdict, parameters, plan_marker, relations};
 use crate::session;
 
 /// A statement that asks the cache, valid for `'q`.
@@ -21,8 +18,7 @@ pub struct Question<'q> {
     plan: Tree<'q, pg_sys::PlannedStmt>,
     /// The text that it is part of, which ends in NUL.
     source: *const c_char,
-    /// Its parameters, or null.
-    params: pg_sys::ParamListInfo,
+    params: Option<Tree<'q, pg_sys::ParamListInfoData>>,
     snapshot: Option<&'q pg_sys::SnapshotData>,
     /// The text that stands for it, when that is not part of `source`.
     text: Option<&'q CStr>,
@@ -38,7 +34,8 @@ impl<'q> Question<'q> {
         Self {
             plan: desc.plan(),
             source: desc.source(),
-            params: desc.params(),
+            // SAFETY: the parameters of a query are null or valid as long as it.
+            params: unsafe { Tree::enter(desc.params()) },
             snapshot: desc.snapshot(),
             text: None,
             only_asked: session::explaining(),
@@ -58,7 +55,7 @@ impl<'q> Question<'q> {
         Self {
             plan,
             source: source.as_ptr(),
-            params: std::ptr::null_mut(),
+            params: None,
             snapshot,
             text: None,
             only_asked: true,
@@ -89,6 +86,11 @@ impl<'q> Question<'q> {
         self.plan
     }
 
+    /// The values of its parameters, if it has any.
+    pub fn params(&self) -> Option<Tree<'q, pg_sys::ParamListInfoData>> {
+        self.params
+    }
+
     /// The snapshot that it runs under.
     pub fn snapshot(&self) -> Option<&'q pg_sys::SnapshotData> {
         self.snapshot
@@ -104,11 +106,6 @@ impl<'q> Question<'q> {
         self.stays_open
     }
 
-    /// Does a text stand for it that is not its own?
-    pub fn has_other_text(&self) -> bool {
-        self.text.is_some()
-    }
-
     /// Is it to be left alone if such statements are too quick? One that was planned for this execution was asked about then.
     pub fn may_be_skipped(&self) -> bool {
         self.started_by_client && self.planned_as.is_none()
@@ -119,65 +116,20 @@ impl<'q> Question<'q> {
         self.planned_as.unwrap_or(form)
     }
 
-    /// Does it run without values of parameters?
-    pub fn has_no_parameters(&self) -> bool {
-        // SAFETY: a question's parameters are null or valid.
-        unsafe { parameters::count(self.params) == 0 }
-    }
-
-    /// The verdict that its plan carries.
-    pub fn verdict(&self) -> Verdict {
-        // SAFETY: a question's plan is valid.
-        unsafe { plan_marker::read(self.plan.as_ptr()) }
-    }
-
     /// Where its own text lies. The plan knows, except for a query inside a utility statement, whose own place stands in for it.
     pub fn own_text(&self) -> Text {
         let (mut location, mut length) = (self.plan.stmt_location, self.plan.stmt_len);
         if location <= 0 && length <= 0 {
             (location, length) = session::wrapped_text(self.source).unwrap_or((location, length));
         }
-        Text { source: self.source, location, length }
+        // SAFETY: a question's text ends in NUL, and stays as long as the question.
+        unsafe { Text::of(self.source, location, length) }
     }
 
-    /// The terms that a text of the question asks for.
-    ///
-    /// # Errors
-    /// The text asks to be left alone.
-    pub fn terms(&self, text: Text) -> Result<Terms, Reason> {
-        // SAFETY: a question's text ends in NUL.
-        unsafe { Terms::of(text) }
-    }
-
-    /// The normalized text by which the answer is found. `own` is its own text.
-    ///
-    /// # Errors
-    /// There is no memory for it.
-    pub fn hashed_text(&self, own: Text, seed: u64) -> Result<HashedText, Reason> {
-        let text = self.text.map_or(own, |text| Text { source: text.as_ptr(), location: 0, length: 0 });
-        // SAFETY: a question's text ends in NUL.
-        Ok(unsafe { HashedText::of(text, seed) }?)
-    }
-
-    /// The key of the answer.
-    ///
-    /// # Errors
-    /// The reason to bypass.
-    pub fn key(&self, asked: &Asked, text: &HashedText, seed: u64) -> Result<CacheKey, Reason> {
-        // SAFETY: a question's parameters are null or valid.
-        unsafe { key::of(asked, text, self.params, seed) }
-    }
-
-    /// The relations of its plan and `others`, each once, in ascending order.
-    pub fn relations(&self, others: Vec<u32>) -> Vec<u32> {
-        // SAFETY: a question's plan is valid.
-        unsafe { relations::of_plan(self.plan.as_ptr(), others) }
-    }
-
-    /// Are all of these relations its plan's own?
-    pub fn reads_all(&self, relations: &[u32]) -> bool {
-        // SAFETY: a question's plan is valid.
-        unsafe { relations::are_of_plan(relations, self.plan.as_ptr()) }
+    /// The text that stands for it in the place of its own, if there is one.
+    pub fn other_text(&self) -> Option<Text> {
+        // SAFETY: a C string that stays as long as the question.
+        self.text.map(|text| unsafe { Text::of(text.as_ptr(), 0, 0) })
     }
 
     /// The columns of the answer.

@@ -9,7 +9,7 @@ use super::outcome::{Found, Miss, log, note_bypass, note_hit};
 use super::question::Question;
 use super::{admission, forms, portal, templates};
 use crate::pg::query_desc::{QueryDesc, Unstarted};
-use crate::pg::tree::Tree;
+use crate::pg::tree::{Tree, child};
 use crate::query::plan_marker;
 use crate::query::updatable_cursor::is_updatable_scan;
 use crate::serve::{self, Hit, Template};
@@ -55,8 +55,7 @@ pub fn at_start(desc: &Unstarted<'_>, planned: *mut pg_sys::PlannedStmt, flags: 
     }
     session::begin_statement(Reason::NotSelect);
     let planned_as = admission::take_planned();
-    // SAFETY: the plan of a query that is being started is valid.
-    let refusal = unsafe { plan_marker::refusal_of(desc.plan().as_ptr()) };
+    let refusal = plan_marker::refusal_of(desc.plan());
     if refusal != Some(Reason::TooQuick) {
         admission::forget_timed();
     }
@@ -141,8 +140,7 @@ fn show_in_explain(store: &SharedStore, desc: &Unstarted<'_>, flags: i32) {
 fn check_cursor(found: Found, flags: i32, plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<Found, Reason> {
     match found {
         Found::Miss(_) if scrolls(flags) => Err(Reason::ScrollableCursor),
-        // SAFETY: a tree is valid.
-        Found::Hit(hit, _) if portal::may_be_read_later() && unsafe { is_updatable_scan(plan.planTree) } => {
+        Found::Hit(hit, _) if portal::may_be_read_later() && is_updatable_scan(child!(plan.planTree)) => {
             if let Some(store) = shmem::store() {
                 store.unpin(hit.pin);
             }

@@ -10,11 +10,11 @@ use super::forms::{self, Finding};
 use super::{portal, snapshot};
 use crate::invalidation::own_writes;
 use crate::pg::tree::{Tree, children};
-use crate::query::eligibility::Meaning;
+use crate::query::eligibility::{Meaning, check_query};
 use crate::query::hashes::{FormHash, TreeHash};
-use crate::query::opened_relations::{Opened, opened_by};
-use crate::query::relations::Relations;
-use crate::query::{self, Planned, Verdict, Versions, environment, plan_facts, plan_marker};
+use crate::query::opened_relations::opened_by;
+use crate::query::relations::{self, Relations};
+use crate::query::{Planned, Verdict, Versions, environment, plan_facts, plan_marker, planner_input};
 use crate::session;
 use crate::shmem::SharedStore;
 
@@ -52,9 +52,7 @@ pub fn check(
     // SAFETY: called inside a transaction.
     unsafe { pg_sys::AcceptInvalidationMessages() };
     let known = meaning.is_some();
-    // SAFETY: a call's query is a valid rewritten query.
-    let checked = meaning.map_or_else(|| unsafe { query::judge(call.query().as_ptr()) }, Ok);
-    let meaning = checked.inspect_err(|reason| {
+    let meaning = meaning.map_or_else(|| check_query(call.query()), Ok).inspect_err(|reason| {
         // What a transaction sees that has changed definitions itself may be rolled back.
         if own_writes::check_own_writes(&[]).is_ok() {
             forms::remember(form, versions, Finding::Refused(*reason));
@@ -117,21 +115,18 @@ fn verdict(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
     let Eligible { meaning, tree, form, planned, .. } = eligible;
     // A message that arrives while the plan is made finds no plan that it could invalidate: PostgreSQL loses it.
     let unsettled = portal::messages_received() != eligible.messages;
-    // SAFETY: a tree is valid.
-    let opened = unsafe { opened_by(plan.as_ptr()) };
-    // SAFETY: a tree is valid, and planning has locked the plan's relations.
-    let relations = unsafe { query::judge_relations(plan.as_ptr()) }.map_err(|refusal| refusal.reason);
+    let opened = opened_by(plan);
+    let relations = relations::check(plan).map_err(|refusal| refusal.reason);
     // The plan, and what is remembered, may outlive a transaction that changes definitions, and its rollback.
     let own_definitions = own_writes::check_own_writes(&[]);
     if !eligible.known && !unsettled && own_definitions.is_ok() {
         remember(form, planned.versions, meaning, relations, meaning.may_drop_relations || depends_on_values(plan));
     }
     let checked = relations.and_then(|relations| {
-        check_planner_input(plan, &opened, &eligible)?;
+        planner_input::check(plan, &opened, meaning.unites, planned.versions.ddl).map_err(|refusal| refusal.reason)?;
         own_definitions.map(|()| relations)
     });
-    // SAFETY: a tree is valid.
-    let facts = unsafe { plan_facts::of(plan.as_ptr(), &opened, eligible.seed) };
+    let facts = plan_facts::of(plan, &opened, eligible.seed);
     let form = form.id();
     match checked {
         // Partitions are found by snapshot (DETACH CONCURRENTLY): under an old one, the plan may read partitions
@@ -143,21 +138,6 @@ fn verdict(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
         Ok(_) => Verdict::Cacheable { meaning, tree, form, facts, planned },
         Err(reason) => Verdict::Bypass(reason),
     }
-}
-
-/// Checks what the planner may have taken from the definitions of the plan's relations.
-///
-/// # Errors
-/// The reason to refuse the plan.
-fn check_planner_input(
-    plan: Tree<'_, pg_sys::PlannedStmt>,
-    opened: &Opened,
-    eligible: &Eligible,
-) -> Result<(), Reason> {
-    let ddl = eligible.planned.versions.ddl;
-    // SAFETY: a tree is valid, and planning has locked the plan's relations.
-    unsafe { query::judge_planner_input(plan.as_ptr(), opened, eligible.meaning.unites, ddl) }
-        .map_err(|refusal| refusal.reason)
 }
 
 /// Does the plan rest on other relations for other constants, as far as the plan shows? It does if it reads partitions or tables that

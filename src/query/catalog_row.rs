@@ -1,4 +1,4 @@
-//! A row of a catalog, held while it is looked at.
+//! A row of a catalog, held while it is read.
 
 use std::ffi::{CStr, CString};
 
@@ -29,13 +29,11 @@ impl Row {
         (!tuple.is_null()).then(|| Self { cache, tuple })
     }
 
-    /// Its columns of fixed width.
-    ///
-    /// # Safety
-    /// `T` must be the layout of the catalog's rows. What is pointed to is valid as long as the row is held.
-    pub unsafe fn form<T>(&self) -> *const T {
-        // SAFETY: the tuple is held.
-        unsafe { pg_sys::GETSTRUCT(self.tuple) }.cast()
+    /// The columns of fixed width of a function's row (`PROCOID`); `None` for a row of another catalog.
+    pub fn function(&self) -> Option<&pg_sys::FormData_pg_proc> {
+        // SAFETY: the tuple is held, and this is the layout of its catalog's rows.
+        (self.cache == pg_sys::SysCacheIdentifier::PROCOID as i32)
+            .then(|| unsafe { &*pg_sys::GETSTRUCT(self.tuple).cast::<pg_sys::FormData_pg_proc>() })
     }
 
     fn column(&self, number: i16) -> Option<pg_sys::Datum> {
@@ -54,6 +52,17 @@ impl Row {
     pub fn oid(&self, number: i16) -> Option<pg_sys::Oid> {
         let object = pg_sys::Oid::from(self.column(number)?.value() as u32);
         (object != pg_sys::InvalidOid).then_some(object)
+    }
+
+    /// The OIDs in a column of type oidvector; `None` if it is null.
+    pub fn oids(&self, number: i16) -> Option<Vec<pg_sys::Oid>> {
+        let vector: *const pg_sys::oidvector = self.column(number)?.cast_mut_ptr();
+        // SAFETY: an oidvector, as the caller says, in a tuple that is held; its values follow the head.
+        let values = unsafe {
+            let first = (&raw const (*vector).values).cast::<pg_sys::Oid>();
+            std::slice::from_raw_parts(first, (*vector).dim1 as usize)
+        };
+        Some(values.to_vec())
     }
 
     /// The text in a column of type text or pg_node_tree; `None` if it is null.

@@ -1,24 +1,27 @@
-//! Walks a rewritten query tree and finds the first reason not to cache its answer. What it finds depends on the query's form
-//! (`identity`) and the definitions in the catalogs alone, so it is done once for all queries of a form (`known`).
+//! May the answer to a query be kept at all? Walks a rewritten query tree and finds the first reason not to. What it finds depends on the
+//! query's form (`identity`) and the definitions in the catalogs alone, so it is done once for all queries of a form. A node of a kind that
+//! is not known (`kinds`) is a reason too.
 
+mod checker;
+mod kinds;
 mod session_values;
 
-use std::collections::HashSet;
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 
 use arrow_cache_core::Reason;
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys;
 
 use super::ordering::{self, OrderedPrefix};
 use super::repeatability;
 use super::row_types_and_settings::Extras;
-use super::types::{Nature, TypeFacts, nature};
+use super::types::{Nature, nature};
 use super::volatility::definition::{self, Definition};
 use super::volatility::{self, FunctionVerdict};
-use crate::pg::compat::tree;
-use crate::pg::lists::{nodes, oids};
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
-use session_values::{SESSION_FUNCTIONS, judge_session_value, reads_custom_setting};
+use crate::pg::tree::{Tree, child, child_oids, children, match_node};
+use checker::EligibilityChecker;
+use kinds::{makes_a_type, refusal_of, type_of};
+use session_values::SESSION_FUNCTIONS;
 
 /// What a query means, as far as its answer can depend on it.
 #[derive(Clone, Copy, Debug)]
@@ -40,492 +43,260 @@ pub struct Meaning {
     pub aggregates: bool,
 }
 
-/// System column that is not tied to a tuple's physical place (access/sysattr.h).
-const TABLE_OID_ATTRIBUTE: i16 = pg_sys::TableOidAttributeNumber as i16;
-
-struct Walk {
-    reason: Option<Reason>,
-    /// The function that is to blame, if it is one.
-    offender: Option<pg_sys::Oid>,
-    /// A function was met that calls output functions of its arguments' types.
-    calls_output: bool,
-    /// A function was met that converts its arguments to JSON, by a user's cast if there is one.
-    converts_to_json: bool,
-    /// A function was met whose result depends on settings.
-    reads_settings: bool,
-    /// Functions whose definitions have been looked at.
-    defined: HashSet<pg_sys::Oid>,
-    /// A sub-query was met in an expression.
-    has_sublinks: bool,
-    /// A set operation was met.
-    unites: bool,
-    /// An aggregate was met.
-    aggregates: bool,
-    /// The types met.
-    types: TypeFacts,
-    /// Custom settings that the query reads by name.
-    settings: Vec<CString>,
-    /// A node was met that leaves the answer open.
-    may_vary: bool,
-    /// Address of a local of `judge_tree`, to see how much stack the walk has used.
-    stack_base: usize,
-    /// How much it may use, in bytes.
-    stack_limit: usize,
-    /// The query reads something: a relation, a function in FROM, or VALUES.
-    reads_something: bool,
-}
-
-impl Walk {
-    /// A walk that has not begun, at this address of the stack.
-    fn new(stack_base: usize) -> Self {
-        Self {
-            reason: None,
-            offender: None,
-            calls_output: false,
-            converts_to_json: false,
-            reads_settings: false,
-            defined: HashSet::new(),
-            has_sublinks: false,
-            unites: false,
-            aggregates: false,
-            types: TypeFacts::NONE,
-            settings: Vec::new(),
-            may_vary: false,
-            stack_base,
-            // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the
-            // walk must not, and leaves most of the stack to the planner, which needs less per level.
-            stack_limit: unsafe { pg_sys::max_stack_depth } as usize * 1024 / 4,
-            reads_something: false,
-        }
-    }
-
-    /// What only shows when all was seen.
-    fn conclude(&self) -> Result<(), Reason> {
-        if let Some(reason) = self.reason {
-            return Err(reason);
-        }
-        let unseen_calls = (self.calls_output && self.types.nature == Nature::Foreign)
-            || (self.converts_to_json && self.types.nature > Nature::BuiltIn);
-        for (found, reason) in [
-            (unseen_calls, Reason::StableFunction),
-            (self.types.too_complex, Reason::TooComplex),
-            (self.types.temporary, Reason::TemporaryRelation),
-            (self.types.compared_unseen, Reason::UserDefinedFunction),
-        ] {
-            if found {
-                return Err(reason);
-            }
-        }
-        Ok(())
-    }
-
-    /// Stops the walk for `reason`.
-    fn refuse(&mut self, reason: Reason) -> bool {
-        self.reason.get_or_insert(reason);
-        true
-    }
-
-    fn note_type(&mut self, type_oid: pg_sys::Oid) {
-        self.types.note(type_oid);
-    }
-}
-
-/// Judges `query`.
+/// Checks a rewritten query before the planner takes it apart.
 ///
 /// # Errors
 /// The first reason found not to cache the answer.
-///
-/// # Safety
-/// `query` must be a valid rewritten query tree.
-pub unsafe fn judge_tree(query: *mut pg_sys::Query) -> Result<Meaning, Reason> {
-    // SAFETY: as the caller promises.
-    unsafe { judge_tree_naming(query, &mut None) }
+pub fn check_query(query: Tree<'_, pg_sys::Query>) -> Result<Meaning, Reason> {
+    check_query_naming(query, &mut None)
 }
 
-/// As `judge_tree`; on a refusal, `offender` is the function to blame, if it is one.
+/// As `check_query`; on a refusal, `offender` is the function to blame, if it is one.
 ///
 /// # Errors
-/// As `judge_tree`.
-///
-/// # Safety
-/// As `judge_tree`.
-pub unsafe fn judge_tree_naming(
-    query: *mut pg_sys::Query,
+/// As `check_query`.
+pub fn check_query_naming(
+    query: Tree<'_, pg_sys::Query>,
     offender: &mut Option<pg_sys::Oid>,
 ) -> Result<Meaning, Reason> {
-    // SAFETY: as the caller promises.
-    if unsafe { reads_nothing(query) } {
+    if reads_nothing(query) {
         return Err(Reason::NoRelation);
     }
     let here = 0u8;
-    let mut walk = Walk::new((&raw const here) as usize);
-    // SAFETY: the walker is given the tree the caller vouches for, and our own context.
-    unsafe { visit(query.cast(), (&raw mut walk).cast()) };
-    if let Err(reason) = walk.conclude() {
-        *offender = walk.offender;
+    let mut checker = EligibilityChecker::new((&raw const here) as usize);
+    checker.check_all(query.as_node());
+    if let Err(reason) = checker.conclude() {
+        *offender = checker.offender;
         return Err(reason);
     }
-    if !walk.reads_something {
+    if !checker.reads_something {
         return Err(Reason::NoRelation);
     }
     Ok(Meaning {
-        reads_session: walk.reads_settings
-            || walk.types.enums
-            || walk.types.text_search
-            || !walk.types.row_types.is_empty(),
-        rests_on_enums: walk.types.enums,
-        extras: Extras::keep(&walk.types.row_types, &walk.settings),
-        // SAFETY: as the caller promises.
-        repeatable: (!walk.may_vary).then(|| unsafe { ordering::ordered_prefix(query) }),
-        may_drop_relations: walk.has_sublinks,
-        unites: walk.unites,
-        aggregates: walk.aggregates,
+        reads_session: checker.reads_session(),
+        rests_on_enums: checker.types.enums,
+        extras: Extras::keep(&checker.types.row_types, &checker.settings),
+        repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
+        may_drop_relations: checker.has_sublinks,
+        unites: checker.unites,
+        aggregates: checker.aggregates,
     })
 }
 
-/// Judges an expression, or a list of such, that is part of no query: a constraint, say. Returns whether its value depends on settings in the
-/// key, or on definitions that queries with the same types would rest on.
+/// Checks an expression, or a list of expressions, that is part of no query: a constraint, say. Returns whether its value depends on
+/// settings in the key, or on definitions that queries with the same types would rest on.
 ///
 /// # Errors
 /// The first reason found not to cache what rests on it.
-///
-/// # Safety
-/// `expression` must be valid.
-pub unsafe fn judge_expression(expression: *mut pg_sys::Node) -> Result<bool, Reason> {
+pub fn check_expression(expression: Option<Tree<'_, pg_sys::Node>>) -> Result<bool, Reason> {
     let here = 0u8;
-    let mut walk = Walk::new((&raw const here) as usize);
-    // SAFETY: the walker is given the tree the caller vouches for, and our own context.
-    unsafe { visit(expression, (&raw mut walk).cast()) };
-    walk.conclude()?;
-    let types = &walk.types;
-    Ok(walk.reads_settings || types.enums || types.text_search || !types.row_types.is_empty())
+    let mut checker = EligibilityChecker::new((&raw const here) as usize);
+    if let Some(expression) = expression {
+        checker.check_all(expression);
+    }
+    checker.conclude()?;
+    Ok(checker.reads_session())
 }
 
-/// Can it be told without a walk that the query reads nothing? `SELECT 1` and the like come by the thousand.
-///
-/// # Safety
-/// `query` must be valid.
-pub unsafe fn reads_nothing(query: *const pg_sys::Query) -> bool {
-    // SAFETY: as the caller promises.
-    unsafe { (*query).rtable.is_null() && !(*query).hasSubLinks }
+/// Can it be told without a walk that the query reads nothing? Some clients send thousands of statements such as `SELECT 1`.
+pub fn reads_nothing(query: Tree<'_, pg_sys::Query>) -> bool {
+    query.rtable.is_null() && !query.hasSubLinks
 }
 
-/// Walker in the form that PostgreSQL's tree walkers call: true stops the walk.
+/// Called by the server's walkers for each part of a node; true stops the walk.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
-    if node.is_null() {
-        return false;
-    }
-    let here = 0u8;
-    // SAFETY: `context` is the Walk of `judge_tree`, borrowed by nobody else while we are called;
-    // the borrow ends before the walk goes deeper.
-    unsafe {
-        let walk = &mut *context.cast::<Walk>();
-        if walk.stack_base.abs_diff((&raw const here) as usize) > walk.stack_limit {
-            return walk.refuse(Reason::TooComplex);
+    // SAFETY: the context is the checker that `check_all` passed, lent to nobody else while the walker calls; the node is null or part of
+    // the tree that is checked.
+    unsafe { Tree::enter(node).is_some_and(|node| (*context.cast::<EligibilityChecker>()).check_all(node)) }
+}
+
+/// Called by the server for each function that a node calls, operators' and casts' included.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn visit_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
+    // SAFETY: the context is the checker that `check_functions_in` passed, for the time of the call.
+    unsafe { (*context.cast::<EligibilityChecker>()).check_function(function) }
+}
+
+/// The walk. Each function returns true to stop it.
+impl EligibilityChecker {
+    /// Checks a node and all below it.
+    fn check_all(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+        let here = 0u8;
+        if self.is_too_deep(&here) {
+            return self.refuse(Reason::TooComplex);
         }
-        if judge_node(node, &mut *context.cast::<Walk>()) {
+        if self.check_node(node) {
             return true;
         }
-        match (*node).type_ {
-            NodeTag::T_Query => pg_sys::query_tree_walker(
-                node.cast(),
-                Some(visit),
-                context,
-                (pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP) as i32,
-            ),
+        let context = (&raw mut *self).cast();
+        match_node! { node;
+            Query(query) => {
+                let flags = (pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP) as i32;
+                // SAFETY: a valid query; what the walker calls gets this checker back.
+                unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags) }
+            },
             // The walker above descends into it by itself.
-            NodeTag::T_RangeTblEntry => false,
-            _ => pg_sys::expression_tree_walker(node, Some(visit), context),
+            RangeTblEntry(_entry) => false,
+            // SAFETY: a valid node of a kind that the server's walker knows; what it calls gets this checker back.
+            _ => unsafe { pg_sys::expression_tree_walker(node.as_ptr(), Some(visit), context) },
         }
     }
-}
 
-/// Looks at one node alone. True stops the walk.
-///
-/// # Safety
-/// `node` must be a valid node of a query tree.
-unsafe fn judge_node(node: *mut pg_sys::Node, walk: &mut Walk) -> bool {
-    // SAFETY: each cast follows the node's tag.
-    unsafe {
-        let tag = (*node).type_;
-        walk.may_vary = walk.may_vary || repeatability::leaves_open(node);
-        if makes_a_type(tag) {
-            walk.note_type(pg_sys::exprType(node));
+    /// Checks one node alone.
+    fn check_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+        self.may_vary = self.may_vary || repeatability::leaves_open(node);
+        if makes_a_type(node.tag()) {
+            self.note_type(type_of(node));
         }
-        for function in definition::unseen_casts(node) {
-            if judge_function(function, (walk as *mut Walk).cast()) {
-                return true;
-            }
+        if definition::unseen_casts(node).into_iter().any(|function| self.check_function(function)) {
+            return true;
         }
-        match tag {
-            NodeTag::T_Query => return judge_query(node.cast(), walk),
-            NodeTag::T_RangeTblEntry => return judge_range_table_entry(node.cast(), walk),
-            NodeTag::T_Var => return judge_var(node.cast(), walk),
-            NodeTag::T_Const => walk.note_type((*node.cast::<pg_sys::Const>()).consttype),
-            NodeTag::T_Param => {
-                let param: *mut pg_sys::Param = node.cast();
-                walk.note_type((*param).paramtype);
-            }
+        match_node! { node;
+            Query(query) => self.check_query_itself(&query),
+            RangeTblEntry(entry) => self.check_range_table_entry(&entry),
+            Var(var) => self.check_var(&var),
+            SortGroupClause(clause) => self.check_clause(&clause),
+            SetOperationStmt(operation) => {
+                self.unites = true;
+                children!(operation.groupClauses as SortGroupClause).any(|clause| self.check_clause(&clause))
+            },
+            WindowClause(window) => [window.startInRangeFunc, window.endInRangeFunc]
+                .into_iter()
+                .any(|function| function != pg_sys::InvalidOid && self.check_function(function)),
+            FuncExpr(call) => self.check_call(call),
+            WindowFunc(call) => {
+                self.aggregates |= call.winagg;
+                self.check_function(call.winfnoid) || self.check_missing_arguments(call.winfnoid, child!(call.args))
+            },
+            SQLValueFunction(value) => self.check_session_value(&value),
+            OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => {
+                self.check_operator(operator.opno) || self.check_functions_in(node)
+            },
+            ScalarArrayOpExpr(operator) => self.check_operator(operator.opno) || self.check_functions_in(node),
+            RowCompareExpr(row) => {
+                child_oids!(row.opnos).any(|operator| self.check_operator(operator)) || self.check_functions_in(node)
+            },
+            MinMaxExpr(expression) => {
+                // Its comparison function is found through the type, not named by the tree.
+                self.types.note_contained(expression.minmaxtype);
+                nature(expression.minmaxtype) > Nature::BuiltIn && self.refuse(Reason::UserDefinedFunction)
+            },
+            SubscriptingRef(subscript) => {
+                // SAFETY: a catalog look-up of a type of the tree.
+                let handler = unsafe { pg_sys::get_typsubscript(subscript.refcontainertype, std::ptr::null_mut()) };
+                self.check_function(handler)
+            },
+            _ => self.check_other_node(node),
+        }
+    }
+
+    /// Checks a node of a kind that names no function, or shows it to the server's own walker of functions.
+    fn check_other_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+        if let Some(reason) = refusal_of(node.tag()) {
+            return self.refuse(reason);
+        }
+        match_node! { node;
+            Const(constant) => self.note_type(constant.consttype),
+            Param(param) => self.note_type(param.paramtype),
+            RelabelType(relabel) => self.note_type(relabel.resulttype),
             // Rows without a name are compared column by column.
-            NodeTag::T_RowExpr => {
-                for column in nodes::<pg_sys::Node>((*node.cast::<pg_sys::RowExpr>()).args) {
-                    walk.types.note_contained(pg_sys::exprType(column));
+            RowExpr(row) => {
+                for column in children!(row.args as Node) {
+                    self.types.note_contained(type_of(column));
                 }
-            }
-            NodeTag::T_RelabelType => {
-                walk.note_type((*node.cast::<pg_sys::RelabelType>()).resulttype);
-            }
-            NodeTag::T_CoerceViaIO => {
-                walk.calls_output = true;
-                walk.reads_settings = true;
-                walk.note_type((*node.cast::<pg_sys::CoerceViaIO>()).resulttype);
-            }
-            NodeTag::T_SubLink => walk.has_sublinks = true,
-            NodeTag::T_OpExpr | NodeTag::T_DistinctExpr | NodeTag::T_NullIfExpr
-                if judge_operator((*node.cast::<pg_sys::OpExpr>()).opno, walk) =>
-            {
-                return true;
-            }
-            NodeTag::T_ScalarArrayOpExpr if judge_operator((*node.cast::<pg_sys::ScalarArrayOpExpr>()).opno, walk) => {
-                return true;
-            }
-            NodeTag::T_RowCompareExpr => {
-                for operator in oids((*node.cast::<pg_sys::RowCompareExpr>()).opnos) {
-                    if judge_operator(operator, walk) {
-                        return true;
-                    }
-                }
-            }
-            NodeTag::T_Aggref => walk.aggregates = true,
-            NodeTag::T_SortGroupClause => {
-                return judge_clause(node.cast(), walk);
-            }
-            NodeTag::T_SetOperationStmt => {
-                walk.unites = true;
-                let operation: *mut pg_sys::SetOperationStmt = node.cast();
-                for clause in nodes::<pg_sys::SortGroupClause>((*operation).groupClauses) {
-                    if judge_clause(clause, walk) {
-                        return true;
-                    }
-                }
-            }
-            // Its comparison function is found through the type, not named by the tree.
-            NodeTag::T_MinMaxExpr => {
-                let expression: *mut pg_sys::MinMaxExpr = node.cast();
-                walk.types.note_contained((*expression).minmaxtype);
-                if nature((*expression).minmaxtype) > Nature::BuiltIn {
-                    return walk.refuse(Reason::UserDefinedFunction);
-                }
-            }
-            NodeTag::T_WindowClause => {
-                let window = &*node.cast::<pg_sys::WindowClause>();
-                for function in [window.startInRangeFunc, window.endInRangeFunc] {
-                    if function != pg_sys::InvalidOid && judge_function(function, (walk as *mut Walk).cast()) {
-                        return true;
-                    }
-                }
-            }
-            NodeTag::T_SQLValueFunction => return judge_session_value(node.cast(), walk),
-            NodeTag::T_FuncExpr if reads_custom_setting(node.cast(), walk) => {
-                if walk.reason.is_some() {
-                    return true;
-                }
-                let function = (*node.cast::<pg_sys::FuncExpr>()).funcid;
-                return judge_definition(function, definition::of(function), walk);
-            }
-            NodeTag::T_FuncExpr => {
-                let call: *mut pg_sys::FuncExpr = node.cast();
-                return judge_function((*call).funcid, (walk as *mut Walk).cast())
-                    || judge_missing_arguments((*call).funcid, (*call).args, walk);
-            }
-            NodeTag::T_WindowFunc => {
-                let call: *mut pg_sys::WindowFunc = node.cast();
-                walk.aggregates |= (*call).winagg;
-                return judge_function((*call).winfnoid, (walk as *mut Walk).cast())
-                    || judge_missing_arguments((*call).winfnoid, (*call).args, walk);
-            }
-            NodeTag::T_SubscriptingRef => {
-                let container = (*node.cast::<pg_sys::SubscriptingRef>()).refcontainertype;
-                let handler = pg_sys::get_typsubscript(container, std::ptr::null_mut());
-                if judge_function(handler, (walk as *mut Walk).cast()) {
-                    return true;
-                }
-            }
-            NodeTag::T_NextValueExpr => return walk.refuse(Reason::VolatileFunction),
-            NodeTag::T_CurrentOfExpr => return walk.refuse(Reason::SystemColumn),
-            NodeTag::T_CoerceToDomain => return walk.refuse(Reason::DomainConstraint),
-            NodeTag::T_XmlExpr | NodeTag::T_TableFunc => {
-                return walk.refuse(Reason::XmlExpression);
-            }
-            _ if tree::is_unjudged_node(tag) => return walk.refuse(Reason::StableFunction),
+            },
+            CoerceViaIO(coercion) => {
+                self.calls_output = true;
+                self.reads_settings = true;
+                self.note_type(coercion.resulttype);
+            },
+            SubLink(_link) => self.has_sublinks = true,
+            Aggref(_call) => self.aggregates = true,
             _ => {}
         }
-        pg_sys::check_functions_in_node(node, Some(judge_function), (walk as *mut Walk).cast())
+        self.check_functions_in(node)
     }
-}
 
-/// Can an expression of this kind have a type that none of its parts has?
-fn makes_a_type(tag: NodeTag) -> bool {
-    matches!(
-        tag,
-        NodeTag::T_Aggref
-            | NodeTag::T_WindowFunc
-            | NodeTag::T_FuncExpr
-            | NodeTag::T_OpExpr
-            | NodeTag::T_SubLink
-            | NodeTag::T_FieldSelect
-            | NodeTag::T_SubscriptingRef
-            | NodeTag::T_ArrayCoerceExpr
-            | NodeTag::T_ConvertRowtypeExpr
-            | NodeTag::T_ArrayExpr
-            | NodeTag::T_RowExpr
-            | NodeTag::T_CaseExpr
-            | NodeTag::T_CoalesceExpr
-    )
-}
-
-/// Judges how something is sorted or grouped: by operators, and by comparison and hash functions that are found through the type.
-///
-/// # Safety
-/// `clause` must be valid.
-unsafe fn judge_clause(clause: *const pg_sys::SortGroupClause, walk: &mut Walk) -> bool {
-    // SAFETY: as the caller promises; a catalog look-up of an operator that the query uses.
-    unsafe {
-        let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-        if (*clause).eqop != pg_sys::InvalidOid {
-            pg_sys::op_input_types((*clause).eqop, &raw mut left, &raw mut right);
-            walk.types.note_compared(left);
+    /// Checks how something is sorted or grouped: by operators, and by comparison and hash functions that are found through the type.
+    fn check_clause(&mut self, clause: &pg_sys::SortGroupClause) -> bool {
+        if clause.eqop != pg_sys::InvalidOid {
+            let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+            // SAFETY: a catalog look-up of an operator that the query uses.
+            unsafe { pg_sys::op_input_types(clause.eqop, &raw mut left, &raw mut right) };
+            self.types.note_compared(left);
         }
-        judge_operator((*clause).eqop, walk) || judge_operator((*clause).sortop, walk)
+        self.check_operator(clause.eqop) || self.check_operator(clause.sortop)
     }
-}
 
-/// Judges an operator and the function behind it; InvalidOid stands for none.
-///
-/// The planner may put its negator or its commutator in its place, which are whatever its owner has said. So those of users are refused
-/// whatever their functions are, and so are built-in ones that a superuser has given one of a user's.
-fn judge_operator(operator: pg_sys::Oid, walk: &mut Walk) -> bool {
-    if operator == pg_sys::InvalidOid {
-        return false;
-    }
-    // SAFETY: catalog look-ups, and the walker's own function with its own context.
-    unsafe {
-        for one in [operator, pg_sys::get_negator(operator), pg_sys::get_commutator(operator)] {
+    /// Checks an operator and the function behind it; InvalidOid stands for none.
+    ///
+    /// The planner may put its negator or its commutator in its place, which its owner names. Those of users are therefore refused whatever
+    /// their functions are, and so are built-in ones that a superuser has given one of a user's.
+    fn check_operator(&mut self, operator: pg_sys::Oid) -> bool {
+        if operator == pg_sys::InvalidOid {
+            return false;
+        }
+        // SAFETY: catalog look-ups of an operator that the query uses.
+        let related = unsafe { [operator, pg_sys::get_negator(operator), pg_sys::get_commutator(operator)] };
+        related.into_iter().filter(|one| *one != pg_sys::InvalidOid).any(|one| {
+            // SAFETY: a catalog look-up; InvalidOid for what is no operator.
+            let function = unsafe { pg_sys::get_opcode(one) };
             if one.to_u32() >= FIRST_UNPINNED_OID {
-                walk.offender = Some(pg_sys::get_opcode(one));
-                return walk.refuse(Reason::UserDefinedFunction);
+                self.offender = Some(function);
+                return self.refuse(Reason::UserDefinedFunction);
             }
-            if one != pg_sys::InvalidOid && judge_function(pg_sys::get_opcode(one), (walk as *mut Walk).cast()) {
-                return true;
+            self.check_function(function)
+        })
+    }
+
+    fn check_call(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
+        if self.reads_custom_setting(call) {
+            return self.reason.is_some() || self.check_definition(call.funcid, definition::of(call.funcid));
+        }
+        self.check_function(call.funcid) || self.check_missing_arguments(call.funcid, child!(call.args))
+    }
+
+    /// Checks what the planner adds to a call that leaves arguments out.
+    fn check_missing_arguments(&mut self, function: pg_sys::Oid, given: Option<Tree<'_, pg_sys::List>>) -> bool {
+        let given = given.map_or(0, Tree::length);
+        self.check_definition(function, definition::of_missing_arguments(function, given))
+    }
+
+    /// Checks the functions that a node names, as far as the server tells them.
+    fn check_functions_in(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+        let context = (&raw mut *self).cast();
+        // SAFETY: a valid node; what the server calls gets this checker back.
+        unsafe { pg_sys::check_functions_in_node(node.as_ptr(), Some(visit_function), context) }
+    }
+
+    /// Checks a function, and what it consists of.
+    fn check_function(&mut self, function: pg_sys::Oid) -> bool {
+        match volatility::check(function) {
+            FunctionVerdict::Sound => {}
+            FunctionVerdict::ReadsSettings => self.reads_settings = true,
+            FunctionVerdict::CallsOutputFunctions => {
+                self.calls_output = true;
+                self.reads_settings = true;
             }
-        }
-    }
-    false
-}
-
-/// Called by PostgreSQL for each function that a node calls, operators' and casts' included.
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn judge_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
-    // SAFETY: the context that `judge_node` passed, for the time of the call.
-    let walk = unsafe { &mut *context.cast::<Walk>() };
-    match volatility::judge(function) {
-        FunctionVerdict::Sound => {}
-        FunctionVerdict::ReadsSettings => walk.reads_settings = true,
-        FunctionVerdict::CallsOutputFunctions => {
-            walk.calls_output = true;
-            walk.reads_settings = true;
-        }
-        FunctionVerdict::ConvertsToJson => {
-            walk.calls_output = true;
-            walk.converts_to_json = true;
-            walk.reads_settings = true;
-        }
-        FunctionVerdict::Unsound(reason) => {
-            let session = SESSION_FUNCTIONS.contains(&function.to_u32());
-            return blame(function, if session { Reason::SessionFunction } else { reason }, walk);
-        }
-    }
-    walk.defined.insert(function) && judge_definition(function, definition::of(function), walk)
-}
-
-/// Stops the walk because of a function.
-fn blame(function: pg_sys::Oid, reason: Reason, walk: &mut Walk) -> bool {
-    if walk.reason.is_none() {
-        walk.offender = Some(function);
-    }
-    walk.refuse(reason)
-}
-
-/// Judges what a function consists of, as if the query had it in its place.
-fn judge_definition(function: pg_sys::Oid, definition: Option<Definition>, walk: &mut Walk) -> bool {
-    let Some(definition) = definition else { return blame(function, Reason::UserDefinedFunction, walk) };
-    let context: *mut c_void = (walk as *mut Walk).cast();
-    // SAFETY: the walker's own functions with its own context, and trees that the server has read.
-    unsafe {
-        definition.functions.iter().any(|part| judge_function(*part, context))
-            || definition.trees.iter().any(|tree| visit(*tree, context))
-    }
-}
-
-/// Judges what the planner adds to a call that leaves arguments out.
-///
-/// # Safety
-/// `arguments` must be NIL or a list of nodes.
-unsafe fn judge_missing_arguments(function: pg_sys::Oid, arguments: *const pg_sys::List, walk: &mut Walk) -> bool {
-    // SAFETY: as the caller promises.
-    let definition = unsafe { definition::of_missing_arguments(function, arguments) };
-    judge_definition(function, definition, walk)
-}
-
-/// # Safety
-/// `query` must be valid.
-unsafe fn judge_query(query: *mut pg_sys::Query, walk: &mut Walk) -> bool {
-    // SAFETY: as the caller promises.
-    let query = unsafe { &*query };
-    if query.commandType != pg_sys::CmdType::CMD_SELECT {
-        return walk.refuse(Reason::DataModifyingCte);
-    }
-    if query.hasModifyingCTE {
-        return walk.refuse(Reason::DataModifyingCte);
-    }
-    if !query.rowMarks.is_null() || query.hasForUpdate {
-        return walk.refuse(Reason::RowLocks);
-    }
-    if !query.utilityStmt.is_null() {
-        return walk.refuse(Reason::UtilityStatement);
-    }
-    false
-}
-
-/// # Safety
-/// `entry` must be valid.
-unsafe fn judge_range_table_entry(entry: *mut pg_sys::RangeTblEntry, walk: &mut Walk) -> bool {
-    // SAFETY: as the caller promises.
-    let entry = unsafe { &*entry };
-    match entry.rtekind {
-        pg_sys::RTEKind::RTE_RELATION => {
-            walk.reads_something = true;
-            if !entry.tablesample.is_null() {
-                return walk.refuse(Reason::Tablesample);
+            FunctionVerdict::ConvertsToJson => {
+                self.calls_output = true;
+                self.converts_to_json = true;
+                self.reads_settings = true;
+            }
+            FunctionVerdict::Unsound(reason) => {
+                let session = SESSION_FUNCTIONS.contains(&function.to_u32());
+                return self.blame(function, if session { Reason::SessionFunction } else { reason });
             }
         }
-        pg_sys::RTEKind::RTE_FUNCTION | pg_sys::RTEKind::RTE_VALUES => walk.reads_something = true,
-        pg_sys::RTEKind::RTE_TABLEFUNC => return walk.refuse(Reason::XmlExpression),
-        pg_sys::RTEKind::RTE_NAMEDTUPLESTORE => return walk.refuse(Reason::TransitionTable),
-        _ => {}
+        self.defined.insert(function) && self.check_definition(function, definition::of(function))
     }
-    false
-}
 
-/// # Safety
-/// `var` must be valid.
-unsafe fn judge_var(var: *mut pg_sys::Var, walk: &mut Walk) -> bool {
-    // SAFETY: as the caller promises.
-    let var = unsafe { &*var };
-    walk.note_type(var.vartype);
-    if var.varattno < 0 && var.varattno != TABLE_OID_ATTRIBUTE {
-        return walk.refuse(Reason::SystemColumn);
+    /// Checks what a function consists of, as if the query had it in its place.
+    fn check_definition(&mut self, function: pg_sys::Oid, definition: Option<Definition>) -> bool {
+        let Some(definition) = definition else { return self.blame(function, Reason::UserDefinedFunction) };
+        definition.functions.iter().any(|part| self.check_function(*part))
+            // SAFETY: trees that the server has read into the current memory context, for this check alone.
+            || definition.trees.iter().filter_map(|tree| unsafe { Tree::enter(*tree) }).any(|tree| self.check_all(tree))
     }
-    false
 }

@@ -23,12 +23,8 @@ impl Terms {
     ///
     /// # Errors
     /// `NoCacheHint` when the statement asks to be left alone.
-    ///
-    /// # Safety
-    /// The source must be NUL-terminated.
-    pub unsafe fn of(text: Text) -> Result<Self, Reason> {
-        // SAFETY: as the caller promises.
-        match hint(unsafe { statement_text::raw(&text) }) {
+    pub fn of(text: Text) -> Result<Self, Reason> {
+        match hint(statement_text::raw(&text)) {
             None => Ok(Self::USUAL),
             Some(Hint::Always { ttl }) => Ok(Self { insisted: true, ttl }),
             Some(Hint::Never) => Err(Reason::NoCacheHint),

@@ -12,21 +12,22 @@
 //! could have resolved differently (functions, operators, collations, types, constants, numbers and names of attributes)
 //! gives another hash, so the answer is filed under the question that was really asked.
 
-mod rare;
+mod hasher;
+mod other_nodes;
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::c_void;
 
 use arrow_cache_core::{KeyBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::hashes::{FormHash, TreeHash};
-use super::parameters;
 use crate::pg::backend_local::Local;
-use crate::pg::compat::tree;
-use crate::pg::compat::tree::walkers;
+use crate::pg::compat::tree::{self, walkers};
 use crate::pg::error_passing::direct;
-use crate::pg::lists::{integers, nodes, oids};
+use crate::pg::tree::{Tree, child, children, match_node};
+pub use hasher::CURRENT_SETTING;
+use hasher::{END, NOTHING, TreeHasher};
 
 /// What a query is, apart from its text.
 #[derive(Debug)]
@@ -40,27 +41,6 @@ pub struct Identity {
     frame: KeyBuffer,
 }
 
-/// current_setting(text) and current_setting(text, boolean).
-pub const CURRENT_SETTING: &[u32] = &[2077, 3294];
-
-/// Stands for a node that is not there, and for the end of a node's parts.
-const NOTHING: u32 = 0;
-const END: u32 = u32::MAX;
-
-struct Walk {
-    form: KeyBuffer,
-    /// Values of constants: in the tree alone.
-    constants: KeyBuffer,
-    /// Permissions, names and origins of columns: in the form alone.
-    frame: KeyBuffer,
-    /// What is judged depends on constants.
-    reads_constants: bool,
-    too_deep: bool,
-    /// Address of a local of `of`, to see how much stack the walk has used, and how much it may.
-    stack_base: usize,
-    stack_limit: usize,
-}
-
 /// Memory of the last walk, for the next one. Taken while it is in use.
 static BUFFERS: Local<Cell<[KeyBuffer; 3]>> = Local::new(Cell::new([const { KeyBuffer::new() }; 3]));
 /// What is kept of it at most, in bytes.
@@ -69,31 +49,16 @@ const KEPT: usize = 64 * 1024;
 /// The identity of a query, under a secret.
 ///
 /// # Errors
-/// `TooComplex` for one that nests too deeply to be looked at, `OutOfMemory` for one that there is no memory for.
-///
-/// # Safety
-/// `query` must be a valid rewritten query tree.
-pub unsafe fn of(query: *mut pg_sys::Query, seed: u64) -> Result<Identity, Reason> {
+/// `TooComplex` for one that nests too deeply, or that has a node of a kind that is not known here; `OutOfMemory` for one that there is no
+/// memory for.
+pub fn of(query: Tree<'_, pg_sys::Query>, seed: u64) -> Result<Identity, Reason> {
     let here = 0u8;
-    let [mut form, mut constants, mut frame] = BUFFERS.take();
-    form.clear();
-    form.u64(seed);
-    constants.clear();
-    frame.clear();
-    let mut walk = Walk {
-        form,
-        constants,
-        frame,
-        reads_constants: false,
-        too_deep: false,
-        stack_base: (&raw const here) as usize,
-        // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the
-        // walk must not, and leaves most of the stack to the planner, which needs less per level.
-        stack_limit: unsafe { pg_sys::max_stack_depth } as usize * 1024 / 4,
-    };
-    // SAFETY: as the caller promises.
-    unsafe { walk.node(query.cast()) };
-    let Walk { form: mut shared, constants, mut frame, reads_constants, too_deep, .. } = walk;
+    let mut buffers = BUFFERS.take();
+    buffers.iter_mut().for_each(KeyBuffer::clear);
+    buffers[0].u64(seed);
+    let mut hasher = TreeHasher::new(buffers, (&raw const here) as usize);
+    hasher.node(Some(query.as_node()));
+    let TreeHasher { form: mut shared, constants, mut frame, reads_constants, too_complex, .. } = hasher;
     let length = shared.len();
     frame.u8(u8::from(reads_constants));
     if reads_constants {
@@ -101,7 +66,7 @@ pub unsafe fn of(query: *mut pg_sys::Query, seed: u64) -> Result<Identity, Reaso
     }
     shared.append(&frame);
     let form = FormHash(shared.finish());
-    if too_deep {
+    if too_complex {
         return Err(Reason::TooComplex);
     }
     if !shared.is_complete() || !constants.is_complete() {
@@ -129,265 +94,185 @@ impl Drop for Identity {
 }
 
 /// Called by the server's walkers for each part of a node that they take apart.
-unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, walk: *mut c_void) -> bool {
-    // SAFETY: the context is the Walk of `of`, lent to nobody else while the walker calls.
-    unsafe { (*walk.cast::<Walk>()).node(node) }
+unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, hasher: *mut c_void) -> bool {
+    // SAFETY: the context is the hasher that `parts_of` or `query_and_below` passed, lent to nobody else while the walker calls; the node
+    // is null or part of the tree that `of` was given.
+    unsafe { (*hasher.cast::<TreeHasher>()).node(Tree::enter(node)) }
 }
 
-fn bits(flags: &[bool]) -> u32 {
-    flags.iter().fold(0, |bits, flag| bits << 1 | u32::from(*flag))
-}
-
-/// # Safety
-/// `text` must be null or NUL-terminated.
-unsafe fn add_text(key: &mut KeyBuffer, text: *const c_char) {
-    if text.is_null() {
-        key.u32(NOTHING);
-    } else {
-        // SAFETY: as the caller promises.
-        key.part(unsafe { CStr::from_ptr(text) }.to_bytes());
-    }
-}
-
-impl Walk {
-    /// Adds a node and all below it. True stops the walk.
-    ///
-    /// # Safety
-    /// `node` must be null or a valid node of a query tree.
-    unsafe fn node(&mut self, node: *mut pg_sys::Node) -> bool {
+/// The walk. Each function returns true to stop it.
+impl TreeHasher {
+    /// Adds a node and all below it.
+    fn node(&mut self, node: Option<Tree<'_, pg_sys::Node>>) -> bool {
         let here = 0u8;
-        if node.is_null() {
+        let Some(node) = node else {
             self.form.u32(NOTHING);
             return false;
+        };
+        if self.is_too_deep(&here) {
+            return self.stop();
         }
-        if self.stack_base.abs_diff((&raw const here) as usize) > self.stack_limit {
-            self.too_deep = true;
+        self.form.u32(node.tag() as u32);
+        match_node! { node;
+            List(list) => {
+                self.form.u32(list.length() as u32);
+                list.items().any(|item| self.node(item))
+            },
+            Var(var) => {
+                self.var(&var);
+                false
+            },
+            Const(constant) => {
+                self.constant(constant);
+                false
+            },
+            RangeTblRef(reference) => {
+                self.form.u32(reference.rtindex as u32);
+                false
+            },
+            TargetEntry(target) => {
+                self.target(target);
+                self.node(child!(target.expr).map(Tree::as_node))
+            },
+            FromExpr(from) => self.list(child!(from.fromlist)) || self.node(child!(from.quals)),
+            OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => {
+                self.oids([operator.opno, operator.opresulttype, operator.opcollid, operator.inputcollid]);
+                self.list(child!(operator.args))
+            },
+            FuncExpr(call) => {
+                self.call(call);
+                self.list(child!(call.args))
+            },
+            BoolExpr(expression) => {
+                self.form.u32(expression.boolop);
+                self.list(child!(expression.args))
+            },
+            SortGroupClause(clause) => {
+                self.sorting(&clause);
+                false
+            },
+            RangeTblEntry(entry) => {
+                // The walker of the query descends into it by itself, right after this.
+                self.range_table_entry(entry);
+                false
+            },
+            Query(query) => self.query_and_below(query),
+            _ => self.other_node(node),
+        }
+    }
+
+    fn list(&mut self, list: Option<Tree<'_, pg_sys::List>>) -> bool {
+        self.node(list.map(Tree::as_node))
+    }
+
+    /// Adds a node of a kind that does not stand in most queries: what it says by itself, then what is below it. One of a kind that is not
+    /// known here stops the walk: it might ask for something that the identity would leave out.
+    fn other_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+        match node.tag() {
+            NodeTag::T_Aggref
+            | NodeTag::T_WindowFunc
+            | NodeTag::T_GroupingFunc
+            | NodeTag::T_ScalarArrayOpExpr
+            | NodeTag::T_RowCompareExpr
+            | NodeTag::T_MinMaxExpr
+            | NodeTag::T_SQLValueFunction => self.add_call(node),
+            NodeTag::T_Param
+            | NodeTag::T_SubscriptingRef
+            | NodeTag::T_FieldSelect
+            | NodeTag::T_FieldStore
+            | NodeTag::T_RowExpr
+            | NodeTag::T_SubLink
+            | NodeTag::T_CaseExpr
+            | NodeTag::T_CollateExpr
+            | NodeTag::T_NullTest
+            | NodeTag::T_BooleanTest
+            | NodeTag::T_RelabelType
+            | NodeTag::T_CoerceViaIO
+            | NodeTag::T_ArrayCoerceExpr
+            | NodeTag::T_ConvertRowtypeExpr
+            | NodeTag::T_CaseTestExpr
+            | NodeTag::T_ArrayExpr
+            | NodeTag::T_CoalesceExpr
+            | NodeTag::T_CoerceToDomain => self.add_expression(node),
+            NodeTag::T_JoinExpr
+            | NodeTag::T_WindowClause
+            | NodeTag::T_CommonTableExpr
+            | NodeTag::T_RangeTblFunction => self.add_clause(node),
+            NodeTag::T_SetOperationStmt | NodeTag::T_GroupingSet | NodeTag::T_IntList | NodeTag::T_OidList => {
+                return self.unwalked(node);
+            }
+            // The name of an argument is in the text, and the query of a CTE says what it searches for.
+            NodeTag::T_NamedArgExpr | NodeTag::T_CTESearchClause | NodeTag::T_CTECycleClause => {}
+            tag if is_refused(tag) => {}
+            _ => return self.stop(),
+        }
+        self.too_complex || self.parts_of(node)
+    }
+
+    /// Adds a node of a kind that the server's walker does not know, or does not take apart whole.
+    fn unwalked(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+        match_node! { node;
+            SetOperationStmt(operation) => {
+                self.add_clause(node);
+                children!(operation.groupClauses as Node).any(|clause| self.node(Some(clause))) || self.parts_of(node)
+            },
+            GroupingSet(set) => {
+                // Numbers, or sets inside this one.
+                self.add_clause(node);
+                self.list(child!(set.content))
+            },
+            List | T_IntList | T_OidList (list) => {
+                // A bare list of numbers or OIDs has nothing below it.
+                self.integers(list.numbers());
+                self.form.u32(END);
+                false
+            },
+            _ => self.stop(),
+        }
+    }
+
+    /// Adds what the server's walker finds below a node.
+    fn parts_of(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+        let context = (&raw mut *self).cast();
+        // SAFETY: a valid node that the server's walker knows; what it calls gets this hasher back.
+        let stopped = unsafe { direct!(walkers::expression_tree_walker(node.as_ptr(), Some(visit), context)) };
+        if !stopped {
+            self.form.u32(END);
+        }
+        stopped
+    }
+
+    fn query_and_below(&mut self, query: Tree<'_, pg_sys::Query>) -> bool {
+        self.query(query);
+        if self.list(child!(query.groupingSets)) {
             return true;
         }
-        // SAFETY: as the caller promises; each cast follows the node's tag.
-        unsafe {
-            let tag = (*node).type_;
-            self.form.u32(tag as u32);
-            match tag {
-                NodeTag::T_List => {
-                    let items = nodes::<pg_sys::Node>(node.cast());
-                    self.form.u32(items.len() as u32);
-                    for item in items {
-                        if self.node(item) {
-                            return true;
-                        }
-                    }
-                    false
-                }
-                NodeTag::T_Var => {
-                    self.var(&*node.cast());
-                    false
-                }
-                NodeTag::T_Const => {
-                    self.constant(&*node.cast());
-                    false
-                }
-                NodeTag::T_RangeTblRef => {
-                    self.form.u32((*node.cast::<pg_sys::RangeTblRef>()).rtindex as u32);
-                    false
-                }
-                NodeTag::T_TargetEntry => self.target(&*node.cast()),
-                NodeTag::T_FromExpr => {
-                    let from = &*node.cast::<pg_sys::FromExpr>();
-                    self.node(from.fromlist.cast()) || self.node(from.quals)
-                }
-                NodeTag::T_OpExpr | NodeTag::T_DistinctExpr | NodeTag::T_NullIfExpr => {
-                    let operator = &*node.cast::<pg_sys::OpExpr>();
-                    self.oids([operator.opno, operator.opresulttype, operator.opcollid, operator.inputcollid]);
-                    self.node(operator.args.cast())
-                }
-                NodeTag::T_FuncExpr => {
-                    let call = &*node.cast::<pg_sys::FuncExpr>();
-                    self.reads_constants |= CURRENT_SETTING.contains(&call.funcid.to_u32());
-                    self.oids([call.funcid, call.funcresulttype, call.funccollid, call.inputcollid]);
-                    self.form.u32(u32::from(call.funcretset) | u32::from(call.funcvariadic) << 1);
-                    // The modifier of a length coercion is one of its arguments, a constant.
-                    self.form.u32(walkers::exprTypmod(node).cast_unsigned());
-                    self.node(call.args.cast())
-                }
-                NodeTag::T_BoolExpr => {
-                    let expression = &*node.cast::<pg_sys::BoolExpr>();
-                    self.form.u32(expression.boolop);
-                    self.node(expression.args.cast())
-                }
-                NodeTag::T_SortGroupClause => {
-                    let clause = &*node.cast::<pg_sys::SortGroupClause>();
-                    self.form.u32(clause.tleSortGroupRef);
-                    self.oids([clause.eqop, clause.sortop]);
-                    self.form.u32(u32::from(clause.nulls_first) | u32::from(clause.hashable) << 1);
-                    false
-                }
-                NodeTag::T_RangeTblEntry => {
-                    // The walker of the query descends into it by itself, right after this.
-                    self.range_table_entry(&*node.cast());
-                    false
-                }
-                NodeTag::T_Query => self.query(node.cast()),
-                _ => self.other(node),
-            }
-        }
-    }
-
-    fn oids<const N: usize>(&mut self, oids: [pg_sys::Oid; N]) {
-        self.form.words(oids.map(pg_sys::Oid::to_u32));
-    }
-
-    /// # Safety
-    /// The lists must be NIL or valid.
-    unsafe fn lengths<const N: usize>(&mut self, lists: [*mut pg_sys::List; N]) {
-        // SAFETY: as the caller promises.
-        self.form.words(lists.map(|list| unsafe { list.as_ref() }.map_or(0, |list| list.length as u32)));
-    }
-
-    /// # Safety
-    /// `text` must be null or NUL-terminated.
-    unsafe fn text(&mut self, text: *const c_char) {
-        // SAFETY: as the caller promises.
-        unsafe { add_text(&mut self.form, text) };
-    }
-
-    /// # Safety
-    /// `list` must be NIL or a list of strings.
-    unsafe fn names(&mut self, list: *const pg_sys::List) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let names = nodes::<pg_sys::String>(list);
-            self.form.u32(names.len() as u32);
-            for name in names {
-                self.text((*name).sval);
-            }
-        }
-    }
-
-    fn var(&mut self, var: &pg_sys::Var) {
-        self.form.words([
-            var.varno as u32,
-            var.varattno as u32,
-            var.varlevelsup,
-            var.vartypmod.cast_unsigned(),
-            var.vartype.to_u32(),
-            var.varcollid.to_u32(),
-        ]);
-    }
-
-    /// `'today'::date` is a constant too, and another one each day.
-    ///
-    /// # Safety
-    /// `constant` must be valid.
-    unsafe fn constant(&mut self, constant: &pg_sys::Const) {
-        self.form.words([
-            constant.consttype.to_u32(),
-            constant.constcollid.to_u32(),
-            constant.consttypmod.cast_unsigned(),
-            u32::from(constant.constisnull),
-        ]);
-        if !constant.constisnull {
-            // SAFETY: a non-null constant holds a value of its declared length and passing.
-            unsafe {
-                let length = constant.constlen as i16;
-                parameters::add_datum(&mut self.constants, constant.constvalue, constant.constbyval, length);
-            }
-        }
-    }
-
-    /// # Safety
-    /// `target` must be valid.
-    unsafe fn target(&mut self, target: &pg_sys::TargetEntry) -> bool {
-        self.form.words([target.resno as u32, target.ressortgroupref, u32::from(target.resjunk)]);
-        self.frame.words([target.resorigtbl.to_u32(), target.resorigcol as u32]);
-        // SAFETY: as the caller promises.
-        unsafe {
-            add_text(&mut self.frame, target.resname);
-            self.type_of(target.expr.cast());
-            self.node(target.expr.cast())
-        }
-    }
-
-    /// # Safety
-    /// `expression` must be a valid expression.
-    unsafe fn type_of(&mut self, expression: *const pg_sys::Node) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            self.form.words([
-                walkers::exprType(expression).to_u32(),
-                walkers::exprCollation(expression).to_u32(),
-                walkers::exprTypmod(expression).cast_unsigned(),
-            ]);
-        }
-    }
-
-    /// # Safety
-    /// `entry` must be valid.
-    unsafe fn range_table_entry(&mut self, entry: &pg_sys::RangeTblEntry) {
-        let flags = [
-            entry.inh,
-            entry.lateral,
-            entry.funcordinality,
-            entry.self_reference,
-            entry.tablesample.is_null(),
-            entry.securityQuals.is_null(),
-        ];
-        self.form.words([
-            entry.rtekind,
-            entry.relid.to_u32(),
-            entry.relkind as u32,
-            entry.jointype,
-            entry.ctelevelsup,
-            bits(&flags),
-        ]);
-        self.frame.u8(u8::from(entry.security_barrier));
-        // SAFETY: as the caller promises.
-        unsafe {
-            self.text(entry.ctename);
-            // Relations are protected by their locks, so the names of their columns are left out.
-            if entry.rtekind != pg_sys::RTEKind::RTE_RELATION && !entry.eref.is_null() {
-                self.names((*entry.eref).colnames);
-            }
-            for list in [entry.coltypes, entry.colcollations] {
-                for oid in oids(list) {
-                    self.form.u32(oid.to_u32());
-                }
-            }
-            for modifier in integers(entry.coltypmods) {
-                self.form.u32(modifier.cast_unsigned());
-            }
-            tree::for_each_permission_word(entry, |word| self.frame.u64(word));
-        }
-    }
-
-    /// # Safety
-    /// `query` must be valid.
-    unsafe fn query(&mut self, query: *mut pg_sys::Query) -> bool {
-        // SAFETY: as the caller promises. The walker calls `visit` for each part, null ones included.
-        unsafe {
-            let own = &*query;
-            let flags = [
-                own.hasModifyingCTE,
-                own.hasForUpdate,
-                own.hasDistinctOn,
-                own.hasRecursive,
-                own.hasRowSecurity,
-                own.groupDistinct,
-                own.rowMarks.is_null(),
-                own.utilityStmt.is_null(),
-                own.groupingSets.is_null(),
-            ];
-            self.form.words([own.commandType, own.limitOption, bits(&flags)]);
-            tree::for_each_permission_word_of_query(own, |word| self.frame.u64(word));
-            let flags = pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP;
-            let context = (&raw mut *self).cast();
-            if self.node(own.groupingSets.cast())
-                || direct!(walkers::query_tree_walker(query, Some(visit), context, flags as i32))
-            {
-                return true;
-            }
+        let flags = (pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP) as i32;
+        let context = (&raw mut *self).cast();
+        // SAFETY: a valid query; what the walker calls, for each part and for null ones, gets this hasher back.
+        let stopped = unsafe { direct!(walkers::query_tree_walker(query.as_ptr(), Some(visit), context, flags)) };
+        if !stopped {
             self.form.u32(END);
-            false
         }
+        stopped
     }
+}
+
+/// Is this a node that is in no cacheable query, so that nothing but its kind needs to be in the form? `eligibility` finds the reason. Parts
+/// of queries that change data are among these: the queries with them are refused.
+fn is_refused(tag: NodeTag) -> bool {
+    matches!(
+        tag,
+        NodeTag::T_NextValueExpr
+            | NodeTag::T_CurrentOfExpr
+            | NodeTag::T_XmlExpr
+            | NodeTag::T_TableFunc
+            | NodeTag::T_TableSampleClause
+            | NodeTag::T_SetToDefault
+            | NodeTag::T_WithCheckOption
+            | NodeTag::T_OnConflictExpr
+            | NodeTag::T_InferenceElem
+            | NodeTag::T_MergeAction
+    ) || tree::is_refused_node(tag)
+        || tree::is_part_of_refused_node(tag)
 }

@@ -1,5 +1,5 @@
-//! The identity of a question: everything its answer can depend on besides the data, in one
-//! 128-bit key, plus the normalized text to compare on a match, since a hash is not a proof.
+//! The key of a question: everything its answer can depend on besides the data, in 128 bits. The normalized text goes with it, to be
+//! compared on a match, since equal hashes do not prove equal texts.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,6 +12,7 @@ use super::parameters;
 use super::statement_text::{self, Text};
 use crate::pg::allocator::headroom;
 use crate::pg::backend_local::Local;
+use crate::pg::tree::Tree;
 
 /// What a statement asks, apart from its text and the values of its parameters.
 #[derive(Clone, Copy, Debug)]
@@ -48,13 +49,9 @@ impl HashedText {
     ///
     /// # Errors
     /// There is no memory for it.
-    ///
-    /// # Safety
-    /// The text must be valid.
-    pub unsafe fn of(text: Text, seed: u64) -> Result<Self, OutOfMemory> {
+    pub fn of(text: Text, seed: u64) -> Result<Self, OutOfMemory> {
         let mut normalized = NORMALIZED.take();
-        // SAFETY: as the caller promises.
-        unsafe { statement_text::normalized(text, &mut normalized)? };
+        statement_text::normalized(text, &mut normalized)?;
         let mut key = BUFFER.take();
         key.clear();
         key.u64(seed);
@@ -77,28 +74,22 @@ impl HashedText {
 ///
 /// # Errors
 /// The reason to bypass, when the parameters cannot be part of a key, or there is no memory for them.
-///
-/// # Safety
-/// `params` must be null or valid.
-pub unsafe fn of(
+pub fn of(
     asked: &Asked,
     text: &HashedText,
-    params: pg_sys::ParamListInfo,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
     seed: u64,
 ) -> Result<CacheKey, Reason> {
     let mut key = BUFFER.take();
     key.clear();
     key.u64(seed);
-    // SAFETY: as the caller promises.
-    let added = unsafe {
-        key.key(text.hash);
-        key.key(asked.tree.0);
-        key.u8(u8::from(asked.old_plan.is_some()) | u8::from(asked.planned_under.is_some()) << 1);
-        key.u64(asked.old_plan.unwrap_or(0));
-        key.key(asked.planned_under.map_or(CacheKey::NONE, |settings| settings.0));
-        key.key(asked.environment.0);
-        parameters::add_parameters(&mut key, params)
-    };
+    key.key(text.hash);
+    key.key(asked.tree.0);
+    key.u8(u8::from(asked.old_plan.is_some()) | u8::from(asked.planned_under.is_some()) << 1);
+    key.u64(asked.old_plan.unwrap_or(0));
+    key.key(asked.planned_under.map_or(CacheKey::NONE, |settings| settings.0));
+    key.key(asked.environment.0);
+    let added = parameters::add_parameters(&mut key, params);
     let hash = key.is_complete().then(|| key.finish()).ok_or(Reason::OutOfMemory);
     if key.len() <= KEPT {
         BUFFER.set(key);

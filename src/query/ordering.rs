@@ -1,13 +1,13 @@
 //! How much of the order of its rows a query fixes.
 //!
-//! Two right answers to one query may hold their rows in different orders: rows that sort alike come as they please. But the leading sort
-//! keys themselves must read the same from top to bottom in both, as long as equal keys are the same bytes. So the columns that show those
-//! keys are worth comparing position by position.
+//! Two right answers to one query may hold their rows in different orders: rows that sort alike come in any order. The leading sort keys
+//! themselves read the same from top to bottom in both answers, provided that equal keys are the same bytes. `verify` therefore compares the
+//! columns that show those keys position by position.
 
 use pgrx::pg_sys;
 
-use super::repeatability::equality_is_bytewise;
-use crate::pg::lists::nodes;
+use super::bytewise::{is_bytewise, sorted_target};
+use crate::pg::tree::{Tree, child, children};
 
 /// Sort keys that are looked at; after those, few rows are left that sort alike.
 const KEYS: usize = 3;
@@ -39,24 +39,15 @@ impl OrderedPrefix {
 
 /// The leading sort keys of a query that are columns of its answer and of a type whose equal values are the same bytes. Ends before the
 /// first key that is not.
-///
-/// # Safety
-/// `query` must be valid.
-pub unsafe fn ordered_prefix(query: *const pg_sys::Query) -> OrderedPrefix {
+pub fn ordered_prefix(query: Tree<'_, pg_sys::Query>) -> OrderedPrefix {
     let mut prefix = OrderedPrefix::default();
-    // SAFETY: as the caller promises; each clause refers to an entry of the target list.
-    unsafe {
-        let keys = nodes::<pg_sys::SortGroupClause>((*query).sortClause);
-        for (place, clause) in prefix.0.iter_mut().zip(keys) {
-            let target = &*pg_sys::get_sortgroupclause_tle(clause, (*query).targetList);
-            let expression: *const pg_sys::Node = target.expr.cast();
-            let bytewise = equality_is_bytewise(pg_sys::exprType(expression), pg_sys::exprCollation(expression));
-            // Entries that are not shown stand behind all that are, so that the numbers of these have no gaps.
-            if target.resjunk || !bytewise || target.resno as u32 > COLUMN_MASK {
-                break;
-            }
-            *place = target.resno as u16;
+    for (place, clause) in prefix.0.iter_mut().zip(children!(query.sortClause as SortGroupClause)) {
+        let Some(target) = sorted_target(query, clause) else { break };
+        // Entries that are not shown stand behind all that are, so that the numbers of these have no gaps.
+        if target.resjunk || !is_bytewise(child!(target.expr)) || target.resno as u32 > COLUMN_MASK {
+            break;
         }
+        *place = target.resno as u16;
     }
     prefix
 }

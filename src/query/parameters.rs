@@ -3,13 +3,11 @@
 use arrow_cache_core::{KeyBuffer, Reason};
 use pgrx::pg_sys;
 
+use crate::pg::tree::Tree;
+
 /// How many parameters there are.
-///
-/// # Safety
-/// `params` must be null or valid.
-pub unsafe fn count(params: pg_sys::ParamListInfo) -> usize {
-    // SAFETY: as the caller promises.
-    unsafe { params.as_ref() }.map_or(0, |params| params.numParams as usize)
+pub fn count(params: Option<Tree<'_, pg_sys::ParamListInfoData>>) -> usize {
+    params.map_or(0, |params| params.numParams as usize)
 }
 
 /// Adds the types and values of all parameters.
@@ -17,33 +15,32 @@ pub unsafe fn count(params: pg_sys::ParamListInfo) -> usize {
 /// # Errors
 /// `DynamicParameters` when a hook supplies values on demand (PL variables): they may change. `RecordType` for an
 /// anonymous record.
-///
-/// # Safety
-/// `params` must be null or valid.
-pub unsafe fn add_parameters(key: &mut KeyBuffer, params: pg_sys::ParamListInfo) -> Result<(), Reason> {
-    if params.is_null() {
+pub fn add_parameters(key: &mut KeyBuffer, params: Option<Tree<'_, pg_sys::ParamListInfoData>>) -> Result<(), Reason> {
+    let Some(params) = params else {
         key.u32(0);
         return Ok(());
+    };
+    if params.paramFetch.is_some() {
+        return Err(Reason::DynamicParameters);
     }
-    // SAFETY: as the caller promises; `params` is a flexible array of `numParams` values.
-    unsafe {
-        if (*params).paramFetch.is_some() {
-            return Err(Reason::DynamicParameters);
+    let count = params.numParams as usize;
+    key.u32(count as u32);
+    // SAFETY: the list ends with as many values as it says.
+    let values = unsafe { std::slice::from_raw_parts((&raw const (*params.as_ptr()).params).cast(), count) };
+    for value in values {
+        let value: &pg_sys::ParamExternData = value;
+        if matches!(value.ptype, pg_sys::RECORDOID | pg_sys::RECORDARRAYOID) {
+            // Its bytes name a row type by a number of this session.
+            return Err(Reason::RecordType);
         }
-        let count = (*params).numParams as usize;
-        key.u32(count as u32);
-        let values = (&raw const (*params).params).cast::<pg_sys::ParamExternData>();
-        for value in std::slice::from_raw_parts(values, count) {
-            if matches!(value.ptype, pg_sys::RECORDOID | pg_sys::RECORDARRAYOID) {
-                // Its bytes name a row type by a number of this session.
-                return Err(Reason::RecordType);
-            }
-            key.u32(value.ptype.to_u32());
-            key.u8(u8::from(value.isnull));
-            if value.isnull || value.ptype == pg_sys::InvalidOid {
-                continue;
-            }
-            let (mut length, mut by_value) = (0i16, false);
+        key.u32(value.ptype.to_u32());
+        key.u8(u8::from(value.isnull));
+        if value.isnull || value.ptype == pg_sys::InvalidOid {
+            continue;
+        }
+        let (mut length, mut by_value) = (0i16, false);
+        // SAFETY: a catalog read of the type of a parameter, and a value of that type.
+        unsafe {
             pg_sys::get_typlenbyval(value.ptype, &mut length, &mut by_value);
             add_datum(key, value.value, by_value, length);
         }

@@ -1,7 +1,7 @@
 //! The facts of a plan: all that the server checks, locks and holds open for it before its first row, as one number.
 //!
-//! The planner drops parts of a query by the values of its constants: a sub-query behind `1=1 OR …`, a partition. So plans of one
-//! form read other relations under other permissions. An entry is stored with the facts of the plan that computed it, a template
+//! The planner drops parts of a query by the values of its constants: a sub-query behind `1=1 OR …`, a partition. Plans of one form may
+//! therefore read different relations under different permissions. An entry is stored with the facts of the plan that computed it, a template
 //! (`serve::Template`) has those of the plan that it was made from, and a template serves an entry only if the two are equal.
 
 use std::cell::Cell;
@@ -14,7 +14,7 @@ use super::opened_relations::Opened;
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tree;
 use crate::pg::compat::tree::walkers;
-use crate::pg::lists::nodes;
+use crate::pg::tree::{Tree, child, children};
 
 static BUFFER: Local<Cell<KeyBuffer>> = Local::new(Cell::new(KeyBuffer::new()));
 
@@ -35,33 +35,28 @@ pub fn hold_now(facts: FactsHash) -> bool {
 
 /// The facts of a plan that has just been made: relations, permissions, columns, the tables and indexes that it opens, and the
 /// settings by which children are left out.
-///
-/// # Safety
-/// `plan` must be valid, `opened` what its executor opens.
-pub unsafe fn of(plan: *const pg_sys::PlannedStmt, opened: &Opened, seed: u64) -> FactsHash {
+/// `opened` is what its executor opens.
+pub fn of(plan: Tree<'_, pg_sys::PlannedStmt>, opened: &Opened, seed: u64) -> FactsHash {
     let mut key = BUFFER.take();
     key.clear();
     key.u64(seed);
-    // SAFETY: as the caller promises.
-    unsafe {
-        for entry in nodes::<pg_sys::RangeTblEntry>((*plan).rtable) {
-            let entry = &*entry;
-            key.words([entry.rtekind, entry.relid.to_u32(), entry.relkind as u32, u32::from(entry.inh)]);
-            tree::for_each_permission_word(entry, |word| key.u64(word));
-        }
-        tree::for_each_permission_word_of_plan(&*plan, |word| key.u64(word));
-        for target in nodes::<pg_sys::TargetEntry>((*(*plan).planTree).targetlist) {
-            let expression = (*target).expr.cast();
-            key.words([
-                u32::from((*target).resjunk),
-                walkers::exprType(expression).to_u32(),
-                walkers::exprTypmod(expression).cast_unsigned(),
-                walkers::exprCollation(expression).to_u32(),
-            ]);
-        }
-        add_oids(&mut key, opened.tables.iter().copied());
-        add_oids(&mut key, opened.indexes.iter().copied());
+    for entry in children!(plan.rtable as RangeTblEntry) {
+        key.words([entry.rtekind, entry.relid.to_u32(), entry.relkind as u32, u32::from(entry.inh)]);
+        tree::for_each_permission_word(entry, |word| key.u64(word));
     }
+    tree::for_each_permission_word_of_plan(plan, |word| key.u64(word));
+    if let Some(top) = child!(plan.planTree) {
+        for target in children!(top.targetlist as TargetEntry) {
+            let expression = target.expr.cast();
+            // SAFETY: an expression of a valid plan.
+            let (kind, modifier, collation) = unsafe {
+                (walkers::exprType(expression), walkers::exprTypmod(expression), walkers::exprCollation(expression))
+            };
+            key.words([u32::from(target.resjunk), kind.to_u32(), modifier.cast_unsigned(), collation.to_u32()]);
+        }
+    }
+    add_oids(&mut key, opened.tables.iter().copied());
+    add_oids(&mut key, opened.indexes.iter().copied());
     let hash = key.finish();
     BUFFER.set(key);
     FactsHash(CacheKey { lo: hash.lo & !PRUNING | pruning(), ..hash })

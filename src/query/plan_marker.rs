@@ -15,11 +15,11 @@ use super::eligibility::Meaning;
 use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
 use super::ordering::OrderedPrefix;
 use super::row_types_and_settings::Extras;
-use super::{Planned, Verdict, Versions};
+use super::verdict::{Planned, Verdict, Versions};
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::direct;
-use crate::pg::lists::nodes;
 use crate::pg::server;
+use crate::pg::tree::{Tree, children};
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;
@@ -62,42 +62,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
         Verdict::Cacheable { meaning, tree, form, facts, planned } => {
             // SAFETY: extras are kept in the context in which the plan is made.
             let extras: Vec<u32> = unsafe { meaning.extras.words() }.collect();
-            let mut flags = 0;
-            for (set, flag) in [
-                (meaning.reads_session, READS_SESSION),
-                (meaning.rests_on_enums, RESTS_ON_ENUMS),
-                (!extras.is_empty(), HAS_EXTRAS),
-                (planned.settings.is_some(), HAS_SETTINGS),
-                (planned.for_values, FOR_VALUES),
-                (meaning.may_drop_relations, MAY_DROP_RELATIONS),
-                (meaning.aggregates, AGGREGATES),
-            ] {
-                if set {
-                    flags |= flag;
-                }
-            }
-            let (tree, form, facts) = (halves(tree.0), form.0, halves(facts.0));
-            let words: [u32; WORDS] = [
-                CACHEABLE,
-                tree[0],
-                tree[1],
-                tree[2],
-                tree[3],
-                planned.versions.catalogs as u32,
-                (planned.versions.catalogs >> 32) as u32,
-                planned.versions.ddl as u32,
-                (planned.versions.ddl >> 32) as u32,
-                planned.plan as u32,
-                (planned.plan >> 32) as u32,
-                flags,
-                meaning.repeatable.map_or(NOT_REPEATABLE, |order| order.pack() << 1 | 1),
-                form as u32,
-                (form >> 32) as u32,
-                facts[0],
-                facts[1],
-                facts[2],
-                facts[3],
-            ];
+            let words = words_of(&meaning, tree, form, facts, &planned, !extras.is_empty());
             let settings = planned.settings.map(|settings| halves(settings.0)).into_iter().flatten();
             let words = words.into_iter().enumerate().chain(SETTINGS.zip(settings)).chain((EXTRAS..).zip(extras));
             let words: Vec<(usize, u32)> = words.collect();
@@ -108,6 +73,53 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             };
         }
     }
+}
+
+/// The words of every marker that says "cacheable".
+fn words_of(
+    meaning: &Meaning,
+    tree: TreeHash,
+    form: FormId,
+    facts: FactsHash,
+    planned: &Planned,
+    has_extras: bool,
+) -> [u32; WORDS] {
+    let mut flags = 0;
+    for (set, flag) in [
+        (meaning.reads_session, READS_SESSION),
+        (meaning.rests_on_enums, RESTS_ON_ENUMS),
+        (has_extras, HAS_EXTRAS),
+        (planned.settings.is_some(), HAS_SETTINGS),
+        (planned.for_values, FOR_VALUES),
+        (meaning.may_drop_relations, MAY_DROP_RELATIONS),
+        (meaning.aggregates, AGGREGATES),
+    ] {
+        if set {
+            flags |= flag;
+        }
+    }
+    let (tree, form, facts) = (halves(tree.0), form.0, halves(facts.0));
+    [
+        CACHEABLE,
+        tree[0],
+        tree[1],
+        tree[2],
+        tree[3],
+        planned.versions.catalogs as u32,
+        (planned.versions.catalogs >> 32) as u32,
+        planned.versions.ddl as u32,
+        (planned.versions.ddl >> 32) as u32,
+        planned.plan as u32,
+        (planned.plan >> 32) as u32,
+        flags,
+        meaning.repeatable.map_or(NOT_REPEATABLE, |order| order.pack() << 1 | 1),
+        form as u32,
+        (form >> 32) as u32,
+        facts[0],
+        facts[1],
+        facts[2],
+        facts[3],
+    ]
 }
 
 /// A key as four words.
@@ -133,20 +145,14 @@ fn shared_refusal(reason: Reason) -> *mut pg_sys::PlanInvalItem {
     shared.get()
 }
 
-/// The reason to bypass that the plan's verdict is, if it is one and was the first thing attached to the plan: a short look, for
-/// statements that come by the thousand.
-///
-/// # Safety
-/// `plan` must be valid.
-pub unsafe fn refusal_of(plan: *const pg_sys::PlannedStmt) -> Option<Reason> {
-    // SAFETY: `invalItems` is a list of PlanInvalItem nodes or NIL.
-    unsafe {
-        let first = nodes::<pg_sys::PlanInvalItem>((*plan).invalItems).next()?;
-        if (*first).cacheId != FIRST_WORD || (*first).hashValue == CACHEABLE {
-            return None;
-        }
-        Reason::ALL.get((*first).hashValue as usize - 1).copied()
+/// The reason to bypass that the plan's verdict is, if it is one and was the first thing attached to the plan: quick to tell, for clients that
+/// send thousands of such statements.
+pub fn refusal_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Reason> {
+    let first = children!(plan.invalItems as PlanInvalItem).next()?;
+    if first.cacheId != FIRST_WORD || first.hashValue == CACHEABLE {
+        return None;
     }
+    Reason::ALL.get(first.hashValue as usize - 1).copied()
 }
 
 /// A new item with one word. What it raises jumps over the frame.
@@ -182,72 +188,57 @@ unsafe fn append(list: *mut pg_sys::List, words: *const [(usize, u32)]) -> *mut 
 }
 
 /// Reads the verdict back; a plan without one was made by somebody else.
-///
-/// # Safety
-/// `plan` must be a valid plan.
-pub unsafe fn read(plan: *const pg_sys::PlannedStmt) -> Verdict {
+pub fn read(plan: Tree<'_, pg_sys::PlannedStmt>) -> Verdict {
     let mut words = [None::<u32>; EXTRAS];
-    // SAFETY: `invalItems` is a list of PlanInvalItem nodes or NIL.
-    unsafe {
-        for item in nodes::<pg_sys::PlanInvalItem>((*plan).invalItems) {
-            let index = FIRST_WORD.wrapping_sub((*item).cacheId);
-            if let Some(word) = usize::try_from(index).ok().and_then(|i| words.get_mut(i)) {
-                *word = Some((*item).hashValue);
-            }
+    for item in children!(plan.invalItems as PlanInvalItem) {
+        let index = FIRST_WORD.wrapping_sub(item.cacheId);
+        if let Some(word) = usize::try_from(index).ok().and_then(|i| words.get_mut(i)) {
+            *word = Some(item.hashValue);
         }
     }
-    let word = |index: usize| words[index].map(u64::from);
     match words[0] {
-        Some(CACHEABLE) => {}
+        Some(CACHEABLE) => cacheable(&words, plan).unwrap_or(Verdict::Bypass(Reason::NotAnalyzed)),
         Some(number) => {
             let reason = Reason::ALL.get(number as usize - 1).copied();
-            return Verdict::Bypass(reason.unwrap_or(Reason::NotAnalyzed));
+            Verdict::Bypass(reason.unwrap_or(Reason::NotAnalyzed))
         }
-        None => return Verdict::Bypass(Reason::NotAnalyzed),
+        None => Verdict::Bypass(Reason::NotAnalyzed),
     }
-    let complete = || {
-        let key = |first: usize| {
-            let (hi, lo) = (word(first)? | word(first + 1)? << 32, word(first + 2)? | word(first + 3)? << 32);
-            Some(CacheKey { hi, lo })
-        };
-        let flags = words[11]?;
-        let planned = Planned {
-            versions: Versions { catalogs: word(5)? | word(6)? << 32, ddl: word(7)? | word(8)? << 32 },
-            plan: word(9)? | word(10)? << 32,
-            settings: if flags & HAS_SETTINGS == 0 { None } else { Some(SettingsHash(key(SETTINGS.start)?)) },
-            for_values: flags & FOR_VALUES != 0,
-        };
-        // SAFETY: as the caller promises.
-        let extras = if flags & HAS_EXTRAS == 0 { Extras::NONE } else { unsafe { read_extras(plan) } };
-        let meaning = Meaning {
-            reads_session: flags & READS_SESSION != 0,
-            rests_on_enums: flags & RESTS_ON_ENUMS != 0,
-            extras,
-            repeatable: Some(words[12]?)
-                .filter(|order| *order != NOT_REPEATABLE)
-                .map(|order| OrderedPrefix::unpack(order >> 1)),
-            may_drop_relations: flags & MAY_DROP_RELATIONS != 0,
-            // Asked when the plan is made, and not later.
-            unites: false,
-            aggregates: flags & AGGREGATES != 0,
-        };
-        let (tree, facts) = (TreeHash(key(1)?), FactsHash(key(15)?));
-        let form = FormId(word(13)? | word(14)? << 32);
-        Some(Verdict::Cacheable { meaning, tree, form, facts, planned })
+}
+
+/// The verdict of a marker that says "cacheable"; `None` if some of its words are missing.
+fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Verdict> {
+    let word = |index: usize| words[index].map(u64::from);
+    let key = |first: usize| {
+        let (hi, lo) = (word(first)? | word(first + 1)? << 32, word(first + 2)? | word(first + 3)? << 32);
+        Some(CacheKey { hi, lo })
     };
-    complete().unwrap_or(Verdict::Bypass(Reason::NotAnalyzed))
+    let flags = words[11]?;
+    let planned = Planned {
+        versions: Versions { catalogs: word(5)? | word(6)? << 32, ddl: word(7)? | word(8)? << 32 },
+        plan: word(9)? | word(10)? << 32,
+        settings: if flags & HAS_SETTINGS == 0 { None } else { Some(SettingsHash(key(SETTINGS.start)?)) },
+        for_values: flags & FOR_VALUES != 0,
+    };
+    let meaning = Meaning {
+        reads_session: flags & READS_SESSION != 0,
+        rests_on_enums: flags & RESTS_ON_ENUMS != 0,
+        extras: if flags & HAS_EXTRAS == 0 { Extras::NONE } else { read_extras(plan) },
+        repeatable: Some(words[12]?)
+            .filter(|order| *order != NOT_REPEATABLE)
+            .map(|order| OrderedPrefix::unpack(order >> 1)),
+        may_drop_relations: flags & MAY_DROP_RELATIONS != 0,
+        // Asked when the plan is made, and not later.
+        unites: false,
+        aggregates: flags & AGGREGATES != 0,
+    };
+    let (tree, facts) = (TreeHash(key(1)?), FactsHash(key(15)?));
+    let form = FormId(word(13)? | word(14)? << 32);
+    Some(Verdict::Cacheable { meaning, tree, form, facts, planned })
 }
 
 /// The words behind those of every marker, which `attach` has appended in order.
-///
-/// # Safety
-/// As `read`.
-unsafe fn read_extras(plan: *const pg_sys::PlannedStmt) -> Extras {
-    // SAFETY: as the caller promises.
-    let items = unsafe { nodes::<pg_sys::PlanInvalItem>((*plan).invalItems) };
-    Extras::from_words(items.filter_map(|item| {
-        // SAFETY: an item of the list.
-        let item = unsafe { &*item };
-        (item.cacheId <= FIRST_WORD - EXTRAS as i32).then_some(item.hashValue)
-    }))
+fn read_extras(plan: Tree<'_, pg_sys::PlannedStmt>) -> Extras {
+    let items = children!(plan.invalItems as PlanInvalItem);
+    Extras::from_words(items.filter(|item| item.cacheId <= FIRST_WORD - EXTRAS as i32).map(|item| item.hashValue))
 }

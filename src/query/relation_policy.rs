@@ -1,14 +1,14 @@
-//! What the owner of a relation says about caching it: a security label of our provider, so that it belongs to the
-//! relation like its comment does. It follows renames, goes with a drop, and pg_dump writes it down.
+//! What the owner of a relation says about caching it: a security label of the extension's provider. It belongs to the
+//! relation as a comment does: it follows renames, goes with a drop, and pg_dump writes it down.
 //!
-//! Asked for each relation of a query when that is planned, so labels are kept in a table of this backend. A change of
-//! a label sends a relcache invalidation (`policy.rs`), which takes the relation's line out of the table.
+//! The policy is asked for each relation of a query when that is planned, so labels are kept in a table of this backend. A change of
+//! a label sends a relcache invalidation (`functions/policy.rs`), which takes the relation's line out of the table.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::ffi::CStr;
 
 use pgrx::pg_sys;
+
+use super::known_relations::KnownRelations;
 
 use crate::pg::backend_local::Local;
 use crate::pg::relcache_listener;
@@ -52,34 +52,27 @@ impl Policy {
     }
 }
 
-static KNOWN: Local<RefCell<BTreeMap<u32, Policy>>> = Local::new(RefCell::new(BTreeMap::new()));
+static KNOWN: Local<KnownRelations<Policy>> = Local::new(KnownRelations::new());
 
 /// The policy of a relation. The first question of a backend about a relation reads a catalog.
 pub fn of(relation: pg_sys::Oid) -> Policy {
     relcache_listener::listen(relation_changed);
-    let number = relation.to_u32();
-    if let Some(policy) = KNOWN.with_borrow(|known| known.get(&number).copied()) {
-        return policy;
-    }
+    KNOWN.get_or_find(relation, labelled)
+}
+
+/// The policy that the relation's label stands for.
+fn labelled(relation: pg_sys::Oid) -> Policy {
     // SAFETY: a catalog look-up by address; the label is a C string in the current context, or null.
     let label = unsafe {
         let address = pg_sys::ObjectAddress { classId: pg_sys::RelationRelationId, objectId: relation, objectSubId: 0 };
         let label = pg_sys::GetSecurityLabel(&address, PROVIDER.as_ptr());
         if label.is_null() { None } else { Some(CStr::from_ptr(label)) }
     };
-    // A label that nobody could have set through us: a catalog edited by hand. Doubt means no.
-    let policy = label.map_or(Policy::Default, |label| Policy::named(label.to_bytes()).unwrap_or(Policy::Never));
-    KNOWN.with_borrow_mut(|known| known.insert(number, policy));
-    policy
+    // A label that nobody could have set through the extension comes from a catalog that was edited by hand: the relation is not cached.
+    label.map_or(Policy::Default, |label| Policy::named(label.to_bytes()).unwrap_or(Policy::Never))
 }
 
 /// The description of a relation may have changed.
 fn relation_changed(relation: pg_sys::Oid) {
-    KNOWN.with_borrow_mut(|known| {
-        if relation == pg_sys::InvalidOid {
-            known.clear();
-        } else {
-            known.remove(&relation.to_u32());
-        }
-    });
+    KNOWN.forget(relation);
 }

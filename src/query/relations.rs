@@ -8,9 +8,9 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::relation_policy::{self, Policy};
-use crate::pg::lists::nodes;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::object_ids::HEAP_TABLE_AM_OID;
+use crate::pg::tree::{Tree, child_text, children};
 
 /// What the relations of a plan are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,35 +28,26 @@ pub struct RelationRefusal {
     pub relation: pg_sys::Oid,
 }
 
-/// Judges every relation of the plan.
+/// Checks every relation that a finished plan reads, partitions and children included. This transaction has locked them.
 ///
 /// # Errors
 /// The first relation found that forbids caching.
-///
-/// # Safety
-/// `plan` must be valid and this transaction must hold locks on its relations.
-pub unsafe fn judge(plan: *mut pg_sys::PlannedStmt) -> Result<Relations, RelationRefusal> {
+pub fn check(plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<Relations, RelationRefusal> {
     let mut found = Relations { partitioned: false };
-    // SAFETY: as the caller promises.
-    unsafe {
-        for relation in read_by(plan) {
-            let kind = judge_relation(relation).map_err(|reason| RelationRefusal { reason, relation })?;
-            found.partitioned |= kind == pg_sys::RELKIND_PARTITIONED_TABLE;
-        }
+    for relation in read_by(plan) {
+        let kind = check_relation(relation).map_err(|reason| RelationRefusal { reason, relation })?;
+        found.partitioned |= kind == pg_sys::RELKIND_PARTITIONED_TABLE;
     }
     Ok(found)
 }
 
-/// The relation's kind.
-///
-/// # Safety
-/// This transaction must hold a lock on the relation.
-unsafe fn judge_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
+/// The relation's kind, if it may be cached.
+fn check_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
     if oid.to_u32() < FIRST_USER_OID {
         return Err(Reason::SystemCatalog);
     }
-    // SAFETY: the lock keeps the relation from going away; the reference is given back below and
-    // nothing between can raise.
+    // SAFETY: null for a relation that is gone. The reference keeps the description; it is given back below and nothing between can
+    // raise.
     let (kind, persistence, access_method) = unsafe {
         let relation = pg_sys::RelationIdGetRelation(oid);
         if relation.is_null() {
@@ -94,14 +85,8 @@ unsafe fn judge_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
 /// The relations that a plan reads, and the views that it reads them through, in the order of its range table, which is the order in
 /// which planning locks them. Not the plan's own list of relations: that has constants of the types oid and regclass as well, since
 /// plans are made anew when these change, and nothing locks or reads what they name.
-///
-/// # Safety
-/// `plan` must be valid.
-pub unsafe fn read_by<'a>(plan: *const pg_sys::PlannedStmt) -> impl Iterator<Item = pg_sys::Oid> + 'a {
-    // SAFETY: as the caller promises; entries of its range table.
-    unsafe { nodes::<pg_sys::RangeTblEntry>((*plan).rtable) }.filter_map(|entry| {
-        // SAFETY: as above.
-        let entry = unsafe { &*entry };
+pub fn read_by<'t>(plan: Tree<'t, pg_sys::PlannedStmt>) -> impl Iterator<Item = pg_sys::Oid> + 't {
+    children!(plan.rtable as RangeTblEntry).filter_map(|entry| {
         // From 16 on a view is the entry of the sub-query that it has become.
         let reads = matches!(entry.rtekind, pg_sys::RTEKind::RTE_RELATION | pg_sys::RTEKind::RTE_SUBQUERY);
         (reads && entry.relid != pg_sys::InvalidOid).then_some(entry.relid)
@@ -109,42 +94,34 @@ pub unsafe fn read_by<'a>(plan: *const pg_sys::PlannedStmt) -> impl Iterator<Ite
 }
 
 /// The OIDs of the plan's relations and of `others`, each once, in ascending order.
-///
-/// # Safety
-/// `plan` must be valid.
-pub unsafe fn of_plan(plan: *const pg_sys::PlannedStmt, others: Vec<u32>) -> Vec<u32> {
+pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, others: Vec<u32>) -> Vec<u32> {
     let mut relations = others;
-    // SAFETY: as the caller promises.
-    relations.extend(unsafe { read_by(plan) }.map(pg_sys::Oid::to_u32));
+    relations.extend(read_by(plan).map(pg_sys::Oid::to_u32));
     relations.sort_unstable();
     relations.dedup();
     relations
 }
 
 /// Are all of these the plan's own relations?
-///
-/// # Safety
-/// `plan` must be valid.
-pub unsafe fn are_of_plan(relations: &[u32], plan: *const pg_sys::PlannedStmt) -> bool {
-    // SAFETY: as the caller promises.
-    relations.len() == unsafe { of_plan(plan, Vec::new()) }.len()
+pub fn are_of_plan(relations: &[u32], plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+    relations.len() == of_plan(plan, Vec::new()).len()
 }
 
 /// The relation that a name stands for, InvalidOid if there is none. Neither locks nor checks anything, so that it raises
 /// nothing: that is left to the statement that the name is part of.
-///
-/// # Safety
-/// `name` must be valid.
-pub unsafe fn named(name: *const pg_sys::RangeVar) -> pg_sys::Oid {
-    // SAFETY: as the caller promises; catalog look-ups by name.
-    unsafe {
-        let name = &*name;
-        if !name.catalogname.is_null() {
+pub fn named(name: Tree<'_, pg_sys::RangeVar>) -> pg_sys::Oid {
+    if let Some(database) = child_text!(name.catalogname) {
+        // SAFETY: a catalog look-up; null, or a text in the current memory context.
+        let is_own = unsafe {
             let own = pg_sys::get_database_name(pg_sys::MyDatabaseId);
-            if own.is_null() || CStr::from_ptr(own) != CStr::from_ptr(name.catalogname) {
-                return pg_sys::InvalidOid;
-            }
+            !own.is_null() && CStr::from_ptr(own) == database
+        };
+        if !is_own {
+            return pg_sys::InvalidOid;
         }
+    }
+    // SAFETY: catalog look-ups by the names of a valid node.
+    unsafe {
         if name.schemaname.is_null() {
             return pg_sys::RelnameGetRelid(name.relname);
         }

@@ -15,62 +15,41 @@
 //! Each is looked for in every node of the tree, sub-queries included, even where it could not reach the answer: a comparison that is not
 //! made costs nothing, a false alarm does. TABLESAMPLE and volatile functions are not cached in the first place.
 
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys;
 
-use crate::pg::lists::{nodes, oids};
+use super::bytewise::{equality_is_bytewise, is_bytewise, sorted_target};
+use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 
-/// Does this node, by itself, leave the answer open?
-///
-/// # Safety
-/// `node` must be a valid node of a query tree.
-pub unsafe fn leaves_open(node: *mut pg_sys::Node) -> bool {
-    // SAFETY: each cast follows the node's tag.
-    unsafe {
-        match (*node).type_ {
-            NodeTag::T_Query => query_leaves_open(&*node.cast()),
-            NodeTag::T_SetOperationStmt => set_operation_leaves_open(&*node.cast()),
-            NodeTag::T_Aggref => aggregate_leaves_open(&*node.cast()),
-            NodeTag::T_WindowFunc => true,
-            NodeTag::T_SubLink => (*node.cast::<pg_sys::SubLink>()).subLinkType == pg_sys::SubLinkType::ARRAY_SUBLINK,
-            _ => false,
-        }
+/// Does this node of a query tree, by itself, leave the answer open?
+pub fn leaves_open(node: Tree<'_, pg_sys::Node>) -> bool {
+    match_node! { node;
+        Query(query) => query_leaves_open(query),
+        SetOperationStmt(operation) => set_operation_leaves_open(operation),
+        Aggref(aggregate) => aggregate_leaves_open(aggregate),
+        WindowFunc(_call) => true,
+        SubLink(link) => link.subLinkType == pg_sys::SubLinkType::ARRAY_SUBLINK,
+        _ => false,
     }
 }
 
-/// # Safety
-/// `query` must be valid.
-unsafe fn query_leaves_open(query: &pg_sys::Query) -> bool {
+fn query_leaves_open(query: Tree<'_, pg_sys::Query>) -> bool {
     if !query.limitCount.is_null() || !query.limitOffset.is_null() || query.hasDistinctOn {
         return true;
     }
-    // SAFETY: as the caller promises; each clause refers to an entry of the target list.
-    let open = |clauses: *mut pg_sys::List| unsafe {
-        nodes::<pg_sys::SortGroupClause>(clauses).any(|clause| {
-            let target = pg_sys::get_sortgroupclause_tle(clause, query.targetList);
-            !expression_is_bytewise((*target).expr.cast())
-        })
-    };
-    open(query.groupClause) || open(query.distinctClause)
+    let is_open = |clause| sorted_target(query, clause).is_none_or(|target| !is_bytewise(child!(target.expr)));
+    children!(query.groupClause as SortGroupClause).any(is_open)
+        || children!(query.distinctClause as SortGroupClause).any(is_open)
 }
 
-/// # Safety
-/// `operation` must be valid.
-unsafe fn set_operation_leaves_open(operation: &pg_sys::SetOperationStmt) -> bool {
-    // UNION ALL compares nothing, and has no clauses.
-    if operation.groupClauses.is_null() {
-        return false;
-    }
-    // SAFETY: as the caller promises; both lists hold one OID per column.
-    unsafe {
-        oids(operation.colTypes)
-            .zip(oids(operation.colCollations))
+fn set_operation_leaves_open(operation: Tree<'_, pg_sys::SetOperationStmt>) -> bool {
+    // UNION ALL compares nothing, and has no clauses. Both lists hold one OID per column.
+    !operation.groupClauses.is_null()
+        && child_oids!(operation.colTypes)
+            .zip(child_oids!(operation.colCollations))
             .any(|(type_oid, collation)| !equality_is_bytewise(type_oid, collation))
-    }
 }
 
-/// # Safety
-/// `aggregate` must be valid.
-unsafe fn aggregate_leaves_open(aggregate: &pg_sys::Aggref) -> bool {
+fn aggregate_leaves_open(aggregate: Tree<'_, pg_sys::Aggref>) -> bool {
     let function = aggregate.aggfnoid.to_u32();
     if COUNTS.contains(&function) {
         return false;
@@ -82,46 +61,8 @@ unsafe fn aggregate_leaves_open(aggregate: &pg_sys::Aggref) -> bool {
         return true;
     }
     // Which of several equal values DISTINCT lets through shows in the scale of a sum.
-    // SAFETY: as the caller promises; arguments are target entries.
-    let bytewise = unsafe {
-        nodes::<pg_sys::TargetEntry>(aggregate.args).all(|argument| expression_is_bytewise((*argument).expr.cast()))
-    };
-    !aggregate.aggdistinct.is_null() && !bytewise
-}
-
-/// # Safety
-/// `expression` must be a valid expression.
-unsafe fn expression_is_bytewise(expression: *const pg_sys::Node) -> bool {
-    // SAFETY: as the caller promises.
-    unsafe { equality_is_bytewise(pg_sys::exprType(expression), pg_sys::exprCollation(expression)) }
-}
-
-/// Are values of this type equal only if their bytes are?
-///
-/// Not so for numbers with a scale or a sign of zero, `char(n)`, intervals, times with a zone, jsonb, networks, and text under a collation
-/// that says so; nor is it said of containers, whose elements may be any of these.
-pub fn equality_is_bytewise(type_oid: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
-    match type_oid {
-        pg_sys::BOOLOID
-        | pg_sys::INT2OID
-        | pg_sys::INT4OID
-        | pg_sys::INT8OID
-        | pg_sys::OIDOID
-        | pg_sys::CHAROID
-        | pg_sys::DATEOID
-        | pg_sys::TIMEOID
-        | pg_sys::TIMESTAMPOID
-        | pg_sys::TIMESTAMPTZOID
-        | pg_sys::MONEYOID
-        | pg_sys::UUIDOID
-        | pg_sys::BYTEAOID => true,
-        // SAFETY: a catalog look-up of a collation that the query names.
-        pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::NAMEOID => unsafe {
-            collation != pg_sys::InvalidOid && pg_sys::get_collation_isdeterministic(collation)
-        },
-        // SAFETY: a catalog look-up.
-        other => unsafe { pg_sys::get_typtype(other) as u8 == pg_sys::TYPTYPE_ENUM },
-    }
+    !aggregate.aggdistinct.is_null()
+        && !children!(aggregate.args as TargetEntry).all(|argument| is_bytewise(child!(argument.expr)))
 }
 
 /// count("any") and count(*): of equal values it does not matter which one is counted.

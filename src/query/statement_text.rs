@@ -8,20 +8,25 @@ use pgrx::pg_sys;
 /// Where the text of a statement is.
 #[derive(Clone, Copy)]
 pub struct Text {
-    /// What the client sent, NUL-terminated.
-    pub source: *const c_char,
-    /// Where the statement begins in it, in bytes; -1 or 0 also stand for "unknown".
-    pub location: i32,
-    /// Its length in bytes; 0 stands for "to the end".
-    pub length: i32,
+    source: *const c_char,
+    location: i32,
+    length: i32,
+}
+
+impl Text {
+    /// The text that begins at `location` of what the client sent, in bytes, where -1 and 0 also stand for "unknown"; `length` is in bytes
+    /// too, and 0 stands for "to the end".
+    ///
+    /// # Safety
+    /// The source must be NUL-terminated, and stay as it is for as long as a copy of the result is used.
+    pub const unsafe fn of(source: *const c_char, location: i32, length: i32) -> Self {
+        Self { source, location, length }
+    }
 }
 
 /// The text of a statement as the client sent it.
-///
-/// # Safety
-/// The source must be NUL-terminated, and stay while the result is used.
-pub unsafe fn raw(text: &Text) -> &[u8] {
-    // SAFETY: as the caller promises.
+pub fn raw(text: &Text) -> &[u8] {
+    // SAFETY: `Text::of` was promised a source that ends with NUL and stays.
     let whole = unsafe { CStr::from_ptr(text.source) }.to_bytes();
     let start = usize::try_from(text.location).unwrap_or(0).min(whole.len());
     let rest = &whole[start..];
@@ -38,17 +43,12 @@ pub unsafe fn raw(text: &Text) -> &[u8] {
 ///
 /// # Errors
 /// There is no memory for it.
-///
-/// # Safety
-/// The source must be NUL-terminated.
-pub unsafe fn normalized(text: Text, out: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-    // SAFETY: as the caller promises; the setting is a plain global of the backend.
-    unsafe {
-        let text = raw(&text);
-        out.clear();
-        out.make_exact_room(text.len())?;
-        normalize(text, pg_sys::standard_conforming_strings, out);
-    }
+pub fn normalized(text: Text, out: &mut Vec<u8>) -> Result<(), OutOfMemory> {
+    let text = raw(&text);
+    out.clear();
+    out.make_exact_room(text.len())?;
+    // SAFETY: a plain global of the backend.
+    normalize(text, unsafe { pg_sys::standard_conforming_strings }, out);
     let body = statement_body(out);
     let (length, prefix) = (body.len(), body.as_ptr() as usize - out.as_ptr() as usize);
     out.truncate(prefix + length);

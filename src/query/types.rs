@@ -1,7 +1,8 @@
-//! Small questions about catalog objects: relations' kinds, types.
+//! Types that a query meets: whose functions print, compare and convert their values, and what else answers with such values rest on.
 
 use pgrx::pg_sys;
 
+use crate::pg::compat;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 
 use super::row_types_and_settings::MOST_ROW_TYPES;
@@ -60,39 +61,36 @@ impl TypeFacts {
         too_complex: false,
     };
 
-    /// Looks at a type and at all that it contains.
+    /// Notes a type and all that it contains.
     pub fn note(&mut self, type_oid: pg_sys::Oid) {
-        let nature = self.look(type_oid, 0);
+        let nature = self.classify(type_oid, 0);
         self.nature = self.nature.max(nature);
     }
 
-    /// Looks at a type as part of a row without a name.
+    /// Notes a type as part of a row without a name.
     pub fn note_contained(&mut self, type_oid: pg_sys::Oid) {
-        let nature = self.look(type_oid, 1);
+        let nature = self.classify(type_oid, 1);
         self.nature = self.nature.max(nature);
     }
 
-    /// Looks at how values of a type are compared and hashed, if it is one of the server's own.
+    /// Notes how values of a type are compared and hashed, if it is one of the server's own.
     pub fn note_compared(&mut self, type_oid: pg_sys::Oid) {
-        // SAFETY: a type that a query compares.
-        self.compared_unseen |= type_oid.to_u32() < FIRST_UNPINNED_OID && unsafe { is_compared_by_user(type_oid) };
+        self.compared_unseen |= type_oid.to_u32() < FIRST_UNPINNED_OID && is_compared_by_user(type_oid);
     }
 
-    fn look(&mut self, type_oid: pg_sys::Oid, depth: u32) -> Nature {
+    fn classify(&mut self, type_oid: pg_sys::Oid, depth: u32) -> Nature {
         let number = type_oid.to_u32();
         if number < FIRST_UNPINNED_OID {
             self.text_search |= TEXT_SEARCH.contains(&number);
             // What is part of another value is compared and hashed by the default operator class of its type, which a superuser may
             // have made, for one that has none of its own.
-            // SAFETY: types of the server's own.
-            unsafe {
-                let element = pg_sys::get_element_type(type_oid);
-                if element != pg_sys::InvalidOid {
-                    self.compared_unseen |= is_compared_by_user(element);
-                }
-                if depth > 0 {
-                    self.compared_unseen |= is_compared_by_user(type_oid);
-                }
+            // SAFETY: a catalog look-up of a type of the server's own.
+            let element = unsafe { pg_sys::get_element_type(type_oid) };
+            if element != pg_sys::InvalidOid {
+                self.compared_unseen |= is_compared_by_user(element);
+            }
+            if depth > 0 {
+                self.compared_unseen |= is_compared_by_user(type_oid);
             }
             let depends = CATALOG_DEPENDENT.binary_search(&number).is_ok();
             return if depends { Nature::Foreign } else { Nature::BuiltIn };
@@ -108,22 +106,22 @@ impl TypeFacts {
             }
             let element = pg_sys::get_element_type(type_oid);
             if element != pg_sys::InvalidOid {
-                return self.look(element, depth + 1);
+                return self.classify(element, depth + 1);
             }
             match pg_sys::get_typtype(type_oid) as u8 {
                 pg_sys::TYPTYPE_ENUM => {
                     self.enums = true;
                     Nature::Enum
                 }
-                pg_sys::TYPTYPE_DOMAIN => self.look(pg_sys::getBaseType(type_oid), depth + 1),
-                pg_sys::TYPTYPE_COMPOSITE => self.look_inside(type_oid, depth),
+                pg_sys::TYPTYPE_DOMAIN => self.classify(pg_sys::getBaseType(type_oid), depth + 1),
+                pg_sys::TYPTYPE_COMPOSITE => self.classify_row(type_oid, depth),
                 _ => {
                     // A range of enums is among these.
                     self.enums = true;
                     self.compared_unseen |= is_range_of_user(type_oid);
                     let bound = bound_type(type_oid);
                     if bound != pg_sys::InvalidOid {
-                        self.look(bound, depth + 1);
+                        self.classify(bound, depth + 1);
                     }
                     Nature::Foreign
                 }
@@ -131,9 +129,8 @@ impl TypeFacts {
         }
     }
 
-    /// # Safety
-    /// `type_oid` must be a composite type.
-    unsafe fn look_inside(&mut self, type_oid: pg_sys::Oid, depth: u32) -> Nature {
+    /// Classifies a composite type by its columns.
+    fn classify_row(&mut self, type_oid: pg_sys::Oid, depth: u32) -> Nature {
         // SAFETY: the descriptor is reference counted and released below; a look may raise, and the resource owner
         // releases the reference then.
         unsafe {
@@ -150,9 +147,9 @@ impl TypeFacts {
             let descriptor = pg_sys::lookup_rowtype_tupdesc(type_oid, -1);
             let mut nature = Nature::BuiltIn;
             for index in 0..(*descriptor).natts as usize {
-                let attribute = tuple_attribute(descriptor, index);
+                let attribute = compat::tuple_attribute(descriptor, index);
                 if !(*attribute).attisdropped {
-                    nature = nature.max(self.look((*attribute).atttypid, depth + 1));
+                    nature = nature.max(self.classify((*attribute).atttypid, depth + 1));
                 }
             }
             if (*descriptor).tdrefcount >= 0 {
@@ -172,12 +169,9 @@ fn is_users(function: pg_sys::Oid) -> bool {
 }
 
 /// Are values of this type, where they are part of others, compared or hashed by functions of a user?
-///
-/// # Safety
-/// The type must exist.
-unsafe fn is_compared_by_user(type_oid: pg_sys::Oid) -> bool {
+fn is_compared_by_user(type_oid: pg_sys::Oid) -> bool {
     const WANTED: u32 = pg_sys::TYPECACHE_EQ_OPR | pg_sys::TYPECACHE_CMP_PROC | pg_sys::TYPECACHE_HASH_PROC;
-    // SAFETY: entries of the type cache are never freed.
+    // SAFETY: raises for a type that does not exist; entries of the type cache are never freed.
     unsafe {
         let entry = &*pg_sys::lookup_type_cache(type_oid, WANTED as i32);
         is_users(entry.cmp_proc) || is_users(entry.hash_proc) || is_users(pg_sys::get_opcode(entry.eq_opr))
@@ -194,10 +188,7 @@ fn bound_type(type_oid: pg_sys::Oid) -> pg_sys::Oid {
 }
 
 /// Is this a range, or a multirange, whose bounds are compared or normalized by functions of a user?
-///
-/// # Safety
-/// The type must exist.
-unsafe fn is_range_of_user(type_oid: pg_sys::Oid) -> bool {
+fn is_range_of_user(type_oid: pg_sys::Oid) -> bool {
     const WANTED: u32 = pg_sys::TYPECACHE_RANGE_INFO | pg_sys::TYPECACHE_MULTIRANGE_INFO;
     // SAFETY: entries of the type cache are never freed; those of other types have neither a range nor an element.
     unsafe {
@@ -210,18 +201,9 @@ unsafe fn is_range_of_user(type_oid: pg_sys::Oid) -> bool {
     }
 }
 
-/// Judges a type.
+/// On whose functions a type rests.
 pub fn nature(type_oid: pg_sys::Oid) -> Nature {
     let mut facts = TypeFacts::NONE;
     facts.note(type_oid);
     facts.nature
-}
-
-/// Attribute number `index`, from 0, of a row type.
-///
-/// # Safety
-/// `descriptor` must be valid and have more than `index` attributes.
-pub unsafe fn tuple_attribute(descriptor: pg_sys::TupleDesc, index: usize) -> *mut pg_sys::FormData_pg_attribute {
-    // SAFETY: as the caller promises; pgrx knows the layout of each server version.
-    unsafe { crate::pg::compat::tuple_attribute(descriptor, index) }
 }

@@ -14,6 +14,7 @@ use crate::arrow::column::Column;
 use crate::error::none_if_out_of_memory;
 use crate::pg::compat;
 use crate::pg::lists::nodes;
+use crate::pg::tree::Tree;
 use crate::query::opened_relations::opened_by;
 use crate::{session, shmem};
 
@@ -38,7 +39,7 @@ pub unsafe fn swap_plan(query_desc: *mut pg_sys::QueryDesc, hit: Hit) -> bool {
         let scan = plan_node(hold);
         let prunes_at_start = match &template {
             Some(template) => template.prunes_at_start(),
-            None => stays_open && opened_by(real).prunes_at_start,
+            None => stays_open && Tree::enter(real).is_some_and(|plan| opened_by(plan).prunes_at_start),
         };
         if is_guarded || (stays_open && prunes_at_start) {
             (*scan).real = real;
@@ -81,7 +82,7 @@ impl CachedScan {
                 self.indexes = pg_sys::list_copy(indexes);
                 return;
             }
-            let opened = opened_by(real);
+            let opened = Tree::enter(real).map(opened_by).unwrap_or_default();
             for table in opened.tables {
                 self.tables = pg_sys::list_append_unique_oid(self.tables, table);
             }

@@ -18,6 +18,7 @@ use crate::arrow::column::{self, Column};
 use crate::error::none_if_out_of_memory;
 use crate::pg::compat;
 use crate::pg::lists::{integers, nodes};
+use crate::pg::tree::Tree;
 use crate::query::key::HashedText;
 use crate::query::opened_relations::opened_by;
 use crate::query::relations;
@@ -81,8 +82,8 @@ impl Template {
                 plan: std::ptr::null_mut(),
                 columns: columns.to_vec(),
                 descriptor: column::describe(columns),
-                relations: relations::of_plan(real, Vec::new()),
-                locks: if descends { relations::read_by(real).collect() } else { Vec::new() },
+                relations: relations::of_plan(Tree::enter(real)?, Vec::new()),
+                locks: if descends { relations::read_by(Tree::enter(real)?).collect() } else { Vec::new() },
                 prunes_at_start: false,
                 tables: std::ptr::null_mut(),
                 indexes: std::ptr::null_mut(),
@@ -120,7 +121,7 @@ impl Template {
             (*stub).relationOids = pg_sys::list_copy((*stub).relationOids);
             // The verdict: a placeholder is not judged again.
             (*stub).invalItems = std::ptr::null_mut();
-            let opened = opened_by(real);
+            let opened = Tree::enter(real).map(opened_by).unwrap_or_default();
             self.prunes_at_start = opened.prunes_at_start;
             for table in opened.tables {
                 self.tables = pg_sys::list_append_unique_oid(self.tables, table);

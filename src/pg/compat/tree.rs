@@ -2,6 +2,10 @@
 
 use pgrx::pg_sys;
 
+#[cfg(not(feature = "pg15"))]
+use crate::pg::tree::children;
+use crate::pg::tree::{Tree, child};
+
 /// The server's functions that take expressions and trees apart, without pgrx's guard around them. None of them raises on a
 /// valid tree that leaves room on the stack.
 pub mod walkers {
@@ -29,95 +33,71 @@ pub mod walkers {
     }
 }
 
-/// # Safety
-/// `set` must be null or valid.
-unsafe fn for_each_word(set: *const pg_sys::Bitmapset, mut visit: impl FnMut(u64)) {
-    // SAFETY: as the caller promises; the words follow the head.
-    if let Some(head) = unsafe { set.as_ref() } {
-        let count = head.nwords as usize;
-        // SAFETY: as above.
-        let words = unsafe { std::slice::from_raw_parts((&raw const head.words).cast::<pg_sys::bitmapword>(), count) };
-        visit(count as u64);
-        words.iter().for_each(|word| visit(*word));
-    } else {
-        visit(u64::MAX);
-    }
+/// Calls `visit` with the words of a set, and with how many there are.
+fn for_each_word(set: Option<Tree<'_, pg_sys::Bitmapset>>, mut visit: impl FnMut(u64)) {
+    let Some(set) = set else { return visit(u64::MAX) };
+    let count = set.nwords as usize;
+    // SAFETY: a valid set, whose words follow the head.
+    let words =
+        unsafe { std::slice::from_raw_parts((&raw const (*set.as_ptr()).words).cast::<pg_sys::bitmapword>(), count) };
+    visit(count as u64);
+    words.iter().for_each(|word| visit(*word));
 }
 
 /// Calls `visit` with all that an entry of a query's range table says about permissions. It moved to a list of the query in 16.
-///
-/// # Safety
-/// `entry` must be valid.
-pub unsafe fn for_each_permission_word(entry: &pg_sys::RangeTblEntry, mut visit: impl FnMut(u64)) {
+pub fn for_each_permission_word(entry: Tree<'_, pg_sys::RangeTblEntry>, mut visit: impl FnMut(u64)) {
     #[cfg(feature = "pg15")]
     {
         visit(u64::from(entry.requiredPerms));
         visit(u64::from(entry.checkAsUser.to_u32()));
-        // SAFETY: as the caller promises.
-        unsafe { for_each_word(entry.selectedCols, visit) };
+        for_each_word(child!(entry.selectedCols), visit);
     }
     #[cfg(not(feature = "pg15"))]
     visit(u64::from(entry.perminfoindex));
 }
 
 /// Calls `visit` with all that a query says about permissions apart from its range table.
-///
-/// # Safety
-/// `query` must be valid.
-pub unsafe fn for_each_permission_word_of_query(query: &pg_sys::Query, mut visit: impl FnMut(u64)) {
+pub fn for_each_permission_word_of_query(query: Tree<'_, pg_sys::Query>, mut visit: impl FnMut(u64)) {
     #[cfg(feature = "pg15")]
     {
         let _ = query;
         visit(0);
     }
     #[cfg(not(feature = "pg15"))]
-    // SAFETY: as the caller promises.
-    unsafe {
-        for_each_permission_word_of_list(query.rteperminfos, visit);
-    }
+    for_each_permission_word_of_list(children!(query.rteperminfos as RTEPermissionInfo), &mut visit);
 }
 
 /// Calls `visit` with all that a plan says about permissions apart from its range table, and about the relations that are
 /// opened whatever is left out when it starts (18).
-///
-/// # Safety
-/// `plan` must be valid.
-pub unsafe fn for_each_permission_word_of_plan(plan: &pg_sys::PlannedStmt, mut visit: impl FnMut(u64)) {
+pub fn for_each_permission_word_of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, mut visit: impl FnMut(u64)) {
     #[cfg(feature = "pg15")]
     {
         let _ = plan;
         visit(0);
     }
     #[cfg(not(feature = "pg15"))]
-    // SAFETY: as the caller promises.
-    unsafe {
-        for_each_permission_word_of_list(plan.permInfos, &mut visit);
-        #[cfg(feature = "pg18")]
-        for_each_word(plan.unprunableRelids, &mut visit);
-    }
+    for_each_permission_word_of_list(children!(plan.permInfos as RTEPermissionInfo), &mut visit);
+    #[cfg(feature = "pg18")]
+    for_each_word(child!(plan.unprunableRelids), &mut visit);
 }
 
-/// # Safety
-/// `list` must be NIL or a list of RTEPermissionInfo nodes.
 #[cfg(not(feature = "pg15"))]
-unsafe fn for_each_permission_word_of_list(list: *const pg_sys::List, mut visit: impl FnMut(u64)) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let count = if list.is_null() { 0 } else { (*list).length as usize };
-        visit(count as u64);
-        for index in 0..count {
-            let info = &*(*(*list).elements.add(index)).ptr_value.cast::<pg_sys::RTEPermissionInfo>();
-            visit(u64::from(info.relid.to_u32()));
-            visit(info.requiredPerms);
-            visit(u64::from(info.checkAsUser.to_u32()));
-            for_each_word(info.selectedCols, &mut visit);
-        }
+fn for_each_permission_word_of_list<'t>(
+    list: impl ExactSizeIterator<Item = Tree<'t, pg_sys::RTEPermissionInfo>>,
+    visit: &mut impl FnMut(u64),
+) {
+    visit(list.len() as u64);
+    for info in list {
+        visit(u64::from(info.relid.to_u32()));
+        visit(info.requiredPerms);
+        visit(u64::from(info.checkAsUser.to_u32()));
+        for_each_word(child!(info.selectedCols), &mut *visit);
     }
 }
 
-/// Is `tag` a node that this version has and whose meaning is not judged yet, so that a query
-/// with it must be bypassed? The SQL/JSON constructors and queries of 16 and later.
-pub fn is_unjudged_node(tag: pg_sys::NodeTag) -> bool {
+/// Is this a node that only versions after 15 have and that no cacheable query may hold? The constructors, tests and queries of SQL/JSON, and
+/// what RETURNING and MERGE have of their own.
+pub fn is_refused_node(tag: pg_sys::NodeTag) -> bool {
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     {
         matches!(
@@ -131,6 +111,36 @@ pub fn is_unjudged_node(tag: pg_sys::NodeTag) -> bool {
     #[cfg(feature = "pg15")]
     {
         let _ = tag;
+        false
+    }
+}
+
+/// Is this a node that only versions after 15 have and that stands below one of `is_refused_node`, or in a query that changes data?
+pub fn is_part_of_refused_node(tag: pg_sys::NodeTag) -> bool {
+    #[cfg(feature = "pg18")]
+    if tag == pg_sys::NodeTag::T_ReturningExpr {
+        return true;
+    }
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    {
+        matches!(tag, pg_sys::NodeTag::T_JsonValueExpr | pg_sys::NodeTag::T_JsonBehavior)
+    }
+    #[cfg(feature = "pg15")]
+    {
+        let _ = tag;
+        false
+    }
+}
+
+/// Is this the kind of an entry of the range table that stands for the columns that are grouped by (18)?
+pub fn is_grouping_entry(kind: pg_sys::RTEKind::Type) -> bool {
+    #[cfg(feature = "pg18")]
+    {
+        kind == pg_sys::RTEKind::RTE_GROUP
+    }
+    #[cfg(not(feature = "pg18"))]
+    {
+        let _ = kind;
         false
     }
 }

@@ -4,9 +4,9 @@
 
 use pgrx::pg_sys;
 
-use crate::pg::lists::nodes;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::server;
+use crate::pg::tree::{Tree, child, match_node};
 use crate::query::catalog_row::Row;
 
 /// Languages of functions (catalog/pg_language.dat).
@@ -27,7 +27,7 @@ const SORT_OPERATOR: i16 = 16;
 /// Columns with the type of a state, each with the one of its first value.
 const STATES: [(i16, i16); 2] = [(17, 21), (19, 22)];
 
-/// What a call comes to besides the function itself. All of it is to be judged.
+/// What a call comes to besides the function itself. All of it is to be checked.
 #[derive(Default)]
 pub struct Definition {
     /// Functions that are called.
@@ -52,8 +52,7 @@ fn is_called_by_number(function: pg_sys::Oid) -> bool {
 /// What the built-in function consists of. `None` if nobody can tell, or if it is none of the server's.
 pub fn of(function: pg_sys::Oid) -> Option<Definition> {
     let row = Row::find(pg_sys::SysCacheIdentifier::PROCOID, function)?;
-    // SAFETY: a row of pg_proc.
-    let form = unsafe { &*row.form::<pg_sys::FormData_pg_proc>() };
+    let form = row.function()?;
     // It may put any expression in the place of a call.
     if form.prosupport.to_u32() >= FIRST_UNPINNED_OID {
         return None;
@@ -98,31 +97,23 @@ fn of_body(function: pg_sys::Oid, row: &Row) -> Option<Definition> {
 }
 
 /// The functions that such a text calls to make texts of its arguments: whoever owns their types may have given them casts.
-///
-/// # Safety
-/// `node` must be a valid node of a query tree.
-pub unsafe fn unseen_casts(node: *mut pg_sys::Node) -> Vec<pg_sys::Oid> {
-    // SAFETY: each cast follows the node's tag; catalog look-ups of types of the tree.
-    unsafe {
-        let (function, arguments) = match (*node).type_ {
-            pg_sys::NodeTag::T_FuncExpr => {
-                let call = &*node.cast::<pg_sys::FuncExpr>();
-                (call.funcid, call.args)
-            }
-            pg_sys::NodeTag::T_OpExpr => {
-                let call = &*node.cast::<pg_sys::OpExpr>();
-                // A tree that was read leaves the function open.
-                (pg_sys::get_opcode(call.opno), call.args)
-            }
-            _ => return Vec::new(),
-        };
-        if !BORN_AS_TEXT.iter().any(|(number, _)| *number == function.to_u32()) {
-            return Vec::new();
-        }
-        nodes::<pg_sys::Node>(arguments)
-            .filter_map(|argument| cast_to_text(pg_sys::getBaseType(pg_sys::exprType(argument))))
-            .collect()
+pub fn unseen_casts(node: Tree<'_, pg_sys::Node>) -> Vec<pg_sys::Oid> {
+    let (function, arguments) = match_node! { node;
+        FuncExpr(call) => (call.funcid, child!(call.args)),
+        OpExpr(call) => {
+            // A tree that was read leaves the function open.
+            // SAFETY: a catalog look-up of an operator of the tree.
+            (unsafe { pg_sys::get_opcode(call.opno) }, child!(call.args))
+        },
+        _ => return Vec::new(),
+    };
+    if !BORN_AS_TEXT.iter().any(|(number, _)| *number == function.to_u32()) {
+        return Vec::new();
     }
+    let arguments = arguments.into_iter().flat_map(Tree::items).flatten();
+    // SAFETY: an expression of the tree, and a catalog look-up of its type.
+    let types = arguments.map(|argument| unsafe { pg_sys::getBaseType(pg_sys::exprType(argument.as_ptr())) });
+    types.filter_map(cast_to_text).collect()
 }
 
 /// The function that makes a text of a type, if it is another than the type's output function.
@@ -163,20 +154,15 @@ fn reader_of(type_oid: pg_sys::Oid) -> pg_sys::Oid {
     function
 }
 
-/// What the planner adds for the arguments that a call leaves out. `None` if it is not known.
-///
-/// # Safety
-/// `arguments` must be NIL or a valid list of nodes.
-pub unsafe fn of_missing_arguments(function: pg_sys::Oid, arguments: *const pg_sys::List) -> Option<Definition> {
+/// What the planner adds for the arguments that a call leaves out; `given` is how many it has. `None` if it is not known.
+pub fn of_missing_arguments(function: pg_sys::Oid, given: usize) -> Option<Definition> {
     let row = Row::find(pg_sys::SysCacheIdentifier::PROCOID, function)?;
-    // SAFETY: as the caller promises, and a row of pg_proc.
-    let (given, wanted) =
-        unsafe { (nodes::<pg_sys::Node>(arguments).len(), (*row.form::<pg_sys::FormData_pg_proc>()).pronargs) };
-    if given >= usize::try_from(wanted).ok()? {
+    if given >= usize::try_from(row.function()?.pronargs).ok()? {
         return Some(Definition::default());
     }
     let text = row.text(column(pg_sys::Anum_pg_proc_proargdefaults))?;
-    // SAFETY: what the server has written for defaults: a list of expressions.
-    let trees = unsafe { nodes(pg_sys::stringToNode(text.as_ptr()).cast()) }.collect();
+    // SAFETY: the server reads a valid tree from the text, or raises. What it has written for defaults is a list of expressions.
+    let defaults = unsafe { Tree::<pg_sys::Node>::enter(pg_sys::stringToNode(text.as_ptr()).cast()) }?;
+    let trees = defaults.as_a::<pg_sys::List>()?.items().flatten().map(Tree::as_ptr).collect();
     Some(Definition { trees, ..Definition::default() })
 }

@@ -1,7 +1,7 @@
 //! Which functions a cacheable query may call.
 //!
 //! Built-in functions only. Of those that are marked IMMUTABLE, the ones that have been shown to be so, or to read nothing but settings
-//! (`immutable`). Of the STABLE ones, those that stand in `stable`. What is not what it was born as is judged by its parts (`definition`).
+//! (`immutable`). Of the STABLE ones, those that stand in `stable`. A function that was replaced is checked by its parts (`definition`).
 
 pub mod definition;
 mod immutable;
@@ -29,8 +29,8 @@ pub enum FunctionVerdict {
     Unsound(Reason),
 }
 
-/// Judges a function by its OID.
-pub fn judge(oid: pg_sys::Oid) -> FunctionVerdict {
+/// Checks a function by its OID.
+pub fn check(oid: pg_sys::Oid) -> FunctionVerdict {
     let number = oid.to_u32();
     if number >= FIRST_UNPINNED_OID {
         return FunctionVerdict::Unsound(Reason::UserDefinedFunction);

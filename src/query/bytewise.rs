@@ -1,0 +1,52 @@
+//! Are equal values the same bytes? Where they are, it does not matter which one of several equal values an answer shows (`repeatability`),
+//! and the order by them can be compared (`ordering`).
+
+use pgrx::pg_sys;
+
+use crate::pg::tree::Tree;
+
+/// The entry of the target list that a clause sorts or groups by; `None` if the query has no such entry.
+pub fn sorted_target<'t>(
+    query: Tree<'t, pg_sys::Query>,
+    clause: Tree<'t, pg_sys::SortGroupClause>,
+) -> Option<Tree<'t, pg_sys::TargetEntry>> {
+    // SAFETY: a clause of a valid query, whose target list has an entry for it: it lives as long as the query.
+    unsafe { Tree::enter(pg_sys::get_sortgroupclause_tle(clause.as_ptr(), query.targetList)) }
+}
+
+/// Are values of this expression equal only if their bytes are? No for none.
+pub fn is_bytewise(expression: Option<Tree<'_, pg_sys::Expr>>) -> bool {
+    expression.is_some_and(|expression| {
+        let expression = expression.as_node().as_ptr();
+        // SAFETY: an expression of a valid tree.
+        unsafe { equality_is_bytewise(pg_sys::exprType(expression), pg_sys::exprCollation(expression)) }
+    })
+}
+
+/// Are values of this type equal only if their bytes are?
+///
+/// They are not for numbers with a scale or a sign of zero, `char(n)`, intervals, times with a zone, jsonb, networks, and text under a
+/// collation that is not deterministic. The answer is no for containers too, whose elements may be any of these.
+pub fn equality_is_bytewise(type_oid: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
+    match type_oid {
+        pg_sys::BOOLOID
+        | pg_sys::INT2OID
+        | pg_sys::INT4OID
+        | pg_sys::INT8OID
+        | pg_sys::OIDOID
+        | pg_sys::CHAROID
+        | pg_sys::DATEOID
+        | pg_sys::TIMEOID
+        | pg_sys::TIMESTAMPOID
+        | pg_sys::TIMESTAMPTZOID
+        | pg_sys::MONEYOID
+        | pg_sys::UUIDOID
+        | pg_sys::BYTEAOID => true,
+        // SAFETY: a catalog look-up of a collation that the query names.
+        pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::NAMEOID => unsafe {
+            collation != pg_sys::InvalidOid && pg_sys::get_collation_isdeterministic(collation)
+        },
+        // SAFETY: a catalog look-up.
+        other => unsafe { pg_sys::get_typtype(other) as u8 == pg_sys::TYPTYPE_ENUM },
+    }
+}

@@ -1,0 +1,116 @@
+//! What a check of a query tree has found so far, and what follows from it once all of the tree was seen.
+
+use std::collections::HashSet;
+use std::ffi::CString;
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys;
+
+use crate::query::types::{Nature, TypeFacts};
+
+/// The findings of one check.
+pub(super) struct EligibilityChecker {
+    /// The first reason found not to cache the answer.
+    pub(super) reason: Option<Reason>,
+    /// The function that is to blame, if it is one.
+    pub(super) offender: Option<pg_sys::Oid>,
+    /// A function was met that calls output functions of its arguments' types.
+    pub(super) calls_output: bool,
+    /// A function was met that converts its arguments to JSON, by a user's cast if there is one.
+    pub(super) converts_to_json: bool,
+    /// A function was met whose result depends on settings.
+    pub(super) reads_settings: bool,
+    /// Functions whose definitions have been checked.
+    pub(super) defined: HashSet<pg_sys::Oid>,
+    /// A sub-query was met in an expression.
+    pub(super) has_sublinks: bool,
+    /// A set operation was met.
+    pub(super) unites: bool,
+    /// An aggregate was met.
+    pub(super) aggregates: bool,
+    /// The types met.
+    pub(super) types: TypeFacts,
+    /// Custom settings that the query reads by name.
+    pub(super) settings: Vec<CString>,
+    /// A node was met that leaves the answer open.
+    pub(super) may_vary: bool,
+    /// The query reads something: a relation, a function in FROM, or VALUES.
+    pub(super) reads_something: bool,
+    /// Address of a local of the function that started the check, to see how much stack it has used.
+    stack_base: usize,
+    /// How much it may use, in bytes.
+    stack_limit: usize,
+}
+
+impl EligibilityChecker {
+    /// A check that has not begun, at this address of the stack.
+    pub(super) fn new(stack_base: usize) -> Self {
+        Self {
+            reason: None,
+            offender: None,
+            calls_output: false,
+            converts_to_json: false,
+            reads_settings: false,
+            defined: HashSet::new(),
+            has_sublinks: false,
+            unites: false,
+            aggregates: false,
+            types: TypeFacts::NONE,
+            settings: Vec::new(),
+            may_vary: false,
+            reads_something: false,
+            stack_base,
+            // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the
+            // walk must not, and leaves most of the stack to the planner, which needs less per level.
+            stack_limit: unsafe { pg_sys::max_stack_depth } as usize * 1024 / 4,
+        }
+    }
+
+    /// Has the walk come too deep? `here` is a local of the caller.
+    pub(super) fn is_too_deep(&self, here: &u8) -> bool {
+        self.stack_base.abs_diff(std::ptr::from_ref(here) as usize) > self.stack_limit
+    }
+
+    /// Stops the walk for `reason`: returns true.
+    pub(super) fn refuse(&mut self, reason: Reason) -> bool {
+        self.reason.get_or_insert(reason);
+        true
+    }
+
+    /// Stops the walk because of a function: returns true.
+    pub(super) fn blame(&mut self, function: pg_sys::Oid, reason: Reason) -> bool {
+        if self.reason.is_none() {
+            self.offender = Some(function);
+        }
+        self.refuse(reason)
+    }
+
+    pub(super) fn note_type(&mut self, type_oid: pg_sys::Oid) {
+        self.types.note(type_oid);
+    }
+
+    /// Do rows that are computed later differ, because of settings or of definitions that no lock protects?
+    pub(super) fn reads_session(&self) -> bool {
+        self.reads_settings || self.types.enums || self.types.text_search || !self.types.row_types.is_empty()
+    }
+
+    /// What only shows when all was seen.
+    pub(super) fn conclude(&self) -> Result<(), Reason> {
+        if let Some(reason) = self.reason {
+            return Err(reason);
+        }
+        let unseen_calls = (self.calls_output && self.types.nature == Nature::Foreign)
+            || (self.converts_to_json && self.types.nature > Nature::BuiltIn);
+        for (found, reason) in [
+            (unseen_calls, Reason::StableFunction),
+            (self.types.too_complex, Reason::TooComplex),
+            (self.types.temporary, Reason::TemporaryRelation),
+            (self.types.compared_unseen, Reason::UserDefinedFunction),
+        ] {
+            if found {
+                return Err(reason);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! What the kind of a node says by itself: kinds that no cacheable query has, kinds that need no check of their own, and all others, which
+//! nobody has looked at yet.
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::checker::EligibilityChecker;
+use crate::pg::compat::tree;
+use crate::pg::tree::Tree;
+
+/// System column that is not tied to a tuple's physical place (access/sysattr.h).
+const TABLE_OID_ATTRIBUTE: i16 = pg_sys::TableOidAttributeNumber as i16;
+
+/// Why a query with a node of this kind is not cached; `None` for a kind that is known to be harmless. A kind that stands on no list, of a
+/// later version of the server, say, is refused: what it computes may depend on anything.
+pub(super) fn refusal_of(tag: NodeTag) -> Option<Reason> {
+    match tag {
+        NodeTag::T_List
+        | NodeTag::T_Const
+        | NodeTag::T_Param
+        | NodeTag::T_TargetEntry
+        | NodeTag::T_FromExpr
+        | NodeTag::T_JoinExpr
+        | NodeTag::T_RangeTblRef
+        | NodeTag::T_RangeTblFunction
+        | NodeTag::T_CommonTableExpr
+        | NodeTag::T_CTESearchClause
+        | NodeTag::T_CTECycleClause
+        | NodeTag::T_Aggref
+        | NodeTag::T_GroupingFunc
+        | NodeTag::T_SubLink
+        | NodeTag::T_NamedArgExpr
+        | NodeTag::T_BoolExpr
+        | NodeTag::T_NullTest
+        | NodeTag::T_BooleanTest
+        | NodeTag::T_CaseExpr
+        | NodeTag::T_CaseTestExpr
+        | NodeTag::T_CoalesceExpr
+        | NodeTag::T_ArrayExpr
+        | NodeTag::T_RowExpr
+        | NodeTag::T_FieldSelect
+        | NodeTag::T_FieldStore
+        | NodeTag::T_RelabelType
+        | NodeTag::T_CoerceViaIO
+        | NodeTag::T_ArrayCoerceExpr
+        | NodeTag::T_ConvertRowtypeExpr
+        | NodeTag::T_CollateExpr => None,
+        NodeTag::T_NextValueExpr => Some(Reason::VolatileFunction),
+        NodeTag::T_CurrentOfExpr => Some(Reason::SystemColumn),
+        NodeTag::T_CoerceToDomain => Some(Reason::DomainConstraint),
+        NodeTag::T_XmlExpr | NodeTag::T_TableFunc => Some(Reason::XmlExpression),
+        tag if tree::is_refused_node(tag) => Some(Reason::StableFunction),
+        _ => Some(Reason::TooComplex),
+    }
+}
+
+/// Can an expression of this kind have a type that none of its parts has?
+pub(super) fn makes_a_type(tag: NodeTag) -> bool {
+    matches!(
+        tag,
+        NodeTag::T_Aggref
+            | NodeTag::T_WindowFunc
+            | NodeTag::T_FuncExpr
+            | NodeTag::T_OpExpr
+            | NodeTag::T_SubLink
+            | NodeTag::T_FieldSelect
+            | NodeTag::T_SubscriptingRef
+            | NodeTag::T_ArrayCoerceExpr
+            | NodeTag::T_ConvertRowtypeExpr
+            | NodeTag::T_ArrayExpr
+            | NodeTag::T_RowExpr
+            | NodeTag::T_CaseExpr
+            | NodeTag::T_CoalesceExpr
+    )
+}
+
+/// Checks of nodes that name no function. Each returns true to stop the walk.
+impl EligibilityChecker {
+    pub(super) fn check_query_itself(&mut self, query: &pg_sys::Query) -> bool {
+        if query.commandType != pg_sys::CmdType::CMD_SELECT || query.hasModifyingCTE {
+            return self.refuse(Reason::DataModifyingCte);
+        }
+        if !query.rowMarks.is_null() || query.hasForUpdate {
+            return self.refuse(Reason::RowLocks);
+        }
+        if !query.utilityStmt.is_null() {
+            return self.refuse(Reason::UtilityStatement);
+        }
+        false
+    }
+
+    pub(super) fn check_range_table_entry(&mut self, entry: &pg_sys::RangeTblEntry) -> bool {
+        match entry.rtekind {
+            pg_sys::RTEKind::RTE_RELATION => {
+                self.reads_something = true;
+                !entry.tablesample.is_null() && self.refuse(Reason::Tablesample)
+            }
+            pg_sys::RTEKind::RTE_FUNCTION | pg_sys::RTEKind::RTE_VALUES => {
+                self.reads_something = true;
+                false
+            }
+            pg_sys::RTEKind::RTE_TABLEFUNC => self.refuse(Reason::XmlExpression),
+            pg_sys::RTEKind::RTE_NAMEDTUPLESTORE => self.refuse(Reason::TransitionTable),
+            pg_sys::RTEKind::RTE_SUBQUERY
+            | pg_sys::RTEKind::RTE_JOIN
+            | pg_sys::RTEKind::RTE_CTE
+            | pg_sys::RTEKind::RTE_RESULT => false,
+            kind if tree::is_grouping_entry(kind) => false,
+            _ => self.refuse(Reason::TooComplex),
+        }
+    }
+
+    pub(super) fn check_var(&mut self, var: &pg_sys::Var) -> bool {
+        self.note_type(var.vartype);
+        var.varattno < 0 && var.varattno != TABLE_OID_ATTRIBUTE && self.refuse(Reason::SystemColumn)
+    }
+}
+
+/// The type of an expression.
+pub(super) fn type_of(expression: Tree<'_, pg_sys::Node>) -> pg_sys::Oid {
+    // SAFETY: an expression of a valid tree.
+    unsafe { pg_sys::exprType(expression.as_ptr()) }
+}

@@ -1,0 +1,217 @@
+//! What a walk over a query tree has gathered so far, and how nodes that stand in most queries add to it. Nothing here walks: what is below
+//! a node is left to `identity`.
+
+use std::ffi::CStr;
+
+use arrow_cache_core::KeyBuffer;
+use pgrx::pg_sys;
+
+use crate::pg::compat::tree;
+use crate::pg::compat::tree::walkers;
+use crate::pg::tree::{Tree, child, child_integers, child_oids, child_text, children};
+use crate::query::parameters;
+
+/// current_setting(text) and current_setting(text, boolean).
+pub const CURRENT_SETTING: &[u32] = &[2077, 3294];
+
+/// Stands for a node that is not there, and for the end of a node's parts.
+pub(super) const NOTHING: u32 = 0;
+pub(super) const END: u32 = u32::MAX;
+
+/// The buffers that a tree is written into.
+pub(super) struct TreeHasher {
+    pub(super) form: KeyBuffer,
+    /// Values of constants: in the tree alone.
+    pub(super) constants: KeyBuffer,
+    /// Permissions, names and origins of columns: in the form alone.
+    pub(super) frame: KeyBuffer,
+    /// Whether the query is eligible depends on constants.
+    pub(super) reads_constants: bool,
+    /// The tree nests too deeply, or has a node of a kind that is not known here.
+    pub(super) too_complex: bool,
+    /// Address of a local of `identity::of`, to see how much stack the walk has used, and how much it may.
+    stack_base: usize,
+    stack_limit: usize,
+}
+
+pub(super) fn bits(flags: &[bool]) -> u32 {
+    flags.iter().fold(0, |bits, flag| bits << 1 | u32::from(*flag))
+}
+
+fn add_text(key: &mut KeyBuffer, text: Option<&CStr>) {
+    match text {
+        None => key.u32(NOTHING),
+        Some(text) => key.part(text.to_bytes()),
+    }
+}
+
+impl TreeHasher {
+    /// A walk that has not begun, at this address of the stack.
+    pub(super) fn new([form, constants, frame]: [KeyBuffer; 3], stack_base: usize) -> Self {
+        Self {
+            form,
+            constants,
+            frame,
+            reads_constants: false,
+            too_complex: false,
+            stack_base,
+            // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the
+            // walk must not, and leaves most of the stack to the planner, which needs less per level.
+            stack_limit: unsafe { pg_sys::max_stack_depth } as usize * 1024 / 4,
+        }
+    }
+
+    /// Has the walk come too deep? `here` is a local of the caller.
+    pub(super) fn is_too_deep(&self, here: &u8) -> bool {
+        self.stack_base.abs_diff(std::ptr::from_ref(here) as usize) > self.stack_limit
+    }
+
+    /// Stops the walk: whoever calls this returns true.
+    #[cold]
+    pub(super) fn stop(&mut self) -> bool {
+        self.too_complex = true;
+        true
+    }
+
+    pub(super) fn oids<const N: usize>(&mut self, oids: [pg_sys::Oid; N]) {
+        self.form.words(oids.map(pg_sys::Oid::to_u32));
+    }
+
+    pub(super) fn all_oids(&mut self, oids: impl Iterator<Item = pg_sys::Oid>) {
+        for oid in oids {
+            self.form.u32(oid.to_u32());
+        }
+    }
+
+    pub(super) fn integers(&mut self, numbers: impl Iterator<Item = i32>) {
+        for number in numbers {
+            self.form.u32(number.cast_unsigned());
+        }
+    }
+
+    pub(super) fn lengths<const N: usize>(&mut self, lists: [Option<Tree<'_, pg_sys::List>>; N]) {
+        self.form.words(lists.map(|list| list.map_or(0, |list| list.length() as u32)));
+    }
+
+    pub(super) fn text(&mut self, text: Option<&CStr>) {
+        add_text(&mut self.form, text);
+    }
+
+    pub(super) fn names<'t>(&mut self, names: impl ExactSizeIterator<Item = Tree<'t, pg_sys::String>>) {
+        self.form.u32(names.len() as u32);
+        for name in names {
+            self.text(child_text!(name.sval));
+        }
+    }
+
+    pub(super) fn type_of(&mut self, expression: Tree<'_, pg_sys::Node>) {
+        let expression = expression.as_ptr();
+        // SAFETY: an expression of a valid tree.
+        unsafe {
+            self.form.words([
+                walkers::exprType(expression).to_u32(),
+                walkers::exprCollation(expression).to_u32(),
+                walkers::exprTypmod(expression).cast_unsigned(),
+            ]);
+        }
+    }
+
+    pub(super) fn var(&mut self, var: &pg_sys::Var) {
+        self.form.words([
+            var.varno as u32,
+            var.varattno as u32,
+            var.varlevelsup,
+            var.vartypmod.cast_unsigned(),
+            var.vartype.to_u32(),
+            var.varcollid.to_u32(),
+        ]);
+    }
+
+    /// `'today'::date` is a constant too, and another one each day.
+    pub(super) fn constant(&mut self, constant: Tree<'_, pg_sys::Const>) {
+        self.form.words([
+            constant.consttype.to_u32(),
+            constant.constcollid.to_u32(),
+            constant.consttypmod.cast_unsigned(),
+            u32::from(constant.constisnull),
+        ]);
+        if !constant.constisnull {
+            // SAFETY: a non-null constant of a valid tree holds a value of its declared length and passing.
+            unsafe {
+                let length = constant.constlen as i16;
+                parameters::add_datum(&mut self.constants, constant.constvalue, constant.constbyval, length);
+            }
+        }
+    }
+
+    pub(super) fn call(&mut self, call: Tree<'_, pg_sys::FuncExpr>) {
+        self.reads_constants |= CURRENT_SETTING.contains(&call.funcid.to_u32());
+        self.oids([call.funcid, call.funcresulttype, call.funccollid, call.inputcollid]);
+        self.form.u32(u32::from(call.funcretset) | u32::from(call.funcvariadic) << 1);
+        // The modifier of a length coercion is one of its arguments, a constant.
+        // SAFETY: an expression of a valid tree.
+        self.form.u32(unsafe { walkers::exprTypmod(call.as_node().as_ptr()) }.cast_unsigned());
+    }
+
+    pub(super) fn sorting(&mut self, clause: &pg_sys::SortGroupClause) {
+        self.form.u32(clause.tleSortGroupRef);
+        self.oids([clause.eqop, clause.sortop]);
+        self.form.u32(u32::from(clause.nulls_first) | u32::from(clause.hashable) << 1);
+    }
+
+    pub(super) fn target(&mut self, target: Tree<'_, pg_sys::TargetEntry>) {
+        self.form.words([target.resno as u32, target.ressortgroupref, u32::from(target.resjunk)]);
+        self.frame.words([target.resorigtbl.to_u32(), target.resorigcol as u32]);
+        add_text(&mut self.frame, child_text!(target.resname));
+        if let Some(expression) = child!(target.expr) {
+            self.type_of(expression.as_node());
+        }
+    }
+
+    pub(super) fn range_table_entry(&mut self, entry: Tree<'_, pg_sys::RangeTblEntry>) {
+        let flags = [
+            entry.inh,
+            entry.lateral,
+            entry.funcordinality,
+            entry.self_reference,
+            entry.tablesample.is_null(),
+            entry.securityQuals.is_null(),
+        ];
+        self.form.words([
+            entry.rtekind,
+            entry.relid.to_u32(),
+            entry.relkind as u32,
+            entry.jointype,
+            entry.ctelevelsup,
+            bits(&flags),
+        ]);
+        self.frame.u8(u8::from(entry.security_barrier));
+        self.text(child_text!(entry.ctename));
+        // Relations are protected by their locks, so the names of their columns are left out.
+        if entry.rtekind != pg_sys::RTEKind::RTE_RELATION
+            && let Some(alias) = child!(entry.eref)
+        {
+            self.names(children!(alias.colnames as String));
+        }
+        self.all_oids(child_oids!(entry.coltypes));
+        self.all_oids(child_oids!(entry.colcollations));
+        self.integers(child_integers!(entry.coltypmods));
+        tree::for_each_permission_word(entry, |word| self.frame.u64(word));
+    }
+
+    pub(super) fn query(&mut self, query: Tree<'_, pg_sys::Query>) {
+        let flags = [
+            query.hasModifyingCTE,
+            query.hasForUpdate,
+            query.hasDistinctOn,
+            query.hasRecursive,
+            query.hasRowSecurity,
+            query.groupDistinct,
+            query.rowMarks.is_null(),
+            query.utilityStmt.is_null(),
+            query.groupingSets.is_null(),
+        ];
+        self.form.words([query.commandType, query.limitOption, bits(&flags)]);
+        tree::for_each_permission_word_of_query(query, |word| self.frame.u64(word));
+    }
+}

@@ -1,0 +1,135 @@
+//! What nodes add to a query's identity, by themselves, that do not stand in most queries: calls, other expressions, clauses. A kind that
+//! a function here does not know stops the walk.
+
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::hasher::TreeHasher;
+use crate::pg::compat::tree;
+use crate::pg::tree::{Tree, child, child_integers, child_oids, child_text, children, match_node};
+
+impl TreeHasher {
+    /// Calls of aggregates and window functions, and operators other than plain ones.
+    pub(super) fn add_call(&mut self, node: Tree<'_, pg_sys::Node>) {
+        match_node! { node;
+            Aggref(call) => {
+                self.oids([call.aggfnoid, call.inputcollid]);
+                self.form.u32(call.agglevelsup);
+                self.form.u32(u32::from(call.aggstar) | u32::from(call.aggvariadic) << 1);
+                self.form.u32(call.aggkind as u32);
+                // The server's walker shows what is in these lists, one after the other.
+                self.lengths([
+                    child!(call.aggdirectargs),
+                    child!(call.args),
+                    child!(call.aggorder),
+                    child!(call.aggdistinct),
+                ]);
+                self.type_of(node);
+            },
+            WindowFunc(call) => {
+                self.oids([call.winfnoid, call.inputcollid]);
+                self.form.u32(call.winref);
+                self.form.u32(u32::from(call.winstar) | u32::from(call.winagg) << 1);
+                self.lengths([child!(call.args)]);
+                self.type_of(node);
+            },
+            GroupingFunc(call) => self.form.u32(call.agglevelsup),
+            ScalarArrayOpExpr(operator) => {
+                self.oids([operator.opno, operator.inputcollid]);
+                self.form.u8(u8::from(operator.useOr));
+            },
+            RowCompareExpr(row) => {
+                self.form.u32(tree::comparison_of_rows(&row));
+                self.all_oids(child_oids!(row.opnos));
+                self.all_oids(child_oids!(row.opfamilies));
+                self.all_oids(child_oids!(row.inputcollids));
+            },
+            MinMaxExpr(expression) => {
+                self.form.u32(expression.op);
+                self.oids([expression.inputcollid]);
+                self.type_of(node);
+            },
+            SQLValueFunction(call) => {
+                self.form.u32(call.op);
+                self.type_of(node);
+            },
+            _ => self.too_complex = true,
+        }
+    }
+
+    /// Expressions that call no function that they name.
+    pub(super) fn add_expression(&mut self, node: Tree<'_, pg_sys::Node>) {
+        match_node! { node;
+            Param(param) => {
+                self.form.u32(param.paramkind);
+                self.form.u32(param.paramid as u32);
+            },
+            SubscriptingRef(subscript) => {
+                self.oids([subscript.refcontainertype, subscript.refelemtype]);
+                self.lengths([child!(subscript.refupperindexpr), child!(subscript.reflowerindexpr)]);
+            },
+            FieldSelect(field) => self.form.u32(field.fieldnum as u32),
+            FieldStore(store) => self.integers(child_integers!(store.fieldnums)),
+            RowExpr(row) => self.names(children!(row.colnames as String)),
+            SubLink(link) => {
+                self.form.u32(link.subLinkType);
+                self.form.u32(link.subLinkId as u32);
+            },
+            CaseExpr(case) => self.lengths([child!(case.args)]),
+            // These have no type that their parts or the clause around them would not show.
+            CollateExpr(expression) => return self.oids([expression.collOid]),
+            NullTest(test) => {
+                self.form.u32(test.nulltesttype);
+                return self.form.u8(u8::from(test.argisrow));
+            },
+            BooleanTest(test) => return self.form.u32(test.booltesttype),
+            _ => match node.tag() {
+                NodeTag::T_RelabelType
+                | NodeTag::T_CoerceViaIO
+                | NodeTag::T_ArrayCoerceExpr
+                | NodeTag::T_ConvertRowtypeExpr
+                | NodeTag::T_CaseTestExpr
+                | NodeTag::T_ArrayExpr
+                | NodeTag::T_CoalesceExpr
+                | NodeTag::T_CoerceToDomain => {}
+                _ => return self.too_complex = true,
+            },
+        }
+        self.type_of(node);
+    }
+
+    /// Parts of queries that are no expressions.
+    pub(super) fn add_clause(&mut self, node: Tree<'_, pg_sys::Node>) {
+        match_node! { node;
+            JoinExpr(join) => {
+                self.form.u32(join.jointype);
+                self.form.u32(join.rtindex as u32);
+            },
+            SetOperationStmt(operation) => {
+                self.form.u32(operation.op);
+                self.form.u8(u8::from(operation.all));
+                self.all_oids(child_oids!(operation.colTypes));
+                self.all_oids(child_oids!(operation.colCollations));
+            },
+            WindowClause(window) => {
+                self.form.u32(window.winref);
+                self.form.u32(window.frameOptions as u32);
+                self.oids([window.startInRangeFunc, window.endInRangeFunc, window.inRangeColl]);
+                self.form.u8(u8::from(window.inRangeAsc) | u8::from(window.inRangeNullsFirst) << 1);
+            },
+            CommonTableExpr(cte) => {
+                self.text(child_text!(cte.ctename));
+                self.form.u32(cte.ctematerialized);
+                self.form.u8(u8::from(cte.cterecursive));
+                self.names(children!(cte.ctecolnames as String));
+            },
+            RangeTblFunction(function) => {
+                self.form.u32(function.funccolcount as u32);
+                self.all_oids(child_oids!(function.funccoltypes));
+                self.all_oids(child_oids!(function.funccolcollations));
+                self.integers(child_integers!(function.funccoltypmods));
+            },
+            GroupingSet(set) => self.form.u32(set.kind),
+            _ => self.too_complex = true,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Kinds of plan nodes that open neither a table nor an index by themselves, so that those who look for such need not know them one by one.
+
+use pgrx::pg_sys::NodeTag;
+
+/// Does a plan node of this kind open no table and no index but through the nodes below it? No for a kind that is not known here, of a later
+/// version of the server, say.
+pub fn opens_nothing_itself(tag: NodeTag) -> bool {
+    matches!(
+        tag,
+        NodeTag::T_Result
+            | NodeTag::T_ProjectSet
+            | NodeTag::T_RecursiveUnion
+            | NodeTag::T_FunctionScan
+            | NodeTag::T_ValuesScan
+            | NodeTag::T_TableFuncScan
+            | NodeTag::T_CteScan
+            | NodeTag::T_NamedTuplestoreScan
+            | NodeTag::T_WorkTableScan
+            | NodeTag::T_NestLoop
+            | NodeTag::T_MergeJoin
+            | NodeTag::T_HashJoin
+            | NodeTag::T_Material
+            | NodeTag::T_Memoize
+            | NodeTag::T_Sort
+            | NodeTag::T_IncrementalSort
+            | NodeTag::T_Group
+            | NodeTag::T_Agg
+            | NodeTag::T_WindowAgg
+            | NodeTag::T_Unique
+            | NodeTag::T_Gather
+            | NodeTag::T_GatherMerge
+            | NodeTag::T_Hash
+            | NodeTag::T_SetOp
+            | NodeTag::T_LockRows
+            | NodeTag::T_Limit
+    )
+}

@@ -1,0 +1,38 @@
+//! The verdict on a planned query, and what was current when it was planned. Plain values.
+
+use arrow_cache_core::Reason;
+
+use super::eligibility::Meaning;
+use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
+
+/// Versions of the database's definitions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Versions {
+    /// Of all definitions.
+    pub catalogs: u64,
+    /// Of those that no relation stands for. PostgreSQL does not replan for all of them.
+    pub ddl: u64,
+}
+
+/// What was current when a query was about to be planned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Planned {
+    /// The definitions.
+    pub versions: Versions,
+    /// Number of the plan, which no other plan has.
+    pub plan: u64,
+    /// The settings under which the planner computed in advance what can be (`environment::settings`). `None` for a plan that is
+    /// made for one execution, which runs under the same.
+    pub settings: Option<SettingsHash>,
+    /// The plan was made for the values of its parameters, and for no others.
+    pub for_values: bool,
+}
+
+/// The verdict on a planned query.
+#[derive(Clone, Copy, Debug)]
+pub enum Verdict {
+    /// Its answer may be kept. `tree` stands for what name resolution made of its text, `form` for its form, `facts` for those of its plan (`plan_facts`).
+    Cacheable { meaning: Meaning, tree: TreeHash, form: FormId, facts: FactsHash, planned: Planned },
+    /// Its answer may not be kept.
+    Bypass(Reason),
+}
