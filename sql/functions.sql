@@ -1,6 +1,7 @@
--- The functions of the library, each qualified, as are the types. What they do stands with their code; who may call them, in views.sql.
+-- The functions of the library. All names of functions and types are qualified. The source files named below explain the functions;
+-- views.sql grants who may call them.
 
--- src/admin.rs
+-- src/functions/admin.rs
 
 CREATE FUNCTION @extschema@.flush() RETURNS pg_catalog.int8 STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flush_wrapper';
@@ -15,7 +16,7 @@ CREATE FUNCTION @extschema@.last_status() RETURNS pg_catalog.text STRICT VOLATIL
 CREATE FUNCTION @extschema@.last_reason() RETURNS pg_catalog.text STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'last_reason_wrapper';
 
--- src/policy.rs
+-- src/functions/set_policy.rs
 
 CREATE FUNCTION @extschema@.set_policy(relation pg_catalog.regclass, policy pg_catalog.text) RETURNS pg_catalog.void
     STRICT VOLATILE PARALLEL UNSAFE
@@ -43,14 +44,14 @@ CREATE FUNCTION @extschema@.schema(query pg_catalog.text, options pg_catalog.jso
     STRICT VOLATILE PARALLEL UNSAFE ROWS 20
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_schema';
 
--- src/why.rs
+-- src/functions/why.rs
 
 CREATE FUNCTION @extschema@.why(query pg_catalog.text)
     RETURNS TABLE (cacheable pg_catalog.bool, reason pg_catalog.text, detail pg_catalog.text)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_why';
 
--- src/stats.rs, for the views
+-- src/functions/stats.rs, for the views
 
 CREATE FUNCTION @extschema@.stats_data()
     RETURNS TABLE (hits pg_catalog.int8, misses pg_catalog.int8, stale pg_catalog.int8, bypasses pg_catalog.int8, stores pg_catalog.int8,

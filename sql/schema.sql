@@ -1,9 +1,10 @@
--- Comes before everything else: the schema has to be ours alone. Whoever owns it, or may create in it, could put functions and
--- operators there, now or later, that others would run unknowingly. CREATE EXTENSION makes the schema; one that exists is used only if
--- it might as well be new: DROP EXTENSION leaves one behind, and pg_restore makes it before the extension.
+-- This comes before everything else: the schema must belong to this extension alone. A role that owns it, or may create objects in it,
+-- could put functions and operators there, now or later, which other users would run without knowing. CREATE EXTENSION makes the schema.
+-- A schema that exists already is used only if it is like a new one: DROP EXTENSION leaves one behind, and pg_restore makes one before
+-- the extension.
 --
--- No name and no operator in these scripts is looked up by way of the search_path. IN, BETWEEN, IS DISTINCT FROM and the like look
--- up operators by themselves, so they are not used.
+-- No name and no operator in these scripts is found through the search_path. IN, BETWEEN, IS DISTINCT FROM and similar constructs find
+-- operators through it, so they are not used.
 
 DO LANGUAGE plpgsql $check$
 DECLARE
@@ -28,7 +29,7 @@ BEGIN
         problem := pg_catalog.concat('It is owned by role "', owner.rolname, '", which is no superuser.');
     ELSIF grantee IS NOT NULL THEN
         problem := pg_catalog.concat('Besides its owner, ', grantee, ' may create objects in it.');
-    -- The extension itself, which exists since a moment ago, depends on the schema, too.
+    -- The extension itself, which has just been created, depends on the schema, too.
     ELSIF EXISTS (SELECT FROM pg_catalog.pg_depend AS d
                   WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid
                       AND d.refobjid OPERATOR(pg_catalog.=) namespace

@@ -1,4 +1,4 @@
--- Views over the functions of src/stats.rs, and who may use what.
+-- Views over the functions of src/functions/stats.rs, and who may use which function and view.
 
 CREATE VIEW @extschema@.stats AS SELECT * FROM @extschema@.stats_data();
 COMMENT ON VIEW @extschema@.stats IS 'One row: what the cache has done since the last reset, and how full it is.';

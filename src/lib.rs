@@ -1,8 +1,23 @@
-//! pg_arrow_cache: results of SELECTs kept as Arrow batches in PostgreSQL's shared memory.
+//! pg_arrow_cache keeps the results of SELECTs as Arrow batches in PostgreSQL's shared memory.
 //!
-//! Who may use whom: `hooks → {judge, serve, capture, verify, writes, utility, copy → export} → {session, write_set, shmem,
-//! query, arrow} → {compat, backend, chain, settings, error} → core`. SQL functions (`admin`, `stats`, `export`) stand beside
-//! the hooks. docs/architecture.md follows a statement through all of it.
+//! The rooms, in the order in which they may use each other (each only those further down; nothing imports this file):
+//!
+//! * `hooks`: the server's hooks and callbacks
+//! * `copy`: `COPY … TO STDOUT (FORMAT arrow)`
+//! * `functions`: the SQL functions that do not deliver results
+//! * `export`: the SQL functions that deliver results as Arrow
+//! * `capture`: storing the rows of an execution
+//! * `lookup`: from a started statement to a hit or a miss
+//! * `verify`: comparing hits with what executing returns
+//! * `serve`: delivering a stored answer in place of a plan
+//! * `report`: counters and the log of decisions
+//! * `invalidation`: what a transaction has changed, and its publication
+//! * `shmem`: the shared block
+//! * `session`: where the present statement stands
+//! * `query` (what a query is and whether its answer may be kept) and `arrow` (values to Arrow and back), which do not use each other
+//! * `settings`, `pg` (everything that is only about the server), `error`, and the crate `core`, which knows no PostgreSQL
+//!
+//! docs/architecture.md follows a statement through all of them.
 
 #![warn(missing_docs)]
 
@@ -32,8 +47,8 @@ pgrx::extension_sql_file!("../sql/schema.sql", name = "schema", bootstrap);
 pgrx::extension_sql_file!("../sql/functions.sql", name = "functions");
 pgrx::extension_sql_file!("../sql/views.sql", name = "views", finalize);
 
-/// Called by the server when it loads the library. Preloaded, it defines the settings and installs
-/// the hooks; loaded any other way it does nothing, and the SQL functions say what is missing.
+/// Called by the server when it loads the library. If the library is preloaded, this defines the settings and installs the hooks. If it
+/// is loaded in any other way, this does nothing, and the SQL functions report that it must be preloaded.
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     error::keep_stacks_private();

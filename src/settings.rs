@@ -1,7 +1,7 @@
-//! Every setting of the extension, with its unit, range and the price of changing it.
+//! Every setting of the extension, with its unit and range.
 //!
-//! The only file that holds `GucSetting`s; the rest of the code asks the typed accessors below.
-//! Settings that size shared memory are read once, by the postmaster, before the segment exists.
+//! The only file that holds `GucSetting`s; the rest of the code calls the typed functions below. The server changes the values.
+//! Settings that size shared memory are read once, by the postmaster, before the shared block exists.
 
 use std::time::Duration;
 
@@ -22,9 +22,9 @@ static MAX_ENTRY_SIZE_KB: GucSetting<i32> = GucSetting::<i32>::new(64 * 1024);
 static TTL_S: GucSetting<i32> = GucSetting::<i32>::new(3600);
 /// Milliseconds. The result of a faster execution is not stored: a hit would save nothing that a client could notice.
 static MIN_EXECUTION_TIME_MS: GucSetting<f64> = GucSetting::<f64>::new(1.0);
-/// Executions before a result is stored; above 1 it keeps one-off queries out.
+/// The execution at which a result is stored. Above 1, results of queries that come only once are not stored.
 static MIN_RUNS: GucSetting<i32> = GucSetting::<i32>::new(1);
-/// Share of hits that are executed as well. Each costs what the cache saves.
+/// Share of hits that are also executed. Such a hit costs as much as an execution.
 static VERIFY_SAMPLE_RATE: GucSetting<f64> = GucSetting::<f64>::new(0.0);
 /// Shows what the cache does with an application's statements.
 static LOG_DECISIONS: GucSetting<LogDecisions> = GucSetting::<LogDecisions>::new(LogDecisions::Off);

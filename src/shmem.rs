@@ -1,10 +1,8 @@
-//! The shared block: asked for before the server starts, laid out by `core::Layout`, attached once
-//! per backend.
+//! The shared block. It is requested before the server starts, laid out by `core::Layout`, and attached once in each backend.
 //!
-//! The only file that names LWLocks, the DSA area or a raw pointer into the block. Locks are one
-//! named tranche: one per index partition, then one for the store's free and limbo lists. No two
-//! of them are ever held together, and nothing under them allocates, raises or calls PostgreSQL:
-//! `core` guarantees that for the closures it passes.
+//! The only file that names LWLocks, the DSA area or a raw pointer into the block. The locks are one named tranche: one lock for each
+//! partition of the index, then one for the store's free and limbo lists. No two of them are ever held together. While one is held,
+//! nothing allocates, raises or calls PostgreSQL: `core` guarantees that for the closures that it passes.
 
 use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
@@ -22,12 +20,14 @@ const NAME: &CStr = c"pg_arrow_cache";
 /// The cache as this backend sees it.
 pub type SharedStore = Store<'static, PartitionLocks, SharedArena>;
 
-/// Where everything lies; computed from two postmaster settings, so equal in every process.
+/// Where everything lies. It is computed from two postmaster settings, so it is equal in every process.
 static LAYOUT: OnceLock<Layout> = OnceLock::new();
 
-/// Start of the block and the lock array. Each process has its own copy, inherited from the postmaster through fork, which overwrites it
-/// whenever it sets up shared memory anew after a crash. (Atomics for their plain loads: a thread-local variable of a library costs a call.)
+/// Start of the block. Each process has its own copy, inherited from the postmaster through fork. The postmaster overwrites it when it
+/// sets up shared memory again after a crash. (These are atomics because their loads are plain; a thread-local variable of a library
+/// costs a call.)
 static BLOCK: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
+/// Start of the array of locks, in the same way.
 static LOCKS: AtomicPtr<pg_sys::LWLockPadded> = AtomicPtr::new(std::ptr::null_mut());
 /// This backend's handle of the payload area.
 static AREA: AtomicPtr<pg_sys::dsa_area> = AtomicPtr::new(std::ptr::null_mut());
@@ -49,13 +49,13 @@ pub fn request() {
     }
 }
 
-/// Creates the block, or finds it. From the shared-memory startup hook only; runs again after a
-/// crash of any backend, when all shared memory starts afresh.
+/// Creates the block, or finds it. From the shared-memory startup hook only. It runs again after a crash of a backend, when all shared
+/// memory is created anew.
 pub fn startup() {
     let layout = layout();
     let mut found = false;
-    // SAFETY: called from the startup hook; the lock makes creating the block exclusive, and the
-    // block is as large as was requested. The closing release is reached unless the server stops.
+    // SAFETY: called from the startup hook. The lock makes creating the block exclusive, and the block is as large as was requested. The
+    // release at the end is reached unless the server stops.
     unsafe {
         let init_lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
         pg_sys::LWLockAcquire(init_lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
@@ -82,7 +82,7 @@ fn random_seed() -> u64 {
     let mut bytes = [0u8; 8];
     // SAFETY: fills as many bytes as it is told.
     let strong = unsafe { pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) };
-    // Without a source of randomness keys are merely predictable; matches are still compared by text.
+    // Without a source of randomness keys are predictable; that does no harm, since the text of an entry is compared too.
     if strong { u64::from_le_bytes(bytes) } else { 0 }
 }
 
@@ -110,6 +110,11 @@ pub fn store() -> Option<SharedStore> {
     Some(view(AREA.load(Relaxed)))
 }
 
+/// The cache. Raises `NotPreloaded` when there is none.
+pub fn required() -> SharedStore {
+    store().unwrap_or_else(|| CacheError::NotPreloaded.raise())
+}
+
 /// The store over the block, which must be there. Without an area it can only be read.
 fn view(area: *mut pg_sys::dsa_area) -> SharedStore {
     let arena = SharedArena { area };
@@ -119,22 +124,20 @@ fn view(area: *mut pg_sys::dsa_area) -> SharedStore {
     unsafe { Store::attach(BLOCK.load(Relaxed), layout(), locks, arena, stripe) }
 }
 
-/// Gives the slots of protocol C alone to `f`: needs no handle of the payload area, so it is safe
-/// where nothing may be allocated.
+/// Lends the slots of versions to `f`. This needs no handle of the payload area, so it can be called where nothing may be allocated.
 pub fn with_versions<R>(f: impl FnOnce(Versions<'_>) -> R) -> Option<R> {
     preloaded().then(|| f(view(AREA.load(Relaxed)).versions()))
 }
 
-/// May there be, or have been, a prepared transaction that changed definitions? Needs no handle of the payload area, either.
+/// May there be, or have been, a prepared transaction that changed definitions? This needs no handle of the payload area either.
 pub fn may_have_prepared_definitions() -> bool {
     preloaded() && view(AREA.load(Relaxed)).may_have_prepared_definitions()
 }
 
 /// Attaches this backend to the payload area, for its whole life.
 fn attach() {
-    // SAFETY: the area was created in place by `startup`. The handle is allocated in the context
-    // that lives as long as the backend; the mapping is pinned, so no resource owner releases it;
-    // the exit callback gives back the reference that attaching took.
+    // SAFETY: `startup` created the area in place. The handle is allocated in the context that lives as long as the backend. The mapping
+    // is pinned, so no resource owner releases it. The exit callback gives back the reference that attaching took.
     unsafe {
         let place: *mut c_void = BLOCK.load(Relaxed).add(layout().arena_offset).cast();
         let caller = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
@@ -160,8 +163,8 @@ pub struct PartitionLocks {
 
 impl PartitionLocks {
     fn hold<R>(&self, index: usize, mode: pg_sys::LWLockMode::Type, f: impl FnOnce() -> R) -> R {
-        // SAFETY: `index` is at most PARTITIONS, and PARTITIONS + 1 locks were requested. `f`
-        // comes from `core` and can neither raise nor return early, so the release is reached.
+        // SAFETY: `index` is at most PARTITIONS, and PARTITIONS + 1 locks were requested. `f` comes from `core` and cannot raise, so the
+        // release is reached.
         unsafe {
             let lock = &raw mut (*self.first.add(index)).lock;
             pg_sys::LWLockAcquire(lock, mode);
@@ -213,9 +216,9 @@ impl Arena for SharedArena {
     }
 
     fn address(&self, pointer: ArenaPtr) -> *mut u8 {
-        // The area has a single segment, number 0, which starts at its place: the pointer is the
-        // offset (dsa.c, "segment 0" of an in-place area).
-        // SAFETY: the offset was handed out by the area, or is 0; either way it lies inside the block.
+        // The area has a single segment, number 0, which starts at its place. So the pointer is the offset (dsa.c, "segment 0" of an
+        // in-place area).
+        // SAFETY: the area has handed the offset out, or it is 0; in both cases it lies inside the block.
         unsafe { BLOCK.load(Relaxed).add(layout().arena_offset + pointer.0 as usize) }
     }
 }

@@ -1,7 +1,7 @@
 //! What the store's steps cost, by number of entries and of threads: `cargo run --release -p arrow_cache_core --example store_costs`.
 //!
-//! Nanoseconds, the best of many short rounds: others use the machine, too. Keys are asked for in random order, so with many entries the processor's caches miss as they
-//! would in a server. Locks here are a counter each, as cheap as the server's when nobody waits.
+//! Nanoseconds, the best of many short rounds, because other programs use the machine too. Keys are asked for in random order, so with many
+//! entries the processor's caches miss as they would in a server. A lock here is a counter, as cheap as the server's without waiting.
 
 use arrow_cache_core::cache::key::CacheKey;
 use arrow_cache_core::cache::layout::{Layout, PARTITIONS, Sizes};
@@ -47,7 +47,7 @@ impl Lock {
     }
 }
 
-/// Free pieces by size, in steps of 64 bytes, and where fresh memory begins.
+/// Free memory by size, in steps of 64 bytes, and where fresh memory begins.
 struct Pieces {
     free: Vec<Vec<u64>>,
     fresh: u64,
@@ -278,7 +278,7 @@ fn room() {
     kept.into_iter().for_each(|pin| store.unpin(pin));
 }
 
-/// Publications of writers, whatever is stored.
+/// Publications of writers, independent of what is stored.
 fn writers() {
     let block = Block::new(1000);
     for threads in [1, 2] {

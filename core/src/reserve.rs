@@ -1,20 +1,20 @@
-//! A small heap over one block of memory that somebody lends it: what is served from when there is no other memory. Used by one thread.
+//! A small heap over one block of memory that its user lends it, for the time when there is no other memory. Used by one thread.
 //!
-//! Free pieces are chained in the order of their places, and merge with their neighbours; the first that is large enough is taken. That is
-//! slow with many pieces, and does not matter where everything else has failed.
+//! Free ranges are chained in the order of their places, and merge with their neighbours; the first that is large enough is taken. That is
+//! slow with many ranges, which does not matter when all other memory is used up.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-/// Sizes and places are multiples of this: what a free piece needs to say of itself.
-pub const GRAIN: usize = size_of::<Piece>();
+/// Sizes and places are multiples of this: the bytes of the description of a free range.
+pub const GRAIN: usize = size_of::<FreeRange>();
 
-/// What a free piece says of itself, at its beginning.
+/// Description of a free range, at its beginning.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
-struct Piece {
+struct FreeRange {
     size: usize,
-    /// Where the next free piece begins; `NONE` behind the last.
+    /// Where the next free range begins; `NONE` behind the last.
     next: usize,
 }
 
@@ -25,7 +25,7 @@ const NONE: usize = usize::MAX;
 pub struct Reserve {
     block: NonNull<u8>,
     size: usize,
-    /// Where the first free piece begins.
+    /// Where the first free range begins.
     first: usize,
     used: usize,
 }
@@ -41,7 +41,7 @@ impl Reserve {
         let mut reserve = Self { block, size, first: NONE, used: 0 };
         if size > 0 {
             reserve.first = 0;
-            reserve.write(0, Piece { size, next: NONE });
+            reserve.write(0, FreeRange { size, next: NONE });
         }
         reserve
     }
@@ -65,26 +65,26 @@ impl Reserve {
         (start..start + self.size).contains(&(place as usize))
     }
 
-    /// Hands out memory; `None` if there is no piece that is large enough.
+    /// Hands out memory; `None` if no free range is large enough.
     pub fn allocate(&mut self, layout: Layout) -> Option<NonNull<u8>> {
         let size = rounded(layout)?;
         let start = self.block.as_ptr() as usize;
         let mut before = NONE;
         let mut at = self.first;
         while at != NONE {
-            let piece = self.read(at);
-            // Multiples of a grain are left in front of what is aligned to more.
+            let range = self.read(at);
+            // A stricter alignment leaves multiples of a grain free in front.
             let place = (start + at).next_multiple_of(layout.align().max(GRAIN)) - start;
             let front = place - at;
-            if front <= piece.size && piece.size - front >= size {
-                let rest = piece.size - front - size;
-                let mut next = piece.next;
+            if front <= range.size && range.size - front >= size {
+                let rest = range.size - front - size;
+                let mut next = range.next;
                 if rest > 0 {
-                    self.write(place + size, Piece { size: rest, next });
+                    self.write(place + size, FreeRange { size: rest, next });
                     next = place + size;
                 }
                 if front > 0 {
-                    self.write(at, Piece { size: front, next });
+                    self.write(at, FreeRange { size: front, next });
                 } else {
                     self.link(before, next);
                 }
@@ -93,7 +93,7 @@ impl Reserve {
                 return Some(unsafe { self.block.add(place) });
             }
             before = at;
-            at = piece.next;
+            at = range.next;
         }
         None
     }
@@ -111,17 +111,17 @@ impl Reserve {
             before = next;
             next = self.read(next).next;
         }
-        let mut piece = Piece { size, next };
+        let mut range = FreeRange { size, next };
         if next != NONE && at + size == next {
             let behind = self.read(next);
-            piece = Piece { size: size + behind.size, next: behind.next };
+            range = FreeRange { size: size + behind.size, next: behind.next };
         }
-        self.write(at, piece);
+        self.write(at, range);
         self.link(before, at);
         if before != NONE {
             let front = self.read(before);
             if before + front.size == at {
-                self.write(before, Piece { size: front.size + piece.size, next: piece.next });
+                self.write(before, FreeRange { size: front.size + range.size, next: range.next });
             }
         }
     }
@@ -131,22 +131,22 @@ impl Reserve {
             self.first = next;
         } else {
             let size = self.read(before).size;
-            self.write(before, Piece { size, next });
+            self.write(before, FreeRange { size, next });
         }
     }
 
-    fn read(&self, at: usize) -> Piece {
-        // SAFETY: free pieces begin at multiples of a grain in the block, which is aligned to that, and nobody else writes there.
-        unsafe { self.block.add(at).cast::<Piece>().read() }
+    fn read(&self, at: usize) -> FreeRange {
+        // SAFETY: free ranges begin at multiples of a grain in the block, which is aligned to that, and nobody else writes there.
+        unsafe { self.block.add(at).cast::<FreeRange>().read() }
     }
 
-    fn write(&mut self, at: usize, piece: Piece) {
-        // SAFETY: as `read`.
-        unsafe { self.block.add(at).cast::<Piece>().write(piece) }
+    fn write(&mut self, at: usize, range: FreeRange) {
+        // SAFETY: as in `read`.
+        unsafe { self.block.add(at).cast::<FreeRange>().write(range) }
     }
 }
 
-/// What a request takes of the block.
+/// Bytes that a request takes of the block.
 fn rounded(layout: Layout) -> Option<usize> {
     layout.size().max(1).checked_next_multiple_of(GRAIN)
 }
@@ -158,12 +158,12 @@ mod tests {
     const SIZE: usize = 4096;
 
     #[repr(align(64))]
-    struct Block([u8; SIZE]);
+    struct Memory([u8; SIZE]);
 
     fn with_reserve(test: impl FnOnce(&mut Reserve)) {
-        let mut block = Block([0; SIZE]);
-        // SAFETY: the block is the heap's own until it is gone, and aligned.
-        test(&mut unsafe { Reserve::new(NonNull::from(&mut block.0).cast(), SIZE) });
+        let mut memory = Memory([0; SIZE]);
+        // SAFETY: the memory is the heap's own until it is gone, and aligned.
+        test(&mut unsafe { Reserve::new(NonNull::from(&mut memory.0).cast(), SIZE) });
     }
 
     fn layout(size: usize, align: usize) -> Layout {
@@ -195,9 +195,9 @@ mod tests {
         });
     }
 
-    /// Many sizes and alignments, given back in another order: nothing overlaps, nothing changes, and in the end all is one piece again.
+    /// Many sizes and alignments, given back in another order: nothing overlaps, nothing changes, and in the end all is one free range again.
     #[test]
-    fn pieces_are_whole_and_merge() {
+    fn ranges_are_whole_and_merge() {
         with_reserve(|reserve| {
             let mut state = 1u32;
             let mut random = |below: u32| {

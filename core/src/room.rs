@@ -1,13 +1,13 @@
-//! Growth that may fail. Rust ends the process when a buffer cannot grow, and the server restarts when a process ends so; so whatever grows
-//! with data asks first. Pure functions, but for one flag of this process.
+//! Growth that may fail. Rust ends the process when a buffer cannot grow, and the server restarts when a process ends in this way. So every
+//! buffer that grows with data asks first. Pure functions, except for one flag of this process.
 
 use std::collections::{TryReserveError, VecDeque};
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::Reason;
+use crate::reason::Reason;
 
-/// There is no memory for what is wanted.
+/// There is not enough memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfMemory;
 
@@ -23,10 +23,11 @@ impl From<OutOfMemory> for Reason {
     }
 }
 
-/// Memory is being asked for by somebody who takes no for an answer.
+/// The caller that is asking for memory at present can go on without it.
 static ASKING: AtomicBool = AtomicBool::new(false);
 
-/// Does whoever asks for memory at this moment take no for an answer? Then an allocator can spare what it keeps for those who do not.
+/// Can the caller that asks for memory at this moment go on without it? Then an allocator need not touch what it keeps for callers that
+/// cannot.
 pub fn is_asking() -> bool {
     ASKING.load(Relaxed)
 }
@@ -41,7 +42,7 @@ fn ask(reserve: impl FnOnce() -> Result<(), TryReserveError>) -> Result<(), OutO
 
 /// Collections that can be asked to make room.
 pub trait Room {
-    /// Makes room for so many more items, and for some more where that is usual.
+    /// Makes room for `more` items, and for further ones as the collection usually does.
     ///
     /// # Errors
     /// There is no memory; nothing has changed.
@@ -73,15 +74,15 @@ impl<K: Eq + Hash, V, S: BuildHasher> Room for std::collections::HashMap<K, V, S
     }
 }
 
-/// What else can be done with a vector that may not be able to grow.
+/// Further operations on a vector that may not be able to grow.
 pub trait RoomyVec<T>: Room + Sized {
-    /// Makes room for so many more items and no others.
+    /// Makes room for exactly `more` items.
     ///
     /// # Errors
     /// There is no memory; nothing has changed.
     fn make_exact_room(&mut self, more: usize) -> Result<(), OutOfMemory>;
 
-    /// An empty vector with room for so many items.
+    /// An empty vector with room for `items` items.
     ///
     /// # Errors
     /// There is no memory.
@@ -162,8 +163,8 @@ impl<T> RoomyVec<T> for Vec<T> {
         if items.len() > self.capacity() - length {
             ask(|| self.try_reserve(items.len()))?;
         }
-        // SAFETY: there is room for the items behind those that are there, and whoever lends them does not hold the vector. (The
-        // library's own way would look a second time whether there is.)
+        // SAFETY: there is room for the items behind those that are there, and they do not overlap it, because the vector is borrowed
+        // mutably. (`extend_from_slice` would check for room a second time.)
         unsafe {
             self.as_mut_ptr().add(length).copy_from_nonoverlapping(items.as_ptr(), items.len());
             self.set_len(length + items.len());

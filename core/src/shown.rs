@@ -1,14 +1,14 @@
 //! How a user's text is shown in an error. Pure functions.
 
-/// Bytes of a text that are shown at most: what a user has written may be much longer, and errors copy their texts without asking for memory.
+/// Most bytes of a text that are shown: a user's text may be much longer, and errors copy their texts without asking for memory.
 pub const LONGEST_SHOWN: usize = 4 * 1024;
 
-/// The beginning of a user's text, as much as is shown, copied after it was cut. What is not UTF-8 is replaced.
+/// The beginning of a user's text, cut before it is copied. Bytes that are not UTF-8 are replaced.
 pub fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(&text[..text.len().min(LONGEST_SHOWN)]).into_owned()
 }
 
-/// The beginning of several texts, with commas between them: what is shown, and at most as much again.
+/// The beginning of several texts, with commas between them: at most twice [`LONGEST_SHOWN`] bytes.
 pub fn shown_list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut list = String::new();
     for text in texts {

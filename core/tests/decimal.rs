@@ -7,7 +7,7 @@ fn decimal(text: &str, precision: u8, scale: u8) -> Result<i128, Misfit> {
     to_decimal128(text.as_bytes(), precision, scale)
 }
 
-/// The bits of the float, so that NaN and the sign of zero count.
+/// The bits of the float, so that NaN and the sign of zero are compared.
 fn float(text: &str) -> Result<u64, Misfit> {
     to_float64(text.as_bytes()).map(f64::to_bits)
 }
@@ -65,7 +65,7 @@ fn floats_at_the_edges() {
         ("9007199254740993", Err(Misfit::NotExact)),
         (third, Ok(1.0 / 3.0)),
         ("0.33333333333333333", Err(Misfit::NotExact)),
-        // What the float 0.1 is to the last digit is not what its shortest text says.
+        // The exact value of the float 0.1 differs from its shortest text.
         ("0.1000000000000000055511151231257827021181583404541015625", Err(Misfit::NotExact)),
         (&largest, Ok(f64::MAX)),
         (&format!("{largest}0"), Err(Misfit::OutOfRange)),

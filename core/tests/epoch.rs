@@ -1,4 +1,4 @@
-//! Dates and timestamps in Arrow's count: every value keeps a code of its own, and the codes that Arrow understands are told apart.
+//! Dates and timestamps in Arrow's count: every value keeps a code of its own, and the codes that Arrow understands are known.
 
 use arrow_cache_core::formats::epoch::{
     date_from_arrow, date_to_arrow, is_representable, timestamp_from_arrow, timestamp_to_arrow,
@@ -46,7 +46,7 @@ fn beyond_the_range_of_arrow() {
     }
 }
 
-/// The places where the mapping bends.
+/// Values around those where the mapping changes.
 const BENDS: [i64; 6] = [0, i64::MAX, i64::MIN, LAST, i64::MIN + MICROS, OLDEST];
 
 fn assert_one_to_one(number: i64) {

@@ -1,7 +1,7 @@
-//! The bodies of the fuzz targets, on a stable compiler and for as long as a test may take: with each seed, with pieces of seeds put
+//! The bodies of the fuzz targets, on a stable compiler and for as long as a test may take: with each seed, with parts of seeds joined
 //! together, and with random bytes. `core/fuzz` runs the same bodies under a fuzzer.
 
-// Thousands of cases that differ in their data alone: nothing for Miri, which also reads no files.
+// Thousands of cases that differ only in their data. Miri would take too long, and it reads no files.
 #![cfg(not(miri))]
 
 #[path = "../fuzz/src/lib.rs"]
@@ -93,7 +93,7 @@ fn every_target_has_its_files() {
 fn seeds_as_they_are() {
     for (name, check) in TARGETS {
         let seeds = seeds(name);
-        // The fuzzer leaves out longer words without a word.
+        // The fuzzer ignores longer words without a warning.
         assert!(seeds.len() >= 10 && seeds.iter().all(|seed| (1..=64).contains(&seed.len())), "{name}");
         seeds.iter().for_each(|seed| check(seed));
     }

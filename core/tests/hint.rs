@@ -146,7 +146,7 @@ proptest! {
         }
     }
 
-    /// What is before a hint does not matter as long as it is white space, comments and the words of others.
+    /// White space, comments and other programs' words before a hint do not matter.
     #[test]
     fn a_hint_is_found_behind_anything_that_may_stand_before_it(
         seconds in 0..=2_147_483_647u32,

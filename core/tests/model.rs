@@ -60,7 +60,7 @@ struct Content {
 struct Run<'a> {
     block: &'a Block,
     store: TestStore<'a>,
-    /// What should be published, but for evictions.
+    /// What should be published, apart from evictions.
     model: HashMap<u64, Content>,
     held: Vec<(Pin, Content)>,
     now: i64,
@@ -79,7 +79,7 @@ impl Run<'_> {
         }
     }
 
-    /// Compares what is published with the model; what the model has too much must have been evicted, and is forgotten.
+    /// Compares what is published with the model. Entries that only the model has must have been evicted, and are forgotten.
     fn check_published(&mut self) {
         let mut published = HashMap::new();
         self.store.for_each(|view| {
@@ -181,7 +181,7 @@ impl Run<'_> {
                 let published = self.store.publish(fill, key(n), new, self.now);
                 if let Ok(pin) = published {
                     if self.model.remove(&n).is_some() {
-                        // The old entry of this key was replaced, or evicted before for the new one's description: the counters tell.
+                        // The old entry of this key was replaced, or evicted to make room for the new description. The counters decide.
                         let mut others = 0;
                         self.store.for_each(|view| others += u64::from(view.text() != text));
                         let evicted_others = self.model.len() as u64 - others;

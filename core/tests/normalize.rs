@@ -1,6 +1,6 @@
-//! Normal form of SQL text and the statement inside EXPLAIN, PREPARE and DECLARE.
+//! Normal SQL text, and the statement inside EXPLAIN, PREPARE and DECLARE.
 
-use arrow_cache_core::sql_text::normalize::{normalize, statement_body};
+use arrow_cache_core::{normalize, statement_body};
 use proptest::prelude::*;
 
 fn with_setting(sql: &str, standard_conforming_strings: bool) -> String {

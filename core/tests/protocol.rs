@@ -2,10 +2,10 @@
 //! snapshot would not give. The search must find a violation as soon as one rule of the protocol is taken away.
 
 use arrow_cache_core::cache::versions::{Ended, Slot, SlotState, SnapshotView};
-use arrow_cache_core::cache::window::Window;
+use arrow_cache_core::cache::xid_window::XidWindow;
 use std::collections::{BTreeSet, HashSet};
 
-/// How far a writer is. It has an id from `Begun` until it is `Gone`.
+/// The step that a writer has reached. It has an id from `Begun` until it is `Gone`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd)]
 enum Step {
     Waiting,
@@ -82,7 +82,7 @@ struct World {
     steps: Vec<Step>,
     /// What each writer found to be the oldest running id.
     oldest: Vec<u64>,
-    /// Whom each writer found to have ended.
+    /// Which publishers each writer found to have ended.
     ended: Vec<Ended>,
     readers: Vec<Reader>,
     slot: SlotState,
@@ -133,7 +133,7 @@ impl Model<'_> {
         let committed = self.writers.iter().zip(&world.steps).enumerate();
         let committed = committed.filter(|(_, (writer, step))| self.has_ended(**step) && !writer.aborts);
         let committed = committed.fold(0, |bits, (position, _)| bits | 1 << position);
-        // As the server does it: ids from the last that ended on count as running, whether listed or not.
+        // As in the server: ids from the last that ended on count as running, whether they are listed or not.
         let xmax = ended.by_ref().map(|(writer, _)| writer.xid + 1).max().unwrap_or(1);
         let running = self.running(world);
         let xmin = running.iter().copied().fold(xmax, u64::min);
@@ -147,14 +147,15 @@ impl Model<'_> {
         world.oldest[position] = if self.rules.oldest_is_measured { oldest } else { u64::MAX };
     }
 
-    fn look(&self, world: &mut World, position: usize) {
+    fn find_ended(&self, world: &mut World, position: usize) {
         let running = self.running(world);
         let pending = world.slot.pending;
         let ask = |xid| {
             let asked = self.rules.publishers_are_asked && (self.rules.folded_are_asked || pending.contains(&xid));
             asked && running.contains(&xid)
         };
-        world.ended[position] = Slot::from(world.slot).look(self.writers[position].xid, world.oldest[position], ask);
+        world.ended[position] =
+            Slot::from(world.slot).find_ended(self.writers[position].xid, world.oldest[position], ask);
         world.oldest[position] = 0;
     }
 
@@ -183,7 +184,7 @@ impl Model<'_> {
                 Measured
             }
             Measured => {
-                self.look(&mut next, position);
+                self.find_ended(&mut next, position);
                 Looked
             }
             Looked if self.rules.publish_before_end => {
@@ -200,7 +201,7 @@ impl Model<'_> {
                 MeasuredAgain
             }
             MeasuredAgain => {
-                self.look(&mut next, position);
+                self.find_ended(&mut next, position);
                 LookedAgain
             }
             LookedAgain => {
@@ -221,7 +222,7 @@ impl Model<'_> {
                 next.readers[position] = Reader::Done;
                 let mut state = Slot::from(world.slot).read();
                 if !self.rules.window_is_checked {
-                    state.window = Window::default();
+                    state.window = XidWindow::default();
                 }
                 if !self.rules.window_is_checked_for_the_future {
                     state.window.high = state.window.high.min(snapshot.xmax - 1);
@@ -267,7 +268,7 @@ impl Model<'_> {
     }
 }
 
-/// Readers are alike, so worlds that differ in who of them is how far are one.
+/// Readers are interchangeable, so worlds that differ only in which reader has reached which step are one.
 fn in_order(mut world: World) -> World {
     world.readers.sort_unstable();
     world
@@ -286,7 +287,7 @@ fn holds(writers: &[Writer], readers: usize) {
 
 const READERS: usize = if cfg!(miri) { 2 } else { 3 };
 
-/// The interpreter would take minutes for the larger searches, and they hold no unsafe code for it to judge.
+/// Miri would take minutes for the larger searches, and they have no unsafe code that it could check.
 const QUICK: bool = cfg!(miri);
 
 #[test]
@@ -333,7 +334,7 @@ fn three_writers() {
     }
 }
 
-/// More publishers at once than have a place of their own, in any order and with a few of them still to come.
+/// More publishers at once than places, in any order, and with a few of them still to come.
 #[test]
 fn more_publishers_than_a_slot_remembers() {
     if QUICK {

@@ -1,4 +1,4 @@
-//! Long random histories of many overlapping publishers of one slot, judged against a list of all that ever published.
+//! Long random histories of many overlapping publishers of one slot, compared with a list of all that ever published.
 
 use arrow_cache_core::cache::versions::{Ended, Slot, SlotState, SnapshotView};
 
@@ -74,11 +74,11 @@ impl History {
         (count > 0).then(|| self.dice.roll(count) as usize)
     }
 
-    fn look(&mut self) {
+    fn find_ended(&mut self) {
         let Some(position) = self.any_running() else { return };
         let xid = self.running[position];
         let oldest = self.running.iter().copied().fold(xid, u64::min);
-        let ended = self.slot.look(xid, oldest, |other| self.running.contains(&other));
+        let ended = self.slot.find_ended(xid, oldest, |other| self.running.contains(&other));
         self.halfway.push((xid, ended));
     }
 
@@ -116,7 +116,7 @@ impl History {
         }
     }
 
-    /// Random steps; now and then everybody ends, so that there is something to see.
+    /// Random steps. Now and then every transaction ends, so that snapshots see changes.
     fn run(&mut self, gap: u64, crowd: usize, spread: u64, delayed: bool) {
         for _ in 0..STEPS {
             match self.dice.roll(10) {
@@ -126,7 +126,7 @@ impl History {
                         self.end(position);
                     }
                 }
-                3 | 4 => self.look(),
+                3 | 4 => self.find_ended(),
                 5 | 6 => self.enter(),
                 8 if self.dice.roll(20) == 0 => (0..self.running.len()).rev().for_each(|position| self.end(position)),
                 _ => self.take_snapshot(),

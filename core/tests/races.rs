@@ -1,4 +1,4 @@
-//! Moments between two steps of the store, with somebody else acting in them.
+//! Moments between two steps of the store, in which another process acts.
 
 mod common;
 
@@ -8,7 +8,7 @@ use arrow_cache_core::cache::{Store, StoreError};
 use common::{Block, described, fill, key};
 use std::cell::{Cell, RefCell};
 
-/// The block's locks, with one act of somebody else just before the next partition lock is taken.
+/// The block's locks. Another process acts once, just before the next partition lock is taken.
 struct Interposed<'a> {
     block: &'a Block,
     act: RefCell<Option<Box<dyn FnOnce() + 'a>>>,
@@ -108,7 +108,7 @@ fn an_entry_pinned_after_it_was_chosen_for_eviction_stays_readable() {
     let other = block.attach(1);
     let held = Cell::new(None);
     let act = || held.set(other.lookup(key(1)));
-    // Chosen and retired, but somebody reads it, so there is no record to give.
+    // Chosen and retired, but another process reads it, so no record is free.
     let outcome = between(&block, act, |store| store.reserve(5).map(|_| ()));
     assert_eq!(outcome, Err(StoreError::NoRoom));
     let pin = held.take().unwrap();

@@ -1,4 +1,4 @@
-//! Making room among entries that cannot be freed: each call looks at a few, and together they look at all.
+//! Making room among entries that cannot be freed: each call examines a few, and together they examine all.
 
 mod common;
 

@@ -148,7 +148,7 @@ fn many_abandoned_fills_are_reclaimed_past_pinned_ones() {
 
 #[test]
 fn the_least_recently_used_goes_first() {
-    // As many as one step of the eviction looks at: then it is exact.
+    // As many as one step of the eviction examines: then it is exact.
     const ALL: u64 = if cfg!(miri) { 6 } else { 64 };
     let block = Block::new(ALL as u32, 640 * KIB);
     let store = block.attach(3);

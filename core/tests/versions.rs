@@ -3,10 +3,10 @@
 use arrow_cache_core::cache::versions::{
     DATABASE_SLOTS, FIXED_SLOTS, Slot, SlotId, SlotState, SnapshotView, Versions, slot_count,
 };
-use arrow_cache_core::cache::window::Window;
+use arrow_cache_core::cache::xid_window::XidWindow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-const NO_WINDOW: Window = Window { low: 0, high: 0, marks: 0 };
+const NO_WINDOW: XidWindow = XidWindow { low: 0, high: 0, marks: 0 };
 
 fn slot() -> Slot {
     Slot::from(SlotState::default())
@@ -60,7 +60,7 @@ fn a_publisher_stands_for_those_that_have_ended() {
     // One of two has ended.
     slot.publish(13, 11, |other| other == 12, 4);
     assert_eq!(slot.read().pending, [13, 12, 0]);
-    // Whoever is older than all running transactions needs no question.
+    // An id older than all running transactions needs no question.
     slot.publish(20, 20, |other| panic!("asked about {other}"), 5);
     assert_eq!(slot.read().pending, [20, 0, 0]);
 }
@@ -75,9 +75,9 @@ fn publishing_twice_is_remembered_once() {
     assert_eq!(slot.read().version, 3);
 }
 
-fn window_of(xids: &[u64]) -> Window {
+fn window_of(xids: &[u64]) -> XidWindow {
     let marks = xids.iter().fold(0, |marks, xid| marks | 1 << (xid % 64));
-    Window { low: *xids.iter().min().unwrap(), high: *xids.iter().max().unwrap(), marks }
+    XidWindow { low: *xids.iter().min().unwrap(), high: *xids.iter().max().unwrap(), marks }
 }
 
 fn crowd(xids: &[u64]) -> Slot {
@@ -92,7 +92,7 @@ fn crowd(xids: &[u64]) -> Slot {
 fn whoever_finds_no_empty_place_is_folded_into_the_window() {
     let state = crowd(&[14, 11, 13, 12, 15]).read();
     assert_eq!((state.pending, state.window), ([12, 11, 13], window_of(&[14, 15])));
-    // What is folded is judged like the rest: one by one.
+    // Folded ids are checked like the others: one by one.
     assert!(state.seen_whole(&snapshot(16, 20, &[])));
     assert!(state.seen_whole(&snapshot(10, 20, &[10, 16])));
     for xid in 11..=15 {
@@ -121,7 +121,7 @@ fn ids_in_the_middle_of_the_window_do_not_belong_to_it() {
 
 #[test]
 fn a_window_that_is_too_wide_holds_more_but_never_less() {
-    let window = Window { low: 100, high: 1000, marks: window_of(&[100, 1000]).marks };
+    let window = XidWindow { low: 100, high: 1000, marks: window_of(&[100, 1000]).marks };
     assert!(window.holds(100) && window.holds(1000) && window.holds(164));
     assert!(!window.holds(99) && !window.holds(1001) && !window.holds(101) && !window.holds(36));
     let state = SlotState { version: 5, pending: [0; 3], window, last_change: 0 };
@@ -163,7 +163,7 @@ fn a_window_is_cut_down_to_those_that_still_run() {
 
 #[test]
 fn a_wide_window_is_asked_about_a_part_at_a_time() {
-    let window = Window { low: 1000, high: 2000, marks: u64::MAX };
+    let window = XidWindow { low: 1000, high: 2000, marks: u64::MAX };
     let slot = Slot::from(SlotState { version: 5, pending: [0; 3], window, last_change: 0 });
     let mut publications = 0;
     while slot.read().window != NO_WINDOW {
@@ -179,13 +179,13 @@ fn a_wide_window_is_asked_about_a_part_at_a_time() {
         );
         assert!((1..=64).contains(&asked), "{asked}");
         let left = slot.read().window;
-        assert!(left == NO_WINDOW || left == Window { low: 1000 + 64 * (publications + 1), ..window });
+        assert!(left == NO_WINDOW || left == XidWindow { low: 1000 + 64 * (publications + 1), ..window });
         publications += 1;
     }
-    // Somebody in the first part still runs: it stays the low end.
+    // A transaction in the first part still runs: it stays the low end.
     let slot = Slot::from(SlotState { version: 5, pending: [0; 3], window, last_change: 0 });
     slot.publish(3000, 1, |xid| xid == 1010, 0);
-    assert_eq!(slot.read().window, Window { low: 1010, ..window });
+    assert_eq!(slot.read().window, XidWindow { low: 1010, ..window });
 }
 
 #[test]
@@ -197,9 +197,9 @@ fn a_publisher_in_the_window_does_not_keep_it() {
 }
 
 #[test]
-fn who_publishes_while_another_looks_is_kept() {
+fn a_publisher_that_comes_after_the_search_is_kept() {
     let slot = crowd(&[10]);
-    let ended = slot.look(12, 10, |_| false);
+    let ended = slot.find_ended(12, 10, |_| false);
     slot.publish(11, 10, |_| true, 0);
     slot.enter(12, &ended, 0);
     assert_eq!(slot.read().pending, [12, 11, 0]);
@@ -207,10 +207,10 @@ fn who_publishes_while_another_looks_is_kept() {
 }
 
 #[test]
-fn a_window_that_moves_while_another_looks_is_kept() {
+fn a_window_that_moves_after_the_search_is_kept() {
     let slot = crowd(&[10, 11, 12, 13]);
     assert_eq!(slot.read().window, window_of(&[13]));
-    let ended = slot.look(15, 10, |_| false);
+    let ended = slot.find_ended(15, 10, |_| false);
     slot.publish(14, 10, |_| true, 0);
     slot.enter(15, &ended, 0);
     assert_eq!((slot.read().pending, slot.read().window), ([15, 0, 0], window_of(&[13, 14])));

@@ -89,10 +89,42 @@ fn shown(format: WireFormat, stored: &[u8]) -> String {
     String::from_utf8(encoded(format, stored).expect("a value that is printed")).unwrap()
 }
 
+fn float8(value: f64) -> String {
+    shown(WireFormat::Float64Text, &value.to_le_bytes())
+}
+
+fn float4(value: f32) -> String {
+    shown(WireFormat::Float32Text, &value.to_le_bytes())
+}
+
 #[test]
-fn floats_are_the_servers() {
-    assert_eq!(shown(WireFormat::Float64Text, &(-1.5e300_f64).to_le_bytes()), "-1.5e300");
-    assert_eq!(shown(WireFormat::Float32Text, &1.25e-7_f32.to_le_bytes()), "1.25e-7");
+fn floats_with_decimals() {
+    for (value, text) in [
+        (-1.5, "-1.5"),
+        (0.1, "0.1"),
+        (0.0001, "0.0001"),
+        (0.00012345, "0.00012345"),
+        (123_456.789, "123456.789"),
+        (999_999_999_999_999.9, "999999999999999.9"),
+    ] {
+        assert_eq!(float8(value), text);
+    }
+    for (value, text) in [(0.1, "0.1"), (0.0001, "0.0001"), (-123_456.7, "-123456.7"), (999_999.9, "999999.9")] {
+        assert_eq!(float4(value), text);
+    }
+}
+
+/// The mock prints with an exponent, so it shows which values it was given.
+#[test]
+fn other_floats_are_the_servers() {
+    for value in
+        [0.0, -0.0, 1.0, -99_999.0, 9.9e-5, 1e15, 1e23, 5e-324, f64::MAX, f64::NAN, f64::INFINITY, f64::NEG_INFINITY]
+    {
+        assert_eq!(float8(value), format!("{value:e}"));
+    }
+    for value in [0.0, -0.0, 1.0, -99_999.0, 9.9e-5, 1e6, 33_554_448.0, f32::MAX, f32::NAN, f32::NEG_INFINITY] {
+        assert_eq!(float4(value), format!("{value:e}"));
+    }
 }
 
 #[test]
@@ -232,6 +264,31 @@ fn counted(days: i32) -> String {
 }
 
 proptest! {
+    #[test]
+    fn every_float8_reads_back(bits: u64, decimals in -1e15..1e15) {
+        let value = f64::from_bits(bits);
+        let read: f64 = float8(value).parse().unwrap();
+        prop_assert!(read.to_bits() == bits || value.is_nan() && read.is_nan());
+        prop_assert_eq!(float8(decimals).parse(), Ok(decimals));
+    }
+
+    #[test]
+    fn floats_with_decimals_are_short(size in -4..15_i32, part in 1.0..10.0_f64) {
+        let value = part * 10_f64.powi(size);
+        prop_assume!(value.fract() != 0.0 && (1e-4..1e15).contains(&value));
+        let digits = |text: &str| text.split('e').next().unwrap_or_default().replace('.', "").trim_matches('0').len();
+        prop_assert_eq!(digits(&float8(value)), digits(&format!("{value:e}")));
+        prop_assert!(!float8(value).contains('e'));
+    }
+
+    #[test]
+    fn every_float4_reads_back(bits: u32, decimals in -1e6..1e6_f32) {
+        let value = f32::from_bits(bits);
+        let read: f32 = float4(value).parse().unwrap();
+        prop_assert!(read.to_bits() == bits || value.is_nan() && read.is_nan());
+        prop_assert_eq!(float4(decimals).parse(), Ok(decimals));
+    }
+
     #[test]
     fn integers(value: i64) {
         prop_assert_eq!(shown(WireFormat::Int64Text, &value.to_le_bytes()), value.to_string());

@@ -1,26 +1,14 @@
-//! Rows as Arrow batches and back. Knows types, builders and bytes; knows no cache.
+//! Rows as Arrow, in two mappings. Nothing here knows of keys, entries or shared memory.
 //!
-//! Two mappings meet here. *Storage* is exact for every value: a column that Arrow cannot hold
-//! exactly keeps PostgreSQL's own flat image of each value (`column`, `encode`, `decode`).
-//! *Delivery* is what clients get and depends on the row type and the options alone (`form`, `convert`, `deliver`).
+//! * `stored`: how rows are kept. The mapping is exact for every value: where Arrow has no exact type for a column, it keeps the bytes of
+//!   PostgreSQL's own values. `encode` turns rows into batches, `decode` turns batches into rows again.
+//! * `delivery`: what clients get. The mapping depends on the row type and the options of an export alone. Columns that need no change go
+//!   out as they are stored, the others are converted value by value.
+//!
+//! `ipc_message` lays both out as messages of the Arrow IPC format.
 
-pub mod array;
-mod bits;
-mod block;
-mod build;
-pub mod chunk;
-pub mod column;
-pub mod compress;
-pub mod convert;
-mod convert_leaf;
-pub mod decode;
-pub mod deliver;
-mod elements;
-pub mod encode;
-pub mod form;
-pub mod message;
-mod output;
-pub mod pinned;
-pub mod varlena;
+pub mod delivery;
+pub mod ipc_message;
+mod stored;
 
-use arrow_cache_core::formats::epoch;
+pub use stored::{chunk, column, decode, encode};

@@ -1,4 +1,5 @@
-//! One result on its way into the store: rows in, batches out, an entry at the end.
+//! One result on its way into the store: rows in, batches out, an entry at the end. An unpublished entry belongs to this backend alone;
+//! the store's own locks guard its memory.
 
 use std::time::Duration;
 
@@ -9,11 +10,11 @@ use crate::arrow::column;
 use crate::arrow::encode::Encoder;
 use crate::invalidation::own_writes;
 use crate::lookup::Miss;
+use crate::pg::row::Row;
 use crate::pg::tee::RowSink;
 use crate::{session, settings, shmem};
 
-/// Largest row that is stored, whatever `max_entry_size` says: a batch is made in the backend's own
-/// memory.
+/// Largest row that is stored, in bytes, whatever `max_entry_size` is: a batch is made in the backend's own memory.
 const LARGEST_ROW: usize = 256 * 1024 * 1024;
 
 /// A result being stored.
@@ -27,21 +28,20 @@ pub struct ResultFill {
 struct Batches {
     fill: Option<Fill>,
     bytes: usize,
-    /// Largest result that is stored, as set when it began.
+    /// Largest result that is stored, in bytes, as set when it began.
     limit: usize,
 }
 
 impl RowSink for ResultFill {
-    unsafe fn append(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), Reason> {
-        // SAFETY: as the caller promises.
-        unsafe { self.encoder.append(values, nulls, self.batches.room().min(LARGEST_ROW))? };
+    fn append(&mut self, row: Row<'_>) -> Result<(), Reason> {
+        self.encoder.append(row, self.batches.room().min(LARGEST_ROW))?;
         self.rows += 1;
         if self.encoder.is_full() { self.flush() } else { Ok(()) }
     }
 }
 
 impl ResultFill {
-    /// Begins to store the answer of a missed question.
+    /// Begins to store the answer of a miss.
     ///
     /// # Errors
     /// There is no memory for that.
@@ -56,9 +56,9 @@ impl ResultFill {
     /// Appends a batch that was encoded elsewhere.
     ///
     /// # Errors
-    /// Why there is no room for it; what was stored so far is still there.
+    /// Why it was not stored. What was stored before is still there.
     pub fn add_chunk(&mut self, chunk: &[u8], rows: usize) -> Result<(), Reason> {
-        // Exports deliver larger rows than are stored. No batch is that large but for such a row.
+        // Exports deliver larger rows than are stored. Only such a row makes a batch that large.
         if chunk.len() > LARGEST_ROW {
             return Err(Reason::TooLarge);
         }
@@ -72,7 +72,7 @@ impl ResultFill {
         self.batches.add(batch.len(), |chunk| batch.write_to(chunk))
     }
 
-    /// Publishes the result, if nothing that it rests on has changed since it began.
+    /// Publishes the result, if nothing that it depends on has changed since it began.
     ///
     /// # Errors
     /// Why it was not stored; nothing of it is left.
@@ -88,35 +88,16 @@ impl ResultFill {
         if self.encoder.pending_rows() > 0 {
             self.flush()?;
         }
-        if session::definition_changes() != miss.definition_changes {
-            // Later rows may have been computed under definitions that are not committed, and may never be.
-            return Err(Reason::OwnDdl);
-        }
-        // A cursor may be read to its end long after it began.
-        if !settings::enabled() {
-            return Err(Reason::Disabled);
-        }
-        if !settings::populate() {
-            return Err(Reason::PopulateOff);
-        }
-        if own_writes::has_transaction_id() {
-            // Foreign tables are read when their rows are asked for: what this transaction has changed since may be among them.
-            let relations =
-                miss.dependencies.iter().map(|dependency| dependency.relation).filter(|relation| *relation != 0);
-            let mut listed = Vec::with_room(miss.dependencies.len()).map_err(|_| Reason::OutOfMemory)?;
-            listed.extend(relations);
-            own_writes::check_own_writes(&listed)?;
-        }
+        check_session(miss)?;
         let store = shmem::store().ok_or(Reason::NoRoom)?;
         let versions = store.versions();
-        // The snapshot saw these versions whole when the query began. A slot that still has the
-        // same version has had no publication since, so nothing more need be asked of it.
+        // The query's snapshot shows everything up to these versions. A slot with the same version has had no publication since.
         for dependency in &miss.dependencies {
             if versions.slot(dependency.slot).version() != dependency.version {
                 return Err(Reason::ChangedMeanwhile);
             }
         }
-        // SAFETY: the clock and a plain backend global.
+        // SAFETY: reads the clock and a plain global of the backend.
         let (now, database) = unsafe { (pg_sys::GetCurrentTimestamp(), pg_sys::MyDatabaseId.to_u32()) };
         let fill = match self.batches.fill.take() {
             Some(fill) => fill,
@@ -147,7 +128,7 @@ impl ResultFill {
         }
     }
 
-    /// Gives the result up in the middle of error recovery: atomics only, others will free it.
+    /// Gives the result up in the middle of error recovery: atomics only. A later store operation frees it.
     pub fn leave(self) {
         if let (Some(fill), Some(store)) = (&self.batches.fill, shmem::store()) {
             store.abandon_unlocked(fill);
@@ -155,8 +136,35 @@ impl ResultFill {
     }
 }
 
+/// May this session still store the answer?
+///
+/// # Errors
+/// Why it may not.
+fn check_session(miss: &Miss) -> Result<(), Reason> {
+    if session::definition_changes() != miss.definition_changes {
+        // Later rows may have been computed under definitions that are not committed yet, or never will be.
+        return Err(Reason::OwnDdl);
+    }
+    // A cursor may be read to its end long after it began.
+    if !settings::enabled() {
+        return Err(Reason::Disabled);
+    }
+    if !settings::populate() {
+        return Err(Reason::PopulateOff);
+    }
+    if own_writes::has_transaction_id() {
+        // Foreign tables are read when their rows are asked for: the rows may show later changes of this transaction.
+        let relations =
+            miss.dependencies.iter().map(|dependency| dependency.relation).filter(|relation| *relation != 0);
+        let mut listed = Vec::with_room(miss.dependencies.len()).map_err(|_| Reason::OutOfMemory)?;
+        listed.extend(relations);
+        own_writes::check_own_writes(&listed)?;
+    }
+    Ok(())
+}
+
 impl Batches {
-    /// Bytes that may still come.
+    /// Bytes that may still be added.
     fn room(&self) -> usize {
         self.limit - self.bytes
     }

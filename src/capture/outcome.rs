@@ -1,4 +1,4 @@
-//! What becomes of a result once its last row has been read: published, or not, and who is told.
+//! What becomes of a result once its last row has been read: whether it is published, and who is told. Called by the query's own backend.
 
 use std::time::Duration;
 
@@ -29,12 +29,12 @@ pub fn publish(miss: &Miss, fill: ResultFill, too_quick: bool, elapsed: Duration
     result.map_err(|reason| note_refusal(miss, reason)).ok()
 }
 
-/// Have the settings changed that are part of the key?
+/// Have settings changed that are part of the key?
 pub fn settings_changed(miss: &Miss) -> bool {
     shmem::seed().is_none_or(|seed| environment::hash(seed, &miss.settings) != Ok(miss.environment))
 }
 
-/// Remembers whether a run was below `min_execution_time`; says so.
+/// Remembers whether a run took less than `min_execution_time`, and returns that.
 pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
     if miss.terms.insisted {
         return false;

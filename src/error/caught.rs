@@ -2,8 +2,8 @@
 
 use pgrx::{PgSqlErrorCode, PgTryBuilder};
 
-/// Does an ERROR with this code say that a prepared transaction was not ended: none of that name, of somebody else, of
-/// another database, in other hands just now, or asked for inside a transaction?
+/// Does an ERROR with this code mean that a prepared transaction was not ended? There is none of that name, or it belongs to another role
+/// or another database, another session is ending it at the moment, or the statement was given inside a transaction.
 pub fn refuses_prepared(code: i32) -> bool {
     [
         PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,

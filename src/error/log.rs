@@ -4,7 +4,7 @@ use arrow_cache_core::Difference;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
-/// Warns, in the log and to the client, that a stored result of `stored` rows differs from the `executed` ones.
+/// Warns, in the log and to the client, that a stored result of `stored` rows differs from what executing returned (`executed` rows).
 pub fn warn_of_difference(query_id: i64, difference: Difference, stored: u64, executed: u64) {
     let message = format!("the cached result of query {query_id} differs from executing it");
     let detail = match difference {
@@ -24,7 +24,7 @@ pub fn log(line: String) {
         .report(PgLogLevel::LOG_SERVER_ONLY);
 }
 
-/// Tells the server's log, and nobody else, that the client cannot be reached any more.
+/// Logs that the client cannot be reached any more.
 pub fn log_lost_client(error: &std::io::Error) {
     let code = PgSqlErrorCode::ERRCODE_CONNECTION_FAILURE;
     ErrorReport::new(code, format!("could not send data to client: {error}"), "pg_arrow_cache")

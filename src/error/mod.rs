@@ -8,7 +8,7 @@ mod caught;
 mod log;
 mod report;
 
-use arrow_cache_core::{FormError, LONGEST_SHOWN, OptionError, OutOfMemory, Reason, Unrepresentable};
+use arrow_cache_core::{LONGEST_SHOWN, OptionError, OutOfMemory, Reason, UndeliverableType, Unrepresentable};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, pg_sys};
 
@@ -17,12 +17,12 @@ pub use caught::{none_if_out_of_memory, refuses_prepared};
 pub use log::{log, log_lost_client, warn_of_difference};
 use report::Report;
 
-/// An error a user can cause and mend. What a user has written is put in by `shown`, which cuts it before it copies it.
+/// An error that a user can cause and correct. Text that a user has written comes from `shown`, which cuts it before it copies it.
 #[derive(Debug)]
 pub enum CacheError {
     /// The library was not loaded by `shared_preload_libraries`.
     NotPreloaded,
-    /// `pg_arrow_cache.memory` cannot hold the index for `max_entries`; the bytes that it takes.
+    /// `pg_arrow_cache.memory` cannot hold the index for `max_entries`; `needed` is the size in bytes that can.
     MemoryTooSmall { needed: usize },
     /// The text given to an export function is not exactly one SELECT.
     NotOneSelect { found: String },
@@ -31,32 +31,32 @@ pub enum CacheError {
     /// The finished stream would be larger than a `bytea` can be.
     StreamTooLarge { bytes: usize },
     /// A column cannot be delivered as the options ask for it.
-    UndeliverableColumn { column: String, error: FormError },
+    UndeliverableColumn { column: String, error: UndeliverableType },
     /// A value cannot be delivered; rows count from 1.
     UndeliverableValue { column: String, row: u64, problem: Unrepresentable },
     /// A result cannot be delivered as Arrow.
     Undeliverable { reason: Reason },
-    /// An option of an export is not one, or cannot have its value.
+    /// An option of an export does not exist, or cannot have its value.
     BadOption { error: OptionError },
     /// The options of an export function are no JSON object.
     OptionsNotAnObject,
-    /// A column was asked for that the result does not have, or has more than once; and those it has, as a list.
+    /// A column was asked for that the result does not have, or has more than once (`repeated`). `columns` lists those that it has.
     NoSuchColumn { name: String, repeated: bool, columns: String },
-    /// COPY was told to do with Arrow what it cannot do.
+    /// COPY cannot do with Arrow what the statement asks for.
     UnsupportedCopy { problem: &'static str, hint: &'static str },
     /// The trigger function was not called by a trigger.
     NotATrigger,
     /// An argument of the trigger function names no relation.
     UnknownRelation { name: String },
-    /// One names a relation that neither the user nor the owner of the trigger's table may change.
+    /// An argument of the trigger function names a relation that neither the user nor the owner of the trigger's table may change.
     NotYoursToChange { name: String },
-    /// One names a relation on which no result rests.
+    /// An argument of the trigger function names a relation on which no result can rest.
     NothingRestsOn { name: String },
-    /// A policy was to be set with a word that stands for none; whether `default` may be written here.
+    /// A word that is no policy. `default` tells whether the word "default" is allowed here.
     UnknownPolicy { word: String, default: bool },
-    /// A policy was to be set for something whose rows no query reads.
+    /// A policy cannot be set for an object whose rows no query reads.
     NotARelation,
-    /// A plan that stands for a stored answer was run as it is.
+    /// A placeholder was executed as if it were a plan.
     PlaceholderRun,
     /// There is no memory for what the user has asked for.
     OutOfMemory,
@@ -68,7 +68,7 @@ impl From<OutOfMemory> for CacheError {
     }
 }
 
-/// What was wanted; raises if there is no memory for it.
+/// The value; raises if there was no memory for it.
 pub fn or_raise<T>(wanted: Result<T, OutOfMemory>) -> T {
     wanted.unwrap_or_else(|OutOfMemory| CacheError::OutOfMemory.raise())
 }
@@ -87,13 +87,13 @@ impl CacheError {
     }
 }
 
-/// Stops the server's start with the error: a cache that cannot be set up must not be ignored.
+/// Stops the server's start with the error, so that nobody overlooks that the cache cannot be set up.
 pub fn fail_startup(error: &CacheError) -> ! {
     error.send(PgLogLevel::FATAL);
     unreachable!("a FATAL report returned")
 }
 
-/// A message that the database's encoding can hold: what is not ASCII is spelled out if that is not UTF-8.
+/// A message that the database's encoding can hold: if that is not UTF-8, characters outside of ASCII are escaped.
 fn printable(mut text: String) -> String {
     if text.len() > LONGEST_SHOWN {
         text.truncate(text.floor_char_boundary(LONGEST_SHOWN));

@@ -1,7 +1,7 @@
 //! The report of each error: SQLSTATE, message and hint. What a user has written comes already cut to a length that can be shown.
 
 use arrow_cache_core::formats::options::OPTION_NAMES;
-use arrow_cache_core::{FormError, OptionError, Reason, Unrepresentable, Why};
+use arrow_cache_core::{OptionError, Reason, UndeliverableType, Unrepresentable, Why};
 use pgrx::PgSqlErrorCode;
 
 use super::CacheError;
@@ -115,7 +115,7 @@ fn stream_too_large(bytes: usize) -> Report {
     )
 }
 
-fn undeliverable_column(column: &str, error: &FormError) -> Report {
+fn undeliverable_column(column: &str, error: &UndeliverableType) -> Report {
     Report::new(
         PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
         format!("column \"{column}\" cannot be delivered as Arrow: {error}"),

@@ -1,42 +1,32 @@
-//! Results as Arrow, from the cache where it holds: `arrow_cache.query`, `fetch`, `messages` and `schema`, and what COPY
-//! shares with them.
+//! Results as Arrow, from the cache if it has them: the SQL functions `arrow_cache.query`, `fetch`, `messages` and `schema` (a file for each),
+//! and what COPY shares with them.
 //!
-//! The query goes the way of any other: parsed, planned, judged, looked up under a snapshot of its own. A hit streams
-//! the stored batches; a miss runs the plan once, encodes its rows, sends them, and stores them if that is allowed.
+//! The query takes the steps of any other query (`one_select`, `inner_query`) and is looked up (`decision`). On a hit the stored batches are
+//! streamed; on a miss the plan runs once, its rows are encoded, sent, and stored if that is allowed (`export_run`, `row_sink`, `ipc_stream`).
+//! All state belongs to one process.
 
 mod arguments;
-mod chunks;
-mod collect;
-mod inner;
+mod decision;
+mod error_context;
+mod export_run;
+mod fetch_function;
+mod inner_query;
+mod ipc_stream;
+mod messages_function;
+mod one_select;
 mod options;
-mod paused;
-mod rows;
-mod run;
-mod schema;
-mod sink;
-mod stream;
+mod parameters;
+mod paused_export;
+mod query_function;
+mod row_sink;
+mod schema_function;
 
 pub use arguments::text as query_text;
-pub use inner::{check_permitted, describe, push_callers_snapshot, within};
+pub use decision::{Decision, decide};
+pub use error_context::within;
+pub use export_run::Export;
+pub use inner_query::{check_permitted, under_callers_snapshot};
+pub use ipc_stream::{END_OF_STREAM, Output};
+pub use one_select::{OwnQuery, command_name, node_of, parse_one};
 pub use options::from_words;
-pub use run::{Decision, Export, decide, store};
-pub use stream::Output;
-
-use std::ffi::CString;
-
-use arrow_cache_core::RoomyVec;
-
-use crate::error::or_raise;
-
-/// Largest value PostgreSQL can allocate (MaxAllocSize).
-const LARGEST_BYTEA: usize = 0x3fff_ffff;
-
-/// End of an IPC stream: continuation marker and a metadata length of 0.
-pub const END_OF_STREAM: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
-
-/// A text as a C string that outlives the call of the function. Raises if there is no memory for it.
-pub fn c_string(bytes: &[u8]) -> CString {
-    let mut text = or_raise(Vec::with_room(bytes.len() + 1));
-    text.extend_from_slice(bytes);
-    CString::new(text).unwrap_or_default()
-}
+pub use parameters::Parameters;

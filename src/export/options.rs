@@ -1,4 +1,5 @@
-//! The options of an export as they are written: in COPY's parenthesis, or as `jsonb`. What they may be is settled in `core`.
+//! The options of an export as users write them: in the parentheses of COPY, or as `jsonb`. Which options there are, and with which
+//! values, is decided in `core`.
 
 use std::ffi::CStr;
 
@@ -8,11 +9,11 @@ use pgrx::pg_sys::{self, NodeTag};
 use crate::error::{CacheError, or_raise};
 use crate::pg::allocator::headroom;
 use crate::pg::encoding;
-use crate::pg::lists::nodes;
+use crate::pg::tree::{Tree, child};
 
-/// What short options take.
+/// Bytes that short options take.
 const OPTIONS: usize = 16 * 1024;
-/// What a byte of longer ones takes at most. A list of lists, `[],[],…`, has a value of 32 bytes for every three bytes of text,
+/// Bytes that a byte of longer ones takes at most. A list of lists, `[],[],…`, has a value of 32 bytes for every three bytes of text,
 /// in a vector that doubles as it grows; a member of an object takes less, since no two have the same name. What is found in them is
 /// copied twice.
 const PER_BYTE: usize = 40;
@@ -46,76 +47,63 @@ fn json_value(value: serde_json::Value) -> OptionValue {
     }
 }
 
-/// The options in a list of DefElem nodes, but those that `skip` names. Raises what is wrong with them.
-///
-/// # Safety
-/// The list must be valid and hold such nodes only.
-pub unsafe fn from_words(list: *mut pg_sys::List, skip: &str) -> ExportOptions {
-    // SAFETY: as the caller promises.
-    let bytes = unsafe { nodes::<pg_sys::DefElem>(list).map(|option| bytes_of((*option).arg)).sum::<usize>() };
+/// The options in the DefElem nodes of a statement, except those that `skip` names. Raises what is wrong with them.
+pub fn from_words<'t>(options: impl Iterator<Item = Tree<'t, pg_sys::DefElem>> + Clone, skip: &str) -> ExportOptions {
+    let bytes = options.clone().map(|option| child!(option.arg).map_or(0, bytes_of)).sum::<usize>();
     let _headroom = or_raise(headroom(OPTIONS + bytes));
-    // SAFETY: as the caller promises; names are C strings.
-    let given: Vec<_> = unsafe {
-        nodes::<pg_sys::DefElem>(list)
-            .map(|option| (text((*option).defname), word_value((*option).arg)))
-            .filter(|(name, _)| name != skip)
-            .collect()
-    };
+    let given: Vec<_> = options
+        .map(|option| (name_of(option), child!(option.arg).map_or(OptionValue::Missing, word_value)))
+        .filter(|(name, _)| name != skip)
+        .collect();
     checked(&given)
 }
 
+fn name_of(option: Tree<'_, pg_sys::DefElem>) -> String {
+    // SAFETY: names of options are C strings.
+    encoding::to_string(unsafe { CStr::from_ptr(option.defname) })
+}
+
 /// What the value of an option takes at most: its texts are copied three times and shown in an error, in lists that double as they grow.
-///
-/// # Safety
-/// As `word_value`.
-unsafe fn bytes_of(value: *mut pg_sys::Node) -> usize {
-    if value.is_null() {
-        return 0;
-    }
-    // SAFETY: each cast follows the node's tag.
-    unsafe {
-        match (*value).type_ {
-            NodeTag::T_String => 8 * CStr::from_ptr(string(value)).count_bytes() + 256,
-            NodeTag::T_List => nodes::<pg_sys::Node>(value.cast()).map(|item| bytes_of(item)).sum(),
-            _ => 256,
-        }
+fn bytes_of(value: Tree<'_, pg_sys::Node>) -> usize {
+    match value.tag() {
+        NodeTag::T_String => 8 * characters(value).map_or(0, CStr::count_bytes) + 256,
+        NodeTag::T_List => items(value).map(bytes_of).sum(),
+        _ => 256,
     }
 }
 
-/// # Safety
-/// `value` must be null or a valid node of what COPY's grammar takes for an option's value.
-unsafe fn word_value(value: *mut pg_sys::Node) -> OptionValue {
-    if value.is_null() {
-        return OptionValue::Missing;
+/// A value in COPY's grammar.
+fn word_value(value: Tree<'_, pg_sys::Node>) -> OptionValue {
+    if let Some(number) = value.as_a::<pg_sys::Integer>() {
+        return OptionValue::Number(number.ival.to_string());
     }
-    // SAFETY: each cast follows the node's tag.
-    unsafe {
-        match (*value).type_ {
-            NodeTag::T_String => OptionValue::Text(text(string(value))),
-            NodeTag::T_Integer => OptionValue::Number((*value.cast::<pg_sys::Integer>()).ival.to_string()),
-            NodeTag::T_Float => OptionValue::Number(text((*value.cast::<pg_sys::Float>()).fval)),
-            NodeTag::T_List => {
-                let items = nodes::<pg_sys::Node>(value.cast());
-                OptionValue::List(items.map(|item| text(string(item))).collect())
-            }
-            NodeTag::T_A_Star => OptionValue::Other("*".into()),
-            _ => OptionValue::Other("an expression".into()),
-        }
+    if let Some(number) = value.as_a::<pg_sys::Float>() {
+        // SAFETY: a Float node holds its digits as a C string.
+        return OptionValue::Number(encoding::to_string(unsafe { CStr::from_ptr(number.fval) }));
+    }
+    match value.tag() {
+        NodeTag::T_String => OptionValue::Text(text(value)),
+        NodeTag::T_List => OptionValue::List(items(value).map(text).collect()),
+        NodeTag::T_A_Star => OptionValue::Other("*".into()),
+        _ => OptionValue::Other("an expression".into()),
     }
 }
 
-/// # Safety
-/// `node` must be a String node.
-unsafe fn string(node: *mut pg_sys::Node) -> *mut std::ffi::c_char {
-    // SAFETY: as the caller promises.
-    unsafe { (*node.cast::<pg_sys::String>()).sval }
+/// The items of a list among the values.
+fn items<'t>(list: Tree<'t, pg_sys::Node>) -> impl Iterator<Item = Tree<'t, pg_sys::Node>> {
+    // SAFETY: the tag tells that it is a list; the grammar puts nodes into lists of values.
+    unsafe { list.list_below(list.as_ptr().cast()) }
 }
 
-/// # Safety
-/// `text` must be a C string.
-unsafe fn text(text: *const std::ffi::c_char) -> String {
-    // SAFETY: as the caller promises.
-    unsafe { encoding::to_string(CStr::from_ptr(text)) }
+/// The characters of a String node.
+fn characters<'t>(value: Tree<'t, pg_sys::Node>) -> Option<&'t CStr> {
+    // SAFETY: a String node holds a C string, which lives as long as the tree.
+    value.as_a::<pg_sys::String>().map(|string| unsafe { CStr::from_ptr(string.sval) })
+}
+
+/// The text of a String node; other nodes, which the grammar does not put here, have none.
+fn text(value: Tree<'_, pg_sys::Node>) -> String {
+    characters(value).map(encoding::to_string).unwrap_or_default()
 }
 
 fn checked(given: &[(String, OptionValue)]) -> ExportOptions {

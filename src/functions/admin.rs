@@ -1,4 +1,5 @@
-//! SQL functions that look at this session or change the cache.
+//! SQL functions that change the cache or show what became of this session's last statement. They change shared memory only through the
+//! store, which takes its locks itself.
 
 use std::ffi::CStr;
 
@@ -9,19 +10,15 @@ use pgrx::prelude::*;
 
 use crate::error::{CacheError, or_raise};
 use crate::invalidation::{publication, queried_relations};
-use crate::pg::{compat, privileges};
+use crate::pg::tree::Tree;
+use crate::pg::{backend, compat, privileges};
 use crate::session;
-use crate::shmem::{self, SharedStore};
-
-/// The cache, or the error that says what is missing.
-pub fn required_store() -> SharedStore {
-    shmem::store().unwrap_or_else(|| CacheError::NotPreloaded.raise())
-}
+use crate::shmem;
 
 /// Drops every entry of this database and returns how many there were.
 #[pg_extern(sql = false)]
 fn flush() -> i64 {
-    let store = required_store();
+    let store = shmem::required();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     store.retire_matching(|entry| entry.database() == database) as i64
@@ -30,7 +27,7 @@ fn flush() -> i64 {
 /// Drops every entry that rests on a relation and returns how many there were.
 #[pg_extern(sql = false)]
 fn invalidate(relation: pg_sys::Oid) -> i64 {
-    let store = required_store();
+    let store = shmem::required();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     let relation = relation.to_u32();
@@ -38,50 +35,48 @@ fn invalidate(relation: pg_sys::Oid) -> i64 {
         return 0;
     }
     // A result that is being computed must not be stored after this.
-    // SAFETY: reads the clock.
-    let now = unsafe { pg_sys::GetCurrentTimestamp() };
     let versions = store.versions();
-    versions.slot(versions.relation(database, relation)).bump(now);
+    versions.slot(versions.relation(database, relation)).bump(backend::now());
     let rests_on_it = |dependency: &arrow_cache_core::Dependency| dependency.relation == relation;
     store.retire_matching(|entry| entry.database() == database && entry.dependencies().iter().any(rests_on_it)) as i64
 }
 
-/// Says how the trigger function is called (fmgr.h, PG_FUNCTION_INFO_V1).
+/// Tells how the trigger function is called (fmgr.h, PG_FUNCTION_INFO_V1).
 #[unsafe(no_mangle)]
 pub extern "C" fn pg_finfo_arrow_cache_invalidate_on_change() -> &'static pg_sys::Pg_finfo_record {
     const VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
     &VERSION_1
 }
 
-/// Trigger function for tables whose changes the server cannot see: publishes a change of the
-/// table, and of the relations that its arguments name, when the transaction commits.
+/// Trigger function for tables whose changes the server cannot see: publishes a change of the table, and of the relations that its
+/// arguments name, when the transaction commits.
 ///
-/// Who fires it has changed the table. The other relations must be such that this role, or the owner of the table, who stands
-/// for the triggers on it, may change them as well.
+/// The role that fires it has changed the table. The other relations must be ones that this role, or the owner of the table (who is
+/// responsible for the triggers on it), may change as well.
 ///
-/// Written by hand, because a trigger function must return a null pointer that is not NULL.
+/// It is written by hand, because a trigger function must return a null pointer that is not an SQL NULL.
 ///
 /// # Safety
 /// Called by PostgreSQL, as the function that sql/functions.sql declares.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn arrow_cache_invalidate_on_change(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    required_store();
-    // SAFETY: as the caller promises; the trigger's data and strings live as long as the call.
+    shmem::required();
+    // SAFETY: PostgreSQL's own call; the trigger's data, table and strings live as long as the call.
     unsafe {
         let context = (*call).context;
         if context.is_null() || (*context).type_ != pg_sys::NodeTag::T_TriggerData {
             CacheError::NotATrigger.raise();
         }
         let data: *mut pg_sys::TriggerData = context.cast();
-        let table = (*data).tg_relation;
+        let Some(table) = Tree::enter((*data).tg_relation) else { CacheError::NotATrigger.raise() };
         let trigger = (*data).tg_trigger;
         let named = (0..(*trigger).tgnargs as usize)
             .map(|index| relation_named(CStr::from_ptr(*(*trigger).tgargs.add(index)), table));
         let named = or_raise(Vec::collected(named));
         // A change of a foreign table assigns no transaction id, and without one nothing is published.
         pg_sys::GetCurrentTransactionId();
-        publication::note_relation((*table).rd_id);
+        publication::note_relation(table.rd_id);
         named.into_iter().for_each(publication::note_relation);
         // Meant for statement level; at row level the row must come through as it is.
         let event = (*data).tg_event;
@@ -95,27 +90,26 @@ pub unsafe extern "C-unwind" fn arrow_cache_invalidate_on_change(call: pg_sys::F
     }
 }
 
-/// The relation that a possibly qualified name stands for, if a trigger on `table` may speak for it. A name without a schema is one
-/// in the schema of `table`: whoever fires the trigger may have any `search_path`.
-///
-/// # Safety
-/// `table` must be open.
-unsafe fn relation_named(name: &CStr, table: pg_sys::Relation) -> pg_sys::Oid {
+/// The relation that a possibly qualified name stands for, if a trigger on `table` may publish a change of it. A name without a schema
+/// means the schema of `table`, because the role that fires the trigger may have any `search_path`.
+fn relation_named(name: &CStr, table: Tree<'_, pg_sys::RelationData>) -> pg_sys::Oid {
     let word = || shown(name.to_bytes());
-    // SAFETY: as the caller promises; the parser copies what it needs of the name; a missing schema or relation gives InvalidOid.
+    // SAFETY: an open relation has its row of pg_class; the parser copies what it needs of the name; a missing schema or relation gives
+    // InvalidOid.
     unsafe {
+        let class = &*table.rd_rel;
         let range = &*pg_sys::makeRangeVarFromNameList(compat::qualified_name(name));
         let here =
             range.catalogname.is_null() || pg_sys::get_database_oid(range.catalogname, true) == pg_sys::MyDatabaseId;
         let schema = match range.schemaname {
-            name if name.is_null() => (*(*table).rd_rel).relnamespace,
+            name if name.is_null() => class.relnamespace,
             name => pg_sys::get_namespace_oid(name, true),
         };
         let relation = pg_sys::get_relname_relid(range.relname, schema);
         if !here || schema == pg_sys::InvalidOid || relation == pg_sys::InvalidOid {
             CacheError::UnknownRelation { name: word() }.raise();
         }
-        let roles = [privileges::current_role(), (*(*table).rd_rel).relowner];
+        let roles = [privileges::current_role(), class.relowner];
         if !roles.into_iter().any(|role| privileges::may_change(role, relation)) {
             CacheError::NotYoursToChange { name: word() }.raise();
         }
@@ -129,21 +123,20 @@ unsafe fn relation_named(name: &CStr, table: pg_sys::Relation) -> pg_sys::Oid {
 /// Zeroes the counters.
 #[pg_extern(sql = false)]
 fn reset_stats() {
-    let store = required_store();
-    // SAFETY: reads the clock.
-    store.reset_stats(unsafe { pg_sys::GetCurrentTimestamp() });
+    let store = shmem::required();
+    store.reset_stats(backend::now());
 }
 
-/// What became of this session's last top-level statement that was not itself a call of this.
+/// What became of this session's last top-level statement that did not itself call this function.
 #[pg_extern(sql = false)]
 fn last_status() -> Option<&'static str> {
-    required_store();
+    shmem::required();
     session::last_status().map(session::Status::name)
 }
 
 /// Why that statement was bypassed or its result not stored.
 #[pg_extern(sql = false)]
 fn last_reason() -> Option<&'static str> {
-    required_store();
+    shmem::required();
     session::last_status()?.reason().map(arrow_cache_core::Reason::name)
 }

@@ -1,5 +1,5 @@
-//! The SQL functions that are not about delivering results: administration, statistics, explanations, policies. Each runs with the
-//! rights of its caller.
+//! The SQL functions that do not deliver results: administration, statistics, explanations, policies. Each runs with the privileges of
+//! its caller. Nothing is kept here but that the provider of labels is registered.
 
 pub mod admin;
 pub mod set_policy;

@@ -1,4 +1,5 @@
-//! Setting and showing what the owner of a relation says about caching it (`query/policy.rs` reads it).
+//! Setting and showing the policy of a relation: what its owner says about caching it (`query/policy.rs` reads it). The provider of
+//! labels is registered once in each backend; no lock.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
@@ -8,31 +9,29 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::error::CacheError;
-use crate::functions::admin::required_store;
 use crate::pg::backend_local::Local;
 use crate::pg::privileges;
+use crate::pg::tree::Tree;
 use crate::query::relation_policy::{self, PROVIDER, Policy};
+use crate::shmem;
 
 static REGISTERED: Local<Cell<bool>> = Local::new(Cell::new(false));
 
 /// Registers the provider when a SECURITY LABEL statement names it.
 ///
-/// Not earlier, because a statement that names no provider means the only one there is: it goes on meaning that of
-/// another library, or failing, as if this one were not there.
-///
-/// # Safety
-/// `statement` must be valid.
-pub unsafe fn before_security_label(statement: *const pg_sys::SecLabelStmt) {
-    // SAFETY: as the caller promises; the provider is null or a C string. The name that is registered is a literal.
+/// It is not registered earlier, because a statement that names no provider means the only one that there is. Such a statement must go on
+/// to mean the provider of another library, or to fail, as if this library were not loaded.
+pub fn before_security_label(statement: Tree<'_, pg_sys::SecLabelStmt>) {
+    let provider = statement.provider;
+    // SAFETY: the provider of a valid statement is null or a C string. The name that is registered is a literal.
     unsafe {
-        let provider = (*statement).provider;
         if !provider.is_null() && CStr::from_ptr(provider) == PROVIDER && !REGISTERED.replace(true) {
             pg_sys::register_label_provider(PROVIDER.as_ptr(), Some(check_label));
         }
     }
 }
 
-/// Called by SECURITY LABEL, once the object is locked and known to belong to the user, before the label is stored.
+/// Called by SECURITY LABEL before the label is stored, when the object is locked and is known to belong to the user.
 #[pg_guard]
 unsafe extern "C-unwind" fn check_label(object: *const pg_sys::ObjectAddress, label: *const c_char) {
     // SAFETY: PostgreSQL's own arguments; a null label removes the present one.
@@ -52,7 +51,7 @@ unsafe extern "C-unwind" fn check_label(object: *const pg_sys::ObjectAddress, la
     }
 }
 
-/// Checks the relation's kind, and tells all backends that plans over it must be made anew.
+/// Checks the relation's kind, and tells all backends to make plans over it anew.
 fn announce(relation: pg_sys::Oid) {
     // SAFETY: catalog look-ups by OID; the caller has locked the relation.
     unsafe {
@@ -71,14 +70,15 @@ fn announce(relation: pg_sys::Oid) {
 /// Says how results over a relation may be cached: `default`, `never`, or `trusted` (although the server cannot see its
 /// changes). For the relation's owner.
 ///
-/// The word comes as bytes in the encoding of the database, which Rust's strings need not have: a `text` is a `bytea` of the same bytes.
+/// The word comes as bytes in the encoding of the database, because Rust's strings are always UTF-8. A `text` has the same form in memory
+/// as a `bytea` of the same bytes.
 #[pg_extern(sql = false)]
 fn set_policy(relation: pg_sys::Oid, policy: &[u8]) {
-    required_store();
+    shmem::required();
     let Some(wanted) = Policy::named(policy) else {
         CacheError::UnknownPolicy { word: shown(policy), default: true }.raise()
     };
-    // SAFETY: the steps of SECURITY LABEL: what transaction it is, lock, ownership, the provider's check, the label. A
+    // SAFETY: the steps of SECURITY LABEL: checks of the transaction, lock, ownership, the provider's check, the label. A
     // relation that does not exist raises; the lock stays until the end of the transaction.
     unsafe {
         let command = c"arrow_cache.set_policy()".as_ptr();
@@ -92,7 +92,7 @@ fn set_policy(relation: pg_sys::Oid, policy: &[u8]) {
         let label = wanted.label().map_or(std::ptr::null(), CStr::as_ptr);
         pg_sys::SetSecurityLabel(&address, PROVIDER.as_ptr(), label);
         pg_sys::relation_close(open, pg_sys::NoLock as _);
-        // What comes next in the same statement sees the policy.
+        // Later parts of the same statement see the policy.
         pg_sys::CommandCounterIncrement();
     }
 }
@@ -100,6 +100,6 @@ fn set_policy(relation: pg_sys::Oid, policy: &[u8]) {
 /// The policy of a relation.
 #[pg_extern(sql = false)]
 fn policy(relation: pg_sys::Oid) -> &'static str {
-    required_store();
+    shmem::required();
     relation_policy::of(relation).name()
 }

@@ -1,15 +1,15 @@
-//! The rows behind the views: counters, entries, relations, reasons.
+//! The rows behind the views: counters, entries, relations, reasons. Entries are pinned while they are read; the store takes its locks
+//! itself.
 
 use arrow_cache_core::{Counter, EntryView, OutOfMemory, Reason, RoomyVec, Versions};
 use pgrx::prelude::*;
 use pgrx::{datum::TimestampWithTimeZone, pg_sys};
 
 use crate::error::or_raise;
-use crate::functions::admin::required_store;
-use crate::pg::privileges;
-use crate::settings;
+use crate::pg::{backend, privileges};
+use crate::{settings, shmem};
 
-/// Role whose members may see everybody's statements (pg_authid.dat).
+/// The role whose members may see the statements of all users (pg_authid.dat).
 const PG_READ_ALL_STATS: u32 = 3375;
 
 fn timestamp(micros: i64) -> Option<TimestampWithTimeZone> {
@@ -44,7 +44,7 @@ fn stats_data() -> TableIterator<
         name!(stats_reset, Option<TimestampWithTimeZone>),
     ),
 > {
-    let store = required_store();
+    let store = shmem::required();
     let counters = store.counters();
     let sum = |counter| counters.sum(counter) as i64;
     let (hits, misses, stale) = (sum(Counter::Hits), sum(Counter::Misses), sum(Counter::Stale));
@@ -71,7 +71,7 @@ fn stats_data() -> TableIterator<
     ))
 }
 
-/// Whose results the current user may see: all, or only his own. Of others not even that there are some.
+/// Whose results the current user may see: all, or only those of the user's own. Not even the number of the others is shown.
 struct Visible {
     user: u32,
     all: bool,
@@ -89,7 +89,7 @@ impl Visible {
         self.all || entry.role() == self.user
     }
 
-    /// Is it told that results rest on this relation, and when it has changed? Not of one that a view reads for its users.
+    /// May the user learn that results rest on this relation, and when it has changed? Not if only a view reads it for the user.
     fn names(&self, relation: pg_sys::Oid) -> bool {
         self.all || privileges::has(pg_sys::Oid::from(self.user), relation, pg_sys::ACL_SELECT)
     }
@@ -135,19 +135,20 @@ fn entries_data() -> TableIterator<
         name!(relations, Vec<pg_sys::Oid>),
     ),
 > {
-    let store = required_store();
-    // SAFETY: plain reads of backend state; the name is a palloc'd C string.
-    let (database, datname, now) = unsafe {
+    let store = shmem::required();
+    // SAFETY: a plain read of a backend global; the name is a palloc'd C string.
+    let (database, datname) = unsafe {
         let database = pg_sys::MyDatabaseId;
         let name = pg_sys::get_database_name(database);
         let name = std::ffi::CStr::from_ptr(name).to_string_lossy().into_owned();
-        (database.to_u32(), name, pg_sys::GetCurrentTimestamp())
+        (database.to_u32(), name)
     };
+    let now = backend::now();
     let versions = store.versions();
     let visible = Visible::to_current_user();
     let mut rows: Vec<EntryRow> = Vec::new();
     let mut gathered = Ok(());
-    // Only plain data is gathered while entries are pinned; what may raise comes afterwards.
+    // While entries are pinned only plain data is gathered; code that may raise runs afterwards.
     store.for_each(|entry| {
         if gathered.is_ok() && entry.database() == database && visible.includes(entry) {
             gathered = entry_row(entry, &versions, now).and_then(|row| rows.add(row));
@@ -201,11 +202,11 @@ fn relations_data() -> TableIterator<
         name!(last_change_at, Option<TimestampWithTimeZone>),
     ),
 > {
-    let store = required_store();
+    let store = shmem::required();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     let visible = Visible::to_current_user();
-    // A relation for each entry that rests on it.
+    // Each relation as often as entries rest on it.
     let mut named: Vec<u32> = Vec::new();
     let mut gathered = Ok(());
     store.for_each(|entry| {
@@ -234,7 +235,7 @@ fn relations_data() -> TableIterator<
 
 #[pg_extern(sql = false)]
 fn bypass_reasons_data() -> TableIterator<'static, (name!(reason, &'static str), name!(statements, i64))> {
-    let store = required_store();
+    let store = shmem::required();
     let counters = store.counters();
     let rows: Vec<_> = Reason::ALL
         .iter()

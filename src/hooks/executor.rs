@@ -9,7 +9,7 @@ use crate::invalidation::targets;
 use crate::lookup::{self, Pending};
 use crate::pg::compat::{self, executor_run_hook};
 use crate::pg::error_passing::{direct, edge, with_cleanup};
-use crate::pg::query_desc::{QueryDesc, Unstarted};
+use crate::pg::query_desc::QueryDesc;
 use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::{capture, copy, serve, session};
@@ -21,43 +21,40 @@ use crate::{capture, copy, serve, session};
 pub unsafe extern "C-unwind" fn start(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
-        let desc = &Unstarted::of_start_hook(query_desc);
+        let desc = QueryDesc::of_hook(query_desc);
         let planned = desc.plan().as_ptr();
         let next = PREVIOUS.start.unwrap_or(server::standard_ExecutorStart);
-        if lookup::pending(desc.query()).is_some_and(|pending| settle(desc, flags, pending)) {
+        if lookup::pending(desc).is_some_and(|pending| settle(desc, flags, pending)) {
             direct!(next(query_desc, flags));
             return;
         }
         edge(|| before_start(desc, planned, flags));
         direct!(next(query_desc, flags));
-        let desc = desc.query();
         // Permissions have been checked: who was refused has changed nothing.
         if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 && !desc.plan().resultRelations.is_null() {
             edge(|| targets::note_plan(desc.plan()));
         }
         if capture::is_prepared() {
-            edge(|| capture::begin(query_desc));
+            edge(|| capture::begin(desc));
         }
         if copy::is_deciding() {
-            edge(|| copy::after_start(query_desc));
+            edge(|| copy::after_start(desc));
         }
     }
 }
 
 /// Decides on a query that is about to be started. `planned` is the plan that its portal knows.
-fn before_start(desc: &Unstarted<'_>, planned: *mut pg_sys::PlannedStmt, flags: c_int) {
-    // SAFETY: the query has not been started.
-    let task = if unsafe { copy::claims(desc.as_ptr()) } {
-        // SAFETY: as above.
-        unsafe { copy::before_start(desc.as_ptr()) };
+fn before_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: c_int) {
+    let task = if copy::claims(desc) {
+        copy::before_start(desc);
         None
     } else if active() {
         lookup::at_start(desc, planned, flags)
     } else {
-        lookup::skip(desc.query());
+        lookup::skip(desc);
         None
     };
-    capture::prepare(desc.as_ptr(), task);
+    capture::prepare(desc, task);
 }
 
 /// Serves the answer that a placeholder stands for, or puts the real plan in its place; says which. What planning raises jumps over
@@ -65,12 +62,12 @@ fn before_start(desc: &Unstarted<'_>, planned: *mut pg_sys::PlannedStmt, flags: 
 ///
 /// # Safety
 /// No frame between here and PostgreSQL may have pending destructors.
-unsafe fn settle(desc: &Unstarted<'_>, flags: c_int, pending: &Pending<'_>) -> bool {
+unsafe fn settle(desc: QueryDesc<'_>, flags: c_int, pending: &Pending<'_>) -> bool {
     // SAFETY: the query has not been started; the caller promises the rest.
     unsafe {
         let served = active() && edge(|| lookup::serve_pending(desc, flags, pending));
         if served {
-            capture::prepare(desc.as_ptr(), None);
+            capture::prepare(desc, None);
         } else {
             // By way of all planner hooks, since some libraries' come before ours.
             let call = &pending.call;
@@ -107,9 +104,9 @@ unsafe fn run_query(
             return run_plan(desc, direction, count, once);
         }
         // COPY runs its query once, and asks for all rows.
-        let (direction, count) = edge(|| copy::before_run(query_desc));
+        let (direction, count) = edge(|| copy::before_run(desc));
         run_plan(desc, direction, count, once);
-        edge(|| copy::after_run(query_desc));
+        edge(|| copy::after_run(desc));
     }
 }
 
@@ -121,8 +118,8 @@ unsafe fn run_plan(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, 
     let query_desc = desc.as_ptr();
     // SAFETY: the caller promises that the query runs; what is kept over the calls is plain data.
     unsafe {
-        if serve::is_served(query_desc) {
-            edge(|| serve::note_run(query_desc, direction, count));
+        if let Some(served) = serve::served(desc) {
+            edge(|| served.note_run(direction, count));
         }
         if capture::idle() {
             session::enter_level();
@@ -133,21 +130,21 @@ unsafe fn run_plan(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, 
             lookup::admission::note_timed();
             return;
         }
-        let pass = edge(|| capture::before_run(query_desc, direction, count));
+        let pass = edge(|| capture::before_run(desc, direction, count));
         if pass.runs_plan {
             session::enter_level();
             with_cleanup(
                 || compat::call_executor_run(PREVIOUS.run, query_desc, direction, pass.count, once),
                 || {
                     session::leave_level();
-                    pass.restore(query_desc);
+                    pass.restore();
                 },
             );
-            edge(|| capture::after_run(query_desc, pass));
+            edge(|| capture::after_run(pass));
         }
         if pass.replays {
             session::enter_level();
-            with_cleanup(|| capture::replay(query_desc, count), session::leave_level);
+            with_cleanup(|| capture::replay(desc, count), session::leave_level);
         }
     }
 }
@@ -181,7 +178,7 @@ pub unsafe extern "C-unwind" fn end(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: PostgreSQL's own argument, passed on unchanged.
     unsafe {
         if !capture::idle() {
-            edge(|| capture::end(query_desc));
+            edge(|| capture::end(QueryDesc::of_hook(query_desc)));
         }
         let next = PREVIOUS.end.unwrap_or(server::standard_ExecutorEnd);
         direct!(next(query_desc));

@@ -56,8 +56,7 @@ impl Utility<'_> {
 
     /// The statement for the server, in the place of one that copies to Arrow.
     fn without_arrow(self) -> Option<*mut pg_sys::PlannedStmt> {
-        // SAFETY: the plan of a hook, and the tag says that it is a COPY.
-        if self.statement.tag() == NodeTag::T_CopyStmt { unsafe { copy::enter(self.plan.as_ptr()) } } else { None }
+        if self.statement.tag() == NodeTag::T_CopyStmt { copy::enter(self.plan) } else { None }
     }
 }
 
@@ -101,8 +100,7 @@ impl Scope {
 /// A statement of the client has begun, and is bypassed.
 fn begin_bypass(utility: Utility<'_>, reason: Reason) {
     session::begin_statement(reason);
-    // SAFETY: a tree is valid.
-    unsafe { decision_log::note(Status::Bypass(reason), utility.plan.as_ptr()) };
+    decision_log::note(Status::Bypass(reason), &utility.plan);
 }
 
 /// Notes a statement that only steers its transaction.
@@ -203,8 +201,7 @@ fn announce_effects(statement: Tree<'_, pg_sys::Node>) {
             write_set::note_silent_definition();
         }
     } else if let Some(label) = statement.as_a::<pg_sys::SecLabelStmt>() {
-        // SAFETY: a tree is valid.
-        unsafe { set_policy::before_security_label(label.as_ptr()) };
+        set_policy::before_security_label(label);
     } else if let Some(copy) = statement.as_a::<pg_sys::CopyStmt>() {
         let target = if copy.is_from { targets::changeable(child!(copy.relation), pg_sys::ACL_INSERT) } else { None };
         if let Some(relation) = target {

@@ -9,8 +9,7 @@ use crate::invalidation::write_set;
 use crate::pg::backend;
 use crate::shmem;
 
-/// Bumps the versions of the definitions that the ending transaction has changed once more, when its invalidations were
-/// sent. Atomics only: it runs after the commit.
+/// Bumps once more the versions of the definitions that the ending transaction has changed, when its invalidations have been sent.
 ///
 /// The slot of all catalogs is bumped before those of relations. A reader reads them in the opposite order. So if it tags its result
 /// with a relation's last version, and its plan is older than the catalogs, it finds that out.
@@ -22,7 +21,7 @@ pub fn bump_definitions_again() {
         let slots = write_set::take_bumps_due();
         bump(|_| slots);
     }
-    // Apply workers commit prepared transactions inside others of their own, and no hook sees that.
+    // Apply workers of logical replication commit prepared transactions inside other transactions, and no hook sees that.
     if backend::is_logical_worker() && shmem::may_have_prepared_definitions() {
         bump_all_definitions();
     }
@@ -37,6 +36,7 @@ pub fn bump_all_definitions() {
     });
 }
 
+/// Bumps the versions of some slots.
 fn bump<S: IntoIterator<Item = SlotId>>(slots: impl FnOnce(Versions<'_>) -> S) {
     let now = backend::now();
     shmem::with_versions(|versions| {

@@ -1,5 +1,5 @@
-//! The server's catalogs, sorted by which results can rest on their rows: those of the whole server, those of the database, those
-//! over the relations that the server names in its invalidations, or none. Tables only; nothing is kept.
+//! The server's catalogs, sorted by the results that can rest on their rows: all results of the server, all results of the database,
+//! results over the relations that the server names in its invalidations, or none. Constants only.
 
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::transaction_changes::ChangedRelation;
@@ -7,8 +7,8 @@ use crate::pg::transaction_changes::ChangedRelation;
 /// Stands for the database of the catalogs that all databases share.
 pub const SHARED: u32 = 0;
 
-/// Shared catalogs whose change can change an answer, or who may see it, in every database: roles and their
-/// memberships, to which the ownership of a database belongs. Ascending.
+/// Shared catalogs whose change can change an answer, or who may see it, in every database: roles and their memberships (to own a
+/// database is one). Ascending.
 const SHARED_CATALOGS: &[u32] = &[
     ROLES,     // pg_authid
     1261,      // pg_auth_members
@@ -22,9 +22,8 @@ const ROLES: u32 = 1260;
 /// pg_database.
 const DATABASES: u32 = 1262;
 
-/// Catalogs whose change cannot change a query's answer: statistics, comments, dependencies, large objects, tablespaces
-/// as such, replication progress, and settings that are in the key when they take effect. With their
-/// TOAST tables, ascending.
+/// Catalogs whose change cannot change a query's answer: statistics, comments, dependencies, large objects, tablespaces themselves,
+/// progress of replication, and settings (which are in the key when they take effect). With their TOAST tables, ascending.
 const HARMLESS_CATALOGS: &[u32] = &[
     1213, // pg_tablespace
     1214, // pg_shdepend
@@ -51,11 +50,11 @@ const HARMLESS_CATALOGS: &[u32] = &[
     6244, // pg_parameter_acl, TOAST
 ];
 
-/// Catalogs whose change matters only to results over relations that the server invalidates for it, or only to how
-/// names are resolved, which is in the key of a result. With their TOAST tables, ascending.
+/// Catalogs whose change matters only to results over relations that the server invalidates for it, or only to how names are resolved,
+/// which is in the key of a result. With their TOAST tables, ascending.
 ///
-/// Types belong here: what a result can notice of one are its labels (pg_enum, see `ENUM_LABELS`) and its attributes,
-/// which are those of a relation. Constraints of domains do not count, because a query that checks them is bypassed.
+/// Types belong here: a result can depend on the labels of a type (pg_enum, see `ENUM_LABELS`) and on its attributes, which are those of a
+/// relation. Constraints of domains do not count, because a query that checks them is bypassed.
 const LOCAL_CATALOGS: &[u32] = &[
     826,         // pg_default_acl
     1247,        // pg_type
@@ -115,8 +114,8 @@ pub fn concerns_database(changed: &ChangedRelation) -> bool {
         && (changed.updated || changed.deleted || !FUNCTIONS.contains(&changed.oid))
 }
 
-/// May every result of the server rest on what was changed in this relation? On a role or a database that is new none
-/// does, nor on another database that is gone.
+/// May every result of the server rest on what was changed in this relation? No result rests on a role or a database that is new, or on
+/// another database that was dropped.
 pub fn concerns_server(changed: &ChangedRelation) -> bool {
     match changed.oid {
         ROLES => changed.updated || changed.deleted,

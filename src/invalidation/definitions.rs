@@ -1,14 +1,14 @@
-//! Which definitions a transaction has changed, told as precisely as results rest on them.
+//! Which definitions a transaction has changed, as precisely as results depend on them.
 //!
-//! Two sources, both the server's own. The list of changed relations says which catalogs have new
-//! rows. The invalidation messages that the transaction is going to send name the relations whose
-//! definition those rows belong to: every other backend relies on them to notice the change, so
-//! they are complete for columns, rules, policies, partitions, indexes and storage. Changes of the
-//! catalogs in `catalogs::LOCAL_CATALOGS` are therefore published for these relations alone; those of enum labels for the results
-//! that may contain an enum; all others for every result of the database. No result rests on a function that is new.
+//! There are two sources, both the server's own. The list of changed relations tells which catalogs have new rows. The invalidation
+//! messages that the transaction is going to send name the relations whose definition those rows belong to. All other backends rely on
+//! these messages to notice the change, so they are complete for columns, rules, policies, partitions, indexes and storage.
 //!
-//! Relations on which no result can rest (temporary ones, indexes) are left out, or each temporary table would outdate
-//! whoever shares a slot with it. State of the transaction, kept in `write_set`; no lock.
+//! Therefore changes of the catalogs in `catalogs::LOCAL_CATALOGS` are published for these relations only, changes of enum labels for the
+//! results that may contain an enum, and all other changes for every result of the database. No result rests on a function that is new.
+//!
+//! Relations on which no result can rest (temporary tables, indexes) are left out. Otherwise each temporary table would outdate the
+//! results over the relations that share a slot with it. State of the transaction, kept in `write_set`; no lock.
 
 use pgrx::pg_sys;
 
@@ -34,8 +34,8 @@ pub struct Definitions {
 }
 
 impl Definitions {
-    /// What the current transaction has redefined, given the relations whose rows it has changed. `unknown` when that
-    /// list may lack something, or when a statement wrote to a catalog directly.
+    /// What the present transaction has redefined, given the relations whose rows it has changed. `unknown` means that the list may be
+    /// incomplete, or that a statement has written to a catalog directly.
     pub fn of_transaction(changed: &[ChangedRelation], unknown: bool) -> Self {
         if !unknown && !changed.iter().any(|relation| is_meaningful_catalog(relation.oid)) {
             return Self::default();
@@ -64,7 +64,7 @@ impl Definitions {
     }
 }
 
-/// A relation has been created. Nobody else can have learned of it before this transaction commits.
+/// Notes that a relation has been created. Nobody else can know of it before this transaction commits.
 pub fn note_creation(relation: pg_sys::Oid) {
     write_set::note_creation(relation.to_u32());
 }
@@ -79,9 +79,7 @@ pub fn changes_definition(access: pg_sys::ObjectAccessType::Type) -> bool {
     )
 }
 
-/// A relation is about to be dropped: notes it if no result can rest on it. Once it is gone, nobody can tell.
-///
-/// To be called before the drop.
+/// Notes that a relation is about to be dropped, if no result can rest on it. To be called before the drop: afterwards nobody can tell.
 pub fn note_drop(relation: pg_sys::Oid) {
     if !may_carry_results_of_others(relation.to_u32()) {
         write_set::note_unimportant_drop(relation.to_u32());

@@ -1,5 +1,5 @@
-//! Foreign tables that their owners trust: changes through this server are published like any others, and a
-//! transaction whose view of the remote data may be older than a change is kept away from the cache.
+//! Foreign tables that their owners trust. Changes through this server are published like all others. A transaction whose view of the
+//! remote data may be older than a change neither gets nor stores answers. State of this backend; no lock.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,12 +19,12 @@ fn is_foreign(entry: &pg_sys::RangeTblEntry) -> bool {
     entry.rtekind == pg_sys::RTEKind::RTE_RELATION && entry.relkind as u8 == pg_sys::RELKIND_FOREIGN_TABLE
 }
 
-/// May an answer over the plan's foreign tables be given or stored in this transaction? Not if one of them has changed
-/// since the transaction began. Returns whether there are any.
+/// May an answer over the plan's foreign tables be given or stored in this transaction? Not if one of them has changed since the
+/// transaction began. Returns whether there are any.
 ///
-/// A wrapper may read under a remote snapshot as old as the transaction (postgres_fdw does), which no local snapshot
-/// tells. To be asked after the versions were read: then a change that the versions contain is noticed here, and a later
-/// one at the end of the fill.
+/// A wrapper may read under a remote snapshot that is as old as the transaction (postgres_fdw does), and no local snapshot tells that. To be
+/// called after the versions were read: then a change that the versions contain is noticed here, and a later change at the end of the
+/// fill.
 ///
 /// # Errors
 /// `WriterInProgress`.
@@ -48,9 +48,9 @@ pub fn check_settled(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>) -
 
 /// Notes the foreign tables that a change of `relation`, of kind `kind`, may reach.
 ///
-/// A change of a foreign table assigns no transaction id, and without one nothing is published: so it gets one here,
-/// whatever its policy, which may become `trusted` before this transaction commits. It is published at once, and once more at the
-/// commit: a wrapper may commit on the far side long before this transaction ends.
+/// A change of a foreign table assigns no transaction id, and without an id nothing is published. So the transaction gets an id here,
+/// whatever the table's policy is: it may become `trusted` before this transaction commits. The change is published at once and once more
+/// at the commit, because a wrapper may commit on the remote server long before this transaction ends.
 pub fn note_target(relation: pg_sys::Oid, kind: u8) {
     match kind {
         pg_sys::RELKIND_FOREIGN_TABLE => note(relation),
@@ -69,6 +69,7 @@ pub fn note_reached(relation: pg_sys::Oid) {
     }
 }
 
+/// Notes and publishes that a foreign table may be changed, once in each transaction.
 fn note(relation: pg_sys::Oid) {
     if CHANGED.with_borrow(|changed| changed.contains(&relation.to_u32())) {
         return;
@@ -85,15 +86,15 @@ fn note(relation: pg_sys::Oid) {
     writer::publish_early(relation);
 }
 
-/// The transaction has committed: its changes are published.
+/// The transaction has committed, and its changes are published: forgets them.
 pub fn committed() {
     if CHANGED.with_borrow(|changed| !changed.is_empty()) {
         CHANGED.with_borrow_mut(BTreeSet::clear);
     }
 }
 
-/// The transaction was rolled back, but one of several remote servers may have committed before another refused: results
-/// over what it changed are dropped. Atomics only.
+/// The transaction was rolled back. One of several remote servers may have committed before another refused, so results over the changed
+/// tables are outdated. Atomics only; cannot raise.
 pub fn rolled_back() {
     let changed = CHANGED.take();
     if changed.is_empty() {
@@ -117,9 +118,9 @@ struct Family {
     foreign: Vec<pg_sys::Oid>,
 }
 
-/// Families by their roots, as long as none of their members changes.
+/// Families by their roots. A family is forgotten when one of its members changes.
 static FAMILIES: Local<RefCell<BTreeMap<u32, Family>>> = Local::new(RefCell::new(BTreeMap::new()));
-/// Foreign tables that the transaction under way may have changed.
+/// Foreign tables that the present transaction may have changed.
 static CHANGED: Local<RefCell<BTreeSet<u32>>> = Local::new(RefCell::new(BTreeSet::new()));
 
 /// The description of a relation may have changed.

@@ -1,12 +1,11 @@
-//! Being the last to act before a commit. What a transaction has changed must be published after its last write, and
-//! other libraries may write in their own PRE_COMMIT callbacks.
+//! Acting last before a commit. What a transaction has changed must be published after its last write, and other libraries may write in
+//! their own PRE_COMMIT callbacks.
 //!
-//! The server calls these callbacks in the reverse order of their registration, so a library that is preloaded before
-//! us acts after us. Registering offers no other place than the head of the list. So this module, once all libraries
-//! are preloaded, finds the list by the item that it has registered itself, makes sure that it is what it takes it for, and
-//! appends an item at its end. Should the list ever look different, the item at the head does the work, and the
-//! library has to be preloaded first to be exact beside others that write while committing. In the postmaster, before
-//! any other process exists; no lock.
+//! The server calls these callbacks in the reverse order of their registration, so a library that is preloaded before ours acts after
+//! ours. Registering puts a callback at the head of the list only. Therefore this file, when all libraries are preloaded, finds the list
+//! by the item that it has registered itself, checks that the item has the expected form, and appends an item at the end of the list. If
+//! the list ever looks different, the item at the head does the work; then our library has to be preloaded first to be exact beside
+//! others that write while committing. All this happens in the postmaster, before any other process exists; no lock.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -24,17 +23,18 @@ struct Item {
     arg: *mut c_void,
 }
 
-/// Tells our items from those of others, by its address.
+/// Its address marks our items on the list.
 static MARK: u8 = 0;
 
-/// The callback at the end of the list is in place.
+/// Is the callback at the end of the list in place?
 static AT_END: AtomicBool = AtomicBool::new(false);
 
+/// The argument of the callback at the head of the list.
 fn mark() -> *mut c_void {
     (&raw const MARK).cast_mut().cast()
 }
 
-/// Is this call of a callback the one that comes after those of all preloaded libraries?
+/// Is this the call of our callback that comes after those of all preloaded libraries?
 pub fn is_last(arg: *mut c_void) -> bool {
     AT_END.load(Relaxed) == arg.is_null()
 }
@@ -42,11 +42,11 @@ pub fn is_last(arg: *mut c_void) -> bool {
 /// Registers `callback` at both ends of the list. Called once, when all libraries have been preloaded.
 ///
 /// # Safety
-/// In the postmaster, while it starts.
+/// Only in the postmaster, while it starts.
 pub unsafe fn register(callback: Callback) {
-    // SAFETY: an item is allocated in this context, with this size, by RegisterXactCallback. The allocator hands out
-    // again what was freed last, so `place` should be that item; memory of the context can be read in any case. The
-    // item is used only if it holds what was registered, and the list that it heads is the server's own.
+    // SAFETY: RegisterXactCallback allocates an item of this size in this context. The allocator hands out again what was freed last, so
+    // `place` should be that item; memory of the context can be read in any case. The item is used only if it holds what was registered,
+    // and then it heads the server's own list.
     unsafe {
         let size = std::mem::size_of::<Item>();
         let place: *mut Item = pg_sys::MemoryContextAllocZero(pg_sys::TopMemoryContext, size).cast();

@@ -1,4 +1,4 @@
-//! What the transaction under way has written itself, asked by those who want to give or store an answer in it. Keeps nothing.
+//! What the present transaction has written itself, for the rooms that give or store an answer in it. Keeps nothing.
 
 use arrow_cache_core::Reason;
 
@@ -11,8 +11,8 @@ pub fn has_transaction_id() -> bool {
     backend::top_transaction_id() != 0
 }
 
-/// May this transaction be given or store an answer that rests on `relations`? Its own changes are
-/// in no published version, so it must execute whatever they touch.
+/// May this transaction get or store an answer that rests on `relations` (ascending OIDs)? Its own changes are in no published version, so
+/// it must execute every query that they touch.
 ///
 /// # Errors
 /// `OwnDdl` or `OwnWrites`.

@@ -26,8 +26,8 @@ use crate::pg::transaction_changes::{self, ChangedRelation};
 use crate::session;
 use crate::shmem;
 
-/// Notes a change of one relation, which the user was allowed to make: whoever may not change a relation must not outdate results over
-/// it either. If this transaction has published already (a deferred action of another library may come later), the change is
+/// Notes a change of one relation, which the user was allowed to make: a user who may not change a relation must not outdate results
+/// over it either. If this transaction has published already (a deferred action of another library may come later), the change is
 /// published at once.
 pub fn note_relation(relation: pg_sys::Oid) {
     let relation = relation.to_u32();

@@ -12,19 +12,19 @@ use crate::pg::object_ids::FIRST_USER_OID;
 /// How many relations a backend remembers on which results may rest.
 const REMEMBERED: usize = 64;
 
-/// The last relation with its remainder that was looked at, if results may rest on it.
+/// Relations on which results may rest, each in the place of its remainder.
 static KNOWN: Local<[Cell<u32>; REMEMBERED]> = Local::new([const { Cell::new(0) }; REMEMBERED]);
 
-/// Can a result rest on this relation? Of one that is gone, nobody can say no.
+/// Can a result rest on this relation? Yes, if the relation is gone: then nobody can tell.
 ///
-/// Only a yes is remembered: should the OID belong to another relation by now, a slot is moved for nothing.
+/// Only a yes is remembered. If the OID belongs to another relation by now, a slot is bumped without need, and nothing worse happens.
 pub fn may_carry_results(relation: u32) -> bool {
     KNOWN.with(|known| {
         let known = &known[relation as usize % REMEMBERED];
         if known.get() == relation {
             return true;
         }
-        let may = look_at(relation).is_none_or(|found| found.can_be_queried);
+        let may = inspect(relation).is_none_or(|relation| relation.can_be_queried);
         if may {
             known.set(relation);
         }
@@ -32,25 +32,24 @@ pub fn may_carry_results(relation: u32) -> bool {
     })
 }
 
-/// Can a result of another transaction rest on the definition of this relation? On one that is new it cannot: who reads
-/// the relation at all has learned of it after the commit. Its rows are another matter, since an older snapshot
-/// may be used to read it then, and does not see them.
+/// Can a result of another transaction rest on the definition of this relation? Not if the relation is new: another transaction can read
+/// it only after the commit. This does not hold for its rows: an older snapshot may be used to read it then, and does not see them.
 pub fn may_carry_results_of_others(relation: u32) -> bool {
-    look_at(relation).is_none_or(|found| found.can_be_queried && !found.is_new)
+    inspect(relation).is_none_or(|relation| relation.can_be_queried && !relation.is_new)
 }
 
 /// What matters of a relation.
-struct Found {
+struct Inspected {
     /// There may be cached queries over it.
     can_be_queried: bool,
     /// This transaction has created it.
     is_new: bool,
 }
 
-/// Looks at a relation; `None` if it is gone.
-fn look_at(relation: u32) -> Option<Found> {
+/// Inspects a relation; `None` if it is gone.
+fn inspect(relation: u32) -> Option<Inspected> {
     if relation < FIRST_USER_OID {
-        return Some(Found { can_be_queried: false, is_new: false });
+        return Some(Inspected { can_be_queried: false, is_new: false });
     }
     // SAFETY: a catalog look-up inside a transaction, which raises nothing; the tuple is given back.
     unsafe {
@@ -63,11 +62,11 @@ fn look_at(relation: u32) -> Option<Found> {
         let temporary = (*class).relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
         let can_be_queried = can_be_queried((*class).relkind as u8) && !temporary;
         pg_sys::ReleaseSysCache(tuple);
-        Some(Found { can_be_queried, is_new: write_set::created(relation) })
+        Some(Inspected { can_be_queried, is_new: write_set::created(relation) })
     }
 }
 
-/// Are there queries over relations of this kind? Over indexes, TOAST tables and sequences there are no cached ones.
+/// Can there be cached queries over relations of this kind? Not over indexes, TOAST tables and sequences.
 fn can_be_queried(kind: u8) -> bool {
     !matches!(
         kind,

@@ -1,5 +1,5 @@
-//! What a statement is about to change, as far as its plan or its text names it. Whoever may not change a relation must not outdate
-//! results over it, so privileges are checked before anything is noted. Keeps nothing: `write_set` does.
+//! What a statement is about to change, as far as its plan or its text names it. A user who may not change a relation must not
+//! outdate results over it, so privileges are checked before anything is noted. Keeps nothing: `write_set` does.
 
 use pgrx::pg_sys;
 

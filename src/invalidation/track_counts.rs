@@ -15,13 +15,13 @@ pub fn watch() {
     WATCHED.set(true);
 }
 
-/// Notes that the server is about to list changes from here on, or no more. Can be called at any moment; neither raises nor
+/// Notes that the server is about to list changes from now on, or to stop listing them. Can be called at any moment; neither raises nor
 /// allocates.
 ///
-/// Whether a change is listed was decided when its relation was last opened, in the same transaction (pgstat_init_relation), by
-/// the setting of that moment. So all changes of a transaction are listed if the setting was on from its beginning to its end:
-/// if it is on at the end, and was never set while off, or to off, before. What the end of a subtransaction or a function sets back
-/// was set before, in this transaction; what the end of the transaction itself sets back comes after its changes.
+/// Whether a change is listed is decided when its relation is opened, in the same transaction (pgstat_init_relation), by the setting at
+/// that moment. So all changes of a transaction are listed if the setting was on from beginning to end. That is so if it is on at the end
+/// and was never set before to off, or while it was off. A value that the end of a subtransaction or a function restores was set earlier
+/// in this transaction; what the end of the transaction itself restores comes after its changes.
 pub fn note(on: bool) {
     if !(on && server_settings::counts_changes()) && backend::in_transaction() {
         write_set::note_unknown();

@@ -1,7 +1,7 @@
-//! What the current transaction has changed, as far as the hooks have seen. State of this backend, which only `writes`,
-//! `definitions` and the hooks change; no lock. All of it is forgotten when the transaction ends.
+//! What the present transaction has changed, as far as the hooks have seen. State of this backend, which only the other files of this
+//! folder and the hooks change; no lock. It is forgotten when the transaction ends.
 //!
-//! Flags and lists are cells of their own, and lists keep their memory: every transaction comes by here.
+//! Flags and lists are cells of their own, and lists keep their memory, because every transaction uses them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -10,18 +10,19 @@ use arrow_cache_core::{OutOfMemory, Room, RoomyVec, SlotId};
 
 use crate::pg::backend_local::Local;
 
+/// What the hooks have seen.
 struct WriteSet {
     /// OIDs of relations it has written, ascending.
     relations: RefCell<Vec<u32>>,
-    /// Changes may have been made that nobody could list.
+    /// It may have made changes that neither the hooks nor the server have listed.
     unknown: Cell<bool>,
     /// A definition was changed for which the server sends no invalidation.
     silent_definition: Cell<bool>,
-    /// Relations it has created. OIDs of those that were rolled back name nothing.
+    /// Relations it has created. If a creation was rolled back, its OID names nothing.
     created: RefCell<BTreeSet<u32>>,
     /// Relations it has dropped on which no result can rest.
     unimportant_drops: RefCell<Vec<u32>>,
-    /// The changes were published already: later ones must be published as they are made.
+    /// The changes were published already: later changes must be published at once.
     published: Cell<bool>,
     /// Published changes of definitions, which need a second publication after the invalidations.
     bumps_due: RefCell<Vec<SlotId>>,
@@ -37,7 +38,7 @@ static WRITES: Local<WriteSet> = Local::new(WriteSet {
     bumps_due: RefCell::new(Vec::new()),
 });
 
-/// A list that has grown longer than this gives its memory back with its transaction.
+/// Elements that a list keeps memory for when its transaction ends.
 const KEPT: usize = 1024;
 
 /// Empties a list that is filled again in the next transaction.
@@ -46,8 +47,8 @@ pub fn empty<T>(list: &mut Vec<T>) {
     list.shrink_to(KEPT);
 }
 
-/// Notes that this transaction writes `relation`. True if that was not known before. A relation that there is no memory for
-/// counts among those that nobody lists.
+/// Notes that this transaction writes `relation`. True if that was not known before. If there is no memory to note the relation, the
+/// changes of this transaction count as unknown.
 pub fn note(relation: u32) -> bool {
     WRITES.with(|writes| {
         let mut relations = writes.relations.borrow_mut();
@@ -67,20 +68,20 @@ pub fn holds(relation: u32) -> bool {
     WRITES.with(|writes| writes.relations.borrow().binary_search(&relation).is_ok())
 }
 
-/// Adds the relations that the hooks have seen this transaction write to a list, in ascending order.
+/// Adds to a list the relations that this transaction has written, as far as the hooks have seen, in ascending order.
 ///
 /// # Errors
-/// There is no memory for them.
+/// There is not enough memory.
 pub fn list_into(list: &mut Vec<u32>) -> Result<(), OutOfMemory> {
     WRITES.with(|writes| list.add_all(&writes.relations.borrow()))
 }
 
-/// Notes that this transaction may write relations that nobody lists.
+/// Notes that this transaction may write relations that neither the hooks nor the server list.
 pub fn note_unknown() {
     WRITES.with(|writes| writes.unknown.set(true));
 }
 
-/// May this transaction have written relations that nobody lists?
+/// May this transaction have written relations that neither the hooks nor the server have listed?
 pub fn is_unknown() -> bool {
     WRITES.with(|writes| writes.unknown.get())
 }
@@ -142,13 +143,12 @@ pub fn take_bumps_due() -> Vec<SlotId> {
     WRITES.with(|writes| writes.bumps_due.take())
 }
 
-/// Forgets what was written: the transaction is over. Keeps `bumps_due`, which the resource release callback takes a
-/// moment later.
+/// Forgets what was written, at the end of the transaction. Keeps `bumps_due`, which the resource release callback takes a moment later.
 pub fn forget() {
     WRITES.with(|writes| {
         empty(&mut writes.relations.borrow_mut());
         empty(&mut writes.unimportant_drops.borrow_mut());
-        // Emptying a tree costs something even when there is nothing in it.
+        // Clearing an empty set costs time as well.
         let mut created = writes.created.borrow_mut();
         if !created.is_empty() {
             created.clear();

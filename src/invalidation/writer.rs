@@ -1,8 +1,8 @@
-//! A transaction as the slots know it: who publishes, and which of the others still run. Slots are atomics, so no lock.
+//! Writing to the slots of versions: which transaction publishes, and which others still run. Slots are atomics, so no lock.
 
 use std::cell::Cell;
 
-use arrow_cache_core::{Answers, Slot, SlotId, Versions};
+use arrow_cache_core::{AskedXids, Slot, SlotId, Versions, widen_xid};
 use pgrx::pg_sys;
 
 use crate::invalidation::catalogs::SHARED;
@@ -10,8 +10,8 @@ use crate::invalidation::definitions::Definitions;
 use crate::pg::{backend, transaction_changes};
 use crate::shmem::{self, SharedStore};
 
-/// Publishes that this transaction, which has an id, changes a relation: nobody is given or stores an answer over it before the
-/// transaction has ended.
+/// Publishes that this transaction, which has an id, changes a relation: nobody gets or stores an answer over it before the transaction
+/// has ended.
 pub fn publish_early(relation: pg_sys::Oid) {
     let xid = backend::top_transaction_id();
     if let Some(store) = shmem::store()
@@ -22,7 +22,7 @@ pub fn publish_early(relation: pg_sys::Oid) {
     }
 }
 
-/// What a publication says about the transaction that makes it.
+/// The transaction that publishes, as the slots have to know it.
 pub struct Writer<'a> {
     versions: Versions<'a>,
     database: u32,
@@ -31,22 +31,22 @@ pub struct Writer<'a> {
     oldest_running: u64,
     now: i64,
     /// Which transactions run, as far as it was asked.
-    running: Cell<Answers>,
+    running: Cell<AskedXids>,
 }
 
 impl<'a> Writer<'a> {
     /// The transaction under way, which has this id.
     pub fn new(store: &'a SharedStore, xid: u64) -> Self {
-        // The id after this transaction's own is as good as the next one: nothing from before the start has a later id.
+        // The id after this transaction's own will do in place of the next id: no transaction from before the start has a later id.
         let versions = store.versions();
         versions.ensure_floor(xid + 1);
         look_for_the_past(store, xid);
-        // SAFETY: plain reads of the backend's own state. RecentXmin is the oldest id that ran when this backend last took
-        // a snapshot: all older ones have finished since.
+        // SAFETY: plain reads of the backend's own state. RecentXmin is the oldest id that ran when this backend last took a snapshot: all
+        // transactions with older ids have finished.
         let (database, recent) = unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::RecentXmin) };
         let known = recent != pg_sys::FirstNormalTransactionId;
-        let oldest_running = if known { widen(recent.into_inner(), xid) } else { 0 };
-        let running = Cell::new(Answers::from(oldest_running));
+        let oldest_running = if known { widen_xid(xid, recent.into_inner()) } else { 0 };
+        let running = Cell::new(AskedXids::from(oldest_running));
         Self { versions, database, xid, oldest_running, now: backend::now(), running }
     }
 
@@ -97,17 +97,11 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Notes when no transaction from before the start is left. `xid` is the id of a running one.
+/// Notes it when no transaction from before the start is left. `xid` is the id of a running one.
 fn look_for_the_past(store: &SharedStore, xid: u64) {
     if store.past_is_unknown()
-        && widen(transaction_changes::oldest_active_transaction(), xid) > store.versions().base_floor()
+        && widen_xid(xid, transaction_changes::oldest_active_transaction()) > store.versions().base_floor()
     {
         store.note_past_is_over();
     }
-}
-
-/// The 64-bit id whose low half is `xid` and that is nearest to `reference`.
-fn widen(xid: u32, reference: u64) -> u64 {
-    let distance = (reference as u32).wrapping_sub(xid) as i32;
-    reference.wrapping_sub(i64::from(distance) as u64)
 }

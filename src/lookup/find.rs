@@ -158,8 +158,7 @@ fn miss(
         dependencies,
         columns: description.columns,
         stale,
-        // SAFETY: a question's plan is valid.
-        query_id: unsafe { decision_log::query_id(question.plan().as_ptr()) },
+        query_id: decision_log::query_id(&question.plan()),
         terms,
         refused,
         statement: session::statement_number(),

@@ -1,7 +1,7 @@
 //! By which statements are taken to be as quick as each other. A guess: it decides what is worth a lookup, never what is answered.
 //! Plain values.
 
-use arrow_cache_core::text_shape;
+use arrow_cache_core::text_fingerprint;
 
 use crate::query::hashes::FormId;
 
@@ -13,7 +13,7 @@ pub struct Fingerprint(pub u64);
 impl Fingerprint {
     /// The fingerprint of a text; `None` for a long one.
     pub fn of_text(text: &[u8]) -> Option<Self> {
-        text_shape(text).map(Self)
+        text_fingerprint(text).map(Self)
     }
 
     /// What stands in for the fingerprint of a query of this form.

@@ -66,7 +66,7 @@ impl Miss {
         let status = self.status(self.refused);
         session::set_status(status);
         if self.refused.is_some() {
-            log(status, plan);
+            decision_log::note(status, &plan);
         }
     }
 }
@@ -74,8 +74,8 @@ impl Miss {
 /// What the cache knows about a question.
 #[expect(clippy::large_enum_variant, reason = "a hit allocates as little as can be")]
 pub enum Found {
-    /// Its answer, and the terms on which it is executed as well and compared, if it is.
-    Hit(Hit, Option<verify::Terms>),
+    /// Its answer, and the conditions on which it is executed as well and compared, if it is.
+    Hit(Hit, Option<verify::Conditions>),
     /// Nothing yet.
     Miss(Box<Miss>),
 }
@@ -83,18 +83,12 @@ pub enum Found {
 /// Counts a hit, and logs it.
 pub fn note_hit(store: &SharedStore, pin: &Pin, plan: Tree<'_, pg_sys::PlannedStmt>) {
     tally::count_hit(store, pin);
-    log(Status::Hit, plan);
+    decision_log::note(Status::Hit, &plan);
 }
 
 /// Counts a bypass, and logs it.
 pub fn note_bypass(store: &SharedStore, reason: Reason, plan: Tree<'_, pg_sys::PlannedStmt>) {
     tally::count_bypass(store, reason);
     session::set_status(Status::Bypass(reason));
-    log(Status::Bypass(reason), plan);
-}
-
-/// Logs what became of the statement with this plan.
-pub fn log(status: Status, plan: Tree<'_, pg_sys::PlannedStmt>) {
-    // SAFETY: a tree is valid.
-    unsafe { decision_log::note(status, plan.as_ptr()) };
+    decision_log::note(Status::Bypass(reason), &plan);
 }

@@ -14,7 +14,7 @@ use super::call::Call;
 use super::outcome::note_hit;
 use super::{definition_versions, portal, snapshot, templates, validity};
 use crate::invalidation::own_writes;
-use crate::pg::query_desc::{QueryDesc, Unstarted};
+use crate::pg::query_desc::QueryDesc;
 use crate::query::hashes::{FactsHash, FormHash, FormId, TreeHash};
 use crate::query::hint::Terms;
 use crate::query::key::{self, Asked, HashedText};
@@ -78,14 +78,14 @@ pub fn make(
     let template = templates::find(form, versions, facts)?;
     let text = copy_to_message(&text.bytes);
     let pending = Pending { call: *call, form, versions, key, facts, text, terms };
-    // SAFETY: a `Pending` fits what is allocated for it. The plan points into the template, which `templates` keeps until a later
-    // statement is planned, when the plan is gone; the query is valid.
-    unsafe {
+    // SAFETY: as many bytes as are allocated.
+    let place = unsafe {
         let place: *mut Pending<'_> = pg_sys::palloc(std::mem::size_of::<Pending<'_>>()).cast();
         place.write(pending);
-        let plan = template.placeholder(call.query().as_ptr(), place.cast());
-        Some(Placeholder { plan, locks: template.descendants() })
-    }
+        place.cast()
+    };
+    // The plan points into the template, which `templates` keeps until a later statement is planned, when the plan is gone.
+    Some(Placeholder { plan: template.placeholder(call.query(), place), locks: template.descendants() })
 }
 
 /// A copy in the memory that is current while a query is planned: that of its message.
@@ -100,16 +100,16 @@ fn copy_to_message<'m>(bytes: &[u8]) -> &'m [u8] {
 
 /// What the plan of a query stands for, if it is a placeholder.
 pub fn pending<'q>(desc: QueryDesc<'q>) -> Option<&'q Pending<'q>> {
-    // SAFETY: the plan is valid. Only `make` hands placeholders out, and what they stand for lives as long as their message, which the
+    // SAFETY: only `make` hands placeholders out, and what they stand for lives as long as their message, which the
     // query does not outlive.
-    unsafe { serve::stands_for(desc.plan().as_ptr()).map(|pending| &*pending.cast_const().cast()) }
+    unsafe { serve::stands_for(desc.plan()).map(|pending| &*pending.cast_const().cast()) }
 }
 
 /// Puts the serving plan in the place of a placeholder, if the answer holds. If not, the query has to be planned; says which.
-pub fn serve_pending(desc: &Unstarted<'_>, flags: i32, pending: &Pending<'_>) -> bool {
+pub fn serve_pending(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> bool {
     if !session::at_top_level()
         || flags != 0
-        || portal::check_statement(desc.query(), desc.plan().as_ptr()).is_err()
+        || portal::check_statement(desc, desc.plan().as_ptr()).is_err()
         // What a named portal holds open, and whether its current row may be updated, is told by its own plan.
         || portal::may_be_read_later()
     {
@@ -119,7 +119,7 @@ pub fn serve_pending(desc: &Unstarted<'_>, flags: i32, pending: &Pending<'_>) ->
     let current = definition_versions::current(&store) == pending.versions;
     let template = templates::find(pending.form, pending.versions, pending.facts).filter(|_| current);
     let Some(template) = template else { return false };
-    let Some(pin) = valid_answer(&store, desc.query(), pending, &template) else { return false };
+    let Some(pin) = valid_answer(&store, desc, pending, &template) else { return false };
     let hit = Hit {
         pin,
         columns: template.columns().to_vec(),
@@ -130,19 +130,16 @@ pub fn serve_pending(desc: &Unstarted<'_>, flags: i32, pending: &Pending<'_>) ->
         facts: pending.facts,
         versions: pending.versions,
     };
-    // SAFETY: the plan that serves keeps the entry pinned from here on. The query has not been started.
-    let (entry, served) = unsafe { (serve::entry_of(&hit), serve::swap_plan(desc.as_ptr(), hit)) };
-    if served {
-        session::begin_statement_as(Status::Hit);
-        note_hit(&store, &entry, desc.plan());
-    }
-    served
+    let Some(pin) = serve::swap_plan(desc, hit) else { return false };
+    session::begin_statement_as(Status::Hit);
+    note_hit(&store, pin, desc.plan());
+    true
 }
 
 /// The entry that the placeholder was made for, or one in its place with the same facts, if it holds under the snapshot of the query.
 #[inline]
 fn valid_answer(store: &SharedStore, desc: QueryDesc<'_>, pending: &Pending<'_>, template: &Template) -> Option<Pin> {
-    let snapshot = snapshot::view(store, desc.snapshot()).ok()?;
+    let snapshot = snapshot::view(store, desc.snapshot_data()).ok()?;
     own_writes::check_own_writes(template.relations()).ok()?;
     let pin = store.lookup(pending.key)?;
     // Another answer may have taken the place of the one that the placeholder was made for.

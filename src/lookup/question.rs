@@ -9,6 +9,7 @@ use pgrx::pg_sys;
 use super::fingerprint::Fingerprint;
 use crate::arrow::column::{self, Column, Records};
 use crate::pg::query_desc::QueryDesc;
+use crate::pg::row_type::RowType;
 use crate::pg::tree::Tree;
 use crate::query::statement_text::Text;
 use crate::session;
@@ -36,7 +37,7 @@ impl<'q> Question<'q> {
             source: desc.source(),
             // SAFETY: the parameters of a query are null or valid as long as it.
             params: unsafe { Tree::enter(desc.params()) },
-            snapshot: desc.snapshot(),
+            snapshot: desc.snapshot_data(),
             text: None,
             only_asked: session::explaining(),
             stays_open: false,
@@ -70,9 +71,9 @@ impl<'q> Question<'q> {
         Self { text, ..self }
     }
 
-    /// The question of a query between whose start and end other statements may run, whatever its portal says.
-    pub fn staying_open(self) -> Self {
-        Self { stays_open: true, ..self }
+    /// The question, and whether other statements may run between the start and the end of its query, whatever its portal says.
+    pub fn staying_open(self, stays_open: bool) -> Self {
+        Self { stays_open, ..self }
     }
 
     /// The question of a statement that a client has started: it is not looked up if such statements have always been too quick to be
@@ -137,10 +138,8 @@ impl<'q> Question<'q> {
     /// # Errors
     /// There is a type among them whose values are not stored.
     pub fn columns(&self) -> Result<Vec<Column>, Reason> {
-        // SAFETY: a question's plan is valid, with a tree of its own.
-        unsafe {
-            let descriptor = pg_sys::ExecCleanTypeFromTL((*self.plan.planTree).targetlist);
-            column::columns_of(descriptor, Records::Refused)
-        }
+        // SAFETY: a question's plan is valid, with a tree of its own; the row type is made here.
+        let row_type = unsafe { RowType::of(pg_sys::ExecCleanTypeFromTL((*self.plan.planTree).targetlist)) };
+        column::columns_of(row_type, Records::Refused)
     }
 }

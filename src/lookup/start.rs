@@ -5,13 +5,14 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::find::find;
-use super::outcome::{Found, Miss, log, note_bypass, note_hit};
+use super::outcome::{Found, Miss, note_bypass, note_hit};
 use super::question::Question;
 use super::{admission, forms, portal, templates};
-use crate::pg::query_desc::{QueryDesc, Unstarted};
+use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::{Tree, child};
 use crate::query::plan_marker;
 use crate::query::updatable_cursor::is_updatable_scan;
+use crate::report::decision_log;
 use crate::serve::{self, Hit, Template};
 use crate::session::{self, Status};
 use crate::settings;
@@ -38,13 +39,13 @@ fn scrolls(flags: i32) -> bool {
 pub fn skip(desc: QueryDesc<'_>) {
     if session::at_top_level() {
         session::begin_statement(Reason::Disabled);
-        log(Status::Bypass(Reason::Disabled), desc.plan());
+        decision_log::note(Status::Bypass(Reason::Disabled), &desc.plan());
     }
 }
 
 /// Decides on a plan that is about to start, and on a hit puts the serving plan in its place. `planned` is the plan that its portal
 /// knows. Returns what to do with the rows when the plan itself is executed.
-pub fn at_start(desc: &Unstarted<'_>, planned: *mut pg_sys::PlannedStmt, flags: i32) -> Option<Task> {
+pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i32) -> Option<Task> {
     if !session::at_top_level() {
         return None;
     }
@@ -63,8 +64,8 @@ pub fn at_start(desc: &Unstarted<'_>, planned: *mut pg_sys::PlannedStmt, flags: 
         note_bypass(&store, reason, desc.plan());
         return None;
     }
-    let found = portal::check_statement(desc.query(), planned)
-        .and_then(|()| find(&store, &Question::of(desc.query()).started_by_client(planned_as)))
+    let found = portal::check_statement(desc, planned)
+        .and_then(|()| find(&store, &Question::of(desc).started_by_client(planned_as)))
         .and_then(|found| check_cursor(found, flags, desc.plan()));
     match found {
         Ok(Found::Hit(hit, verify)) => serve_hit(&store, desc, flags, hit, verify),
@@ -79,14 +80,14 @@ pub fn at_start(desc: &Unstarted<'_>, planned: *mut pg_sys::PlannedStmt, flags: 
     }
 }
 
-/// Serves a hit, or has the plan executed as well and compared with it on the terms of `verify`.
+/// Serves a hit, or has the plan executed as well and compared with it on the conditions of `verify`.
 #[inline]
 fn serve_hit(
     store: &SharedStore,
-    desc: &Unstarted<'_>,
+    desc: QueryDesc<'_>,
     flags: i32,
     hit: Hit,
-    verify: Option<verify::Terms>,
+    verify: Option<verify::Conditions>,
 ) -> Option<Task> {
     let verify = verify.filter(|_| !scrolls(flags));
     // A guarded hit is counted when its guard has been asked.
@@ -94,13 +95,11 @@ fn serve_hit(
         note_hit(store, &hit.pin, desc.plan());
     }
     session::set_status(Status::Hit);
-    if let Some(terms) = verify {
-        // SAFETY: the query has not been started.
-        return unsafe { verify::sample(desc.as_ptr(), hit, terms) }.map(Task::Verify);
+    if let Some(conditions) = verify {
+        return verify::sample(desc, hit, conditions).map(Task::Verify);
     }
     keep_template(desc.plan(), &hit);
-    // SAFETY: the query has not been started.
-    unsafe { serve::swap_plan(desc.as_ptr(), hit) };
+    serve::swap_plan(desc, hit);
     None
 }
 
@@ -114,21 +113,19 @@ fn keep_template(plan: Tree<'_, pg_sys::PlannedStmt>, hit: &Hit) {
     if !forms::wants_template(hit.form, hit.versions) {
         return;
     }
-    // SAFETY: a tree is valid, and the plan is that of a hit.
-    if let Some(template) = unsafe { Template::of(plan.as_ptr(), &hit.columns) } {
+    if let Some(template) = Template::of(plan, &hit.columns) {
         templates::keep(hit.form, hit.versions, hit.facts, template);
     }
 }
 
 /// Shows the serving plan in EXPLAIN if the query would be a hit; leaves anything else alone.
-fn show_in_explain(store: &SharedStore, desc: &Unstarted<'_>, flags: i32) {
+fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>, flags: i32) {
     if desc.operation() != pg_sys::CmdType::CMD_SELECT || settings::debug_serve_fills() {
         return;
     }
-    let found = find(store, &Question::of(desc.query()));
+    let found = find(store, &Question::of(desc));
     if let Ok(Found::Hit(hit, _)) = found.and_then(|found| check_cursor(found, flags, desc.plan())) {
-        // SAFETY: the query has not been started.
-        unsafe { serve::swap_plan(desc.as_ptr(), hit) };
+        serve::swap_plan(desc, hit);
     }
 }
 

@@ -87,36 +87,27 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         // SAFETY: `GlobalAlloc` gets back what it has handed out, with its layout; what no heap has handed out is the system's.
         unsafe {
-            if HEAPS.get().is_null() || !give_back(place, layout) {
+            let heap = owner(place);
+            if heap.is_null() {
                 System.dealloc(place, layout);
+            } else {
+                (*heap).reserve.free(NonNull::new_unchecked(place), layout);
+                tidy();
             }
         }
     }
 
     #[inline]
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: `GlobalAlloc` gets back what it has handed out, with its layout; what no heap has handed out is the system's.
+        // SAFETY: `GlobalAlloc` gets back what it has handed out, with its layout, and a size that is valid for the alignment; what no
+        // heap has handed out is the system's. The two places do not overlap.
         unsafe {
-            if HEAPS.get().is_null() || owner(place).is_null() {
+            if owner(place).is_null() {
                 let moved = System.realloc(place, layout, size);
                 if !moved.is_null() {
                     return moved;
                 }
             }
-            self.move_to_other(place, layout, size)
-        }
-    }
-}
-
-impl Allocator {
-    /// Moves memory that cannot be made larger or smaller where it is.
-    ///
-    /// # Safety
-    /// As `realloc`.
-    #[cold]
-    unsafe fn move_to_other(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: `realloc` is given a size that is valid for the alignment; the two places do not overlap.
-        unsafe {
             let other = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !other.is_null() {
                 other.copy_from_nonoverlapping(place, size.min(layout.size()));
@@ -164,8 +155,13 @@ fn ready() {
 }
 
 /// The heap that has handed this memory out, null if none has.
-#[cold]
+#[inline]
 fn owner(place: *mut u8) -> *mut Heap {
+    if HEAPS.get().is_null() { std::ptr::null_mut() } else { owner_on_list(place) }
+}
+
+#[cold]
+fn owner_on_list(place: *mut u8) -> *mut Heap {
     let mut heap = HEAPS.get();
     // SAFETY: heaps are on the list as long as they live.
     while let Some(Heap { reserve, next, .. }) = unsafe { heap.as_ref() } {
@@ -177,23 +173,11 @@ fn owner(place: *mut u8) -> *mut Heap {
     heap
 }
 
-/// Gives memory back to the heap that has handed it out; false if none has.
-///
-/// # Safety
-/// As `dealloc`.
+/// Removes the heaps that are not needed any more, when memory was given back or a headroom has ended.
 #[cold]
-unsafe fn give_back(place: *mut u8, layout: Layout) -> bool {
-    let heap = owner(place);
-    if heap.is_null() {
-        return false;
-    }
-    // SAFETY: this heap has handed the memory out with this layout, and is on the list.
-    unsafe {
-        (*heap).reserve.free(NonNull::new_unchecked(place), layout);
-        remove_if_unused(heap);
-    }
+fn tidy() {
+    remove_abandoned();
     rest();
-    true
 }
 
 /// Forgets the heap over the reserve, if it is the only heap and unused. Then memory costs only what the system's allocator takes.
@@ -212,28 +196,28 @@ fn block_layout(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(size_of::<Heap>().next_multiple_of(GRAIN).checked_add(bytes)?, 64).ok()
 }
 
-/// Takes an abandoned heap off the list and frees its block, once it is unused.
-///
-/// # Safety
-/// `heap` must be on the list.
-unsafe fn remove_if_unused(heap: *mut Heap) {
-    // SAFETY: the heap is on the list; only heaps with a block of their own are abandoned.
-    unsafe {
-        if !(*heap).abandoned || (*heap).reserve.used() > 0 {
-            return;
-        }
-        if HEAPS.get() == heap {
-            HEAPS.set((*heap).next);
-        } else {
-            let mut before = HEAPS.get();
-            while (*before).next != heap {
-                before = (*before).next;
+/// Takes abandoned heaps that are unused off the list and frees their blocks.
+fn remove_abandoned() {
+    let mut before: *mut Heap = std::ptr::null_mut();
+    let mut heap = HEAPS.get();
+    while !heap.is_null() {
+        // SAFETY: heaps are on the list as long as they live. Only heaps with a block of their own are abandoned; such a block was
+        // allocated with this layout, and nobody has memory of it.
+        unsafe {
+            let next = (*heap).next;
+            if !(*heap).abandoned || (*heap).reserve.used() > 0 {
+                before = heap;
+            } else {
+                if before.is_null() {
+                    HEAPS.set(next)
+                } else {
+                    (*before).next = next
+                }
+                if let Some(layout) = block_layout((*heap).reserve.size()) {
+                    System.dealloc(heap.cast(), layout);
+                }
             }
-            (*before).next = (*heap).next;
-        }
-        let size = (*heap).reserve.size();
-        if let Some(layout) = block_layout(size) {
-            System.dealloc(heap.cast(), layout);
+            heap = next;
         }
     }
 }
@@ -338,11 +322,8 @@ impl Drop for Headroom {
         CLAIMED.set(CLAIMED.get() - self.claimed);
         if !self.block.is_null() {
             // SAFETY: the heap is on the list since `headroom` made it.
-            unsafe {
-                (*self.block).abandoned = true;
-                remove_if_unused(self.block);
-            }
-            rest();
+            unsafe { (*self.block).abandoned = true };
+            tidy();
         }
     }
 }

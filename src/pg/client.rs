@@ -46,7 +46,7 @@ pub unsafe fn send(messages: &[u8]) {
     }
 }
 
-/// As `send`, but raises nothing. The server tells of what goes wrong by an interrupt.
+/// Does what `send` does, but raises nothing. The server reports a failure by an interrupt.
 pub fn hand_over(messages: &[u8]) {
     if messages.len() < SMALL {
         queue(messages);

@@ -7,24 +7,21 @@ use pgrx::pg_sys;
 
 use crate::error::or_raise;
 
-/// UTF-8, by its number.
+/// The server's number of UTF-8.
 const UTF8: i32 = pg_sys::pg_enc::PG_UTF8 as i32;
 
-/// Text of the database as a string. Raises when it has no form in UTF-8, or there is no memory for it.
-///
-/// # Safety
-/// `text` must be valid. Called with a current memory context.
-pub unsafe fn to_string(text: &CStr) -> String {
-    // SAFETY: as the caller promises; the conversion returns its argument or a palloc'd, NUL-terminated copy.
+/// Text of the database as a string. Raises when it cannot be written in UTF-8, or there is no memory for it.
+pub fn to_string(text: &CStr) -> String {
+    // SAFETY: the conversion reads as many bytes as it is told, and returns its argument or a palloc'd, NUL-terminated copy.
     unsafe {
         let converted = pg_sys::pg_server_to_any(text.as_ptr(), text.to_bytes().len() as i32, UTF8);
         let bytes = or_raise(Vec::copy_of(CStr::from_ptr(converted).to_bytes()));
-        // What the server calls UTF-8 is that.
+        // What the server calls UTF-8 is valid UTF-8.
         String::from_utf8(bytes).unwrap_or_default()
     }
 }
 
-/// A string as text of the database. Raises when that has no such characters, or there is no memory for it.
+/// A string as text of the database. Raises when the database's encoding lacks one of its characters, or there is no memory for it.
 pub fn to_database(text: &str) -> Vec<u8> {
     // SAFETY: the conversion reads as many bytes as it is told, and returns its argument or a palloc'd, NUL-terminated copy.
     unsafe {

@@ -1,9 +1,9 @@
-//! Errors when memory is short. pgrx takes an error of the server apart and puts it together again with memory of the context
-//! that is current, which may be the very one that has none. It is no use then that the server keeps a little memory for errors: an error
-//! within an error follows another, until the server gives up and restarts.
+//! Memory for error reports when memory is short. pgrx copies an error of the server into the current memory context, which may be the
+//! one that has no memory left. The server keeps a little memory for errors, but that does not help here: the copy fails with another
+//! error, and so on, until the server gives up and restarts.
 //!
-//! So pgrx gets that memory from a context of its own, which has it from the start. The linker leads its calls of two of the
-//! server's functions to those here (`build.rs`). State of this backend; no locks.
+//! Therefore pgrx's copies are made in a context of their own, which has its memory from the start. The linker leads pgrx's calls of two
+//! of the server's functions to the functions here (`build.rs`). State of this backend; no locks.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
@@ -18,12 +18,14 @@ use super::server;
 /// Bytes that the context has from the start, and keeps.
 const KEPT: usize = 32 * 1024;
 
-/// Memory for the copies of an error's long texts, until the transaction ends or there is another error: nobody tells when it is over.
+/// Memory for the copies of an error's long texts. It is kept until the transaction ends or another error comes, because nobody tells when
+/// an error is over.
 static HEADROOM: Local<Cell<Option<Headroom>>> = Local::new(Cell::new(None));
 
+/// The context; null before `prepare`.
 static CONTEXT: Local<Cell<pg_sys::MemoryContext>> = Local::new(Cell::new(std::ptr::null_mut()));
 
-/// Makes the context, in the postmaster: its children inherit it.
+/// Makes the context. Called in the postmaster; its children inherit the context.
 pub fn prepare() {
     // SAFETY: a context that outlives all others, and a literal name.
     let context = unsafe {
@@ -45,7 +47,7 @@ pub fn prepare() {
 unsafe fn enter() {
     let context = CONTEXT.get();
     if !context.is_null() {
-        // SAFETY: as the caller promises; the context lives as long as the process.
+        // SAFETY: the context lives as long as the process, and what lived in it is not used any more.
         unsafe {
             direct!(server::MemoryContextReset(context));
             pg_sys::CurrentMemoryContext = context;
@@ -53,15 +55,15 @@ unsafe fn enter() {
     }
 }
 
-/// Gives back what a large error has taken, at the end of a transaction: by then the server has a copy of its own. Asks for no memory and
-/// raises nothing.
+/// Gives back what a large error has taken, at the end of a transaction, when the server has a copy of its own. Needs no memory and raises
+/// nothing.
 ///
 /// # Safety
 /// No error may be on its way through a function of ours.
 pub unsafe fn recover() {
     HEADROOM.take();
     let context = CONTEXT.get();
-    // SAFETY: as the caller promises; the context lives as long as the process, and a reset frees blocks.
+    // SAFETY: the context lives as long as the process; no error is on its way, so that nothing in it is used; a reset frees blocks.
     unsafe {
         if !context.is_null() && (*context).mem_allocated > KEPT {
             direct!(server::MemoryContextReset(context));
@@ -69,13 +71,13 @@ pub unsafe fn recover() {
     }
 }
 
-/// Begins a report. An error's texts are made in our context; whoever catches it switches to one of his own.
+/// Begins a report. The texts of an error are made in our context; the code that catches it switches to a context of its own.
 ///
 /// # Safety
 /// As the server's own function.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn __wrap_errstart(level: c_int, domain: *const c_char) -> bool {
-    // SAFETY: as the caller promises. What was copied of an error before has been taken over by pgrx, and freed.
+    // SAFETY: the arguments are those of the server's function. pgrx has taken over, and freed, what was copied of an earlier error.
     unsafe {
         let reported = direct!(server::__real_errstart(level, domain));
         if reported && level >= pgrx::PgLogLevel::ERROR as c_int {
@@ -91,7 +93,8 @@ unsafe extern "C-unwind" fn __wrap_errstart(level: c_int, domain: *const c_char)
 /// As the server's own function.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn __wrap_CopyErrorData() -> *mut pg_sys::ErrorData {
-    // SAFETY: as the caller promises. What was made for the error that was caught is not used any more: it has been reported to us.
+    // SAFETY: called where an error was caught, as the server's function. Its texts lie in the server's own memory by now, so our
+    // context can be emptied.
     unsafe {
         let caller = pg_sys::CurrentMemoryContext;
         HEADROOM.take();
@@ -101,36 +104,33 @@ unsafe extern "C-unwind" fn __wrap_CopyErrorData() -> *mut pg_sys::ErrorData {
         let texts = [(*error).message, (*error).detail, (*error).hint];
         let longest =
             texts.into_iter().filter(|text| !text.is_null()).map(|text| CStr::from_ptr(text).count_bytes()).max();
-        // pgrx copies each several times, and cannot ask.
+        // pgrx copies each text several times, and cannot ask for memory first.
         if let Some(longest) = longest.filter(|longest| *longest > LONG) {
             match headroom(COPIES * longest) {
                 Ok(headroom) => HEADROOM.set(Some(headroom)),
-                Err(_) => texts.into_iter().filter(|text| !text.is_null()).for_each(|text| cut(text)),
+                Err(_) => texts.into_iter().filter(|text| !text.is_null()).for_each(|text| {
+                    let length = CStr::from_ptr(text).count_bytes() + 1;
+                    cut(std::slice::from_raw_parts_mut(text.cast(), length));
+                }),
             }
         }
         error
     }
 }
 
-/// Texts that are copied without further ado, in bytes.
+/// Bytes up to which a text is copied without a headroom.
 const LONG: usize = 8 * 1024;
 /// Copies that are made of an error's three texts: as strings, and perhaps as parts of others.
 const COPIES: usize = 12;
 
-/// Cuts a text short, between characters if it is UTF-8.
-///
-/// # Safety
-/// `text` must be a C string that may be changed.
-unsafe fn cut(text: *mut c_char) {
-    // SAFETY: as the caller promises; the bytes up to the end are looked at and changed only.
-    unsafe {
-        let mut length = CStr::from_ptr(text).count_bytes();
-        if length > LONG {
-            length = LONG;
-            while length > 0 && *text.add(length).cast::<u8>() & 0xC0 == 0x80 {
-                length -= 1;
-            }
-            *text.add(length) = 0;
+/// Cuts a text short, between characters if it is UTF-8. `text` ends with its NUL byte.
+fn cut(text: &mut [u8]) {
+    let mut length = text.len() - 1;
+    if length > LONG {
+        length = LONG;
+        while length > 0 && text[length] & 0xC0 == 0x80 {
+            length -= 1;
         }
+        text[length] = 0;
     }
 }

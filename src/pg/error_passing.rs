@@ -1,16 +1,16 @@
-//! Calling what is next in line without standing in its way.
+//! Calling the server and the next hook in line so that an ERROR raised there passes our code unchanged.
 //!
-//! A statement's errors must reach the client exactly as PostgreSQL raised them: position, context,
-//! constraint name and all. pgrx's guard turns an ERROR into a panic and builds a new ERROR from
-//! it, which keeps only message, detail and hint. There are two ways around that.
+//! A statement's errors must reach the client exactly as PostgreSQL raised them, with position, context and constraint name. pgrx's
+//! guard turns an ERROR into a panic and builds a new ERROR from it, which keeps only message, detail and hint. There are two ways
+//! around that:
 //!
-//! Hooks do what C extensions do: code of ours runs inside `edge`, the next in line is called
-//! outside of it, through `direct!`, and an ERROR raised there jumps over our frame untouched. That is sound only for
-//! frames without destructors: `Copy` on the closures below makes the compiler check that they
-//! capture nothing that has one.
+//! * Hooks do what C extensions do. Code of ours runs inside `edge`. The next hook is called outside of it, through `direct!`, and an
+//!   ERROR raised there jumps over our frame. That is sound only for frames without destructors: `Copy` on the closures below makes the
+//!   compiler check that they capture nothing that has one.
+//! * SQL functions have frames with destructors. They call the server through `kept!`, which puts the ERROR aside as it is and unwinds
+//!   our frames as a panic. `edge`, the outermost of them, raises the ERROR again, as PG_CATCH and PG_RE_THROW do in C.
 //!
-//! SQL functions have destructors. They call the server through `kept!`, which puts the ERROR aside as it is and unwinds
-//! our frames as a panic; `edge`, the outermost of them, sends it on its way again, as PG_CATCH and PG_RE_THROW do in C.
+//! State of this backend: where the last ERROR that was put aside lies. No lock.
 
 use std::any::Any;
 use std::mem::MaybeUninit;
@@ -31,8 +31,8 @@ macro_rules! direct {
 }
 pub(crate) use direct;
 
-/// Calls a C function or function pointer that may raise: the ERROR unwinds our frames as a panic.
-/// The call must be all there is in the expression.
+/// Calls a C function or function pointer that may raise: the ERROR unwinds our frames as a panic. The expression must be that call
+/// alone.
 macro_rules! guarded {
     ($call:expr) => {{
         #[expect(ffi_unwind_calls, reason = "pg_guard_ffi_boundary catches what the call raises")]
@@ -42,8 +42,8 @@ macro_rules! guarded {
 }
 pub(crate) use guarded;
 
-/// Calls a C function, one of `server`, that may raise: the ERROR unwinds our frames as a panic, and goes on from the `edge` around
-/// them as it was raised. The call must be all there is in the expression.
+/// Calls a C function of `server` that may raise: the ERROR unwinds our frames as a panic, and the `edge` around them raises it again as
+/// it was. The expression must be that call alone.
 macro_rules! kept {
     ($call:expr) => {
         $crate::pg::error_passing::keeping(|| $crate::pg::error_passing::direct!($call))
@@ -57,10 +57,10 @@ struct Raised(*mut pg_sys::ErrorData);
 // SAFETY: the backend has one thread, so that the pointer never comes to another.
 unsafe impl Send for Raised {}
 
-/// Where the last ERROR that was put aside lies: a context of its own, so that nothing that is cleaned up on the way takes the error along.
+/// Where the last ERROR that was put aside lies: a context of its own, so that no cleanup on the way frees the error.
 static KEPT: Local<std::cell::Cell<pg_sys::MemoryContext>> = Local::new(std::cell::Cell::new(std::ptr::null_mut()));
 
-/// What `kept!` does.
+/// Does what `kept!` promises.
 ///
 /// # Safety
 /// `call` may only call a C function.
@@ -95,7 +95,7 @@ pub unsafe fn keeping<R: Copy>(call: impl FnOnce() -> R + Copy) -> R {
 #[cold]
 #[inline(never)]
 unsafe fn put_aside() -> Raised {
-    // SAFETY: as the caller promises. Should there be no memory for a copy, that ERROR takes the place of the other one.
+    // SAFETY: the server has an ERROR that was just raised. If there is no memory for a copy, the ERROR about that takes its place.
     unsafe {
         let fresh = pg_sys::AllocSetContextCreateInternal(
             pg_sys::TopMemoryContext,
@@ -108,7 +108,7 @@ unsafe fn put_aside() -> Raised {
         let error = pg_sys::CopyErrorData();
         pg_sys::MemoryContextSwitchTo(before);
         pg_sys::FlushErrorState();
-        // The error may have come from here already, from further inside: it was copied, and the old place is free.
+        // The ERROR may itself have been put aside further inside. It is copied now, so the old place can be freed.
         let last = KEPT.replace(fresh);
         if !last.is_null() {
             pg_sys::MemoryContextDelete(last);
@@ -117,15 +117,15 @@ unsafe fn put_aside() -> Raised {
     }
 }
 
-/// Runs code of ours in a function that PostgreSQL calls: a panic in it becomes an ERROR, and one that stands for an ERROR of the
-/// server becomes that again.
+/// Runs code of ours in a function that PostgreSQL calls. A panic in it becomes an ERROR; a panic that stands for an ERROR of the server
+/// becomes that ERROR again.
 ///
 /// # Safety
 /// No frame between here and PostgreSQL may have pending destructors.
 pub unsafe fn edge<R>(code: impl FnOnce() -> R) -> R {
     match catch_unwind(AssertUnwindSafe(code)) {
         Ok(result) => result,
-        // SAFETY: as the caller promises.
+        // SAFETY: no frame between here and PostgreSQL has pending destructors, as the caller of `edge` ensures.
         Err(payload) => unsafe { raise(payload) },
     }
 }
@@ -135,7 +135,7 @@ pub unsafe fn edge<R>(code: impl FnOnce() -> R) -> R {
 #[cold]
 #[inline(never)]
 unsafe fn raise(payload: Box<dyn Any + Send>) -> ! {
-    // SAFETY: as the caller promises; the box is gone before the jump.
+    // SAFETY: no frame up to PostgreSQL has pending destructors; the box is freed before the jump.
     unsafe {
         match payload.downcast::<Raised>() {
             Ok(raised) => {
@@ -150,24 +150,24 @@ unsafe fn raise(payload: Box<dyn Any + Send>) -> ! {
     }
 }
 
-/// Runs `call`, then `cleanup`, also when `call` raises; the ERROR then goes on its way unchanged
-/// (PG_TRY and PG_FINALLY, in C). `cleanup` must not raise.
+/// Runs `call`, then `cleanup`, also when `call` raises. The ERROR is then raised again unchanged (PG_TRY and PG_FINALLY, in C).
+/// `cleanup` must not raise.
 ///
 /// # Safety
 /// As `edge`. `call` may only call C functions, through `direct!`.
 pub unsafe fn with_cleanup(call: impl FnOnce() + Copy, cleanup: impl FnOnce() + Copy) {
-    // SAFETY: as the caller promises.
+    // SAFETY: what `with_outcome` asks for is what this function asks for.
     unsafe { with_outcome(call, |_| cleanup()) }
 }
 
-/// As `with_cleanup`, for a cleanup that needs to know whether `call` has raised. If so, the ERROR is still the server's present one.
+/// Does what `with_cleanup` does, for a cleanup that needs to know whether `call` has raised. If so, that ERROR is still the server's
+/// present one.
 ///
 /// # Safety
 /// As `with_cleanup`.
 pub unsafe fn with_outcome(call: impl FnOnce() + Copy, cleanup: impl FnOnce(bool) + Copy) {
-    // SAFETY: the backend has one thread. The jump buffer lives on this frame and is taken off
-    // PostgreSQL's stack of handlers before the frame ends. On a jump, the frames between have no
-    // destructors, as the caller promises.
+    // SAFETY: the backend has one thread. The jump buffer lives on this frame and is taken off PostgreSQL's stack of handlers before
+    // the frame ends. A jump passes frames of C and the closures, which have no destructors.
     unsafe {
         let handlers = pg_sys::PG_exception_stack;
         let contexts = pg_sys::error_context_stack;

@@ -2,7 +2,7 @@
 
 use pgrx::pg_sys;
 
-/// The cells of a list; none for NIL. Read in place: a list is walked once per statement or more.
+/// The cells of a list; none for NIL. They are read in place, because lists are walked in every statement.
 ///
 /// # Safety
 /// `list` must be NIL or a valid list that is not changed while the result is used.
@@ -10,7 +10,7 @@ unsafe fn cells<'a>(list: *const pg_sys::List) -> &'a [pg_sys::ListCell] {
     if list.is_null() {
         return &[];
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: a valid list has as many cells as it says, and nobody changes it.
     unsafe { std::slice::from_raw_parts((*list).elements, (*list).length as usize) }
 }
 
@@ -19,9 +19,9 @@ unsafe fn cells<'a>(list: *const pg_sys::List) -> &'a [pg_sys::ListCell] {
 /// # Safety
 /// As `cells`; the list must hold pointers to `T`.
 pub unsafe fn nodes<'a, T: 'a>(list: *const pg_sys::List) -> impl ExactSizeIterator<Item = *mut T> + Clone + 'a {
-    // SAFETY: as the caller promises.
+    // SAFETY: NIL or a valid list.
     unsafe { cells(list) }.iter().map(|cell| {
-        // SAFETY: as the caller promises.
+        // SAFETY: a list of pointers.
         unsafe { cell.ptr_value }.cast()
     })
 }
@@ -31,7 +31,7 @@ pub unsafe fn nodes<'a, T: 'a>(list: *const pg_sys::List) -> impl ExactSizeItera
 /// # Safety
 /// As `nodes`.
 pub unsafe fn node_at<T>(list: *const pg_sys::List, place: usize) -> Option<*mut T> {
-    // SAFETY: as the caller promises.
+    // SAFETY: NIL or a valid list of pointers.
     unsafe { cells(list).get(place).map(|cell| cell.ptr_value.cast()) }
 }
 
@@ -40,9 +40,9 @@ pub unsafe fn node_at<T>(list: *const pg_sys::List, place: usize) -> Option<*mut
 /// # Safety
 /// As `cells`; the list must be one of OIDs.
 pub unsafe fn oids<'a>(list: *const pg_sys::List) -> impl Iterator<Item = pg_sys::Oid> + 'a {
-    // SAFETY: as the caller promises.
+    // SAFETY: NIL or a valid list.
     unsafe { cells(list) }.iter().map(|cell| {
-        // SAFETY: as the caller promises.
+        // SAFETY: a list of OIDs.
         unsafe { cell.oid_value }
     })
 }
@@ -52,9 +52,9 @@ pub unsafe fn oids<'a>(list: *const pg_sys::List) -> impl Iterator<Item = pg_sys
 /// # Safety
 /// As `cells`; the list must be one of integers.
 pub unsafe fn integers<'a>(list: *const pg_sys::List) -> impl Iterator<Item = i32> + 'a {
-    // SAFETY: as the caller promises.
+    // SAFETY: NIL or a valid list.
     unsafe { cells(list) }.iter().map(|cell| {
-        // SAFETY: as the caller promises.
+        // SAFETY: a list of integers.
         unsafe { cell.int_value }
     })
 }

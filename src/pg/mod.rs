@@ -1,6 +1,6 @@
-//! What is only about the server: calling it and the libraries before ours without disturbing errors, what differs between its
-//! versions, what it knows of this backend, memory, the client's connection. Nothing here knows of cached answers; state of this
-//! backend only, no lock.
+//! Everything that is only about the server: its functions and how errors pass through our calls of them, what differs between its
+//! versions, what it knows of this backend, its trees and lists, memory, the client's connection. Nothing here knows of cached answers.
+//! State of this backend only; no lock.
 
 pub mod allocator;
 pub mod backend;
@@ -12,12 +12,15 @@ pub mod encoding;
 pub mod error_memory;
 pub mod error_passing;
 pub mod float_text;
+pub mod function_call;
 pub mod inheritance;
 pub mod lists;
 pub mod object_ids;
 pub mod privileges;
 pub mod query_desc;
 pub mod relcache_listener;
+pub mod row;
+pub mod row_type;
 pub mod server;
 pub mod server_settings;
 pub mod sql_function;
@@ -25,3 +28,4 @@ pub mod tee;
 pub mod transaction_changes;
 pub mod tree;
 pub mod tuplestore;
+pub mod varlena;

@@ -1,19 +1,19 @@
-//! What a role may do with a relation, as the server tells it. Raises nothing, and keeps nothing.
+//! What a role may do with a relation, as the server's catalogs tell. Keeps nothing. Only `check_owner` raises.
 
 use pgrx::pg_sys;
 
 use super::compat;
 
-/// The role that the code under way runs as: that of its owner in a SECURITY DEFINER function.
+/// The role that the present code runs as. In a SECURITY DEFINER function that is the function's owner.
 pub fn current_role() -> pg_sys::Oid {
     // SAFETY: a plain read of the backend's state.
     unsafe { pg_sys::GetUserId() }
 }
 
-/// May the role do this with the relation, or with some column of it?
+/// May the role do this with the relation, or with some column of it? No, if the relation is gone.
 pub fn has(role: pg_sys::Oid, relation: pg_sys::Oid, privilege: u32) -> bool {
     let mut missing = false;
-    // SAFETY: catalog look-ups by OID; a relation that is gone is told, and not raised.
+    // SAFETY: catalog look-ups by OID; `missing` tells of a relation that is gone, so that nothing is raised.
     unsafe {
         let whole = pg_sys::pg_class_aclcheck_ext(relation, role, privilege as pg_sys::AclMode, &raw mut missing);
         if whole == pg_sys::AclResult::ACLCHECK_OK {
@@ -29,7 +29,7 @@ pub fn has(role: pg_sys::Oid, relation: pg_sys::Oid, privilege: u32) -> bool {
     }
 }
 
-/// May the role change rows of the relation in some way, or is the relation its own?
+/// May the role change rows of the relation in some way, or does it own the relation?
 pub fn may_change(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
     // SAFETY: a look-up of memberships.
     let owns = || owner(relation).is_some_and(|owner| unsafe { pg_sys::has_privs_of_role(role, owner) });
@@ -39,7 +39,7 @@ pub fn may_change(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
         || owns()
 }
 
-/// Whose the relation is; `None` if it is gone.
+/// The owner of the relation; `None` if it is gone.
 pub fn owner(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: a catalog look-up, which raises nothing; the tuple is given back.
     unsafe {

@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 
 use pgrx::pg_sys;
 
+use super::row_type::RowType;
 use super::tree::Tree;
 
 /// A query that is about to be started, or is under way, valid for `'q`.
@@ -69,10 +70,16 @@ impl<'q> QueryDesc<'q> {
         unsafe { (*self.as_ptr()).params }
     }
 
-    /// The snapshot that it runs under, which stays registered as long as the query is valid; `None` for utility statements.
-    pub fn snapshot(self) -> Option<&'q pg_sys::SnapshotData> {
-        // SAFETY: `of_hook` was promised that it is valid, and a query has registered its snapshot.
-        unsafe { (*self.as_ptr()).snapshot.as_ref() }
+    /// The snapshot that it runs under.
+    pub fn snapshot(self) -> pg_sys::Snapshot {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { (*self.as_ptr()).snapshot }
+    }
+
+    /// What the snapshot says; `None` if it runs under none.
+    pub fn snapshot_data(self) -> Option<&'q pg_sys::SnapshotData> {
+        // SAFETY: a query has registered its snapshot.
+        unsafe { self.snapshot().as_ref() }
     }
 
     /// Does it run beside relations that only it knows: the transition tables of a trigger?
@@ -87,37 +94,59 @@ impl<'q> QueryDesc<'q> {
         unsafe { (*self.as_ptr()).dest }
     }
 
+    /// Puts another receiver in the place of its own.
+    ///
+    /// # Safety
+    /// The receiver must be valid for as long as it stays there.
+    pub unsafe fn set_receiver(self, receiver: *mut pg_sys::DestReceiver) {
+        // SAFETY: `of_hook` was promised that the query is valid.
+        unsafe { (*self.as_ptr()).dest = receiver }
+    }
+
+    /// The memory context that the descriptor itself lies in. It outlives the execution.
+    pub fn own_context(self) -> pg_sys::MemoryContext {
+        // SAFETY: the server allocates descriptors with palloc (tcop/pquery.c, `CreateQueryDesc`).
+        unsafe { pg_sys::GetMemoryChunkContext(self.as_ptr().cast()) }
+    }
+
     /// The state of its execution; `None` before it was started.
     pub fn estate(self) -> Option<NonNull<pg_sys::EState>> {
         // SAFETY: `of_hook` was promised that it is valid.
         NonNull::new(unsafe { (*self.as_ptr()).estate })
     }
-}
 
-/// A query that is about to be started: its plan may still be replaced.
-pub struct Unstarted<'q>(QueryDesc<'q>);
-
-impl<'q> Unstarted<'q> {
-    /// The query of a hook.
-    ///
-    /// # Safety
-    /// `desc` must be the argument of an ExecutorStart hook, or otherwise valid for `'q`. The value must not be used once the executor has
-    /// seen the query.
-    pub unsafe fn of_start_hook(desc: *mut pg_sys::QueryDesc) -> Self {
-        // SAFETY: the caller promises that it is valid.
-        Self(unsafe { QueryDesc::of_hook(desc) })
+    /// Has the executor started it, and not ended it since?
+    pub fn is_started(self) -> bool {
+        self.estate().is_some()
     }
 
-    /// The query.
-    pub fn query(&self) -> QueryDesc<'q> {
-        self.0
+    /// The type of its rows, once it is started.
+    pub fn row_type(self) -> Option<RowType<'q>> {
+        // SAFETY: a query that is started has a descriptor of its rows, which lives until the query ends.
+        self.is_started().then(|| unsafe { RowType::of((*self.as_ptr()).tupDesc) })
     }
-}
 
-impl<'q> std::ops::Deref for Unstarted<'q> {
-    type Target = QueryDesc<'q>;
+    /// The memory that goes when it ends, once it is started.
+    pub fn memory(self) -> Option<pg_sys::MemoryContext> {
+        // SAFETY: the state of a query that is started is valid.
+        self.estate().map(|state| unsafe { (*state.as_ptr()).es_query_cxt })
+    }
 
-    fn deref(&self) -> &QueryDesc<'q> {
-        &self.0
+    /// What its rows look like; null before it was started.
+    pub fn row_descriptor(self) -> pg_sys::TupleDesc {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { (*self.as_ptr()).tupDesc }
+    }
+
+    /// The topmost node of its execution; null before it was started.
+    pub fn plan_state(self) -> *mut pg_sys::PlanState {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { (*self.as_ptr()).planstate }
+    }
+
+    /// The rows that its plan has given in the present run; 0 before it is started.
+    pub fn processed(self) -> u64 {
+        // SAFETY: the state of a query that is started is valid.
+        self.estate().map_or(0, |state| unsafe { (*state.as_ptr()).es_processed })
     }
 }

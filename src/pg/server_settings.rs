@@ -14,8 +14,8 @@ pub fn timezone_name() -> *const c_char {
     unsafe { server::pg_get_timezone_name(pg_sys::session_timezone) }
 }
 
-/// The value of the setting `timezone_abbreviations`, null before it has one. Looked up by its name once: the table of settings
-/// says where the value is.
+/// The value of the setting `timezone_abbreviations`, null before it has one. It is looked up by its name once: the table of settings
+/// tells where the value is.
 pub fn timezone_abbreviations() -> *const c_char {
     static PLACE: OnceLock<usize> = OnceLock::new();
     let place = *PLACE.get_or_init(|| {
@@ -30,8 +30,8 @@ pub fn timezone_abbreviations() -> *const c_char {
     unsafe { *(place as *const *const c_char) }
 }
 
-/// Where the server keeps the function that it calls with each value of `track_counts` before the setting takes it; null if that
-/// is not found.
+/// Where the server keeps the function that it calls with each new value of `track_counts`, before the setting has that value; null if the
+/// place is not found.
 pub fn counting_hook() -> *mut pg_sys::GucBoolAssignHook {
     let setting = setting_of_server(c"track_counts", pg_sys::config_type::PGC_BOOL).cast::<pg_sys::config_bool>();
     if setting.is_null() {

@@ -11,7 +11,7 @@ use super::error_passing::edge;
 /// # Safety
 /// Called by PostgreSQL, as a function with this result.
 pub unsafe fn answer<R: RetAbi>(call: pg_sys::FunctionCallInfo, function: impl FnOnce() -> R) -> pg_sys::Datum {
-    // SAFETY: as the caller promises; these are the steps of pgrx's own wrapper.
+    // SAFETY: PostgreSQL made the call for a function with this result; these are the steps of pgrx's own wrapper.
     unsafe {
         edge(|| {
             let result = match R::check_fcinfo_and_prepare(call) {
@@ -23,11 +23,11 @@ pub unsafe fn answer<R: RetAbi>(call: pg_sys::FunctionCallInfo, function: impl F
     }
 }
 
-/// Makes a function that PostgreSQL calls by the name `$symbol` of one that takes the call and returns a value or an iterator. The other
-/// name is that by which PostgreSQL asks how it is called (fmgr.h, PG_FUNCTION_INFO_V1).
+/// Defines the function that PostgreSQL calls by the name `$symbol`, from one that takes the call and returns a value or an iterator. By
+/// the name `$info` PostgreSQL asks how it is called (fmgr.h, PG_FUNCTION_INFO_V1).
 macro_rules! sql_function {
     ($symbol:ident, $info:ident, $function:ident) => {
-        /// Says how the SQL function is called.
+        /// Tells how the SQL function is called.
         #[unsafe(no_mangle)]
         pub extern "C" fn $info() -> &'static pgrx::pg_sys::Pg_finfo_record {
             const VERSION_1: pgrx::pg_sys::Pg_finfo_record = pgrx::pg_sys::Pg_finfo_record { api_version: 1 };
@@ -40,8 +40,10 @@ macro_rules! sql_function {
         /// Called by PostgreSQL.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $symbol(call: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
-            // SAFETY: as the caller promises.
-            unsafe { $crate::pg::sql_function::answer(call, || $function(call)) }
+            // SAFETY: PostgreSQL calls it, as sql/functions.sql declares it.
+            unsafe {
+                $crate::pg::sql_function::answer(call, || $function($crate::pg::function_call::FunctionCall::of(call)))
+            }
         }
     };
 }

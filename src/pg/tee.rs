@@ -1,9 +1,11 @@
-//! A DestReceiver that hands each row on to the real one and then to a sink.
+//! A tee: a DestReceiver that hands each row to the receiver that was there before and then to a sink of ours. It belongs to one query of
+//! one process.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use crate::pg::error_passing::{direct, edge};
+use crate::pg::row::Row;
 
 /// Takes the rows of a query, one by one.
 pub trait RowSink {
@@ -11,27 +13,24 @@ pub trait RowSink {
     ///
     /// # Errors
     /// Why no further rows are wanted.
-    ///
-    /// # Safety
-    /// `values` and `nulls` must hold one value per column of the result.
-    unsafe fn append(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), Reason>;
+    fn append(&mut self, row: Row<'_>) -> Result<(), Reason>;
 
-    /// Should the executor go on? If not, it pauses after the row just added.
+    /// Should the executor go on? If not, it pauses after the row that was added last.
     fn wants_more(&self) -> bool {
         true
     }
 }
 
-/// PostgreSQL's part first, ours behind it.
+/// A receiver as the server knows it, with our part behind it.
 #[repr(C)]
 pub struct Tee<S: RowSink> {
     receiver: pg_sys::DestReceiver,
     inner: *mut pg_sys::DestReceiver,
-    /// Where the rows go as well.
+    /// Where the rows go besides.
     pub sink: S,
     /// Detoasted copies of the current row.
     row_context: pg_sys::MemoryContext,
-    /// Why the sink has not taken all rows, if so.
+    /// Why the sink has not taken all rows; `None` if it has.
     pub failure: Option<Reason>,
 }
 
@@ -39,9 +38,9 @@ impl<S: RowSink> Tee<S> {
     /// A tee for the rows of a query. It must not move while it is in place.
     ///
     /// # Safety
-    /// `query_desc` must be a started query that outlives the tee.
+    /// `query_desc` must be a started query that outlives the tee. The sink must have been made for rows of its result.
     pub unsafe fn new(query_desc: *const pg_sys::QueryDesc, sink: S) -> Self {
-        // SAFETY: as the caller promises; the context ends with the query.
+        // SAFETY: a started query has a state; the context ends with it.
         unsafe {
             let row_context = pg_sys::AllocSetContextCreateInternal(
                 (*(*query_desc).estate).es_query_cxt,
@@ -72,7 +71,7 @@ impl<S: RowSink> Tee<S> {
     /// `query_desc` must be the query the tee was made for; the receiver must be put back before
     /// the tee moves or ends.
     pub unsafe fn install(&mut self, query_desc: *mut pg_sys::QueryDesc) -> *mut pg_sys::DestReceiver {
-        // SAFETY: as the caller promises.
+        // SAFETY: the query is valid and has a receiver, which outlives its run.
         unsafe {
             self.inner = (*query_desc).dest;
             self.receiver.mydest = (*self.inner).mydest;
@@ -127,23 +126,24 @@ unsafe extern "C-unwind" fn receive<S: RowSink>(
     }
 }
 
+/// Gives the row of a slot to the sink. Copies that detoasting makes go into the row context, which is emptied after each row that made any.
+///
 /// # Safety
-/// As `receive`.
+/// `slot` must hold a row of the tee's query.
 unsafe fn capture_row<S: RowSink>(tee: &mut Tee<S>, slot: *mut pg_sys::TupleTableSlot) -> Result<(), Reason> {
-    // SAFETY: as the caller promises. A slot has one value per attribute once all are deformed.
-    // Detoasted copies go into the row context, which is emptied after each row that made any.
+    // SAFETY: a slot has one valid value per attribute once all are deformed, and `Tee::new` was promised that the sink takes such rows.
     unsafe {
         let natts = (*(*slot).tts_tupleDescriptor).natts;
         if i32::from((*slot).tts_nvalid) < natts {
             pg_sys::slot_getsomeattrs_int(slot, natts);
         }
         if natts == 0 {
-            return tee.sink.append(&[], &[]);
+            return tee.sink.append(Row::new(&[], &[]));
         }
         let values = std::slice::from_raw_parts((*slot).tts_values, natts as usize);
         let nulls = std::slice::from_raw_parts((*slot).tts_isnull, natts as usize);
         let caller = pg_sys::MemoryContextSwitchTo(tee.row_context);
-        let appended = tee.sink.append(values, nulls);
+        let appended = tee.sink.append(Row::new(values, nulls));
         pg_sys::MemoryContextSwitchTo(caller);
         if !(*tee.row_context).isReset {
             pg_sys::MemoryContextReset(tee.row_context);

@@ -1,4 +1,4 @@
-//! What the server itself knows of the changes that the transaction under way has made, and which transactions run. Keeps nothing.
+//! What the server itself knows of the changes that the present transaction has made, and which transactions run. Keeps nothing.
 
 use pgrx::pg_sys;
 
@@ -17,8 +17,8 @@ pub struct ChangedRelation {
     pub deleted: bool,
 }
 
-/// Calls `visit` with every relation whose tuples this transaction has changed so far, as counted
-/// by the heap access method itself, whatever path the change took.
+/// Calls `visit` with every relation whose tuples this transaction has changed so far. The heap access method itself counts them,
+/// whatever path the change took.
 ///
 /// Nothing is listed while `track_counts` is off: see `invalidation::track_counts`.
 pub fn for_each_changed_relation(mut visit: impl FnMut(ChangedRelation)) {
@@ -45,8 +45,8 @@ pub fn for_each_changed_relation(mut visit: impl FnMut(ChangedRelation)) {
     }
 }
 
-/// Calls `visit` with every relation that this transaction will tell the other backends to read the definition of anew,
-/// maybe more than once; InvalidOid stands for all relations. Only at the outermost level of a transaction.
+/// Calls `visit` with every relation whose definition this transaction will tell the other backends to read again. A relation may come
+/// more than once; InvalidOid stands for all relations. Only at the outermost level of a transaction.
 pub fn for_each_redefined_relation(mut visit: impl FnMut(pg_sys::Oid)) {
     const RELATION: i8 = pg_sys::SHAREDINVALRELCACHE_ID as i8;
     let mut messages: *mut pg_sys::SharedInvalidationMessage = std::ptr::null_mut();

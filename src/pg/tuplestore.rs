@@ -1,4 +1,4 @@
-//! Rows kept aside in one of the server's tuplestores.
+//! Rows that are kept in one of the server's tuplestores.
 
 use pgrx::pg_sys;
 
@@ -14,7 +14,7 @@ pub unsafe fn receive_into_tuplestore(
     store: *mut pg_sys::Tuplestorestate,
     context: pg_sys::MemoryContext,
 ) {
-    // SAFETY: as the caller promises.
+    // SAFETY: a receiver for tuplestores, a live store and a live context.
     unsafe {
         guarded!(server::SetTuplestoreDestReceiverParams(
             receiver,

@@ -1,5 +1,5 @@
-//! `log_decisions`: a line in the server's log for each top-level statement, with what became of it and why. A hit or a
-//! bypass is logged when it is decided, a miss when it is known whether its answer was stored.
+//! `log_decisions`: a line in the server's log for each top-level statement, with what became of it and why. A hit or a bypass is logged
+//! when it is decided, a miss when it is known whether its answer was stored. Keeps nothing.
 
 use pgrx::pg_sys;
 
@@ -7,30 +7,22 @@ use crate::session::Status;
 use crate::settings::{self, LogDecisions};
 
 /// Logs what became of the statement with this plan.
-///
-/// # Safety
-/// `plan` must be valid.
-pub unsafe fn note(status: Status, plan: *const pg_sys::PlannedStmt) {
+pub fn note(status: Status, plan: &pg_sys::PlannedStmt) {
     if wanted(status) {
-        // SAFETY: as the caller promises.
-        write(status, unsafe { query_id(plan) });
+        write(status, query_id(plan));
     }
 }
 
-/// As `note`, for a statement whose plan may be gone: its query id was kept.
+/// Does the same for a statement whose plan may be gone: its query id was kept.
 pub fn note_late(status: Status, query_id: i64) {
     if wanted(status) {
         write(status, query_id);
     }
 }
 
-/// The query id of a plan, 0 when none was computed.
-///
-/// # Safety
-/// `plan` must be valid.
-pub unsafe fn query_id(plan: *const pg_sys::PlannedStmt) -> i64 {
-    // SAFETY: as the caller promises. The server shows the number as a signed one, too.
-    unsafe { (*plan).queryId as i64 }
+/// The query id of a plan, 0 when none was computed. It is a signed number here, as the server shows it.
+pub fn query_id(plan: &pg_sys::PlannedStmt) -> i64 {
+    plan.queryId as i64
 }
 
 /// Is there a line for this status? Parallel workers run parts of a statement that its leader logs.

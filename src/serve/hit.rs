@@ -1,16 +1,16 @@
-//! A stored answer that a statement is going to be served.
+//! A stored answer that a statement is going to be served. Made by `lookup`; belongs to one statement.
 
 use std::rc::Rc;
 
 use arrow_cache_core::Pin;
 
-use super::rerun::Guard;
+use super::guard::Guard;
 use super::template::Template;
 use crate::arrow::column::Column;
 use crate::query::Versions;
 use crate::query::hashes::{FactsHash, FormId};
 
-/// A stored answer, pinned.
+/// A stored answer, pinned. Whoever makes a hit has compared the columns with those that the entry describes: they are the same.
 pub struct Hit {
     /// Holds the entry in place.
     pub pin: Pin,

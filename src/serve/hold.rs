@@ -1,41 +1,87 @@
-//! A pin that the server's own clean-up releases: on success, error, subtransaction abort and
-//! FATAL alike a memory context is reset or deleted, and its callbacks run. Rust's Drop does not
-//! run on all of those paths.
+//! A pin that the server's own clean-up releases: on success, error, subtransaction abort and FATAL alike a memory context is reset or
+//! deleted, and its callbacks run. Rust's Drop does not run on all of those paths. A hold belongs to one query of this backend.
 
 use std::ffi::c_void;
 use std::rc::Rc;
 
-use arrow_cache_core::{EntryId, Pin};
+use arrow_cache_core::Pin;
 use pgrx::pg_sys;
 
-use super::rerun::Guard;
+use super::direct_rows::DirectRows;
+use super::guard::Guard;
+use super::hit::Hit;
 use super::rows::Rows;
-use super::straight::Straight;
 use super::template::Template;
+use crate::arrow::column::Column;
+use crate::error::none_if_out_of_memory;
+use crate::pg::query_desc::QueryDesc;
 use crate::shmem;
 
-/// A pinned entry and what reads it. Lives in a memory context, released with it at the latest.
+/// A pinned entry and what reads it. Lives in a memory context, and is released with it at the latest.
 pub struct Hold {
     callback: pg_sys::MemoryContextCallback,
-    pin: Option<EntryId>,
+    pin: Option<Pin>,
     rows: Option<Box<Rows>>,
     guard: Option<Box<Guard>>,
-    straight: Option<Box<Straight>>,
+    direct: Option<Box<DirectRows>>,
     /// What the serving plan points into.
     template: Option<Rc<Template>>,
 }
 
+/// How long a hold lasts, unless it is released before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    /// As long as the query's descriptor: beyond ExecutorEnd and whatever other libraries do there.
+    Descriptor,
+    /// As long as the query's execution.
+    Execution,
+}
+
+/// Holds the entry of a hit for as long as the query's descriptor lives, ready to be read from its first row. `None`, and the pin given
+/// back, when there is no memory for that.
+pub fn hold(query: QueryDesc<'_>, hit: Hit) -> Option<*mut Hold> {
+    // SAFETY: a hit has the columns of its entry.
+    unsafe { Hold::new(query, Lifetime::Descriptor, hit.pin, hit.columns) }
+}
+
 impl Hold {
-    /// Hands a pin over to a memory context. Gives it back when there is no memory.
-    ///
-    /// # Errors
-    /// The pin.
+    /// Holds an entry, ready to be read from its first row. `None`, and the pin given back, when there is no memory for that.
     ///
     /// # Safety
-    /// `context` must be a live memory context.
-    pub unsafe fn register(pin: Pin, context: pg_sys::MemoryContext) -> Result<*mut Self, Pin> {
-        // SAFETY: as the caller promises; with NO_OOM a lack of memory gives null. The callback
-        // is part of the struct, so it lives as long as it is registered.
+    /// `columns` must be those of the entry.
+    pub unsafe fn new(query: QueryDesc<'_>, lasts: Lifetime, pin: Pin, columns: Vec<Column>) -> Option<*mut Self> {
+        let store = shmem::store()?;
+        let hold = match Self::register(query, lasts, pin) {
+            Ok(hold) => hold,
+            Err(pin) => {
+                store.unpin(pin);
+                return None;
+            }
+        };
+        // SAFETY: made just now; nobody else knows it. The hold keeps the entry pinned as long as it has the rows, whose columns the caller
+        // vouches for.
+        unsafe {
+            let held = &mut *hold;
+            match Rows::new(columns, store.view(held.pin.as_ref()?).chunks()) {
+                Ok(rows) => held.rows = Some(Box::new(rows)),
+                Err(_) => {
+                    held.release();
+                    return None;
+                }
+            }
+        }
+        Some(hold)
+    }
+
+    /// Hands a pin over to a memory context of the query. Gives it back when there is no memory.
+    fn register(query: QueryDesc<'_>, lasts: Lifetime, pin: Pin) -> Result<*mut Self, Pin> {
+        let context = match lasts {
+            Lifetime::Descriptor => child_context(query),
+            Lifetime::Execution => query.memory(),
+        };
+        let Some(context) = context else { return Err(pin) };
+        // SAFETY: a context of a query that is there; with NO_OOM a lack of memory gives null. The callback is part of the struct, so it
+        // lives as long as it is registered.
         unsafe {
             let hold: *mut Self = pg_sys::MemoryContextAllocExtended(
                 context,
@@ -52,10 +98,10 @@ impl Hold {
                     arg: hold.cast(),
                     next: std::ptr::null_mut(),
                 },
-                pin: Some(pin.entry()),
+                pin: Some(pin),
                 rows: None,
                 guard: None,
-                straight: None,
+                direct: None,
                 template: None,
             });
             pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*hold).callback);
@@ -63,23 +109,20 @@ impl Hold {
         }
     }
 
-    /// The pin, for reading the entry; it stays the hold's.
-    ///
-    /// # Safety
-    /// The result must not be given to `unpin`, nor used once the hold is released.
-    pub unsafe fn pin(&self) -> Option<Pin> {
-        // SAFETY: the hold has the pin, and the caller does not release this copy.
-        self.pin.map(|entry| unsafe { Pin::from_entry(entry) })
+    /// The pin, for reading the entry; `None` once it was released.
+    pub fn pin(&self) -> Option<&Pin> {
+        self.pin.as_ref()
     }
 
-    /// Where reading stands; `None` before it began.
+    /// Where reading stands; `None` once the entry was released.
     pub fn rows(&mut self) -> Option<&mut Rows> {
         self.rows.as_deref_mut()
     }
 
-    /// Begins reading.
-    pub fn set_rows(&mut self, rows: Rows) {
-        self.rows = Some(Box::new(rows));
+    /// Where reading stands, and what sends the rows to the client if they go there directly. Both stay in their places until the end of
+    /// the run, or until the entry is released.
+    pub fn reading(&mut self) -> Option<(&mut Rows, &mut Option<Box<DirectRows>>)> {
+        Some((self.rows.as_deref_mut()?, &mut self.direct))
     }
 
     /// Makes the reader check something before the first row.
@@ -97,21 +140,6 @@ impl Hold {
         self.guard.take()
     }
 
-    /// What sends rows straight to the client, in a place that stays the same until it is taken.
-    pub fn straight(&mut self) -> Option<*mut Straight> {
-        self.straight.as_deref_mut().map(std::ptr::from_mut)
-    }
-
-    /// Has rows sent straight to the client.
-    pub fn set_straight(&mut self, straight: Straight) {
-        self.straight = Some(Box::new(straight));
-    }
-
-    /// Takes what sends rows.
-    pub fn take_straight(&mut self) -> Option<Box<Straight>> {
-        self.straight.take()
-    }
-
     /// Keeps a template for as long as the memory context lives.
     pub fn keep(&mut self, template: Rc<Template>) {
         self.template = Some(template);
@@ -119,18 +147,34 @@ impl Hold {
 
     /// Lets the entry go. May be called again, without effect.
     pub fn release(&mut self) {
-        self.straight = None;
+        self.direct = None;
         self.rows = None;
         self.guard = None;
-        if let (Some(entry), Some(store)) = (self.pin.take(), shmem::store()) {
-            // SAFETY: the hold had the pin and forgets it here, so it is released once.
-            store.unpin(unsafe { Pin::from_entry(entry) });
+        if let (Some(pin), Some(store)) = (self.pin.take(), shmem::store()) {
+            store.unpin(pin);
         }
     }
 }
 
-/// The memory context goes away: atomics and the freeing of Rust memory only, since this runs in
-/// the middle of error recovery.
+/// A memory context below the one of the query's descriptor. A child, because children are deleted as soon as the query fails, the
+/// context itself only when the failed transaction is rolled back. `None` when there is no memory.
+fn child_context(query: QueryDesc<'_>) -> Option<pg_sys::MemoryContext> {
+    let parent = query.own_context();
+    none_if_out_of_memory(|| {
+        // SAFETY: a live parent and a literal name.
+        unsafe {
+            pg_sys::AllocSetContextCreateInternal(
+                parent,
+                c"pg_arrow_cache scan".as_ptr(),
+                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+            )
+        }
+    })
+}
+
+/// The memory context goes away. This runs in the middle of error recovery: it touches atomics, frees Rust memory, and does nothing else.
 unsafe extern "C-unwind" fn context_gone(hold: *mut c_void) {
     // SAFETY: registered with the address of the hold, which the context still contains.
     unsafe {

@@ -1,28 +1,70 @@
-//! Answers from stored entries: a plan with one Custom Scan over the entry (`stub`, `scan`), so
-//! that every destination, permission check and EXPLAIN works as for any other plan.
+//! Hits: answers from stored entries. The query's plan is replaced by one with a single Custom Scan over the entry, so that every
+//! destination, permission check and EXPLAIN works as for any other plan.
+//!
+//! The walk of a hit:
+//!
+//! 1. Before ExecutorStart `swap_plan` pins the entry by a hold in the query's memory (`hold`), and puts the serving plan in the place of
+//!    the query's own (`serving_plan`).
+//! 2. The server starts that plan as any other: it checks permissions, and our scan (`scan`) opens what the real plan would open.
+//! 3. When the first row is asked for, a guarded scan checks once more that the answer holds (`guard`), and if not, runs the real plan in
+//!    its own place (`rerun`).
+//! 4. Rows that go to a client are sent by the scan itself (`direct_rows`); other rows are handed to the executor one by one (`rows`).
+//! 5. The end of the scan releases the hold; after an error, the end of the query's memory does.
+//!
+//! | file | question |
+//! |---|---|
+//! | `hit` | What is a hit? |
+//! | `hold` | How is the entry kept in place, and let go whatever happens? |
+//! | `guard` | What may change between Bind and the first row? |
+//! | `rerun` | How does the real plan run when the answer does not hold any more? |
+//! | `rows` | How is an entry read, row by row? |
+//! | `slot` | Where are the values of an executor's slot? |
+//! | `scan` | What does the executor call? |
+//! | `serving_plan` | How is the plan of a hit made? |
+//! | `scan_plan`, `open_relations`, `column_names` | Of what parts are such plans made? |
+//! | `template` | How is a query served without being planned? |
+//! | `placeholder_scan` | What does a plan that stands for an answer consist of? |
+//! | `explain` | What does EXPLAIN show of a hit? |
+//! | `direct_rows` | How do rows go from the stored columns to the client? |
+//! | `client_formats` | Do rows go to the server's own receiver for clients, and in which formats? |
+//! | `output_settings` | Which wire format has a column under the session's settings? |
+//! | `output_functions` | Who makes the bytes of a value that we have no wire format for? |
+//! | `session_zone` | Which offset has the session's time zone at a moment? |
+//!
+//! Everything here belongs to one backend. The entries are shared, and immutable while they are pinned.
 
-mod columns;
+mod client_formats;
+mod column_names;
+mod direct_rows;
 mod explain;
+mod guard;
 mod hit;
 mod hold;
-mod output;
-mod pieces;
+mod open_relations;
+mod output_functions;
+mod output_settings;
+mod placeholder_scan;
 mod rerun;
 mod rows;
 mod scan;
-mod straight;
-mod stub;
+mod scan_plan;
+mod serving_plan;
+mod session_zone;
+mod slot;
 mod template;
 
+pub use guard::Guard;
 pub use hit::Hit;
-pub use hold::Hold;
-pub use rerun::Guard;
+pub use hold::{Hold, Lifetime, hold};
+pub use placeholder_scan::stands_for;
 pub use rows::Rows;
-pub use scan::{is_served, note_run, slot_values};
-pub use stub::{entry_of, hold, swap_plan};
-pub use template::{Template, stands_for};
+pub use scan::served;
+pub use serving_plan::swap_plan;
+pub use slot::slot_values;
+pub use template::Template;
 
-/// Makes the custom scan known to the server. Called once, in the postmaster.
+/// Makes our scans known to the server. Called once, in the postmaster.
 pub fn register() {
     scan::register();
+    placeholder_scan::register();
 }

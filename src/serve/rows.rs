@@ -1,4 +1,5 @@
-//! The rows of a stored entry, one at a time, in either direction.
+//! The rows of a stored entry, one at a time, in either direction. The position belongs to one query of this backend; the entry is shared
+//! and immutable while it is pinned.
 
 use arrow_cache_core::formats::column_buffers::ColumnBuffers;
 use arrow_cache_core::{OutOfMemory, RoomyVec};
@@ -26,8 +27,7 @@ impl Rows {
     /// There is no memory for where the chunks are.
     ///
     /// # Safety
-    /// The entry that holds the chunks must stay pinned as long as this value lives, and its
-    /// columns must be these.
+    /// The entry that holds the chunks must stay pinned as long as this value lives, and its columns must be these.
     pub unsafe fn new<'a>(columns: Vec<Column>, chunks: impl Iterator<Item = &'a [u8]>) -> Result<Self, OutOfMemory> {
         let mut places = Vec::new();
         for chunk in chunks {

@@ -1,10 +1,11 @@
-//! How often this session has changed a definition: who serves or stores an answer asks whether it has since. State of this backend; no
-//! lock.
+//! How often this session has changed a definition. Rooms that serve or store an answer compare the number with an earlier one. State of
+//! this backend; no lock.
 
 use std::cell::Cell;
 
 use crate::pg::backend_local::Local;
 
+/// How often.
 static DEFINITION_CHANGES: Local<Cell<u64>> = Local::new(Cell::new(0));
 
 /// Notes that this session changes a definition. Only ever counts up, whatever is rolled back.

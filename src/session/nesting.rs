@@ -1,8 +1,8 @@
 //! How deep the present statement is nested in others: whether it is the one that the client sent. State of this backend; no lock.
 //!
-//! Levels are counted around ExecutorRun, ExecutorFinish and utility statements; the hooks undo that on the error path too
+//! Levels are counted around ExecutorRun, ExecutorFinish and utility statements; the hooks leave a level after an error too
 //! (`error_passing::with_cleanup`). Functions also run outside of these: for the arguments of an EXECUTE, while a plan is made, at the
-//! commit. The server's error context tells of them.
+//! commit. The server's error context shows that.
 
 use std::cell::Cell;
 
@@ -10,12 +10,13 @@ use pgrx::pg_sys;
 
 use crate::pg::backend_local::Local;
 
+/// Levels of nested statements.
 static DEPTH: Local<Cell<u32>> = Local::new(Cell::new(0));
 
 /// The error context of the utility statement of the client that is under way, if one wraps a query.
 static CONTEXT: Local<Cell<Option<usize>>> = Local::new(Cell::new(None));
 
-/// Enters a level of nested statements. Every path out must leave it again.
+/// Enters a level of nested statements. It must be left again, after an error too.
 pub fn enter_level() {
     DEPTH.set(DEPTH.get() + 1);
 }
@@ -25,12 +26,12 @@ pub fn leave_level() {
     DEPTH.set(DEPTH.get().saturating_sub(1));
 }
 
-/// Takes the present error context for that of a utility statement of the client. Returns what to give to `set_context` at its end.
+/// Notes that the present error context is that of a utility statement of the client. Returns what to give to `set_context` at its end.
 pub fn enter_context() -> Option<usize> {
     CONTEXT.replace(Some(error_context() as usize))
 }
 
-/// Ends what `enter_context` has begun.
+/// Restores the context that `enter_context` has returned.
 pub fn set_context(outer: Option<usize>) {
     CONTEXT.set(outer);
 }
@@ -45,15 +46,15 @@ pub fn at_top_level() -> bool {
     DEPTH.get() == 0 && !in_function()
 }
 
-/// Where the functions under way have noted how to describe themselves in an error, the innermost first.
+/// The notes of the functions under way on how to describe themselves in an error, the innermost first.
 fn error_context() -> *mut pg_sys::ErrorContextCallback {
     // SAFETY: a plain global of the backend.
     unsafe { pg_sys::error_context_stack }
 }
 
-/// Does a function run, though no statement is being executed? SPI, the procedural languages and SQL functions tell the error
-/// context where they are before they run a query, as long as it runs. The server itself says at most one thing there, of the
-/// parameters of a message, and nothing between a statement that wraps a query and that query.
+/// Does a function run outside of the execution of a statement? SPI, the procedural languages and SQL functions add a note to the error
+/// context for as long as they run a query. The server itself adds at most one note (about the parameters of a message), and none
+/// between a statement that wraps a query and that query.
 fn in_function() -> bool {
     let innermost = error_context();
     match CONTEXT.get() {

@@ -1,5 +1,5 @@
-//! What the planner hook has to know of the session: whether the plan that is made now can matter, and whether it must be a real one.
-//! State of this backend; no lock.
+//! What the planner hook has to know of the session: whether the plan that is made now can be answered from the cache, and whether it
+//! must be a real plan. State of this backend, set by the hooks and by export functions; no lock.
 
 use std::cell::Cell;
 
@@ -8,8 +8,11 @@ use pgrx::pg_sys;
 use super::nesting::at_top_level;
 use crate::pg::backend_local::Local;
 
+/// An export function is planning its query.
 static PLANNING_EXPORT: Local<Cell<bool>> = Local::new(Cell::new(false));
+/// The last plan's number, 0 before the first.
 static PLANS: Local<Cell<u64>> = Local::new(Cell::new(0));
+/// No placeholder may be given.
 static MUST_PLAN: Local<Cell<bool>> = Local::new(Cell::new(false));
 
 /// Marks that an export function is planning its query, as long as the value lives.
@@ -34,7 +37,7 @@ pub fn plans_matter() -> bool {
     at_top_level() || PLANNING_EXPORT.get()
 }
 
-/// From here on a query must be planned, whatever is stored; or no longer so.
+/// Sets whether a query must really be planned from now on, even if an answer is stored.
 pub fn set_must_plan(must: bool) {
     MUST_PLAN.set(must);
 }
@@ -44,7 +47,7 @@ pub fn must_plan() -> bool {
     MUST_PLAN.get()
 }
 
-/// A number for a plan that no other plan has.
+/// A number for a plan that no other plan has: it counts up from a random start.
 pub fn next_plan_number() -> u64 {
     let last = match PLANS.get() {
         0 => {

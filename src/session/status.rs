@@ -1,4 +1,4 @@
-//! What became of the client's statements, for `last_status()` and the log. State of this backend; no lock.
+//! What became of the client's statements, for `last_status()` and the log. State of this backend, set by the rooms that decide; no lock.
 
 use std::cell::Cell;
 
@@ -12,8 +12,7 @@ use crate::pg::backend_local::Local;
 pub enum Status {
     /// Answered from the cache.
     Hit,
-    /// Executed; a result for it was looked up and not found. The reason, if any, says why the
-    /// new result was not stored.
+    /// Executed; a result for it was looked up and not found. The reason, if any, tells why the new result was not stored.
     Miss(Option<Reason>),
     /// Executed, because the stored result was out of date.
     Stale(Option<Reason>),
@@ -42,9 +41,13 @@ impl Status {
     }
 }
 
+/// Number of the present top-level statement.
 static STATEMENT: Local<Cell<u64>> = Local::new(Cell::new(0));
+/// What became of it.
 static CURRENT: Local<Cell<Option<Status>>> = Local::new(Cell::new(None));
+/// What became of the last one that did not ask for a status.
 static PREVIOUS: Local<Cell<Option<Status>>> = Local::new(Cell::new(None));
+/// The present statement has asked for the status.
 static ASKED_STATUS: Local<Cell<bool>> = Local::new(Cell::new(false));
 
 /// A new top-level statement has begun; until more is known it counts as bypassed for `reason`.
@@ -56,25 +59,24 @@ pub fn begin_statement(reason: Reason) {
     STATEMENT.set(STATEMENT.get() + 1);
 }
 
-/// As `begin_statement`, for one of which all is known.
+/// A new top-level statement has begun, and it is known what becomes of it.
 pub fn begin_statement_as(status: Status) {
     begin_statement(Reason::NotSelect);
     forget_fingerprint();
     CURRENT.set(Some(status));
 }
 
-/// Number of the current top-level statement.
+/// Number of the present top-level statement.
 pub fn statement_number() -> u64 {
     STATEMENT.get()
 }
 
-/// What became of the current top-level statement.
+/// Sets what became of the present top-level statement.
 pub fn set_status(status: Status) {
     CURRENT.set(Some(status));
 }
 
-/// What became of statement `number`, unless another one has begun since (a cursor's rows may be
-/// fetched much later).
+/// Sets what became of statement `number`, unless another one has begun since (a cursor's rows may be fetched much later).
 pub fn set_status_of(number: u64, status: Status) {
     if STATEMENT.get() == number {
         CURRENT.set(Some(status));

@@ -11,7 +11,7 @@ static TIMED: Local<Cell<Option<u64>>> = Local::new(Cell::new(None));
 /// The fingerprint of the statement that was planned last and is executed next.
 static PLANNED: Local<Cell<Option<u64>>> = Local::new(Cell::new(None));
 
-/// Has the run of the statement that starts now timed, for others with its fingerprint. Nothing else is done with it.
+/// Has the run of the statement that starts now timed, for later statements with its fingerprint.
 pub fn time_run(fingerprint: Option<u64>) {
     TIMED.set(fingerprint);
     PLANNED.set(None);
@@ -28,12 +28,12 @@ pub fn forget_fingerprint() {
     PLANNED.set(None);
 }
 
-/// The fingerprint of the statement that starts now, if it was planned for this execution.
+/// Takes the fingerprint of the statement that starts now, if it was planned for this execution.
 pub fn take_fingerprint() -> Option<u64> {
     PLANNED.take()
 }
 
-/// The fingerprint whose statement is timed, if one is at this level. The timing ends with that.
+/// Takes the fingerprint whose statement is timed, if there is one at this level.
 pub fn take_timed() -> Option<u64> {
     if at_top_level() { TIMED.take() } else { None }
 }

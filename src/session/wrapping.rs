@@ -6,11 +6,14 @@ use std::ffi::{CStr, c_char};
 use super::nesting::{at_top_level, enter_context, set_context};
 use crate::pg::backend_local::Local;
 
+/// The statement is an EXPLAIN.
 static EXPLAINING: Local<Cell<bool>> = Local::new(Cell::new(false));
+/// The text of the statement, if it holds the query's.
 static WRAPPED: Local<Cell<Option<WrappedText>>> = Local::new(Cell::new(None));
+/// The statement is an EXECUTE.
 static EXECUTING_PREPARED: Local<Cell<bool>> = Local::new(Cell::new(false));
 
-/// Where the text of a query lies that a utility statement wraps: the parser does not say.
+/// Where the text of a utility statement lies. The parser does not tell this for the query that the statement wraps.
 #[derive(Clone, Copy)]
 pub struct WrappedText {
     /// The text the utility statement is part of.
@@ -21,7 +24,7 @@ pub struct WrappedText {
     pub length: i32,
 }
 
-/// What the innermost utility statement that runs means to the queries inside it.
+/// What the innermost utility statement under way means for the queries inside it.
 #[derive(Clone, Copy)]
 pub struct Wrapping {
     context: Option<usize>,
@@ -30,8 +33,8 @@ pub struct Wrapping {
     executing_prepared: bool,
 }
 
-/// Enters a utility statement of the client that wraps a query of the client. Returns what to give to
-/// `leave_wrapping` on every path out.
+/// Enters a utility statement of the client that wraps a query of the client. Returns what to give to `leave_wrapping` at its end, after
+/// an error too.
 pub fn enter_wrapping(text: Option<WrappedText>, explaining: bool) -> Wrapping {
     Wrapping {
         context: enter_context(),
@@ -41,7 +44,7 @@ pub fn enter_wrapping(text: Option<WrappedText>, explaining: bool) -> Wrapping {
     }
 }
 
-/// Enters an EXECUTE of the client. Returns what to give to `leave_wrapping` on every path out.
+/// Enters an EXECUTE of the client. Returns what to give to `leave_wrapping` at its end, after an error too.
 pub fn enter_execute() -> Wrapping {
     Wrapping {
         context: enter_context(),
@@ -67,8 +70,8 @@ pub fn leave_wrapping(outer: Wrapping) {
 /// Location and length of the wrapping utility statement, if `source` is its text.
 pub fn wrapped_text(source: *const c_char) -> Option<(i32, i32)> {
     let wrapped = WRAPPED.get()?;
-    // SAFETY: both are query strings that live as long as their statements. DECLARE CURSOR runs on a copy, so the
-    // texts are compared, not the pointers.
+    // SAFETY: both are query strings that live as long as their statements. DECLARE CURSOR runs on a copy, so the texts are compared, not
+    // the pointers.
     let same = wrapped.source == source || unsafe { CStr::from_ptr(wrapped.source) == CStr::from_ptr(source) };
     same.then_some((wrapped.location, wrapped.length))
 }

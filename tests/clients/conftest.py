@@ -41,7 +41,7 @@ def session(connect):
 
 @pytest.fixture
 def other(connect):
-    """Somebody else's session."""
+    """A second session."""
     return connect()
 
 

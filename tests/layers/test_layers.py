@@ -1,4 +1,4 @@
-"""scripts/lint-layers.sh finds each breach that is planted into a small tree, and names its file and line."""
+"""scripts/lint-layers.sh finds each breach that is planted into a small tree, and prints its file and line."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 LINT = Path(__file__).resolve().parents[2] / "scripts" / "lint-layers.sh"
 
-# A tree that breaks no rule, with what a careless reader of Rust would take for a breach.
+# A tree without a breach. Comments and strings hold what would be one in code.
 CLEAN = {
     "core/Cargo.toml": "[package]\n# not pgrx\n",
     "core/src/lib.rs": "pub use cache::store::Store;\npub use formats::Form;\npub use room::Room;\npub mod cache;\npub mod formats;\npub mod room;\n",
@@ -54,9 +54,9 @@ PLANTED = {
     "rooms_of_the_core": ("core/src/formats/mod.rs", "pub struct Form;\nuse crate::cache::store;\n", 2, "formats does not import cache"),
     "rooms_of_the_core_through_lib": ("core/src/cache/store.rs", "pub struct Store;\nuse crate::{Form, Room};\n", 2, "cache does not import formats"),
     "foundation_of_the_core": ("core/src/room.rs", "pub struct Room;\nuse crate::Store;\n", 2, "room does not import cache"),
-    "circle": ("src/serve/rows.rs", "\npub use super::hold::Hold;\n", "src/serve/hold.rs:1", "these files import each other: src/serve/hold.rs src/serve/rows.rs"),
-    "circle_through_a_reexport": ("src/serve/rows.rs", "use super::Hold;\n", "src/serve/hold.rs:1", "these files import each other: src/serve/hold.rs src/serve/rows.rs"),
-    "circle_with_the_parent": ("src/serve/hold.rs", "use super::LIMIT;\npub struct Hold;\n", 1, "these files import each other"),
+    "circle": ("src/serve/rows.rs", "\npub use super::hold::Hold;\n", "src/serve/hold.rs:1", "2 files import each other: src/serve/hold.rs:1 rows.rs, src/serve/rows.rs:2 hold.rs"),
+    "circle_through_a_reexport": ("src/serve/rows.rs", "use super::Hold;\n", "src/serve/hold.rs:1", "2 files import each other: src/serve/hold.rs:1 rows.rs, src/serve/rows.rs:1 hold.rs"),
+    "circle_with_the_parent": ("src/serve/hold.rs", "use super::LIMIT;\npub struct Hold;\n", 1, "2 files import each other"),
     "storage": ("src/query/mod.rs", "use arrow_cache_core::{Form, Store};\n", 1, "query knows no storage"),
     "hook": ("src/serve/rows.rs", "\nfn f() { pg_sys::planner_hook = None; }\n", 2, "only src/hooks/ assigns hooks"),
     "lock": ("src/serve/rows.rs", "\n\nuse pg_sys::LWLockAcquire;\n", 3, "only src/shmem.rs names LWLocks"),

@@ -1,4 +1,4 @@
-"""Statements sent by the simple protocol, many in one string, and what comes back, as bytes."""
+"""Sends statements by the simple protocol, many in one string, and reads the answers as bytes."""
 
 import re
 from typing import NamedTuple
@@ -17,7 +17,7 @@ UNLUCKY = {"40P01", "55P03", "57014", "40001"}
 # What a question may meet besides: no privilege, a division by zero that is wanted, something that is gone or is called
 # otherwise, a result type that changed under a prepared statement.
 ERRORS_OF_READERS = UNLUCKY | {"42501", "22012", "42P01", "42703", "42704", "42883", "0A000", "3F000"}
-# How the server says that something without a lock was dropped meanwhile.
+# Messages of the server when an object without a lock was dropped meanwhile.
 DROPPED_MEANWHILE = re.compile("cache lookup failed|could not open relation with OID")
 
 
@@ -69,7 +69,7 @@ def failed(results):
 
 
 def expect_error(result):
-    """Raises if this is an error that no reader should meet. Returns its SQLSTATE."""
+    """Raises if no reader should get this error. Returns its SQLSTATE."""
     state, message = failure(result).error, result.error_message.decode(errors="replace")
     if state not in ERRORS_OF_READERS and not DROPPED_MEANWHILE.search(message):
         raise RuntimeError(f"a reader met {state}: {message}")

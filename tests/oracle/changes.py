@@ -1,7 +1,6 @@
-"""Ways to change data, as SQL: each function returns the statements of one string, given a source of chance.
+"""Ways to change data, as SQL: each function takes a random generator and returns the statements of one string.
 
-What a string commits keeps to the rules that readers check; what it undoes need not.
-"""
+Committed changes keep the promises that readers check; changes that are rolled back need not."""
 
 from questions import GROUPS, PAIRS
 
@@ -205,7 +204,7 @@ def uncounted_pair(rng, pair):
 
 
 def slow(rng):
-    """A transaction that stays open for a while, with its changes unpublished."""
+    """A transaction that stays open for a while, so that its changes are not published."""
     return f"BEGIN; {plain(rng)}; SELECT pg_sleep({rng.uniform(0.05, 0.5):.2f}); {rng.choice(('COMMIT', 'ROLLBACK'))}"
 
 
@@ -225,7 +224,7 @@ def truncation(rng):
 
 
 def prepared_transaction(rng, gid):
-    """Somebody else ends it."""
+    """Another session ends it."""
     pair = rng.choice(PAIRS)
     body = rng.choice((bump(pair, rng.choice(GROUPS)), [plain(rng)], [cascades(rng)], [triggers(rng)],
                        ["CREATE OR REPLACE VIEW v_changing AS SELECT id, balance + 1000 AS balance FROM account"]))

@@ -1,10 +1,9 @@
-"""Ways to change what names, types, views, policies and privileges mean. One process does them all.
+"""Ways to change the meaning of names, types, views, policies and privileges. One process makes all of them.
 
-A reader compares two uncached answers around a cached one. That tells a wrong answer from a definition that changed
-meanwhile only if no definition changes and changes back in between. Locks see to that for tables, views and policies.
-What no lock protects (privileges, memberships, function bodies, enum labels) gets a value it never had before, or is
-held for HOLD_S before it changes back; a reader who took longer than that draws no conclusion.
-"""
+A reader compares two uncached answers around a cached one. This tells a wrong answer from a changed definition only
+if no definition changes and changes back in between. Locks prevent that for tables, views and policies. Definitions
+without locks (privileges, memberships, function bodies, enum labels) get a value they never had before, or keep it
+for HOLD_S before they change back; a reader that took longer than that draws no conclusion."""
 
 import time
 from itertools import count
@@ -23,7 +22,7 @@ class Definitions:
         self.since = {}
 
     def either(self, name, forth, back):
-        """Now the one, next time the other, and nothing while the last change is too young."""
+        """Returns the changes `forth` and `back` in turn, and nothing while the last change is too recent."""
         if time.monotonic() - self.since.get(name, 0) < HOLD_S:
             return None
         self.since[name] = time.monotonic()
@@ -212,5 +211,5 @@ CHANGES = {
     "grants": Definitions.grants,
     "roles": Definitions.roles,
 }
-# Those that only make sense after a failure of another one need not be seen to work.
+# Changes that only repair the failure of another one; a run may pass without them.
 NOT_ALWAYS = {"finalize detach"}

@@ -1,4 +1,4 @@
-"""What the readers ask, and as whom."""
+"""The queries of the readers, and the roles under which they run."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -156,13 +156,13 @@ DROPPED = [Question(*q) for q in (
 )]
 STEADY = [Question(q.sql.format("true"), (), True) for questions in GROUP_QUESTIONS.values() for q in questions]
 ALL = DATA + DROPPED + STEADY
-# Asked more often than the rest: whoever publishes late is caught where many commit and many ask the same.
+# Asked more often than the rest: a late publication is found where many commit and many ask the same.
 HOT = [Question(GROUP_QUESTIONS["hot"][n].sql.format("true"), (), True) for n in (0, 1, 8, 9)]
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Who asks, and under which settings."""
+    """The role of the reader, and its settings."""
 
     role: str = "none"
     path: str = "public, one"

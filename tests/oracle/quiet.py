@@ -1,4 +1,4 @@
-"""What is asked when all writers are gone: every question once more, and a flush."""
+"""The checks after all writers have ended: every question once more, and a flush."""
 
 from answers import STATUS, leave_transaction, read, send, statuses
 from questions import ALL, USUAL

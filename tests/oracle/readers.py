@@ -1,10 +1,9 @@
 """The processes that compare cached answers with uncached ones under one snapshot.
 
-Each comparison is a sandwich in one REPEATABLE READ transaction: uncached, cached, uncached. Only if both uncached
-answers agree and the cached one differs is that a difference: definitions change under a snapshot's feet, and then the
-uncached answers differ from each other. Where no definition changes, the cached answer comes first, while the snapshot
-is as young as can be: that is when a writer who publishes too late is caught.
-"""
+Each comparison is a sandwich in one REPEATABLE READ transaction: uncached, cached, uncached. It finds a difference
+only if both uncached answers agree and the cached one differs: a definition may change during a transaction, and then
+the uncached answers differ from each other. Where no definition changes, the cached answer comes first, while the
+snapshot is as recent as possible: this finds a writer that publishes too late."""
 
 import logging
 import random
@@ -66,7 +65,7 @@ class Reader:
         if before.same(cached):
             return
         if "prepared" in mode and status and status[0] != "HIT":
-            # It was executed, by a plan that was kept. What it stored, if anything, others are asked about.
+            # It was executed by a kept plan. What it may have stored is checked by other readers.
             self.tally.inconclusive["a kept plan of PostgreSQL's own"] += 1
             return
         if seconds >= HOLD_S and not question.steady:
@@ -81,7 +80,7 @@ class Reader:
         return question, self.rng.choice(question.values) if question.values else None
 
     def batch(self, questions):
-        """Questions that did not fail lately; one that did is given another try by itself."""
+        """Questions that did not fail lately; one that failed is tried again by itself."""
         profile = self.rng.choice(USUAL if self.rng.random() < 0.95 else ANY)
         chosen = []
         for question, value in (self.choose(questions) for _ in range(BATCH)):
@@ -167,7 +166,7 @@ class Reader:
             place += 3 * size
 
     def note_failure(self, step, result, transactions):
-        """The transaction is lost. Its question is asked alone, where errors are answers, now and then from here on."""
+        """The transaction failed. Its question is from now on asked alone, now and then, where errors are answers."""
         label, state = step[0], expect_error(result)
         self.tally.inconclusive[f"batch ended by {state}"] += 1
         if isinstance(label, int) and state not in UNLUCKY and len(transactions) == 1:

@@ -30,7 +30,7 @@ from tally import NOT_BACK, ONE_VERSION, PAIRS_EQUAL, SAME_SNAPSHOT, Tally, tabl
 
 DSN = "PG_ARROW_CACHE_DSN"
 SECONDS = "ORACLE_SECONDS"
-# Below this share of hits among the comparisons, agreement would say little about what the cache serves.
+# With a smaller share of hits among the comparisons, agreement would prove little.
 LEAST_HITS = 0.10
 # From this length on, each kind of change has had its turn.
 LONG_ENOUGH_S = 40
@@ -38,14 +38,14 @@ TIME_TO_END_S = 60
 
 
 class Run:
-    """What all processes share: when to stop, and which versions are known to be committed."""
+    """State that all processes share: when to stop, and which versions are known to be committed."""
 
     def __init__(self, dsn, seed, seconds, context, changers):
         self.dsn, self.seed = dsn, seed
         self.deadline = time.monotonic() + seconds
         self.stop = context.Event()
         self.results = context.Queue()
-        # Of this process: what it counts, even if it comes to grief.
+        # What this process counts; it is handed in also after a failure.
         self.mine = None
         # One row per writer: nobody else writes it, so it needs no lock.
         self.versions = [context.Array("q", len(PAIRS) * len(GROUPS), lock=False) for _ in range(changers)]
@@ -74,7 +74,7 @@ class Run:
 
 
 def work(run, function, name, number, arguments):
-    """The body of a process: hands in its tally, whatever happens."""
+    """The body of a process: hands in its tally, also after a failure."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         tally = function(run, name, number, *arguments)

@@ -1,6 +1,6 @@
 /*
- * A library that takes its time when a commit has just become visible, so that what others do after that, and should
- * have done before, comes late enough to be noticed.
+ * A library that pauses when a commit has just become visible: a library that then does what it should have done before the
+ * commit does it late enough to be noticed.
  *
  * Callbacks are called in reverse order of registration: preload this library after the others, and its pause comes
  * before whatever they do.

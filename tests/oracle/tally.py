@@ -1,11 +1,11 @@
-"""What each process counts and finds, and how the parts are added up."""
+"""What each process counts and finds, and the sum of all processes."""
 
 import sys
 from collections import Counter
 from dataclasses import dataclass, field, fields
 
 SHOWN_ROWS = 6
-# One process stops the whole run when it has found this many differences: more of them say nothing more.
+# A process that has found this many differences stops the whole run.
 ENOUGH = 3
 
 SAME_SNAPSHOT = "a cached answer equals the uncached one under the same snapshot"

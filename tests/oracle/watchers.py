@@ -1,4 +1,4 @@
-"""READ COMMITTED readers of the pairs, who know what must hold from one answer to the next."""
+"""READ COMMITTED readers of the pairs, which check what must hold from one answer to the next."""
 
 import random
 import time
@@ -26,7 +26,7 @@ def watch(run, name, number):
             statements += [question.sql.format("true" if cached else UNCACHEABLE), STATUS]
         if rng.random() < 0.5:
             statements = ["BEGIN ISOLATION LEVEL READ COMMITTED", *statements, "COMMIT"]
-        # Asked before the statements are sent: what was committed by then, they must see.
+        # Read before the statements are sent: they must see what was committed by then.
         reached = run.reached(pair)
         results = send(connection, statements)
         if failed(results):
@@ -46,7 +46,7 @@ def watch(run, name, number):
 
 
 def check(tally, question, rows, status, seen, reached):
-    """Looks at one answer, and remembers the versions it shows."""
+    """Checks one answer and remembers the versions in it."""
     facts = {"query": question.sql, "status": status}
     tally.counts["answers watched"] += 1
     versions = {}
@@ -66,5 +66,5 @@ def check(tally, question, rows, status, seen, reached):
 
 
 def processes():
-    """(name, function, arguments) of each."""
+    """(name, function, arguments) of each watcher."""
     return [("watcher 1", watch, ()), ("watcher 2", watch, ())]

@@ -17,7 +17,7 @@ SETTINGS = "SET lock_timeout = '150ms'; SET statement_timeout = '5s'; SET client
 PAUSES_US = (0, 0, 0, 50, 200, 1000)
 CHANGE_OF_PACE = 0.05
 
-# What changes may meet because of each other: something is there already, or gone, or in use, or referenced, or was
+# Errors that changes cause each other: an object exists already, is gone, in use or referenced, or was
 # changed meanwhile (XX000, "tuple concurrently updated"), or does not fit any more, or there was no row.
 EXPECTED = UNLUCKY | {"23503", "23505", "23514", "24000", "2BP01", "42701", "42704", "42710", "42723", "42809", "42883",
                       "42P01", "42P07", "55000", "55006", "XX000"}
@@ -64,7 +64,8 @@ class Writer:
 
 
 def remember(run, number, pair, results):
-    """What a reader who asks from here on must see, since the commit was reported. Undone parts are left out."""
+    """The versions that a reader must see from now on, because the commit was reported. Changes that were undone are
+    left out."""
     for result in results:
         answer = read(result)
         if answer.columns and answer.columns[0][0] == "grp" and len(answer.columns) == 2:
@@ -153,7 +154,7 @@ def change_definitions(run, name, number, pause):
 
 
 def end_prepared(run, name, number):
-    """Commits or rolls back what others have prepared, after a while."""
+    """Commits or rolls back, after a while, what others have prepared."""
     writer = Writer(run, name, number)
     while run.goes_on():
         finish_prepared(writer)
@@ -183,7 +184,7 @@ def processes(pause, definitions_pause):
 
 
 def kinds():
-    """Every kind of change that a run of some length should have made."""
+    """The kinds of change that a run of sufficient length should have made."""
     groups = ("update", "rolled back", "function", "procedure", "DO", "MERGE", "writing WITH", "delete and insert",
               "undone in part", "subtransactions")
     endings = ("COMMIT PREPARED", "ROLLBACK PREPARED")

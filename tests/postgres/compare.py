@@ -16,8 +16,8 @@ OUR_NODE = b"Custom Scan (ArrowCache)"
 
 
 def with_plans_of(plain, ours):
-    """Our output with each plan that shows our node replaced by the one in its place in the plain output: EXPLAIN says
-    of a query that it would be a hit, as it should."""
+    """Our output, in which each plan that shows our node is replaced by the plan in its place in the plain output:
+    EXPLAIN shows that a query would be a hit, which is no difference."""
     plans = PLAN.findall(plain)
     if len(PLAN.findall(ours)) != len(plans):
         return ours
@@ -43,7 +43,7 @@ def shortened(lines, path):
 
 
 def explanation(name, lines):
-    """Why a difference is none of ours, or None."""
+    """The explanation of a difference that is not ours, or None."""
     path = EXPLAINED / f"{name}.diff"
     if not path.exists():
         return None

@@ -39,14 +39,14 @@ from suites import SUITES, Stage  # noqa: E402
 PLAIN, AGAIN, FILLS, HITS = "plain", "plain-again", "fills", "hits"
 # What the suites' own makefiles give their servers: some tests need prepared transactions.
 PLAIN_CONF = {"max_prepared_transactions": "2", "shared_buffers": "'256MB'"}
-# Room for every result at once, so that nothing is left out for want of it.
+# Enough memory for all results at once.
 HITS_CONF = {**PLAIN_CONF, "pg_arrow_cache.min_execution_time": "0", "pg_arrow_cache.memory": "'1GB'",
              "pg_arrow_cache.max_entries": "100000"}
 FILLS_CONF = {**HITS_CONF, "pg_arrow_cache.debug_serve_fills": "on"}
 
 
 class Check:
-    """One suite, its runs, and what they are worth."""
+    """One suite with its runs, and the comparison of their outputs."""
 
     def __init__(self, stage, suite):
         self.stage, self.suite = stage, suite

@@ -36,7 +36,7 @@ SUITES = {suite.name: suite for suite in (
 
 
 class Run:
-    """What a run has left: outputs by test, what they should be for its version, counters, signs of crashes."""
+    """The results of a run: outputs by test, the expected ones of its version, counters, signs of crashes."""
 
     def __init__(self, results, expected, counters, crashes):
         self.results, self.expected, self.counters, self.crashes = results, expected, counters, crashes
@@ -115,12 +115,12 @@ class Stage:
 
 
 def run_to_the_end(command, **options):
-    """Runs a driver. If we are stopped in between, all that it has started ends with it, lest it write into directories
-    that are being removed."""
+    """Runs a driver. If this script is stopped meanwhile, all processes that the driver has started are stopped too, so
+    that they do not write into directories that are being removed."""
     driver = subprocess.Popen(command, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
                               **options)
     try:
-        driver.wait(RUN_TIMEOUT_S)   # its status tells of differences from expected/, which are no concern of ours
+        driver.wait(RUN_TIMEOUT_S)   # its status reports differences from expected/, which do not matter here
     except BaseException:
         os.killpg(driver.pid, signal.SIGKILL)
         raise
@@ -136,7 +136,7 @@ def read_counters(server):
 
 
 def crashes_in(log):
-    """Lines of a server log that tell of a crash. Tests provoke errors of every other kind."""
+    """Lines of a server log that report a crash. Tests provoke errors of every other kind."""
     text = log.read_text(errors="replace")
     return re.findall(r"^.*(?:PANIC:|was terminated by signal|TRAP:).*$", text, re.MULTILINE)
 

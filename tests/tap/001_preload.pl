@@ -1,5 +1,5 @@
-# Without shared_preload_libraries there is no shared memory: the SQL functions say what to do, and the library, loaded
-# by any other way, changes nothing.
+# Without shared_preload_libraries there is no shared memory: the SQL functions say what to do, and a library that is loaded
+# in another way changes nothing.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,4 +1,4 @@
-# The cache lives in memory alone: after a restart it is empty, says nothing stale, and fills again.
+# The cache is only in memory: after a restart it is empty, serves nothing stale, and fills again.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
-# A backend that dies of SIGKILL makes the server set up shared memory anew. Nothing of the cache survives that: no
-# half-filled entry, no pin of the dead, no lost byte.
+# A backend that is killed by SIGKILL makes the server create its shared memory again. Nothing of the cache survives: no
+# incomplete entry, no pin of the killed backend, no lost byte.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
 # A backend that is terminated, a statement that is cancelled or runs into its timeout, an error in the middle: what it
-# had stored so far is given back, what it was reading is let go, and no incomplete result is ever served.
+# had stored so far is freed, what it was reading is released, and no incomplete result is ever served.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
-# A cache far smaller than its work: never above its limits, the recently used stays, and nothing is lost inside the
-# allocator however often everything is replaced.
+# A cache that is much smaller than its results: it stays within its limits, keeps the recently used entries, and the allocator
+# loses no memory however often everything is replaced.
 
 use strict;
 use warnings FATAL => 'all';
@@ -48,7 +48,7 @@ is_deeply(statuses(@stream), [ 'MISS', ('MISS', 'HIT') x (3 * $MAX_ENTRIES) ],
 is_deeply(statuses(small(2001)), ['MISS'], 'what was used long ago does not');
 is(stat($node, 'entries'), $MAX_ENTRIES, 'still max_entries');
 
-# By bytes. How many of these fit, without any going?
+# By bytes. How many of these fit before one is evicted?
 sub fit
 {
 	$node->safe_psql('postgres', 'SELECT arrow_cache.flush(), arrow_cache.reset_stats()');
@@ -82,7 +82,7 @@ is(stat($node, 'bytes_total'), 4 * 1024 * 1024, 'memory is the smallest that is 
 cmp_ok(stat($node, 'evictions'), '>', 20, 'evictions were counted');
 answers_are($node, large(1), (answer($node, large(1)))[0], ['HIT'], 'what was stored last is served');
 
-# A result that can never fit passes through, and nothing goes for its sake.
+# A result that can never fit is delivered without being stored, and nothing is evicted for it.
 $node->safe_psql('postgres', 'SELECT arrow_cache.flush()');
 statuses(map { small($_) } 1 .. 3);
 my ($rows, $status) = answer($node,

@@ -1,5 +1,5 @@
-# A hot standby replays changes that no executor makes, so it neither serves nor stores: its answers are always its own.
-# Promoted, it caches like any other server.
+# A hot standby replays changes that no executor makes, so it neither serves nor stores: it executes every query.
+# After promotion it caches like any other server.
 
 use strict;
 use warnings FATAL => 'all';

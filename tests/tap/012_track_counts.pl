@@ -1,4 +1,4 @@
-# With track_counts = off the server does not list what a transaction has changed. Whatever writes, nothing stale is
+# With track_counts = off the server does not list what a transaction has changed. Whatever a transaction writes, nothing stale is
 # served: not to others, not to the writer, and not when the setting changes in the middle of the transaction.
 
 use strict;

@@ -1,5 +1,5 @@
 # Several clients read aggregates through the cache and compare each with an uncached one under the same snapshot,
-# while others write in all the ways a transaction can go. Not one answer may differ, and the cache must have been used.
+# while others write in all the ways a transaction can go. No answer may differ, and the cache must have been used.
 
 use strict;
 use warnings FATAL => 'all';
@@ -54,7 +54,7 @@ my %scripts = (
 	'reader@12' => "${choose}BEGIN ISOLATION LEVEL REPEATABLE READ;\n$group\\sleep 1 ms\n$join\nCOMMIT;\n",
 	'late_reader@8' => "${choose}BEGIN ISOLATION LEVEL REPEATABLE READ;\n"
 		. "SELECT 1;\n\\sleep 2 ms\n$total\n$group\nCOMMIT;\n",
-	# Money moves and none is made: the total of any snapshot is 50000, from the cache as well.
+	# Money moves between accounts: the total of every snapshot is 50000, also from the cache.
 	'invariant@8' => qq{
 SELECT sum(v) AS x FROM account \\gset
 \\if :x <> 50000

@@ -125,7 +125,7 @@ for my $restart ('', 'fast', 'immediate')
 	}
 }
 
-# A commit that nobody has looked at in between: the entry from before the PREPARE must not be served.
+# A commit without any read since the PREPARE: the entry from before the PREPARE must not be served.
 warm('unwatched', "$count|$sum");
 $publisher->safe_psql('postgres', q{BEGIN; DELETE FROM t WHERE id = 1; PREPARE TRANSACTION 'p'});
 $publisher->safe_psql('postgres', q{COMMIT PREPARED 'p'});

@@ -27,7 +27,7 @@ my $node;
 my @tables = qw(kept changed seen open_before open_after prepared restarted crowded);
 my %query = map { $_ => "SELECT sum(v) FROM $_" } @tables;
 
-# The next id as a 64-bit number. Whoever asks uses up none.
+# The next id as a 64-bit number. Reading it uses no id.
 sub next_id
 {
 	return $node->safe_psql('postgres', 'SELECT pg_snapshot_xmax(pg_current_snapshot())');

@@ -37,7 +37,7 @@ sub uncached
 	return $node->safe_psql('postgres', "SET pg_arrow_cache.enabled = off; $query{$table}");
 }
 
-# What is asked several times is neither stale nor stored wrongly in between.
+# Repeated answers are not stale, and none is stored wrongly in between.
 sub read_is
 {
 	my ($table, $rows, $name) = @_;

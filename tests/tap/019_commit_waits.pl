@@ -1,6 +1,6 @@
 # A commit that waits for a synchronous standby is written and announced, and not yet visible. However long that takes,
 # readers get the old rows and nobody stores them as if they were the new ones; whatever ends the wait, the new rows are
-# read from then on. Of many writers that wait, each counts.
+# read from then on. Each of many waiting writers counts.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
 # The server reloads its settings while an apply worker is in the middle of a transaction. What the worker has changed
-# before, while track_counts was off, is on nobody's list; it still outdates what was stored.
+# before, while track_counts was off, is on no list of the server; it still outdates what was stored.
 
 use strict;
 use warnings FATAL => 'all';

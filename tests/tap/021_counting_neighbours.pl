@@ -39,7 +39,7 @@ $node->safe_psql('postgres', q{
 my $logged = slurp_file($node->logfile, $log);
 for my $name (sort keys %witness)
 {
-	# Whether the end of the transaction sets what is set already is the server's business.
+	# The end of the transaction may or may not set the value again; this depends on the server.
 	my @heard = ($logged =~ /witness $name sees (\w+)/g)[ 0, 1 ];
 	is_deeply(\@heard, [ 'off', 'on' ], "the $name witness hears of each change");
 }

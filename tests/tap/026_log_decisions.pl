@@ -1,4 +1,4 @@
-# log_decisions: one line in the server's log for each statement of a client, with what became of it, why, and the query id.
+# log_decisions: one line in the log of the server for each statement of a client, with its status, the reason and the query id.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
-# Tables that are rebuilt all the time, in the way that dbt and its like do it, beside a warm dashboard: what the dashboard reads is other tables, so it
-# is served from the cache the whole time, while definitions change under it and in between. What is read of the rebuilt table is always its newest.
+# Tables that are rebuilt all the time, as dbt does it, beside a dashboard whose answers are stored: the dashboard reads other tables, so it
+# is served from the cache the whole time, while definitions change meanwhile. What is read of the rebuilt table is always its newest.
 
 use strict;
 use warnings FATAL => 'all';
@@ -109,7 +109,7 @@ note("$hits hits and $stale outdated of $looks");
 cmp_ok($hits, '>=', 0.99 * $looks, 'the dashboard is served from the cache all the time');
 is($hits + $stale, $looks, 'and never told to wait') or diag(explain(\%statuses));
 
-# Precise, not blind: what does concern the dashboard is noticed.
+# A change that concerns the dashboard is noticed.
 $builder->query_safe(q{ALTER TYPE channel RENAME VALUE 'web' TO 'internet'; ALTER TABLE store RENAME COLUMN name TO label; ALTER TABLE store RENAME COLUMN label TO name;});
 like($reader->query_safe('SELECT channel, sales FROM by_channel ORDER BY channel'), qr/^internet\|/, 'a label that is renamed');
 my ($rows, $status) = answer($node, 'SELECT name FROM store WHERE id = 3');

@@ -1,5 +1,5 @@
 # COPY ... (FORMAT arrow) beside libraries that watch statements: pg_stat_statements, auto_explain, and one that audits, loaded
-# before the cache and after it. Each sees the statement once, with its text, and counts what it counts of a COPY in CSV. One thing
+# before the cache and after it. Each sees the statement once, with its text, and counts the same as for a COPY in CSV. One thing
 # differs: a table is read by a query, as COPY itself reads a table with row security, and not by COPY's own scan.
 
 use strict;

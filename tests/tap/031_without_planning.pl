@@ -1,5 +1,5 @@
-# Statements whose like was served before are not planned: debug_print_plan shows which plans the server was handed. What
-# pg_stat_statements and auto_explain see of them, before and after us in line, is what they see of any statement.
+# Statements of a form that was served before are not planned: debug_print_plan shows which plans the server executed.
+# pg_stat_statements and auto_explain, preloaded before and after the cache, see them like any other statement.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,4 +1,4 @@
-# Nobody can slip code of their own into what the extension's objects do: neither by making its schema first, nor by
+# Nobody can make the objects of the extension run their code: neither by making its schema first, nor by
 # objects with the names of those that its views and functions use, in the reader's search_path or in the schema itself.
 
 use strict;
@@ -79,7 +79,7 @@ my $look_at_all = join('', map { "SELECT * FROM arrow_cache.$_;" } qw(stats entr
 	INSERT INTO public.told VALUES (1);
 };
 
-# The schema exists, and belongs to somebody who may do anything in it at any time.
+# The schema exists and belongs to another role, which may do anything in it at any time.
 is(failure('mallory', 'CREATE SCHEMA arrow_cache;' . traps('arrow_cache', own => 1)), undef, 'a role with CREATE on the database makes the schema first');
 my $told = failure($user, 'CREATE EXTENSION pg_arrow_cache');
 like($told, qr/ERROR:  42P06: schema "arrow_cache" exists and is not safe/, 'the extension does not move in with others');
@@ -111,7 +111,7 @@ for my $case (
 	$node->safe_psql('postgres', 'DROP SCHEMA arrow_cache CASCADE');
 }
 
-# What is as good as a new one: what DROP EXTENSION has left, and what pg_restore makes before the extension, whose owner may be another superuser.
+# Schemas that are as safe as a new one: what DROP EXTENSION has left, and what pg_restore creates before the extension; the owner may be another superuser.
 $node->safe_psql('postgres', 'CREATE EXTENSION pg_arrow_cache; DROP EXTENSION pg_arrow_cache; CREATE EXTENSION pg_arrow_cache');
 pass('the schema that the extension has left serves it again');
 $node->safe_psql('postgres', 'DROP EXTENSION pg_arrow_cache; ALTER SCHEMA arrow_cache OWNER TO other_admin; GRANT USAGE ON SCHEMA arrow_cache TO mallory');

@@ -1,4 +1,4 @@
-# Who may outdate the results of others: those who may change the data, and nobody by asking for it. Neither the trigger function nor a
+# Who may invalidate the results of others: only roles that may change the data. Neither the trigger function nor a
 # statement that was refused touches results over what one may not write, least of all those of other databases.
 
 use strict;
@@ -86,7 +86,7 @@ my @cases = (
 	[ 'nothing', 'signal', q{'no_such'}, 'bob', '42P01', '' ],
 	[ 'an own table, fired by a superuser', 'signal', q{'own'}, 'postgres', '', 'own' ],
 	[ 'a catalog, fired by a superuser', 'signal', q{'pg_catalog.pg_class'}, 'postgres', '42809', '' ],
-	# Whoever owns the table stands for the triggers on it.
+	# The owner of the table is responsible for the triggers on it.
 	[ 'a table of the owner of the trigger\'s table', 'inbox', q{'hers'}, 'bob', '', 'hers' ],
 );
 my $superuser = $node->safe_psql('postgres', 'SELECT current_user');

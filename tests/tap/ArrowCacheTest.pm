@@ -1,4 +1,4 @@
-# What the scripts of this suite share: servers that preload the library, and ways to see what became of a statement.
+# What the scripts of this suite share: servers that preload the library, and ways to read the status of a statement.
 
 package ArrowCacheTest;
 
@@ -13,7 +13,7 @@ use Test::More;
 our @EXPORT = qw(new_server new_watched_server initialize answer answers_are stat bytes_at_rest
 	create_big wait_for_fill $SLOW_FILL);
 
-# A query whose first branch fills several batches at once and whose second one then computes for ages: while it does,
+# A query whose first branch fills several batches at once and whose second one then computes for a very long time: while it does,
 # part of the result stands in shared memory and the entry is not complete.
 our $SLOW_FILL = q{SELECT a, pad FROM big UNION ALL
 	SELECT count(*)::int, 'end' FROM big x, big y, big z WHERE x.a + y.a + z.a < 0};
@@ -27,8 +27,8 @@ sub create_big
 	return;
 }
 
-# Every result is stored, however quick it was to compute, so that outcomes are repeatable; a cluster of this kind logs
-# no statements, or the log would drown what is looked for in it.
+# Every result is stored, however quick it was to compute, so that outcomes are repeatable. Statements are not
+# logged, so that the log is short enough to be searched.
 my $CONF = q{
 shared_preload_libraries = 'pg_arrow_cache'
 pg_arrow_cache.min_execution_time = 0

@@ -2,7 +2,7 @@
 
 use arrow_cache_core::{Hint, hint};
 
-/// Longest time a hint can ask for, as the setting it takes the place of.
+/// Longest time a hint can ask for: that of the setting it replaces.
 const LONGEST_TTL: u32 = i32::MAX as u32;
 
 /// Reads any bytes as a statement with hints.

@@ -2,7 +2,7 @@
 
 use arrow_cache_core::formats::jsonb::{TEXT_MAX, from_text, to_text};
 
-/// What texts of jsonb are made of, besides the words of the dictionary.
+/// The characters of jsonb texts, in addition to the words of the dictionary.
 const LETTERS: &[u8; 16] = b"{}[]\"\",,:: 01-a\\";
 
 /// Reads any bytes as the text of a jsonb, as they are and spelled with the letters that such texts have.

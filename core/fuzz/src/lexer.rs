@@ -1,21 +1,21 @@
-//! A second, slow reading of SQL text by the rules of PostgreSQL's lexer (scan.l), to hold the quick one against.
+//! A second, slow reading of SQL text by the rules of PostgreSQL's lexer (scan.l), with which the quick one is compared.
 //!
-//! Each rule is a function that says how long the thing is which a text begins with; the first that applies is taken.
+//! Each rule is a function that returns the length of the token at the beginning of a text. The first rule that applies is used.
 
-/// A piece of SQL as far as it matters for the meaning.
+/// A part of SQL text that matters for its meaning.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Token {
     /// White space or comments between other tokens: `+ -` is not `+-`.
     Gap,
     /// Bytes outside quotes, in lower case.
     Code(Vec<u8>),
-    /// What stands in quotes, with its quotes and its prefix; and what begins and does not end.
+    /// What stands in quotes, with its quotes and its prefix; also a quote or comment that does not end.
     Quoted(Vec<u8>),
     /// A newline between two parts of one string.
     Joint,
 }
 
-/// Strings by what they begin with, in lower case: are marks doubled, and are backslashes escapes (`None`: as the setting says)?
+/// Strings by what they begin with, in lower case: are marks doubled, and are backslashes escapes (`None`: the setting decides)?
 const STRINGS: &[(&[u8], bool, Option<bool>)] = &[
     (b"u&'", true, Some(false)),
     (b"e'", true, Some(true)),
@@ -93,7 +93,7 @@ fn line_comment(text: &[u8]) -> Option<usize> {
     text.starts_with(b"--").then(|| run(text, |byte| byte != b'\n' && byte != b'\r').unwrap_or(0))
 }
 
-/// Length of a comment with all that are nested in it, or of all that is left if it does not end.
+/// Length of a comment with all nested ones, or of the rest of the text if it does not end.
 fn block_comment(text: &[u8]) -> Option<usize> {
     if !text.starts_with(b"/*") {
         return None;
@@ -113,7 +113,7 @@ fn block_comment(text: &[u8]) -> Option<usize> {
 
 /// Does the comment that the text begins with end?
 fn block_comment_ends(text: &[u8]) -> bool {
-    // One more closing mark is not part of it, unless it was still open.
+    // A further closing mark belongs to the comment only if it was still open.
     block_comment(text) == block_comment(&[text, b"*/"].concat())
 }
 
@@ -124,7 +124,7 @@ fn string(text: &[u8], plain_backslashes: bool) -> Option<(usize, bool, bool)> {
     Some((with.len() - 1, *doubling, escapes.unwrap_or(!plain_backslashes)))
 }
 
-/// Length of what begins with a mark and goes to the next, or to the end of the text.
+/// Length from a mark to the next one, or to the end of the text.
 fn quoted(text: &[u8], mark: u8, doubling: bool, escapes: bool) -> usize {
     let mut at = 1;
     while at < text.len() {
@@ -138,7 +138,7 @@ fn quoted(text: &[u8], mark: u8, doubling: bool, escapes: bool) -> usize {
     text.len()
 }
 
-/// Length of the gap after a string, if there is a newline in it and the string goes on behind it.
+/// Length of the gap after a string, if there is a newline in it and the string continues behind it.
 fn joint(text: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(length) = white_space(&text[at..]).or_else(|| line_comment(&text[at..])) {
@@ -169,7 +169,7 @@ fn dollar_string(text: &[u8]) -> Option<usize> {
     Some(ends.map_or(text.len(), |at| at + delimiter.len()))
 }
 
-/// Digits, with the letters that stick to them.
+/// Digits, with the letters that follow them directly.
 fn number(text: &[u8]) -> Option<usize> {
     let digits = run(text, |byte| byte.is_ascii_digit())?;
     Some(digits + word(&text[digits..]).unwrap_or(0))

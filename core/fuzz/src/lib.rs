@@ -1,5 +1,5 @@
-//! What must hold for any bytes whatever that reach a parser of the core: one module for each parser, each with a function `check` that
-//! panics where a promise is broken.
+//! What must hold for any bytes that reach a parser of the core: one module for each parser, each with a function `check` that panics when
+//! a promise is broken.
 //!
 //! The fuzzer calls these functions through `fuzz_targets/`; `core/tests/fuzz_targets.rs` calls the same ones on the stable compiler.
 
@@ -14,7 +14,7 @@ pub mod numeric_body;
 pub mod numeric_text;
 pub mod options;
 
-/// A name, as of the files in `fuzz_targets/` and `dictionaries/`, and the function behind it.
+/// The name of a target, which is also that of its files in `fuzz_targets/` and `dictionaries/`, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.

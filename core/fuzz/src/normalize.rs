@@ -1,10 +1,10 @@
-//! Normal form of SQL, and the statement inside EXPLAIN, PREPARE and DECLARE.
+//! Normal SQL text, and the statement inside EXPLAIN, PREPARE and DECLARE.
 
 use arrow_cache_core::{normalize, statement_body};
 
 use super::lexer::tokens;
 
-/// What a query may be wrapped in without becoming another.
+/// Statements around a query that do not change which query it is.
 const WRAPPERS: &[&str] = &[
     "EXPLAIN ",
     "explain analyze verbose\n",

@@ -2,7 +2,7 @@
 
 use arrow_cache_core::formats::numeric::{from_text, to_text};
 
-/// What texts of numerics are made of, and what could pass for it.
+/// The characters of numeric texts, and similar ones.
 const LETTERS: &[u8; 16] = b"0000123456789.-N";
 
 /// Each byte as one of the letters that numerics have: most texts of those are numerics, or nearly.

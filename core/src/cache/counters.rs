@@ -1,4 +1,4 @@
-//! Event counters, striped so that no cache line is written by every hit. Everybody adds to a stripe of their own, without a lock.
+//! Event counters, striped so that no cache line is written by every hit. Each backend adds to its own stripe, without a lock.
 
 use crate::reason::{REASONS, Reason};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,9 +13,9 @@ pub enum Counter {
     TimeSavedMicros,
     /// Statements that could have been answered, had there been an entry.
     Misses,
-    /// Statements that found an entry which no longer held.
+    /// Statements that found an outdated entry.
     Stale,
-    /// Statements the cache kept out of.
+    /// Statements that the cache did not touch.
     Bypasses,
     /// Results stored.
     Stores,
@@ -31,7 +31,7 @@ pub enum Counter {
     VerifyMismatches,
 }
 
-/// A hit counts both: one line for the two of them.
+/// A hit counts both, so they are on one cache line.
 const _: () = assert!(Counter::Hits as usize / 8 == Counter::TimeSavedMicros as usize / 8);
 
 impl Counter {

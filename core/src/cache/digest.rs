@@ -1,15 +1,15 @@
-//! Compares two results of any size in constant memory: each is boiled down to a digest, row by row.
+//! Compares two results of any size in constant memory: each is reduced to a digest, row by row. Pure values: nothing here is shared.
 //!
-//! Rows are combined by a sum of their hashes, so the order in which they came does not matter, but how often each one came does. Where a
-//! part of the order is fixed, the hashes of those parts are combined by position as well. Hashes are 128 bits wide and seeded with a
+//! The hashes of the rows are added, so the order of the rows does not matter, but the number of times each row came does. Where the query
+//! fixes a part of the order, the hashes of those parts are combined by position as well. Hashes are 128 bits wide and seeded with a
 //! secret, so equal digests stand for equal results.
 
 use crate::cache::key::CacheKey;
 
-/// Odd, so that no position is ever multiplied away; the digits of the golden ratio, as good as any.
+/// Odd, so that multiplying never loses the hash of an earlier position. The digits of the golden ratio; another odd number would do.
 const STEP: u128 = 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
 
-/// What is kept of a result.
+/// The digest of a result.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Digest {
     rows: u64,
@@ -22,7 +22,7 @@ pub struct Digest {
 pub enum Difference {
     /// One has more rows.
     RowCount,
-    /// As many rows, but not the same ones.
+    /// The number of rows is the same, the rows are not.
     Values,
     /// The same rows, in an order that the query does not allow for one of them.
     Order,

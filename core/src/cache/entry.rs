@@ -1,11 +1,11 @@
 //! The record of an entry in the shared table.
 //!
-//! `life` is one word: which result the record holds, where that is in its life, and how many hold it (its pins). Pins come and go without
-//! a lock; the other two change as [`Entry::set_state`] says, in the same word, so that a pin and the state it was taken in are one step:
-//! see [`Entry::try_pin`]. `next_in_bucket` changes under the partition lock of the key; `list_*` under the store lock; `hits` and
-//! `last_used` by anybody. The other fields and the payload are written only by the one process that fills the entry, before it is
-//! published, and by the one that frees it, after the last pin is gone; readers hold a pin. All fields are atomics all the same, for
-//! look-ups and eviction look at records without a pin.
+//! `life` is one word with three parts: the generation (which result the record holds), the state (where that result is in its life) and the
+//! pins (the number of holders). Pins come and go without a lock; the other two change as [`Entry::set_state`] says. They are in one
+//! word so that taking a pin and reading the state is one step: see [`Entry::try_pin`]. `next_in_bucket` changes under the partition lock of
+//! the key; `list_*` under the store lock; `hits` and `last_used` without a lock. The other fields and the payload are written only by the one
+//! process that fills the entry, before it is published, and by the one that frees it, after the last pin is gone; readers hold a pin. All
+//! fields are atomics, because lookups and eviction read records without a pin.
 
 use crate::cache::key::CacheKey;
 use crate::cache::versions::SlotId;
@@ -25,7 +25,7 @@ pub struct EntryId(pub u32);
 pub struct Dependency {
     /// The slot.
     pub slot: SlotId,
-    /// Object id of the relation, for showing; 0 for a slot that is no relation's.
+    /// Object id of the relation, for showing; 0 if the slot does not stand for a relation.
     pub relation: u32,
     /// Version of the slot.
     pub version: u64,
@@ -45,7 +45,7 @@ pub(crate) enum State {
     Published = 2 << PIN_BITS,
 }
 
-/// A pin belongs to a scan with a memory context of its own, so memory ends long before this many.
+/// Bits of the number of pins. A pin belongs to a scan with a memory context of its own, so memory ends long before 2^30 pins.
 const PIN_BITS: u32 = 30;
 const PINS: u64 = (1 << PIN_BITS) - 1;
 const STATE: u64 = 3 << PIN_BITS;
@@ -73,7 +73,7 @@ impl Life {
 /// Link to an entry: its index plus one; 0 is none.
 pub(crate) type Link = u32;
 
-/// One entry, on three cache lines: what every look-up of the key or a hit reads, what every hit writes, and what neither needs.
+/// One entry, on three cache lines: what every lookup of the key or a hit reads, what every hit writes, and what neither needs.
 /// Zeroed memory is a free entry.
 #[repr(C, align(64))]
 pub(crate) struct Entry {
@@ -117,7 +117,8 @@ impl Entry {
         Life::of(self.usage.life.load(Acquire))
     }
 
-    /// Into and out of `Published`: under the exclusive partition lock of the key. To `Free`: by whoever took the entry out of limbo.
+    /// Into and out of `Published`: under the exclusive partition lock of the key. To `Free`: by the process that took the entry out of
+    /// limbo.
     pub(crate) fn set_state(&self, state: State) {
         let before = self.usage.life.load(Relaxed) & STATE;
         self.add_to_life((state as u64).wrapping_sub(before));
@@ -128,7 +129,7 @@ impl Entry {
         self.add_to_life((1 << GENERATION_SHIFT) + (State::Limbo as u64 - State::Free as u64) + 1);
     }
 
-    /// Adding leaves alone the pins that come and go meanwhile; nobody else changes the rest.
+    /// Adds, so that pins that come and go meanwhile stay counted; nobody else changes the rest.
     fn add_to_life(&self, difference: u64) {
         self.usage.life.fetch_add(difference, AcqRel);
     }
@@ -138,7 +139,7 @@ impl Entry {
         CacheKey { hi: self.key_hi.load(Acquire), lo: self.key_lo.load(Acquire) }
     }
 
-    /// Set while filling, after `life` took on the new generation: who sees the new key sees the new life too.
+    /// Set while filling, after `life` has the new generation: a process that sees the new key sees the new life too.
     pub(crate) fn set_key(&self, key: CacheKey) {
         self.key_hi.store(key.hi, Release);
         self.key_lo.store(key.lo, Release);
@@ -158,11 +159,11 @@ impl Entry {
         self.usage.life.load(Acquire) & PINS
     }
 
-    /// Pins the entry if it is published, and as `wanted`; what it holds then stays until [`Entry::unpin`]. Takes no lock.
+    /// Pins the entry if it is published and its life is `wanted`. What it holds then stays until [`Entry::unpin`]. Takes no lock.
     ///
-    /// The pin and the state come from one atomic step. If the state was `Published`, whoever retires the entry does so later, and then
-    /// whoever would free it finds the pin. If not, nobody relied on the pin, and nothing was read; it is given back at once. Meanwhile
-    /// it can make `pins` look too large by one, so a record may be passed over that is free of pins, to be found the next time.
+    /// The pin and the state come from one atomic step. If the state was `Published`, a process that retires the entry does so later, and
+    /// the process that would free it then finds the pin. If not, nobody relied on the pin and nothing was read; it is given back at once.
+    /// Until then `pins` is too large by one, so a reclaim may pass over a record without pins; the next one finds it.
     pub(crate) fn try_pin(&self, wanted: impl FnOnce(Life) -> bool) -> bool {
         let life = Life::of(self.usage.life.fetch_add(1, AcqRel));
         let pinned = life.is_published() && wanted(life);
@@ -172,7 +173,7 @@ impl Entry {
         pinned
     }
 
-    /// One more pin for the holder of one, or of the lock under which a published entry would be retired.
+    /// Adds a pin. The caller holds one already, or the lock under which a published entry would be retired.
     pub(crate) fn pin(&self) {
         self.usage.life.fetch_add(1, AcqRel);
     }
@@ -181,7 +182,7 @@ impl Entry {
         self.usage.life.fetch_sub(1, AcqRel);
     }
 
-    /// Has the processor fetch the line that a pin will write.
+    /// Asks the processor to fetch the line that a pin will write.
     pub(crate) fn prefetch_usage(&self) {
         prefetch((&raw const self.usage).cast());
     }

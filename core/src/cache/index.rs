@@ -59,7 +59,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             Found::Absent => None,
             Found::Disturbed => self.find_locked(key),
         }?;
-        // The caller will read these next.
+        // The caller will read the head next.
         let entry = self.entry(found);
         prefetch(self.arena.address(ArenaPtr(entry.head.load(Relaxed))));
         Some(found)
@@ -123,7 +123,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         })
     }
 
-    /// Takes a pinned entry out of the index. False if somebody else has.
+    /// Takes a pinned entry out of the index. False if another process has.
     pub(crate) fn unlink(&self, index: u32) -> bool {
         let entry = self.entry(index);
         let key = entry.key();

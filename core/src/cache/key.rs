@@ -16,14 +16,14 @@ pub struct CacheKey {
 }
 
 impl CacheKey {
-    /// Stands for no key at all. No hash that is likely to be met.
+    /// Stands for no key at all. No text is likely to have this hash.
     pub const NONE: Self = Self { hi: 0, lo: 0 };
 
     fn from_digest(digest: u128) -> Self {
         Self { hi: (digest >> 64) as u64, lo: digest as u64 }
     }
 
-    /// A key that nobody else gets, here or in another process.
+    /// A key that differs from every other, here and in other processes.
     #[cold]
     fn unlike_any() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
@@ -37,10 +37,10 @@ impl CacheKey {
     }
 }
 
-/// Parts like those of [`KeyHasher`], gathered and then hashed in one go: for the few hundred bytes of a statement that takes a fraction
+/// Parts like those of [`KeyHasher`], gathered and then hashed together: for the few hundred bytes of a statement that takes a fraction
 /// of the time. Keeps its memory when it is cleared.
 ///
-/// If there is no memory for a part, the key is like no other.
+/// If there is no memory for a part, the key differs from every other.
 #[derive(Default, Debug)]
 pub struct KeyBuffer {
     bytes: Vec<u8>,
@@ -118,19 +118,19 @@ impl KeyBuffer {
         self.bytes.is_empty()
     }
 
-    /// Gives the buffer back to what it was when it held `len` bytes.
+    /// Drops all parts behind the first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.bytes.truncate(len);
     }
 
-    /// The key of what was gathered; the same as that of a [`KeyHasher`] with the same parts. If one could not be added, a key that
+    /// The key of what was gathered: the same as that of a [`KeyHasher`] with the same parts. If a part could not be added, a key that
     /// nothing else has.
     #[must_use]
     pub fn finish(&self) -> CacheKey {
         if self.incomplete { CacheKey::unlike_any() } else { CacheKey::from_digest(xxh3_128(&self.bytes)) }
     }
 
-    /// Is there no part that could not be added?
+    /// Could all parts be added?
     #[must_use]
     pub fn is_complete(&self) -> bool {
         !self.incomplete
@@ -146,7 +146,7 @@ impl KeyHasher {
     /// A hasher that has seen nothing but a secret, which keeps outsiders from constructing collisions.
     #[must_use]
     pub fn with_seed(seed: u64) -> Self {
-        // As a part like any other: xxh3's own seeding derives a new secret each time, at ten times the cost.
+        // Added like any other part: xxh3's own seeding derives a new secret each time, at ten times the cost.
         let mut hasher = Self::new();
         hasher.u64(seed);
         hasher

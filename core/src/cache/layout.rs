@@ -12,10 +12,10 @@ use std::fmt;
 pub const PARTITIONS: usize = 64;
 /// Number of words that count how often a query ran.
 pub const RUN_WORDS: usize = 16_384;
-/// Least room for results; a smaller block is refused.
+/// Least bytes for results; a smaller block is refused.
 pub const LEAST_ARENA: usize = 1 << 20;
 
-/// Every part but the arena begins on a cache line.
+/// Every part except the arena begins on a cache line.
 const LINE: usize = 64;
 /// The arena begins, and ends, on a page.
 const PAGE: usize = 4096;
@@ -34,13 +34,13 @@ pub struct Sizes {
 pub enum LayoutError {
     /// Less than [`LEAST_ARENA`] would be left for results.
     TooSmall {
-        /// Bytes that would do.
+        /// Bytes that would be enough.
         needed: usize,
     },
 }
 
 impl LayoutError {
-    /// Bytes that would do.
+    /// Bytes that would be enough.
     #[must_use]
     pub fn needed(&self) -> usize {
         match self {
@@ -132,7 +132,7 @@ impl Layout {
         occupied_words(self.max_entries)
     }
 
-    /// Everything but the arena, in bytes.
+    /// Bytes of everything except the arena.
     #[must_use]
     pub fn bookkeeping_bytes(&self) -> usize {
         self.arena_offset

@@ -33,8 +33,8 @@ pub trait Arena {
     fn address(&self, ptr: ArenaPtr) -> *mut u8;
 }
 
-/// The locks of the cache. Each call takes one lock, runs `f`, releases. `f` is short, cannot fail and calls nothing outside this crate;
-/// no call is made from within an `f`.
+/// The locks of the cache. Each call takes one lock, runs `f` and releases the lock. `f` is short, cannot fail, and calls nothing outside
+/// this crate and none of these functions.
 pub trait Locks {
     /// Runs `f` while holding the lock of a partition (below [`crate::cache::layout::PARTITIONS`]) together with other readers.
     fn shared<R>(&self, partition: usize, f: impl FnOnce() -> R) -> R;

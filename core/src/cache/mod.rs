@@ -10,19 +10,19 @@
 //! | `run_counts` | how often a query ran without an entry |
 //! | `index` | chains of published entries, by key |
 //! | `limbo` | lists of free and of retired records |
-//! | `payload` | the form of an entry's memory in the arena |
+//! | `payload` | the layout of an entry's memory in the arena |
 //! | `occupancy` | which records are published, as bits |
 //! | `store` | what a process holds to reach all this: the block, the locks, the arena |
 //! | `layout` | where each part of the block lies |
 //! | `header`, `bucket`, `entry` | the records in the block |
 //! | `counters` | what is counted |
-//! | `versions`, `window` | what entries rest on: versions, and which transactions changed them |
-//! | `answers` | answers about running transactions, remembered for one publication |
+//! | `versions`, `xid_window` | what entries rest on: versions, and which transactions changed them |
+//! | `asked_xids` | which transactions run, remembered for one publication |
 //! | `digest` | comparing two results |
 //! | `key` | the 128-bit key |
 //! | `memory` | what the host lends: allocator and locks |
 
-mod answers;
+mod asked_xids;
 mod bucket;
 pub mod counters;
 pub mod digest;
@@ -42,9 +42,9 @@ mod run_counts;
 mod store;
 pub mod versions;
 mod view;
-pub mod window;
+pub mod xid_window;
 
-pub use answers::Answers;
+pub use asked_xids::AskedXids;
 pub use entry::{Dependency, EntryId};
 pub use fill::{Fill, NewEntry, StoreError};
 pub use payload::{CHUNK_OVERHEAD, Chunks};

@@ -1,4 +1,4 @@
-//! The form of an entry's payload memory: one head (dependencies, column description, text) and a list of chunks (data). The process that
+//! The layout of an entry's payload memory: one head (dependencies, column description, text) and a list of chunks (data). The process that
 //! fills the entry writes it (see `fill`). It is constant from publication until the last pin is gone. The process that took the entry out
 //! of limbo frees it. No lock is held here.
 

@@ -1,19 +1,19 @@
 //! Versions of what results rest on, by the protocol "publish before visible": slots that writers change before their transaction can
 //! become visible to anybody, and that readers compare with their snapshot.
 //!
-//! Anybody may publish to a slot, at any time. A slot is read and written as one under its own sequence word: writers make it odd while
-//! they store, readers try again when it was odd or moved. No other lock is involved and nothing is called while the word is odd.
+//! Any process may publish to a slot, at any time. A slot is read and written as a whole under its own sequence word: writers make the word
+//! odd while they store, readers try again when it was odd or moved. No other lock is taken, and nothing is called while the word is odd.
 //!
-//! A slot has no identity: relations that hash to the same slot share it, which can only invalidate too much.
+//! A slot does not know its relation: relations that hash to the same slot share it, which can only invalidate too much.
 
-use crate::cache::window::Window;
+use crate::cache::xid_window::XidWindow;
 use std::sync::atomic::{
     AtomicI64, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
     fence,
 };
 
-/// How many publishing transactions a slot remembers one by one; more are folded into its window.
+/// Publishing transactions that a slot remembers one by one; more are folded into its window.
 pub const PENDING: usize = 3;
 
 /// Number of slots of each kind that stands for a whole database.
@@ -22,10 +22,10 @@ pub const DATABASE_SLOTS: usize = 64;
 pub const FIXED_SLOTS: usize = 4 * DATABASE_SLOTS;
 /// Fewest and most slots for relations.
 const RELATION_SLOTS: std::ops::RangeInclusive<usize> = 8192..=65_536;
-/// One in so many bytes of the block may go to slots of relations.
+/// One in 64 bytes of the block may go to slots of relations.
 const SHARE_OF_SLOTS: usize = 64;
 
-/// How many slots a block of this size has in all. The more there are, the more seldom do two relations share one.
+/// Number of slots in a block of this size. The more there are, the less often two relations share one.
 #[must_use]
 pub fn slot_count(memory: usize) -> usize {
     let wanted = memory / SHARE_OF_SLOTS / size_of::<Slot>();
@@ -36,7 +36,7 @@ pub fn slot_count(memory: usize) -> usize {
 /// One version slot, a cache line of its own. Zeroed memory is a valid slot.
 #[repr(C, align(64))]
 pub struct Slot {
-    /// Twice the version, and one more while somebody stores.
+    /// Twice the version, and one more while a writer stores.
     sequence: AtomicU64,
     pending: [AtomicU64; PENDING],
     window_low: AtomicU64,
@@ -47,7 +47,7 @@ pub struct Slot {
 
 const _: () = assert!(size_of::<Slot>() == 64);
 
-/// What a slot said at one moment.
+/// The state of a slot at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SlotState {
     /// Counts publications.
@@ -55,7 +55,7 @@ pub struct SlotState {
     /// 64-bit ids of publishing transactions; 0 = empty.
     pub pending: [u64; PENDING],
     /// Publishing transactions that found no empty place.
-    pub window: Window,
+    pub window: XidWindow,
     /// When the last publication was, in microseconds.
     pub last_change: i64,
 }
@@ -72,10 +72,10 @@ pub struct SnapshotView<'a> {
 }
 
 impl<'a> SnapshotView<'a> {
-    /// Widens a snapshot with 32-bit ids. `next_full_xid` is any next-id reading taken not 2^31 transactions away from the snapshot.
+    /// A snapshot with 32-bit ids. `next_full_xid` is the next id at any time less than 2^31 transactions away from the snapshot.
     #[must_use]
     pub fn new(next_full_xid: u64, xmin32: u32, xmax32: u32, xip: &'a [u32]) -> Self {
-        Self { xmin: widen(next_full_xid, xmin32), xmax: widen(next_full_xid, xmax32), in_progress: xip }
+        Self { xmin: widen_xid(next_full_xid, xmin32), xmax: widen_xid(next_full_xid, xmax32), in_progress: xip }
     }
 
     /// Whether the transaction had ended when the snapshot was taken, so that the snapshot sees it if it committed.
@@ -85,7 +85,7 @@ impl<'a> SnapshotView<'a> {
     }
 
     /// Whether all of them had ended.
-    fn all_finished(&self, window: &Window) -> bool {
+    fn all_finished(&self, window: &XidWindow) -> bool {
         let widened = |xid: u32| self.xmin + u64::from(xid.wrapping_sub(self.xmin as u32));
         window.is_empty()
             || window.high < self.xmin
@@ -94,7 +94,8 @@ impl<'a> SnapshotView<'a> {
 }
 
 /// The 64-bit id nearest to `reference` whose low half is `xid`.
-fn widen(reference: u64, xid: u32) -> u64 {
+#[must_use]
+pub fn widen_xid(reference: u64, xid: u32) -> u64 {
     let distance = xid.wrapping_sub(reference as u32).cast_signed();
     reference.saturating_add_signed(i64::from(distance))
 }
@@ -110,7 +111,7 @@ impl SlotState {
         self.pending.iter().copied().filter(|&xid| xid != 0)
     }
 
-    /// Forgets what a look found ended. What came after the look stays: nobody has asked about it.
+    /// Forgets the publishers that were found ended. Those that came after that stay: nobody has asked about them.
     fn forget(&mut self, ended: &Ended) {
         for cell in &mut self.pending {
             if ended.pending.contains(cell) {
@@ -130,8 +131,8 @@ impl SlotState {
             *empty = xid;
             return;
         }
-        // The one that leaves the window narrowest goes. Of several the newest, so that transactions that run for long are remembered
-        // one by one and the window stays among short ones.
+        // The id that leaves the window narrowest is folded. Of several such ids it is the newest, so that long transactions are remembered
+        // one by one and the window holds short ones.
         let preference = |xid: u64| (self.window.growth(xid), std::cmp::Reverse(xid));
         let mut folded = xid;
         for cell in &mut self.pending {
@@ -143,16 +144,16 @@ impl SlotState {
     }
 }
 
-/// What a look at a slot found to be over: see [`Slot::look`].
+/// The publishers of a slot that have ended: see [`Slot::find_ended`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Ended {
     pending: [u64; PENDING],
-    window: Window,
-    window_left: Window,
+    window: XidWindow,
+    window_left: XidWindow,
 }
 
 impl Slot {
-    /// What the slot says, as one consistent whole.
+    /// The state of the slot, as one consistent whole.
     #[must_use]
     pub fn read(&self) -> SlotState {
         let mut waits = 0;
@@ -169,25 +170,27 @@ impl Slot {
         }
     }
 
-    /// The version alone: enough to find that it moved, not to judge what a snapshot sees.
+    /// The version alone: enough to find that it moved, but not what a snapshot sees.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.sequence.load(Acquire) / 2
     }
 
-    /// Publishes that top-level transaction `xid`, still running, changes what this slot stands for. To be called before `xid` can
-    /// become visible. `oldest_running` is at most every id running at the time of the call or later, `xid` included.
-    /// `is_running` is asked about other publishers, with no lock held; a wrong `true` costs precision, a wrong `false` correctness.
+    /// Publishes that top-level transaction `xid`, still running, changes what this slot stands for. Must be called before `xid` can
+    /// become visible. `oldest_running` is at most every id that runs at the time of the call or later, `xid` included.
+    /// `is_running` is asked about other publishers, with no lock held. A wrong `true` invalidates too much; a wrong `false` lets outdated
+    /// entries be served. `now` is in microseconds.
     ///
-    /// Publishers that have ended are forgotten: whoever sees `xid` sees them too, and who does not is refused because of `xid`.
+    /// Publishers that have ended are forgotten: a snapshot that sees `xid` sees them too, and one that does not is refused because of
+    /// `xid`.
     pub fn publish(&self, xid: u64, oldest_running: u64, is_running: impl FnMut(u64) -> bool, now: i64) {
-        let ended = self.look(xid, oldest_running, is_running);
+        let ended = self.find_ended(xid, oldest_running, is_running);
         self.enter(xid, &ended, now);
     }
 
     /// The first half of [`Slot::publish`]: finds publishers that `xid` can stand for. It stores nothing.
     #[must_use]
-    pub fn look(&self, xid: u64, oldest_running: u64, mut is_running: impl FnMut(u64) -> bool) -> Ended {
+    pub fn find_ended(&self, xid: u64, oldest_running: u64, mut is_running: impl FnMut(u64) -> bool) -> Ended {
         let seen = self.read();
         // `xid` itself is entered anew.
         let mut has_ended = |other| other == xid || other < oldest_running || !is_running(other);
@@ -201,7 +204,7 @@ impl Slot {
         ended
     }
 
-    /// The second half of [`Slot::publish`], however much later: an id that has ended never runs again.
+    /// The second half of [`Slot::publish`], at any later time: an id that has ended never runs again.
     pub fn enter(&self, xid: u64, ended: &Ended, now: i64) {
         self.change(now, |state| {
             state.forget(ended);
@@ -209,7 +212,7 @@ impl Slot {
         });
     }
 
-    /// Moves the version and nothing else: results stored under the old one are gone, new ones can be stored at once.
+    /// Moves the version and nothing else: results stored under the old one are outdated, and new ones can be stored at once.
     pub fn bump(&self, now: i64) {
         self.change(now, |_| ());
     }
@@ -232,7 +235,7 @@ impl Slot {
             if current & 1 == 0
                 && self.sequence.compare_exchange_weak(current, current.wrapping_add(1), Acquire, Relaxed).is_ok()
             {
-                // Pairs with the fence of `read`: who sees one of the stores that follow sees the word odd or later.
+                // Pairs with the fence of `read`: a reader that sees one of the stores that follow sees the word odd or later.
                 fence(Release);
                 return current;
             }
@@ -245,7 +248,7 @@ impl Slot {
         SlotState {
             version: sequence / 2,
             pending: std::array::from_fn(|i| self.pending[i].load(Relaxed)),
-            window: Window {
+            window: XidWindow {
                 low: self.window_low.load(Relaxed),
                 high: self.window_high.load(Relaxed),
                 marks: self.window_marks.load(Relaxed),
@@ -278,7 +281,7 @@ impl From<SlotState> for Slot {
     }
 }
 
-/// Spins for a while, then lets others run: the holder of the word may have lost its processor.
+/// Spins for a while, then gives up the processor: the holder of the word may have lost it.
 fn wait(waits: &mut u32) {
     if *waits < 64 {
         *waits += 1;
@@ -301,7 +304,10 @@ pub struct Versions<'a> {
 }
 
 impl<'a> Versions<'a> {
-    /// A view over slots, `slot_count` of them, and a base floor (0 = not set yet).
+    /// A view over slots, as many as [`slot_count`] returns, and a base floor (0 = not set yet).
+    ///
+    /// # Panics
+    /// If there are no slots for relations.
     #[must_use]
     pub fn new(slots: &'a [Slot], base_floor: &'a AtomicU64) -> Self {
         assert!(slots.len() > FIXED_SLOTS, "there are no slots for relations");
@@ -334,7 +340,7 @@ impl<'a> Versions<'a> {
         Self::of_database(2, database)
     }
 
-    /// The slot for changes of any definition in a database. Plans are compared with it, results do not rest on it.
+    /// The slot for changes of any definition in a database. Plans are compared with it; results do not rest on it.
     #[must_use]
     pub fn catalogs(&self, database: u32) -> SlotId {
         Self::of_database(3, database)
@@ -349,7 +355,7 @@ impl<'a> Versions<'a> {
     #[must_use]
     pub fn slot(&self, id: SlotId) -> &'a Slot {
         let index = id.0 as usize;
-        // A division costs more than the rest of a look at a slot.
+        // A division would take longer than the rest of reading a slot.
         self.slots.get(index).unwrap_or_else(|| &self.slots[index % self.slots.len()])
     }
 
@@ -359,12 +365,12 @@ impl<'a> Versions<'a> {
         self.base_floor.load(Acquire)
     }
 
-    /// Sets the base floor to `next_full_xid - 1` if nobody did since the block was made: transactions from before the start, prepared
-    /// ones among them, published to slots that no longer exist.
+    /// Sets the base floor to `next_full_xid - 1` unless it was set since the block was made: transactions from before the start, prepared
+    /// ones included, published to slots that no longer exist.
     pub fn ensure_floor(&self, next_full_xid: u64) {
         if self.base_floor.load(Acquire) == 0 {
             let floor = next_full_xid.saturating_sub(1).max(1);
-            // Losing the race is fine: somebody else has set it.
+            // If another process was first, it has set it: nothing is left to do.
             let _ = self.base_floor.compare_exchange(0, floor, Release, Relaxed);
         }
     }
@@ -379,7 +385,7 @@ impl<'a> Versions<'a> {
         state.seen_whole(snapshot).then_some(state.version)
     }
 
-    /// Whether everything from before the start is in the past of the snapshot.
+    /// Whether the snapshot sees everything from before the start.
     #[must_use]
     pub fn above_base_floor(&self, snapshot: &SnapshotView<'_>) -> bool {
         let floor = self.base_floor.load(Acquire);

@@ -6,14 +6,14 @@ use std::fmt::Write;
 /// Most digits that a decimal of 128 bits holds.
 pub const MAX_PRECISION: u8 = 38;
 
-/// Decimal digits that every float of 64 bits keeps (`DBL_DIG`), as long as the number is far from both ends of its range.
+/// Decimal digits that every float of 64 bits keeps (`DBL_DIG`), if the number is far from both ends of its range.
 const SAFE_DIGITS: usize = 15;
-/// How far: more digits than this before or behind the point are looked at closely.
+/// A number is near an end of the range if it has more digits than this before or behind the point. It is then compared digit by digit.
 const SAFE_PLACES: usize = 290;
-/// Decimal digits that fit in 64 bits, whatever they are.
+/// Any number of this many decimal digits fits in 64 bits.
 const BLOCK: usize = 19;
 
-/// Why a number has no place in the target.
+/// Why the target cannot hold a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Misfit {
     /// It is NaN or infinite, and the target has no such value.
@@ -24,11 +24,11 @@ pub enum Misfit {
     NotExact,
 }
 
-/// The number that `text` shows, times ten to the power of `scale`. Its digits are at most `precision`, of which `scale` stand
-/// behind the point.
+/// The number that `text` shows, times ten to the power of `scale`. It has at most `precision` digits, of which `scale` stand behind the
+/// point.
 ///
 /// # Errors
-/// Why that is no such integer.
+/// Why there is no such integer.
 ///
 /// # Panics
 /// If `precision` is above [`MAX_PRECISION`] or below `scale`.

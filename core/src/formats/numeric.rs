@@ -34,7 +34,8 @@ pub(crate) struct Parts<'a> {
     pub digits: &'a [u8],
 }
 
-/// Bytes that [`to_text`] appends at most on its way to the text of `body`. Whoever makes room for as many before is sure that it finds them.
+/// Most bytes that [`to_text`] appends while it writes the text of `body`. A caller that makes room for as many before is sure that there
+/// is memory.
 #[must_use]
 #[inline]
 pub fn text_bound(body: &[u8]) -> usize {
@@ -47,10 +48,10 @@ pub fn text_bound(body: &[u8]) -> usize {
     }
 }
 
-/// The same for [`from_text`] and the text.
+/// The same for [`from_text`] and `text`.
 #[must_use]
 pub fn body_bound(text: &[u8]) -> usize {
-    // A digit for four characters, and for a few at both ends and around the point; a header.
+    // One digit per four characters, a few more at both ends and around the point, and a header.
     text.len() / 2 + 16
 }
 
@@ -131,7 +132,8 @@ fn push_word(out: &mut Vec<u8>, word: u16) {
     out.extend_from_slice(&word.to_le_bytes());
 }
 
-/// Takes a finite body apart and checks that the value is whole: digits stripped, none of them hidden by the scale, no negative zero.
+/// Takes a finite body apart and checks that the server would make it: no zero digits at either end, none hidden by the scale, no negative
+/// zero.
 pub(crate) fn parts(header: u16, body: &[u8]) -> Option<Parts<'_>> {
     let parts = if header & SIGN_MASK == SHORT {
         // Seven bits of two's complement, sign bit included.
@@ -334,7 +336,7 @@ fn group(decimals: [u8; GROUP]) -> Option<u16> {
     decimals.iter().try_fold(0u16, |value, &byte| byte.is_ascii_digit().then(|| value * 10 + u16::from(byte - b'0')))
 }
 
-/// Decimals on either side of the point that the short ways below take: two digits' worth.
+/// Most decimals on either side of the point that `print_small` and `parse_small` take: two digits of base 10000.
 const SMALL: usize = 2 * GROUP;
 
 /// Prints a body with a short header and up to eight decimals on either side of the point. False, with nothing printed, for any other.
@@ -362,7 +364,7 @@ fn print_small(header: u16, body: &[u8], out: &mut Vec<u8>) -> bool {
     if parts.negative {
         out.push(b'-');
     }
-    // Whole words are appended and cut to length: that is quicker than to copy as many bytes as are wanted.
+    // Appending whole words and cutting them to length is quicker than copying the exact number of bytes.
     let whole = eight(digits[0], digits[1]);
     let leading = ((whole ^ u64::from_le_bytes([b'0'; SMALL])).trailing_zeros() as usize / 8).min(SMALL - 1);
     let end = out.len() + SMALL - leading;

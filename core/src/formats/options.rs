@@ -1,16 +1,16 @@
 //! What a client may ask of an export, checked before anything runs. Pure functions: nothing here is shared.
 //!
-//! The same options come from COPY's parenthesis and from the `jsonb` of `arrow_cache.fetch` and its like; both are handed over as names with
-//! an [`OptionValue`].
+//! The same options come from COPY's parenthesis and from the `jsonb` argument of `arrow_cache.fetch` and similar functions. Both are given
+//! as names with an [`OptionValue`].
 
 use crate::formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
 use crate::shown::{shown, shown_list};
 
-/// Bytes of a chunk when nothing is said: large enough that nothing is gained by more, small enough to wait for.
+/// Bytes of a chunk by default: large enough that more would not be quicker, small enough that the first chunk comes soon.
 const DEFAULT_CHUNK_BYTES: usize = 256 * 1024;
 const LEAST_CHUNK_BYTES: u64 = 1024;
 const MOST_CHUNK_BYTES: u64 = 64 * 1024 * 1024;
-/// A result has no more columns (MaxTupleAttributeNumber, access/htup_details.h).
+/// Most columns of a result (MaxTupleAttributeNumber, access/htup_details.h).
 const MOST_COLUMNS: usize = 1664;
 
 /// How the buffers of batches are compressed on their way out.
@@ -30,17 +30,17 @@ pub enum Compression {
 pub struct ExportOptions {
     /// Names of the columns that are wanted, in the order they are wanted; all if `None`.
     pub columns: Option<Vec<String>>,
-    /// What was written for `columns`, if it was one text: that may also be the name of one column, to the letter.
+    /// What was written for `columns`, if it was one text: it may also be the exact name of one column.
     pub column_text: Option<String>,
     /// Most rows that are delivered.
     pub limit: Option<u64>,
     /// Most rows in one batch.
     pub batch_rows: Option<usize>,
-    /// Most bytes in one piece of the stream.
+    /// Most bytes in one chunk of the stream.
     pub chunk_bytes: usize,
     /// Of the buffers of batches.
     pub compression: Compression,
-    /// What values become.
+    /// How values are delivered.
     pub profile: Profile,
 }
 
@@ -74,7 +74,7 @@ pub enum OptionValue {
 }
 
 impl OptionValue {
-    /// As it is shown in an error, with an end.
+    /// As it is shown in an error, cut if it is long.
     fn shown(&self) -> String {
         match self {
             OptionValue::Missing => String::new(),
@@ -89,7 +89,7 @@ impl OptionValue {
 pub enum OptionError {
     /// There is no such option.
     Unknown {
-        /// As it was written, with an end.
+        /// As it was written, cut if it is long.
         option: String,
     },
     /// An option was given twice.
@@ -101,9 +101,9 @@ pub enum OptionError {
     Invalid {
         /// Which one.
         option: String,
-        /// As it was written, with an end; empty when nothing was.
+        /// As it was written, cut if it is long; empty when nothing was.
         value: String,
-        /// What would do.
+        /// What the option takes.
         expected: &'static str,
     },
 }
@@ -122,7 +122,7 @@ pub const OPTION_NAMES: [&str; 9] = [
 ];
 
 impl ExportOptions {
-    /// Checks options, given by name. One that is not given has its default.
+    /// Checks options, given by name. An option that is not given has its default.
     ///
     /// # Errors
     /// The first that is unknown, given twice, or has a value that it cannot have.
@@ -144,7 +144,7 @@ impl ExportOptions {
         Ok(options)
     }
 
-    /// Sets one option, or says what it expects.
+    /// Sets one option. The error is what it expects.
     fn set(&mut self, name: &str, value: &OptionValue) -> Result<(), &'static str> {
         match name {
             "columns" => {
@@ -202,7 +202,7 @@ fn word<T: Copy>(value: &OptionValue, words: &[(&str, T)]) -> Option<T> {
     words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)).map(|(_, meaning)| *meaning)
 }
 
-/// Column names, each once: a list of them as they are, or a text that lists them as SQL would. Or what is expected.
+/// Column names, each once: a list of exact names, or a text that lists them as SQL does. The error is what is expected.
 fn columns(value: &OptionValue) -> Result<Vec<String>, &'static str> {
     const EXPECTED: &str = "a list of different column names";
     const TOO_MANY: &str = "a list of at most 1664 column names";
@@ -221,7 +221,7 @@ fn columns(value: &OptionValue) -> Result<Vec<String>, &'static str> {
     if names.is_empty() || repeated { Err(EXPECTED) } else { Ok(names) }
 }
 
-/// Takes `a, "B c"` apart as SQL does: names without quotes are folded to lower case. Stops at the first name that is one too many.
+/// Takes `a, "B c"` apart as SQL does: names without quotes are folded to lower case. Stops when there is one name too many.
 fn identifiers(text: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut rest = text.trim_start();

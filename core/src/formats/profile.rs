@@ -1,7 +1,7 @@
-//! The options that shape how a result's columns are delivered. With the row type they decide the schema of a
-//! delivery; the data never does.
+//! The options that shape how a result's columns are delivered. They and the row type decide the schema of a delivery; the data never does.
+//! Pure values: nothing here is shared.
 
-/// What becomes of numeric columns.
+/// How numeric columns are delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum NumericAs {
     /// Text, which every value has.
@@ -13,7 +13,7 @@ pub enum NumericAs {
     Float64,
 }
 
-/// What becomes of interval columns.
+/// How interval columns are delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum IntervalAs {
     /// Text, which every value has.
@@ -33,25 +33,25 @@ pub enum ExtensionTypes {
     Canonical,
 }
 
-/// What becomes of a value that its column's Arrow type cannot hold.
+/// What happens with a value that its column's Arrow type cannot hold.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum OnUnrepresentable {
     /// An error that names it.
     #[default]
     Error,
-    /// It never arises: each column whose type has such values is delivered as text.
+    /// No such value can occur, because each column whose type has such values is delivered as text.
     Text,
 }
 
 /// How the columns of a result are delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Profile {
-    /// Form of numeric values.
+    /// Of numeric values.
     pub numeric: NumericAs,
-    /// Form of intervals.
+    /// Of intervals.
     pub interval: IntervalAs,
-    /// Marks on the fields.
+    /// Of the fields.
     pub extension_types: ExtensionTypes,
-    /// Care for values without an Arrow form.
+    /// Of values that their Arrow type cannot hold.
     pub on_unrepresentable: OnUnrepresentable,
 }

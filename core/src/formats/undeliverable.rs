@@ -1,4 +1,4 @@
-//! What cannot be delivered, and which option helps. Pure data: nothing here is shared.
+//! Columns and values that cannot be delivered as Arrow, and the option that helps. Pure values: nothing here is shared.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use crate::room::OutOfMemory;
 /// Characters of a value that an error shows.
 const SHOWN: usize = 60;
 
-/// Why a column has no form under the options given.
+/// Why a column cannot be delivered under the options given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FormError {
-    /// A numeric of so many digits is more than a decimal holds.
+pub enum UndeliverableType {
+    /// A numeric has this number of digits, more than a decimal holds.
     Precision(u32),
 }
 
-impl FormError {
+impl UndeliverableType {
     /// Name and value of the option that helps.
     #[must_use]
     pub const fn remedy(&self) -> (&'static str, &'static str) {
@@ -25,7 +25,7 @@ impl FormError {
     }
 }
 
-impl fmt::Display for FormError {
+impl fmt::Display for UndeliverableType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Precision(digits) => write!(f, "a numeric has {digits} digits, a decimal at most {MAX_PRECISION}"),
@@ -33,7 +33,7 @@ impl fmt::Display for FormError {
     }
 }
 
-/// A value that its form cannot hold.
+/// A value that its column's Arrow type cannot hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unrepresentable {
     /// What is wrong with it.
@@ -47,13 +47,13 @@ pub struct Unrepresentable {
 pub enum Why {
     /// An array with several dimensions, or with a lower bound other than 1.
     ArrayBounds,
-    /// A numeric that the number asked for does not hold.
+    /// A numeric that the type asked for cannot hold.
     Number(Misfit),
     /// A date, time or interval beyond the range of its Arrow type.
     Time,
     /// The values of the batch take more than 2 GB.
     TooLarge,
-    /// Nothing: there is no memory for it.
+    /// Nothing is wrong: there is no memory for it.
     OutOfMemory,
 }
 

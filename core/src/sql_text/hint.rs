@@ -1,20 +1,18 @@
-//! What a comment before a statement asks of the cache. Pure functions: nothing here is shared.
+//! Hints: what a comment before a statement asks of the cache. Pure functions: nothing here is shared.
 //!
-//! The form is the one that pg_hint_plan uses, so both can stand in one comment: words, each with a parenthesis or without, and those that
-//! are not ours are passed over. What does not parse asks for nothing: a hint can make a statement quicker or slower, never fail.
+//! The syntax is that of pg_hint_plan, so hints for both can stand in one comment: words, each with a parenthesis or without one. Words that
+//! are not ours are passed over. A hint that does not parse has no effect: a hint can make a statement quicker or slower, but never fail.
 
-use crate::sql_text::normalize::{
-    comment_end, is_ident_part, is_ident_start, is_space, line_end, quoted_identifier_end,
-};
+use crate::sql_text::lexer::{comment_end, is_ident_part, is_ident_start, is_space, line_end, quoted_identifier_end};
 
 /// What a statement's author asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hint {
     /// `no_arrow_cache`: neither serve it nor store it.
     Never,
-    /// `arrow_cache`: store it whatever its run time.
+    /// `arrow_cache`: store it, however quick it is.
     Always {
-        /// `(ttl=…)`, in seconds, 0 for no limit: takes the place of the session's.
+        /// `(ttl=…)`, in seconds, 0 for no limit: used instead of the session's.
         ttl: Option<u32>,
     },
 }
@@ -61,7 +59,7 @@ pub fn hint(statement: &[u8]) -> Option<Hint> {
     }
 }
 
-/// The first hint for us in a comment, if all of it up to there has the form of hints.
+/// The first hint for us in a comment, if everything before it has the syntax of hints.
 fn in_comment(comment: &[u8]) -> Option<Hint> {
     let body = comment.strip_prefix(b"/*+")?.strip_suffix(b"*/")?;
     let mut at = 0;

@@ -1,9 +1,17 @@
-//! The texts of statements, as far as they can be read without a parser: their one form for the key, hints, the statement inside a
-//! statement. Pure functions.
+//! The texts of statements, as far as they can be read without a parser. Pure functions.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `normalize` | normal text, for the key |
+//! | `inner_statement` | the query inside EXPLAIN, PREPARE, DECLARE CURSOR and COPY |
+//! | `hint` | hints for the cache in comments |
+//! | `fingerprint` | a hash of the text without numbers and strings |
+//! | `lexer` | white space, comments, identifiers and quotes |
 
+mod fingerprint;
 pub mod hint;
+pub mod inner_statement;
+mod lexer;
 pub mod normalize;
-mod shape;
-mod statement;
 
-pub use shape::text_shape;
+pub use fingerprint::text_fingerprint;

@@ -1,39 +1,28 @@
-//! SQL text brought to one form for the key. Pure functions: nothing here is shared.
-//!
-//! The text is cut the way PostgreSQL's lexer (scan.l, versions 15 and later) cuts it, because a quote taken for code, or code for a
-//! quote, could make two different statements equal.
+//! Normal SQL text, for the key. Pure functions: nothing here is shared.
 
-pub use crate::sql_text::statement::statement_body;
+use crate::sql_text::lexer::{
+    BITS, IDENTIFIER, Quoting, STRING, comment_end, continuation, dollar_delimiter, is_ident_part, is_ident_start,
+    is_space, line_end, quote_end,
+};
 
-/// Clears `out` and puts the normal form of `sql` there, which is no longer than `sql` at any time: comments and runs of white space become one space, those at both ends and
-/// semicolons at the end go, ASCII letters outside quotes are lower-cased; quoted strings, quoted identifiers and dollar-quoted bodies
-/// stay byte for byte. What begins and does not end (a quote, a comment) is copied to the end of the text.
+/// Clears `out` and puts the normal text of `sql` there. While it is written, it is never longer than `sql`.
 ///
-/// One thing is not a plain space: the gap between two parts of one string (`'a'` newline `'b'`) becomes a newline, since a space would not
-/// join them.
+/// * Comments and runs of white space become one space.
+/// * White space at both ends, and semicolons at the end, are left out.
+/// * ASCII letters outside quotes become lower case. Quoted strings, quoted identifiers and dollar-quoted bodies stay byte for byte.
+/// * A quote or comment that does not end is copied to the end of the text.
+/// * The gap between two parts of one string (`'a'` newline `'b'`) becomes a newline, because a space would not join them.
 pub fn normalize(sql: &[u8], standard_conforming_strings: bool, out: &mut Vec<u8>) {
     out.clear();
     out.reserve(sql.len());
     Normalizer { sql, at: 0, plain_escapes: !standard_conforming_strings, gap: false, protected: 0, out }.run();
 }
 
-/// How a quoted construct ends.
-#[derive(Clone, Copy)]
-struct Quoting {
-    mark: u8,
-    /// A doubled mark stands for itself.
-    doubling: bool,
-    /// A backslash takes the next byte with it.
-    escapes: bool,
-    /// White space with a newline and another mark continue the same string.
-    continues: bool,
-}
-
 struct Normalizer<'a> {
     sql: &'a [u8],
     at: usize,
     plain_escapes: bool,
-    /// White space or a comment was passed since the last byte put out.
+    /// White space or a comment was passed since the last byte was written.
     gap: bool,
     /// Length of `out` up to which nothing may be trimmed: it ends in a quoted construct.
     protected: usize,
@@ -108,7 +97,7 @@ impl Normalizer<'_> {
         }
     }
 
-    /// A quoted construct whose opening mark stands `prefix` bytes ahead; the prefix is put out in lower case.
+    /// A quoted construct whose opening mark stands `prefix` bytes ahead; the prefix is written in lower case.
     fn quoted(&mut self, prefix: usize, quoting: Quoting) {
         for _ in 0..prefix {
             self.emit(self.sql[self.at]);
@@ -142,7 +131,7 @@ impl Normalizer<'_> {
         }
     }
 
-    /// Digits and the letters stuck to them, which begin no quote: `1e'x'` is a number, junk, and a plain string.
+    /// Digits and the letters that follow them directly, which begin no quote: `1e'x'` is a number, junk, and a plain string.
     fn number(&mut self) {
         while self.sql.get(self.at).is_some_and(u8::is_ascii_digit) {
             self.emit(self.sql[self.at]);
@@ -158,7 +147,7 @@ impl Normalizer<'_> {
         match self.sql[self.at] {
             b'e' | b'E' if quote_follows => self.quoted(1, Quoting { escapes: true, ..STRING }),
             b'b' | b'B' | b'x' | b'X' if quote_follows => self.quoted(1, BITS),
-            // To the lexer N'..' is the word n and a plain string.
+            // The lexer reads N'..' as the word n and a plain string.
             b'n' | b'N' if quote_follows => self.quoted(1, self.plain_string()),
             b'u' | b'U' if self.next_is(1, b'&') && self.next_is(2, b'\'') => {
                 self.quoted(2, STRING);
@@ -174,105 +163,6 @@ impl Normalizer<'_> {
         while let Some(&byte) = self.sql.get(self.at).filter(|&&b| is_ident_part(b)) {
             self.emit(byte);
             self.at += 1;
-        }
-    }
-}
-
-const STRING: Quoting = Quoting { mark: b'\'', doubling: true, escapes: false, continues: true };
-const BITS: Quoting = Quoting { doubling: false, ..STRING };
-const IDENTIFIER: Quoting = Quoting { mark: b'"', doubling: true, escapes: false, continues: false };
-
-/// The vertical tab is white space from version 16 on; before, it is an error outside quotes, so no valid statement is affected.
-pub(crate) fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
-}
-
-pub(crate) fn is_ident_start(byte: u8) -> bool {
-    byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
-}
-
-pub(crate) fn is_ident_part(byte: u8) -> bool {
-    is_ident_start(byte) || byte.is_ascii_digit() || byte == b'$'
-}
-
-fn is_newline(byte: u8) -> bool {
-    byte == b'\n' || byte == b'\r'
-}
-
-/// Where the line that `at` is in ends: at its newline, or the end of the text.
-pub(crate) fn line_end(sql: &[u8], at: usize) -> usize {
-    sql[at..].iter().position(|&b| is_newline(b)).map_or(sql.len(), |found| at + found)
-}
-
-/// End of the comment that begins at `at`, with the comments inside it. `None` when it does not end.
-pub(crate) fn comment_end(sql: &[u8], mut at: usize) -> Option<usize> {
-    let mut depth = 0usize;
-    while at + 1 < sql.len() {
-        match (sql[at], sql[at + 1]) {
-            (b'/', b'*') => {
-                depth += 1;
-                at += 2;
-            }
-            (b'*', b'/') => {
-                depth -= 1;
-                at += 2;
-                if depth == 0 {
-                    return Some(at);
-                }
-            }
-            _ => at += 1,
-        }
-    }
-    None
-}
-
-/// End (exclusive, mark included) of the quoted construct whose content begins at `at`.
-fn quote_end(sql: &[u8], mut at: usize, quoting: Quoting) -> usize {
-    while let Some(&byte) = sql.get(at) {
-        at += 1;
-        if byte == b'\\' && quoting.escapes {
-            at += 1;
-        } else if byte == quoting.mark {
-            if quoting.doubling && sql.get(at) == Some(&quoting.mark) {
-                at += 1;
-            } else {
-                return at;
-            }
-        }
-    }
-    sql.len()
-}
-
-/// End of the identifier in double quotes that begins at `at`.
-pub(crate) fn quoted_identifier_end(sql: &[u8], at: usize) -> usize {
-    quote_end(sql, at + 1, IDENTIFIER)
-}
-
-/// Where the string that ended before `at` goes on: the next mark, if there is only white space and line comments before it, with a
-/// newline among them.
-fn continuation(sql: &[u8], mut at: usize) -> Option<usize> {
-    let mut newline = false;
-    loop {
-        match *sql.get(at)? {
-            b'\'' => return newline.then_some(at),
-            b'-' if sql.get(at + 1) == Some(&b'-') => at = line_end(sql, at),
-            byte if is_space(byte) => {
-                newline |= is_newline(byte);
-                at += 1;
-            }
-            _ => return None,
-        }
-    }
-}
-
-/// Length of the delimiter (`$$`, `$tag$`) that `text` begins with.
-fn dollar_delimiter(text: &[u8]) -> Option<usize> {
-    let mut length = 1;
-    loop {
-        match *text.get(length)? {
-            b'$' => return Some(length + 1),
-            byte if is_ident_start(byte) || (length > 1 && byte.is_ascii_digit()) => length += 1,
-            _ => return None,
         }
     }
 }

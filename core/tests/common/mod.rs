@@ -28,12 +28,12 @@ fn no_lock() {
 }
 
 struct State {
-    /// Start and length of every free and every allocated piece, as offsets from the base.
+    /// Start and length of each free and each allocated range, as offsets from the base.
     free: BTreeMap<u64, u64>,
     live: BTreeMap<u64, u64>,
 }
 
-/// The block, its layout and everything that processes would share.
+/// The block, its layout, and what processes share.
 pub struct Block {
     base: *mut u8,
     memory: alloc::Layout,
@@ -47,7 +47,7 @@ pub struct Block {
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// A block for so many entries whose arena hands out no more than `capacity` bytes.
+    /// A block for `max_entries` entries whose arena hands out no more than `capacity` bytes.
     pub fn new(max_entries: u32, capacity: usize) -> Self {
         let needed = |memory| Layout::new(&Sizes { memory, max_entries });
         let layout = needed(4 << 20).expect("4 MiB are enough for a test");
@@ -57,7 +57,7 @@ impl Block {
         assert!(!base.is_null());
         // SAFETY: the block was just made for this layout.
         unsafe { Store::<&Block, &Block>::initialize(base, &layout) };
-        // Off by eight, so that the 64-byte alignment of chunks is the store's doing.
+        // Off by eight, so that the store itself has to align chunks to 64 bytes.
         let start = layout.arena_offset as u64 + 8;
         let capacity = capacity.min(layout.arena_len - 8) as u64 / 8 * 8;
         Self {

@@ -1,11 +1,11 @@
-//! Random documents both ways, and bytes of all kinds that must do no harm.
+//! Random documents in both directions, and arbitrary bytes, which must cause no panic.
 
 use super::model::Value::{self, Array, Bool, Null, Number, Object};
 use super::model::{assert_both_ways, image, parsed, printed, text};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
-/// Whatever the bytes are: no panic, and a text stands for one image only.
+/// Any bytes: no panic, and a text stands for one image only.
 fn assert_sound_image(bytes: &[u8]) {
     if let Ok(text) = printed(bytes) {
         let image = parsed(&text).expect("what was printed can be read");

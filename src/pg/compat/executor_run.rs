@@ -3,6 +3,7 @@
 use pgrx::pg_sys;
 
 use crate::pg::error_passing::{direct, kept};
+use crate::pg::query_desc::QueryDesc;
 
 unsafe extern "C-unwind" {
     /// executor/executor.h
@@ -71,7 +72,7 @@ pub(crate) use executor_run_hook;
 /// Calls the next `ExecutorRun` in line; what it raises jumps over this frame.
 ///
 /// # Safety
-/// The arguments must be those of a running `ExecutorRun` hook; `edge` says what else.
+/// The arguments must be those of a running `ExecutorRun` hook, and the caller's frame must have no destructors (see `edge`).
 pub unsafe fn call_executor_run(
     previous: Option<ExecutorRunHook>,
     query_desc: *mut pg_sys::QueryDesc,
@@ -80,8 +81,7 @@ pub unsafe fn call_executor_run(
     _execute_once: bool,
 ) {
     let run = previous.unwrap_or(standard_ExecutorRun);
-    // SAFETY: a hook installed by another library or the server's own function, called with
-    // PostgreSQL's own arguments.
+    // SAFETY: a hook of another library, or the server's own function, called with the server's own arguments.
     unsafe {
         #[cfg(not(feature = "pg18"))]
         direct!(run(query_desc, direction, count, _execute_once));
@@ -102,29 +102,26 @@ pub unsafe fn executor_run(
     once: bool,
 ) {
     #[cfg(not(feature = "pg18"))]
-    // SAFETY: as the caller promises.
+    // SAFETY: a started query.
     unsafe {
         kept!(ExecutorRun(query_desc, direction, count, once));
     }
     #[cfg(feature = "pg18")]
-    // SAFETY: as the caller promises. The server finds out by itself whether this is the only run.
+    // SAFETY: a started query. The server finds out by itself whether this is the only run.
     unsafe {
         let _ = once;
         kept!(ExecutorRun(query_desc, direction, count));
     }
 }
 
-/// Tells whoever asks that a query has had so many rows in all.
-///
-/// # Safety
-/// `query_desc` must be a started query.
-pub unsafe fn set_processed(query_desc: *mut pg_sys::QueryDesc, rows: u64) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        (*(*query_desc).estate).es_processed = rows;
-        #[cfg(any(feature = "pg17", feature = "pg18"))]
-        {
-            (*(*query_desc).estate).es_total_processed = rows;
-        }
+/// Makes a started query report this number of rows in all.
+pub fn set_processed(query: QueryDesc<'_>, rows: u64) {
+    let Some(mut state) = query.estate() else { return };
+    // SAFETY: the state of a query is valid until the query is ended, and nobody else uses it at this moment.
+    let state = unsafe { state.as_mut() };
+    state.es_processed = rows;
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    {
+        state.es_total_processed = rows;
     }
 }

@@ -1,16 +1,12 @@
-//! Fields of plans that came or moved.
+//! Fields of plans that were added or moved.
 
 use pgrx::pg_sys;
 
 /// Clears the fields of a plan that name parts of its old tree. `stub` keeps its range table.
-///
-/// # Safety
-/// `stub` must be a PlannedStmt that this backend owns.
-pub unsafe fn strip_plan(stub: *mut pg_sys::PlannedStmt) {
+pub fn strip_plan(stub: &mut pg_sys::PlannedStmt) {
     #[cfg(feature = "pg18")]
-    // SAFETY: as the caller promises.
-    unsafe {
-        (*stub).partPruneInfos = std::ptr::null_mut();
+    {
+        stub.partPruneInfos = std::ptr::null_mut();
     }
     let _ = stub;
 }
@@ -18,22 +14,22 @@ pub unsafe fn strip_plan(stub: *mut pg_sys::PlannedStmt) {
 /// Copies what a plan says about permissions apart from its range table, into the current memory context.
 ///
 /// # Safety
-/// `stub` must be a PlannedStmt that this backend owns.
-pub unsafe fn copy_permissions(stub: *mut pg_sys::PlannedStmt) {
+/// What the fields of `stub` point to must be valid.
+pub unsafe fn copy_permissions(stub: &mut pg_sys::PlannedStmt) {
     #[cfg(any(feature = "pg17", feature = "pg18"))]
-    // SAFETY: as the caller promises.
+    // SAFETY: the fields point to a valid list, or are null.
     unsafe {
-        (*stub).permInfos = pg_sys::copyObjectImpl((*stub).permInfos.cast()).cast();
+        stub.permInfos = pg_sys::copyObjectImpl(stub.permInfos.cast()).cast();
     }
     #[cfg(feature = "pg18")]
-    // SAFETY: as the caller promises.
+    // SAFETY: a valid set, or null.
     unsafe {
-        (*stub).unprunableRelids = pg_sys::bms_copy((*stub).unprunableRelids);
+        stub.unprunableRelids = pg_sys::bms_copy(stub.unprunableRelids);
     }
     let _ = stub;
 }
 
-/// Defines a function that tells how children of a node may be left out. Where that stands moved in 18.
+/// Defines a function that tells how children of a node may be left out. That moved from the node to the plan in 18.
 macro_rules! pruning_of {
     ($name:ident, $node:ty) => {
         /// How children of this node may be left out; null if they may not.
@@ -47,7 +43,7 @@ macro_rules! pruning_of {
                 node.part_prune_info
             }
             #[cfg(feature = "pg18")]
-            // SAFETY: as the caller promises.
+            // SAFETY: the plan of the node has all that the node numbers.
             unsafe {
                 numbered_pruning(plan, node.part_prune_index)
             }
@@ -64,6 +60,6 @@ unsafe fn numbered_pruning(plan: *const pg_sys::PlannedStmt, number: i32) -> *co
     if number < 0 {
         return std::ptr::null();
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: a valid plan that has such a number.
     unsafe { pg_sys::list_nth((*plan).partPruneInfos, number) }.cast()
 }

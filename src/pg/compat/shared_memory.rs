@@ -10,11 +10,11 @@ use pgrx::pg_sys;
 /// `place` must point to `size` writable bytes of shared memory; called once, by the postmaster.
 pub unsafe fn create_area(place: *mut c_void, size: usize, tranche: i32) -> *mut pg_sys::dsa_area {
     #[cfg(feature = "pg15")]
-    // SAFETY: as the caller promises.
+    // SAFETY: the place has this size, and nobody else uses it yet.
     let area = unsafe { pg_sys::dsa_create_in_place(place, size, tranche, std::ptr::null_mut()) };
     #[cfg(any(feature = "pg17", feature = "pg18"))]
-    // SAFETY: as the caller promises; the two segment sizes are never used, the limit below
-    // forbids segments.
+    // SAFETY: the place has this size, and nobody else uses it yet. The two segment sizes are never used: the limit below forbids
+    // segments.
     let area = unsafe {
         pg_sys::dsa_create_in_place_ext(place, size, tranche, std::ptr::null_mut(), 1024 * 1024, 1024 * 1024)
     };
@@ -23,18 +23,18 @@ pub unsafe fn create_area(place: *mut c_void, size: usize, tranche: i32) -> *mut
     area
 }
 
-/// The next transaction id to be given, as of a moment after the caller last took a snapshot. Read without the lock that
-/// `ReadNextFullTransactionId` takes for machines where eight bytes are not read at once.
+/// The next transaction id that will be given, as of a moment after the caller last took a snapshot. It is read without a lock;
+/// `ReadNextFullTransactionId` takes one for machines that do not read eight bytes at once.
 pub fn next_full_transaction_id() -> u64 {
     const { assert!(cfg!(target_pointer_width = "64"), "64-bit words must be read at once") };
     #[cfg(feature = "pg15")]
     // SAFETY: points into shared memory for the life of the backend.
     let next = unsafe { &raw const (*pg_sys::ShmemVariableCache).nextXid.value };
     #[cfg(any(feature = "pg17", feature = "pg18"))]
-    // SAFETY: as above.
+    // SAFETY: points into shared memory for the life of the backend.
     let next = unsafe { &raw const (*pg_sys::TransamVariables).nextXid.value };
-    // SAFETY: an aligned word that only ever grows. Taking the snapshot synchronized with whoever moved its xmax, and that
-    // process had read a larger value here.
+    // SAFETY: an aligned word that only grows. Taking the snapshot synchronized with the process that moved its xmax, and that process
+    // had read a larger value here.
     unsafe { next.read_volatile() }
 }
 

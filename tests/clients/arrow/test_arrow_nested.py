@@ -1,4 +1,4 @@
-"""arrow_cache.query: arrays as lists, rows as structs, whatever lies inside them; and what is no list."""
+"""arrow_cache.query: arrays become lists and rows become structs, at any depth. Arrays that are no lists are refused."""
 
 import datetime
 
@@ -80,7 +80,8 @@ def tables(session):
 
 @pytest.mark.parametrize("expression, arrow_type, value", FORMS.values(), ids=FORMS)
 def test_forms(tables, expression, arrow_type, value):
-    """Once in a row of its own and once between a value and NULL, as the column is built and as it is read again."""
+    """Each value stands in a row of its own and between another value and NULL; it is read from the column as built and
+    as stored."""
     query = f"SELECT {expression} AS v FROM one"
     several = f"SELECT CASE WHEN n <> 2 THEN {expression} END AS v FROM generate_series(1, 3) n, one ORDER BY n"
     for _ in range(2):
@@ -94,7 +95,7 @@ def test_forms(tables, expression, arrow_type, value):
 
 
 def test_dropped_and_added_attributes(tables):
-    """A row type has its live attributes, and a row from before one was added has its default."""
+    """A struct has the attributes that the row type has now; a row from before an attribute was added has its default."""
     for _ in range(2):
         table, _ = read_query(tables, "SELECT changed AS v FROM changed ORDER BY a")
         assert table.column("v").to_pylist() == [{"a": 1, "b": 2, "later": "ok"}, {"a": 3, "b": None, "later": None}]
@@ -103,7 +104,7 @@ def test_dropped_and_added_attributes(tables):
 
 
 def test_a_row_type_that_changes(tables, other):
-    """A new attribute is in the next answer, old rows included."""
+    """The next answer has a new attribute, also in old rows."""
     query = "SELECT changed AS v FROM changed ORDER BY a"
     read_query(tables, query)
     other.execute("ALTER TABLE changed ADD more text DEFAULT 'm'; ALTER TYPE mood RENAME VALUE 'ok' TO 'fine'")
@@ -175,7 +176,8 @@ def test_the_last_moments_in_lists(tables, expression):
 
 
 def test_row_types_that_hold_each_other_many_times(session):
-    """Beyond some thousands of parts a row type goes out as text, the columns beside it as ever, and quickly."""
+    """A row type with more than some thousands of parts is delivered as text, and quickly; the other columns do not
+    change."""
     session.execute("CREATE TYPE c0 AS (a int)")
     for level in range(1, 9):
         parts = ", ".join(f"a{number} c{level - 1}" for number in range(5))

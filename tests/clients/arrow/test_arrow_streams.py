@@ -1,4 +1,5 @@
-"""arrow_cache.query: streams as wholes. Batches, empty results, parameters, what is refused, and who shares entries."""
+"""arrow_cache.query: whole streams. Batches, empty results, parameters, refused statements, and which statements share
+entries."""
 
 import psycopg
 import pyarrow as pa
@@ -74,7 +75,7 @@ def test_one_entry_for_rows_and_streams(table):
 
 
 def test_parameters(table):
-    """Several parameters of several types, and each tells answers apart."""
+    """Several parameters of several types; answers to different values of each are kept apart."""
     query = "SELECT a, b, $3::text AS p FROM t WHERE a BETWEEN $1 AND $2 ORDER BY a"
     for status in ("MISS", "HIT"):
         for low, high, text in ((1, 3, "x"), (2, 3, "x"), (2, 3, ""), (2, 3, None), (5, 4, "x")):
@@ -154,7 +155,7 @@ def test_permissions(table, connect):
     ("SELECT 1 / (a - 50) FROM t", (), psycopg.errors.DivisionByZero),
 ])
 def test_refused_or_failing(table, query, parameters, error):
-    """An error, nothing stored, nothing done, settings as before, and the session goes on."""
+    """The call is an error. It stores nothing, does nothing and changes no setting; the session goes on."""
     table.execute("SET datestyle = 'German'")
     for _ in range(2):
         with pytest.raises(error):
@@ -170,7 +171,8 @@ def test_null_query(table):
 
 
 def test_a_function_of_every_row(table):
-    """Called once per row, with the row's own value, from the cache the second time."""
+    """The function is called once for each row, with the value of that row. The second time the answers come from the
+    cache."""
     call = "SELECT a, arrow_cache.query('SELECT b FROM t WHERE a = $1', a) FROM t WHERE a <= 3 ORDER BY a"
     for _ in range(2):
         got = {a: pa.ipc.open_stream(stream).read_all().to_pylist() for a, stream in table.rows(call)}

@@ -1,4 +1,5 @@
-"""arrow_cache.query: each type arrives in pyarrow as the Arrow type it should, with the values that a driver fetches."""
+"""arrow_cache.query: pyarrow reads each type as the Arrow type that is documented, with the values that a driver
+fetches."""
 
 import datetime
 import decimal
@@ -32,7 +33,7 @@ ARROW_TYPES = {
     "int4[]": pa.list_(pa.int32()), "text[]": pa.list_(pa.string()), "numeric[]": pa.list_(pa.string()),
     "timestamptz[]": pa.list_(MICROS_UTC), "mood[]": pa.list_(pa.string()),
     "pair": PAIR, "pair[]": pa.list_(PAIR), "nested": pa.struct({"p": PAIR, "list": pa.list_(PAIR)}),
-    # jsonb and whatever has no Arrow form of its own is delivered as text.
+    # jsonb and all types without an Arrow form are delivered as text.
 }
 
 # Whole numbers that PostgreSQL shows in another way.
@@ -48,7 +49,7 @@ UNDELIVERABLE = {
     **{sql_type: "array_ndims(v) > 1 OR array_lower(v, 1) <> 1" for sql_type in VALUES if sql_type.endswith("[]")},
 }
 
-# Arrow has no word for infinite dates and times: they are the largest number, and its negative.
+# Arrow has no infinite dates and times: they are delivered as the largest number and its negative.
 DAY_ENDS = {"infinity": 2**31 - 1, "-infinity": 1 - 2**31}
 MICRO_ENDS = {"infinity": 2**63 - 1, "-infinity": 1 - 2**63}
 
@@ -207,7 +208,7 @@ SESSIONS = [
     "timestamptz", "date", "float8", "bytea",
 ])
 def test_the_same_bytes_for_every_session(connect, sql_type):
-    """Text that is made for the delivery is made under settings of its own, on a miss and on a hit."""
+    """Text that is made for the delivery does not depend on the settings of the session, on a miss and on a hit."""
     fill(connect("-c timezone=UTC"), sql_type)
     streams = []
     for options in SESSIONS:

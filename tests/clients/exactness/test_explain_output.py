@@ -1,4 +1,4 @@
-"""What EXPLAIN (VERBOSE) says a hit puts out: the names of its columns, which is all that it knows of them."""
+"""The output list that EXPLAIN (VERBOSE) prints for a hit: the names of its columns."""
 
 import json
 
@@ -63,8 +63,8 @@ def test_names_of_a_prepared_statement(session, query, mode):
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_log_of_hits(session, query):
-    """auto_explain looks at the plan of any hit, for which nobody has looked its names up: it names nothing, rather than
-    something else."""
+    """auto_explain prints the plan of every hit, but the names of its columns were not looked up: it prints none rather
+    than wrong ones."""
     warm(session, query)
     logged = []
     session.add_notice_handler(lambda notice: logged.append(notice.message_primary))

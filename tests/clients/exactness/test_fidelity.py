@@ -1,4 +1,4 @@
-"""A hit is what execution gives, to the byte: every type and each corner of it, under the settings that shape output, as
+"""A hit gives the same bytes as execution: every type with its extreme values, under the settings that shape output, as
 text and as binary. One session stores, another reads."""
 
 import pytest
@@ -10,7 +10,7 @@ from support.fidelity import BINARY, FORMATS, TEXT, answer, check_hit, check_sto
 SCHEMA = "fidelity"
 WIDE = f"SELECT * FROM {SCHEMA}.wide ORDER BY id"
 
-# The value that a server without any settings has is left out: that is the first case.
+# Values other than the default; the first case is the default.
 SETTINGS = {
     "datestyle": ["ISO, DMY", "ISO, YMD", "SQL, MDY", "SQL, DMY", "Postgres, MDY", "Postgres, DMY", "German, DMY"],
     "intervalstyle": ["postgres_verbose", "sql_standard", "iso_8601"],
@@ -25,7 +25,7 @@ SETTINGS = {
     "array_nulls": ["off"],
 }
 
-# These say how values are read, or made from others.
+# These settings change how values are read or computed, not how they are printed.
 ONLY_INPUT = {"array_nulls", "xmloption", "xmlbinary", "default_text_search_config"}
 
 TOGETHER = [
@@ -38,7 +38,7 @@ TOGETHER = [
 
 CASES = [{}, *({name: value} for name, values in SETTINGS.items() for value in values), *TOGETHER]
 
-# Whose text does not exist for each client, so that sending it fails, or is other bytes.
+# Encodings in which some of the text does not exist, so that sending it fails or gives other bytes.
 ENCODINGS = ["LATIN1", "WIN1252", "EUC_JP", "SQL_ASCII"]
 
 
@@ -93,13 +93,13 @@ def settings_of_its_own(tables):
 
 
 def test_the_table_has_every_type(tables):
-    """What the other tests compare is there: all types that a table can have, each with values."""
+    """The table of the other tests is complete: all types that a table can have, each with values."""
     missing = tables.reader.rows(f"""
         SELECT typname FROM pg_type t WHERE typtype <> 'p' AND typrelid = 0 AND typnamespace = 'pg_catalog'::regnamespace
             AND typelem = 0 AND NOT EXISTS (SELECT FROM pg_attribute
                 WHERE attrelid = '{SCHEMA}.wide'::regclass AND atttypid = t.oid AND NOT attisdropped)
         ORDER BY 1""")
-    # Made by the server for itself, with input functions that refuse.
+    # Types that the server uses internally; their input functions refuse every text.
     assert [name for name, in missing] == ["gtsvector", "pg_brin_bloom_summary", "pg_brin_minmax_multi_summary",
                                            "pg_dependencies", "pg_mcv_list", "pg_ndistinct"]
     for column, of in tables.types.items():
@@ -120,7 +120,8 @@ def test_settings(tables, case):
 
 
 def test_settings_that_make_the_text(tables):
-    """The comparisons above are of different texts: each setting that shapes output does so in this table."""
+    """Each setting that shapes output changes the text of at least one value of this table, so that the comparisons
+    above prove something."""
     def text(case):
         apply(tables.reader, case)
         return executed(tables.reader, WIDE)[1]
@@ -147,7 +148,7 @@ def test_answers_under_many_settings_side_by_side(tables):
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_a_client_with_another_encoding(tables, encoding):
-    """The encoding is the client's affair: one entry serves all, and what cannot be sent fails alike."""
+    """One entry serves clients of all encodings. A character that an encoding does not have is the same error on a hit."""
     apply(tables.writer, {"timezone": "UTC"})
     apply(tables.reader, {"timezone": "UTC", "client_encoding": encoding})
     fail = 0
@@ -164,7 +165,7 @@ def test_a_client_with_another_encoding(tables, encoding):
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_stored_for_a_client_with_another_encoding(tables, encoding):
-    """What is stored on behalf of such a client is the same; what could not be sent to it is not stored."""
+    """A client of another encoding stores the same entry; an answer that cannot be sent to it is not stored."""
     apply(tables.writer, {"timezone": "UTC", "client_encoding": encoding})
     apply(tables.reader, {"timezone": "UTC"})
     for number, column in enumerate(tables.columns):
@@ -179,7 +180,7 @@ def test_stored_for_a_client_with_another_encoding(tables, encoding):
 
 
 def test_names_that_values_stand_for(tables):
-    """Values of reg* types are numbers; what they are called is looked up when they are read."""
+    """Values of reg* types are stored as numbers; their names are looked up when they are read."""
     columns = [column for column, of in tables.types.items() if of == "regclass"]
     query, types = tables.query(columns)
     answer(tables.writer, query)
@@ -194,7 +195,7 @@ def test_names_that_values_stand_for(tables):
 
 
 def test_money_in_every_locale_there_is(tables):
-    """Money is a number; the reader's locale says how it looks."""
+    """Money is stored as a number; the locale of the reader formats it."""
     locales = [name for name, in tables.reader.rows("""
         SELECT DISTINCT ON (left(collcollate, 5)) collcollate FROM pg_collation
         WHERE collprovider = 'c' AND collencoding IN (-1, 6) AND collcollate <> '' ORDER BY left(collcollate, 5), 1""")]
@@ -208,7 +209,7 @@ def test_money_in_every_locale_there_is(tables):
 
 
 def test_simple_protocol(tables):
-    """Several formats of the same: the simple protocol asks for text."""
+    """The same value as text and as binary; the simple protocol asks for text."""
     for session in (tables.writer, tables.reader):
         expected = executed(session, WIDE)
         got = session.pgconn.exec_(WIDE.encode())

@@ -1,5 +1,5 @@
-"""A hit is what execution gives, to the byte: values of every bit pattern, values as they lie in tables or are made by a
-query, and results of odd shapes."""
+"""A hit gives the same bytes as execution: values of every bit pattern, values as tables store them or as queries
+compute them, and results of unusual shapes."""
 
 import struct
 
@@ -29,7 +29,7 @@ FLOAT4_BITS = [
 
 
 def test_every_bit_of_floats(session, other):
-    """Numbers that are none have 2^52 forms, and zero has two."""
+    """NaN has 2^52 bit patterns, and zero has two."""
     session.execute("CREATE TABLE t (id int, f8 float8, f4 float4, a8 float8[], a4 float4[], p point)")
     for number, (bits8, bits4) in enumerate(zip(FLOAT8_BITS, FLOAT4_BITS, strict=True)):
         send(session, f"INSERT INTO t VALUES ({number}, $1, $2, ARRAY[$1, NULL], ARRAY[$2, NULL], $3)",
@@ -50,7 +50,8 @@ def test_every_byte_of_char(session, other):
 
 
 def test_the_far_ends_of_time(session, other):
-    """PostgreSQL counts from 2000 and Arrow from 1970: the last thirty years of the one are beyond the other."""
+    """PostgreSQL counts from 2000 and Arrow from 1970: the last thirty years of a PostgreSQL timestamp are beyond the
+    range of Arrow."""
     session.execute("CREATE TABLE t (id int, a timestamp, b timestamptz, d date)")
     last = "294276-12-31 23:59:59.999999"
     ends = [
@@ -131,7 +132,8 @@ def test_values_made_by_the_query(session, other, made):
 
 
 def test_rows_of_types_that_have_changed(session, other):
-    """Rows that were stored before their type lost or got attributes have another shape than those stored after."""
+    """Rows that were stored before their type got or lost attributes have another shape than rows that were stored after
+    that."""
     session.execute("CREATE TYPE shape AS (a int, b text, c float8)")
     session.execute("CREATE TABLE t (id int, v shape, list shape[]); CREATE TABLE child () INHERITS (t)")
     values = "ROW({0}, 'b', 0.1)::shape, ARRAY[ROW({0}, NULL, -0.0), NULL]::shape[]"
@@ -179,7 +181,7 @@ def test_types_of_extensions(session, other, extension):
             expected = executed(other, query, wanted)
             for each in (session, other):
                 check_same(expected, answer(each, query, wanted), [of, "int"])
-            # A container whose elements only functions of an extension can compare is declined, whether it is compared or not.
+            # A container whose elements are compared by a function of an extension is bypassed, even if nothing is compared.
             assert outcome(other) in [("HIT", None)] + [("BYPASS", "user_defined_function")] * (of not in alone), of
 
 
@@ -191,7 +193,7 @@ def test_no_columns(session, other):
 
 
 def test_as_many_columns_as_there_can_be(session, other):
-    """1600 in a table, 1664 in a result."""
+    """A table can have 1600 columns, a result 1664."""
     types = ["int", "bool", '"char"', "smallint", "text"]
     columns = ", ".join(f"c{n} {types[n % len(types)]}" for n in range(1600))
     values = ", ".join(["{0}", "{0} % 2 = 0", "'x'", "{0}", "'t'"] * 320)

@@ -1,4 +1,5 @@
-"""jsonb is kept as its text and built anew from it on a hit: what a client or the server gets then is what it had."""
+"""An entry holds jsonb as text, and a hit builds the jsonb value from it: the client and the server get what they had
+before."""
 
 import json
 import random
@@ -17,7 +18,7 @@ NUMBERS = ["0", "-0", "0.000", "1.00", "-1.50", "9999", "10000", "99999999", "10
 
 
 class Documents:
-    """Random documents, as text that is not the canonical one: objects in any order, with keys twice, and blanks."""
+    """Random documents as text that is not canonical: keys in any order, duplicate keys, and blanks."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -96,7 +97,7 @@ def test_the_same_bytes_on_the_wire(table):
 
 
 def test_the_same_image_for_the_server(table):
-    """Functions of the server read what a hit gives: byte for byte the value of the table."""
+    """Functions of the server read what a hit gives: it has the same bytes as the value in the table."""
     table.execute("CREATE TABLE got (id int, v jsonb, image bytea)")
     table.execute("CREATE CAST (jsonb AS bytea) WITHOUT FUNCTION")
     try:

@@ -1,4 +1,5 @@
-"""Rows so large that a batch of one is: what is stored of them, and that the rest passes on whole."""
+"""Rows so large that a batch holds only one: what is stored of them, and that rows which are not stored still arrive
+whole."""
 
 import pytest
 
@@ -9,7 +10,7 @@ MB = 1_000_000
 
 @pytest.fixture
 def roomy(session):
-    """Nothing else is in the way: neither the limit of an entry nor other entries."""
+    """Neither max_entry_size nor other entries limit what is stored."""
     session.execute("SET pg_arrow_cache.max_entry_size = '2GB'")
     session.execute("SELECT arrow_cache.flush()")
     session.execute("CREATE TABLE t AS SELECT 1 AS a")
@@ -39,7 +40,8 @@ def test_a_large_value_is_stored(roomy):
     ", ".join(f"repeat('x', {60 * MB})" for _ in range(5)),
 ], ids=["one value", "several values"])
 def test_a_larger_row_is_passed_on(roomy, columns):
-    """Whatever max_entry_size says: a row is put together in the backend's own memory."""
+    """A row that is too large to be stored is assembled in the memory of the backend and delivered, whatever
+    max_entry_size is."""
     query = f"SELECT a, {columns} FROM t"
     for _ in range(2):
         number, *texts = answer(roomy, query)
@@ -51,7 +53,7 @@ def test_a_larger_row_is_passed_on(roomy, columns):
 
 
 def test_a_larger_value_from_a_table(roomy):
-    """Its size is known before it is fetched from where it lies."""
+    """The size of a value is known before the value is fetched."""
     roomy.execute("ALTER TABLE t ADD r text")
     roomy.execute(f"UPDATE t SET r = repeat('x', {300 * MB})")
     query = "SELECT r FROM t"
@@ -61,7 +63,7 @@ def test_a_larger_value_from_a_table(roomy):
 
 
 def test_a_larger_row_is_exported_but_not_stored(roomy):
-    """An export delivers what one value can be; the limit of what is stored is the same as for rows."""
+    """An export delivers any value that PostgreSQL can hold; the limit for storing it is the same as for rows."""
     query = f"SELECT a, repeat('x', {300 * MB}) AS r FROM t"
     for _ in range(2):
         got = read(by_copy(roomy, query))

@@ -1,6 +1,6 @@
-"""Values at random, of every kind and nested in each other: a hit is what execution gives, as text and as binary.
+"""Random values of every kind, nested in each other: a hit gives the same bytes as execution, as text and as binary.
 
-The seed is printed when a test fails; RANDOM_VALUES_SEED=seed makes the same values again."""
+A failing test prints the seed; RANDOM_VALUES_SEED=seed makes the same values again."""
 
 import os
 import random
@@ -274,13 +274,13 @@ NESTED = {
 
 @pytest.fixture
 def rng(request):
-    """A source of its own for each test, so that each can be run alone."""
+    """Each test has a random generator of its own, so that it can be run alone."""
     print(f"RANDOM_VALUES_SEED={SEED}")
     return random.Random(f"{SEED} {request.node.name}")
 
 
 def some(rng, make):
-    """Rows of values, with NULLs among them, in runs as well as single."""
+    """Rows of values. NULLs stand in runs and alone."""
     gaps = rng.choice([0.0, 0.1, 0.9])
     return [None if rng.random() < gaps or row in range(100, 140) else make(rng) for row in range(ROWS)]
 
@@ -347,7 +347,7 @@ def test_arrays_of_bits(session, other, rng):
 
 @pytest.mark.parametrize("makers", [SCALARS, NESTED], ids=["scalars", "nested"])
 def test_texts(session, other, rng, makers):
-    """What the server makes of random texts, which it has to accept."""
+    """The values that the server makes of random texts; it accepts all of them."""
     session.execute(SETUP + MORE_TYPES)
     make_table(session, makers)
     columns = [some(rng, make) for make in makers.values()]

@@ -1,5 +1,5 @@
-"""What a client gets from the cache is what execution gives it, byte for byte: every type, text and binary, through the
-simple and the extended protocol, on the storing run and on hits, whichever format filled the entry."""
+"""A client gets the same bytes from the cache as from execution: every type, as text and binary, through the simple and
+the extended protocol, on the storing run and on hits, whichever format filled the entry."""
 
 import psycopg
 import pytest
@@ -125,8 +125,8 @@ def test_toasted_values(session):
 
 @pytest.mark.parametrize("sql_type", ["timestamp", "timestamptz"])
 def test_last_timestamps(session, sql_type):
-    """The last thirty years of PostgreSQL's range lie beyond what Arrow counts from 1970. They are stored and served all
-    the same, each told from its neighbours and from the infinities; only as Arrow they cannot go out."""
+    """The last thirty years of PostgreSQL's timestamps are beyond the range of Arrow. They are stored and served,
+    distinct from their neighbours and from the infinities; only an export cannot deliver them."""
     session.execute("SET timezone = 'UTC'")
     last = "294247-01-10 04:00:54.775806"
     beyond = [f"294247-01-10 04:00:54.77580{digit}" for digit in (7, 8, 9)] + ["294276-12-31 23:59:59.999999"]
@@ -154,7 +154,7 @@ def test_last_timestamps(session, sql_type):
 
 @pytest.mark.parametrize("sql_type", VALUES, ids=slug)
 def test_many_rows_of_every_type(session, sql_type):
-    """NULLs and values at all places of bitmaps and blocks, up to an end in the middle of one."""
+    """NULLs and values at every position of a bitmap and a block; the last block may be incomplete."""
     fill(session, sql_type)
     session.execute("""
         CREATE TABLE many AS SELECT n, CASE WHEN n * n % 7 <> 2 THEN v END AS v

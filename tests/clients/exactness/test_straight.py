@@ -1,5 +1,5 @@
-"""Rows that go straight from a stored entry to the client: the same bytes as executing gives, under every setting that
-shapes them, and in every way a portal can be read."""
+"""Rows that go directly from a stored entry to the client: they have the same bytes as execution gives, under every
+setting that shapes them, and in every way a portal can be read."""
 
 import random
 import time
@@ -37,7 +37,7 @@ NUMBERS = """
 
 
 def straight(session):
-    """Collects how many rows went straight to the client, from here on."""
+    """Collects how many rows went directly to the client from now on."""
     counts = []
     session.add_notice_handler(lambda notice: notice.message_primary.endswith("rows went straight to the client")
                                and counts.append(int(notice.message_primary.split()[0])))
@@ -46,7 +46,7 @@ def straight(session):
 
 
 def check_hits(session, query):
-    """Executing gives the same as a hit, in both formats; the hit goes straight to the client."""
+    """Execution gives the same as a hit, in both formats; the rows of the hit go directly to the client."""
     for result_format in FORMATS:
         expected = executed(session, query, result_format)
         answer(session, query, result_format)
@@ -66,7 +66,7 @@ def test_moments(session, zone, style):
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/Sao_Paulo", "Africa/Casablanca"])
 def test_moments_around_each_change_of_offset(session, zone):
-    """Seconds around every change of two centuries, in an order that jumps."""
+    """Seconds around every change of offset in two centuries, in an order that jumps."""
     session.execute("SELECT set_config('timezone', %s, false)", [zone])
     session.execute("""
         CREATE TABLE t AS
@@ -111,7 +111,7 @@ def test_floats(session):
 
 
 def test_rows_go_straight(session):
-    """The rows that the client gets are those that went straight, whatever the types; executing gives none of them."""
+    """All rows of a hit go directly to the client, whatever their types; no row of an execution does."""
     session.execute(NUMBERS)
     query = "SELECT * FROM t ORDER BY id"
     session.execute(query)
@@ -126,7 +126,7 @@ def test_rows_go_straight(session):
 
 
 def test_large_rows_among_small_ones(session):
-    """A row that is larger than what is sent at once takes the other way; those around it do not, and order stays."""
+    """A row that is larger than the send buffer takes the other way. Its neighbours do not, and the order stays."""
     session.execute("""
         CREATE TABLE t AS SELECT g AS id, repeat(md5(g::text), CASE WHEN g % 50 = 7 THEN 40000 ELSE g % 9 END) AS body,
             decode(repeat('0a', CASE WHEN g % 90 = 8 THEN 50000 ELSE 3 END), 'hex') AS image
@@ -195,7 +195,8 @@ def test_a_prepared_statement_in_binary(session, wire):
 
 
 def test_an_error_comes_behind_the_rows_before_it(session, wire):
-    """A value that the client's encoding does not have raises as ever, behind the same rows, with the same fields."""
+    """A value that does not exist in the encoding of the client is the same error as in an execution: after the same
+    rows, with the same fields."""
     session.execute("""
         CREATE TABLE t AS
         SELECT g AS a, CASE WHEN g = 700 THEN 'Ω' ELSE 'é' || g END AS b FROM generate_series(1, 1000) g""")
@@ -234,7 +235,7 @@ def test_other_encodings_of_the_database(session, encoding):
 
 
 def test_a_client_that_does_not_read_can_be_ended(session, wire):
-    """The backend waits for its client as in any send, and goes when it is told to."""
+    """The backend waits for its client as in any send, and ends when it is terminated."""
     session.execute("CREATE TABLE t AS SELECT g AS a, repeat('x', 1000) AS b FROM generate_series(1, 20000) g")
     session.execute("SELECT a, b FROM t ORDER BY a").fetchall()
     client = wire()

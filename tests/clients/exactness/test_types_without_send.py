@@ -1,5 +1,5 @@
-"""Types that have no binary form: the server says so when it has a row to send, and not before; a hit does the same. All messages
-are compared."""
+"""Types that have no binary form: the server raises an error when it has a row to send, and not before; a hit does the
+same. All messages are compared."""
 
 import pytest
 from support.wire import data_rows, error_fields, types
@@ -68,7 +68,7 @@ WAYS = [simple, extended, in_parts, cursor, fetched_by_execute, execute]
 
 
 def test_these_are_all(session):
-    """Of the types that a column can have."""
+    """Types that a column can have."""
     assert session.rows("SELECT typname FROM pg_type WHERE typsend = 0 AND typtype IN ('b', 'c', 'd', 'e', 'm', 'r') "
                         "AND typname NOT LIKE 'pg_ddl%' ORDER BY 1") == [("aclitem",), ("gtsvector",)]
 

@@ -86,7 +86,7 @@ def test_settings_that_change_before_the_rows_are_read(client, stored):
 
 
 def test_labels_that_change_before_the_rows_are_read(client, stored, other):
-    """The same with definitions that no lock protects, changed by somebody else."""
+    """The same, with a definition that no lock protects and that another session changes."""
     stored.execute("CREATE TYPE mood AS ENUM ('low', 'high'); CREATE TABLE m (v mood); INSERT INTO m VALUES ('high')")
     query = "SELECT v::text FROM m"
     assert stored.rows(query) == [("high",)]

@@ -1,4 +1,5 @@
-"""A query given as text sees what the statement that calls sees: not what that statement itself changes, nor what others commit meanwhile."""
+"""A query given as text sees the snapshot of the statement that calls: neither the changes of that statement nor what
+others commit meanwhile."""
 
 import threading
 
@@ -29,7 +30,7 @@ def numbers(session, statement, parameters=None):
 @ways
 @pytest.mark.parametrize("query", ["SELECT id FROM t FOR UPDATE", "SELECT * FROM (SELECT id FROM t FOR SHARE) s"])
 def test_rows_are_not_locked(session, way, query):
-    """As in query_to_xml: whoever calls may be a function that only reads."""
+    """The caller may be a function that only reads. So a query that locks rows is refused, as in query_to_xml."""
     session.execute("CREATE TABLE t (id int); INSERT INTO t VALUES (1)")
     with pytest.raises(psycopg.errors.SyntaxError, match="exactly one SELECT, not one that locks rows"):
         session.execute("SELECT " + WAYS[way].replace(COUNT, query))
@@ -50,7 +51,7 @@ def table(connect):
 
 
 def test_the_server_itself(table):
-    """What is expected below of functions is what the server does with EXECUTE."""
+    """The expectations below about functions are what the server does with EXECUTE."""
     assert table.rows("INSERT INTO t VALUES (3), (4), (5) RETURNING server_stable(), server_volatile()") == [(2, 3), (2, 4), (2, 5)]
 
 
@@ -66,13 +67,14 @@ def test_in_a_stable_function(table, language, way):
 
 @ways
 def test_in_a_volatile_function(table, way):
-    """Each statement in it has a snapshot of its own. (One in SQL may be merged with the statement that calls it.)"""
+    """Each statement in the function has a snapshot of its own. (A SQL function may be inlined into the statement that
+    calls it.)"""
     assert numbers(table, f"INSERT INTO t VALUES (3), (4), (5) RETURNING plpgsql_volatile_{way}()") == [3, 4, 5]
 
 
 @ways
 def test_in_the_statement_itself(table, way):
-    """Like a subquery in its place."""
+    """It sees what a subquery in its place would see."""
     assert table.rows("INSERT INTO t VALUES (3), (4) RETURNING (SELECT count(*) FROM t)") == [(2,), (2,)]
     assert numbers(table, f"INSERT INTO t VALUES (5), (6) RETURNING {WAYS[way]}") == [4, 4]
     assert numbers(table, f"WITH more AS (INSERT INTO t VALUES (7) RETURNING id) SELECT {WAYS[way]} FROM more") == [6]
@@ -96,7 +98,7 @@ def test_in_a_trigger(table, way):
 
 @ways
 def test_beside_what_others_commit_meanwhile(table, connect, way):
-    """One statement has one snapshot, also for what is in a text in it."""
+    """A statement has one snapshot, which the query in a text inside it shares."""
     other = connect()
     other.execute("SELECT pg_advisory_lock(4711)")
     results = []
@@ -109,14 +111,14 @@ def test_beside_what_others_commit_meanwhile(table, connect, way):
     other.execute("SELECT pg_advisory_unlock(4711)")
     waiting.join()
     assert results == [2]
-    # What it computed is not taken for the present state.
+    # Its result is not served as the present state.
     assert numbers(table, f"SELECT {WAYS[way]}") == [3]
     assert table.rows(COUNT) == [(3,)]
 
 
 @ways
 def test_in_a_cursor(table, way):
-    """A cursor has the snapshot of its opening, and so has what it calls."""
+    """A cursor has the snapshot of its opening, and the functions that it calls have it too."""
     with table.transaction():
         table.execute(f"DECLARE c NO SCROLL CURSOR FOR SELECT {WAYS[way]} FROM generate_series(1, 3)")
         assert numbers(table, "FETCH 1 FROM c") == [2]
@@ -127,7 +129,8 @@ def test_in_a_cursor(table, way):
 
 @ways
 def test_a_stored_result_is_that_of_the_snapshot(table, connect, way):
-    """A statement whose snapshot is older than a change is not given the newer result, and stores none that would be taken for it."""
+    """A statement whose snapshot is older than a change does not get the newer result, and what it stores is not served
+    as the newer result."""
     other = connect()
     other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
     assert numbers(other, f"SELECT {WAYS[way]}") == [2]

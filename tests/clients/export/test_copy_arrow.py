@@ -1,4 +1,5 @@
-"""COPY ... TO STDOUT (FORMAT arrow) is a COPY: of tables, under their permissions, in transactions, with COPY's own errors."""
+"""COPY ... TO STDOUT (FORMAT arrow) behaves as COPY does: for tables, with their permissions, in transactions, with the
+errors of COPY."""
 
 import struct
 
@@ -28,7 +29,7 @@ def text_of(session, statement):
 
 
 def told(session, statement):
-    """What the client is told of a COPY that fails, whichever format it asks for."""
+    """The error of a COPY, which is the same for each format."""
     with pytest.raises(psycopg.Error) as raised:
         text_of(session, statement)
     diag = raised.value.diag
@@ -36,7 +37,7 @@ def told(session, statement):
 
 
 def test_a_table(table):
-    """Its columns as COPY sends them: dropped and generated ones are left out."""
+    """The columns that COPY sends: dropped and generated ones are left out."""
     for status in ("MISS", "HIT"):
         got = copied(table, "t")
         assert (table.status(), table.reason()) == (status, None)
@@ -54,7 +55,7 @@ def test_a_column_list(table):
 
 
 def test_a_column_list_with_columns(table):
-    """The option chooses among what the list has."""
+    """The option `columns` chooses from the column list."""
     got = copied(table, "t (c, a)", {"columns": ["a"], "limit": 3})
     assert (got.column_names, rows_of(got)) == (["a"], [(1,), (2,), (3,)])
     with pytest.raises(psycopg.errors.InvalidParameterValue):
@@ -92,7 +93,7 @@ def test_only_the_table_itself(session):
     "(SELECT a FROM t WHERE)", "(SELECT a FROM t; SELECT 1)",
 ])
 def test_the_errors_are_those_of_any_copy(table, source):
-    """What cannot be copied, or is not there, is told in the same words as in CSV."""
+    """A table that is missing or cannot be copied is the same error as in CSV."""
     table.execute("""
         CREATE VIEW v AS SELECT 1 AS a; CREATE MATERIALIZED VIEW m AS SELECT 1 AS a; CREATE SEQUENCE s; CREATE INDEX i ON t (a);
         CREATE TABLE p (a int) PARTITION BY LIST (a); CREATE TABLE p1 PARTITION OF p DEFAULT;
@@ -134,7 +135,7 @@ def roles(table, connect):
 
 
 def test_permissions(table, roles):
-    """What is cached for one is not given to another, and columns have permissions of their own."""
+    """A role does not get an answer that it has no permission for; columns have permissions of their own."""
     reader, stranger = roles
     for _ in range(2):
         copied(table, "t")
@@ -205,7 +206,7 @@ def test_snapshots(table, other):
 
 
 def test_command_tag_and_row_count(table, wire):
-    """COPY n, with the rows that were sent, on a miss and on a hit."""
+    """The tag is COPY n, with the number of rows that were sent, on a miss and on a hit."""
     client = wire()
     for options, rows in (("", 100), (", LIMIT 7", 7), (", LIMIT 0", 0), (", COLUMNS (a), BATCH_ROWS 3", 100)):
         for _ in range(2):
@@ -247,7 +248,7 @@ def test_one_statement_of_several(table, wire):
 
 
 def test_a_prepared_copy(table, wire):
-    """The protocol can prepare a COPY. Each execution of it is the first one's equal, with the rows of its time."""
+    """A COPY can be prepared through the protocol. Each execution gives the rows of its own time."""
     client = wire()
     for source in ("t (a)", "(SELECT a FROM t)"):
         name = f"copy {source}"
@@ -264,7 +265,7 @@ def test_a_prepared_copy(table, wire):
 
 
 def test_an_error_in_the_middle(table, wire):
-    """The client has had part of the stream, then gets the error; the end of the stream never comes."""
+    """The client gets part of the stream and then the error; the end of the stream never comes."""
     client = wire()
     table.execute("CREATE TABLE wide AS SELECT g AS a, repeat('x', 1000) AS pad FROM generate_series(1, 3000) g")
     for _ in range(2):
@@ -284,7 +285,7 @@ def test_aliases(table):
 
 
 def test_hints_and_shared_entries(table):
-    """The query inside is the question: it shares its entry with the same query sent alone."""
+    """The query inside COPY shares its entry with the same query sent alone."""
     query = "SELECT a, b FROM t ORDER BY a"
     rows = table.rows(query)
     assert rows_of(read(by_copy(table, query))) == rows
@@ -319,7 +320,7 @@ def test_read_only_transactions(table):
 
 @pytest.mark.parametrize("encoding", ["UTF8", "LATIN1", "SQL_ASCII"])
 def test_client_encoding_does_not_matter(session, connect, encoding):
-    """A stream is bytes: strings in it are UTF-8 whatever the client's encoding, as Arrow asks for."""
+    """Strings in a stream are UTF-8 as Arrow demands, whatever the encoding of the client."""
     session.execute("CREATE TABLE words AS SELECT 'äöü €' AS w")
     client = connect(f"-c client_encoding={encoding}")
     for _ in range(2):
@@ -328,7 +329,7 @@ def test_client_encoding_does_not_matter(session, connect, encoding):
 
 
 def test_a_copy_inside_the_planning_of_another(table):
-    """What the planner runs is not what was asked for: a COPY to a file among it stays what it is."""
+    """Functions that the planner runs are not part of the COPY: a COPY to a file inside one stays a COPY to a file."""
     path = table.rows("SHOW data_directory")[0][0] + "/inner_copy.csv"
     table.execute(f"""
         CREATE FUNCTION writes() RETURNS int VOLATILE LANGUAGE plpgsql AS $$ BEGIN

@@ -1,4 +1,4 @@
-"""What fails inside a query given as text is told as the server tells it of EXECUTE in PL/pgSQL: every field, and nothing else."""
+"""An error inside a query given as text has the same fields as an error of EXECUTE in PL/pgSQL, and no others."""
 
 import time
 
@@ -118,7 +118,7 @@ def test_every_field(table, name, way):
         expected = as_told_by_the_server(table, ALL[name])
         assert expected["severity"] == "ERROR"
         assert diagnosis(table, f"SELECT arrow_cache.{way}(%s)", [ALL[name]]) == expected
-        # And once more in the same session, which has come to no harm.
+        # The same session works as before.
         assert diagnosis(table, f"SELECT arrow_cache.{way}(%s)", [ALL[name]]) == expected
     finally:
         table.execute("RESET ROLE; DROP OWNED BY inside_errors; DROP ROLE inside_errors")
@@ -135,7 +135,7 @@ def test_every_field_of_what_only_plans(table, name, way):
 
 @pytest.mark.parametrize("name", {**PARSING, **PLANNING, **RUNNING})
 def test_inside_a_function(table, name):
-    """The context goes on with what is around the call."""
+    """The context ends with the lines of the statements around the call."""
     query = ALL[name]
     expected = as_told_by_the_server(table, query)
     told = diagnosis(table, "SELECT by_query(%s)", [query])
@@ -172,7 +172,7 @@ def test_in_an_exception_block(table):
 
 @pytest.mark.parametrize("depth", [1, 30])
 def test_recursion(table, depth):
-    """Each level adds its lines to the context once, and takes no longer for those around it."""
+    """Each level of nesting adds its lines to the context once, and its cost does not depend on the number of levels."""
     table.execute("""
         CREATE FUNCTION deep(n int) RETURNS int LANGUAGE plpgsql AS $$
         BEGIN
@@ -189,7 +189,7 @@ def test_recursion(table, depth):
 
 
 def test_recursion_without_end(table):
-    """Until the stack is full: the server's own error, soon."""
+    """Nesting ends with the error of the server about the depth of the stack, after a short time."""
     table.execute("""
         CREATE FUNCTION endless() RETURNS int LANGUAGE plpgsql AS $$
         BEGIN
@@ -204,7 +204,7 @@ def test_recursion_without_end(table):
 
 
 def test_notices_have_their_context(table):
-    """What a query says without failing comes from the same place."""
+    """Notices of such a query have the same context as errors."""
     table.execute("CREATE FUNCTION chat() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'hello'; RETURN 1; END $$")
     heard = []
     table.add_notice_handler(lambda diag: heard.append((diag.message_primary, diag.context)))
@@ -215,7 +215,7 @@ def test_notices_have_their_context(table):
 
 
 def test_own_errors_have_what_they_say(table):
-    """Errors of ours: message and hint, no detail, no context that is not around the call."""
+    """Errors of the extension have a message and a hint; they have no detail, and only the context around the call."""
     for call, code in (("query('INSERT INTO t VALUES (1)')", "42601"), ("query('SELECT $1', VARIADIC ARRAY[]::int[])", "42P02"),
                        ("fetch('SELECT id FROM t', '{\"limit\": -1}')", "22023"), ("messages('SELECT 1; SELECT 2')", "42601"),
                        ("schema('SELECT id FROM t', '[]')", "22023"), ("fetch('SELECT id FROM t', '{\"columns\": [\"no\"]}')", "22023")):

@@ -1,4 +1,4 @@
-"""Every way out of the cache is read by the programs that people read Arrow with, and gives them the rows of the query."""
+"""The programs with which people read Arrow read what each way of exporting gives, and find the rows of the query."""
 
 import asyncio
 import datetime
@@ -25,7 +25,7 @@ ROWS = 5000
 
 @pytest.fixture
 def sales(session):
-    """A table of everyday columns. The last ones are converted on their way out, so both kinds of delivery are met."""
+    """A table of common columns. The last ones are converted for the export, so that both kinds of delivery are tested."""
     session.execute(f"""
         SET timezone = 'UTC';
         CREATE TYPE channel AS ENUM ('web', 'shop');
@@ -123,7 +123,7 @@ def test_pandas(sales, way):
 
 
 def test_copy_read_while_it_arrives(sales):
-    """Batches are there before the last piece has been sent for."""
+    """The first batches can be read before the last piece was requested."""
     wanted = expected(sales)
     for status in ("MISS", "HIT"):
         pieces, first_batch_after = 0, None
@@ -191,7 +191,7 @@ def test_asynchronous(sales, connect, way):
 
 
 def test_two_asynchronous_copies_at_once(sales, connect):
-    """Both are in the middle of the same entry, in turns."""
+    """Both read the same entry, in turns."""
     wanted = expected(sales)
     by_copy(sales, QUERY)
 
@@ -215,7 +215,7 @@ def test_two_asynchronous_copies_at_once(sales, connect):
 
 
 def test_psql_into_a_file(sales, connect, tmp_path):
-    """No client code at all: the output of psql is the file."""
+    """No client code is needed: the output of psql is the file."""
     psql = psql_program()
     wanted = expected(sales)
     for _ in range(2):
@@ -250,7 +250,8 @@ def test_odd_shapes(sales, way, query, names, count):
 
 
 def test_without_the_cache(sales):
-    """Exports do not depend on it: what is switched off or volatile is executed each time and arrives the same way."""
+    """Exports work without the cache: with the cache switched off, and for volatile queries, each export executes and
+    delivers the same."""
     wanted = expected(sales)
     sales.execute("SET pg_arrow_cache.enabled = off")
     for way, deliver in WAYS.items():
@@ -266,7 +267,7 @@ def test_without_the_cache(sales):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_one_entry_for_rows_and_every_way(sales, other, way):
-    """What SELECT has stored is exported, what an export has stored answers SELECT, and a write ends both."""
+    """An export reads what a SELECT has stored, a SELECT reads what an export has stored, and a write outdates both."""
     sales.rows(QUERY)
     table = read(WAYS[way](sales, QUERY))
     assert sales.status() == "HIT"

@@ -1,4 +1,4 @@
-"""Exports from databases that are not UTF-8: names, options and values are what they are, in UTF-8 on the way out."""
+"""Exports from databases that are not UTF-8: names, options and values keep their meaning and are delivered as UTF-8."""
 
 import psycopg
 import pytest

@@ -24,7 +24,8 @@ def expected(first, last):
 
 
 def test_rows(table):
-    """First the schema, then batches; numbers from one on without gaps, rows counted, every message complete."""
+    """The schema comes first, then the batches; they are numbered from one without gaps, the rows are counted, and every
+    message is complete."""
     for status in ("MISS", "HIT"):
         got = messages(table, QUERY, {"batch_rows": 300})
         assert table.status() == status
@@ -60,7 +61,7 @@ def test_any_subset_with_the_schema(table):
 
 
 def test_read_one_by_one(table):
-    """What a client does that fetches the schema once and batches as it needs them."""
+    """A client can fetch the schema once and then only the batches that it needs."""
     source = "arrow_cache.messages(%s, '{\"batch_rows\": 250}')"
     header, = table.rows(f"SELECT ipc FROM {source} WHERE header", [QUERY], binary=True)
     schema = pa.ipc.read_schema(pa.py_buffer(header[0]))

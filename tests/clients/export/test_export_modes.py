@@ -21,7 +21,7 @@ def stat(session, name):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_verified(table, way):
-    """A hit that is chosen is executed and compared, and the client gets the executed rows."""
+    """A hit that verify_sample_rate picks is executed and compared; the client gets the executed rows."""
     expected = table.uncached(QUERY)
     assert rows_of(read(WAYS[way](table, QUERY))) == expected
     table.execute("SET pg_arrow_cache.verify_sample_rate = 1")
@@ -35,7 +35,8 @@ def test_verified(table, way):
 
 @pytest.mark.parametrize("way", WITH_OPTIONS)
 def test_verified_with_options(table, way):
-    """What is cut short is not comparable and no difference; the rest of the options change nothing."""
+    """A result that `limit` cuts short cannot be compared and counts as no difference. The other options do not change
+    the comparison."""
     whole = read(WITH_OPTIONS[way](table, QUERY))
     table.execute("SET pg_arrow_cache.verify_sample_rate = 1")
     mismatches = stat(table, "verify_mismatches")
@@ -64,7 +65,7 @@ def test_developers_fills(table, way):
     ("max_entry_size = '64kB'", "too_large"),
 ])
 def test_not_admitted(table, way, setting, reason):
-    """What is not stored is delivered all the same."""
+    """A result that is not stored is delivered all the same."""
     expected = table.uncached(QUERY)
     table.execute(f"SET pg_arrow_cache.{setting}")
     for _ in range(2):
@@ -89,7 +90,7 @@ def hinted_function(way):
     hinted_copy(f"({QUERY})"), hinted_copy("t"), hinted_copy("t (b)"), *map(hinted_function, ("query", "fetch", "messages")),
 ], ids=["copy_query", "copy_table", "copy_columns", "query", "fetch", "messages"])
 def test_hints(table, deliver):
-    """The comment before the query of a function, or before the COPY, speaks for it."""
+    """A hint stands in a comment before the query of a function, or before the COPY."""
     for _ in range(2):
         assert read(deliver(table, "/*+ no_arrow_cache */")).num_rows == 10000
         assert (table.status(), table.reason()) == ("BYPASS", "no_cache_hint")
@@ -152,7 +153,7 @@ def test_wide_and_long_values(session, way):
 
 
 def test_not_in_a_database_without_the_extension(session, connect):
-    """COPY needs no SQL object: the library is there for all databases."""
+    """COPY needs no SQL object of the extension: it works in every database of the server."""
     name = f"{connect.schema}_other"
     session.execute(f"CREATE DATABASE {name}")
     try:

@@ -37,7 +37,7 @@ def both(session, deliver, query, options):
 @ways
 @pytest.mark.parametrize("wanted", [["a"], ["b", "a"], ["e,f", "C d", "b", "a"], ["C d"]], ids=len)
 def test_columns(table, way, wanted):
-    """Those that are named, in the order they are named in, from the same entry."""
+    """The columns that are named, in the order in which they are named, from the same entry."""
     whole = read(by_fetch(table, QUERY))
     written = ",".join('"%s"' % name for name in wanted)
     for columns in (wanted, written):
@@ -64,7 +64,7 @@ def test_names_in_a_text_are_read_as_sql_reads_them(table, way):
 
 
 def test_names_in_a_copy_list_are_identifiers(table):
-    """They are folded like any name of SQL, unless they are quoted."""
+    """Names are folded to lower case as in SQL, unless they are quoted."""
     table.execute('CREATE TABLE odd (a int, "A" int); INSERT INTO odd VALUES (1, 2)')
     for written, names in [("A", ["a"]), ('"A", a', ["A", "a"]), ("a, \"A\"", ["a", "A"])]:
         with table.cursor().copy(f"COPY odd TO STDOUT (FORMAT arrow, COLUMNS ({written}))") as copy:
@@ -73,7 +73,7 @@ def test_names_in_a_copy_list_are_identifiers(table):
 
 @ways
 def test_a_few_columns_are_a_few_bytes(table, way):
-    """On a hit, what is not asked for is not sent."""
+    """On a hit, columns that were not requested are not sent."""
     deliver = WITH_OPTIONS[way]
     whole = len(deliver(table, QUERY))
     assert len(deliver(table, QUERY, {"columns": ["a"]})) < whole / 20
@@ -85,7 +85,8 @@ def test_a_few_columns_are_a_few_bytes(table, way):
 @ways
 @pytest.mark.parametrize("limit", [0, 1, 1234, ROWS - 1])
 def test_limit(table, way, limit):
-    """Exactly so many rows. A miss reads no more and so has nothing to store; a hit serves them from the whole."""
+    """Exactly that number of rows. A miss reads no more, and so has nothing to store; a hit takes them from the whole
+    result."""
     deliver = WITH_OPTIONS[way]
     cut = read(deliver(table, QUERY, {"limit": limit}))
     assert (table.status(), table.reason()) == ("MISS", "incomplete_read")
@@ -103,13 +104,13 @@ def test_limit(table, way, limit):
 @ways
 @pytest.mark.parametrize("limit", [ROWS + 1, 10**12])
 def test_limit_beyond_the_end(table, way, limit):
-    """All rows. Whoever asks for more than there are has read to the end."""
+    """All rows. A limit that is larger than the result reads it to its end."""
     assert both(table, WITH_OPTIONS[way], QUERY, {"limit": limit}).num_rows == ROWS
 
 
 @ways
 def test_limit_in_the_middle_of_a_stored_batch(table, way):
-    """Wherever the last row lies, rows before it are whole and there are none after it."""
+    """Wherever the last row stands, the rows before it are complete and there are none after it."""
     deliver = WITH_OPTIONS[way]
     whole = read(deliver(table, QUERY))
     sizes = [batch.num_rows for batch in batches(deliver(table, QUERY))]
@@ -152,7 +153,7 @@ def test_batch_rows(table, way, most):
 @pytest.mark.parametrize("pieces_of", [chunks, copy_chunks], ids=["fetch", "copy"])
 @pytest.mark.parametrize("most", [1024, 10_000, 262_144, 64 * 1024 * 1024])
 def test_chunk_bytes(table, pieces_of, most):
-    """No piece is larger, few are much smaller, and what they are joined to does not depend on the size."""
+    """No piece is larger than chunk_bytes and few are much smaller. Joined, they do not depend on chunk_bytes."""
     whole = by_fetch(table, QUERY)
     table.execute("SELECT arrow_cache.flush()")
     for status in ("MISS", "HIT"):
@@ -285,8 +286,8 @@ UNREPRESENTABLE = [
 @pytest.mark.parametrize("expression, text, options, error", [case[1:] for case in UNREPRESENTABLE],
                          ids=[case[0] for case in UNREPRESENTABLE])
 def test_unrepresentable(session, way, expression, text, options, error):
-    """An error that says where and what to do, on a miss and on a hit; as text for the asking; the type of a column does not
-    depend on whether such a value is in it."""
+    """The error names the place and what to do, on a miss and on a hit. With on_unrepresentable = text the value is
+    delivered as text. The type of a column does not depend on whether such a value is in it."""
     deliver = WITH_OPTIONS[way]
     session.execute(f"CREATE TABLE u AS SELECT 1 AS id, {expression} AS \"the value\"; INSERT INTO u SELECT 0, NULL")
     query = 'SELECT id, "the value" FROM u ORDER BY id'
@@ -313,7 +314,7 @@ def test_unrepresentable(session, way, expression, text, options, error):
 
 @ways
 def test_a_precision_that_no_decimal_has(session, way):
-    """Told by the type alone, so an empty table says it too."""
+    """The type alone decides, so that an empty table fails too."""
     session.execute("CREATE TABLE u (v numeric(40,2))")
     with pytest.raises(psycopg.errors.NumericValueOutOfRange) as raised:
         WITH_OPTIONS[way](session, "SELECT v FROM u", {"numeric": "decimal128"})

@@ -1,5 +1,5 @@
-"""adbc-driver-postgresql reads the same queries: where it is exact both give the same values, and each place where it is
-not is written down here with what either gives."""
+"""Compares with adbc-driver-postgresql: where that driver is exact, both give the same values. Each place where it is
+not exact is a test here, with what either gives."""
 
 import decimal
 
@@ -79,7 +79,7 @@ def test_floats_to_the_bit(session, oracle, sql_type):
 
 @pytest.mark.parametrize("sql_type", ["uuid", "json", "jsonb"])
 def test_canonical_extension_types(session, oracle, sql_type):
-    """Asked for, they are those that ADBC sends by default; otherwise their storage."""
+    """With options that ask for it, they are the values that ADBC sends by default; otherwise they are what is stored."""
     fill(session, sql_type)
     query = "SELECT v FROM t ORDER BY id"
     theirs = oracle(query)
@@ -140,7 +140,7 @@ def test_infinite_timestamps(session, oracle, sql_type, text, stored):
 
 
 def test_timestamps_beyond_arrow(session, oracle):
-    """ADBC wraps around; here they are refused, or come as text for the asking."""
+    """ADBC wraps around; here such values are refused, or delivered as text if an option asks for it."""
     theirs, ours = one(session, oracle, "timestamp '294276-12-31'", {"on_unrepresentable": "text"})
     assert theirs[1] < 0
     assert ours == (pa.string(), "294276-12-31 00:00:00")
@@ -157,7 +157,7 @@ def test_finite_times(session, oracle, sql_type):
 
 
 def test_object_identifiers(session, oracle):
-    """ADBC has them signed, or as four bytes."""
+    """ADBC delivers them as signed numbers or as four bytes."""
     assert one(session, oracle, "4294967295::oid") == ((pa.int32(), -1), (pa.uint32(), 4294967295))
     oid, = session.rows("SELECT 'pg_class'::regclass::oid::bigint")[0]
     theirs, ours = one(session, oracle, "'pg_class'::regclass")
@@ -191,7 +191,8 @@ def test_ordinary_numerics(session, oracle):
     ("[2:4]={1,2,3}", None),
 ])
 def test_arrays_that_are_no_lists(session, oracle, text, theirs_is):
-    """ADBC flattens several dimensions and forgets or refuses lower bounds; here they are refused, or come as text."""
+    """ADBC flattens several dimensions and drops or refuses lower bounds; here such arrays are refused, or delivered as
+    text if an option asks for it."""
     session.execute(f"CREATE TABLE t AS SELECT '{text}'::int[] AS v")
     query = "SELECT v FROM t"
     if theirs_is is None:
@@ -223,7 +224,7 @@ def test_opaque_bytes_or_text(session, oracle, expression, text):
 
 
 def test_intervals_beyond_nanoseconds(session, oracle):
-    """Neither has a number for them; the text is exact."""
+    """Neither delivers a number for them; the text is exact."""
     session.execute("CREATE TABLE t AS SELECT interval '2562048 hours' AS v")
     query = "SELECT v FROM t"
     with pytest.raises(adbc.OperationalError, match="overflow"):
@@ -234,7 +235,7 @@ def test_intervals_beyond_nanoseconds(session, oracle):
 
 
 def test_single_byte_characters(session, oracle):
-    """A byte that is no character is invalid text in ADBC; here it is written as PostgreSQL writes it from 16 on."""
+    """A byte that is no character is invalid text in ADBC; here it is written as PostgreSQL 16 and later write it."""
     session.execute("""CREATE TABLE t AS SELECT '\\377'::"char" AS v""")
     with pytest.raises(UnicodeDecodeError):
         oracle("SELECT v FROM t").column("v").to_pylist()
@@ -257,7 +258,7 @@ def test_types_without_a_binary_form(session, oracle):
 
 
 def test_field_metadata(session, oracle):
-    """The name of the type is where ADBC writes it, and the modifier of a numeric."""
+    """The name of the type, and the modifier of a numeric, stand where ADBC writes them."""
     session.execute("CREATE TABLE t (i int, n numeric(12,2), b numeric, s text, a int[], d date)")
     ours, theirs = read(by_fetch(session, "SELECT * FROM t")).schema, oracle("SELECT * FROM t").schema
     for name in ours.names:

@@ -1,5 +1,5 @@
-"""arrow_cache.fetch makes one batch after the other as they are asked for: what happens between two of them changes neither the
-stream nor the cache, and whatever ends it early ends it cleanly."""
+"""arrow_cache.fetch makes a batch when the client asks for it: what happens between two batches changes neither the
+stream nor the cache, and an early end leaves nothing behind."""
 
 import psycopg
 import pytest
@@ -13,7 +13,7 @@ ALL = list(range(1, ROWS + 1))
 
 @pytest.fixture
 def table(session):
-    """Ten batches or so."""
+    """About ten batches."""
     session.execute(f"""
         CREATE TABLE t AS SELECT g AS a, repeat('x', 250) AS pad FROM generate_series(1, {ROWS}) g;
         CREATE TABLE u (a int);
@@ -51,7 +51,7 @@ class Half:
 
 
 def cached_afterwards(session, state):
-    """The next question is a hit if the stream was stored or found."""
+    """The next execution is a hit if the stream was stored or was a hit itself."""
     session.execute("SET pg_arrow_cache.enabled = on")
     rows = session.rows(QUERY)
     return session.status(), rows[0][0], len(rows)
@@ -78,7 +78,7 @@ BETWEEN = {
 
 @pytest.mark.parametrize("between", BETWEEN)
 def test_between_two_chunks(table, state, between):
-    """The stream is the answer of the moment at which it began."""
+    """The stream shows the data of the moment at which it began."""
     half = Half(table)
     table.execute(BETWEEN[between])
     assert half.numbers() == ALL
@@ -109,7 +109,8 @@ def test_others_write_meanwhile(table, other, state, change):
     "CLUSTER t USING i",
 ])
 def test_what_a_cursor_in_use_forbids(table, state, statement):
-    """The server refuses these in the session of an open cursor, as it does for a cursor over the query itself."""
+    """The server refuses these statements while a cursor of the session is open, as it does for a cursor over the query
+    itself."""
     table.execute("CREATE INDEX i ON t (a)")
     table.execute("SET enable_indexscan = off; SET enable_bitmapscan = off")
     table.execute(f"BEGIN; DECLARE plain NO SCROLL CURSOR FOR {QUERY}; FETCH 1 FROM plain; SAVEPOINT s")
@@ -130,7 +131,7 @@ def test_what_a_cursor_in_use_forbids(table, state, statement):
 
 @pytest.mark.parametrize("end", ["CLOSE c", "COMMIT", "ROLLBACK", "error", "savepoint", "DISCARD ALL"])
 def test_given_up(table, other, state, end):
-    """What is left half-read is not stored, lets its entry go, and leaves the session as it was."""
+    """A stream that is not read to its end is not stored, releases its entry, and leaves the session as it was."""
     other.execute("SELECT arrow_cache.flush()")
     rest = other.rows("SELECT entries, bytes_used FROM arrow_cache.stats")
     if state == "hit":
@@ -163,7 +164,7 @@ def test_given_up(table, other, state, end):
 
 
 def test_a_cursor_that_outlives_its_transaction(table, state):
-    """WITH HOLD reads it to its end at COMMIT."""
+    """A cursor WITH HOLD reads it to its end at COMMIT."""
     half = Half(table, hold="WITH HOLD")
     table.execute("COMMIT; DELETE FROM t; DROP TABLE u")
     assert half.numbers() == ALL
@@ -171,7 +172,7 @@ def test_a_cursor_that_outlives_its_transaction(table, state):
 
 
 def test_two_that_take_turns(table, state):
-    """Each has its own place in the same result, the one over part of its columns."""
+    """Each stream has its own position in the same result; one of them reads part of the columns."""
     table.execute("BEGIN")
     table.execute(f"DECLARE x CURSOR FOR SELECT arrow_cache.fetch('{QUERY}', '{{\"chunk_bytes\": 100000}}')")
     table.execute(f"DECLARE y CURSOR FOR SELECT arrow_cache.fetch('{QUERY}', '{{\"chunk_bytes\": 10000, \"columns\": \"a\"}}')")
@@ -186,7 +187,7 @@ def test_two_that_take_turns(table, state):
 
 
 def test_many_that_are_never_finished(table, state):
-    """LIMIT leaves each after its first chunk; their number does not matter, and nothing stays behind."""
+    """LIMIT ends each stream after its first chunk, whatever their number, and nothing stays behind."""
     query = f"SELECT length(c) > 0 FROM (SELECT arrow_cache.fetch('{QUERY}', '{{\"chunk_bytes\": 100000}}') AS c LIMIT 1) s"
     rest = None
     for round_ in range(30):
@@ -210,7 +211,7 @@ def test_a_scrollable_cursor(table, state):
 
 
 def test_in_a_loop_of_a_function(table, state):
-    """PL/pgSQL reads chunks in a loop, writes what it reads, catches an error in the midst and goes on."""
+    """PL/pgSQL reads chunks in a loop, writes what it reads, catches an error half-way and goes on."""
     table.execute(f"""
         CREATE TABLE kept (n serial, c bytea);
         CREATE FUNCTION copy_chunks() RETURNS int LANGUAGE plpgsql AS $$

@@ -1,4 +1,4 @@
-"""What is asked for wrongly is an error that names the word, gives a hint, and leaves nothing behind."""
+"""A wrong request is an error that names the wrong word and gives a hint; it changes nothing."""
 
 import psycopg
 import pytest
@@ -84,7 +84,7 @@ def test_unknown_columns(table, way, columns, missing):
 
 @ways
 def test_a_name_that_two_columns_have(table, way):
-    """Which one is meant cannot be told; the other columns can be asked for."""
+    """A name that two columns have is ambiguous; the other columns can be requested."""
     query = "SELECT a AS x, b AS x, a AS y FROM t"
     told = refused(table, WITH_OPTIONS[way], query, {"columns": ["x"]})
     assert told.sqlstate == "22023" and '"x"' in told.message_primary
@@ -153,7 +153,7 @@ def test_not_one_select(table, function, statement, called):
     "DELETE FROM t RETURNING a", "WITH w AS (DELETE FROM t RETURNING a) SELECT a FROM w", "SELECT a INTO u FROM t",
 ])
 def test_copy_of_what_is_no_select(table, statement):
-    """COPY takes these in its own formats, where they have RETURNING. An export only reads."""
+    """COPY accepts these statements in its own formats if they have RETURNING. An export only reads."""
     told = refused(table, by_copy, statement)
     assert told.sqlstate in ("42601", "0A000")
     assert table.rows("SELECT to_regclass('u')::text") == [(None,)]
@@ -172,14 +172,14 @@ def test_queries_that_do_not_parse(table, function, statement, sqlstate):
 
 @ways
 def test_queries_that_fail(table, way):
-    """In the middle of a stream, on each execution; the session goes on."""
+    """The error comes in the middle of a stream, on each execution; the session goes on."""
     told = refused(table, WITH_OPTIONS[way], "SELECT 1 / (a - 90) FROM t ORDER BY a", {"batch_rows": 5})
     assert told.sqlstate == "22012"
     assert read(WITH_OPTIONS[way](table, QUERY)).num_rows == 100
 
 
 def test_null_arguments(table):
-    """A function of NULL gives nothing. A JSON null is an option that is not given."""
+    """The functions are strict: NULL gives NULL. A JSON null stands for an option that was not given."""
     everything = {name: None for name in ("columns", "limit", "batch_rows", "chunk_bytes", "compression", "numeric", "interval",
                                           "extension_types", "on_unrepresentable")}
     for deliver in (by_fetch, by_messages):
@@ -235,7 +235,7 @@ def test_options_of_the_text_formats(table, option, word):
     "NUMERIC (text)", "COMPRESSION (lz4)",
 ])
 def test_values_that_copy_can_spell(table, option):
-    """Missing, a star, a list or a word where another thing is wanted."""
+    """The value is missing, a star, a list, or a word where another kind of value is required."""
     told = refused(table, copy, f"COPY t TO STDOUT (FORMAT arrow, {option})")
     if option == "COLUMNS ()":
         assert told.sqlstate == "42601"  # PostgreSQL's own grammar
@@ -296,7 +296,7 @@ def test_every_other_copy_is_untouched(table, options, expected):
 
 
 def test_inside_functions(table):
-    """As with any COPY to the client, PL/pgSQL says no, and SPI's message is the server's."""
+    """PL/pgSQL refuses it as it refuses any COPY to the client, with the message of the server."""
     for options in ("(FORMAT csv)", "(FORMAT arrow)"):
         with pytest.raises(psycopg.errors.FeatureNotSupported) as raised:
             table.execute(sql.SQL("DO {}").format(sql.Literal(f"BEGIN COPY t TO STDOUT {options}; END")))

@@ -1,4 +1,5 @@
-"""A client that stops reading in the middle of an export is in nobody's way, and whatever ends it leaves nothing behind."""
+"""A client that stops reading in the middle of an export blocks nobody, and whatever ends the export leaves nothing
+behind."""
 
 import contextlib
 import time
@@ -24,7 +25,7 @@ def big(session):
 
 
 def at_rest(session):
-    """Entries and bytes once everything that can be dropped is dropped."""
+    """Entries and bytes after everything that can be dropped was dropped."""
     session.execute("SELECT arrow_cache.flush()")
     return session.rows("SELECT entries, bytes_used FROM arrow_cache.stats")[0]
 
@@ -98,7 +99,7 @@ states = pytest.mark.parametrize("state", ["hit", "miss"])
 @ways
 @states
 def test_nobody_waits_for_it(big, other, wire, way, state):
-    """Others read and write the table, drop and evict entries, and the client then reads on what it had begun."""
+    """Others read and write the table, drop and evict entries. Then the client reads the rest of its stream."""
     rest = at_rest(big)
     stored(big, state)
     stuck = Stuck(big, wire(), way)
@@ -142,7 +143,8 @@ def test_what_it_holds_is_freed_when_it_ends(big, wire, state):
 @states
 @pytest.mark.parametrize("end", ["cancel", "timeout"])
 def test_cancelled(big, wire, way, state, end):
-    """Both reach a statement that waits for its client: it ends in the middle of the stream and the session lives."""
+    """Cancel and timeout reach a statement that waits for its client: it ends in the middle of the stream and the
+    session goes on."""
     rest = at_rest(big)
     stored(big, state)
     client = wire(statement_timeout="1500ms") if end == "timeout" else wire()
@@ -169,7 +171,7 @@ def test_cancelled(big, wire, way, state, end):
 @states
 @pytest.mark.parametrize("end", ["terminate", "close"])
 def test_vanished(big, wire, way, state, end):
-    """The process goes, and all that it held with it; nothing half-made is ever served."""
+    """The process ends and releases all that it held; an incomplete result is never served."""
     rest = at_rest(big)
     stored(big, state)
     client = wire()
@@ -196,7 +198,7 @@ def test_messages_are_in_nobodys_way(big, wire):
 
 
 def test_copy_given_up_by_the_driver(big, connect):
-    """An exception in the midst of a COPY makes psycopg cancel it; the connection can be used again."""
+    """An exception in the middle of a COPY makes psycopg cancel it; the connection can be used again."""
 
     class GivenUp(Exception):
         pass
@@ -213,7 +215,7 @@ def test_copy_given_up_by_the_driver(big, connect):
 
 
 def test_fetch_given_up_by_the_driver(big, connect):
-    """A portal that is closed half-way lets go at once, also inside a transaction."""
+    """A portal that is closed half-way releases its entry at once, also inside a transaction."""
     rest = at_rest(big)
     stored(big, "hit")
     client = connect(autocommit=False)
@@ -229,7 +231,7 @@ def test_fetch_given_up_by_the_driver(big, connect):
 
 @ways
 def test_given_up_in_a_subtransaction(big, wire, way):
-    """ROLLBACK TO lets go while the transaction lives on."""
+    """ROLLBACK TO releases the entry while the transaction continues."""
     rest = at_rest(big)
     stored(big, "hit")
     client = wire()

@@ -1,5 +1,5 @@
-"""Functions that count as reading no setting (src/query/volatility/immutable.rs) do not: each of them is called over columns, under settings
-that differ in every way, and its results stay what they were, byte for byte."""
+"""The functions of src/query/volatility/immutable.rs read no setting: each of them is called over columns under many
+different settings, and its results stay the same, byte for byte."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from support.settings_of_functions import foreign_locales
 LEAST_CALLED = 1600
 LIMIT = 300
 
-# Each is another session's way to set one thing; all together come last.
+# Each variant changes one thing; the last one changes all together.
 VARIANTS = {
     "dates": ["DateStyle = 'German, DMY'", "IntervalStyle = 'sql_standard'"],
     "dates of SQL": ["DateStyle = 'SQL, YMD'", "IntervalStyle = 'iso_8601'"],
@@ -76,7 +76,7 @@ $$;
 
 
 class Call:
-    """One function over the rows that it does not refuse."""
+    """A function over the rows that it accepts."""
 
     def __init__(self, function, expression, source):
         self.function, self.expression, self.source = function, expression, source
@@ -108,7 +108,8 @@ def digests(session, asked):
 
 
 def changed(session, oids):
-    """Calls the functions under each variant. Returns which could be called, and which of them gave other results, under what."""
+    """Calls the functions under each variant of the settings. Returns which functions could be called, and which gave
+    other results under which variant."""
     functions = [Function(*row) for row in session.rows(Function.QUERY, [oids])]
     table = Sampled(session, functions)
     session.execute(DIGESTS)
@@ -141,7 +142,7 @@ def test_no_setting_changes_their_results(caller, capsys):
 
 
 def test_settings_are_seen_to_change_others(caller):
-    """The same test finds those that are not on the list for a setting that it changes."""
+    """Functions that are not on the list and depend on a setting are found by the same test."""
     clean = {oid for oid, _ in listed("CLEAN")}
     oids = [oid for oid, in caller.rows("SELECT oid FROM pg_proc WHERE provolatile = 'i' AND oid < 10000") if oid not in clean]
     _, wrong = changed(caller, oids)
@@ -151,7 +152,7 @@ def test_settings_are_seen_to_change_others(caller):
 
 
 def test_lists_are_of_immutable_functions(session):
-    """A wrong digit would let a function through that nobody has looked at."""
+    """A wrong number in the list would admit a function that nobody has checked."""
     for name in ("CLEAN", "UNCOVERED"):
         oids = [oid for oid, _ in listed(name)]
         assert oids == sorted(set(oids)) and oids[-1] < 10000

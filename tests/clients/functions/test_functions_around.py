@@ -1,5 +1,5 @@
-"""Functions that run beside a statement, not in it: for the arguments of an EXECUTE, while a plan is made, for a trigger at the
-commit. What they ask is nested, however it is run, and the statement itself is served as ever."""
+"""Functions that run beside a statement, not in it: for the arguments of an EXECUTE, while a plan is made, for a trigger
+at commit. Their queries are nested, however they run, and the statement itself is served as usual."""
 
 import pytest
 
@@ -26,7 +26,7 @@ IN_PLANS = ["by_cursor", "by_loop", "by_select", "by_sql"]
 
 
 def scans(session):
-    """How often the transaction has read the functions' table so far."""
+    """How often the transaction has read the table of the functions so far."""
     return session.execute("SELECT pg_stat_get_xact_numscans('inner_t'::regclass)").fetchone()[0]
 
 

@@ -1,12 +1,13 @@
-"""A superuser may give a built-in function another body, other defaults or another mark, and an aggregate other parts. Whatever of that a
-query meets is judged as if the query said it itself. Each test has a database of its own, since that is where such changes live."""
+"""A superuser may give a built-in function another body, other defaults or another volatility, and an aggregate other
+parts. A query that uses such a function is checked as if the query contained what was changed. Each test has a
+database of its own, because the changes apply to a whole database."""
 
 import pytest
 
 from support.session import DSN, Session
 
 DATABASE = "replaced_built_ins"
-# What a query may not depend on unseen: another table, by a function that claims to be what it is not.
+# A hidden dependency: another table, read by a function whose volatility is declared wrongly.
 PREPARED = """
     CREATE EXTENSION pg_arrow_cache;
     CREATE TABLE t AS SELECT g AS a, 'x' || g AS b, timestamptz '2024-05-01 12:00+00' + g * interval '1 day' AS at FROM generate_series(1, 5) g;
@@ -128,7 +129,7 @@ PLANNED_BEFORE = [case for case in REFUSED if "lag(" not in case[0]]
 
 @pytest.mark.parametrize("change, query", PLANNED_BEFORE, ids=range(len(PLANNED_BEFORE)))
 def test_an_old_plan_keeps_its_meaning(changed, change, query):
-    """It was found to be cacheable when it was planned, and the server sees no reason to plan it anew."""
+    """It was eligible when it was planned, and the server has no reason to plan it again."""
     changed.execute("SET plan_cache_mode = force_generic_plan")
     changed.execute(f"PREPARE q AS {query}")
     for _ in range(2):
@@ -139,7 +140,7 @@ def test_an_old_plan_keeps_its_meaning(changed, change, query):
 
 
 CACHED = [
-    # As it was born.
+    # The original definition.
     (None, "SELECT rpad(b, 5), log10(a::numeric), b || a, quote_literal(a), interval '1 day' + at, bit_length(b) FROM t"),
     (None, "SELECT sum(a), avg(a), max(at), array_agg(a), string_agg(b, ','), jsonb_object_agg(a, b), stddev(a), percentile_disc(0.5) "
      "WITHIN GROUP (ORDER BY a), sum(at - timestamptz '2020-01-01'), avg(at - timestamptz '2020-01-01') FROM t"),
@@ -166,7 +167,7 @@ def test_is_cached(changed, change, query):
 
 
 def test_a_function_that_calls_itself(changed):
-    """The walk ends, whatever the server makes of such a call."""
+    """The check of such a call ends, whatever the server does with the call."""
     changed.execute("CREATE OR REPLACE FUNCTION pg_catalog.rpad(text, int) RETURNS text LANGUAGE sql IMMUTABLE "
                     "RETURN CASE WHEN $2 > 0 THEN '.' || pg_catalog.rpad($1, $2 - 1) ELSE $1 END")
     statuses(changed, "SELECT rpad(b, 5) FROM t")
@@ -174,8 +175,8 @@ def test_a_function_that_calls_itself(changed):
 
 @pytest.mark.parametrize("change, query", [case for case in CACHED if case[0]])
 def test_a_plan_from_before_the_change(changed, change, query):
-    """The planner has put the old body in it, and no change of a built-in function makes the server plan anew: what the plan gives is
-    an answer to that plan alone."""
+    """The planner has inlined the old body, and a change of a built-in function does not make the server plan again: the
+    answer belongs to that plan alone."""
     changed.execute("SET plan_cache_mode = force_generic_plan")
     changed.execute(f"PREPARE q AS {query}")
     for _ in range(2):

@@ -1,5 +1,5 @@
-"""Functions that are marked IMMUTABLE and read settings, over columns: rows that are read after the settings have changed show it, in
-cursors and in bound portals."""
+"""Functions that are marked IMMUTABLE and read settings, over columns: rows that are read after a change of the settings
+show the change, in cursors and in bound portals."""
 
 import pytest
 

@@ -1,7 +1,8 @@
-"""A statement keeps its text while what it means changes: each way of sending it gets what it would get without the cache.
+"""The text of a statement stays while its meaning changes: each way of sending it gets the answer that it would get
+without the cache.
 
-Two sessions go through the same steps, one of them with the cache switched off from the start; statements prepared before
-a change live on after it in both. Rows or error, they must be told the same each time."""
+Two sessions take the same steps, one of them with the cache switched off from the start. Statements that were
+prepared before a change are used after it in both. Rows and errors must be the same in both sessions every time."""
 
 import psycopg
 import pytest

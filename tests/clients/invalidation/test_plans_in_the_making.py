@@ -1,4 +1,4 @@
-"""Definitions that change while a plan is being made: its answer is nobody else's."""
+"""Definitions that change while a plan is being made: the answer of that plan is served to nobody else."""
 
 import time
 

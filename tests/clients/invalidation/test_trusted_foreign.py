@@ -1,5 +1,5 @@
-"""Trusted foreign tables that are written through this server: such writes count like any others, though they are read and committed
-elsewhere, and at other moments."""
+"""Trusted foreign tables that are written through this server: such writes invalidate like any others, although they are
+read and committed elsewhere and at other moments."""
 
 import threading
 import time
@@ -98,7 +98,7 @@ def test_nobody_hits_while_the_far_side_may_have_committed(far, other):
 
 
 def test_names_that_are_swapped_before_the_lock(far, other, connect):
-    """COPY finds out what its name stands for only when it has waited for the lock."""
+    """COPY resolves the name of its table after it has waited for the lock."""
     writer, go_on = connect(), threading.Event()
 
     def write():
@@ -122,7 +122,7 @@ def test_names_that_are_swapped_before_the_lock(far, other, connect):
 
 
 def test_a_partition_that_is_attached_meanwhile(far, other, connect):
-    """Where rows go is found out when the first one moves."""
+    """The partition that rows move to is known when the first row moves."""
     far.execute("CREATE TABLE root (x int) PARTITION BY RANGE (x); CREATE TABLE low PARTITION OF root FOR VALUES FROM (0) TO (100)")
     far.execute("INSERT INTO root VALUES (50); DELETE FROM f1; CREATE TABLE gate (n int)")
     writer, keeper = connect(), connect()

@@ -1,4 +1,4 @@
-"""An export takes as much memory in its backend as a batch and a chunk, whatever the size of the result."""
+"""An export takes the memory of one batch and one chunk in its backend, whatever the size of the result."""
 
 import re
 from pathlib import Path

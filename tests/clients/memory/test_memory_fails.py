@@ -1,6 +1,6 @@
-"""Each allocation of this library may be the first that fails, and all after it: the answer is right, or the error out_of_memory.
+"""Each allocation of this library is made to fail, and all after it: the answer is right, or the error is out_of_memory.
 
-The server has all the memory it wants, so that a statement which the cache has only watched does not fail at all."""
+The server itself has enough memory, so that a statement that the cache only observes does not fail at all."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ import pytest
 
 from support.memory_ways import CASES, OUT_OF_MEMORY, TRANSPARENT, WAYS, memory_server, private
 
-COLD = 5  # so many attempts in a fresh session; what it keeps of the first statements is there for later ones
+COLD = 5  # number of attempts in a fresh session; later attempts find what the session keeps from the first ones
 SOURCE = Path(__file__).with_name("failing_malloc.c")
 
 
@@ -31,7 +31,7 @@ def server():
 
 
 def attempt(session, run, allocations):
-    """The answer if so many allocations succeed, and how many were tried."""
+    """The answer if that number of allocations succeeds, and how many were tried."""
     session.execute("SELECT memory_fails_after(%s)", [allocations])
     try:
         answer = run(session)

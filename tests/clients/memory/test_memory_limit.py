@@ -1,6 +1,7 @@
-"""A backend that gets no more memory answers rightly or with the error out_of_memory, at whatever point memory runs out; the server goes on.
+"""A backend that gets no more memory answers correctly or with the error out_of_memory, at whatever point memory runs
+out; the server goes on.
 
-Each way out runs in fresh backends, each with somewhat more memory to get than the one before, until it succeeds."""
+Each way to read data runs in fresh backends, each with somewhat more memory than the one before, until it succeeds."""
 
 import os
 import re
@@ -13,7 +14,7 @@ import pytest
 
 from support.memory_ways import CASES, OUT_OF_MEMORY, WAYS, memory_server, private
 
-# Limits processes of the server's account, which alone may do so, to what they have and so many bytes more; negative: lifts the limit.
+# Runs as the account of the server. Limits a process to the memory it has plus a number of bytes; a negative number lifts the limit.
 LIMITER = """
 import re, resource, sys
 for line in sys.stdin:
@@ -31,7 +32,7 @@ STEP = float(os.environ.get("MEMORY_LIMIT_STEP", 1.6))  # a smaller one finds mo
 
 
 class Server:
-    """A private server, and somebody who limits the memory of its backends."""
+    """A private server, and a process that limits the memory of its backends."""
 
     def __init__(self, cluster, limiter):
         self.cluster, self.limiter = cluster, limiter
@@ -65,7 +66,7 @@ def server():
 
 
 def attempt(server, run, more):
-    """The answer of a fresh backend that can get so many more bytes; the error code if it has none."""
+    """The answer of a fresh backend that can get `more` bytes; the error code if it fails."""
     with server.connect() as session:
         pid = session.info.backend_pid
         if more is not None:
@@ -76,7 +77,7 @@ def attempt(server, run, more):
             answer = error.sqlstate or str(error)
         if more is not None:
             server.limit(pid, -1)
-        # The session has come to no harm.
+        # The session works as before.
         assert session.execute("SELECT count(*) FROM mixed").fetchone() == (3000,), answer
         return answer
 

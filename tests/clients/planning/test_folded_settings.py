@@ -1,5 +1,5 @@
-"""The planner computes immutable functions of constants once and for all, under the settings of that moment. What a prepared plan has kept
-so is an answer to that plan alone: a query asked afresh under other settings gets its own."""
+"""The planner computes immutable functions of constants once, under the settings of that moment. The answer of such a
+prepared plan belongs to that plan alone: a query that is planned under other settings gets its own answer."""
 
 import pytest
 

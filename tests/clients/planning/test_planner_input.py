@@ -1,6 +1,7 @@
-"""What the planner puts into a plan is not in the query: negators and commutators of operators, CHECK constraints, predicates of partial
-indexes, operator classes of indexes and partition keys, comparison functions of types. If any of it is the code of a user, or reads more
-than the key holds, the answer is not cached. And what the planner does not read is nothing to the cache."""
+"""The planner puts things into a plan that are not in the query: negators and commutators of operators, CHECK
+constraints, predicates of partial indexes, operator classes of indexes and partition keys, comparison functions of
+types. If any of them is code of a user, or reads more than the key covers, the answer is not cached. What the planner
+does not read does not matter."""
 
 import psycopg
 import pytest
@@ -13,7 +14,8 @@ READS = "LANGUAGE plpgsql {} AS $$ BEGIN RETURN {}; END $$"
 
 
 def agree(session, query, change):
-    """The answers before and after a change are those of execution. Returns why the last one was not cached, if it was not."""
+    """The answers before and after a change are those of an execution. Returns why the last one was not cached, if it
+    was not."""
     for step in None, None, change, None:
         if step:
             session.execute(step)
@@ -49,7 +51,7 @@ def test_commutators(session, schema):
 
 @pytest.mark.parametrize("child", [False, True])
 def test_constraints(session, schema, child):
-    """The function is honest about nothing; the table is a child, or constraint_exclusion is on."""
+    """The function is marked IMMUTABLE and is not; the table is a child, or constraint_exclusion is on."""
     session.execute("CREATE FUNCTION top() RETURNS int " + READS.format("IMMUTABLE", "(SELECT v FROM config)"))
     session.execute("CREATE TABLE parent (a int); CREATE TABLE t (CHECK (a <= top())) INHERITS (parent); UPDATE config SET v = 100")
     session.execute("INSERT INTO t VALUES (50); UPDATE config SET v = 1")
@@ -168,7 +170,7 @@ def test_comparison_functions_of_types(session, schema, type, query):
 
 
 def test_constants_that_name_tables(session, connect, schema):
-    """A constant is a number: nothing locks the table of that number, waits for it or rests on it."""
+    """A constant that is the number of a table does not lock that table, wait for it or depend on it."""
     session.execute("CREATE TABLE pt (a int, b int) PARTITION BY LIST (a); CREATE TABLE pt1 PARTITION OF pt FOR VALUES IN (1); INSERT INTO pt VALUES (1, 2)")
     session.execute("CREATE TABLE other (n int); SET lock_timeout = '300ms'")
     query = "SELECT a, b FROM pt WHERE a = 1 AND 'other'::regclass::oid <> b::oid"

@@ -1,5 +1,5 @@
-"""Forms of queries that were always too quick to be stored: however they come, they are bypassed, and looked at now and then, so that
-what another session has stored is found."""
+"""Forms whose queries were always too quick to be stored: however they arrive, they are bypassed. Now and then one is
+looked up anyway, so that an answer that another session has stored is found."""
 
 import pytest
 

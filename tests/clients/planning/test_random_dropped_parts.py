@@ -1,6 +1,7 @@
-"""Random statements with parts that the planner leaves out for some constants: sub-queries behind `1=1 OR …`, in CASE and COALESCE,
-`$1 IS NULL OR …`, branches of UNION ALL with false conditions, outer joins that are removed, LIMIT 0, partitions. What such a statement
-reads, locks and is permitted to do is a matter of its own constants, never of those of another of its form."""
+"""Random statements with parts that the planner leaves out for some constants: sub-queries behind `1=1 OR …`, in CASE
+and COALESCE, `$1 IS NULL OR …`, branches of UNION ALL with false conditions, outer joins that are removed, LIMIT 0,
+partitions. What such a statement reads, locks and may do depends on its own constants, never on those of another
+statement of its form."""
 
 import os
 import random
@@ -87,7 +88,7 @@ class Forms:
         return f"r{self.aliases}"
 
     def flag(self):
-        """True or false by the constant alone."""
+        """A condition that is true or false by its constant alone."""
         return self.random.choice(["{0} = 1", "{0} IS NULL", "{0} > 1", "{0} IS NOT NULL", "{0} IN (0, 2)", "NOT ({0} = 2)", "1 = {0} - 1"])
 
     def subselect(self, depth, outer, columns="{r}.b"):

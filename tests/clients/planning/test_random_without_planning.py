@@ -1,5 +1,6 @@
-"""Random statements in two sessions with the cache and in one without, while random changes happen between them: the three
-answers agree, errors included. Constants are few, so that most statements come often and are not planned any more."""
+"""Random statements in two sessions with the cache and in one without, while random changes happen between them: the
+three answers agree, errors included. There are few constants, so that most statements repeat and are no longer
+planned."""
 
 import os
 

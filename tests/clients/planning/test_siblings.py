@@ -1,5 +1,6 @@
-"""Statements of one form whose constants or parameters let the planner leave out a sub-query: each is checked against what its own plan
-reads, whatever its siblings read. All are served without being planned by the time they are looked at."""
+"""Statements of one form whose constants or parameters let the planner leave out a sub-query: each is checked against
+what its own plan reads, not against what other statements of the form read. All of them are served without being
+planned when they are checked."""
 
 import psycopg
 import pytest
@@ -32,7 +33,7 @@ WAYS = pytest.mark.parametrize("ask, without, with_it", [(simple, 1, 2), (bound,
 
 
 def served_unplanned(session, ask, value):
-    """The answer, which comes from the cache by way of a placeholder."""
+    """The answer, which comes from the cache through a placeholder."""
     (answer, status), placeholders = plans_of(session, lambda: (ask(session, value), session.status()))
     # The second plan is that of the question for the status.
     assert (status, placeholders) == ("HIT", [True, False])
@@ -40,7 +41,7 @@ def served_unplanned(session, ask, value):
 
 
 def in_order(first, without, with_it):
-    """Both values often enough to be served, one of them before the other."""
+    """Sends both values often enough to be served, one of them first."""
     return [without] * 3 + [with_it] * 3 if first == "without" else [with_it] * 3 + [without] * 3
 
 
@@ -85,7 +86,7 @@ def test_permissions(tables, ask, without, with_it, first):
 
 @WAYS
 def test_locks_of_partitions(tables, ask, without, with_it):
-    """What a query does not name is locked only if its plan reads it."""
+    """A relation that the query does not name is locked only if its plan reads it."""
     tables.execute("DROP TABLE ox; CREATE TABLE ox (b int, k int) PARTITION BY LIST (k)")
     tables.execute("CREATE TABLE leaf PARTITION OF ox FOR VALUES IN (1); INSERT INTO ox VALUES (1, 1)")
     for value in (without, with_it) * 3:
@@ -98,7 +99,7 @@ def test_locks_of_partitions(tables, ask, without, with_it):
 
 @pytest.mark.parametrize("value, in_use", [(None, False), (b"1", True)])
 def test_tables_in_use(tables, wire, value, in_use):
-    """A portal that is left in the middle keeps open what its own plan reads."""
+    """A portal that is read half-way keeps open what its own plan reads."""
     tables.execute("INSERT INTO ox VALUES (3, 1)")
     client = wire()
     for either in (None, b"1") * 3:
@@ -117,7 +118,7 @@ def test_tables_in_use(tables, wire, value, in_use):
 
 
 def test_types_of_columns(tables):
-    """A plan knows more of a column's type than the query as it was written: the modifier of the branch that is left."""
+    """A plan knows more about the type of a column than the query: the type modifier of the branch that is left."""
     query = "SELECT CASE WHEN 1 = {} THEN b::text::varchar(3) ELSE k::text::varchar(5) END AS v FROM ox"
     for constant in (1, 2) * 3:
         tables.execute(query.format(constant))

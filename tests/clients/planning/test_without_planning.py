@@ -1,5 +1,5 @@
-"""Statements whose like was served before are not planned: by whichever protocol they come, they give what executing them
-would, and look to the client as ever."""
+"""Statements that repeat a served one with other constants are not planned: through each protocol they give what
+execution would give, and the client sees no difference."""
 
 import re
 import struct
@@ -15,7 +15,8 @@ INT4, INT8, TEXT, NUMERIC = 23, 20, 25, 1700
 
 @pytest.fixture
 def session(connect):
-    """psycopg turns what comes often into named statements of its own accord; here only those are that a test asks for."""
+    """psycopg makes named statements of those that repeat; here only the statements are named for which a test asks for
+    it."""
     return connect(prepare_threshold=None)
 
 
@@ -110,7 +111,7 @@ def test_a_parameter_that_chooses_the_partition(session):
     for round_number in range(4):
         assert ask() == [[(b"one",)], [(b"eleven",)]] * 2
         assert [session.rows(text) for text in texts] == [[("one",)], [("eleven",)]]
-        # What is written to one partition outdates what was read from it, by whichever name the answers go.
+        # A write to one partition outdates the answers that read it, through whichever name they read it.
         if round_number == 1:
             session.execute("UPDATE p1 SET v = 'ONE'; UPDATE p2 SET v = 'ELEVEN'")
             assert ask() == [[(b"ONE",)], [(b"ELEVEN",)]] * 2
@@ -158,7 +159,7 @@ def test_prepared_statements(table, other, mode):
 
 
 def test_a_placeholder_never_becomes_a_kept_plan(table):
-    """With a custom plan each, a named statement is served by placeholders; the generic plan that follows must be a real one."""
+    """With custom plans a named statement is served by placeholders; the generic plan that follows must be a real plan."""
     table.pgconn.prepare(b"s", b"SELECT b FROM t WHERE a = $1", [INT4])
 
     def run(number):
@@ -174,7 +175,7 @@ def test_a_placeholder_never_becomes_a_kept_plan(table):
 
 
 def test_own_writes(table):
-    """A placeholder whose answer does not hold for this transaction is replaced by a plan."""
+    """A placeholder whose answer is not valid for this transaction is replaced by a plan."""
     query = "SELECT count(*) FROM t"
     bound = "SELECT count(*) FROM t WHERE a > $1"
     warm(table, query)
@@ -202,7 +203,7 @@ def test_an_older_snapshot(table, other, level):
     warm(other, bound, [0])
     assert other.status() == "HIT"
     rows, plans = plans_of(table, lambda: table.rows(query))
-    # The stored answer looks current; that this snapshot is too old for it is found out at the start.
+    # The stored answer is current; only at executor start it turns out that this snapshot is too old for it.
     assert rows == [(55,)] and plans == [True]
     assert exec_params(table, bound, [0]) == [(b"55",)]
     table.execute("COMMIT")
@@ -242,7 +243,8 @@ def test_changed_definitions(table, other, change, who):
 
 
 def test_constants_that_the_judgement_looks_at(table):
-    """Whether current_setting() makes a statement uncacheable is said by its constant, which a form leaves out otherwise."""
+    """The constant of current_setting() decides whether a statement is eligible, although a form leaves out constants
+    otherwise."""
     known = "SELECT current_setting('{}'), a FROM t WHERE a = 1"
     table.execute("SET my.own = 'mine'; SET application_name = 'first'")
     for name, value in (("my.own", "mine"), ("application_name", "first"), ("TimeZone", None), ("my.own", "mine")):
@@ -255,7 +257,7 @@ def test_constants_that_the_judgement_looks_at(table):
 
 
 def test_constants_that_name_a_relation(table):
-    """A constant is a number, which is written as a name when it is sent: nothing rests on what it names."""
+    """A constant that is sent as a name is a number: the answer does not depend on what it names."""
     table.execute("CREATE TABLE u (a int)")
     query = "SELECT '{}'::regclass FROM t WHERE a = 1"
     for name, outcomes in (("pg_class", ["MISS", "HIT"]), ("u", ["MISS", "HIT", "HIT"]), ("pg_class", ["HIT"]), ("t", ["MISS", "HIT"])):
@@ -299,7 +301,8 @@ def test_hints_on_a_form_that_is_served(table):
 
 
 def test_several_statements_in_one_string(table):
-    """Each has a place of its own in the string, a write among them ends what was stored, and the string is one transaction."""
+    """Each statement has a position of its own in the string, a write among them outdates what was stored, and the
+    string is one transaction."""
     one, two = "SELECT b FROM t WHERE a = 1", "SELECT b FROM t WHERE a = 2"
     for query in (one, two):
         warm(table, query)
@@ -320,7 +323,7 @@ def test_several_statements_in_one_string(table):
 
 
 def test_a_query_that_a_rule_adds(table, wire):
-    """A statement that became several by a rule runs them all in one portal, from plans that were all made before."""
+    """A statement that a rule has turned into several runs them all in one portal, from plans that were all made before."""
     query = "SELECT count(*), max(a) FROM t WHERE a > 8"
     table.execute("CREATE TABLE u (x int)")
     table.execute(f"CREATE RULE more AS ON INSERT TO u DO ALSO ({query}; {query})")
@@ -353,7 +356,7 @@ def test_describe_is_the_same(table, wire):
         assert answers == answers[:1] * 4
     simple = "SELECT a, b AS named, a + 1 FROM t WHERE a = 1"
     assert len({tuple(client.query(simple)) for _ in range(4)}) == 1
-    # The same question under another name of its column, or through a view: what a client is told of it differs.
+    # The same query with another column name, or through a view: RowDescription differs.
     for text in ("SELECT a AS x FROM t WHERE a = 1", "SELECT a AS y FROM t WHERE a = 1", "SELECT seen AS x FROM v WHERE seen = 1"):
         client.query("SET pg_arrow_cache.enabled = off")
         expected = client.query(text)
@@ -387,7 +390,7 @@ USES = ["TRUNCATE t", "DROP TABLE t", "ALTER TABLE t ADD COLUMN c int", "DROP IN
 
 @pytest.mark.parametrize("command", USES)
 def test_tables_in_use(session, wire, command):
-    """What a half read portal reads is in use: the server refuses what it would refuse while the plan runs."""
+    """The relations of a half-read portal are in use: the server refuses what it would refuse while the plan runs."""
     session.execute("CREATE TABLE t AS SELECT g AS a, 'row ' || g AS b FROM generate_series(1, 3000) g; CREATE INDEX t_a ON t (a)")
     query = "SELECT b FROM t WHERE a = $1 OR a = $1 + 1"
     client = wire(enable_seqscan="off")
@@ -414,7 +417,8 @@ def test_tables_in_use(session, wire, command):
                                      "SET LOCAL pg_arrow_cache.enabled = off", "CREATE TABLE elsewhere (a int)",
                                      "CREATE INDEX ON elsewhere (a)"])
 def test_several_binds_before_the_executes(table, wire, between):
-    """What comes between a Bind and its Execute changes nothing for it: it has the snapshot and the plan of its Bind."""
+    """What happens between a Bind and its Execute changes nothing for that portal: it has the snapshot and the plan of
+    its Bind."""
     if "INDEX" in between:
         table.execute("CREATE TABLE elsewhere (a int)")
     query = "SELECT b FROM t WHERE a >= $1 ORDER BY a LIMIT 2"
@@ -453,7 +457,7 @@ def test_pipeline(table, other):
 
 
 def test_update_of_the_current_row_of_a_named_portal(table, wire):
-    """A portal whose current row can be updated is not served, however its like were."""
+    """A portal whose current row can be updated is not served, even if other statements of its form were."""
     query = "SELECT a FROM t WHERE a > $1"
     client = wire()
     for _ in range(3):
@@ -467,7 +471,7 @@ def test_update_of_the_current_row_of_a_named_portal(table, wire):
 
 
 def test_a_real_plan_in_place_of_a_placeholder_outlives_its_message(table, wire):
-    """Planned at its Bind after all, a portal is read and described after the memory of that message was used for others."""
+    """A portal that is planned at its Bind can be read and described after the memory of that message was reused."""
     table.execute("CREATE VIEW v AS SELECT a AS seen_as_a, b AS seen_as_b FROM t")
     query = "SELECT seen_as_a, seen_as_b || $2 AS joined FROM v WHERE seen_as_a > $1 ORDER BY seen_as_a"
     client = wire()
@@ -500,7 +504,7 @@ def test_auto_explain_of_a_plan_in_place_of_a_placeholder(table, wire):
     values = [b"4", b"another value"]
 
     def explained(begin):
-        """What auto_explain tells when a portal ends that was bound many messages earlier."""
+        """The output of auto_explain when a portal ends that was bound many messages earlier."""
         client.query(begin)
         client.parse(query).bind(values, portal="p").execute("p", 1).step("s")
         for number in range(30):
@@ -526,7 +530,7 @@ def test_auto_explain_of_a_plan_in_place_of_a_placeholder(table, wire):
 
 
 def test_errors_of_a_statement_that_had_a_placeholder(table, other):
-    """Without its table, and without the right to it, a statement gets its error, not the answer."""
+    """A statement whose table is gone, or may not be read any more, gets its error and not the answer."""
     query = "SELECT b FROM t WHERE a = 1"
     warm(table, query, times=3)
     other.execute("ALTER TABLE t RENAME TO hidden")

@@ -1,5 +1,5 @@
-"""What the server does when a plan is started, at Bind, is done then for a hit as well: which partitions are left out, which are opened,
-who may read. All messages are compared with those of a session without the cache."""
+"""What the server does when a plan starts, at Bind, is done then for a hit as well: it leaves out partitions, opens
+relations and checks permissions. All messages are compared with those of a session without the cache."""
 
 import pytest
 

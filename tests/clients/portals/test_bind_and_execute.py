@@ -1,4 +1,4 @@
-"""A portal sees what its Bind saw. Between Bind and Execute, anything may happen elsewhere."""
+"""A portal sees the snapshot of its Bind, whatever other sessions do between Bind and Execute."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_a_portal_bound_before_and_one_after(client, session, wire):
 
 
 def test_writer_commits_while_a_portal_is_read(client, session, other):
-    """The storing run of a portal that was bound before the writer's commit is not an answer for later readers."""
+    """A portal that was bound before the commit of a writer does not store an answer for later readers."""
     client.query("BEGIN")
     client.parse("SELECT a FROM t ORDER BY a").bind(portal="p").step("2")
     assert data_rows(client.execute("p", 2).step("s")) == [[b"1"], [b"2"]]

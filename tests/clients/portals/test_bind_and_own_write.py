@@ -1,4 +1,4 @@
-"""Between Bind and Execute the session itself writes. The portal gives the rows of its Bind, hit or miss, and what it stores
+"""The session itself writes between Bind and Execute. The portal gives the rows of its Bind, hit or miss. What it stores
 is what others see: nothing of a transaction that has not ended, everything of one that has."""
 
 import pytest
@@ -23,7 +23,7 @@ def warm(session):
 
 
 def agrees(session, expected):
-    """Others are given these rows, as they are without the cache, and from the cache in the end."""
+    """Other sessions get these rows, as they do without the cache, and in the end from the cache."""
     for _ in range(3):
         assert session.rows(QUERY) == [(expected,)]
     assert session.status() == "HIT"
@@ -83,7 +83,7 @@ def test_in_a_subtransaction(client, session, kept, filled_before):
 
 
 def test_a_portal_of_a_subtransaction_that_is_undone(client, session):
-    """It is gone, and the rows that it has seen of the subtransaction were never stored."""
+    """The portal is gone, and the rows of the subtransaction that it has seen were never stored."""
     client.query("BEGIN; SAVEPOINT s; INSERT INTO t VALUES (1000)")
     client.parse(QUERY).bind(portal="p").step("2")
     assert data_rows(client.execute("p").step("C")) == [[b"1055"]]

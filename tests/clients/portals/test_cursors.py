@@ -77,7 +77,7 @@ def test_scrolling_both_ways(table):
 
 
 def test_an_open_cursor_keeps_its_rows(table, other):
-    """Neither a write nor a flush nor an eviction takes the rows away from a cursor that reads them."""
+    """A cursor keeps the rows that it reads, whatever is written, flushed or evicted."""
     table.rows(QUERY)
     with table.transaction(), table.cursor("c", scrollable=False) as cursor:
         cursor.execute(QUERY)

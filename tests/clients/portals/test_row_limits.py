@@ -1,4 +1,5 @@
-"""Execute with a row limit: a portal read bit by bit is neither stored nor served as if it were complete before it is."""
+"""Execute with a row limit: a portal that is read in parts is neither stored nor served as complete before it is
+complete."""
 
 import pytest
 
@@ -44,7 +45,7 @@ def test_suspended_then_read_to_its_end(client, state):
 
 @pytest.mark.parametrize("end", ["close", "sync", "commit", "rollback"])
 def test_left_half_read(client, end):
-    """A portal that is given up stores nothing, however it is given up."""
+    """A portal that is abandoned stores nothing, however it is abandoned."""
     if end == "sync":
         # Without a transaction block the portal ends with the Sync.
         assert types(client.parse(QUERY).bind().execute(max_rows=3).sync()) == "12DDDsZ"
@@ -93,7 +94,7 @@ def test_finished_portal_gives_no_more_rows(client, state):
 
 @pytest.mark.parametrize("state", ["miss", "hit"])
 def test_limit_of_exactly_all_rows(client, state):
-    """The server cannot know that it is at the end before it is asked for one row more."""
+    """The server knows that it is at the end only after it was asked for one row more."""
     if state == "hit":
         client.query(QUERY)
     open_portal(client)
@@ -138,7 +139,7 @@ def test_two_portals_over_one_question_in_turn(client, state):
 
 
 def test_other_statements_between_two_reads(client, session):
-    """What happens between two Executes of a portal is in neither half: it has the snapshot of its Bind."""
+    """A portal has the snapshot of its Bind: both parts ignore what happens between its two Executes."""
     open_portal(client)
     assert data_rows(client.execute("p", 5).step("s")) == ALL[:5]
     session.execute("UPDATE t SET a = a + 100 WHERE a > 5")

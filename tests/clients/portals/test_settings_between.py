@@ -81,7 +81,7 @@ def test_errors_of_the_real_plan_are_its_own(client, session):
 
 
 def test_suspended_portal(client):
-    """Rows that are read after the change show it, whatever was read before."""
+    """Rows that are read after the change show the change, even if others were read before."""
     answers = []
     for enabled in ("off", "on"):
         client.query(f"SET pg_arrow_cache.enabled = {enabled}; SET datestyle = ISO")
@@ -117,7 +117,7 @@ def test_set_role_between(client, session):
 
 
 def test_set_role_between_to_one_who_may_not(client, session):
-    """Who may read was settled at Bind, for the plan that runs after all, too."""
+    """Permissions are checked at Bind, also for the plan that runs in place of the hit."""
     session.execute("CREATE ROLE regress_may_not")
     try:
         answers = []

@@ -1,5 +1,5 @@
-"""Whatever is switched between the start of a query and the reading of its rows, the rows are those that executing gives, and what is
-stored of them is the answer that others get."""
+"""Settings and roles that are switched between the start of a query and the reading of its rows: the rows are those of
+an execution, and what is stored of them is the answer that others get."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""What a session is and has set decides what it may be answered: role, encoding, settings, and the loss of all that."""
+"""The role, encoding and settings of a session decide which answer it may get, also after they were reset."""
 
 import psycopg
 import pytest
@@ -67,7 +67,7 @@ def test_revoked_meanwhile(session, other, roles):
 
 
 def test_a_denied_statement_leaves_nothing_to_the_next_one(session, roles):
-    """A statement that fails before its first row must not lend its question to whatever runs after it."""
+    """The key of a statement that fails before its first row must not be used for the next statement."""
     reader, stranger = roles
     session.execute("CREATE TABLE free AS SELECT 1000 + g AS a FROM generate_series(1, 3) g")
     session.execute(f"GRANT SELECT ON free TO {stranger}")
@@ -83,7 +83,7 @@ def test_a_denied_statement_leaves_nothing_to_the_next_one(session, roles):
 
 
 def test_discard_all(session, connect):
-    """After DISCARD ALL a session is like new: settings, role, prepared statements. The cache is not the session's."""
+    """After DISCARD ALL a session is like new: settings, role, prepared statements. The cache is shared and stays."""
     session.execute("CREATE TABLE t AS SELECT timestamptz '2024-06-01 12:00+00' AS v")
     session.execute("SET timezone = 'Asia/Tokyo'")
     local = session.rows("SELECT v::text FROM t")
@@ -150,7 +150,7 @@ def test_text_that_the_client_cannot_have(session, wire):
 
 
 def test_literals_in_another_encoding(session, wire):
-    """The same bytes from clients of different encodings are different questions; the same text is one."""
+    """The same bytes from clients of different encodings are different queries; the same text is one query."""
     session.execute("CREATE TABLE t (a text); INSERT INTO t VALUES ('\u00e9'), ('\u00c3\u00a9')")
     utf8, latin1 = wire(client_encoding="UTF8"), wire(client_encoding="LATIN1")
 
@@ -174,8 +174,8 @@ def test_literals_in_another_encoding(session, wire):
     ("bytea_output", ["hex", "escape"], "SELECT b::text FROM t"),
 ])
 def test_settings_that_change_an_answer(session, setting, values, query):
-    """A value of a setting has its own entry, if it makes an answer of its own. A prepared plan keeps what was computed under the
-    settings of its planning, so none is used here."""
+    """Each value of a setting that changes an answer has an entry of its own. A prepared plan keeps what was computed
+    under the settings of its planning, so no prepared plan is used here."""
     session.execute("""
         CREATE TABLE t AS SELECT timestamptz '2024-06-01 20:00+00' AS v, 1.0::float8 AS f, '\\x00ff'::bytea AS b""")
     expected = {}
@@ -191,7 +191,7 @@ def test_settings_that_change_an_answer(session, setting, values, query):
 
 
 def test_output_settings_apply_to_hits(connect):
-    """A value is stored once and written out as each session likes it."""
+    """A value is stored once and printed under the settings of each session."""
     first = connect()
     first.execute("""
         CREATE TABLE t AS
@@ -212,7 +212,7 @@ def test_output_settings_apply_to_hits(connect):
 
 
 def test_search_path(session, connect):
-    """The same text means another table in another path."""
+    """The same text names another table under another search_path."""
     session.execute(f"""
         CREATE TABLE t AS SELECT 'first' AS a;
         CREATE SCHEMA {connect.schema}_b;

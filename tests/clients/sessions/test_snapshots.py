@@ -1,5 +1,5 @@
-"""Snapshots that are exported by one session and imported by others: whoever has the snapshot sees its rows, at any time,
-and neither is served what came later nor leaves what it sees to those who must not have it."""
+"""Snapshots that one session exports and others import: a session with the snapshot sees its rows at any time. It does
+not get newer answers, and does not store its rows for sessions that must not see them."""
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_older_than_the_entry(session, connect, exported, level, imported_first)
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_exporter_is_gone(session, connect, exported, level):
-    """The snapshot lives on in those who imported it."""
+    """The snapshot stays valid in the sessions that imported it."""
     taker = importer(connect, exported, level)
     exported.execute("COMMIT")
     session.execute("DELETE FROM t WHERE a > 5")
@@ -78,7 +78,7 @@ def test_exporter_is_gone(session, connect, exported, level):
 
 @pytest.mark.parametrize("committed", [False, True])
 def test_the_exporter_writes(session, connect, committed):
-    """Its own changes are in nobody's copy of the snapshot, for it has not ended when the snapshot is taken."""
+    """The changes of the exporting session are in no copy of the snapshot, because its transaction has not ended."""
     session.execute("CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 10) g")
     exporter = connect()
     exporter.execute("BEGIN")
@@ -101,7 +101,7 @@ def test_the_exporter_writes(session, connect, committed):
 
 
 def test_serializable(connect, exported):
-    """A serializable session takes over a snapshot of another one that is READ ONLY or not; neither is served."""
+    """A serializable session imports a snapshot of another one, READ ONLY or not; neither is served."""
     exporter = connect()
     exporter.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
     exporter.snapshot = exporter.rows("SELECT pg_export_snapshot()")[0][0]

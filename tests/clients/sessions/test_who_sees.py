@@ -1,4 +1,4 @@
-"""Who is told what: of results, only those who may see their texts; of queries, only those who may run them."""
+"""Who may see what: the texts of stored results, and what a query reads, only with the permissions for it."""
 
 import psycopg
 import pytest
@@ -60,7 +60,8 @@ def test_entries_of_others_are_not_shown(people):
 
 
 def test_a_condition_of_the_reader_sees_no_hidden_row(people, connect):
-    """A function in WHERE is run with the rows of a view before they are shown, wherever the planner pleases."""
+    """The planner may run a function in WHERE before a view has filtered its rows. The function must not see rows that
+    the reader may not see."""
     stored(people["owner"], "SELECT open, hidden FROM secret")
     outsider = people["outsider"]
     outsider.execute("CREATE FUNCTION pg_temp.peek(text) RETURNS bool COST 0.0001 LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'seen: %', $1; END $$")
@@ -126,7 +127,7 @@ def test_what_one_may_not_run_one_is_told_nothing_about(closed, case, function):
     "INSERT INTO secret VALUES (1)", "DELETE FROM secret", "COPY secret TO STDOUT", "EXPLAIN SELECT hidden FROM secret", "DROP TABLE secret",
 ])
 def test_why_says_no_more_of_other_statements_than_their_text(closed, query):
-    """They are not cached, whatever they name: nothing is looked up for that."""
+    """These statements are not cached, whatever they name, and no name is looked up for that."""
     [(cacheable, reason, _)] = closed["outsider"].rows("SELECT * FROM arrow_cache.why(%s)", [query])
     assert not cacheable and reason in ("not_select", "utility_statement", "explain")
     assert closed["outsider"].rows("SELECT * FROM arrow_cache.why(%s)", [query.replace("secret", "no_such_table")]) \
@@ -143,7 +144,7 @@ def test_what_one_may_run_is_told(people, connect):
         == [(True, None, f"rests on {name}.open_secret and 1 that you may not read")]
     assert [row[1:3] for row in reader.rows("SELECT ord, name, pg_type::text FROM arrow_cache.schema('SELECT id, open FROM open_secret')")] \
         == [("id", "integer"), ("open", "text")]
-    # So is the one that is to blame.
+    # The same holds for the relation that is the reason.
     owner.execute("SELECT arrow_cache.set_policy('secret', 'never')")
     [(_, reason, detail)] = owner.rows("SELECT * FROM arrow_cache.why('SELECT id FROM open_secret')")
     assert reason == "policy_never" and detail.endswith(f" It reads {name}.secret.")

@@ -1,4 +1,4 @@
-"""Values in the corners of their types, and one wide table that holds them all: each type of samples.py and more, arrays of each,
+"""Extreme values of each type, and one wide table that holds them all: each type of samples.py and more, arrays of each,
 and a composite of all. For comparisons in which no client has to understand the value."""
 
 from support.samples import SETUP, VALUES
@@ -105,7 +105,7 @@ CORNERS = {
     "shrunk": ['(1,"2.50")', "(,)"],
 }
 
-# Values that no text stands for, or that are easier told as an expression.
+# Values that cannot be written as text, or are easier to write as an expression.
 EXPRESSIONS = {
     '"char"': ['(-128)::"char"', '(-1)::"char"', '0::"char"', '10::"char"'],
     "pair": ["ROW(NULL, NULL)::pair", "NULL::pair"],
@@ -114,7 +114,7 @@ EXPRESSIONS = {
     "pg_node_tree": ["(SELECT adbin FROM pg_attrdef WHERE adrelid = 'other'::regclass)"],
 }
 
-# Values that do not fit into a page, as they are or at all.
+# Values that do not fit into a page uncompressed, or at all.
 BULK = {
     "text": ["repeat('ä', 300000)", "(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 20000) n)"],
     "bytea": ["(SELECT string_agg(int4send(n), '') FROM generate_series(1, 30000) n)", "decode(repeat('00', 100000), 'hex')"],

@@ -1,4 +1,4 @@
-"""The ways out: each takes a session, a query and options, and gives the bytes of one Arrow IPC stream."""
+"""The ways to export: each takes a session, a query and options, and gives the bytes of one Arrow IPC stream."""
 
 import io
 
@@ -47,7 +47,7 @@ def by_copy(session, query, options=None):
     return b"".join(copy_chunks(session, query, options))
 
 
-# With options, and with query() which has none.
+# The ways that take options, and all ways; query() takes none.
 WITH_OPTIONS = {"fetch": by_fetch, "messages": by_messages, "copy": by_copy}
 WAYS = {"query": by_query, **WITH_OPTIONS}
 

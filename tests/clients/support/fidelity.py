@@ -1,4 +1,4 @@
-"""Comparing a hit with the execution that it stands for, in all that a client can see."""
+"""Compares a hit with the execution in whose place it stands, in all that a client can see."""
 
 TEXT, BINARY = 0, 1
 FORMATS = (TEXT, BINARY)
@@ -25,7 +25,7 @@ def result(session, query, result_format=TEXT):
 
 
 def outcome(session):
-    """What became of the last statement, and why; also where psycopg cannot decode text."""
+    """The status and the reason of the last statement; works also where psycopg cannot decode text."""
     got = session.pgconn.exec_(b"SELECT arrow_cache.last_status(), arrow_cache.last_reason()")
     status, reason = got.get_value(0, 0), got.get_value(0, 1)
     return status.decode(), reason and reason.decode()
@@ -73,14 +73,14 @@ def check_same(expected, got, types=()):
 
 
 def check_outcome(session, status):
-    """The last statement was answered so, and if it was executed, then nothing kept its answer from being stored."""
+    """The last statement had this status, and if it was executed, no reason kept its answer from being stored."""
     got = outcome(session)
     assert got == (status, None), got
 
 
 def check_store_and_hits(writer, reader, query, types=(), formats=FORMATS):
-    """One session stores the answer, once in each format, and another is served from it in each; both get what the other gets by
-    executing. Returns the answers by format."""
+    """One session stores the answer, once in each format, and another one is served from it in each format; both get
+    what the reader gets by execution. Returns the answers by format."""
     expected = {result_format: executed(reader, query, result_format) for result_format in formats}
     assert not any(failed(each) for each in expected.values()), expected
     for stored_in in formats:

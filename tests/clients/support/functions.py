@@ -9,7 +9,7 @@ from support.samples import VALUES
 
 CLEAN_RS, = (Path(__file__).resolve().parents[3] / "src").rglob("immutable.rs")
 ROWS = 40
-# Columns of one type: a call with more arguments of it than these repeats itself.
+# Columns of one type: a call with more arguments of the type uses a column twice.
 COPIES = 4
 SAMPLES = {
     "int2": ["2", "-1", "7", "100"], "int4": ["1", "2", "-1", "7", "100"], "int8": ["1", "2", "-1", "7", "100"],
@@ -33,13 +33,13 @@ SAMPLES = {
     "path": ["[(0,0),(1,1),(3,2)]", "[(0.3333333333333333,2),(1,1)]"], "lseg": ["[(0,1),(1,0)]", "[(0.3333333333333333,2),(1,1)]"],
     "box": ["(2,2),(0.3333333333333333,0.3)"], "line": ["{1,-1,0.3333333333333333}"], "point": ["(0.1,0.3333333333333333)"], "pg_ndistinct": [],
 }
-# What stands for the types that stand for any; "any" is a text.
+# The types that are used for polymorphic ones; "any" is a text.
 POLYMORPHIC = {
     "anyelement": "int4", "anyarray": "int4[]", "anynonarray": "int4", "anyenum": "mood", "anyrange": "int4range",
     "anymultirange": "int4multirange", "anycompatible": "int4", "anycompatiblearray": "int4[]", "anycompatiblenonarray": "int4",
     "anycompatiblerange": "int4range", "anycompatiblemultirange": "int4multirange", '"any"': "text",
 }
-# How the values are sent of what stands for the types that stand for any.
+# The casts of values that are passed as polymorphic types.
 SEND = {
     "anyelement": "int4send", "anynonarray": "int4send", "anycompatible": "int4send", "anycompatiblenonarray": "int4send",
     "anyarray": "array_send", "anycompatiblearray": "array_send", "anyenum": "enum_send", "anyrange": "range_send",

@@ -1,4 +1,4 @@
-"""The ways out of the server, for tests of what becomes of them without memory: what they read, and what they ask."""
+"""The ways to read data from the server, for tests without memory: the tables, and the statements."""
 
 import sys
 from contextlib import contextmanager
@@ -74,7 +74,7 @@ def by_function(name, query, **options):
 
 
 def raw(query, parameters=(), binary=True):
-    """Through the extended protocol, without a look at the values."""
+    """Through the extended protocol; the values are not decoded."""
     def run(session):
         got = session.pgconn.exec_params(query.encode(), list(parameters), result_format=int(binary))
         if got.status != psycopg.pq.ExecStatus.TUPLES_OK:
@@ -140,7 +140,7 @@ def ways():
 
 WAYS = dict(ways())
 
-# What a hit is no other for than a miss.
+# Ways that have no hits, or whose hits do the same as misses.
 WITHOUT_HITS = ("schema", "schema of large", "schema of wide", "schema of long", "many constants", "write", "why", "why of long", "why of many parameters", "why of error", "error", "copy, unknown column", "entries",
                 "relations", "bypass_reasons", "options", "many settings", "long label", "long policy", "trigger with long name", "replayed", "replayed, large")
 CASES = [(way, state) for way in WAYS for state in ("miss", "hit") if state == "miss" or way not in WITHOUT_HITS]
@@ -150,7 +150,7 @@ TRANSPARENT = [way for way in WAYS if way.startswith(("rows", "wide rows", "long
 
 @contextmanager
 def memory_server(name, **options):
-    """A private server of its own for what these tests do to a server, with what the ways read. `options` are those of Cluster."""
+    """A private server with the tables of the ways. `options` are those of Cluster."""
     with private.Cluster(private.ROOT / "target" / name, conf_file=Path(__file__).parents[1] / "clients.conf",
                          conf={"pg_arrow_cache.max_entry_size": "2GB", "jit": "off"}, **options) as cluster:
         cluster.psql(SETUP)

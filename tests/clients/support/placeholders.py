@@ -1,4 +1,4 @@
-"""Which plans the server was handed: with debug_print_plan it tells the client each of them, placeholders among them."""
+"""Tells which plans the server executed: with debug_print_plan it sends each plan to the client, placeholders included."""
 
 PLACEHOLDER = "ArrowCachePlaceholder"
 SHOW_PLANS = "SET client_min_messages = log; SET debug_print_plan = on; SET debug_pretty_print = off"
@@ -41,7 +41,8 @@ def plans_of(session, run):
 
 
 def warm(session, query, values=None, times=2):
-    """Executes a statement until its like is served without being planned. `values` go by Parse, Bind and Execute."""
+    """Executes a statement until statements of its form are served without planning. `values` go by Parse, Bind and
+    Execute."""
     for _ in range(times):
         if values is None:
             session.execute(query)

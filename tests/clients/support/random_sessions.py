@@ -13,7 +13,8 @@ ROLES = ("regress_cache_random_1", "regress_cache_random_2")
 
 @dataclass
 class World:
-    """What a run is made of. Texts may name {role1}, {role2}, {schema} and {front}, a schema that can come before it."""
+    """The parts of a run. Texts may name {role1}, {role2}, {schema} and {front}, a schema that can come before it in the
+    search path."""
 
     setup: str
     # {0} and {1} stand for a constant or a parameter, the latter for a text. Rows that may come in any order are compared as a set.
@@ -30,7 +31,7 @@ class World:
 
 
 class Watched:
-    """A session, and how many of its statements were handed a placeholder."""
+    """A session that counts how many of its statements got a placeholder."""
 
     def __init__(self, session):
         self.session, self.placeholders = session, 0
@@ -59,7 +60,7 @@ class Watched:
 
 
 def shown(result):
-    """All that a client gets to see of a result: the error, or columns with their names, types and origins, and rows."""
+    """All that a client can see of a result: the error, or the names, types and origins of the columns, and the rows."""
     columns = range(result.nfields)
     return (result.error_field(psycopg.pq.DiagnosticField.SQLSTATE), result.error_field(psycopg.pq.DiagnosticField.MESSAGE_PRIMARY),
             result.command_status,
@@ -107,7 +108,7 @@ class Run:
             self.writer.execute("ROLLBACK")
 
     def choice(self):
-        """How to ask what: the arguments of `Watched.ask`, and the text that the answers are compared by."""
+        """The arguments of `Watched.ask`, and the key under which the answers are compared."""
         number = self.random.randrange(len(self.world.queries))
         query = self.world.queries[number]
         # Some constants come more often than others, so that there is something to be served.
@@ -152,7 +153,7 @@ class Run:
         self.everywhere("ROLLBACK")
 
     def own_writes(self):
-        """Each has written the same, and sees it, whatever was asked before with other constants."""
+        """Each session has written the same and sees it, whatever was asked before with other constants."""
         choices = [self.choice() for _ in range(3)]
         query, (way, number, *_) = self.choice()
         choices += [(query, self.asked(query, way, number, constant)) for constant in self.world.constants]
@@ -192,7 +193,7 @@ class Run:
             self.own_writes()
 
     def steps(self, count):
-        """Takes so many steps, and tells what they were."""
+        """Takes that number of steps. Returns a description of them."""
         try:
             for number in range(count):
                 self.step()

@@ -1,4 +1,4 @@
-"""Types and values that results are made of. Each type comes with every shape of value that its encoding could lose."""
+"""Types and values of results. Each type comes with all shapes of values that its encoding could lose."""
 
 SETUP = """
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');

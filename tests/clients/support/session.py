@@ -9,7 +9,7 @@ DSN = os.environ["PG_ARROW_CACHE_DSN"]
 
 
 class Session(psycopg.Connection):
-    """A connection that can say what became of its last statement."""
+    """A connection that can tell the status and the reason of its last statement."""
 
     def status(self):
         return self.execute("SELECT arrow_cache.last_status()").fetchone()[0]
@@ -21,7 +21,7 @@ class Session(psycopg.Connection):
         return self.execute(query, parameters, **options).fetchall()
 
     def uncached(self, query, parameters=None, **options):
-        """The rows of a query that the cache has no part in."""
+        """The rows of a query that is executed without the cache."""
         self.execute("SET pg_arrow_cache.enabled = off")
         try:
             return self.rows(query, parameters, **options)

@@ -28,7 +28,8 @@ for name in ("jsonb_path_query_first", "jsonb_path_query_array", "jsonb_path_exi
 
 
 def case(session, name):
-    """A table with the column; the call over it and over a constant, and the settings of a case. Fails where no locale names months otherwise."""
+    """Creates a table with the column. Returns the call over the column and over a constant, and the settings of the
+    case. Fails if no locale has other names of months."""
     call, kind, value, one, two = CASES[name]
     if value is None:
         locale, month = foreign_month(session)

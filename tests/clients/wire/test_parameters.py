@@ -1,4 +1,4 @@
-"""Parameters are part of the question: by value and type, whether they come as text or binary."""
+"""Parameters are part of the key: by value and type, whether they come as text or binary."""
 
 import struct
 
@@ -25,7 +25,7 @@ def test_text_and_binary_are_one_question(session, wire):
 
 
 def test_types_tell_questions_apart(session, wire):
-    """The same bytes as another type are another question."""
+    """The same bytes with another type are another key."""
     session.execute("CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 3) g")
     client = wire()
     answers = {}
@@ -87,7 +87,8 @@ def test_large_parameters(session):
 
 
 def test_a_session_setting_that_the_parameter_rests_on(connect):
-    """The text '01/02/2024' is one date here and another there: the value counts, not its spelling."""
+    """The value of a parameter counts, not its spelling: the text '01/02/2024' is different dates under different
+    settings."""
     american, european = connect("-c datestyle=ISO,MDY"), connect("-c datestyle=ISO,DMY")
     american.execute("CREATE TABLE t (d date); INSERT INTO t VALUES ('2024-01-02')")
     query = b"SELECT count(*) FROM t WHERE d = $1"

@@ -47,8 +47,7 @@ def test_a_write_in_the_middle(table, wire):
 
 
 def test_an_error_in_the_middle(table, wire):
-    """What stands before the error is answered, what stands after it is skipped, and nothing of the undone write is
-    kept."""
+    """Statements before the error are answered, those after it are skipped, and no answer of the undone write is kept."""
     client = wire()
     assert client.value(CACHED) == "55"
     answer = ask(client, CACHED, "INSERT INTO t VALUES (1000)", CACHED, "SELECT 1 / (a - 1) FROM t ORDER BY a", CACHED)
@@ -61,7 +60,7 @@ def test_an_error_in_the_middle(table, wire):
 
 
 def test_an_error_in_the_row_that_is_captured(table, wire):
-    """Rows that were sent before the error were not a result."""
+    """Rows that were sent before an error are not stored as a result."""
     client = wire()
     failing = "SELECT 1 / (5 - a) FROM t"
     for _ in range(2):
@@ -75,7 +74,7 @@ def test_an_error_in_the_row_that_is_captured(table, wire):
 
 
 def test_two_syncs_in_flight(table, wire):
-    """Each Sync ends a transaction, however far ahead the client has sent."""
+    """Each Sync ends a transaction, however many messages the client has already sent."""
     client = wire()
     client.query(CACHED)
     for query in (CACHED, "UPDATE t SET a = a + 1", CACHED, UNCACHED):

@@ -13,7 +13,7 @@ def table(session):
 
 
 def test_one_entry_for_all_protocols(table, wire):
-    """The text is the question; how it is sent is not part of it."""
+    """The text is part of the key; the way in which it is sent is not."""
     client = wire()
     query = "SELECT a, b FROM t ORDER BY a"
     expected = data_rows(client.query(query))
@@ -30,8 +30,8 @@ def test_one_entry_for_all_protocols(table, wire):
 
 
 def test_psycopg_prepares(table, other):
-    """psycopg sends a statement unnamed at first and as a named one from the fifth time on: hits all along, and the new
-    rows after a write."""
+    """psycopg sends a statement unnamed at first and named from the fifth time on: all executions are hits, and the new
+    rows come after a write."""
     query = "SELECT sum(a) FROM t WHERE a > %s"
     for run in range(8):
         assert table.rows(query, [5]) == [(40,)]
@@ -79,7 +79,7 @@ def test_sql_level_prepare(table):
 
 
 def test_several_statements_in_one_string(table, wire):
-    """Each statement of a string is a question of its own, whatever stands before and after it."""
+    """Each statement of a string has a key of its own, whatever stands before and after it."""
     client = wire()
     alone = client.query("SELECT sum(a) FROM t")
     text = "SELECT count(*) FROM t;  SELECT sum(a) FROM t ; SELECT 'a;b', max(a) FROM t"
@@ -107,7 +107,7 @@ def test_a_write_between_two_reads_of_one_string(table, wire):
 
 
 def test_a_string_that_fails_leaves_no_trace(table, wire):
-    """A string is one transaction: its write is undone with it, and what it read meanwhile is nobody's answer."""
+    """A string is one transaction: its write is undone with it, and what it read meanwhile is served to nobody."""
     client = wire()
     failed = client.query("INSERT INTO t VALUES (0, ''); SELECT count(*) FROM t; SELECT 1 / 0")
     assert data_rows(failed) == [[b"11"]] and "E" in types(failed)
@@ -117,7 +117,7 @@ def test_a_string_that_fails_leaves_no_trace(table, wire):
 
 
 def test_describe_of_a_statement_that_will_be_a_hit(table, wire):
-    """Describe answers before there is an execution, and alike."""
+    """Describe gives the same before the first execution and after it."""
     client = wire()
     query = "SELECT a, b FROM t ORDER BY a"
     runs = [client.parse(query).bind().describe().execute().sync() for _ in range(3)]

@@ -22,7 +22,7 @@ SELECT a FROM one;
 :status
 UPDATE one SET a = 1;
 SELECT arrow_cache.flush();
--- It is no part of the transaction that calls it.
+-- It does not belong to the transaction that calls it.
 SELECT a FROM one;
 BEGIN;
 SELECT arrow_cache.flush();
@@ -30,7 +30,7 @@ ROLLBACK;
 SELECT a FROM one;
 :status
 
--- invalidate drops what rests on the relation, a view's tables too; named in any way.
+-- invalidate drops the entries that depend on the relation, also through a view; the relation can be named in any way.
 SELECT a FROM two;
 SELECT one.a, two.a FROM one, two;
 SELECT arrow_cache.invalidate('one');
@@ -51,7 +51,7 @@ SELECT a FROM over;
 SELECT arrow_cache.invalidate(NULL);
 SELECT arrow_cache.invalidate('no_such_relation');
 \echo :LAST_ERROR_SQLSTATE
--- No relation has this number, so nothing rests on it.
+-- No relation has this number, so no entry depends on it.
 SELECT a FROM two;
 SELECT arrow_cache.invalidate('-');
 SELECT arrow_cache.invalidate(4294967295);
@@ -70,7 +70,7 @@ SELECT a FROM one;
 :status
 SELECT a FROM two;
 :status
--- A statement that finds no row still says so: that is what a statement trigger is for.
+-- A statement that changes no row still fires a statement trigger, and so invalidates.
 DELETE FROM signal WHERE false;
 SELECT a FROM one;
 :status
@@ -115,7 +115,7 @@ SELECT count(*) FROM signal_wrong;
 CREATE TRIGGER tell_too AFTER INSERT ON one EXECUTE FUNCTION arrow_cache.invalidate_on_change('not a name');
 INSERT INTO one VALUES (9);
 DROP TRIGGER tell_too ON one;
--- Only as a trigger.
+-- It can be called only as a trigger.
 \set VERBOSITY sqlstate
 SELECT arrow_cache.invalidate_on_change();
 \set VERBOSITY default

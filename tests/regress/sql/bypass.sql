@@ -1,4 +1,4 @@
--- Every reason that a statement can be bypassed for: executed as ever, nothing stored, the reason reported and counted.
+-- Every reason for a bypass: the statement is executed as usual, nothing is stored, and the reason is reported and counted.
 -- Each statement runs twice: had the first stored anything, the second would be a hit.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset footer off
@@ -61,11 +61,11 @@ SELECT id, current_setting('work_mem') FROM t WHERE id = 1;
 :status
 SELECT id, clock_timestamp() IS NULL AS n FROM t WHERE id = 1;
 :status
--- A time that is worked out while parsing is a constant of the query: another query each time it is asked.
+-- A time that is computed while parsing is a constant of the query: each execution is another query.
 SELECT id, 'now'::timestamptz IS NULL AS n FROM t WHERE id = 1;
 SELECT id, 'now'::timestamptz IS NULL AS n FROM t WHERE id = 1;
 :status
--- stable_function: reads something that the key does not hold.
+-- stable_function: reads something that the key does not cover.
 SELECT id, to_regclass('t') IS NULL AS n FROM t WHERE id = 1;
 SELECT id, to_regclass('t') IS NULL AS n FROM t WHERE id = 1;
 :status
@@ -77,7 +77,7 @@ SELECT id, (substr('today', id))::date IS NULL AS n FROM t WHERE id = 1;
 :status
 SELECT id, has_table_privilege('t', 'SELECT') FROM t WHERE id = 1;
 :status
--- user_defined_function: a function whatever it claims to be, an operator, an aggregate, a cast, a type's output, a range's comparison.
+-- user_defined_function: a function of any volatility, an operator, an aggregate, a cast, the output of a type, the comparison of a range.
 CREATE FUNCTION own_immutable(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 1';
 CREATE FUNCTION own_plain(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1 + 1; END';
 CREATE OPERATOR @#@ (PROCEDURE = own_plain, RIGHTARG = int);
@@ -98,7 +98,7 @@ SELECT id::own_type FROM t WHERE id = 1;
 :status
 SELECT id FROM t WHERE id = own_plain(0);
 :status
--- A function of the same name found first in the search path is not the built-in one.
+-- A function of the same name that is first in the search path is not the built-in one.
 CREATE SCHEMA shadow;
 CREATE FUNCTION shadow.lower(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN ''shadow''; END';
 SELECT lower(v) FROM t WHERE id = 1;
@@ -150,7 +150,7 @@ INSERT INTO elsewhere VALUES (1);
 SELECT id FROM elsewhere;
 SELECT id FROM elsewhere;
 :status
--- A function in FROM is judged as a function.
+-- A function in FROM is checked as a function.
 CREATE FUNCTION own_rows() RETURNS SETOF int STABLE LANGUAGE plpgsql AS 'BEGIN RETURN QUERY SELECT t.id FROM t; END';
 SELECT * FROM own_rows();
 :status
@@ -220,9 +220,9 @@ FETCH 1 FROM c;
 CLOSE c;
 :status
 COMMIT;
--- What was bypassed left nothing behind.
+-- Bypassed statements have stored nothing.
 SELECT query, count(*) FROM arrow_cache.entries GROUP BY query ORDER BY query;
--- All of it was counted, except what was never looked at (utility statements, what runs inside them).
+-- All bypasses were counted, except those of statements that are never looked up (utility statements, and those inside them).
 -- The calls of arrow_cache's own functions in this test are calls of functions that are not built in.
 SELECT reason, CASE WHEN reason = 'user_defined_function' THEN 'more than ' || least(statements, 9) ELSE statements::text END AS statements
 FROM arrow_cache.bypass_reasons ORDER BY reason;

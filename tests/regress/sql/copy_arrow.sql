@@ -1,4 +1,4 @@
--- COPY ... TO STDOUT (FORMAT arrow): when it is served, who may, what it refuses, and that every other COPY is as ever. The bytes go
+-- COPY ... TO STDOUT (FORMAT arrow): when it is served, who may use it, what it refuses, and that other COPYs do not change. The bytes go
 -- to /dev/null here; the client tests read them.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset null '(null)'
@@ -8,7 +8,7 @@ CREATE TABLE c (a int, b text, g int GENERATED ALWAYS AS (a * 2) STORED);
 INSERT INTO c SELECT g, 'row ' || g FROM generate_series(1, 10) g;
 SELECT arrow_cache.flush() >= 0 AS flushed;
 
--- A query, a table, a column list: each an entry of its own, and each is served.
+-- A query, a table, a column list: each has an entry of its own, and each is served.
 COPY (SELECT a, b FROM c ORDER BY a) TO STDOUT (FORMAT arrow) \g /dev/null
 :status
 COPY (SELECT a, b FROM c ORDER BY a) TO STDOUT (FORMAT arrow) \g /dev/null
@@ -21,7 +21,7 @@ COPY c (b) TO STDOUT (FORMAT arrow) \g /dev/null
 :status
 COPY c (b) TO STDOUT WITH (FORMAT 'arrow') \g /dev/null
 :status
--- Shared with the query sent alone, and with the functions.
+-- It shares its entry with the query sent alone, and with the functions.
 SELECT a, b FROM c ORDER BY a LIMIT 1;
 COPY (SELECT a, b FROM c ORDER BY a LIMIT 1) TO STDOUT (FORMAT arrows) \g /dev/null
 :status
@@ -35,7 +35,7 @@ COPY (SELECT a, b FROM c ORDER BY a) TO STDOUT (columns 'b', limit '5', compress
 :status
 SELECT count(*) AS entries FROM arrow_cache.entries;
 
--- A change is seen; one's own as well, and nobody serves it after a rollback.
+-- A change is seen, also one of the same transaction; after a rollback it is served to nobody.
 INSERT INTO c VALUES (11, 'row 11');
 COPY c TO STDOUT (FORMAT arrow) \g /dev/null
 :status
@@ -114,7 +114,7 @@ COPY c TO STDOUT (FORMAT arrow, COLUMNS (a, g));
 \echo :LAST_ERROR_SQLSTATE
 COPY c TO STDOUT (FORMAT arrow, COLUMNS ("A"));
 \echo :LAST_ERROR_SQLSTATE
--- Refused: what is no SELECT, and what COPY itself refuses.
+-- Refused: statements other than SELECT, and what COPY itself refuses.
 COPY (INSERT INTO c VALUES (12) RETURNING a) TO STDOUT (FORMAT arrow);
 \echo :LAST_ERROR_SQLSTATE
 \set VERBOSITY sqlstate

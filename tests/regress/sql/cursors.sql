@@ -1,4 +1,4 @@
--- Cursors: one read to its end in any number of parts stores; one that is not never does; a stored result is served to every
+-- Cursors: one that is read to its end in any number of parts stores, any other does not; a stored result is served to every
 -- kind of cursor, in parts and backwards.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset footer off
@@ -8,7 +8,7 @@ INSERT INTO seq SELECT i, 'v' || i FROM generate_series(1, 7) i;
 -- A sort can be read backwards, and it is no scan whose current row could be updated.
 SET enable_incremental_sort = off;
 
--- Read in parts, to the end: the end is known once a fetch comes back short.
+-- Read in parts, to the end: a fetch that returns fewer rows than it asks for shows the end.
 BEGIN;
 DECLARE c NO SCROLL CURSOR FOR SELECT id FROM seq ORDER BY id, v;
 :status
@@ -23,7 +23,7 @@ COMMIT;
 SELECT id FROM seq ORDER BY id, v;
 :status
 
--- Read exactly as many rows as there are: nobody has seen the end yet, the next fetch does.
+-- Read exactly as many rows as there are: only the next fetch shows the end.
 BEGIN;
 DECLARE c NO SCROLL CURSOR FOR SELECT id, 'exact' AS x FROM seq ORDER BY id, v;
 FETCH 7 FROM c;
@@ -59,7 +59,7 @@ COMMIT;
 SELECT query FROM arrow_cache.entries WHERE query ~ 'closed|left|never|aborted|failed|savepoint';
 SELECT id, 'closed' AS x FROM seq ORDER BY id, v;
 :status
--- MOVE reads too, and passes the rows by: the result is whole all the same, or not stored; never stored with a gap.
+-- MOVE reads rows and drops them: the result is stored whole or not at all, never with a gap.
 BEGIN;
 DECLARE c NO SCROLL CURSOR FOR SELECT id, 'moved' AS x FROM seq ORDER BY id, v;
 MOVE 3 FROM c;
@@ -101,7 +101,7 @@ FETCH 1 FROM c;
 MOVE BACKWARD 2 FROM c;
 FETCH 1 FROM c;
 COMMIT;
--- A cursor without either word can go backward when its plan can; served, it does as well.
+-- A cursor without either word can go backward if its plan can; a served one can too.
 BEGIN;
 DECLARE c CURSOR FOR SELECT v FROM seq ORDER BY id, v;
 :status
@@ -116,7 +116,7 @@ FETCH 2 FROM c;
 FETCH BACKWARD 1 FROM c;
 ROLLBACK;
 
--- Two cursors over one entry, and the entry dropped while they read: each goes on to its end.
+-- Two cursors read one entry, which is dropped meanwhile: each reads on to its end.
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id, v;
 DECLARE d NO SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id, v;
@@ -128,7 +128,7 @@ FETCH ALL FROM d;
 FETCH BACKWARD 3 FROM c;
 COMMIT;
 
--- A cursor is a view of its time: what its own transaction or another statement changes afterwards is not in it.
+-- A cursor shows the moment of its opening: later changes, also of its own transaction, are not in it.
 SELECT v FROM seq ORDER BY id, v;
 BEGIN;
 DECLARE c NO SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id, v;
@@ -144,7 +144,7 @@ FETCH 3 FROM d;
 ROLLBACK;
 SELECT v FROM seq ORDER BY id, v;
 :status
--- The same the other way round: a cursor that fills, a change of its own, and the end read only then.
+-- The reverse: a cursor that fills, a change of the same transaction, and then the end of the cursor.
 BEGIN;
 DECLARE c NO SCROLL CURSOR FOR SELECT v, 'fill' AS x FROM seq ORDER BY id, v;
 FETCH 2 FROM c;
@@ -154,7 +154,7 @@ COMMIT;
 SELECT v, 'fill' AS x FROM seq ORDER BY id, v;
 UPDATE seq SET v = 'v7' WHERE id = 7;
 
--- A cursor WITH HOLD is copied at commit: bypassed, and right after it.
+-- A cursor WITH HOLD is copied at commit: it is bypassed, and correct after the commit.
 SELECT v FROM seq ORDER BY id, v;
 BEGIN;
 DECLARE c CURSOR WITH HOLD FOR SELECT v FROM seq ORDER BY id, v;
@@ -181,7 +181,7 @@ FETCH ALL FROM c;
 :status
 COMMIT;
 
--- Several cursors declared in one string: each asks its own question, however alike they are, and shares the plain query's entry.
+-- Several cursors declared in one string: each has its own key, however similar they are, and shares the entry of the plain query.
 CREATE TABLE pairs (a int, b int);
 INSERT INTO pairs VALUES (1, 1), (1, 2), (2, 1), (NULL, NULL);
 BEGIN \; DECLARE c NO SCROLL CURSOR FOR SELECT a, b FROM pairs WHERE a = 1 OR b = 1 \; FETCH ALL FROM c \; DECLARE d NO SCROLL CURSOR FOR SELECT a, b FROM pairs WHERE a = 1 AND b = 1 \; FETCH ALL FROM d \; COMMIT;
@@ -194,7 +194,7 @@ SELECT a FROM pairs WHERE a IS NOT NULL;
 :status
 DROP TABLE pairs;
 
--- The current row of a cursor that scans a table can be updated, so such a cursor runs its own plan, however well its answer is known.
+-- The current row of a cursor that scans a table can be updated, so such a cursor runs its own plan even if its answer is stored.
 CREATE TABLE positions (id int, v text);
 INSERT INTO positions VALUES (1, 'a'), (2, 'b'), (3, 'c');
 SELECT id, v FROM positions;

@@ -28,7 +28,7 @@ SELECT a FROM twin;
 SELECT a FROM twin;
 :status
 SELECT datname = current_database() AS own, query FROM arrow_cache.entries;
--- What a dropped database leaves behind nobody could ever ask for, or flush.
+-- Nobody could read or flush the entries of a dropped database, so they are removed.
 DROP DATABASE regress_cache_other;
 DROP TABLE twin;
 SELECT arrow_cache.flush() >= 0 AS flushed;

@@ -54,7 +54,7 @@ COMMIT;
 :read
 :status
 DROP TABLE thing_new;
--- Dropped: an error, not an answer; made again: its rows, not those of before.
+-- A dropped table gives an error; a new one under its name gives its own rows.
 DROP TABLE thing;
 :read
 CREATE TABLE thing (id int, v text);
@@ -68,7 +68,7 @@ DROP TABLE thing;
 :read
 ROLLBACK;
 :read
--- A table that comes to stand in front of it in the search path; one schema renamed to another.
+-- A new table that comes first in the search path; a schema renamed to another.
 CREATE SCHEMA front;
 SET search_path = front, public;
 :read
@@ -109,7 +109,7 @@ ALTER TABLE thing SET LOGGED;
 :read
 :status
 
--- Views: the text stays, what it means does not.
+-- Views: the text stays, its meaning changes.
 CREATE VIEW shown AS SELECT id, v FROM thing;
 SELECT * FROM shown ORDER BY 1;
 SELECT * FROM shown ORDER BY 1;
@@ -170,7 +170,7 @@ SELECT count(*) FROM thing;
 VACUUM thing;
 SELECT count(*) FROM thing;
 
--- DDL in a function and in an event trigger's wake.
+-- DDL in a function.
 CREATE FUNCTION add_column() RETURNS void LANGUAGE plpgsql AS $$ BEGIN ALTER TABLE thing ADD COLUMN late int DEFAULT 1; END $$;
 :read
 SELECT add_column();

@@ -55,12 +55,12 @@ SELECT id, t FROM df WHERE id = 3;
 :status
 SELECT id, t FROM df WHERE id = 3;
 :status
--- Nothing is too quick in this mode.
+-- In this mode no query is too quick to be stored.
 SET pg_arrow_cache.min_execution_time = '1d';
 SELECT id, t FROM df WHERE id = 4;
 :status
 RESET pg_arrow_cache.min_execution_time;
--- What cannot be stored is passed through, complete.
+-- A result that cannot be stored is delivered completely.
 SET pg_arrow_cache.max_entry_size = '16kB';
 \set file :builddir '/results/fills_large.txt'
 SELECT arrow_cache.flush() >= 0 AS flushed;

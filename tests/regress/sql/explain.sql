@@ -29,12 +29,12 @@ EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT v FROM
 :status
 \! sed -E 's/(Bytes|Age|Execution Time Saved): [0-9.]+/\1: N/' "$PG_ABS_BUILDDIR/results/explain_analyze.txt"
 
--- Out of date: the plan is the query's own again.
+-- An outdated entry: the plan is that of the query again.
 UPDATE plan SET v = 'w1' WHERE id = 1;
 EXPLAIN (COSTS OFF) SELECT v FROM plan ORDER BY v;
 SELECT v FROM plan ORDER BY v;
 EXPLAIN (COSTS OFF) SELECT v FROM plan ORDER BY v;
--- Not for this session, this transaction, this user.
+-- No hit in this session, in this transaction, for this user.
 SET pg_arrow_cache.enabled = off;
 EXPLAIN (COSTS OFF) SELECT v FROM plan ORDER BY v;
 RESET pg_arrow_cache.enabled;

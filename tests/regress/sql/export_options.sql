@@ -17,13 +17,13 @@ CREATE TABLE x (
 
 -- The defaults: a function of the row type.
 SELECT ord, name, pg_type, arrow_type, zero_copy FROM arrow_cache.schema('SELECT * FROM x') ORDER BY ord;
--- The notes: what is not as one would expect.
+-- The notes: where a type differs from what one would expect.
 SELECT note, string_agg(name, ' ' ORDER BY ord) AS columns FROM arrow_cache.schema('SELECT * FROM x') WHERE note IS NOT NULL GROUP BY note ORDER BY min(ord);
--- It runs nothing and stores nothing, and says what it would be whatever the data.
+-- It runs and stores nothing, and its answer does not depend on the data.
 SELECT name, arrow_type FROM arrow_cache.schema('SELECT 1 / (i4 - i4) AS failing, ARRAY[ARRAY[i4]] AS cube, ROW(i4, t) AS record, NULL AS nothing FROM x') ORDER BY ord;
 SELECT count(*) AS entries FROM arrow_cache.entries;
 
--- Each option that shapes them: only the columns that it concerns are others.
+-- Each option that changes types: it changes only the columns of its types.
 CREATE VIEW shapes AS SELECT name, arrow_type FROM arrow_cache.schema('SELECT b, n12, neg, fine, n, dom, iv, u, js, jb, ts, tstz, d, pair, ai, an FROM x');
 SELECT s.name, s.arrow_type FROM arrow_cache.schema('SELECT b, n12, neg, fine, n, dom, iv, u, js, jb, ts, tstz, d, pair, ai, an FROM x', '{"numeric": "decimal128"}') s EXCEPT TABLE shapes ORDER BY 1;
 SELECT s.name, s.arrow_type FROM arrow_cache.schema('SELECT b, n12, neg, fine, n, dom, iv, u, js, jb, ts, tstz, d, pair, ai, an FROM x', '{"numeric": "float64"}') s EXCEPT TABLE shapes ORDER BY 1;
@@ -140,7 +140,7 @@ SELECT arrow_cache.fetch(NULL), arrow_cache.messages('SELECT 1', NULL), arrow_ca
 SELECT count(*) AS entries FROM arrow_cache.entries;
 SELECT count(*) AS rows FROM q;
 
--- A value that its form cannot hold: which one, and what helps; as text for the asking, without the cache and from it.
+-- A value that the Arrow type cannot hold: the error names it and what helps; an option delivers it as text, without the cache and from it.
 CREATE TABLE odd (id int, cube int[], late timestamp, n numeric, iv interval);
 INSERT INTO odd VALUES (1, '{1}', 'infinity', 1.5, '1 day'), (2, '{{1},{2}}', '294276-12-31', 'NaN', '2562048 hours');
 SELECT arrow_cache.fetch('SELECT id, cube FROM odd ORDER BY id');

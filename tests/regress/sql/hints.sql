@@ -17,7 +17,7 @@ SELECT statements > 0 AS counted FROM arrow_cache.bypass_reasons WHERE reason = 
 -- A hint is a comment: with and without it is the same statement.
 /*+ arrow_cache */ SELECT sum(v) FROM hinted;
 :status
--- A reason that holds for every execution of the statement goes before.
+-- A reason that holds for every execution of the statement comes first.
 /*+ no_arrow_cache */ SELECT random() > 2 FROM hinted WHERE id = 1;
 :status
 
@@ -30,7 +30,7 @@ SELECT max(v) FROM hinted;
 :status
 SELECT max(v) FROM hinted;
 :status
--- Also one that is known to be too quick.
+-- Also a statement that is known to be too quick.
 RESET pg_arrow_cache.min_runs;
 SELECT min(v) FROM hinted;
 :status
@@ -40,7 +40,7 @@ SELECT min(v) FROM hinted;
 :status
 SELECT min(v) FROM hinted;
 :status
--- Whatever else forbids to store it still does.
+-- The hint does not override any other reason not to store it.
 SET pg_arrow_cache.populate = off;
 /*+ arrow_cache */ SELECT avg(v)::int FROM hinted;
 :status
@@ -66,7 +66,7 @@ SELECT pg_sleep(1.1);
 :status
 /*+ arrow_cache(ttl=1) */ SELECT count(*) + 2 AS c FROM hinted;
 :status
--- It goes before the session's, in both directions.
+-- It overrides the ttl of the session, in both directions.
 SET pg_arrow_cache.ttl = 1;
 SET pg_arrow_cache.populate = off;
 SELECT count(*) FROM hinted;
@@ -76,7 +76,7 @@ SELECT count(*) FROM hinted;
 RESET pg_arrow_cache.ttl;
 RESET pg_arrow_cache.populate;
 
--- What does not parse is a comment like any other.
+-- A comment that does not parse as a hint is ignored.
 SELECT arrow_cache.flush() > 0 AS flushed;
 /*+ arrow_cache(ttl=-1) no_arrow_cache */ SELECT count(*) FROM hinted;
 :status

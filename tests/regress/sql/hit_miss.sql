@@ -1,4 +1,4 @@
--- One query is one key however it is written; whatever can change its answer is another key.
+-- A query has one key however it is written; whatever can change its answer makes another key.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset footer off
 \pset format unaligned

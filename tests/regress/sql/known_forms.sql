@@ -1,4 +1,4 @@
--- What a session knows of queries that came before: it must not outlive what it rests on, nor be taken for another query's.
+-- What a session remembers of earlier queries must not outlive what it depends on, nor be used for another query.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset null '(null)'
 \pset format unaligned
@@ -7,7 +7,7 @@ CREATE TABLE kf (id int, v numeric);
 INSERT INTO kf VALUES (1, 1.0), (2, 1.00), (3, 2);
 SELECT arrow_cache.flush() >= 0 AS flushed;
 
--- Found out under definitions of one's own that are rolled back: a refusal …
+-- Learned under own definitions that are rolled back: a refusal …
 BEGIN;
 SELECT arrow_cache.set_policy('kf', 'never');
 SELECT sum(v) FROM kf WHERE id > 1;
@@ -38,7 +38,7 @@ SELECT random() < 2 AS below, count(*) FROM kf;
 SELECT random() < 2 AS below, count(*) FROM kf;
 :status
 
--- Found out before a definition changed.
+-- Learned before a definition changed.
 SELECT max(v) FROM kf WHERE id > 0;
 SELECT max(v) FROM kf WHERE id > 0;
 SELECT max(v) FROM kf WHERE id > 0;
@@ -60,7 +60,7 @@ SELECT v, 'kf'::regclass = 'kf'::regclass AS same FROM kf WHERE id = 3;
 SELECT v, 'kf'::regclass = 'kf'::regclass AS same FROM kf WHERE id = 3;
 :status
 
--- Two aggregates whose parts are the same but stand for other things: what is compared on a hit differs.
+-- Two aggregates with the same parts but other meanings: different things are compared on a hit.
 SELECT arrow_cache.reset_stats();
 SET pg_arrow_cache.verify_sample_rate = 1;
 SELECT sum(v ORDER BY v) FROM kf WHERE id > 0;
@@ -70,7 +70,7 @@ SELECT sum(DISTINCT v) FROM kf WHERE id > 0;
 SELECT verify_checks AS checks, verify_mismatches AS mismatches FROM arrow_cache.stats;
 RESET pg_arrow_cache.verify_sample_rate;
 
--- Too quick to be stored: after sixteen executions the like of it, whatever the numbers, is not looked at …
+-- Too quick to be stored: after sixteen executions queries of its form are not looked up, whatever their constants …
 SET pg_arrow_cache.min_execution_time = '1h';
 SELECT format('SELECT v FROM kf WHERE id = %s', i % 3 + 1) FROM generate_series(1, 16) i
 \set ECHO none
@@ -79,19 +79,19 @@ SELECT format('SELECT v FROM kf WHERE id = %s', i % 3 + 1) FROM generate_series(
 :status
 SELECT v FROM kf WHERE id = 1;
 :status
--- … unless it asks to be.
+-- … unless a hint asks for it.
 /*+ arrow_cache */ SELECT v FROM kf WHERE id = 1;
 :status
 SELECT v FROM kf WHERE id = 2;
 :status
--- Another threshold, another judgement.
+-- Another threshold, another decision.
 SET pg_arrow_cache.min_execution_time = 0;
 SELECT v FROM kf WHERE id = 2;
 :status
 SELECT v FROM kf WHERE id = 2;
 :status
 RESET pg_arrow_cache.min_execution_time;
--- A stored answer is found within sixty-four executions; then all are looked at again.
+-- A stored answer is found within sixty-four executions; then all are looked up again.
 SET pg_arrow_cache.min_execution_time = '1h';
 SELECT format('SELECT id FROM kf WHERE id = %s', 3 - i % 3) FROM generate_series(1, 18) i
 \set ECHO none

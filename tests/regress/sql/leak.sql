@@ -1,4 +1,4 @@
--- However a statement ends, nothing of it stays: no entry half stored, none pinned, no byte.
+-- However a statement ends, it leaves nothing behind: no incomplete entry, no pin, no byte.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset footer off
 \pset format unaligned
@@ -8,7 +8,7 @@ SELECT arrow_cache.flush() >= 0 AS flushed;
 TABLE cache_leftovers;
 
 -- Fills that break off after several batches were stored: by an error, a closed cursor, a rollback. What an error leaves is
--- reclaimed by whoever comes next: another fill, or flush.
+-- reclaimed by the next fill or flush.
 SELECT id, v, 1 / (19000 - id) AS q FROM load;
 SELECT arrow_cache.flush();
 TABLE cache_leftovers;
@@ -73,7 +73,7 @@ SELECT row_count FROM arrow_cache.entries;
 SELECT arrow_cache.flush();
 TABLE cache_leftovers;
 
--- A hit that breaks off gives its pin back: closed, rolled back, ended by an error of another statement, of its own consumer.
+-- A hit that ends early releases its pin: closed, rolled back, ended by an error of another statement or of its own consumer.
 \o /dev/null
 SELECT id, v FROM load ORDER BY id, v;
 \o
@@ -109,7 +109,7 @@ COMMIT;
 SELECT arrow_cache.flush();
 TABLE cache_leftovers;
 
--- Changed again and again: the old results do not pile up.
+-- After many changes, outdated results do not accumulate.
 SELECT id, v FROM load WHERE id < 5000 \g /dev/null
 SELECT bytes_used AS once FROM arrow_cache.stats \gset
 UPDATE load SET v = repeat('y', 200) WHERE id = 1;

@@ -1,4 +1,4 @@
--- Statements inside other statements are executed as ever: not served, not stored, not counted. What the client sends itself is.
+-- Statements inside other statements are executed as usual: not served, not stored, not counted. Only statements of the client are.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset null '(null)'
 \pset footer off
@@ -94,7 +94,7 @@ EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT fails(
 SELECT v FROM inner_t WHERE id = 1;
 :status
 
--- A trigger that is deferred to the commit runs inside no other statement; its loops are not the client's for that.
+-- A trigger that is deferred to the commit runs inside no other statement; its queries still are not statements of the client.
 CREATE TABLE deferred_t (id int);
 CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE r text;

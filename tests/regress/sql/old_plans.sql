@@ -1,5 +1,5 @@
--- Prepared plans that PostgreSQL keeps although a definition has changed that they rest on: what they answer is theirs alone. And what a
--- statement says of row types by number or name. In each case the prepared statement answers as it does uncached, and so does the plain one.
+-- Prepared plans that PostgreSQL keeps although a definition they depend on has changed: their answers belong to them alone. And what a
+-- statement contains of row types, by number or name. In each case the prepared and the plain statement answer as without the cache.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset footer off
 \pset format unaligned
@@ -157,7 +157,7 @@ EXECUTE p;
 DEALLOCATE p;
 DROP TABLE other;
 
--- What a transaction redefines, and takes back, is in no stored answer and in no plan.
+-- Definitions that a transaction changes and rolls back are in no stored answer and in no plan.
 CREATE TYPE label AS ENUM ('a', 'b');
 CREATE TABLE l (i int, m label);
 INSERT INTO l VALUES (1, 'a'), (2, 'b');
@@ -201,7 +201,7 @@ DROP TEXT SEARCH CONFIGURATION taken_back;
 DROP TABLE l;
 DROP TYPE label;
 
--- Functions that say IMMUTABLE and look at definitions.
+-- Functions that are marked IMMUTABLE and read definitions.
 CREATE TABLE roots (r regclass);
 CREATE TABLE root (a int) PARTITION BY LIST (a);
 CREATE TABLE leaf (a int);
@@ -279,7 +279,7 @@ ROLLBACK;
 DROP TABLE texts;
 DROP TEXT SEARCH CONFIGURATION cfg;
 
--- The row type of an anonymous record has a number that each session gives out for itself.
+-- The number of an anonymous record type is assigned by each session.
 PREPARE r(record) AS SELECT row_to_json($1)::text AS json, a FROM f;
 EXECUTE r(ROW(1));
 :status

@@ -24,7 +24,7 @@ EXECUTE by_id(1);
 PREPARE by_id_too(int) AS select ID, T from ARG where ID = $1;
 EXECUTE by_id_too(1);
 :status
--- The expression of a value does not matter, its value does; the other type of the same digits does too.
+-- The value of a parameter counts, not its expression; the same digits with another type are another key.
 EXECUTE by_id(3 - 2);
 :status
 PREPARE by_id_wide(bigint) AS SELECT id, t FROM arg WHERE id = $1;
@@ -60,7 +60,7 @@ EXECUTE two(NULL, 'abc');
 EXECUTE two('abc', NULL);
 :status
 
--- Text and number of the same look; scale, sign of zero, NaN.
+-- Text and numbers that are printed alike; scale, sign of zero, NaN.
 PREPARE as_text(text) AS SELECT id, $1 AS p FROM arg WHERE t = $1;
 EXECUTE as_text('2');
 PREPARE as_numeric(numeric) AS SELECT id, $1 AS p FROM arg WHERE n = $1;
@@ -156,7 +156,7 @@ EXECUTE by_id(1);
 RESET search_path;
 EXECUTE by_id(1);
 
--- Two statements prepared in one string are two questions, however alike.
+-- Two statements prepared in one string have two keys, however similar they are.
 PREPARE either AS SELECT id FROM arg WHERE id = 1 OR t = '2' ORDER BY id \; PREPARE neither AS SELECT id FROM arg WHERE id = 1 AND t = '2' ORDER BY id;
 EXECUTE either \; EXECUTE neither;
 EXECUTE either;

@@ -1,4 +1,4 @@
--- What owners say about caching their relations: set_policy, the label behind it, and trusted foreign tables.
+-- Policies, by which owners decide about caching of their relations: set_policy, the label behind it, and trusted foreign tables.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset footer off
 \pset format unaligned
@@ -36,7 +36,7 @@ ALTER TABLE plain RENAME TO renamed;
 SELECT sum(a) FROM renamed;
 :status
 ALTER TABLE renamed RENAME TO plain;
--- A rolled-back change of policy was none.
+-- A change of policy that is rolled back has no effect.
 BEGIN;
 SELECT arrow_cache.set_policy('plain', 'default');
 SELECT arrow_cache.policy('plain');
@@ -97,7 +97,7 @@ SELECT relation, policy FROM arrow_cache.policies;
 DROP VIEW over_plain;
 SELECT relation, policy FROM arrow_cache.policies;
 
--- What is refused.
+-- Refused calls.
 SELECT arrow_cache.set_policy('plain', 'always');
 SELECT arrow_cache.set_policy('plain', 'Never');
 SELECT arrow_cache.set_policy('plain', '');
@@ -150,7 +150,7 @@ SELECT pg_sleep(1.1);
 :status
 /*+ arrow_cache(ttl=0) */ SELECT sum(a) FROM lines;
 :status
--- A transaction that began before the change may not speak for others.
+-- A transaction that began before the change does not store for others.
 BEGIN;
 SELECT arrow_cache.invalidate('lines');
 SELECT sum(a) FROM lines;

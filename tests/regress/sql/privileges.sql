@@ -1,4 +1,4 @@
--- A result is served only to those who may ask for it now: checked by PostgreSQL on every hit, and the user is part of the key.
+-- A result is served only to roles that may read it now: PostgreSQL checks this on every hit, and the role is part of the key.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset null '(null)'
 \pset footer off
@@ -161,7 +161,7 @@ SET ROLE regress_cache_outsider;
 SELECT open FROM by_owner;
 RESET ROLE;
 
--- A function that runs as its owner asks as its owner; what it reads stays out of the cache of its caller.
+-- A SECURITY DEFINER function reads as its owner; what it reads is not cached for its caller.
 CREATE FUNCTION as_owner() RETURNS text SECURITY DEFINER LANGUAGE sql AS 'SELECT hidden FROM secret';
 SET ROLE regress_cache_outsider;
 SELECT as_owner();
@@ -183,7 +183,7 @@ GRANT pg_read_all_stats TO regress_cache_reader;
 SET ROLE regress_cache_reader;
 SELECT query FROM arrow_cache.entries ORDER BY query;
 RESET ROLE;
--- What changes the cache is for those it was granted to.
+-- Functions that change the cache need a grant.
 SET ROLE regress_cache_outsider;
 SELECT arrow_cache.flush();
 SELECT arrow_cache.invalidate('secret');

@@ -1,4 +1,4 @@
--- arrow_cache.query: one SELECT in, one Arrow IPC stream out, from the cache where it holds. What a stream contains is for the
+-- arrow_cache.query takes one SELECT and gives one Arrow IPC stream, from the cache where the entry is valid. What a stream contains is for the
 -- client tests; here: when it is served, that it changes with its query, and each of its errors with its code.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset null '(null)'
@@ -19,13 +19,13 @@ SELECT arrow_cache.query('SELECT id, v FROM q ORDER BY id') AS hit \gset
 :status
 SELECT :'miss' = :'hit' AS same, substr(:'hit'::bytea, 1, 4) = '\xffffffff' AS begins, substr(:'hit'::bytea, length(:'hit'::bytea) - 7) = '\xffffffff00000000' AS ends;
 SELECT position('one'::bytea IN :'hit'::bytea) > 0 AS holds_values, position('id'::bytea IN :'hit'::bytea) > 0 AS holds_names;
--- Shared with the plain query, either way round; the key is its text and not the call's.
+-- The entry is shared with the plain query, in both directions; the key covers the text of the query, not of the call.
 SELECT id, v FROM q ORDER BY id;
 :status
 SELECT v FROM q WHERE id = 1;
 SELECT length(arrow_cache.query(' select V from q /* the same */ WHERE id = 1 ; ')) > 0 AS stream;
 :status
--- A change is seen at once, its own included; rolled back, the answer before holds.
+-- A change is seen at once, also one of the same transaction; after a rollback the answer before is valid.
 UPDATE q SET v = 'uno' WHERE id = 1;
 SELECT position('uno'::bytea IN arrow_cache.query('SELECT v FROM q WHERE id = 1')) > 0 AS changed;
 :status

@@ -1,5 +1,5 @@
--- A form of query whose executions were always too quick to be stored is not looked at any more, whatever its constants; but one of
--- 64 is, since another session may have stored an answer.
+-- A form whose executions were always too quick to be stored is no longer looked up, whatever the constants; but one execution of
+-- 64 is looked up, because another session may have stored an answer.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset footer off
 \pset format unaligned
@@ -22,12 +22,12 @@ SELECT v FROM quick WHERE id = 17;
 UPDATE quick SET v = v + 1 WHERE id = 17;
 SELECT v FROM quick WHERE id = 17;
 :status
--- Other forms are looked at: another column, another operator, the same through EXPLAIN.
+-- Other forms are looked up: another column, another operator, the same through EXPLAIN.
 SELECT id FROM quick WHERE id = 17;
 :status
 SELECT v FROM quick WHERE id < 2;
 :status
--- So is one with a hint that asks for it, and that hint alone.
+-- A statement with a hint that asks for it is looked up too; with another hint it is not.
 /*+ arrow_cache */ SELECT v FROM quick WHERE id = 18;
 :status
 /*+ no_arrow_cache */ SELECT v FROM quick WHERE id = 18;
@@ -35,7 +35,7 @@ SELECT v FROM quick WHERE id < 2;
 SELECT v FROM quick WHERE id = 19;
 :status
 
--- What was stored meanwhile is found by the 64th of them at the latest, and once it was, all are looked at.
+-- An answer that was stored meanwhile is found by the 64th execution at the latest; from then on all are looked up.
 \set ECHO none
 \o /dev/null
 SELECT 'SELECT v FROM quick WHERE id = 18' FROM generate_series(1, 64) \gexec
@@ -46,7 +46,7 @@ SELECT v FROM quick WHERE id = 18;
 SELECT v FROM quick WHERE id = 20;
 :status
 
--- Parameters are constants, too: of an EXECUTE by a plan of its own and by a generic one.
+-- Parameters count as constants: in an EXECUTE with a custom plan and with a generic one.
 PREPARE p (int) AS SELECT id + v FROM quick WHERE id = $1;
 \set ECHO none
 \o /dev/null
@@ -57,7 +57,7 @@ SELECT format('EXECUTE p (%s)', n) FROM generate_series(1, 16) n \gexec
 EXECUTE p (17);
 :status
 
--- What is too quick is a matter of the setting: another one, and all is looked at; none, and all is stored at once.
+-- The setting defines what is too quick: after a change of it all are looked up; at 0 all are stored at once.
 \set ECHO none
 \o /dev/null
 SELECT format('SELECT v + 1 FROM quick WHERE id = %s', n) FROM generate_series(1, 17) n \gexec
@@ -76,14 +76,14 @@ SET pg_arrow_cache.min_execution_time = '10s';
 SELECT v + 1 FROM quick WHERE id = 18;
 :status
 
--- What cannot be cached says why, however often it comes.
+-- A query that is not eligible reports its reason, however often it runs.
 \set ECHO none
 \o /dev/null
 SELECT format('SELECT v > random() FROM quick WHERE id = %s', n) FROM generate_series(1, 20) n \gexec
 \o
 \set ECHO all
 :status
--- And of a form that depends on its constant, each constant says it for itself.
+-- Where the constant decides about eligibility, each constant reports its own reason.
 SET quick.own = 'mine';
 SELECT current_setting('quick.own') FROM quick WHERE id = 1;
 :status

@@ -1,5 +1,5 @@
--- Row level security: the query that is judged and hashed is the one with its policies in it, and who asks and what the policies
--- ask for are in the key. So everyone is served the rows that are theirs at that moment, or their statement is bypassed.
+-- Row level security: the query is checked and hashed with its policies in it, and the role and what the policies
+-- read of the session are in the key. So everyone gets the rows that are theirs at that moment, or the statement is bypassed.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset footer off
 \pset format unaligned
@@ -62,7 +62,7 @@ RESET ROLE;
 ALTER ROLE regress_cache_auditor BYPASSRLS;
 SET ROLE regress_cache_auditor;
 SELECT amount FROM account ORDER BY 1;
--- With row_security off PostgreSQL refuses rather than filters, a stored answer notwithstanding.
+-- With row_security off PostgreSQL refuses the query, also if an answer is stored.
 SET row_security = off;
 SELECT amount FROM account ORDER BY 1;
 SET ROLE regress_cache_alice;
@@ -101,7 +101,7 @@ SET regress_cache.tenant = '1';
 EXECUTE mine;
 :status
 DEALLOCATE mine;
--- A policy is judged like any other condition: each of these asks for something that is not in the key. The name of a setting
+-- A policy is checked like any other condition: each of these reads something that is not in the key. The name of a setting
 -- may come from a table, and the server's own settings may show the state of more than themselves.
 RESET ROLE;
 CREATE FUNCTION allowed(int) RETURNS bool LANGUAGE sql STABLE AS 'SELECT $1 < 2';
@@ -134,7 +134,7 @@ ALTER POLICY tenant ON account USING (starts_with(SESSION_USER, 'no such') OR ow
 SET ROLE regress_cache_alice;
 SELECT amount FROM account ORDER BY 1;
 :status
--- Just within: the role's name, compared in another type.
+-- Still eligible: the name of the role, compared in another type.
 RESET ROLE;
 ALTER POLICY tenant ON account USING (owner = CURRENT_ROLE::text);
 SET ROLE regress_cache_alice;

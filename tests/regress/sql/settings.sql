@@ -27,7 +27,7 @@ SELECT sum(v) FROM measure;
 COMMIT;
 SELECT sum(v) FROM measure;
 :status
--- A plan made while the cache was off has not been judged.
+-- A plan that was made while the cache was off has not been checked.
 SET pg_arrow_cache.enabled = off;
 PREPARE early AS SELECT min(v) FROM measure;
 EXECUTE early;
@@ -73,7 +73,7 @@ SELECT min(v) FROM measure;
 :status
 SELECT expirations - :expirations_before AS expired FROM arrow_cache.stats;
 SELECT expires_at = created_at + interval '1 h' AS one_hour FROM arrow_cache.entries WHERE query LIKE 'select min(v)%';
--- 0 is no limit.
+-- 0 means no limit.
 SET pg_arrow_cache.ttl = 0;
 SELECT max(v) - min(v) AS spread FROM measure;
 SELECT expires_at IS NULL AS endless, valid FROM arrow_cache.entries WHERE query LIKE '%as spread%';

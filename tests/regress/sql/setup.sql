@@ -1,5 +1,5 @@
--- What every other test of this suite rests on: the library is preloaded, the settings have their documented defaults,
--- the extension installs, and goes and comes back, and a freshly started cache is empty.
+-- What all other tests of this suite need: the library is preloaded, the settings have their documented defaults,
+-- the extension can be installed, dropped and installed again, and a freshly started cache is empty.
 
 SELECT current_setting('shared_preload_libraries') ~ '\mpg_arrow_cache\M' AS preloaded;
 
@@ -20,7 +20,7 @@ SET pg_arrow_cache.enabled = 'perhaps';
 SET pg_arrow_cache.memory = '64MB';
 SET pg_arrow_cache.max_entries = 5;
 
--- Only a superuser may change what others would pay for.
+-- Only a superuser may change settings that cost others something.
 CREATE ROLE regress_cache_plain;
 SET ROLE regress_cache_plain;
 SET pg_arrow_cache.max_entry_size = '1GB';

@@ -1,4 +1,4 @@
--- Ways to get a wrong answer out of a cache that hashes the wrong thing or asks at the wrong time. Each shows the right answer.
+-- Statements for which a cache that hashes the wrong thing, or checks at the wrong time, gives a wrong answer. Each shows the right answer.
 \pset format unaligned
 \pset tuples_only on
 \set status 'SELECT arrow_cache.last_status(), arrow_cache.last_reason()'
@@ -6,7 +6,7 @@ SELECT arrow_cache.flush() IS NOT NULL;
 CREATE TABLE edge (i int, v text);
 INSERT INTO edge SELECT g, 'v' || g FROM generate_series(1, 20) g;
 
--- Two cursors declared in one query string are two questions.
+-- Two cursors declared in one query string have two keys.
 BEGIN\; DECLARE a NO SCROLL CURSOR FOR SELECT i FROM edge WHERE i < 8 AND i > 5 ORDER BY i\; FETCH ALL FROM a\; DECLARE b NO SCROLL CURSOR FOR SELECT i FROM edge WHERE i < 2 OR i > 19 ORDER BY i\; FETCH ALL FROM b\; COMMIT;
 
 -- FETCH 0 reads nothing, which is not the end of the result.
@@ -27,7 +27,7 @@ BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT to_char(ts, 'HH24:MI') FROM edge_ti
 SET LOCAL TimeZone = 'Asia/Tokyo'; FETCH ALL FROM c; COMMIT;
 RESET TimeZone;
 
--- A statement that fails while it starts leaves nothing to the next one.
+-- The key of a statement that fails while it starts is not used for the next one.
 CREATE ROLE edge_reader;
 CREATE TABLE edge_secret (a text, b text);
 GRANT SELECT ON edge TO edge_reader;
@@ -37,7 +37,7 @@ SELECT i, v, random() > 2 FROM edge WHERE i = 1;
 RESET ROLE;
 SELECT count(*) FROM arrow_cache.entries WHERE query LIKE '%edge_secret%';
 
--- A cast to JSON that the user has defined is called unseen by to_json and its like.
+-- to_json and similar functions call a user-defined cast to JSON, which is not visible in the query.
 CREATE TYPE edge_enum AS ENUM ('a', 'b');
 CREATE SEQUENCE edge_calls;
 CREATE FUNCTION edge_to_json(edge_enum) RETURNS json VOLATILE LANGUAGE sql AS $$ SELECT to_json(nextval('edge_calls')) $$;
@@ -50,7 +50,7 @@ SELECT to_json(e) FROM edge_enums;
 SELECT jsonb_object_agg(k, e) FROM edge_enums;
 SELECT jsonb_object_agg(k, e) FROM edge_enums;
 :status;
--- The enum by itself is kept.
+-- The enum alone is cached.
 SELECT e FROM edge_enums;
 SELECT e FROM edge_enums;
 :status;

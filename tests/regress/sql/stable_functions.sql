@@ -116,7 +116,7 @@ INSERT INTO listed VALUES
     (3835, 'range_out(anyrange)'),
     (4232, 'multirange_out(anymultirange)');
 SELECT count(*) FROM listed;
--- Every row here is a mistake in the list.
+-- Every row of these results is a mistake in the list.
 SELECT l.oid, l.signature, p.oid::regprocedure AS really, p.provolatile
 FROM listed l LEFT JOIN pg_proc p ON p.oid = l.oid
 WHERE p.oid IS NULL OR p.oid::regprocedure::text <> l.signature OR p.provolatile <> 's' OR p.pronamespace <> 'pg_catalog'::regnamespace;
@@ -156,7 +156,7 @@ SELECT pg_walfile_name('0/1') IS NULL AS unknown FROM moment;
 SELECT textin(point_out(point(1, 2))) AS shown FROM moment;
 SELECT textin(point_out(point(1, 2))) AS shown FROM moment;
 :status
--- A type of a user's own brings an output function of a user's own: not with the type-generic ones.
+-- A user-defined type has a user-defined output function: it is refused with the type-generic functions.
 CREATE TYPE moment_range AS RANGE (subtype = date);
 SELECT concat(id, moment_range(d, d + 1)) FROM moment;
 :status

@@ -27,7 +27,7 @@ SHOW pg_arrow_cache.verify_sample_rate;
 SELECT count(*), sum(k) FROM vf;
 SELECT count(*), sum(k) FROM vf;
 :checks
--- Switched on, the hit is still one, and its rows are the same. A miss has nothing to be compared with.
+-- Switched on, the hit is still a hit with the same rows. A miss has nothing to be compared with.
 SET pg_arrow_cache.verify_sample_rate = 1;
 SELECT count(*), sum(k) FROM vf;
 :status
@@ -190,7 +190,7 @@ SET pg_arrow_cache.verify_sample_rate = 1;
 SELECT count(*) FROM vf, generate_series(1, 20000);
 :checks
 
--- A difference: pg_surgery takes rows away behind everybody's back.
+-- A difference: pg_surgery removes rows without any invalidation.
 CREATE TABLE vf_cut (id int, k int);
 INSERT INTO vf_cut VALUES (1, 10), (2, 20), (3, 30);
 SELECT arrow_cache.reset_stats();
@@ -238,7 +238,7 @@ SELECT 'SELECT id FROM vf_cut' FROM generate_series(1, 200)
 \set ECHO all
 SELECT hits, verify_checks BETWEEN 50 AND 150 AS about_half FROM arrow_cache.stats;
 
--- Only a superuser may have others pay for it, and a rate is a rate.
+-- Only a superuser may switch it on, because others pay for it; the value must be a rate.
 SET pg_arrow_cache.verify_sample_rate = 1.5;
 SET pg_arrow_cache.verify_sample_rate = -1;
 CREATE ROLE regress_cache_verifier;

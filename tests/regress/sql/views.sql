@@ -34,14 +34,14 @@ SELECT query, bytes > 0 AS bytes, execution_time_ms > 0 AS took, abs(time_saved_
     last_hit_at IS NOT NULL AS was_hit, last_hit_at >= created_at AS hit_later, expires_at = created_at + interval '1 h' AS expires FROM arrow_cache.entries ORDER BY query;
 SELECT count(DISTINCT entry_id) = count(*) AS ids_differ FROM arrow_cache.entries;
 SELECT sum(bytes) <= (SELECT bytes_used FROM arrow_cache.stats) AS counted FROM arrow_cache.entries;
--- The sum of what the entries saved is what the server saved, as long as none has gone.
+-- The savings of all entries add up to those of the server, as long as no entry was dropped.
 SELECT arrow_cache.flush();
 SELECT arrow_cache.reset_stats();
 SELECT v FROM a WHERE id = 3;
 SELECT v FROM a WHERE id = 3;
 SELECT v FROM a WHERE id = 3;
 SELECT e.hits, abs(e.time_saved_ms - s.time_saved_ms) < 1e-9 AS same FROM arrow_cache.entries e, arrow_cache.stats s;
--- The text is the normalized one, of parameters the placeholders.
+-- The text is the normalized one, with placeholders for parameters.
 PREPARE p(int) AS SELECT v   FROM a /* comment */ WHERE id = $1;
 EXECUTE p(4);
 EXECUTE p(5);

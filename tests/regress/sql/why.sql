@@ -12,7 +12,7 @@ CREATE TABLE parted (id int) PARTITION BY RANGE (id);
 SELECT format('CREATE TABLE parted_%s PARTITION OF parted FOR VALUES FROM (%s) TO (%s)', n, n, n + 1) FROM generate_series(10, 34) AS n \gexec
 SELECT arrow_cache.flush() >= 0;
 
--- Cacheable: what the answer would rest on. Nothing is run or stored by asking.
+-- Eligible: the relations that the answer would depend on. why() runs and stores nothing.
 SELECT * FROM arrow_cache.why('SELECT v FROM t');
 SELECT * FROM arrow_cache.why('SELECT v FROM over_t JOIN "Other"."Odd.Name" USING (id);');
 SELECT * FROM arrow_cache.why('SELECT v FROM t WHERE id = $1 AND v = $2');
@@ -21,11 +21,11 @@ SELECT * FROM arrow_cache.why('VALUES (1)');
 SELECT * FROM arrow_cache.why('TABLE t');
 SELECT * FROM arrow_cache.why('SELECT id FROM parted WHERE id < 12');
 SELECT * FROM arrow_cache.why('SELECT id FROM parted');
--- Planning works out constants, as ever; rows are not looked at.
+-- Planning computes constants as usual; no row is read.
 SELECT * FROM arrow_cache.why('SELECT 1 / 0 FROM t');
 SELECT * FROM arrow_cache.why('SELECT id / 0 FROM t');
 SELECT count(*) FROM arrow_cache.entries;
--- It says the same of a query whose answer is stored, and the answer stays.
+-- The answer is the same for a query whose result is stored, and the result stays.
 SELECT v FROM t;
 SELECT * FROM arrow_cache.why('SELECT v FROM t');
 SELECT v FROM t;
@@ -100,7 +100,7 @@ BEGIN;
 ALTER TABLE t ADD COLUMN more int;
 SELECT * FROM arrow_cache.why('SELECT id FROM t');
 ROLLBACK;
--- What only running it can tell is no refusal, and asking is no run.
+-- Reasons that only an execution can find are no refusal, and why() does not count as an execution.
 SET pg_arrow_cache.min_execution_time = '1h';
 SET pg_arrow_cache.min_runs = 2;
 SELECT * FROM arrow_cache.why('SELECT id FROM t');
@@ -113,7 +113,7 @@ SELECT arrow_cache.last_status(), arrow_cache.last_reason();
 RESET pg_arrow_cache.min_execution_time;
 RESET pg_arrow_cache.min_runs;
 
--- Of what a query refers to, only so much is kept.
+-- The number of relations that a query may depend on is limited.
 CREATE FUNCTION pg_temp.with_settings(many int) RETURNS text LANGUAGE sql RETURN
   'SELECT ' || (SELECT string_agg(format('current_setting(%L, true)', 'app.s' || g % many), ', ') FROM generate_series(1, 2 * many) g) || ' FROM t';
 SELECT cacheable, reason FROM arrow_cache.why(pg_temp.with_settings(32));
@@ -129,7 +129,7 @@ SELECT * FROM arrow_cache.why(pg_temp.with_types(257));
 SELECT * FROM arrow_cache.why('SELEC 1');
 SELECT * FROM arrow_cache.why('SELECT no_such_column FROM t');
 SELECT * FROM arrow_cache.why('SELECT id FROM no_such_table');
--- Nothing of all that has run.
+-- None of these queries has run.
 SELECT is_called FROM number;
 SELECT count(*) FROM t;
 

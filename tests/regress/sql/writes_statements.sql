@@ -164,7 +164,7 @@ COPY source FROM stdin;
 :read
 :status
 
--- What changes nothing: no rows match, DO NOTHING, a read, a lock.
+-- Statements that change nothing: no rows match, DO NOTHING, a read, a lock.
 :read
 UPDATE item SET v = 0 WHERE false;
 DELETE FROM item WHERE id = -1;
@@ -173,7 +173,7 @@ SELECT v FROM item WHERE id = 1 FOR UPDATE;
 :read_other
 :read
 
--- Rolled back: the result before was and stays right.
+-- After a rollback the result from before is still right.
 :read
 BEGIN;
 INSERT INTO item VALUES (30, 30);
@@ -230,7 +230,7 @@ COMMIT;
 :read
 :status
 
--- The same when the server does not count changes for its statistics: nothing is known, so everything is out of date.
+-- The same when the server does not count changes for its statistics: nothing is known, so all entries are outdated.
 SET track_counts = off;
 :read
 :status

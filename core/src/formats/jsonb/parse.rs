@@ -1,20 +1,25 @@
 //! Text as an image.
 //!
-//! An object's keys come before all its values in an image, and the number of members before everything. So the text is read twice:
-//! first into tokens in the order of the text, which say how many members a container has and where it ends; then the image is written
-//! from the tokens.
+//! An object's keys come before all its values in an image, and the number of members before everything. So there are two steps: the text
+//! is read into tokens in the order of the text, which hold the number of members of each container and where it ends; then the image is
+//! written from the tokens.
+//!
+//! The server's `jsonb_in` would do the same at a higher cost. Measured on a hit whose values are rebuilt for the server's output functions
+//! (`SET client_encoding = latin1; SELECT j FROM t`; release profile; CPU time of the session's process from `/proc/PID/schedstat`, median
+//! of 41, both variants alternating): 20,000 rows of 130 bytes take 30.9 ms with this parser and 51.7 ms with `jsonb_in`; 2,000 rows of
+//! 1.8 kB take 22.6 ms and 40.9 ms.
 
-use super::tokens::{IS_ESCAPED, IS_OBJECT, Scanner, Token};
-use super::{
+use super::image::{
     ARRAY, HAS_OFFSET, IS_CONTAINER, IS_NUMERIC, IS_STRING, LENGTH_MASK, OBJECT, SCALAR, STEP, TEXT_MAX, WORD,
     in_order, plain_length,
 };
+use super::tokens::{IS_ESCAPED, IS_OBJECT, Scanner, Token};
 use crate::formats::numeric;
 use crate::room::{OutOfMemory, Room};
 
-/// Every so many members, an entry has an offset instead of a length.
+/// The entries of member 0, 32, 64, … have an offset instead of a length (JB_OFFSET_STRIDE).
 const OFFSET_STRIDE: usize = 32;
-/// Tokens that are kept room for between two texts.
+/// Tokens for which room is kept between two texts.
 const KEPT_TOKENS: usize = 64 * 1024;
 
 /// Appends the image of the value that `text` shows, exactly as the server lays out what it reads.
@@ -27,17 +32,17 @@ pub fn from_text(text: &[u8], out: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
     Parser::default().parse(text, out)
 }
 
-/// Room for the tokens of one text after another.
+/// A parser that keeps its memory for tokens from one text to the next.
 #[derive(Default)]
 pub struct Parser {
     tokens: Vec<Token>,
 }
 
 impl Parser {
-    /// The same as [`from_text`], in the room that is there.
+    /// The same as [`from_text`], reusing the memory of the tokens.
     ///
     /// # Errors
-    /// As there.
+    /// As [`from_text`].
     pub fn parse(&mut self, text: &[u8], out: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
         let start = out.len();
         let parsed = if text.len() <= TEXT_MAX { self.try_parse(text, out) } else { Ok(false) };
@@ -74,10 +79,10 @@ struct Writer<'a> {
 }
 
 /// The entries of a container that is being written.
-struct Entries {
+struct JEntries {
     /// Where in `out` the next entry belongs.
     next: usize,
-    /// How many there were.
+    /// Entries written so far.
     written: usize,
     /// Where in `out` the data begins.
     data: usize,
@@ -92,23 +97,23 @@ impl Writer<'_> {
         self.value(0, &mut entries)
     }
 
-    /// Makes room for so many bytes more.
+    /// Makes room for more bytes.
     #[inline]
     fn room(&mut self, bytes: usize) -> Option<()> {
         self.short = self.out.make_room(bytes).is_err();
         (!self.short).then_some(())
     }
 
-    /// Begins a container with so many entries.
-    fn open(&mut self, header: u32, count: usize) -> Option<Entries> {
+    /// Begins a container with `count` entries.
+    fn open(&mut self, header: u32, count: usize) -> Option<JEntries> {
         self.room((1 + count) * WORD)?;
         self.out.extend_from_slice(&header.to_le_bytes());
         let next = self.out.len();
         self.out.resize(next + count * WORD, 0);
-        Some(Entries { next, written: 0, data: self.out.len() })
+        Some(JEntries { next, written: 0, data: self.out.len() })
     }
 
-    /// Writes a container, token by token. It recurses no deeper than the scanner went.
+    /// Writes a container, token by token. It recurses no deeper than the scanner.
     fn container(&mut self, token: usize) -> Option<()> {
         let start = self.out.len();
         let count = self.tokens[token].second();
@@ -138,7 +143,7 @@ impl Writer<'_> {
         if token.is_container() { token.first() } else { value + 1 }
     }
 
-    fn keys(&mut self, mut key: usize, count: usize, entries: &mut Entries) -> Option<()> {
+    fn keys(&mut self, mut key: usize, count: usize, entries: &mut JEntries) -> Option<()> {
         let mut last = self.out.len()..self.out.len();
         for index in 0..count {
             let start = self.out.len();
@@ -153,7 +158,7 @@ impl Writer<'_> {
         Some(())
     }
 
-    fn value(&mut self, value: usize, entries: &mut Entries) -> Option<()> {
+    fn value(&mut self, value: usize, entries: &mut JEntries) -> Option<()> {
         let start = self.out.len();
         let token = self.tokens[value];
         let kind = match token.kind() {
@@ -178,7 +183,7 @@ impl Writer<'_> {
     }
 
     /// Writes the entry of what was written from `start` on, padding included.
-    fn enter(&mut self, entries: &mut Entries, kind: u32, start: usize) {
+    fn enter(&mut self, entries: &mut JEntries, kind: u32, start: usize) {
         let entry = if entries.written.is_multiple_of(OFFSET_STRIDE) {
             kind | HAS_OFFSET | (self.out.len() - entries.data) as u32
         } else {
@@ -214,7 +219,7 @@ impl Writer<'_> {
     #[inline(always)]
     fn string(&mut self, token: Token) -> Option<()> {
         let (start, length) = (token.second(), token.first());
-        // Most strings are short. Eight characters are appended and cut to length, which is quicker than to copy as many as are wanted.
+        // Most strings are short. Appending eight characters and cutting them to length is quicker than copying the exact number.
         if length <= STEP
             && token.kind() == IS_STRING
             && let Some(characters) = self.text[start..].first_chunk::<STEP>()
@@ -243,7 +248,7 @@ impl Writer<'_> {
 fn unescape(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut rest = text;
     loop {
-        // The scanner has stopped at quotes and control characters, so the special one is a backslash.
+        // The scanner has stopped at quotes and control characters, so the special character is a backslash.
         let plain = plain_length(rest);
         out.extend_from_slice(&rest[..plain]);
         if plain == rest.len() {

@@ -1,6 +1,6 @@
 //! An image as text.
 
-use super::{
+use super::image::{
     ARRAY, COUNT_MASK, DEPTH_MAX, HAS_OFFSET, IS_CONTAINER, IS_FALSE, IS_NULL, IS_NUMERIC, IS_STRING, IS_TRUE,
     KIND_MASK, LENGTH_MASK, OBJECT, SCALAR, STEP, TEXT_MAX, WORD, first_special, in_order, plain_length,
 };
@@ -81,7 +81,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// The entries from `start` on, as many as `count`, and where their data begins.
+    /// The `count` entries from `start` on, and where their data begins.
     fn entries(&self, start: usize, count: usize, end: usize) -> Result<(&'a [[u8; WORD]], usize), Refusal> {
         let data = start + count * WORD;
         let bytes = self.image.get(start..data).filter(|_| data <= end).ok_or(Refusal::Unknown)?;
@@ -92,7 +92,7 @@ impl<'a> Printer<'a> {
         let (entries, data) = self.entries(start, count, end)?;
         let mut at = data;
         for (index, entry) in entries.iter().enumerate() {
-            let entry = Entry::new(entry, data, at, end)?;
+            let entry = JEntry::new(entry, data, at, end)?;
             if index > 0 {
                 self.put(b", ")?;
             }
@@ -107,13 +107,13 @@ impl<'a> Printer<'a> {
         let (keys, values) = entries.split_at(count);
         let mut value_at = data;
         for key in keys {
-            value_at = Entry::new(key, data, value_at, end)?.end;
+            value_at = JEntry::new(key, data, value_at, end)?.end;
         }
         let mut key_at = data;
         let mut last_key: &[u8] = &[];
         for (index, (key, value)) in keys.iter().zip(values).enumerate() {
-            let key = Entry::new(key, data, key_at, end)?;
-            let value = Entry::new(value, data, value_at, end)?;
+            let key = JEntry::new(key, data, key_at, end)?;
+            let value = JEntry::new(value, data, value_at, end)?;
             let characters = &self.image[key_at..key.end];
             if key.kind != IS_STRING || (index > 0 && !in_order(last_key, characters)) {
                 return Err(Refusal::Unknown);
@@ -151,7 +151,7 @@ impl<'a> Printer<'a> {
         self.check_room()
     }
 
-    // Not into the functions that call themselves, whose frames would grow by it.
+    // Not inlined into the functions that call themselves, whose frames would grow.
     #[inline]
     fn put(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         Ok(self.out.add_all(bytes)?)
@@ -182,7 +182,7 @@ impl<'a> Printer<'a> {
     /// Prints the characters from `start` to `end` between quotes.
     fn string(&mut self, start: usize, end: usize) -> Result<(), Refusal> {
         let length = end - start;
-        // Eight characters at once, of which a short string is the first few; what follows it in the image does not matter.
+        // Eight characters at once: a short string is the first few of them, and those behind it in the image are cut off.
         if length <= STEP
             && let Some(characters) = self.image[start..].first_chunk::<STEP>()
             && first_special(*characters).is_none_or(|special| special >= length)
@@ -232,14 +232,14 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// What an entry says.
-struct Entry {
+/// A member's entry, taken apart.
+struct JEntry {
     kind: u32,
     /// Where in the image the data ends.
     end: usize,
 }
 
-impl Entry {
+impl JEntry {
     /// Reads the entry of the data that begins at `start`, in a container that has its first data at `data` and its last before `end`.
     fn new(entry: &[u8; WORD], data: usize, start: usize, end: usize) -> Result<Self, Refusal> {
         let word = u32::from_le_bytes(*entry);

@@ -1,6 +1,6 @@
-//! Text as tokens: every key and value in the order of the text, with the number of members and the end of each container.
+//! Text as tokens: each key and value in the order of the text, with the number of members and the end of each container. Pure functions.
 
-use super::{
+use super::image::{
     DEPTH_MAX, IS_CONTAINER, IS_FALSE, IS_NULL, IS_NUMERIC, IS_STRING, IS_TRUE, LENGTH_MASK, STEP, first_special,
     plain_length,
 };
@@ -12,10 +12,10 @@ pub const IS_OBJECT: u32 = 0x6000_0000;
 /// A string with escapes.
 pub const IS_ESCAPED: u32 = 0x7000_0000;
 
-/// A key or value of the text. The lower 28 bits of the first word and the second word say
+/// A key or value of the text. The lower 28 bits of the first word and the second word hold
 ///
-/// * of an array or object, number of the token behind its last one (of the token it is in, as long as it is open), and members;
-/// * of all else, bytes of its text without the quotes, and where they begin.
+/// * for an array or object: the number of the token behind its last one (while it is open: of the token it is in), and its members;
+/// * for any other value: the bytes of its text without the quotes, and where they begin.
 #[derive(Clone, Copy)]
 pub struct Token(u32, u32);
 
@@ -42,7 +42,26 @@ impl Token {
     }
 }
 
-/// Cuts a text into tokens. What is between quotes, and what a number looks like, is left to the writer.
+/// The innermost container that is open. Those around it have their members so far in their tokens.
+struct Open {
+    /// Number of containers that are open.
+    depth: usize,
+    /// Number of its token, if `depth` is not 0.
+    token: usize,
+    kind: u32,
+    /// Its members so far.
+    members: usize,
+}
+
+/// What comes behind a value.
+enum Next {
+    /// Another value, which begins here.
+    Member(usize),
+    /// The end of the text.
+    End,
+}
+
+/// Cuts a text into tokens. The writer checks what stands between quotes, and numbers.
 pub struct Scanner<'a> {
     text: &'a [u8],
     tokens: &'a mut Vec<Token>,
@@ -64,34 +83,25 @@ impl<'a> Scanner<'a> {
     /// Takes the whole text, or nothing.
     pub fn scan(&mut self) -> Option<()> {
         let mut at = 0;
-        let mut depth = 0;
-        // The innermost container that is open, if depth is not 0, and its members so far. Those of the ones around it are in their tokens.
-        let (mut open, mut kind, mut members) = (0, IS_NULL, 0);
+        let mut open = Open { depth: 0, token: 0, kind: IS_NULL, members: 0 };
         loop {
             at = match *self.text.get(at)? {
                 b'"' => self.string(at)?,
                 first @ (b'[' | b'{') => {
-                    if depth == DEPTH_MAX {
+                    let kind = if first == b'[' { IS_CONTAINER } else { IS_OBJECT };
+                    if open.depth == DEPTH_MAX {
                         return None;
                     }
-                    let token = self.tokens.len();
-                    let inner = if first == b'[' { IS_CONTAINER } else { IS_OBJECT };
-                    if *self.text.get(at + 1)? == closing(inner) {
-                        self.add(Token::new(inner, token + 1, 0))?;
-                        at + 2
-                    } else {
-                        if let Some(outer) = self.tokens.get_mut(open) {
-                            *outer = Token::new(kind, outer.first(), members);
-                        }
-                        self.add(Token::new(inner, open, 0))?;
-                        (open, kind, members) = (token, inner, 0);
-                        depth += 1;
+                    if *self.text.get(at + 1)? != closing(kind) {
+                        self.enter(kind, &mut open)?;
                         at += 1;
                         if kind == IS_OBJECT {
                             at = self.key(at)?;
                         }
                         continue;
                     }
+                    self.add(Token::new(kind, self.tokens.len() + 1, 0))?;
+                    at + 2
                 }
                 b'-' | b'0'..=b'9' => self.number(at)?,
                 b't' => self.word(at, IS_TRUE, b"true")?,
@@ -99,34 +109,55 @@ impl<'a> Scanner<'a> {
                 b'n' => self.word(at, IS_NULL, b"null")?,
                 _ => return None,
             };
-            // A value has ended, and with it perhaps some of those that it is in.
-            loop {
-                if depth == 0 {
-                    return (at == self.text.len()).then_some(());
-                }
-                members += 1;
-                let next = *self.text.get(at)?;
-                at += 1;
-                if next == b',' {
-                    break;
-                }
-                if next != closing(kind) {
-                    return None;
-                }
-                let outer = self.tokens[open].first();
-                self.tokens[open] = Token::new(kind, self.tokens.len(), members);
-                depth -= 1;
-                open = outer;
-                (kind, members) = (self.tokens[open].kind(), self.tokens[open].second());
-            }
-            at = self.expect(at, b' ')?;
-            if kind == IS_OBJECT {
-                at = self.key(at)?;
+            match self.leave(at, &mut open)? {
+                Next::Member(next) => at = next,
+                Next::End => return Some(()),
             }
         }
     }
 
-    // Each of these takes what begins at `at`, and returns what comes next.
+    /// Opens a container that is not empty.
+    #[inline(always)]
+    fn enter(&mut self, kind: u32, open: &mut Open) -> Option<()> {
+        let token = self.tokens.len();
+        if let Some(outer) = self.tokens.get_mut(open.token) {
+            *outer = Token::new(open.kind, outer.first(), open.members);
+        }
+        self.add(Token::new(kind, open.token, 0))?;
+        *open = Open { depth: open.depth + 1, token, kind, members: 0 };
+        Some(())
+    }
+
+    /// Takes what stands behind a value that ends before `at`: the ends of containers that end with it, and what stands before the next
+    /// value.
+    #[inline(always)]
+    fn leave(&mut self, mut at: usize, open: &mut Open) -> Option<Next> {
+        loop {
+            if open.depth == 0 {
+                return (at == self.text.len()).then_some(Next::End);
+            }
+            open.members += 1;
+            let next = *self.text.get(at)?;
+            at += 1;
+            if next == b',' {
+                break;
+            }
+            if next != closing(open.kind) {
+                return None;
+            }
+            let outer = self.tokens[open.token].first();
+            self.tokens[open.token] = Token::new(open.kind, self.tokens.len(), open.members);
+            let token = self.tokens[outer];
+            *open = Open { depth: open.depth - 1, token: outer, kind: token.kind(), members: token.second() };
+        }
+        at = self.expect(at, b' ')?;
+        if open.kind == IS_OBJECT {
+            at = self.key(at)?;
+        }
+        Some(Next::Member(at))
+    }
+
+    // Each of the following takes what begins at `at`, and returns where it ends.
 
     fn expect(&self, at: usize, byte: u8) -> Option<usize> {
         (self.text.get(at) == Some(&byte)).then_some(at + 1)
@@ -142,7 +173,7 @@ impl<'a> Scanner<'a> {
         self.expect(end, b' ')
     }
 
-    /// Here the first quote has been seen.
+    /// The caller has seen the first quote.
     #[inline(always)]
     fn string(&mut self, at: usize) -> Option<usize> {
         let start = at + 1;

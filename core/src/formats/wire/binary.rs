@@ -1,11 +1,11 @@
-//! numeric in the protocol's binary form (numeric.c, `numeric_send`).
+//! numeric in the protocol's binary form (numeric.c, `numeric_send`). Pure function.
 
 use crate::formats::numeric::{
     NEGATIVE, SHORT_SCALE_MAX, SHORT_SCALE_SHIFT, SIGN_MASK, SPECIAL, from_text, parts, word,
 };
 
-/// Writes the number of digits, the weight, the sign, the scale and the digits. `number` is scratch memory, `out` has
-/// room. `None` for a text that stands for no numeric.
+/// Writes the number of digits, the weight, the sign, the scale and the digits. `number` is scratch memory; `out` has
+/// room. `None` for a text that is no numeric.
 pub fn numeric(text: &[u8], number: &mut Vec<u8>, out: &mut [u8]) -> Option<usize> {
     number.clear();
     if !from_text(text, number) {

@@ -2,23 +2,12 @@
 
 use super::fixed::write_fixed;
 use super::format::{LONGEST, WireFormat};
+use super::server::Server;
 use super::zone::Zone;
 use super::{binary, text};
 use crate::formats::column_buffers::ColumnBuffers;
 use crate::prefetch::prefetch;
 use crate::room::{OutOfMemory, RoomyVec};
-
-/// What the server does for the encoder.
-pub trait Server {
-    /// The bytes of the current row's value in a column of [`WireFormat::ByServer`], where it is not NULL.
-    fn value(&self, column: usize) -> &[u8];
-
-    /// Writes the shortest text that reads back as the same float8, and returns its length.
-    fn float8(&self, value: f64, out: &mut [u8; LONGEST]) -> usize;
-
-    /// Writes the shortest text that reads back as the same float4, and returns its length.
-    fn float4(&self, value: f32, out: &mut [u8; LONGEST]) -> usize;
-}
 
 /// What became of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

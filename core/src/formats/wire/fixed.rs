@@ -1,9 +1,9 @@
 //! Values that are stored with a fixed length: which function writes which format. Pure functions over the bytes of a chunk.
 
-use super::encoder::Server;
 use super::format::{LONGEST, WireFormat};
+use super::server::Server;
 use super::zone::Zone;
-use super::{moment, text};
+use super::{float, moment, text};
 use crate::formats::column_buffers::ColumnBuffers;
 use crate::formats::epoch;
 
@@ -26,8 +26,8 @@ pub fn write_fixed(
         WireFormat::UInt32Text => text::integer(u32::from_le_bytes(column.fixed(row)), out),
         WireFormat::UInt64Text => text::integer(u64::from_le_bytes(column.fixed(row)), out),
         WireFormat::LsnText => text::lsn(u64::from_le_bytes(column.fixed(row)), out),
-        WireFormat::Float32Text => server.float4(f32::from_le_bytes(column.fixed(row)), out),
-        WireFormat::Float64Text => server.float8(f64::from_le_bytes(column.fixed(row)), out),
+        WireFormat::Float32Text => float::float4(f32::from_le_bytes(column.fixed(row)), server, out),
+        WireFormat::Float64Text => float::float8(f64::from_le_bytes(column.fixed(row)), server, out),
         WireFormat::DateText => return moment::date(days(), out),
         WireFormat::TimeText => return moment::time(i64::from_le_bytes(column.fixed(row)), out),
         WireFormat::TimestampText => return moment::timestamp(micros(), out),

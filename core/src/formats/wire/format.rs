@@ -11,15 +11,15 @@ pub enum WireFormat {
     Int32Text,
     /// int8
     Int64Text,
-    /// oid and the like
+    /// oid, xid and cid
     UInt32Text,
     /// xid8
     UInt64Text,
     /// pg_lsn: two hexadecimal numbers
     LsnText,
-    /// float4, in its shortest exact form
+    /// float4: the shortest text that reads back as the same value
     Float32Text,
-    /// float8, in its shortest exact form
+    /// float8: the shortest text that reads back as the same value
     Float64Text,
     /// date, ISO
     DateText,

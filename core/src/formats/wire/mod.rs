@@ -9,18 +9,22 @@
 //! |---|---|
 //! | `encoder` | a row as a message |
 //! | `fixed` | which function writes a value of fixed length |
-//! | `binary`, `moment`, `text` | those functions |
+//! | `binary`, `float`, `moment`, `text` | those functions |
 //! | `zone` | offsets of a time zone |
+//! | `server` | what the server does for the encoder |
 //! | `format` | the formats |
 
 mod binary;
 mod encoder;
 mod fixed;
+mod float;
 mod format;
 mod moment;
+mod server;
 mod text;
 mod zone;
 
-pub use encoder::{Encoder, MessageBuffer, Outcome, Server};
+pub use encoder::{Encoder, MessageBuffer, Outcome};
 pub use format::{LONGEST, WireFormat};
+pub use server::Server;
 pub use zone::{Span, Zone, stretch};

@@ -1,4 +1,5 @@
-//! Dates and times of day in ISO form (datetime.c, `EncodeDateOnly`, `EncodeTimeOnly`, `EncodeDateTime`).
+//! Dates and times of day in ISO form (datetime.c, `EncodeDateOnly`, `EncodeTimeOnly`, `EncodeDateTime`). Pure functions, except that the
+//! zone keeps its offsets.
 
 use super::format::LONGEST;
 use super::text::{integer, word};
@@ -20,7 +21,7 @@ const LAST_TIMESTAMP: i64 = 9_223_371_331_199_999_999;
 const ERA: i64 = 146_097;
 const ERAS_BEFORE: i64 = 13;
 
-/// A date, as days since 2000. `None` if it is none.
+/// Writes a date, given as days since 2000. `None` if it is none.
 #[inline]
 pub fn date(days: i32, out: &mut [u8; LONGEST]) -> Option<usize> {
     match days {
@@ -34,13 +35,13 @@ pub fn date(days: i32, out: &mut [u8; LONGEST]) -> Option<usize> {
     }
 }
 
-/// A time of day in microseconds, up to and including 24:00:00. `None` if it is none.
+/// Writes a time of day, given in microseconds, up to and including 24:00:00. `None` if it is none.
 #[inline]
 pub fn time(micros: i64, out: &mut [u8; LONGEST]) -> Option<usize> {
     (0..=DAY).contains(&micros).then(|| clock(micros, out, 0))
 }
 
-/// A timestamp, as microseconds since 2000. `None` if it is none.
+/// Writes a timestamp, given as microseconds since 2000. `None` if it is none.
 #[inline]
 pub fn timestamp(micros: i64, out: &mut [u8; LONGEST]) -> Option<usize> {
     if !(FIRST_TIMESTAMP..=LAST_TIMESTAMP).contains(&micros) {
@@ -50,14 +51,14 @@ pub fn timestamp(micros: i64, out: &mut [u8; LONGEST]) -> Option<usize> {
     Some(if before_christ { bc(out, end) } else { end })
 }
 
-/// A timestamp with the offset of a zone, as microseconds since 2000 UTC. `None` if it is none.
+/// Writes a timestamp, given as microseconds since 2000 UTC, with the offset of a zone. `None` if it is none.
 #[inline]
 pub fn timestamptz(micros: i64, zone: &mut Zone, out: &mut [u8; LONGEST]) -> Option<usize> {
     if !(FIRST_TIMESTAMP..=LAST_TIMESTAMP).contains(&micros) {
         return infinity(micros, out);
     }
     let offset = zone.offset(micros.div_euclid(SECOND) + EPOCH_DAYS * (DAY / SECOND));
-    // No offset leads out of what 64 bits hold: legal timestamps end ten days before.
+    // Adding an offset cannot overflow: legal timestamps end ten days before the range of 64 bits does.
     let (end, before_christ) = moment(micros + i64::from(offset) * SECOND, out);
     let end = tail(offset, out, end);
     Some(if before_christ { bc(out, end) } else { end })
@@ -105,7 +106,7 @@ fn day(days: i64, out: &mut [u8; LONGEST]) -> (usize, bool) {
 #[inline]
 fn civil(days: i64) -> (i32, u32, u32) {
     // Years begin in March here, so that the leap day is their last. Eras are of 400 years; some are added so that all
-    // legal days count from zero up, in 32 bits.
+    // legal days are numbers from zero up, in 32 bits.
     let shifted = (days + 719_468 + ERAS_BEFORE * ERA) as u32;
     let (era, day_of_era) = (shifted / ERA as u32, shifted % ERA as u32);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -117,7 +118,7 @@ fn civil(days: i64) -> (i32, u32, u32) {
     (year + i32::from(month <= 2), month, day)
 }
 
-/// Writes a time of day, with as many decimals as it has.
+/// Writes a time of day, without zeros at the end of its decimals.
 #[inline]
 fn clock(micros: i64, out: &mut [u8; LONGEST], at: usize) -> usize {
     let seconds = (micros / SECOND) as u32;
@@ -140,7 +141,7 @@ fn clock(micros: i64, out: &mut [u8; LONGEST], at: usize) -> usize {
     end
 }
 
-/// Writes an offset: hours, and minutes and seconds as far as there are any.
+/// Writes an offset: hours, and minutes and seconds if there are any.
 #[inline]
 fn tail(offset: i32, out: &mut [u8; LONGEST], at: usize) -> usize {
     let size = offset.unsigned_abs();

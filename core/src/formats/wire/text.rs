@@ -1,4 +1,4 @@
-//! Values other than floats and moments as text: numbers, hexadecimal digits.
+//! Values other than floats, dates and times as text: numbers, hexadecimal digits. Pure functions.
 
 use super::format::LONGEST;
 
@@ -14,7 +14,7 @@ const HEX: [[u8; 2]; 256] = {
     pairs
 };
 
-/// Writes a few bytes and returns how many.
+/// Writes a few bytes and returns their number.
 #[inline]
 pub fn word<const N: usize>(bytes: &[u8; N], out: &mut [u8; LONGEST]) -> usize {
     out[..N].copy_from_slice(bytes);

@@ -1,5 +1,4 @@
-//! The offsets of a time zone. Somebody is asked for them, once for each stretch of time; the answers are kept. Each
-//! process has its own.
+//! The offsets of a time zone. The host is asked for them, once for each stretch of time, and they are kept. Each process has its own.
 
 /// An offset and the seconds since 1970 for which it holds: from the start to before the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,12 +13,12 @@ pub struct Span {
 
 /// Seconds of the stretches that a span is kept for, as a power of two: about 48 days.
 const STRETCH: u32 = 22;
-/// Stretches that are kept: over thirty years.
+/// Stretches that are kept: more than thirty years.
 const KEPT: usize = 256;
 
 /// A time zone.
 pub struct Zone {
-    /// The span around a second, as far as is known.
+    /// Returns the span around a second, or a part of it that holds the second.
     ask: fn(i64) -> Span,
     spans: Vec<Span>,
 }
@@ -51,7 +50,7 @@ impl Zone {
     }
 }
 
-/// Start of the stretch that a second lies in: a good second to begin a search for spans at.
+/// Start of the stretch that a second lies in. A search for its span may begin there.
 pub fn stretch(second: i64) -> i64 {
     second >> STRETCH << STRETCH
 }

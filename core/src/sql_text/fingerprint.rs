@@ -1,0 +1,98 @@
+//! The fingerprint of a statement: a hash of its text without its numbers and strings. Pure functions: nothing here is shared.
+//!
+//! It is only a guess at which statements belong together: two statements with one fingerprint may mean different things, and two that mean
+//! the same may have different ones.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Longest text that has a fingerprint, in bytes: planning a longer one takes longer than a lookup.
+const LONGEST: usize = 1024;
+
+/// What a byte is in a statement.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Other,
+    Digit,
+    /// Part of a word, other than a digit.
+    Word,
+    Quote,
+}
+
+const CLASSES: [Class; 256] = {
+    let mut classes = [Class::Other; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b'0'..=b'9' => Class::Digit,
+            b'\'' => Class::Quote,
+            b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'$' | 0x80..=0xFF => Class::Word,
+            _ => Class::Other,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+/// The fingerprint of a text. `None` for one of more than 1 kB.
+#[must_use]
+pub fn text_fingerprint(text: &[u8]) -> Option<u64> {
+    let mut left = [0u8; LONGEST];
+    if text.len() > LONGEST {
+        return None;
+    }
+    let mut length = 0;
+    let mut inside_word = false;
+    let mut rest = text.iter().copied().peekable();
+    while let Some(byte) = rest.next() {
+        let class = CLASSES[byte as usize];
+        let mut put = byte;
+        if class == Class::Digit && !inside_word {
+            while rest.next_if(|byte| CLASSES[*byte as usize] == Class::Digit).is_some() {}
+            put = b'0';
+        } else {
+            inside_word = class == Class::Word || class == Class::Digit;
+            if class == Class::Quote {
+                // A doubled quote ends one string and begins another.
+                let _ = rest.by_ref().find(|byte| *byte == b'\'');
+            }
+        }
+        left[length] = put;
+        length += 1;
+    }
+    Some(xxh3_64(&left[..length]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alike(one: &str, other: &str) -> bool {
+        text_fingerprint(one.as_bytes()).unwrap() == text_fingerprint(other.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn numbers_and_strings_do_not_count() {
+        assert!(alike("SELECT a FROM t WHERE id = 7", "SELECT a FROM t WHERE id = 12345"));
+        assert!(alike(
+            "SELECT a FROM t WHERE v = 'x' AND n > 1.5",
+            "SELECT a FROM t WHERE v = 'a longer one 12' AND n > 10.25"
+        ));
+        assert!(alike("SELECT ''", "SELECT 'x'"));
+    }
+
+    #[test]
+    fn all_else_counts() {
+        assert!(!alike("SELECT a FROM t1", "SELECT a FROM t2"));
+        assert!(!alike("SELECT a FROM t10", "SELECT a FROM t20"));
+        assert!(!alike("SELECT a FROM t WHERE id = 7", "SELECT b FROM t WHERE id = 7"));
+        assert!(!alike("SELECT 7", "SELECT '7'"));
+    }
+
+    #[test]
+    fn unfinished_and_long_texts() {
+        assert!(alike("SELECT 'x", "SELECT 'yyy"));
+        assert_eq!(text_fingerprint(&[b'x'; LONGEST + 1]), None);
+        assert!(text_fingerprint(&[b'7'; LONGEST]).is_some());
+        assert!(text_fingerprint(b"").is_some());
+    }
+}

@@ -1,0 +1,84 @@
+//! Bitmaps in Arrow's layout: one bit for each row, the lowest bit of a byte first.
+
+use std::borrow::Cow;
+
+use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
+
+/// A bitmap in the making.
+#[derive(Default)]
+pub struct Bits {
+    bytes: Vec<u8>,
+    length: usize,
+    zeroes: usize,
+}
+
+impl Bits {
+    /// Makes room for that many more bits.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn make_room(&mut self, more: usize) -> Result<(), OutOfMemory> {
+        let bytes = (self.length + more).div_ceil(8) - self.bytes.len();
+        Room::make_room(&mut self.bytes, bytes)
+    }
+
+    /// Appends a bit.
+    ///
+    /// # Errors
+    /// There is no memory.
+    #[inline]
+    pub fn add(&mut self, bit: bool) -> Result<(), OutOfMemory> {
+        if self.length.is_multiple_of(8) {
+            self.bytes.add(0)?;
+        }
+        if let Some(last) = self.bytes.last_mut() {
+            *last |= u8::from(bit) << (self.length % 8);
+        }
+        self.length += 1;
+        self.zeroes += usize::from(!bit);
+        Ok(())
+    }
+
+    /// Bits that are not set.
+    pub fn zeroes(&self) -> usize {
+        self.zeroes
+    }
+
+    /// The bitmap.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// How many of these bits are not set.
+pub fn zeroes(bitmap: &[u8], start: usize, length: usize) -> usize {
+    let mut ones = 0;
+    let mut at = start;
+    let end = start + length;
+    while at < end {
+        // Byte by byte; the first and the last may be used in part.
+        let bits = (8 - at % 8).min(end - at);
+        let byte = bitmap[at / 8] >> (at % 8) & (0xFF >> (8 - bits));
+        ones += byte.count_ones() as usize;
+        at += bits;
+    }
+    length - ones
+}
+
+/// Some of the bits as a bitmap of their own: the bytes themselves if the first bit begins a byte, else a copy.
+///
+/// # Errors
+/// There is no memory.
+pub fn part(bitmap: &[u8], start: usize, length: usize) -> Result<Cow<'_, [u8]>, OutOfMemory> {
+    let bytes = &bitmap[start / 8..(start + length).div_ceil(8)];
+    let shift = start % 8;
+    if shift == 0 {
+        return Ok(Cow::Borrowed(bytes));
+    }
+    let mut moved = Vec::with_room(length.div_ceil(8))?;
+    for index in 0..length.div_ceil(8) {
+        let above = bytes.get(index + 1).map_or(0, |next| next << (8 - shift));
+        moved.add(bytes[index] >> shift | above)?;
+    }
+    Ok(Cow::Owned(moved))
+}

@@ -1,0 +1,111 @@
+//! Values as text: output functions, labels of enums, names of the catalog. All in UTF-8.
+
+use std::collections::HashMap;
+use std::ffi::CStr;
+use std::ops::Range;
+
+use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
+use pgrx::pg_sys;
+
+use crate::arrow::column::is_utf8;
+use crate::pg::row::Value;
+
+/// The output function of a type, looked up once.
+pub struct OutputFunction {
+    /// Boxed, since functions keep pointers to it.
+    function: Box<pg_sys::FmgrInfo>,
+}
+
+impl OutputFunction {
+    /// Looks up the output function of a type that a running query has. The current memory context must outlive the
+    /// result.
+    pub fn new(type_oid: pg_sys::Oid) -> Self {
+        let mut function = Box::<pg_sys::FmgrInfo>::default();
+        let (mut oid, mut is_varlena) = (pg_sys::InvalidOid, false);
+        // SAFETY: asks the catalog; a type that is not there raises.
+        unsafe {
+            pg_sys::getTypeOutputInfo(type_oid, &mut oid, &mut is_varlena);
+            pg_sys::fmgr_info(oid, &mut *function);
+        }
+        Self { function }
+    }
+
+    /// The text of a value of the type. What is made for it is left in the current memory context.
+    pub fn text<'v>(&mut self, value: Value<'v>) -> &'v [u8] {
+        // SAFETY: the value is of the function's type; the text ends with a NUL, and lives as long as the value and the memory context.
+        unsafe { utf8(CStr::from_ptr(pg_sys::OutputFunctionCall(&mut *self.function, value.datum()))) }
+    }
+}
+
+/// Text of the database as UTF-8: itself, or a copy in the current memory context.
+fn utf8(text: &CStr) -> &[u8] {
+    if is_utf8() {
+        return text.to_bytes();
+    }
+    let length = text.to_bytes().len() as i32;
+    // SAFETY: the conversion reads as many bytes as it is told; what it makes ends with a NUL.
+    unsafe {
+        CStr::from_ptr(pg_sys::pg_server_to_any(text.as_ptr(), length, pg_sys::pg_enc::PG_UTF8 as i32)).to_bytes()
+    }
+}
+
+/// The labels of an enum, each made once.
+pub struct Labels {
+    output: OutputFunction,
+    text: Vec<u8>,
+    places: HashMap<u32, Range<usize>>,
+    /// The last value, and where its label is: equal values often follow each other.
+    last: (u32, Range<usize>),
+}
+
+impl Labels {
+    /// The labels of this enum. As for `OutputFunction::new`.
+    pub fn new(type_oid: pg_sys::Oid) -> Self {
+        Self { output: OutputFunction::new(type_oid), text: Vec::new(), places: HashMap::new(), last: (0, 0..0) }
+    }
+
+    /// The label of a value of the enum.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn label(&mut self, value: Value<'_>) -> Result<&[u8], OutOfMemory> {
+        let number = value.word() as u32;
+        // No value of an enum is 0.
+        if number != self.last.0 {
+            let place = match self.places.get(&number) {
+                Some(place) => place.clone(),
+                None => {
+                    let start = self.text.len();
+                    self.text.add_all(self.output.text(value))?;
+                    self.places.make_room(1)?;
+                    self.places.insert(number, start..self.text.len());
+                    start..self.text.len()
+                }
+            };
+            self.last = (number, place);
+        }
+        Ok(&self.text[self.last.1.clone()])
+    }
+}
+
+/// Name of a type in the catalog (`int4`, `_text`), as other Arrow drivers for PostgreSQL give it.
+pub fn type_name(type_oid: pg_sys::Oid) -> String {
+    // SAFETY: asks the catalog; the tuple is read before it is released.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
+        let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(type_oid));
+        if tuple.is_null() {
+            return "unknown".to_owned();
+        }
+        let row: *mut pg_sys::FormData_pg_type = pg_sys::heap_tuple_get_struct(tuple);
+        let name = name(&(*row).typname);
+        pg_sys::ReleaseSysCache(tuple);
+        name
+    }
+}
+
+/// A name of the catalog.
+pub fn name(name: &pg_sys::NameData) -> String {
+    // SAFETY: names end with a NUL.
+    String::from_utf8_lossy(utf8(unsafe { CStr::from_ptr(name.data.as_ptr()) })).into_owned()
+}

@@ -1,0 +1,169 @@
+//! The Arrow IPC message of a batch, laid out from the buffers of its columns. The body is copied once, into its place.
+
+use std::borrow::Cow;
+
+use arrow_cache_core::{OutOfMemory, RoomyVec};
+use arrow_ipc::{
+    BodyCompressionBuilder, BodyCompressionMethod, Buffer, CompressionType, FieldNode, MessageBuilder, MessageHeader,
+    MetadataVersion, RecordBatchBuilder,
+};
+use flatbuffers::FlatBufferBuilder;
+
+use crate::pg::allocator::headroom;
+
+/// Alignment of messages, bodies and the buffers in them.
+pub const ALIGNMENT: usize = 64;
+/// Bytes in front of a message's metadata: continuation marker and length.
+pub const PREFIX: usize = 8;
+
+/// The buffers of a batch, column by column.
+pub struct Body<'a> {
+    rows: usize,
+    parts: Vec<Cow<'a, [u8]>>,
+    nodes: Vec<FieldNode>,
+    compression: Option<CompressionType>,
+}
+
+impl<'a> Body<'a> {
+    /// The body of a batch of `rows` rows, without columns yet, with room for `columns` of them.
+    ///
+    /// # Errors
+    /// There is no memory for that.
+    pub fn new(rows: usize, columns: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self { rows, parts: Vec::with_room(3 * columns)?, nodes: Vec::with_room(columns)?, compression: None })
+    }
+
+    /// Begins a column. Its buffers follow, `validity` first, which is empty without NULLs.
+    ///
+    /// # Errors
+    /// There is no memory for more columns.
+    pub fn column(&mut self, nulls: usize, validity: &'a [u8]) -> Result<(), OutOfMemory> {
+        self.node(self.rows, nulls, Cow::Borrowed(validity))
+    }
+
+    /// Begins a column, or a part of one, that has `rows` rows.
+    ///
+    /// # Errors
+    /// As `column`.
+    pub fn node(&mut self, rows: usize, nulls: usize, validity: Cow<'a, [u8]>) -> Result<(), OutOfMemory> {
+        self.nodes.add(FieldNode::new(rows as i64, nulls as i64))?;
+        self.parts.add(validity)
+    }
+
+    /// Adds a buffer to the last column.
+    ///
+    /// # Errors
+    /// As `column`.
+    pub fn buffer(&mut self, bytes: Cow<'a, [u8]>) -> Result<(), OutOfMemory> {
+        self.parts.add(bytes)
+    }
+
+    /// Replaces the buffers by what `compress` makes of them, and names the codec in the metadata.
+    ///
+    /// # Errors
+    /// Those of `compress`.
+    pub fn compress<E>(
+        &mut self,
+        codec: CompressionType,
+        mut compress: impl FnMut(&[u8]) -> Result<Vec<u8>, E>,
+    ) -> Result<(), E> {
+        for part in &mut self.parts {
+            *part = Cow::Owned(compress(part)?);
+        }
+        self.compression = Some(codec);
+        Ok(())
+    }
+
+    /// Rows of the batch.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Bytes of the body.
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.len().next_multiple_of(ALIGNMENT)).sum()
+    }
+
+    /// The buffers, which are followed by zeroes up to a multiple of `ALIGNMENT`.
+    pub fn parts(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.parts.iter().map(AsRef::as_ref)
+    }
+
+    /// Offset and length of every buffer.
+    pub fn places(&self) -> impl ExactSizeIterator<Item = (usize, usize)> {
+        let mut end = 0;
+        self.parts.iter().map(move |part| {
+            let start = end;
+            end += part.len().next_multiple_of(ALIGNMENT);
+            (start, part.len())
+        })
+    }
+
+    /// The metadata of the message.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn metadata(&self) -> Result<Vec<u8>, OutOfMemory> {
+        // Sixteen bytes for each buffer and node. The builder doubles its memory as it grows, and copies what it has. A list
+        // of them is made before, and the copy that is returned after it.
+        let words = 16 * (self.parts.len() + self.nodes.len());
+        let _headroom = headroom(8 * words + 8192)?;
+        let buffers: Vec<Buffer> =
+            self.places().map(|(offset, length)| Buffer::new(offset as i64, length as i64)).collect();
+        let mut builder = FlatBufferBuilder::new();
+        let buffers = builder.create_vector(&buffers);
+        let nodes = builder.create_vector(&self.nodes);
+        let compression = self.compression.map(|codec| {
+            let mut compression = BodyCompressionBuilder::new(&mut builder);
+            compression.add_method(BodyCompressionMethod::BUFFER);
+            compression.add_codec(codec);
+            compression.finish()
+        });
+        let mut batch = RecordBatchBuilder::new(&mut builder);
+        batch.add_length(self.rows as i64);
+        batch.add_nodes(nodes);
+        batch.add_buffers(buffers);
+        if let Some(compression) = compression {
+            batch.add_compression(compression);
+        }
+        let batch = batch.finish();
+        let mut message = MessageBuilder::new(&mut builder);
+        message.add_version(MetadataVersion::V5);
+        message.add_header_type(MessageHeader::RecordBatch);
+        message.add_bodyLength(self.len() as i64);
+        message.add_header(batch.as_union_value());
+        let message = message.finish();
+        builder.finish(message, None);
+        Ok(builder.finished_data().to_vec())
+    }
+
+    /// Writes the body; `out` must be `len()` bytes long.
+    pub fn write_to(&self, mut out: &mut [u8]) {
+        for part in &self.parts {
+            let (place, rest) = out.split_at_mut(part.len().next_multiple_of(ALIGNMENT));
+            let (bytes, padding) = place.split_at_mut(part.len());
+            bytes.copy_from_slice(part);
+            padding.fill(0);
+            out = rest;
+        }
+    }
+}
+
+/// Bytes that metadata take with the padding behind them: the body begins at a multiple of `ALIGNMENT`.
+pub fn padded(metadata: usize) -> usize {
+    (PREFIX + metadata).next_multiple_of(ALIGNMENT) - PREFIX
+}
+
+/// What comes in front of the body: prefix, metadata, padding.
+///
+/// # Errors
+/// There is no memory for it.
+pub fn head(metadata: &[u8]) -> Result<Vec<u8>, OutOfMemory> {
+    let length = padded(metadata.len());
+    let mut head = Vec::with_room(PREFIX + length)?;
+    head.add_all(&[0xFF; 4])?;
+    head.add_all(&(length as u32).to_le_bytes())?;
+    head.add_all(metadata)?;
+    head.lengthen(PREFIX + length, 0)?;
+    Ok(head)
+}

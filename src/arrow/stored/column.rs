@@ -1,0 +1,242 @@
+//! The table of types: how the values of each PostgreSQL type are stored.
+//!
+//! Where Arrow has no exact type, a column keeps the flat image of each value: the
+//! bytes of a value of fixed length, the detoasted body of a varlena. Those bytes mean the same in
+//! every session of the database until DDL changes the type, which makes the entry outdated.
+//! numeric and jsonb are kept as the text that their output functions give under any settings, and from which
+//! the same value can be built again. A domain is stored as the type it rests on.
+
+use arrow_cache_core::Reason;
+use arrow_schema::{DataType, TimeUnit};
+use pgrx::pg_sys;
+use std::sync::OnceLock;
+
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
+use crate::pg::row_type::RowType;
+
+/// How the values of a column are stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// bool
+    Bool,
+    /// int2
+    Int16,
+    /// int4
+    Int32,
+    /// int8, money
+    Int64,
+    /// oid, xid, cid, the reg* types
+    UInt32,
+    /// xid8, pg_lsn
+    UInt64,
+    /// float4, bit for bit
+    Float32,
+    /// float8, bit for bit
+    Float64,
+    /// date, as days since 1970
+    Date,
+    /// time, as microseconds; 24:00:00 included
+    Time,
+    /// timestamp, as microseconds since 1970
+    Timestamp,
+    /// timestamptz, as microseconds since 1970 UTC
+    TimestampTz,
+    /// uuid, 16 bytes
+    Uuid,
+    /// numeric, as the text that numeric_out gives
+    Numeric,
+    /// jsonb, as the text that jsonb_out gives
+    Jsonb,
+    /// text, varchar, bpchar (padded), json: the characters
+    Text,
+    /// name: the characters up to the first NUL
+    Name,
+    /// bytea
+    Bytea,
+    /// any other varlena: its flat body
+    FlatVarlena,
+    /// any other type of fixed length
+    FlatFixed,
+    /// cstring: the characters without the final NUL
+    FlatCString,
+}
+
+/// One column of a stored result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Column {
+    /// Its PostgreSQL type.
+    pub type_oid: pg_sys::Oid,
+    /// Its type modifier.
+    pub typmod: i32,
+    /// The type itself, or below a domain the type that it rests on.
+    pub base_type: pg_sys::Oid,
+    /// The modifier of that type.
+    pub base_typmod: i32,
+    /// Length of its values (pg_type.typlen).
+    pub length: i16,
+    /// Are its values passed by value?
+    pub by_value: bool,
+    /// How they are stored.
+    pub kind: Kind,
+}
+
+impl Column {
+    /// A column of values of this type, which have this length and are passed by value or by reference. To be called in a transaction, as
+    /// it asks the catalog.
+    pub fn new(type_oid: pg_sys::Oid, typmod: i32, length: i16, by_value: bool) -> Self {
+        let (base_type, base_typmod) = base_of(type_oid, typmod);
+        let kind = kind_of(base_type, length);
+        Self { type_oid, typmod, base_type, base_typmod, length, by_value, kind }
+    }
+
+    /// The column that an attribute of a row type is. As `new`.
+    pub fn of_attribute(attribute: &pg_sys::FormData_pg_attribute) -> Self {
+        Self::new(attribute.atttypid, attribute.atttypmod, attribute.attlen, attribute.attbyval)
+    }
+
+    /// The Arrow type of the stored column.
+    pub fn storage_type(&self) -> DataType {
+        match self.kind {
+            Kind::Bool => DataType::Boolean,
+            Kind::Int16 => DataType::Int16,
+            Kind::Int32 => DataType::Int32,
+            Kind::Int64 => DataType::Int64,
+            Kind::UInt32 => DataType::UInt32,
+            Kind::UInt64 => DataType::UInt64,
+            Kind::Float32 => DataType::Float32,
+            Kind::Float64 => DataType::Float64,
+            Kind::Date => DataType::Date32,
+            Kind::Time => DataType::Time64(TimeUnit::Microsecond),
+            Kind::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
+            Kind::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            Kind::Uuid => DataType::FixedSizeBinary(16),
+            Kind::Numeric | Kind::Jsonb | Kind::Text | Kind::Name => DataType::Utf8,
+            Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString => DataType::Binary,
+            Kind::FlatFixed => DataType::FixedSizeBinary(i32::from(self.length)),
+        }
+    }
+
+    /// Bytes that describe the column in a stored entry.
+    fn describe(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.type_oid.to_u32().to_le_bytes());
+        out.extend_from_slice(&self.typmod.to_le_bytes());
+        out.push(self.kind as u8);
+    }
+}
+
+/// May columns be of types that no stored result has: anonymous records, void?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Records {
+    /// No: only the session that made a record type knows its shape.
+    Refused,
+    /// Yes: the values do not leave this session.
+    Local,
+}
+
+/// The columns of a row type, in order. To be called in a transaction.
+///
+/// # Errors
+/// `RecordType` when a column is an anonymous record and those are refused; `UnsupportedType` for a
+/// pseudo-type.
+pub fn columns_of(row_type: RowType<'_>, records: Records) -> Result<Vec<Column>, Reason> {
+    row_type
+        .attributes()
+        .map(|attribute| {
+            check(attribute, records)?;
+            Ok(Column::of_attribute(attribute))
+        })
+        .collect()
+}
+
+/// The description that is stored with an entry and compared on a hit.
+pub fn describe(columns: &[Column]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(columns.len() * 9);
+    for column in columns {
+        column.describe(&mut out);
+    }
+    out
+}
+
+/// Checks that values of this attribute can be in a stored result.
+fn check(attribute: &pg_sys::FormData_pg_attribute, records: Records) -> Result<(), Reason> {
+    match attribute.atttypid {
+        pg_sys::RECORDOID | pg_sys::RECORDARRAYOID if records == Records::Refused => Err(Reason::RecordType),
+        pg_sys::VOIDOID if records == Records::Refused => Err(Reason::UnsupportedType),
+        pg_sys::INTERNALOID => Err(Reason::UnsupportedType),
+        _ if attribute.attlen < -2 || attribute.attlen == 0 => Err(Reason::UnsupportedType),
+        _ => Ok(()),
+    }
+}
+
+/// The type that a domain rests on, with its modifier; any other type itself. A type that is gone is no domain.
+fn base_of(type_oid: pg_sys::Oid, typmod: i32) -> (pg_sys::Oid, i32) {
+    let mut found = (type_oid, typmod);
+    while found.0.to_u32() >= FIRST_UNPINNED_OID {
+        // SAFETY: the catalog is asked in a transaction; the tuple is read before it is released.
+        unsafe {
+            let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
+            let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(found.0));
+            if tuple.is_null() {
+                break;
+            }
+            let row: *const pg_sys::FormData_pg_type = pg_sys::heap_tuple_get_struct(tuple);
+            let is_domain = (*row).typtype as u8 == pg_sys::TYPTYPE_DOMAIN;
+            let below = ((*row).typbasetype, (*row).typtypmod);
+            pg_sys::ReleaseSysCache(tuple);
+            if !is_domain {
+                break;
+            }
+            found = below;
+        }
+    }
+    found
+}
+
+fn kind_of(base_type: pg_sys::Oid, length: i16) -> Kind {
+    match base_type {
+        pg_sys::BOOLOID => Kind::Bool,
+        pg_sys::INT2OID => Kind::Int16,
+        pg_sys::INT4OID => Kind::Int32,
+        pg_sys::INT8OID | pg_sys::MONEYOID => Kind::Int64,
+        pg_sys::OIDOID
+        | pg_sys::XIDOID
+        | pg_sys::CIDOID
+        | pg_sys::REGPROCOID
+        | pg_sys::REGPROCEDUREOID
+        | pg_sys::REGOPEROID
+        | pg_sys::REGOPERATOROID
+        | pg_sys::REGCLASSOID
+        | pg_sys::REGTYPEOID
+        | pg_sys::REGROLEOID
+        | pg_sys::REGNAMESPACEOID
+        | pg_sys::REGCONFIGOID
+        | pg_sys::REGDICTIONARYOID
+        | pg_sys::REGCOLLATIONOID => Kind::UInt32,
+        pg_sys::XID8OID | pg_sys::PG_LSNOID => Kind::UInt64,
+        pg_sys::FLOAT4OID => Kind::Float32,
+        pg_sys::FLOAT8OID => Kind::Float64,
+        pg_sys::DATEOID => Kind::Date,
+        pg_sys::TIMEOID => Kind::Time,
+        pg_sys::TIMESTAMPOID => Kind::Timestamp,
+        pg_sys::TIMESTAMPTZOID => Kind::TimestampTz,
+        pg_sys::UUIDOID => Kind::Uuid,
+        pg_sys::NUMERICOID => Kind::Numeric,
+        pg_sys::BYTEAOID => Kind::Bytea,
+        // Arrow text is UTF-8 by definition; in another encoding the bytes are kept as they are.
+        pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID | pg_sys::JSONOID if is_utf8() => Kind::Text,
+        pg_sys::JSONBOID if is_utf8() => Kind::Jsonb,
+        pg_sys::NAMEOID if is_utf8() => Kind::Name,
+        _ => match length {
+            -1 => Kind::FlatVarlena,
+            -2 => Kind::FlatCString,
+            _ => Kind::FlatFixed,
+        },
+    }
+}
+
+/// Is the text of this database UTF-8?
+pub fn is_utf8() -> bool {
+    static UTF8: OnceLock<bool> = OnceLock::new();
+    // SAFETY: reads what the server set when this backend connected to its database.
+    *UTF8.get_or_init(|| unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8 as i32)
+}

@@ -1,0 +1,276 @@
+//! Decoding: stored chunks become the values of a slot again.
+//!
+//! Values are rebuilt as PostgreSQL passes them in memory, not as text, so that the reader's own
+//! settings determine the output. By-reference values are laid out in a scratch buffer that holds one
+//! row. They live until the next row is filled, as in the executor's own slots.
+
+use arrow_cache_core::formats::column_buffers::ColumnBuffers;
+use arrow_cache_core::formats::{epoch, jsonb, numeric};
+use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
+use pgrx::pg_sys;
+
+use super::chunk::Chunk;
+use super::column::{Column, Kind};
+use crate::pg::varlena;
+
+/// Alignment of by-reference values: the largest PostgreSQL type alignment.
+const ALIGNMENT: usize = 8;
+
+/// Fills rows of one result, chunk by chunk.
+pub struct Decoder {
+    columns: Vec<Column>,
+    scratch: Vec<u64>,
+    /// Reused for the body of numerics.
+    number: Vec<u8>,
+    /// Reused for the images of a row's jsonb values: one for each column, empty for columns of other types. The list itself is empty if there are no such columns.
+    images: Vec<Vec<u8>>,
+    parser: jsonb::Parser,
+}
+
+/// The chunk that a decoder reads from at present.
+pub struct Reader<'a> {
+    columns: Vec<ColumnBuffers<'a>>,
+    rows: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Finds the columns of a chunk.
+    ///
+    /// # Errors
+    /// There is no memory for their places.
+    pub fn new(columns: &[Column], chunk: Chunk<'a>) -> Result<Self, OutOfMemory> {
+        Ok(Self { columns: Vec::collected(buffers(columns, chunk))?, rows: chunk.rows() })
+    }
+
+    /// Finds some of the columns of a chunk, ascending; they are columns 0, 1, … of the reader.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn of_some(columns: &[Column], wanted: &[usize], chunk: Chunk<'a>) -> Result<Self, OutOfMemory> {
+        let mut chosen = Vec::with_room(wanted.len())?;
+        for (index, buffers) in buffers(columns, chunk).enumerate() {
+            if wanted.get(chosen.len()) == Some(&index) {
+                chosen.add(buffers)?;
+            }
+        }
+        Ok(Self { columns: chosen, rows: chunk.rows() })
+    }
+
+    /// The columns' buffers.
+    pub fn buffers(&self) -> impl Iterator<Item = ColumnBuffers<'a>> {
+        self.columns.iter().copied()
+    }
+
+    /// Rows in the chunk.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// A value in a column of eight bytes each; `None` for NULL.
+    pub fn word(&self, column: usize, row: usize) -> Option<i64> {
+        let buffers = &self.columns[column];
+        (!buffers.is_null(row)).then(|| i64::from_le_bytes(buffers.fixed(row)))
+    }
+
+    /// The stored bytes of a value in a column whose values vary in length; `None` for NULL.
+    pub fn bytes(&self, column: usize, row: usize) -> Option<&[u8]> {
+        let buffers = &self.columns[column];
+        (!buffers.is_null(row)).then(|| buffers.bytes(row))
+    }
+}
+
+/// Where the columns of a chunk are.
+fn buffers<'a>(columns: &[Column], chunk: Chunk<'a>) -> impl ExactSizeIterator<Item = ColumnBuffers<'a>> {
+    let mut next = 0;
+    columns.iter().map(move |column| {
+        let mut buffer = || {
+            next += 1;
+            chunk.buffer(next - 1)
+        };
+        ColumnBuffers {
+            validity: buffer(),
+            offsets: if is_variable(column.kind) { buffer() } else { &[] },
+            values: buffer(),
+        }
+    })
+}
+
+fn is_variable(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Numeric | Kind::Jsonb | Kind::Text | Kind::Name | Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString
+    )
+}
+
+impl Decoder {
+    /// A decoder for rows of these columns.
+    pub fn new(columns: Vec<Column>) -> Self {
+        let parser = jsonb::Parser::default();
+        Self { columns, scratch: Vec::new(), number: Vec::new(), images: Vec::new(), parser }
+    }
+
+    /// The columns this decoder was made for.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// Fills `values` and `nulls` with row number `row` of the reader's chunk. By-reference values
+    /// live until the next call.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn fill(
+        &mut self,
+        reader: &Reader<'_>,
+        row: usize,
+        values: &mut [pg_sys::Datum],
+        nulls: &mut [bool],
+    ) -> Result<(), OutOfMemory> {
+        let needed = self.scratch_bytes(reader, row)?.div_ceil(ALIGNMENT);
+        if self.scratch.len() < needed {
+            // The values in it are no longer needed.
+            self.scratch.clear();
+            self.scratch.make_room(needed)?;
+            self.scratch.lengthen(self.scratch.capacity(), 0)?;
+        }
+        let mut used = 0;
+        for (index, buffers) in reader.columns.iter().enumerate() {
+            nulls[index] = buffers.is_null(row);
+            values[index] = if nulls[index] {
+                pg_sys::Datum::from(0)
+            } else {
+                let column = self.columns[index];
+                self.value(index, &column, buffers, row, &mut used)
+            };
+        }
+        Ok(())
+    }
+
+    /// Bytes of scratch that a row needs at most. Makes the images of its jsonb values, since their size cannot be told from the text.
+    fn scratch_bytes(&mut self, reader: &Reader<'_>, row: usize) -> Result<usize, OutOfMemory> {
+        let mut total = 0;
+        for (index, (column, buffers)) in self.columns.iter().zip(&reader.columns).enumerate() {
+            total += match column.kind {
+                Kind::Uuid => 16,
+                Kind::Name => pg_sys::NAMEDATALEN as usize,
+                Kind::FlatFixed if !column.by_value => column.length as usize + ALIGNMENT,
+                // A numeric's body is shorter than its text, apart from a few bytes of header.
+                Kind::Numeric => {
+                    self.number.clear();
+                    self.number.make_room(numeric::body_bound(buffers.bytes(row)))?;
+                    buffers.bytes(row).len() + 4 * ALIGNMENT
+                }
+                Kind::Jsonb => {
+                    if self.images.len() <= index {
+                        self.images.make_room(index + 1 - self.images.len())?;
+                        self.images.resize_with(index + 1, Vec::new);
+                    }
+                    let image = &mut self.images[index];
+                    image.clear();
+                    // The text was made by jsonb's own rules, so it always reads back.
+                    let parsed = buffers.is_null(row) || self.parser.parse(buffers.bytes(row), image)?;
+                    assert!(parsed, "stored jsonb that is none");
+                    image.len() + 2 * ALIGNMENT
+                }
+                kind if is_variable(kind) => buffers.bytes(row).len() + 2 * ALIGNMENT,
+                _ => 0,
+            };
+        }
+        Ok(total)
+    }
+
+    fn value(
+        &mut self,
+        index: usize,
+        column: &Column,
+        buffers: &ColumnBuffers<'_>,
+        row: usize,
+        used: &mut usize,
+    ) -> pg_sys::Datum {
+        match column.kind {
+            Kind::Bool => pg_sys::Datum::from(buffers.truth(row)),
+            Kind::Int16 => pg_sys::Datum::from(i16::from_le_bytes(buffers.fixed(row))),
+            // As fetch_att reads it from a tuple: the datum's upper half says nothing.
+            Kind::Int32 | Kind::UInt32 => pg_sys::Datum::from(i32::from_le_bytes(buffers.fixed(row))),
+            Kind::Int64 | Kind::UInt64 | Kind::Time => pg_sys::Datum::from(i64::from_le_bytes(buffers.fixed(row))),
+            Kind::Float32 => pg_sys::Datum::from(i32::from_le_bytes(buffers.fixed(row))),
+            Kind::Float64 => pg_sys::Datum::from(i64::from_le_bytes(buffers.fixed(row))),
+            Kind::Date => {
+                let days = i32::from_le_bytes(buffers.fixed(row));
+                pg_sys::Datum::from(epoch::date_from_arrow(days))
+            }
+            Kind::Timestamp | Kind::TimestampTz => {
+                let micros = i64::from_le_bytes(buffers.fixed(row));
+                pg_sys::Datum::from(epoch::timestamp_from_arrow(micros))
+            }
+            Kind::Uuid => self.place(used, 0, &buffers.fixed::<16>(row), 0),
+            Kind::FlatFixed => {
+                let length = column.length as usize;
+                let bytes = &buffers.values[row * length..(row + 1) * length];
+                if column.by_value { by_value(bytes) } else { self.place(used, 0, bytes, 0) }
+            }
+            Kind::Name => {
+                let bytes = buffers.bytes(row);
+                let padding = (pg_sys::NAMEDATALEN as usize).saturating_sub(bytes.len());
+                self.place(used, 0, bytes, padding)
+            }
+            Kind::FlatCString => self.place(used, 0, buffers.bytes(row), 1),
+            Kind::Numeric => {
+                self.number.clear();
+                // The text was made by numeric's own rules, so it always reads back.
+                let parsed = numeric::from_text(buffers.bytes(row), &mut self.number);
+                debug_assert!(parsed);
+                let number = std::mem::take(&mut self.number);
+                let datum = self.place(used, varlena::header(number.len()), &number, 0);
+                self.number = number;
+                datum
+            }
+            Kind::Jsonb => {
+                let image = std::mem::take(&mut self.images[index]);
+                let datum = self.place(used, varlena::header(image.len()), &image, 0);
+                self.images[index] = image;
+                datum
+            }
+            Kind::Text | Kind::Bytea | Kind::FlatVarlena => {
+                let bytes = buffers.bytes(row);
+                self.place(used, varlena::header(bytes.len()), bytes, 0)
+            }
+        }
+    }
+
+    /// Copies a by-reference value into the scratch row: a varlena header unless it is 0, the
+    /// bytes, then zeroes.
+    fn place(&mut self, used: &mut usize, header: u32, bytes: &[u8], zeroes: usize) -> pg_sys::Datum {
+        let prefix = if header == 0 { 0 } else { varlena::HEADER };
+        let length = prefix + bytes.len() + zeroes;
+        let start = *used;
+        *used = (start + length).next_multiple_of(ALIGNMENT);
+        assert!(*used <= self.scratch.len() * ALIGNMENT, "row larger than its scratch");
+        // SAFETY: `start..start + length` lies in the scratch buffer, as asserted, and nobody else
+        // writes it. The buffer is not resized while the row is in use.
+        unsafe {
+            let target = self.scratch.as_mut_ptr().cast::<u8>().add(start);
+            if prefix > 0 {
+                target.cast::<u32>().write_unaligned(header);
+            }
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), target.add(prefix), bytes.len());
+            std::ptr::write_bytes(target.add(prefix + bytes.len()), 0, zeroes);
+            pg_sys::Datum::from(target.cast::<std::ffi::c_void>())
+        }
+    }
+}
+
+/// A by-value datum from its bytes, widened as fetch_att does.
+fn by_value(bytes: &[u8]) -> pg_sys::Datum {
+    match *bytes {
+        [a] => pg_sys::Datum::from(i8::from_le_bytes([a])),
+        [a, b] => pg_sys::Datum::from(i16::from_le_bytes([a, b])),
+        [a, b, c, d] => pg_sys::Datum::from(i32::from_le_bytes([a, b, c, d])),
+        _ => {
+            let mut word = [0; 8];
+            let length = bytes.len().min(8);
+            word[..length].copy_from_slice(&bytes[..length]);
+            pg_sys::Datum::from(i64::from_le_bytes(word))
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The result of an export on its way into the store: the export encodes its rows, and the batches that it sends are stored as well.
+//! Belongs to one export of this backend.
+
+use std::time::Duration;
+
+use arrow_cache_core::Reason;
+
+use super::fill::ResultFill;
+use super::outcome;
+use crate::lookup::Miss;
+use crate::shmem;
+
+/// An export that the cache has no answer to. When it is dropped unfinished, perhaps in the middle of error recovery, what it has stored
+/// is left to the next store operation.
+pub struct ExportFill {
+    miss: Box<Miss>,
+    fill: Option<ResultFill>,
+}
+
+impl ExportFill {
+    /// Begins to store the answer, unless it is known already that it will not be stored.
+    pub fn begin(miss: Box<Miss>) -> Self {
+        let mut begun = Self { miss, fill: None };
+        if begun.miss.refused.is_none() {
+            match ResultFill::new(&begun.miss) {
+                Ok(fill) => begun.fill = Some(fill),
+                Err(reason) => outcome::note_refusal(&begun.miss, reason.into()),
+            }
+        }
+        begun
+    }
+
+    /// Stores one batch.
+    pub fn add(&mut self, chunk: &[u8], rows: usize) {
+        if let Some(fill) = &mut self.fill
+            && let Err(reason) = fill.add_chunk(chunk, rows)
+        {
+            self.give_up(reason);
+        }
+    }
+
+    /// Publishes the answer, which has been read to its end in `elapsed`, if it is worth storing and nothing has changed since the start.
+    pub fn finish(&mut self, elapsed: Duration) {
+        if !matches!(self.miss.refused, None | Some(Reason::TooQuick)) {
+            return;
+        }
+        let too_quick = outcome::remember_speed(&self.miss, elapsed);
+        if let Some(fill) = self.fill.take()
+            && let Some(pin) = outcome::publish(&self.miss, fill, too_quick, elapsed)
+            && let Some(store) = shmem::store()
+        {
+            store.unpin(pin);
+        }
+    }
+
+    /// Stores nothing after all.
+    pub fn give_up(&mut self, reason: Reason) {
+        if let Some(fill) = self.fill.take() {
+            fill.abandon();
+            outcome::note_refusal(&self.miss, reason);
+        }
+    }
+}
+
+impl Drop for ExportFill {
+    fn drop(&mut self) {
+        if let Some(fill) = self.fill.take() {
+            fill.leave();
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A miss that is executed: what becomes of its rows, and how long it has taken. Belongs to one query of this backend.
+
+use std::time::{Duration, Instant};
+
+use arrow_cache_core::{Pin, Reason};
+
+use super::fill::ResultFill;
+use super::outcome;
+use super::replay::Replay;
+use crate::lookup::Miss;
+use crate::pg::tee::Tee;
+
+/// What becomes of the rows.
+pub enum Stage {
+    /// They are stored.
+    Filling(Box<Tee<ResultFill>>),
+    /// They only pass; the run is timed.
+    Timing,
+    /// They come from the entry just stored, not from the plan (`debug_serve_fills`).
+    Replaying(Replay),
+    /// Nothing more is done.
+    Done,
+}
+
+/// A miss that is being executed.
+pub struct MissRun {
+    /// What is stored, and as what.
+    pub miss: Box<Miss>,
+    /// What becomes of the rows.
+    pub stage: Stage,
+    /// Time spent in running the plan so far, without the present run.
+    elapsed: Duration,
+    /// When the present run began.
+    run_started: Instant,
+    /// Some rows may have been delivered already.
+    pub has_run: bool,
+}
+
+impl MissRun {
+    /// A miss whose query has just been started.
+    pub fn new(miss: Box<Miss>, stage: Stage) -> Self {
+        Self { miss, stage, elapsed: Duration::ZERO, run_started: Instant::now(), has_run: false }
+    }
+
+    /// A run begins.
+    pub fn start_clock(&mut self) {
+        self.run_started = Instant::now();
+    }
+
+    /// The run has ended.
+    pub fn stop_clock(&mut self) {
+        self.has_run = true;
+        self.elapsed += self.run_started.elapsed();
+    }
+
+    /// The result has been read to its end: stores it if it is worth storing and nothing has changed since the start. Returns the pin of
+    /// the new entry.
+    pub fn finish(&mut self) -> Option<Pin> {
+        let stage = std::mem::replace(&mut self.stage, Stage::Done);
+        let too_quick = match stage {
+            Stage::Filling(_) | Stage::Timing => outcome::remember_speed(&self.miss, self.elapsed),
+            Stage::Replaying(_) | Stage::Done => return None,
+        };
+        let Stage::Filling(tee) = stage else { return None };
+        outcome::publish(&self.miss, tee.sink, too_quick, self.elapsed)
+    }
+
+    /// Stops storing and frees what was stored.
+    pub fn give_up(&mut self, reason: Reason) {
+        if matches!(self.stage, Stage::Filling(_))
+            && let Stage::Filling(tee) = std::mem::replace(&mut self.stage, Stage::Done)
+        {
+            tee.sink.abandon();
+            outcome::note_refusal(&self.miss, reason);
+        }
+    }
+
+    /// Stops storing in the middle of error recovery: atomics and the freeing of Rust memory only.
+    pub fn leave(self) {
+        if let Stage::Filling(tee) = self.stage {
+            tee.sink.leave();
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The queries under way whose rows concern the cache: misses that are stored or timed, and hits that are compared. A list of this
+//! backend, by the address of the query's descriptor. A query is on it from its start to its end, or to the end of its memory context
+//! when an error comes between.
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::rc::Rc;
+
+use pgrx::pg_sys;
+
+use super::miss_run::MissRun;
+use crate::pg::backend_local::Local;
+use crate::pg::query_desc::QueryDesc;
+use crate::pg::tee::Tee;
+use crate::verify::Comparison;
+
+/// A query under way.
+pub enum Running {
+    /// A miss.
+    Miss(MissRun),
+    /// A hit that is executed as well. `None` once the comparison was made or given up.
+    Comparison(Option<Box<Tee<Comparison>>>),
+}
+
+/// A query on the list. It stays in its place while its query runs and nested queries come and go. Nothing but the hooks of its own
+/// query borrows it.
+pub type Shared = Rc<RefCell<Running>>;
+
+/// Few: the open portals of this backend.
+static RUNNING: Local<RefCell<Vec<(usize, Shared)>>> = Local::new(RefCell::new(Vec::new()));
+
+/// What reports the end of a query's memory context. Lives in that context.
+struct Registration {
+    callback: pg_sys::MemoryContextCallback,
+    query: usize,
+}
+
+/// Is the list empty? Then runs and ends of queries need no attention.
+pub fn idle() -> bool {
+    RUNNING.with_borrow(Vec::is_empty)
+}
+
+/// Puts a query that has just been started on the list.
+///
+/// # Errors
+/// What was to be put there, if there is no memory to be told of the query's end.
+pub fn add(query: QueryDesc<'_>, running: Running) -> Result<(), Running> {
+    let Some(context) = query.memory() else { return Err(running) };
+    // SAFETY: the context is that of a query under way; with NO_OOM a lack of memory gives null. The registration lives in the context
+    // whose end it reports.
+    unsafe {
+        let registration: *mut Registration = pg_sys::MemoryContextAllocExtended(
+            context,
+            std::mem::size_of::<Registration>(),
+            pg_sys::MCXT_ALLOC_NO_OOM as i32,
+        )
+        .cast();
+        if registration.is_null() {
+            return Err(running);
+        }
+        registration.write(Registration {
+            callback: pg_sys::MemoryContextCallback {
+                func: Some(context_gone),
+                arg: registration.cast(),
+                next: std::ptr::null_mut(),
+            },
+            query: query.address(),
+        });
+        pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*registration).callback);
+    }
+    let shared = Rc::new(RefCell::new(running));
+    RUNNING.with_borrow_mut(|list| list.push((query.address(), shared)));
+    Ok(())
+}
+
+/// A query of the list, if it is there.
+pub fn find(query: QueryDesc<'_>) -> Option<Shared> {
+    RUNNING.with_borrow(|list| {
+        list.iter().find(|(address, _)| *address == query.address()).map(|(_, running)| Rc::clone(running))
+    })
+}
+
+/// Takes a query off the list, if it is there.
+pub fn take(query: QueryDesc<'_>) -> Option<Running> {
+    take_address(query.address())
+}
+
+fn take_address(query: usize) -> Option<Running> {
+    let shared = RUNNING.with_borrow_mut(|list| {
+        let position = list.iter().position(|(address, _)| *address == query)?;
+        Some(list.swap_remove(position).1)
+    })?;
+    Rc::into_inner(shared).map(RefCell::into_inner)
+}
+
+/// The query's context goes away, after an error or long after `take`. This runs in the middle of error recovery: it frees Rust memory
+/// and touches atomics, and does nothing else.
+unsafe extern "C-unwind" fn context_gone(registration: *mut c_void) {
+    // SAFETY: registered with the address of the registration, which the context still contains.
+    let query = unsafe { (*registration.cast::<Registration>()).query };
+    if let Some(Running::Miss(miss_run)) = take_address(query) {
+        miss_run.leave();
+    }
+}

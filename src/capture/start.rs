@@ -1,0 +1,76 @@
+//! The start of a query that concerns the cache. What `lookup` has decided is kept while the server starts the query, and begins when
+//! the query has started. State of this backend.
+
+use std::cell::RefCell;
+use std::panic::AssertUnwindSafe;
+
+use arrow_cache_core::Reason;
+
+use super::fill::ResultFill;
+use super::miss_run::{MissRun, Stage};
+use super::outcome;
+use super::running::{self, Running};
+use crate::arrow::column::{self, Column, Records};
+use crate::error::none_if_out_of_memory;
+use crate::lookup::{Miss, Task};
+use crate::pg::backend_local::Local;
+use crate::pg::query_desc::QueryDesc;
+use crate::pg::tee::Tee;
+use crate::verify::{Comparison, Sample};
+
+/// What there is to do for the query that is being started, with the address of its descriptor.
+static PREPARED: Local<RefCell<Option<(usize, Task)>>> = Local::new(RefCell::new(None));
+
+/// Keeps what there is to do for a query while the server starts it. What was kept for a query whose start failed is forgotten.
+pub fn prepare(query: QueryDesc<'_>, task: Option<Task>) {
+    PREPARED.with_borrow_mut(|prepared| *prepared = task.map(|task| (query.address(), task)));
+}
+
+/// Is there something to begin with, once its query has started?
+pub fn is_prepared() -> bool {
+    PREPARED.with_borrow(Option::is_some)
+}
+
+/// Begins to store or to compare the rows of a query that has just been started, if it was prepared for that. Does nothing if the rows
+/// have other columns than the answer: another library may have changed the plan.
+pub fn begin(query: QueryDesc<'_>) {
+    let prepared = PREPARED.with_borrow_mut(|prepared| prepared.take_if(|(address, _)| *address == query.address()));
+    let Some((_, task)) = prepared else { return };
+    let Some(Ok(columns)) = query.row_type().map(|rows| column::columns_of(rows, Records::Refused)) else { return };
+    match task {
+        Task::Store(miss) if miss.columns == columns => store(query, miss),
+        Task::Verify(sample) => compare(query, sample, &columns),
+        Task::Store(_) => {}
+    }
+}
+
+fn store(query: QueryDesc<'_>, miss: Box<Miss>) {
+    let stage = match miss.refused {
+        None => match filling(query, &miss) {
+            Ok(stage) => stage,
+            Err(reason) => return outcome::note_refusal(&miss, reason),
+        },
+        Some(Reason::TooQuick) => Stage::Timing,
+        Some(_) => return,
+    };
+    if let Err(Running::Miss(run)) = running::add(query, Running::Miss(MissRun::new(miss, stage))) {
+        outcome::note_refusal(&run.miss, Reason::OutOfMemory);
+    }
+}
+
+/// Gets ready to store rows.
+fn filling(query: QueryDesc<'_>, miss: &Miss) -> Result<Stage, Reason> {
+    let fill = ResultFill::new(miss)?;
+    // SAFETY: the query has been started; `running` drops the tee when the query ends.
+    let tee = none_if_out_of_memory(AssertUnwindSafe(|| unsafe { Tee::new(query.as_ptr(), fill) }));
+    tee.map(|tee| Stage::Filling(Box::new(tee))).ok_or(Reason::OutOfMemory)
+}
+
+fn compare(query: QueryDesc<'_>, sample: Box<Sample>, columns: &[Column]) {
+    if let Some(comparison) = Comparison::begin(sample, columns) {
+        // SAFETY: the query has been started; `running` drops the tee when the query ends.
+        let tee = unsafe { Tee::new(query.as_ptr(), comparison) };
+        // Without memory for that, the query runs unverified.
+        let _ = running::add(query, Running::Comparison(Some(Box::new(tee))));
+    }
+}

@@ -1,0 +1,144 @@
+//! `COPY … TO STDOUT (FORMAT arrow, …)` as the server can run it: the same statement over a query, without our options.
+//! Everything that COPY checks and refuses is left to the server.
+
+use std::ffi::{CStr, CString};
+
+use arrow_cache_core::{ExportOptions, OptionError};
+use pgrx::pg_sys::{self, NodeTag};
+
+use crate::error::{CacheError, or_raise};
+use crate::export;
+use crate::pg::allocator::headroom;
+use crate::pg::lists::integers;
+use crate::pg::row_type::RowType;
+use crate::pg::tree::{Tree, child, children};
+
+/// Names of the format: that of the IPC stream.
+const FORMATS: [&CStr; 3] = [c"arrow", c"arrows", c"arrow_stream"];
+
+/// What a statement asks for.
+pub struct ArrowCopy {
+    /// The options.
+    pub options: ExportOptions,
+    /// The text that stands for the query in the cache, when it is not the statement's own.
+    pub text: Option<CString>,
+    /// The statement for the server.
+    pub plan: *mut pg_sys::PlannedStmt,
+}
+
+/// Takes a COPY statement apart. `None` if it does not ask for Arrow. Raises what is wrong with it.
+pub fn parse(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<ArrowCopy> {
+    let statement = child!(plan.utilityStmt)?.as_a::<pg_sys::CopyStmt>()?;
+    let options = children!(statement.options as DefElem);
+    let formats = options.clone().filter(|option| is_format(*option));
+    if !formats.clone().any(is_arrow) {
+        return None;
+    }
+    if formats.count() > 1 {
+        CacheError::BadOption { error: OptionError::Repeated { option: "format".into() } }.raise();
+    }
+    check_direction(statement.get());
+    let options = export::from_words(options, "format");
+    let mut copy = *statement.get();
+    copy.options = std::ptr::null_mut();
+    let mut text = None;
+    if let Some(query) = child!(statement.query) {
+        check_query(query);
+    } else if let Some(query) = table_query(statement) {
+        copy.query = parsed(&query);
+        copy.relation = std::ptr::null_mut();
+        copy.attlist = std::ptr::null_mut();
+        text = Some(query);
+    }
+    // SAFETY: copies of plain structs into memory of their size, which lives as long as the statement's portal.
+    let plan = unsafe {
+        let replaced = pg_sys::palloc0(std::mem::size_of::<pg_sys::PlannedStmt>()).cast::<pg_sys::PlannedStmt>();
+        let utility = pg_sys::palloc0(std::mem::size_of::<pg_sys::CopyStmt>()).cast::<pg_sys::CopyStmt>();
+        utility.write(copy);
+        replaced.copy_from_nonoverlapping(plan.as_ptr(), 1);
+        (*replaced).utilityStmt = utility.cast();
+        replaced
+    };
+    Some(ArrowCopy { options, text, plan })
+}
+
+/// Is this the option FORMAT?
+fn is_format(option: Tree<'_, pg_sys::DefElem>) -> bool {
+    // SAFETY: names of options are C strings.
+    unsafe { CStr::from_ptr(option.defname) == c"format" }
+}
+
+/// Does this option FORMAT ask for Arrow?
+fn is_arrow(option: Tree<'_, pg_sys::DefElem>) -> bool {
+    let word = child!(option.arg).and_then(Tree::as_a::<pg_sys::String>);
+    // SAFETY: a String node holds a C string.
+    word.is_some_and(|word| FORMATS.contains(&unsafe { CStr::from_ptr(word.sval) }))
+}
+
+fn check_direction(statement: &pg_sys::CopyStmt) {
+    let refuse = |problem, hint| CacheError::UnsupportedCopy { problem, hint }.raise();
+    if statement.is_from {
+        refuse("COPY FROM cannot read the format \"arrow\"", "The format is for COPY ... TO STDOUT.");
+    }
+    if !statement.filename.is_null() {
+        refuse(
+            "COPY in the format \"arrow\" writes to STDOUT only",
+            "psql's \\copy writes a file on the client's side: \\copy (SELECT ...) TO 'file' (FORMAT arrow).",
+        );
+    }
+    // SAFETY: a plain global of the backend.
+    if unsafe { pg_sys::whereToSendOutput } != pg_sys::CommandDest::DestRemote {
+        refuse("COPY in the format \"arrow\" needs a client to send to", "Connect to a running server.");
+    }
+}
+
+/// Raises unless the query is a SELECT.
+fn check_query(query: Tree<'_, pg_sys::Node>) {
+    if query.tag() != NodeTag::T_SelectStmt {
+        CacheError::NotOneSelect { found: export::command_name(query) }.raise();
+    }
+}
+
+/// Bytes that a column takes at most in the query for a table: its name in quotes, every byte of it doubled, three times, and a place in a list that
+/// doubles as it grows.
+const BYTES_OF_NAME: usize = 8 * pg_sys::NAMEDATALEN as usize;
+
+/// The query that gives what COPY would copy of a table: its own rows, and its columns except the generated ones. `None` for
+/// anything but a table, about which the server has errors of its own.
+fn table_query(statement: Tree<'_, pg_sys::CopyStmt>) -> Option<CString> {
+    // SAFETY: a COPY without a query names a relation. The relation is read while it is open, and its names are C strings. The lock that the
+    // server would take stays until the end of the transaction.
+    unsafe {
+        let relation = pg_sys::table_openrv(statement.relation, pg_sys::AccessShareLock as _);
+        let class = &*(*relation).rd_rel;
+        let is_table = class.relkind == pg_sys::RELKIND_RELATION as std::ffi::c_char;
+        let query = is_table.then(|| {
+            let row_type = RowType::of((*relation).rd_att);
+            let _headroom = or_raise(headroom(row_type.len() * BYTES_OF_NAME));
+            let numbers = pg_sys::CopyGetAttnums(row_type.as_ptr(), relation, statement.attlist);
+            let columns: Vec<Vec<u8>> = integers(numbers)
+                .filter_map(|number| row_type.attribute(number as usize - 1))
+                .map(|attribute| quoted(CStr::from_ptr(attribute.attname.data.as_ptr())))
+                .collect();
+            let schema = quoted(CStr::from_ptr(pg_sys::get_namespace_name(class.relnamespace)));
+            let table = quoted(CStr::from_ptr(class.relname.data.as_ptr()));
+            [b"SELECT ", &*columns.join(&b", "[..]), b" FROM ONLY ", &*schema, b".", &*table].concat()
+        });
+        pg_sys::table_close(relation, pg_sys::NoLock as _);
+        query.and_then(|query| CString::new(query).ok())
+    }
+}
+
+/// A name as it is written in SQL, in the encoding of the database.
+fn quoted(name: &CStr) -> Vec<u8> {
+    // SAFETY: the server returns its argument or a palloc'd, NUL-terminated copy.
+    unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) }.to_bytes().to_vec()
+}
+
+/// The raw statement of a text that is one SELECT.
+fn parsed(text: &CStr) -> *mut pg_sys::Node {
+    match export::parse_one(text) {
+        Ok(raw) => raw.stmt,
+        Err(found) => CacheError::NotOneSelect { found: format!("{found} statements") }.raise(),
+    }
+}

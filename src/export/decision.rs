@@ -1,0 +1,98 @@
+//! Asking the cache about a query that is exported, before its plan is started: either there is a stored answer, or the plan has to run.
+
+use std::ffi::CStr;
+
+use arrow_cache_core::{Reason, RoomyVec};
+
+use crate::arrow::column::Column;
+use crate::error::or_raise;
+use crate::lookup;
+use crate::lookup::{Found, Miss, Question};
+use crate::pg::query_desc::QueryDesc;
+use crate::report::{decision_log, tally};
+use crate::serve::{self, Hit};
+use crate::session::{self, Status};
+use crate::settings;
+use crate::shmem::SharedStore;
+use crate::verify;
+
+/// What the cache answers to one query.
+pub struct Decision {
+    /// The address of the query.
+    pub(super) query: usize,
+    pub(super) answer: Answer,
+}
+
+/// What becomes of the query.
+pub(super) enum Answer {
+    /// A stored answer is delivered: its columns, and where its chunks are. The serving plan, which holds it in place, has replaced the
+    /// query's own.
+    Stored { columns: Vec<Column>, chunks: Vec<&'static [u8]> },
+    /// The plan runs, and its rows may be stored.
+    Run(Option<Box<Miss>>),
+    /// The plan runs, and its rows are compared with a stored answer.
+    Verify(Box<verify::Sample>),
+}
+
+/// Asks the cache, counts the answer, and on a hit puts the serving plan in the place of the query's own. The query must not be started yet.
+/// `text` stands for the query in the cache if it is not part of its own source. `stays_open` tells that other statements may run before its
+/// last row is read.
+pub fn decide(store: &SharedStore, query: QueryDesc<'_>, text: Option<&CStr>, stays_open: bool) -> Decision {
+    assert!(!query.is_started(), "the cache is asked before the start");
+    let question = Question::of(query).with_text(text).staying_open(stays_open);
+    Decision { query: query.address(), answer: answer(store, query, &question) }
+}
+
+fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>) -> Answer {
+    // SAFETY: the query is valid, was not started, and has registered its snapshot; the question is its own. What a serving plan or a
+    // comparison needs of the entry is held in place until the query ends.
+    unsafe {
+        let found = if settings::enabled() { lookup::find(store, question) } else { Err(Reason::Disabled) };
+        match found {
+            Ok(Found::Hit(hit, verify)) => {
+                tally::count_hit(store, &hit.pin);
+                session::set_status(Status::Hit);
+                decision_log::note(Status::Hit, query.plan().get());
+                if let Some(terms) = verify {
+                    return verify::sample(query, hit, terms).map_or(Answer::Run(None), Answer::Verify);
+                }
+                stored(store, query, hit)
+            }
+            Ok(Found::Miss(miss)) => {
+                tally::count_miss(store, miss.stale, miss.refused);
+                let status = miss.status(miss.refused);
+                session::set_status(status);
+                if miss.refused.is_some() {
+                    decision_log::note(status, query.plan().get());
+                }
+                Answer::Run(Some(miss))
+            }
+            Err(reason) => {
+                if reason != Reason::Disabled {
+                    tally::count_bypass(store, reason);
+                }
+                session::set_status(Status::Bypass(reason));
+                decision_log::note(Status::Bypass(reason), query.plan().get());
+                Answer::Run(None)
+            }
+        }
+    }
+}
+
+/// The stored answer of a hit, which replaces the query's plan.
+///
+/// # Safety
+/// The query must not be started yet; the hit must answer it.
+unsafe fn stored(store: &SharedStore, query: QueryDesc<'_>, hit: Hit) -> Answer {
+    // SAFETY: the serving plan holds the pin until the executor's end; shared memory outlives the process.
+    unsafe {
+        let columns = hit.columns.clone();
+        let stored = store.view(&hit.pin).chunks();
+        let mut chunks = Vec::new();
+        for chunk in stored {
+            or_raise(chunks.add(std::slice::from_raw_parts(chunk.as_ptr(), chunk.len())));
+        }
+        serve::swap_plan(query, hit);
+        Answer::Stored { columns, chunks }
+    }
+}

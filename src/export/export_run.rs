@@ -1,0 +1,184 @@
+//! One export under way: either a stored answer is delivered, or the plan runs and its rows are delivered as they come. It may pause after
+//! each batch.
+//!
+//! The caller starts, runs and ends the executor; this file determines what to run and takes what comes. In this way an export from a
+//! function and one from COPY, whose executor the server itself drives, take the same steps.
+
+use std::time::{Duration, Instant};
+
+use arrow_cache_core::ExportOptions;
+use pgrx::{PgMemoryContexts, pg_sys};
+
+use super::decision::{Answer, Decision};
+use super::ipc_stream::{Output, Stream};
+use super::row_sink::{Aside, ExportSink};
+use crate::arrow::chunk::Chunk;
+use crate::arrow::column::{self, Records};
+use crate::arrow::delivery::schema::headroom_for;
+use crate::arrow::encode::Encoder;
+use crate::capture::ExportFill;
+use crate::error::{CacheError, or_raise};
+use crate::pg::compat;
+use crate::pg::query_desc::QueryDesc;
+use crate::pg::tee::Tee;
+use crate::verify::Comparison;
+
+/// No result has more rows: a greater limit is none.
+const MOST_ROWS: u64 = u64::MAX / 2;
+
+/// Where the rows come from.
+enum RowSource<O: Output> {
+    /// Stored batches, of which some have been delivered.
+    Stored { chunks: Vec<&'static [u8]>, next: usize, stream: Box<Stream>, output: O },
+    /// The plan. `asked` is the number of rows that the present run was asked for.
+    Plan { tee: Box<Tee<ExportSink<O>>>, elapsed: Duration, started: Instant, asked: u64 },
+}
+
+impl<O: Output> RowSource<O> {
+    fn of_plan(query: QueryDesc<'_>, (encoder, aside, stream): (Encoder, Aside, Stream), output: O) -> Self {
+        let sink = ExportSink::new(encoder, aside, stream, output);
+        // SAFETY: the query is started. The tee goes with its memory, and the encoder was made for its columns.
+        let tee = Box::new(unsafe { Tee::new(query.as_ptr(), sink) });
+        Self::Plan { tee, elapsed: Duration::ZERO, started: Instant::now(), asked: 0 }
+    }
+}
+
+/// An export whose plan has been started.
+pub struct Export<O: Output> {
+    query: QueryDesc<'static>,
+    source: RowSource<O>,
+    /// Nothing more will come.
+    done: bool,
+    /// The schema has been sent.
+    begun: bool,
+}
+
+impl<O: Output> Export<O> {
+    /// Begins to export a query that has just been started. Lives in the query's own memory, and goes with it.
+    ///
+    /// Raises what `Stream::new` raises.
+    pub fn begin(query: QueryDesc<'_>, decision: Decision, options: &ExportOptions, output: O) -> *mut Self {
+        let (Some(row_type), Some(memory)) = (query.row_type(), query.memory()) else {
+            unreachable!("an export begins when its query has started")
+        };
+        assert_eq!(decision.query, query.address(), "a decision is about one query");
+        // Anonymous records are delivered: they do not leave the session.
+        let columns = column::columns_of(row_type, Records::Local)
+            .unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
+        let _headroom = or_raise(headroom_for(&columns));
+        let run_plan = |aside| {
+            let stream = Stream::new(row_type, &columns, options);
+            (or_raise(Encoder::new(&columns)), aside, stream)
+        };
+        let source = match decision.answer {
+            Answer::Stored { columns, chunks } => {
+                let stream = Box::new(Stream::new(row_type, &columns, options));
+                RowSource::Stored { chunks, next: 0, stream, output }
+            }
+            Answer::Run(miss) => {
+                // Whatever happened to the plan on its way, rows of another shape are not stored.
+                let aside = miss.filter(|miss| miss.columns == columns).map(ExportFill::begin);
+                RowSource::of_plan(query, run_plan(aside.map_or(Aside::Nothing, Aside::Stored)), output)
+            }
+            Answer::Verify(sample) => {
+                let aside = Comparison::begin(sample, &columns).map_or(Aside::Nothing, Aside::Compared);
+                RowSource::of_plan(query, run_plan(aside), output)
+            }
+        };
+        // SAFETY: the export goes with the query's memory, so it ends before the query's descriptor. Nothing in it moves.
+        unsafe {
+            let query = QueryDesc::of_hook(query.as_ptr());
+            let export = Self { query, source, done: false, begun: false };
+            PgMemoryContexts::For(memory).leak_and_drop_on_delete(export)
+        }
+    }
+
+    /// Prepares a run of the executor: directs its rows here, by another receiver. Returns the direction and the number of rows to run the
+    /// query with.
+    pub fn before_run(&mut self) -> (pg_sys::ScanDirection::Type, u64) {
+        if !std::mem::replace(&mut self.begun, true) {
+            if let RowSource::Stored { chunks, output, .. } = &mut self.source {
+                output.expect(chunks.iter().map(|chunk| chunk.len()).sum());
+            }
+            let (stream, output) = self.parts();
+            output.schema(&stream.schema());
+        }
+        match &mut self.source {
+            // The hooks of other libraries see a run, but no row is made one by one.
+            RowSource::Stored { .. } => (pg_sys::ScanDirection::NoMovementScanDirection, 0),
+            RowSource::Plan { tee, started, asked, .. } => {
+                let left = tee.sink.begin_run();
+                // SAFETY: the query is that of the tee, and does not outlive it. The receiver that does nothing is a constant.
+                unsafe {
+                    let query = self.query.as_ptr();
+                    (*query).dest = pg_sys::None_Receiver;
+                    tee.install(query);
+                }
+                *started = Instant::now();
+                *asked = left;
+                let direction = match left {
+                    0 => pg_sys::ScanDirection::NoMovementScanDirection,
+                    _ => pg_sys::ScanDirection::ForwardScanDirection,
+                };
+                // To the executor, 0 stands for all rows.
+                (direction, if left > MOST_ROWS { 0 } else { left })
+            }
+        }
+    }
+
+    /// The run has returned without an error: delivers what there is, and ends the stream behind the last row.
+    pub fn after_run(&mut self) {
+        match &mut self.source {
+            RowSource::Stored { chunks, next, stream, output } => {
+                while stream.rows_left() > 0 && *next < chunks.len() && output.wants_more() {
+                    // SAFETY: stored chunks come from our encoder and have the entry's columns; the serving plan holds them in place.
+                    let chunk = unsafe { Chunk::new(chunks[*next]) };
+                    stream.batch(chunk, output);
+                    *next += 1;
+                }
+                self.done = stream.rows_left() == 0 || *next == chunks.len();
+                // Other libraries read here how many rows a query has had.
+                compat::set_processed(self.query, stream.rows());
+            }
+            RowSource::Plan { tee, elapsed, started, asked } => {
+                *elapsed += started.elapsed();
+                // A plan that has given as many rows as it was asked for may have more.
+                let limited = self.query.processed() >= *asked;
+                if limited || !tee.sink.has_paused() {
+                    tee.sink.finish(!limited, *elapsed);
+                    self.done = true;
+                }
+            }
+        }
+        if self.done {
+            self.parts().1.end();
+        }
+    }
+
+    /// Has everything been delivered?
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Columns that are delivered.
+    pub fn columns(&mut self) -> usize {
+        self.parts().0.columns()
+    }
+
+    /// Rows that have been delivered.
+    pub fn rows(&mut self) -> u64 {
+        self.parts().0.rows()
+    }
+
+    /// Where the stream goes.
+    pub fn output(&mut self) -> &mut O {
+        self.parts().1
+    }
+
+    fn parts(&mut self) -> (&mut Stream, &mut O) {
+        match &mut self.source {
+            RowSource::Stored { stream, output, .. } => (stream, output),
+            RowSource::Plan { tee, .. } => (&mut tee.sink.stream, &mut tee.sink.output),
+        }
+    }
+}

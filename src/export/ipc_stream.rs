@@ -1,0 +1,137 @@
+//! A result as messages of an Arrow IPC stream, as the options of the export ask for. Whole batches that go out as they are
+//! stored are passed on untouched; all others are made anew, one batch at a time.
+
+use arrow_cache_core::{ExportOptions, OutOfMemory, RoomyVec};
+
+use crate::arrow::chunk::Chunk;
+use crate::arrow::column::Column;
+use crate::arrow::delivery::array::Array;
+use crate::arrow::delivery::compress::Compressor;
+use crate::arrow::delivery::deliver::Delivery;
+use crate::arrow::ipc_message::{ALIGNMENT, Body, head};
+use crate::error::or_raise;
+use crate::pg::row_type::RowType;
+
+/// Bytes of the largest value that PostgreSQL can allocate (MaxAllocSize).
+pub const LARGEST_BYTEA: usize = 0x3fff_ffff;
+
+/// End of an IPC stream: continuation marker and a metadata length of 0.
+pub const END_OF_STREAM: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
+
+/// Takes the messages of a stream, each as the parts that make it up.
+pub trait Output {
+    /// About that many bytes will come.
+    fn expect(&mut self, _bytes: usize) {}
+    /// The schema, which comes first.
+    fn schema(&mut self, message: &[u8]);
+    /// A batch with that many rows.
+    fn batch(&mut self, rows: usize, parts: &[&[u8]]);
+    /// All has been sent.
+    fn end(&mut self) {}
+    /// Should more be made at once? If not, the export pauses after the batch.
+    fn wants_more(&self) -> bool {
+        true
+    }
+}
+
+/// Makes the messages of one result.
+pub struct Stream {
+    delivery: Delivery,
+    /// Rows that may still be delivered.
+    left: u64,
+    /// Rows that have been delivered.
+    delivered: u64,
+    batch_rows: usize,
+    /// Do whole batches go out as they are stored?
+    verbatim: bool,
+    /// Compresses the others, if that is asked for.
+    compressor: Option<Compressor>,
+}
+
+impl Stream {
+    /// Prepares the delivery of rows of this type, which has these columns.
+    ///
+    /// Raises what the user can correct: a column that is not there, a type that the options cannot deliver.
+    pub fn new(row_type: RowType<'_>, columns: &[Column], options: &ExportOptions) -> Self {
+        let delivery = Delivery::new(row_type, columns, options).unwrap_or_else(|error| error.raise());
+        let compressor = or_raise(Compressor::new(options.compression));
+        Self {
+            left: options.limit.unwrap_or(u64::MAX),
+            delivered: 0,
+            batch_rows: options.batch_rows.unwrap_or(usize::MAX),
+            verbatim: delivery.is_verbatim() && compressor.is_none(),
+            compressor,
+            delivery,
+        }
+    }
+
+    /// The schema message.
+    pub fn schema(&self) -> Vec<u8> {
+        or_raise(self.delivery.schema_message())
+    }
+
+    /// Columns that are delivered.
+    pub fn columns(&self) -> usize {
+        self.delivery.schema().fields().len()
+    }
+
+    /// Rows that have been delivered.
+    pub fn rows(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Rows that may still be delivered; the largest number if no limit was asked for.
+    pub fn rows_left(&self) -> u64 {
+        self.left
+    }
+
+    /// Delivers a stored batch, or as much of it as may be delivered. Raises on a value that cannot be delivered.
+    pub fn batch(&mut self, chunk: Chunk<'_>, output: &mut impl Output) {
+        let rows = usize::try_from(self.left).unwrap_or(usize::MAX).min(chunk.rows());
+        if rows == 0 {
+            return;
+        }
+        let before = self.delivered;
+        self.delivered += rows as u64;
+        self.left -= rows as u64;
+        self.delivery.check(chunk, rows, before).unwrap_or_else(|error| error.raise());
+        if self.verbatim && rows == chunk.rows() && rows <= self.batch_rows {
+            return output.batch(rows, &[chunk.message()]);
+        }
+        let arrays = self.delivery.batch(chunk, rows, before).unwrap_or_else(|error| error.raise());
+        let mut start = 0;
+        while start < rows {
+            let length = self.batch_rows.min(rows - start);
+            or_raise(self.send(&arrays, start, length, output));
+            start += length;
+        }
+    }
+
+    /// Sends some rows of a batch as a message of their own.
+    fn send(
+        &mut self,
+        arrays: &[Array<'_>],
+        start: usize,
+        rows: usize,
+        output: &mut impl Output,
+    ) -> Result<(), OutOfMemory> {
+        let mut body = Body::new(rows, arrays.iter().map(Array::nodes).sum())?;
+        arrays.iter().try_for_each(|array| array.add_to(&mut body, start, rows))?;
+        if let Some(compressor) = &mut self.compressor {
+            body.compress(compressor.kind(), |part| compressor.compress(part))?;
+        }
+        let head = head(&body.metadata()?)?;
+        let mut parts: Vec<&[u8]> = Vec::with_room(1 + 2 * body.parts().len())?;
+        parts.add(&head)?;
+        for part in body.parts().filter(|part| !part.is_empty()) {
+            parts.add(part)?;
+            let padding = part.len().next_multiple_of(ALIGNMENT) - part.len();
+            parts.add(&PADDING[..padding])?;
+        }
+        output.batch(rows, &parts);
+        Ok(())
+    }
+}
+
+/// Follows a buffer up to the next multiple of `ALIGNMENT`.
+const PADDING: [u8; ALIGNMENT] = [0; ALIGNMENT];

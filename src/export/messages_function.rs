@@ -1,0 +1,67 @@
+//! `arrow_cache.messages`: the stream as one encapsulated message per row, to be fetched in parts or spread over readers.
+
+use std::collections::VecDeque;
+
+use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
+use pgrx::iter::TableIterator;
+
+use super::ipc_stream::Output;
+use super::paused_export::PausedExport;
+use super::{arguments, options};
+use crate::error::or_raise;
+use crate::pg::function_call::FunctionCall;
+use crate::pg::sql_function::sql_function;
+
+/// One message: whether it is the schema, its rows, its bytes.
+type Message = (bool, i64, Vec<u8>);
+
+/// Runs a query and returns its result as Arrow IPC messages: the schema, then the batches.
+fn messages(call: FunctionCall<'_>) -> TableIterator<'static, (i32, bool, i64, Vec<u8>)> {
+    let (text, options) = (arguments::text(call), options::from_json(arguments::json(call, 1)));
+    let mut export = PausedExport::start(call, &text.unwrap_or_default(), &options, Messages::default());
+    let mut number = 0;
+    TableIterator::new(std::iter::from_fn(move || {
+        loop {
+            let (messages, done) = export.advance();
+            if let Some((header, rows, bytes)) = messages.ready.pop_front() {
+                number += 1;
+                return Some((number, header, rows, bytes));
+            }
+            if done {
+                return None;
+            }
+        }
+    }))
+}
+
+sql_function!(arrow_cache_messages, pg_finfo_arrow_cache_messages, messages);
+
+/// Messages that wait to be asked for.
+#[derive(Default)]
+struct Messages {
+    ready: VecDeque<Message>,
+}
+
+impl Messages {
+    fn add(&mut self, header: bool, rows: i64, parts: &[&[u8]]) -> Result<(), OutOfMemory> {
+        let mut bytes = Vec::with_room(parts.iter().map(|part| part.len()).sum())?;
+        parts.iter().try_for_each(|part| bytes.add_all(part))?;
+        self.ready.make_room(1)?;
+        self.ready.push_back((header, rows, bytes));
+        Ok(())
+    }
+}
+
+impl Output for Messages {
+    fn schema(&mut self, message: &[u8]) {
+        or_raise(self.add(true, 0, &[message]));
+    }
+
+    fn batch(&mut self, rows: usize, parts: &[&[u8]]) {
+        or_raise(self.add(false, rows as i64, parts));
+    }
+
+    fn wants_more(&self) -> bool {
+        self.ready.is_empty()
+    }
+}

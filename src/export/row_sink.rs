@@ -1,0 +1,118 @@
+//! Rows of a running plan on their way out: encoded once, stored if the cache wants them, and delivered.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use arrow_cache_core::Reason;
+
+use super::ipc_stream::{LARGEST_BYTEA, Output, Stream};
+use crate::arrow::chunk::Chunk;
+use crate::arrow::encode::Encoder;
+use crate::capture::ExportFill;
+use crate::error::{CacheError, or_raise};
+use crate::pg::row::Row;
+use crate::pg::tee::RowSink;
+use crate::verify::Comparison;
+
+/// Bytes of the largest row that is delivered: as many as one value can have.
+const LARGEST_ROW: usize = LARGEST_BYTEA;
+
+/// What becomes of the rows besides being delivered.
+pub enum Aside {
+    /// Nothing.
+    Nothing,
+    /// They are stored.
+    Stored(ExportFill),
+    /// They are compared with a stored answer.
+    Compared(Comparison),
+}
+
+/// Takes the rows of a plan and delivers them.
+pub struct ExportSink<O: Output> {
+    encoder: Encoder,
+    /// What else becomes of the rows.
+    aside: Aside,
+    /// Makes messages of them.
+    pub stream: Stream,
+    /// Where the messages go.
+    pub output: O,
+    /// The executor was told to pause after the last row.
+    paused: Cell<bool>,
+    /// Time spent in delivering. It does not count as time of the plan: that a client is slow is no reason to store its result.
+    delivering: Duration,
+}
+
+impl<O: Output> RowSink for ExportSink<O> {
+    fn append(&mut self, row: Row<'_>) -> Result<(), Reason> {
+        let appended = self.encoder.append(row, LARGEST_ROW);
+        appended.unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
+        if let Aside::Compared(comparison) = &mut self.aside
+            && comparison.append(row).is_err()
+        {
+            self.aside = Aside::Nothing;
+        }
+        if self.encoder.is_full() {
+            self.flush();
+        }
+        Ok(())
+    }
+
+    fn wants_more(&self) -> bool {
+        // A batch that has been begun is filled, since only whole ones are delivered.
+        let more = self.encoder.pending_rows() > 0 || self.output.wants_more();
+        self.paused.set(!more);
+        more
+    }
+}
+
+impl<O: Output> ExportSink<O> {
+    /// A sink for rows that `encoder` takes.
+    pub fn new(encoder: Encoder, aside: Aside, stream: Stream, output: O) -> Self {
+        Self { encoder, aside, stream, output, paused: Cell::new(false), delivering: Duration::ZERO }
+    }
+
+    /// Rows that the plan may still be asked for, and begins to note whether it pauses.
+    pub fn begin_run(&mut self) -> u64 {
+        self.paused.set(false);
+        if let Aside::Compared(comparison) = &self.aside
+            && !comparison.may_go_on()
+        {
+            self.aside = Aside::Nothing;
+        }
+        self.stream.rows_left().saturating_sub(self.encoder.pending_rows() as u64)
+    }
+
+    /// Did the plan pause because it was told to? If not, it has no more rows, or has given all that were asked for.
+    pub fn has_paused(&self) -> bool {
+        self.paused.get()
+    }
+
+    /// Delivers the rows taken so far.
+    fn flush(&mut self) {
+        let rows = self.encoder.pending_rows();
+        let batch = self.encoder.take_batch();
+        let batch = batch.unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
+        let chunk = or_raise(batch.into_bytes());
+        if let Aside::Stored(fill) = &mut self.aside {
+            fill.add(chunk.as_slice(), rows);
+        }
+        let start = Instant::now();
+        // SAFETY: the chunk was written just now, by the encoder of these columns.
+        self.stream.batch(unsafe { Chunk::new(chunk.as_slice()) }, &mut self.output);
+        self.delivering += start.elapsed();
+    }
+
+    /// The plan will give no more rows; it has taken `elapsed` in all. `complete` says whether these are all rows of the result.
+    pub fn finish(&mut self, complete: bool, elapsed: Duration) {
+        if self.encoder.pending_rows() > 0 {
+            self.flush();
+        }
+        match std::mem::replace(&mut self.aside, Aside::Nothing) {
+            Aside::Stored(mut fill) if complete => fill.finish(elapsed.saturating_sub(self.delivering)),
+            Aside::Stored(mut fill) => fill.give_up(Reason::IncompleteRead),
+            // SAFETY: the query is there until its executor ends.
+            Aside::Compared(comparison) if complete => unsafe { comparison.finish() },
+            Aside::Compared(_) | Aside::Nothing => {}
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Where the rows of a run go: to the server's own receiver for clients, and in which formats, or elsewhere. Reads the server's state;
+//! what is kept is the same for the life of the backend.
+
+use std::sync::OnceLock;
+
+use pgrx::pg_sys;
+
+use crate::pg::error_passing::guarded;
+use crate::pg::server;
+
+/// The server's receiver of rows for the client (access/common/printtup.c, `DR_printtup`), as far as it is read here.
+#[repr(C)]
+struct ClientReceiver {
+    public: pg_sys::DestReceiver,
+    portal: pg_sys::Portal,
+}
+
+/// The formats in which a client gets the columns of its rows.
+pub struct ClientFormats<'q> {
+    /// One per column: 0 for text, 1 for binary; all are text without them.
+    formats: Option<&'q [i16]>,
+}
+
+impl ClientFormats<'_> {
+    /// The formats of rows with `columns` columns that go to this receiver. `None` if that is not the server's own receiver for clients,
+    /// or there is a format that we do not know.
+    ///
+    /// # Safety
+    /// The receiver must be that of a query under way, whose rows have as many columns.
+    pub unsafe fn of(receiver: *mut pg_sys::DestReceiver, columns: usize) -> Option<Self> {
+        // SAFETY: the caller vouches for the receiver. Its portal is that of the query, with a format for each column, or none.
+        unsafe {
+            let formats = (*portal_of(receiver)?).formats.cast_const();
+            let formats = (!formats.is_null() && columns > 0).then(|| std::slice::from_raw_parts(formats, columns));
+            let known = formats.is_none_or(|formats| formats.iter().all(|format| matches!(format, 0 | 1)));
+            known.then_some(Self { formats })
+        }
+    }
+
+    /// Is a column sent in binary?
+    pub fn is_binary(&self, column: usize) -> bool {
+        self.formats.is_some_and(|formats| formats[column] == 1)
+    }
+}
+
+/// The portal that a receiver sends rows for, if it is the server's own for the client.
+///
+/// # Safety
+/// `receiver` must be valid.
+unsafe fn portal_of(receiver: *mut pg_sys::DestReceiver) -> Option<pg_sys::Portal> {
+    static FUNCTION: OnceLock<Option<usize>> = OnceLock::new();
+    // SAFETY: the caller vouches for the receiver; one with this function has the layout that was checked.
+    unsafe {
+        let to_client =
+            matches!((*receiver).mydest, pg_sys::CommandDest::DestRemote | pg_sys::CommandDest::DestRemoteExecute);
+        let function = (*receiver).receiveSlot.map(|function| function as usize);
+        if !to_client || function.is_none() || function != *FUNCTION.get_or_init(client_receiver) {
+            return None;
+        }
+        let portal = (*receiver.cast::<ClientReceiver>()).portal;
+        (!portal.is_null()).then_some(portal)
+    }
+}
+
+/// The function that takes rows in the server's own receiver; `None` if that is not built as expected.
+fn client_receiver() -> Option<usize> {
+    // SAFETY: a receiver of its own, told of a portal that it never reads, and destroyed again.
+    unsafe {
+        let receiver = guarded!(server::printtup_create_DR(pg_sys::CommandDest::DestRemote));
+        let mark = receiver.cast::<pg_sys::PortalData>();
+        guarded!(server::SetRemoteDestReceiverParams(receiver, mark));
+        let expected = std::ptr::eq((*receiver.cast::<ClientReceiver>()).portal, mark);
+        let function = (*receiver).receiveSlot.map(|function| function as usize);
+        if let Some(destroy) = (*receiver).rDestroy {
+            guarded!(destroy(receiver));
+        }
+        function.filter(|_| expected)
+    }
+}

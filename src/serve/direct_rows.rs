@@ -1,0 +1,243 @@
+//! The rows of a hit directly to the client: from the stored columns into DataRow messages, without a slot, a receiver or a call of the
+//! server per value.
+//!
+//! The scan does it when the first row of a run is asked of it: it sends all rows of the run, adds them to the executor's count, and
+//! answers that there are no more. Hooks of other libraries, the receiver's start and end, and the portal see what they always see. A row
+//! that is too large for the block, or has a value that the core does not write, is handed to the executor, after the rows before it were
+//! sent. The scan goes on behind that row.
+//!
+//! The number of rows wanted is what our hook was asked for. A library behind ours is taken to pass it on, as those that count and time do.
+//!
+//! State lives in the hold and in this backend; nothing is locked. Everything that may raise runs outside of `edge`, in frames without
+//! destructors, so that its errors reach the client as they are.
+
+use std::cell::RefCell;
+use std::ffi::c_int;
+
+use arrow_cache_core::formats::column_buffers::ColumnBuffers;
+use arrow_cache_core::formats::wire::{Encoder, MessageBuffer, Outcome, Zone};
+use arrow_cache_core::{OutOfMemory, RoomyVec};
+use pgrx::pg_sys;
+
+use super::client_formats::ClientFormats;
+use super::output_functions::OutputFunctions;
+use super::output_settings::OutputSettings;
+use super::rows::Rows;
+use super::session_zone;
+use crate::error::or_raise;
+use crate::pg::backend_local::Local;
+use crate::pg::error_passing::{edge, with_cleanup};
+use crate::pg::query_desc::QueryDesc;
+use crate::pg::{client, server};
+
+/// Bytes of rows that are sent at once. A larger row is left to the executor.
+const BLOCK: usize = 64 * 1024;
+
+/// One run of the executor, as far as the scan has to know.
+#[derive(Clone, Copy)]
+pub struct Run {
+    state: State,
+    /// Where the rows go is read here, since a library behind ours may have put another receiver there.
+    query: *const pg_sys::QueryDesc,
+    /// Rows still wanted.
+    left: u64,
+    /// Rows that were sent directly to the client.
+    sent: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum State {
+    /// Rows go to the executor, one by one. A new scan has this state, since it is made of zeroes.
+    Stepwise = 0,
+    /// Nobody has checked yet where rows go.
+    Undecided,
+    /// Rows go directly to the client.
+    Direct,
+}
+
+impl Run {
+    /// A run of a query for `limit` rows (0: all).
+    pub fn new(query: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, limit: u64) -> Self {
+        let forward = direction == pg_sys::ScanDirection::ForwardScanDirection;
+        let state = if forward { State::Undecided } else { State::Stepwise };
+        Self { state, query: query.as_ptr(), left: if limit == 0 { u64::MAX } else { limit }, sent: 0 }
+    }
+
+    /// Do all rows of the run go to the executor?
+    pub fn is_stepwise(&self) -> bool {
+        self.state == State::Stepwise
+    }
+}
+
+/// What makes messages of an entry's rows.
+pub struct DirectRows {
+    encoder: Encoder,
+    block: MessageBuffer,
+    /// The time zone that the encoder was made for.
+    zone: usize,
+    /// The columns of the chunk that is read, and its number.
+    columns: Vec<ColumnBuffers<'static>>,
+    chunk: Option<usize>,
+    functions: OutputFunctions,
+}
+
+/// What this backend uses again for its next run.
+struct Reusable {
+    block: MessageBuffer,
+    offsets: Zone,
+    /// The time zone of the offsets.
+    zone: usize,
+}
+
+static REUSABLE: Local<RefCell<Option<Reusable>>> = Local::new(RefCell::new(None));
+
+/// What to do next.
+#[derive(Clone, Copy)]
+enum Step {
+    /// Have the server's output functions called for the next row.
+    Call,
+    /// Send the block.
+    Send,
+    /// Send the block; then the next row is the executor's.
+    Leave,
+    /// Send the block; then the run is over.
+    End,
+}
+
+/// Sends the rows of a run, if they may go directly to the client. True when none is left for the executor; else the next one is to be
+/// handed over. Raises what sending a row raises.
+///
+/// # Safety
+/// `run` must be the run of the query under way whose scan has this state, unguarded; `rows` and `direct` those of its hold. No frame
+/// between here and PostgreSQL may have pending destructors.
+pub unsafe fn deliver(
+    run: *mut Run,
+    rows: *mut Rows,
+    direct: *mut Option<Box<DirectRows>>,
+    node: *const pg_sys::PlanState,
+) -> bool {
+    // SAFETY: the caller vouches for the query; no frame from here on down has destructors outside of `edge`. Rows, and what sends them,
+    // stay in their places in the hold.
+    unsafe {
+        if (*run).state == State::Undecided {
+            let (receiver, is_measured) = ((*(*run).query).dest, !(*node).instrument.is_null());
+            (*run).state = edge(|| {
+                let formats = ClientFormats::of(receiver, (*rows).columns().len()).filter(|_| !is_measured);
+                formats.map_or(State::Stepwise, |formats| begin(&*rows, &mut *direct, &formats))
+            });
+        }
+        let (State::Direct, Some(sender)) = ((*run).state, (*direct).as_deref_mut()) else { return false };
+        let sender = std::ptr::from_mut(sender);
+        let estate = (*node).state;
+        loop {
+            let left = (*run).left;
+            let step = edge(|| (*sender).step(&mut *rows, &mut (*run).left));
+            (*estate).es_processed += left - (*run).left;
+            (*run).sent += left - (*run).left;
+            let messages = (*sender).block.messages();
+            let (messages, length) = (messages.as_ptr(), messages.len());
+            if let Step::Call = step {
+                let functions = &raw mut (*sender).functions;
+                with_cleanup(
+                    || OutputFunctions::call(functions),
+                    || {
+                        // An error comes behind the rows before it.
+                        if !(*functions).were_called() {
+                            client::hand_over(std::slice::from_raw_parts(messages, length));
+                        }
+                    },
+                );
+                continue;
+            }
+            client::send(std::slice::from_raw_parts(messages, length));
+            (*sender).block.clear();
+            match step {
+                Step::Leave => {
+                    (*run).left -= 1;
+                    return false;
+                }
+                Step::End => {
+                    edge(|| end(&mut *run, &mut *direct));
+                    return true;
+                }
+                Step::Send | Step::Call => {}
+            }
+        }
+    }
+}
+
+/// Gets ready to send rows in these formats. Returns how the rows go.
+fn begin(rows: &Rows, direct: &mut Option<Box<DirectRows>>, formats: &ClientFormats<'_>) -> State {
+    if !client::is_socket() {
+        return State::Stepwise;
+    }
+    match DirectRows::new(rows, formats) {
+        Ok(sender) => {
+            *direct = Some(Box::new(sender));
+            State::Direct
+        }
+        Err(OutOfMemory) => State::Stepwise,
+    }
+}
+
+impl DirectRows {
+    fn new(rows: &Rows, formats: &ClientFormats<'_>) -> Result<Self, OutOfMemory> {
+        let settings = OutputSettings::current();
+        let columns = rows.columns();
+        let wire_format = |(index, column)| settings.wire_format(column, formats.is_binary(index));
+        let wire_formats = Vec::collected(columns.iter().enumerate().map(wire_format))?;
+        let zone = session_zone::identity();
+        let (block, offsets) = match REUSABLE.take() {
+            Some(reusable) if reusable.zone == zone => (reusable.block, reusable.offsets),
+            Some(reusable) => (reusable.block, Zone::new(session_zone::offset_at)),
+            None => (MessageBuffer::new(BLOCK)?, Zone::new(session_zone::offset_at)),
+        };
+        let encoder = Encoder::new(wire_formats, offsets);
+        let functions = OutputFunctions::new(columns, encoder.formats(), |column| formats.is_binary(column))?;
+        Ok(Self { encoder, block, zone, columns: Vec::with_room(columns.len())?, chunk: None, functions })
+    }
+
+    /// Appends rows to the block, until something else has to be done.
+    fn step(&mut self, rows: &mut Rows, left: &mut u64) -> Step {
+        while *left > 0 {
+            let Some(row) = or_raise(rows.upcoming()) else { return Step::End };
+            let (number, chunk) = rows.chunk();
+            if self.chunk != Some(number) {
+                self.chunk = Some(number);
+                or_raise(self.functions.open(rows.columns(), chunk));
+                self.columns.clear();
+                self.columns.extend(rows.buffers());
+            }
+            if or_raise(self.functions.read(row)) {
+                return Step::Call;
+            }
+            match self.encoder.append(&self.columns, row, &self.functions, &mut self.block) {
+                Outcome::Appended => {
+                    self.functions.pass_row();
+                    rows.pass(1);
+                    *left -= 1;
+                }
+                Outcome::Full if !self.block.messages().is_empty() => return Step::Send,
+                Outcome::Full | Outcome::Refused => {
+                    self.functions.pass_row();
+                    return Step::Leave;
+                }
+            }
+        }
+        Step::End
+    }
+}
+
+/// Ends a run. What can be used again is kept for the backend's next.
+fn end(run: &mut Run, direct: &mut Option<Box<DirectRows>>) {
+    run.left = 0;
+    if let Some(sender) = direct.take() {
+        let DirectRows { encoder, block, zone, functions, .. } = *sender;
+        functions.end();
+        REUSABLE.replace(Some(Reusable { block, offsets: encoder.into_zone(), zone }));
+    }
+    if server::message_level_is_interesting(pg_sys::DEBUG2 as c_int) {
+        pgrx::debug2!("{} rows went straight to the client", run.sent);
+    }
+}

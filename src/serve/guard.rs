@@ -1,0 +1,48 @@
+//! What a bound portal checks again before its first row. A portal is answered from an entry when it is started (at Bind), and read later
+//! (at Execute). In between another portal may change settings that the answer depends on, and anybody may change definitions that no
+//! lock protects (labels of enums, text search). An execution would show such changes. Belongs to one portal of this backend.
+
+use std::ffi::CString;
+
+use arrow_cache_core::Pin;
+use pgrx::pg_sys;
+
+use crate::invalidation::own_writes;
+use crate::query::environment;
+use crate::query::hashes::EnvironmentHash;
+use crate::session;
+use crate::shmem::SharedStore;
+
+/// What a guarded scan has to check before its first row.
+pub struct Guard {
+    /// The settings that the entry was chosen for.
+    pub environment: EnvironmentHash,
+    /// The custom settings among them.
+    pub settings: Vec<CString>,
+    /// Number of the statement.
+    pub statement: u64,
+    /// The real plan, which lives as long as its portal.
+    pub plan: *mut pg_sys::PlannedStmt,
+    /// The portal will be left in the middle of its rows, as far as is known. What changes then must show in the rows that follow.
+    pub suspends: bool,
+    /// How often the session had changed a definition by then.
+    pub definition_changes: u64,
+    /// The relations of the plan, ascending, if there are foreign tables among them: these are read when the first row is asked for.
+    pub foreign: Vec<u32>,
+}
+
+impl Guard {
+    /// Notes that up to `limit` rows (0: all) of an entry with `rows` rows are going to be read.
+    pub fn note_limit(&mut self, limit: u64, rows: u64) {
+        self.suspends = limit != 0 && limit <= rows;
+    }
+
+    /// Does the entry still answer the statement?
+    pub fn holds(&self, store: &SharedStore, pin: &Pin) -> bool {
+        !self.suspends
+            && store.is_current(pin)
+            && session::definition_changes() == self.definition_changes
+            && (self.foreign.is_empty() || own_writes::check_own_writes(&self.foreign).is_ok())
+            && environment::hash(store.seed(), &self.settings) == Ok(self.environment)
+    }
+}

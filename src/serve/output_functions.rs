@@ -1,0 +1,253 @@
+//! The values of a row whose bytes only the server can make: by the output or send function of their type, as its own receiver does it
+//! (access/common/printtup.c). The bytes live in a memory context that is emptied for each row. State of one run of this backend.
+
+use std::ffi::{CStr, c_char};
+
+use arrow_cache_core::formats::wire::{LONGEST, Server, WireFormat};
+use arrow_cache_core::{OutOfMemory, RoomyVec};
+use pgrx::pg_sys;
+
+use crate::arrow::chunk::Chunk;
+use crate::arrow::column::Column;
+use crate::arrow::decode::{Decoder, Reader};
+use crate::pg::error_passing::direct;
+use crate::pg::{float_text, server, varlena};
+
+/// One column of such values.
+struct OutputFunction {
+    /// Its number in the result.
+    column: usize,
+    type_oid: pg_sys::Oid,
+    /// It is the send function.
+    binary: bool,
+    function: pg_sys::FmgrInfo,
+    /// The bytes of the current row's value.
+    bytes: *const u8,
+    length: usize,
+}
+
+/// How far the next row is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Unread,
+    /// Its values were read.
+    Read,
+    /// The functions have made bytes of its values.
+    Made,
+}
+
+/// The output functions of the columns that have no wire format of the core.
+pub struct OutputFunctions {
+    functions: Vec<OutputFunction>,
+    /// Where each column of the result is among the functions.
+    places: Vec<usize>,
+    /// The numbers of these columns in the result, ascending.
+    columns: Vec<usize>,
+    decoder: Decoder,
+    reader: Option<Reader<'static>>,
+    values: Vec<pg_sys::Datum>,
+    nulls: Vec<bool>,
+    progress: Progress,
+    /// Where the bytes are made; null before the functions were found.
+    context: pg_sys::MemoryContext,
+}
+
+impl OutputFunctions {
+    /// Those of the columns that have no other format.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn new(
+        columns: &[Column],
+        formats: &[WireFormat],
+        binary: impl Fn(usize) -> bool,
+    ) -> Result<Self, OutOfMemory> {
+        let mut wanted = Vec::new();
+        for index in (0..columns.len()).filter(|&index| formats[index] == WireFormat::ByServer) {
+            wanted.add(index)?;
+        }
+        let mut places = Vec::new();
+        if let Some(&last) = wanted.last() {
+            places.lengthen(last + 1, usize::MAX)?;
+        }
+        let (mut values, mut nulls) = (Vec::new(), Vec::new());
+        values.lengthen(wanted.len(), pg_sys::Datum::from(0))?;
+        nulls.lengthen(wanted.len(), true)?;
+        for (place, &column) in wanted.iter().enumerate() {
+            places[column] = place;
+        }
+        let function = |&column: &usize| OutputFunction {
+            column,
+            type_oid: columns[column].type_oid,
+            binary: binary(column),
+            function: pg_sys::FmgrInfo::default(),
+            bytes: std::ptr::null(),
+            length: 0,
+        };
+        Ok(Self {
+            functions: Vec::collected(wanted.iter().map(function))?,
+            places,
+            decoder: Decoder::new(Vec::collected(wanted.iter().map(|&column| columns[column]))?),
+            reader: None,
+            values,
+            nulls,
+            columns: wanted,
+            progress: Progress::Unread,
+            context: std::ptr::null_mut(),
+        })
+    }
+
+    /// Goes to another chunk of these columns.
+    ///
+    /// # Errors
+    /// There is no memory for where they are in it.
+    pub fn open(&mut self, columns: &[Column], chunk: Chunk<'static>) -> Result<(), OutOfMemory> {
+        if !self.columns.is_empty() {
+            self.reader = Some(Reader::of_some(columns, &self.columns, chunk)?);
+        }
+        Ok(())
+    }
+
+    /// Reads the values of a row of the chunk, unless that is done. True if `call` must make bytes of them.
+    ///
+    /// # Errors
+    /// There is no memory for the values.
+    pub fn read(&mut self, row: usize) -> Result<bool, OutOfMemory> {
+        match &self.reader {
+            Some(reader) if self.progress == Progress::Unread => {
+                self.decoder.fill(reader, row, &mut self.values, &mut self.nulls)?;
+                self.progress = Progress::Read;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// The next row is another one.
+    pub fn pass_row(&mut self) {
+        self.progress = Progress::Unread;
+    }
+
+    /// Have all functions been called for the row?
+    pub fn were_called(&self) -> bool {
+        self.progress == Progress::Made
+    }
+
+    /// Gives the memory of the bytes back.
+    pub fn end(self) {
+        if !self.context.is_null() {
+            // SAFETY: made by `find`, and used no more.
+            unsafe { pg_sys::MemoryContextDelete(self.context) };
+        }
+    }
+
+    /// Has the functions make bytes of the values that were read, and accepts interrupts. Raises what they raise.
+    ///
+    /// # Safety
+    /// `read` must have been called, `this` be valid and stay in its place, and the current memory context outlive it. No frame between
+    /// here and PostgreSQL may have pending destructors.
+    pub unsafe fn call(this: *mut Self) {
+        // SAFETY: the caller keeps `this` in its place. Values live until the next row is read; bytes in a context of their own. On an
+        // error the server switches to a context of its own.
+        unsafe {
+            if pg_sys::InterruptPending != 0 {
+                direct!(server::ProcessInterrupts());
+            }
+            if (*this).context.is_null() {
+                Self::find(this);
+            }
+            let caller = pg_sys::CurrentMemoryContext;
+            direct!(server::MemoryContextReset((*this).context));
+            pg_sys::CurrentMemoryContext = (*this).context;
+            let count = (*this).functions.len();
+            let functions = (*this).functions.as_mut_ptr();
+            let values = (*this).values.as_ptr();
+            let nulls = (*this).nulls.as_ptr();
+            for index in 0..count {
+                if !*nulls.add(index) {
+                    OutputFunction::call(functions.add(index), *values.add(index));
+                }
+            }
+            pg_sys::CurrentMemoryContext = caller;
+            (*this).progress = Progress::Made;
+        }
+    }
+
+    /// Finds the functions. Raises as the server does when there is none, and at the same moment, when there is a row to send: a
+    /// result without rows needs none.
+    ///
+    /// # Safety
+    /// As `call`.
+    unsafe fn find(this: *mut Self) {
+        // SAFETY: the caller keeps `this` in its place: a FmgrInfo stays where it is as long as it is used.
+        unsafe {
+            let context = direct!(server::AllocSetContextCreateInternal(
+                pg_sys::CurrentMemoryContext,
+                c"pg_arrow_cache values".as_ptr(),
+                pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+            ));
+            let count = (*this).functions.len();
+            let functions = (*this).functions.as_mut_ptr();
+            for index in 0..count {
+                let own = functions.add(index);
+                let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
+                let (oid, varlena) = (&raw mut function, &raw mut is_varlena);
+                if (*own).binary {
+                    direct!(server::getTypeBinaryOutputInfo((*own).type_oid, oid, varlena));
+                } else {
+                    direct!(server::getTypeOutputInfo((*own).type_oid, oid, varlena));
+                }
+                direct!(server::fmgr_info(function, &raw mut (*own).function));
+            }
+            (*this).context = context;
+        }
+    }
+}
+
+impl OutputFunction {
+    /// Has the server make the bytes of a value.
+    ///
+    /// # Safety
+    /// As `OutputFunctions::call`; the value must be one of the column's type.
+    unsafe fn call(this: *mut Self, value: pg_sys::Datum) {
+        // SAFETY: the function is that of the value's type, and the caller keeps it in its place. What a send function gives is a plain
+        // varlena, what an output function gives and what is converted end with a NUL.
+        unsafe {
+            let function = &raw mut (*this).function;
+            if (*this).binary {
+                let sent: *mut pg_sys::varlena = direct!(server::SendFunctionCall(function, value));
+                let word = sent.cast::<u32>().read_unaligned();
+                (*this).bytes = sent.cast::<u8>().add(varlena::HEADER);
+                (*this).length = (word >> 2) as usize - varlena::HEADER;
+                return;
+            }
+            let text: *mut c_char = direct!(server::OutputFunctionCall(function, value));
+            let length = CStr::from_ptr(text).count_bytes();
+            let converted: *mut c_char = direct!(server::pg_server_to_client(text, length as i32));
+            (*this).bytes = converted.cast();
+            (*this).length =
+                if std::ptr::eq(converted, text) { length } else { CStr::from_ptr(converted).count_bytes() };
+        }
+    }
+}
+
+impl Server for OutputFunctions {
+    fn value(&self, column: usize) -> &[u8] {
+        let function = &self.functions[self.places[column]];
+        debug_assert_eq!(function.column, column);
+        // SAFETY: `call` has set them for the current row, whose context is not emptied before the next.
+        unsafe { std::slice::from_raw_parts(function.bytes, function.length) }
+    }
+
+    #[inline]
+    fn float8(&self, value: f64, out: &mut [u8; LONGEST]) -> usize {
+        float_text::float8(value, out)
+    }
+
+    #[inline]
+    fn float4(&self, value: f32, out: &mut [u8; LONGEST]) -> usize {
+        float_text::float4(value, out)
+    }
+}

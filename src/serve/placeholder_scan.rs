@@ -1,0 +1,59 @@
+//! The Custom Scan of a placeholder, a plan that stands for a stored answer. It is never run: the plan is replaced when its query is
+//! started. It carries one address, which only whoever made the placeholder knows the meaning of.
+
+use std::ffi::c_void;
+
+use pgrx::pg_sys;
+
+use crate::error::CacheError;
+use crate::pg::lists::integers;
+use crate::pg::tree::{Tree, child};
+
+struct ScanMethods(pg_sys::CustomScanMethods);
+
+// SAFETY: a constant table of function pointers and literals.
+unsafe impl Sync for ScanMethods {}
+
+static METHODS: ScanMethods = ScanMethods(pg_sys::CustomScanMethods {
+    CustomName: c"ArrowCachePlaceholder".as_ptr(),
+    CreateCustomScanState: Some(run_placeholder),
+});
+
+/// The method table that placeholders point to.
+pub fn methods() -> *const pg_sys::CustomScanMethods {
+    &raw const METHODS.0
+}
+
+/// Makes the node type known by name.
+pub fn register() {
+    // SAFETY: a constant table, registered once while libraries are preloaded.
+    unsafe { pg_sys::RegisterCustomScanMethods(methods()) };
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn run_placeholder(_scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
+    // Somebody has started the plan around the hooks.
+    CacheError::PlaceholderRun.raise()
+}
+
+/// An address as a list that copying a plan leaves as it is: two numbers. In the current memory context.
+pub fn list_of_address(address: *mut c_void) -> *mut pg_sys::List {
+    let address = address as usize as u64;
+    // SAFETY: a list of integers that is made here.
+    unsafe {
+        let upper = pg_sys::lappend_int(std::ptr::null_mut(), (address >> 32) as i32);
+        pg_sys::lappend_int(upper, address as i32)
+    }
+}
+
+/// What a plan stands for, if it is a placeholder.
+pub fn stands_for(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<*mut c_void> {
+    let scan = child!(plan.planTree)?.as_a::<pg_sys::CustomScan>()?;
+    if !std::ptr::eq(scan.methods, methods()) {
+        return None;
+    }
+    // SAFETY: only placeholders have these methods, and they have a list of integers here.
+    let mut words = unsafe { integers(scan.custom_private) }.map(|word| u64::from(word.cast_unsigned()));
+    let address = words.next()? << 32 | words.next()?;
+    Some(address as usize as *mut c_void)
+}

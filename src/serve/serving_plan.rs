@@ -1,0 +1,83 @@
+//! The plan that serves an entry: a copy of the real plan with one Custom Scan as its tree. The range table stays, so that the executor
+//! checks the same permissions as for the real plan. Made for one execution, in the query's own memory.
+
+use arrow_cache_core::Pin;
+use pgrx::pg_sys;
+
+use super::column_names;
+use super::hit::Hit;
+use super::hold::{Hold, Lifetime};
+use super::open_relations::OpenRelations;
+use super::scan::CachedScan;
+use super::scan_plan::{plan_with, scan_like};
+use super::template::Template;
+use crate::pg::query_desc::QueryDesc;
+use crate::pg::tree::Tree;
+use crate::{session, shmem};
+
+/// Puts the serving plan of a hit in the place of the query's own, before the executor sees it. Returns the pin, which the query then
+/// holds; `None`, and the query is left as it is, if there is no memory for that.
+pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
+    let Hit { pin, columns, guard, stays_open, template, .. } = hit;
+    debug_assert!(query.estate().is_none(), "the query was started");
+    let store = shmem::store()?;
+    let shape = if template.is_none() { columns.clone() } else { Vec::new() };
+    // SAFETY: a hit has the columns of its entry. The hold was made just now, and lives as long as the query's descriptor.
+    let hold: &'q mut Hold = unsafe { &mut *Hold::new(query, Lifetime::Descriptor, pin, columns)? };
+    let is_guarded = guard.is_some();
+    if let Some(guard) = guard {
+        hold.set_guard(guard);
+    }
+    let rows = store.view(hold.pin()?).rows();
+    let real = query.plan();
+    // SAFETY: a chunk of the hold's context. The plan is put beside the hold, which lives as long and keeps the template; the real plan
+    // lives as long as its portal.
+    unsafe {
+        let context = pg_sys::GetMemoryChunkContext(std::ptr::from_mut(hold).cast());
+        let caller = pg_sys::MemoryContextSwitchTo(context);
+        let mut open = if stays_open { what_to_open(real, template.as_deref()) } else { OpenRelations::NONE };
+        let starts_real = is_guarded || open.prunes_at_start;
+        if starts_real {
+            open = OpenRelations::NONE;
+        }
+        let mut scan = match template {
+            Some(template) => {
+                let scan = template.scan();
+                hold.keep(template);
+                scan
+            }
+            None => scan_like(real, &shape),
+        };
+        scan.scan.plan.plan_rows = rows as f64;
+        let range_table = session::explaining().then(|| name_columns(&mut scan, real));
+        let beside = if starts_real { real.as_ptr() } else { std::ptr::null_mut() };
+        let plan = plan_with(real, CachedScan::make(scan, hold, open, beside));
+        if let Some(range_table) = range_table {
+            (*plan).rtable = range_table;
+        }
+        query.set_plan(plan);
+        pg_sys::MemoryContextSwitchTo(caller);
+    }
+    hold.pin()
+}
+
+/// What the real plan would hold open.
+fn what_to_open(real: Tree<'_, pg_sys::PlannedStmt>, template: Option<&Template>) -> OpenRelations {
+    template.map_or_else(|| OpenRelations::of(real), Template::open_relations)
+}
+
+/// Has EXPLAIN show the columns of a scan by their names. Returns a range table with an entry that has the names. In the current memory
+/// context; lists that others share stay as they are.
+fn name_columns(scan: &mut pg_sys::CustomScan, real: Tree<'_, pg_sys::PlannedStmt>) -> *mut pg_sys::List {
+    // SAFETY: the scan was made for this plan, with its lists; the range table is one of the real plan.
+    unsafe {
+        let number = pg_sys::list_length(real.rtable) + 1;
+        let range_table = pg_sys::list_copy(real.rtable);
+        let Some(tree) = Tree::enter(std::ptr::from_ref(scan)) else { return range_table };
+        let named = column_names::named(tree, number);
+        scan.custom_scan_tlist = named.targets;
+        // Entries that the plan does not claim to read are not written before their columns' names.
+        scan.custom_relids = pg_sys::bms_make_singleton(1);
+        pg_sys::lappend(range_table, named.entry.cast())
+    }
+}

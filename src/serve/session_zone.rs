@@ -1,0 +1,47 @@
+//! The offsets of the session's time zone, as the server knows them. Reads the server's tables; keeps nothing.
+
+use arrow_cache_core::formats::wire::{self, Span};
+use pgrx::pg_sys;
+
+use crate::pg::server;
+
+/// What tells the session's time zone from others: the server keeps each one in its place.
+pub fn identity() -> usize {
+    // SAFETY: a plain global of the backend.
+    unsafe { pg_sys::session_timezone as usize }
+}
+
+/// The offset of the session's time zone at a second since 1970, and how long it stays so.
+pub fn offset_at(second: i64) -> Span {
+    let mut start = wire::stretch(second);
+    loop {
+        let (mut before, mut after) = (0, 0);
+        let (mut before_is_dst, mut after_is_dst) = (0, 0);
+        let mut end = 0;
+        // SAFETY: plain reads of the zone's tables; the result of pg_localtime is read before the next call.
+        unsafe {
+            let zone = pg_sys::session_timezone;
+            let found = server::pg_next_dst_boundary(
+                &raw const start,
+                &raw mut before,
+                &raw mut before_is_dst,
+                &raw mut end,
+                &raw mut after,
+                &raw mut after_is_dst,
+                zone,
+            );
+            match found {
+                1 if end <= second && end > start => start = end,
+                _ => {
+                    let local = server::pg_localtime(&raw const second, zone);
+                    let offset = if local.is_null() { 0 } else { (*local).tm_gmtoff as i32 };
+                    return match found {
+                        0 => Span { start, end: i64::MAX, offset },
+                        1 if end > second => Span { start, end, offset },
+                        _ => Span { start: second, end: second + 1, offset },
+                    };
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A stored answer and the rows of an execution, compared. Belongs to one execution; nothing is shared.
+
+use arrow_cache_core::{Counter, Digest, Pin, Reason};
+
+use super::conditions::Conditions;
+use super::row_digest::RowDigest;
+use crate::arrow::column::Column;
+use crate::error;
+use crate::pg::query_desc::QueryDesc;
+use crate::pg::row::Row;
+use crate::pg::tee::RowSink;
+use crate::serve::{self, Hit, Hold};
+use crate::shmem::{self, SharedStore};
+
+/// A stored answer that an execution is to be compared with.
+pub struct Sample {
+    /// The pinned entry. Lives as long as the query's descriptor.
+    hold: *mut Hold,
+    columns: Vec<Column>,
+    conditions: Conditions,
+    /// What other statistics call the query; 0 while nobody computes ids.
+    query_id: i64,
+}
+
+/// Keeps the stored answer of a query that is about to be started, for the comparison. `None` when there is no memory for that: then the
+/// query runs unverified.
+pub fn sample(query: QueryDesc<'_>, hit: Hit, conditions: Conditions) -> Option<Box<Sample>> {
+    let columns = hit.columns.clone();
+    let hold = serve::hold(query, hit)?;
+    Some(Box::new(Sample { hold, columns, conditions, query_id: query.plan().queryId as i64 }))
+}
+
+/// A comparison under way. Takes the executed rows one by one, perhaps with pauses.
+pub struct Comparison {
+    sample: Box<Sample>,
+    executed: RowDigest,
+}
+
+impl RowSink for Comparison {
+    fn append(&mut self, row: Row<'_>) -> Result<(), Reason> {
+        // SAFETY: a row has one value per column; `begin` has compared the columns with those of the digest.
+        Ok(unsafe { self.executed.add(row.values(), row.nulls()) }?)
+    }
+}
+
+impl Comparison {
+    /// Begins to compare rows with these columns; `None` if they are not those of the answer: another library may have changed the plan.
+    pub fn begin(sample: Box<Sample>, columns: &[Column]) -> Option<Self> {
+        if sample.columns != columns {
+            return None;
+        }
+        let executed = RowDigest::new(columns, sample.conditions.ordered_by);
+        Some(Self { sample, executed })
+    }
+
+    /// May the rows that come now be compared?
+    pub fn may_go_on(&self) -> bool {
+        self.sample.conditions.are_met()
+    }
+
+    /// Compares, once all rows have come, and lets the entry go.
+    ///
+    /// # Safety
+    /// The descriptor of the query that the sample was taken for must still be there.
+    pub unsafe fn finish(self) {
+        let Self { sample, executed } = self;
+        let executed = executed.finish();
+        // SAFETY: the caller keeps the descriptor, in whose memory the hold lies; nobody else uses the hold of a query that is executed.
+        let hold = unsafe { &mut *sample.hold };
+        let Some(store) = shmem::store() else { return };
+        let Some(stored) = sample.digest_of_stored(&store, hold) else { return hold.release() };
+        let difference = stored.difference(&executed);
+        store.counters().add(store.stripe(), Counter::VerifyChecks, 1);
+        if let (Some(_), Some(pin)) = (difference, hold.pin()) {
+            store.counters().add(store.stripe(), Counter::VerifyMismatches, 1);
+            store.retire(pin);
+        }
+        hold.release();
+        if let Some(difference) = difference {
+            error::warn_of_difference(sample.query_id, difference, stored.rows(), executed.rows());
+        }
+    }
+}
+
+impl Sample {
+    /// The digest of the stored rows; `None` if they cannot be compared, or there is no memory for that.
+    fn digest_of_stored(&self, store: &SharedStore, hold: &mut Hold) -> Option<Digest> {
+        let pin = hold.pin()?;
+        if !self.conditions.are_met() || !definitions_stand(store, pin) {
+            return None;
+        }
+        match hold.rows() {
+            Some(rows) => RowDigest::of_stored(rows, self.conditions.ordered_by).ok(),
+            None => Some(Digest::default()),
+        }
+    }
+}
+
+/// Are the definitions that no relation stands for still those of the entry? The execution shows them as they are when its rows are
+/// computed. Changed rows are no reason to compare nothing: both sides go by the same snapshot.
+fn definitions_stand(store: &SharedStore, pin: &Pin) -> bool {
+    let versions = store.versions();
+    let view = store.view(pin);
+    let mut general = view.dependencies().iter().filter(|dependency| dependency.relation == 0);
+    general.all(|dependency| versions.slot(dependency.slot).version() == dependency.version)
+}

@@ -1,0 +1,237 @@
+//! Rows, executed or stored, as a digest. Pure computation over the values of one row after the other.
+//!
+//! Both kinds of rows are hashed alike, value by value. The type of the column decides what is hashed:
+//!
+//! | type | what is hashed |
+//! |---|---|
+//! | passed by value | the bytes of its length: the datum's other bytes mean nothing |
+//! | float4, float8 | the same, with one pattern for every NaN: which one arithmetic yields depends on the machine |
+//! | numeric, jsonb | its text, since one number can be laid out in several ways |
+//! | name, cstring | the characters up to the first NUL |
+//! | built-in, of variable length | the body, detoasted |
+//! | other types of variable length | its text: a composite value carries traces of the tuple it was copied from |
+//! | other types of fixed length | its bytes |
+
+use std::ffi::CStr;
+
+use arrow_cache_core::formats::{jsonb, numeric};
+use arrow_cache_core::{CacheKey, Digest, KeyHasher, OutOfMemory, Room, RoomyVec};
+use pgrx::pg_sys;
+
+use crate::arrow::column::{Column, Kind};
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
+use crate::pg::row::Value;
+use crate::pg::varlena::Varlena;
+use crate::query::ordering::OrderedPrefix;
+use crate::serve::Rows;
+use crate::shmem;
+
+/// After this many stored rows interrupts are accepted and memory is given back.
+const ROWS_PER_PAUSE: u64 = 1024;
+
+/// How the values of a column are hashed.
+#[derive(Clone, Copy)]
+enum HashedAs {
+    /// That many bytes of the datum.
+    Word(u32),
+    Float32,
+    Float64,
+    /// That many bytes behind the datum.
+    Fixed(usize),
+    /// Characters up to a NUL.
+    CString,
+    Numeric,
+    Jsonb,
+    /// The body of a varlena.
+    Body,
+    /// What this output function gives.
+    Text(pg_sys::Oid),
+}
+
+impl HashedAs {
+    fn of(column: &Column) -> Self {
+        match column.kind {
+            Kind::Float32 => return Self::Float32,
+            Kind::Float64 => return Self::Float64,
+            Kind::Numeric => return Self::Numeric,
+            Kind::Jsonb => return Self::Jsonb,
+            Kind::Name | Kind::FlatCString => return Self::CString,
+            _ if column.base_type == pg_sys::NAMEOID => return Self::CString,
+            _ if column.by_value => return Self::Word(column.length as u32),
+            _ if column.length > 0 => return Self::Fixed(column.length as usize),
+            _ => {}
+        }
+        // SAFETY: reads the catalog entry of a type that a running query has.
+        unsafe {
+            if column.type_oid.to_u32() < FIRST_UNPINNED_OID && !pg_sys::type_is_rowtype(column.type_oid) {
+                return Self::Body;
+            }
+            let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
+            pg_sys::getTypeOutputInfo(column.type_oid, &mut function, &mut is_varlena);
+            Self::Text(function)
+        }
+    }
+
+    /// Hashes one value.
+    ///
+    /// # Errors
+    /// There is no memory for its text.
+    ///
+    /// # Safety
+    /// `datum` must be a value of the column, not NULL.
+    unsafe fn hash(self, datum: pg_sys::Datum, hasher: &mut KeyHasher, text: &mut Vec<u8>) -> Result<(), OutOfMemory> {
+        let word = datum.value() as u64;
+        // SAFETY: the caller gives a value of the column, which `of` has chosen the branch for. What a function makes of the value lives
+        // in the current memory context. A varlena is detoasted without a limit, so only memory can be missing.
+        unsafe {
+            let body = || Varlena::of(Value::of(datum)).whole_body();
+            match self {
+                Self::Word(length) => hasher.u64(word & u64::MAX >> (64 - 8 * length)),
+                Self::Float32 => {
+                    let number = f32::from_bits(word as u32);
+                    hasher.u32(if number.is_nan() { f32::NAN } else { number }.to_bits());
+                }
+                Self::Float64 => {
+                    let number = f64::from_bits(word);
+                    hasher.u64(if number.is_nan() { f64::NAN } else { number }.to_bits());
+                }
+                Self::Fixed(length) => hasher.part(std::slice::from_raw_parts(datum.cast_mut_ptr::<u8>(), length)),
+                Self::CString => hasher.part(CStr::from_ptr(datum.cast_mut_ptr()).to_bytes()),
+                Self::Numeric => {
+                    text.clear();
+                    let body = body()?;
+                    text.make_room(numeric::text_bound(body))?;
+                    // A number without a text cannot come from the cache, so its bytes will do.
+                    hasher.part(if numeric::to_text(body, text) { text } else { body });
+                }
+                Self::Jsonb => {
+                    text.clear();
+                    let body = body()?;
+                    match jsonb::to_text(body, jsonb::TEXT_MAX, text) {
+                        Ok(()) => hasher.part(text),
+                        Err(jsonb::Refusal::NoMemory) => return Err(OutOfMemory),
+                        Err(_) => hasher.part(body),
+                    }
+                }
+                Self::Body => hasher.part(body()?),
+                Self::Text(function) => {
+                    let output = pg_sys::OidOutputFunctionCall(function, datum);
+                    hasher.part(CStr::from_ptr(output).to_bytes());
+                    pg_sys::pfree(output.cast());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A digest of rows in the making.
+pub struct RowDigest {
+    /// One per column.
+    hashed_as: Vec<HashedAs>,
+    /// Columns that fix a row's place, from 0.
+    places: Vec<usize>,
+    /// Reused for the text of numerics and of jsonb.
+    text: Vec<u8>,
+    digest: Digest,
+}
+
+impl RowDigest {
+    /// A digest for rows of these columns, which the query orders by some of them.
+    pub fn new(columns: &[Column], ordered_by: OrderedPrefix) -> Self {
+        Self {
+            hashed_as: columns.iter().map(HashedAs::of).collect(),
+            places: ordered_by.columns().filter(|place| *place < columns.len()).collect(),
+            text: Vec::new(),
+            digest: Digest::default(),
+        }
+    }
+
+    /// The digest of the rows so far.
+    pub fn finish(&self) -> Digest {
+        self.digest
+    }
+
+    /// The digest of all rows of an entry that were not read yet. Accepts interrupts.
+    ///
+    /// # Errors
+    /// There is no memory for reading them.
+    pub fn of_stored(rows: &mut Rows, ordered_by: OrderedPrefix) -> Result<Digest, OutOfMemory> {
+        let mut digest = Self::new(rows.columns(), ordered_by);
+        let (mut values, mut nulls) = (Vec::new(), Vec::new());
+        values.lengthen(digest.hashed_as.len(), pg_sys::Datum::from(0))?;
+        nulls.lengthen(digest.hashed_as.len(), false)?;
+        // SAFETY: the values are those of the columns that the digest was made for. What output functions leave behind goes with the
+        // context; after an error, with its parent.
+        unsafe {
+            let scratch = pg_sys::AllocSetContextCreateInternal(
+                pg_sys::CurrentMemoryContext,
+                c"pg_arrow_cache verify".as_ptr(),
+                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+            );
+            let caller = pg_sys::MemoryContextSwitchTo(scratch);
+            let mut added = Ok(());
+            while added.is_ok() {
+                match rows.next(&mut values, &mut nulls) {
+                    Ok(true) => added = digest.add(&values, &nulls),
+                    Ok(false) => break,
+                    Err(OutOfMemory) => added = Err(OutOfMemory),
+                }
+                if digest.digest.rows().is_multiple_of(ROWS_PER_PAUSE) {
+                    pgrx::check_for_interrupts!();
+                    pg_sys::MemoryContextReset(scratch);
+                }
+            }
+            pg_sys::MemoryContextSwitchTo(caller);
+            pg_sys::MemoryContextDelete(scratch);
+            added.map(|()| digest.digest)
+        }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// There is no memory for the text of a value.
+    ///
+    /// # Safety
+    /// `values` and `nulls` must hold one value per column.
+    pub unsafe fn add(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), OutOfMemory> {
+        // SAFETY: the caller gives one value per column, and the numbers are those of columns.
+        unsafe {
+            let row = self.hash(0..self.hashed_as.len(), values, nulls)?;
+            let place = if self.places.is_empty() {
+                CacheKey { hi: 0, lo: 0 }
+            } else {
+                let places = std::mem::take(&mut self.places);
+                let place = self.hash(places.iter().copied(), values, nulls);
+                self.places = places;
+                place?
+            };
+            self.digest.add(row, place);
+        }
+        Ok(())
+    }
+
+    /// The hash of some values of a row.
+    ///
+    /// # Safety
+    /// As `add`.
+    unsafe fn hash(
+        &mut self,
+        columns: impl Iterator<Item = usize>,
+        values: &[pg_sys::Datum],
+        nulls: &[bool],
+    ) -> Result<CacheKey, OutOfMemory> {
+        let mut hasher = KeyHasher::with_seed(shmem::seed().unwrap_or(0));
+        for column in columns {
+            hasher.u8(u8::from(nulls[column]));
+            if !nulls[column] {
+                // SAFETY: the value is one of this column, and is not NULL.
+                unsafe { self.hashed_as[column].hash(values[column], &mut hasher, &mut self.text)? };
+            }
+        }
+        Ok(hasher.finish())
+    }
+}
