@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use pgrx::pg_sys;
 
-use super::{PREVIOUS, active};
+use super::previous::{PREVIOUS, active};
 use crate::invalidation::targets;
 use crate::lookup::{self, Pending};
 use crate::pg::compat::{self, executor_run_hook};

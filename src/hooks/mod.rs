@@ -1,11 +1,13 @@
 //! The only room that installs hooks. Each hook asks whether we are on, calls the next library in line, and hands over to one named
 //! function. `pg::error_passing` says how that leaves errors as they are.
 //!
-//! The hooks that were installed before ours are kept here (`PREVIOUS`): written once, in the postmaster.
+//! This file installs them, once, in the postmaster; each file below has the hooks of one moment. `previous` keeps those that were
+//! installed before ours, and says whether we are on.
 
 mod executor;
 mod object_access;
 mod planner;
+mod previous;
 mod shared_memory;
 mod track_counts;
 mod transaction;
@@ -14,37 +16,9 @@ mod utility_scope;
 
 use pgrx::pg_sys;
 
-use crate::invalidation;
-use crate::pg::compat::ExecutorRunHook;
 use crate::pg::server_settings;
-use crate::{serve, settings, shmem};
-
-/// The hooks that were installed before ours.
-struct Previous {
-    request: pg_sys::shmem_request_hook_type,
-    startup: pg_sys::shmem_startup_hook_type,
-    planner: pg_sys::planner_hook_type,
-    start: pg_sys::ExecutorStart_hook_type,
-    run: Option<ExecutorRunHook>,
-    finish: pg_sys::ExecutorFinish_hook_type,
-    end: pg_sys::ExecutorEnd_hook_type,
-    utility: pg_sys::ProcessUtility_hook_type,
-    access: pg_sys::object_access_hook_type,
-    counting: pg_sys::GucBoolAssignHook,
-}
-
-static mut PREVIOUS: Previous = Previous {
-    request: None,
-    startup: None,
-    planner: None,
-    start: None,
-    run: None,
-    finish: None,
-    end: None,
-    utility: None,
-    access: None,
-    counting: None,
-};
+use crate::{invalidation, serve};
+use previous::{PREVIOUS, Previous};
 
 /// Installs all hooks and callbacks. Called once, while the postmaster preloads libraries.
 pub fn install() {
@@ -79,11 +53,4 @@ pub fn install() {
         pg_sys::RegisterResourceReleaseCallback(Some(transaction::resources_released), std::ptr::null_mut());
     }
     serve::register();
-}
-
-/// Is this a process whose statements we serve, with the cache switched on?
-fn active() -> bool {
-    // SAFETY: a plain global, set before a parallel worker runs anything.
-    let worker = unsafe { pg_sys::ParallelWorkerNumber } >= 0;
-    !worker && settings::enabled() && shmem::preloaded()
 }

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use pgrx::pg_sys;
 
-use super::PREVIOUS;
+use super::previous::PREVIOUS;
 use crate::invalidation::definitions;
 use crate::pg::error_passing::{direct, edge};
 use crate::session;

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use pgrx::pg_sys;
 
-use super::{PREVIOUS, active};
+use super::previous::{PREVIOUS, active};
 use crate::lookup::{self, Call, Placeholder, Planning};
 use crate::pg::error_passing::{direct, edge};
 use crate::pg::lists::oids;

@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use super::{PREVIOUS, transaction};
+use super::previous::PREVIOUS;
+use super::transaction;
 use crate::invalidation::last_callback;
 use crate::pg::error_passing::{direct, edge};
 use crate::shmem;

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::PREVIOUS;
+use super::previous::PREVIOUS;
 use crate::invalidation::track_counts;
 use crate::pg::error_passing::direct;
 

@@ -4,7 +4,7 @@ use std::ffi::c_char;
 
 use pgrx::pg_sys;
 
-use super::PREVIOUS;
+use super::previous::PREVIOUS;
 use super::utility_scope::{self, Utility};
 use crate::pg::error_passing::{direct, edge, with_outcome};
 use crate::pg::server;
