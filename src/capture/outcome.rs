@@ -6,7 +6,7 @@ use arrow_cache_core::{Pin, Reason};
 
 use super::fill::ResultFill;
 use crate::lookup::Miss;
-use crate::lookup::{known, quick};
+use crate::lookup::admission;
 use crate::query::environment;
 use crate::report::decision_log;
 use crate::{session, settings, shmem};
@@ -40,8 +40,7 @@ pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
         return false;
     }
     let too_quick = elapsed < settings::min_execution_time() && !settings::debug_serve_fills();
-    quick::remember(miss.key, too_quick);
-    known::note_speed(miss.shape, too_quick);
+    admission::note_execution(miss.key, miss.fingerprint, too_quick);
     too_quick
 }
 

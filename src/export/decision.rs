@@ -9,7 +9,6 @@ use crate::error::or_raise;
 use crate::lookup;
 use crate::lookup::{Found, Miss, Question};
 use crate::pg::query_desc::QueryDesc;
-use crate::query::statement_text::Text;
 use crate::report::{decision_log, tally};
 use crate::serve::{self, Hit};
 use crate::session::{self, Status};
@@ -40,18 +39,15 @@ pub(super) enum Answer {
 /// last row is read.
 pub fn decide(store: &SharedStore, query: QueryDesc<'_>, text: Option<&CStr>, stays_open: bool) -> Decision {
     assert!(!query.is_started(), "the cache is asked before the start");
-    // SAFETY: a C string, which the caller keeps until the answer is there.
-    let text = text.map(|text| unsafe { Text::of(text.as_ptr(), 0, 0) });
-    // SAFETY: the query is valid.
-    let question = Question { text, stays_open, ..unsafe { Question::of(query.as_ptr()) } };
+    let question = Question::of(query).with_text(text).staying_open(stays_open);
     Decision { query: query.address(), answer: answer(store, query, &question) }
 }
 
-fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question) -> Answer {
+fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>) -> Answer {
     // SAFETY: the query is valid, was not started, and has registered its snapshot; the question is its own. What a serving plan or a
     // comparison needs of the entry is held in place until the query ends.
     unsafe {
-        let found = if settings::enabled() { lookup::look(store, question) } else { Err(Reason::Disabled) };
+        let found = if settings::enabled() { lookup::find(store, question) } else { Err(Reason::Disabled) };
         match found {
             Ok(Found::Hit(hit, verify)) => {
                 tally::count_hit(store, &hit.pin);

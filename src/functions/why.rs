@@ -87,7 +87,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
             reason,
             offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
         })?;
-        let ddl = lookup::definitions(store).ddl;
+        let ddl = lookup::definition_versions(store).ddl;
         let checked =
             relations::check(plan).and_then(|_| planner_input::check(plan, &opened_by(plan), meaning.unites, ddl));
         checked.map_err(|RelationRefusal { reason, relation }| {
@@ -101,18 +101,8 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
         if !settings::enabled() {
             return Err(Reason::Disabled.into());
         }
-        let question = Question {
-            plan: plan.as_ptr(),
-            source: text.as_ptr(),
-            params: std::ptr::null_mut(),
-            snapshot: pg_sys::GetActiveSnapshot(),
-            text: None,
-            only_asked: true,
-            stays_open: false,
-            passes_quick: false,
-            shape: None,
-        };
-        match lookup::look(store, &question)? {
+        let question = Question::only_asked(plan, text, pg_sys::GetActiveSnapshot().as_ref());
+        match lookup::find(store, &question)? {
             Found::Hit(hit, _) => store.unpin(hit.pin),
             Found::Miss(miss) => match miss.refused {
                 // Only running the query can tell, or has told so far.

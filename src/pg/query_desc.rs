@@ -76,6 +76,18 @@ impl<'q> QueryDesc<'q> {
         unsafe { (*self.as_ptr()).snapshot }
     }
 
+    /// What the snapshot says; `None` if it runs under none.
+    pub fn snapshot_data(self) -> Option<&'q pg_sys::SnapshotData> {
+        // SAFETY: a query has registered its snapshot.
+        unsafe { self.snapshot().as_ref() }
+    }
+
+    /// Does it run beside relations that only it knows: the transition tables of a trigger?
+    pub fn has_transition_tables(self) -> bool {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { !(*self.as_ptr()).queryEnv.is_null() }
+    }
+
     /// Where its rows go.
     pub fn receiver(self) -> *mut pg_sys::DestReceiver {
         // SAFETY: `of_hook` was promised that it is valid.

@@ -189,6 +189,7 @@ macro_rules! tagged {
 
 tagged! {
     Aggref = T_Aggref,
+    AlterTableStmt = T_AlterTableStmt,
     Append = T_Append,
     BitmapAnd = T_BitmapAnd,
     BitmapHeapScan = T_BitmapHeapScan,
@@ -204,6 +205,7 @@ tagged! {
     CopyStmt = T_CopyStmt,
     CustomScan = T_CustomScan,
     DefElem = T_DefElem,
+    DropdbStmt = T_DropdbStmt,
     FieldSelect = T_FieldSelect,
     FieldStore = T_FieldStore,
     Float = T_Float,
@@ -234,6 +236,7 @@ tagged! {
     SQLValueFunction = T_SQLValueFunction,
     SampleScan = T_SampleScan,
     ScalarArrayOpExpr = T_ScalarArrayOpExpr,
+    SecLabelStmt = T_SecLabelStmt,
     SeqScan = T_SeqScan,
     SetOperationStmt = T_SetOperationStmt,
     SortGroupClause = T_SortGroupClause,
@@ -245,6 +248,8 @@ tagged! {
     TargetEntry = T_TargetEntry,
     TidRangeScan = T_TidRangeScan,
     TidScan = T_TidScan,
+    TransactionStmt = T_TransactionStmt,
+    TruncateStmt = T_TruncateStmt,
     Var = T_Var,
     WindowClause = T_WindowClause,
     WindowFunc = T_WindowFunc,

@@ -47,7 +47,7 @@ pub type ExecutorRunHook =
 macro_rules! executor_run_hook {
     ($name:ident, $run:path) => {
         #[cfg(not(feature = "pg18"))]
-        unsafe extern "C-unwind" fn $name(
+        pub(super) unsafe extern "C-unwind" fn $name(
             query_desc: *mut pgrx::pg_sys::QueryDesc,
             direction: pgrx::pg_sys::ScanDirection::Type,
             count: u64,
@@ -57,7 +57,7 @@ macro_rules! executor_run_hook {
             unsafe { $run(query_desc, direction, count, execute_once) }
         }
         #[cfg(feature = "pg18")]
-        unsafe extern "C-unwind" fn $name(
+        pub(super) unsafe extern "C-unwind" fn $name(
             query_desc: *mut pgrx::pg_sys::QueryDesc,
             direction: pgrx::pg_sys::ScanDirection::Type,
             count: u64,

@@ -1,0 +1,186 @@
+//! The hooks of the executor. Keep nothing but what lies on their frames, which is plain data: an error may jump over it.
+
+use std::ffi::c_int;
+
+use pgrx::pg_sys;
+
+use super::previous::{PREVIOUS, active};
+use crate::invalidation::targets;
+use crate::lookup::{self, Pending};
+use crate::pg::compat::{self, executor_run_hook};
+use crate::pg::error_passing::{direct, edge, with_cleanup};
+use crate::pg::query_desc::QueryDesc;
+use crate::pg::server;
+use crate::pg::tree::Tree;
+use crate::{capture, copy, serve, session};
+
+/// `ExecutorStart_hook`. The plan may be swapped before the executor sees it.
+///
+/// # Safety
+/// Called by the server.
+pub unsafe extern "C-unwind" fn start(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
+    // SAFETY: PostgreSQL's own arguments, passed on unchanged.
+    unsafe {
+        let desc = QueryDesc::of_hook(query_desc);
+        let planned = desc.plan().as_ptr();
+        let next = PREVIOUS.start.unwrap_or(server::standard_ExecutorStart);
+        if lookup::pending(desc).is_some_and(|pending| settle(desc, flags, pending)) {
+            direct!(next(query_desc, flags));
+            return;
+        }
+        edge(|| before_start(desc, planned, flags));
+        direct!(next(query_desc, flags));
+        // Permissions have been checked: who was refused has changed nothing.
+        if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 && !desc.plan().resultRelations.is_null() {
+            edge(|| targets::note_plan(desc.plan()));
+        }
+        if capture::is_prepared() {
+            edge(|| capture::begin(desc));
+        }
+        if copy::is_deciding() {
+            edge(|| copy::after_start(desc));
+        }
+    }
+}
+
+/// Decides on a query that is about to be started. `planned` is the plan that its portal knows.
+fn before_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: c_int) {
+    let task = if copy::claims(desc) {
+        copy::before_start(desc);
+        None
+    } else if active() {
+        lookup::at_start(desc, planned, flags)
+    } else {
+        lookup::skip(desc);
+        None
+    };
+    capture::prepare(desc, task);
+}
+
+/// Serves the answer that a placeholder stands for, or puts the real plan in its place; says which. What planning raises jumps over
+/// this frame.
+///
+/// # Safety
+/// No frame between here and PostgreSQL may have pending destructors.
+unsafe fn settle(desc: QueryDesc<'_>, flags: c_int, pending: &Pending<'_>) -> bool {
+    // SAFETY: the query has not been started; the caller promises the rest.
+    unsafe {
+        let served = active() && edge(|| lookup::serve_pending(desc, flags, pending));
+        if served {
+            capture::prepare(desc, None);
+        } else {
+            // By way of all planner hooks, since some libraries' come before ours.
+            let call = &pending.call;
+            let params = call.params().map_or(std::ptr::null_mut(), Tree::as_ptr);
+            let (text, options) = (call.source(), call.options());
+            // A plan shares parts with its query, and a portal that was bound outlives the message that holds the query.
+            let query = edge(|| pg_sys::copyObjectImpl(call.query().as_ptr().cast())).cast();
+            session::set_must_plan(true);
+            with_cleanup(
+                || desc.set_plan(direct!(server::planner(query, text, options, params))),
+                || session::set_must_plan(false),
+            );
+        }
+        served
+    }
+}
+
+executor_run_hook!(run, run_query);
+
+/// `ExecutorRun_hook`.
+///
+/// # Safety
+/// Called by the server.
+unsafe fn run_query(
+    query_desc: *mut pg_sys::QueryDesc,
+    direction: pg_sys::ScanDirection::Type,
+    count: u64,
+    once: bool,
+) {
+    // SAFETY: PostgreSQL's own arguments, passed on unchanged.
+    unsafe {
+        let desc = QueryDesc::of_hook(query_desc);
+        if !copy::exports(query_desc) {
+            return run_plan(desc, direction, count, once);
+        }
+        // COPY runs its query once, and asks for all rows.
+        let (direction, count) = edge(|| copy::before_run(desc));
+        run_plan(desc, direction, count, once);
+        edge(|| copy::after_run(desc));
+    }
+}
+
+/// Runs a plan, and captures its rows if they are to be stored. What it raises jumps over this frame.
+///
+/// # Safety
+/// `desc` must be the query of an ExecutorRun hook. No frame between here and PostgreSQL may have pending destructors.
+unsafe fn run_plan(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, count: u64, once: bool) {
+    let query_desc = desc.as_ptr();
+    // SAFETY: the caller promises that the query runs; what is kept over the calls is plain data.
+    unsafe {
+        if let Some(served) = serve::served(desc) {
+            edge(|| served.note_run(direction, count));
+        }
+        if capture::idle() {
+            session::enter_level();
+            with_cleanup(
+                || compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once),
+                session::leave_level,
+            );
+            lookup::admission::note_timed();
+            return;
+        }
+        let pass = edge(|| capture::before_run(desc, direction, count));
+        if pass.runs_plan {
+            session::enter_level();
+            with_cleanup(
+                || compat::call_executor_run(PREVIOUS.run, query_desc, direction, pass.count, once),
+                || {
+                    session::leave_level();
+                    pass.restore();
+                },
+            );
+            edge(|| capture::after_run(pass));
+        }
+        if pass.replays {
+            session::enter_level();
+            with_cleanup(|| capture::replay(desc, count), session::leave_level);
+        }
+    }
+}
+
+/// `ExecutorFinish_hook`.
+///
+/// # Safety
+/// Called by the server.
+pub unsafe extern "C-unwind" fn finish(query_desc: *mut pg_sys::QueryDesc) {
+    // SAFETY: PostgreSQL's own argument, passed on unchanged.
+    unsafe {
+        let desc = QueryDesc::of_hook(query_desc);
+        if targets::has_routed(desc) {
+            edge(|| targets::note_routed(desc));
+        }
+        let next = PREVIOUS.finish.unwrap_or(server::standard_ExecutorFinish);
+        if targets::leaves_work(desc) {
+            session::enter_level();
+            with_cleanup(|| direct!(next(query_desc)), session::leave_level);
+        } else {
+            direct!(next(query_desc));
+        }
+    }
+}
+
+/// `ExecutorEnd_hook`.
+///
+/// # Safety
+/// Called by the server.
+pub unsafe extern "C-unwind" fn end(query_desc: *mut pg_sys::QueryDesc) {
+    // SAFETY: PostgreSQL's own argument, passed on unchanged.
+    unsafe {
+        if !capture::idle() {
+            edge(|| capture::end(QueryDesc::of_hook(query_desc)));
+        }
+        let next = PREVIOUS.end.unwrap_or(server::standard_ExecutorEnd);
+        direct!(next(query_desc));
+    }
+}

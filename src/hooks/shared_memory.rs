@@ -1,0 +1,46 @@
+//! The hooks for shared memory: the postmaster asks for ours, and lays it out. No lock of ours; the server holds its own.
+
+use std::sync::OnceLock;
+
+use super::previous::PREVIOUS;
+use super::transaction;
+use crate::invalidation::last_callback;
+use crate::pg::error_passing::{direct, edge};
+use crate::shmem;
+
+/// Set once the transaction callbacks are in place.
+static CALLBACKS_REGISTERED: OnceLock<()> = OnceLock::new();
+
+/// `shmem_request_hook`.
+///
+/// # Safety
+/// Called by the server.
+pub unsafe extern "C-unwind" fn request() {
+    // SAFETY: the next hook in line, called as PostgreSQL called us.
+    unsafe {
+        if let Some(hook) = PREVIOUS.request {
+            direct!(hook());
+        }
+        edge(shmem::request);
+    }
+}
+
+/// `shmem_startup_hook`.
+///
+/// # Safety
+/// Called by the server.
+pub unsafe extern "C-unwind" fn startup() {
+    // SAFETY: the next hook in line, called as PostgreSQL called us.
+    unsafe {
+        if let Some(hook) = PREVIOUS.startup {
+            direct!(hook());
+        }
+        edge(|| {
+            shmem::startup();
+            // After a crash of a backend the postmaster comes here again, with its callbacks in place.
+            if CALLBACKS_REGISTERED.set(()).is_ok() {
+                last_callback::register(transaction::ended);
+            }
+        });
+    }
+}

@@ -1,0 +1,59 @@
+//! The callbacks at the end of a transaction. Keep nothing.
+
+use std::ffi::c_void;
+
+use pgrx::pg_sys;
+
+use crate::invalidation::{after_commit, foreign, last_callback, own_writes, publication, write_set};
+use crate::pg::error_memory;
+use crate::pg::error_passing::edge;
+
+/// Called twice per transaction, and after the commit too, where only flags may be cleared.
+///
+/// # Safety
+/// Called by the server.
+pub unsafe extern "C-unwind" fn ended(event: pg_sys::XactEvent::Type, arg: *mut c_void) {
+    if !last_callback::is_last(arg) {
+        return;
+    }
+    match event {
+        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT | pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
+            let preparing = event == pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE;
+            if own_writes::has_transaction_id() {
+                // SAFETY: no frame above this one has destructors.
+                unsafe { edge(|| publication::publish(preparing)) };
+            }
+        }
+        pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
+            foreign::committed();
+            forget();
+        }
+        pg_sys::XactEvent::XACT_EVENT_ABORT => {
+            foreign::rolled_back();
+            forget();
+        }
+        _ => {}
+    }
+}
+
+/// Forgets what belonged to the transaction.
+fn forget() {
+    write_set::forget();
+    // SAFETY: an error that ends a transaction has left our functions; one that they caught is over.
+    unsafe { error_memory::recover() };
+}
+
+/// Called many times per transaction, and after the commit, where nothing may raise or wait.
+///
+/// # Safety
+/// Called by the server.
+pub unsafe extern "C-unwind" fn resources_released(
+    phase: pg_sys::ResourceReleasePhase::Type,
+    _is_commit: bool,
+    is_top_level: bool,
+    _arg: *mut c_void,
+) {
+    if is_top_level && phase == pg_sys::ResourceReleasePhase::RESOURCE_RELEASE_AFTER_LOCKS {
+        after_commit::bump_definitions_again();
+    }
+}

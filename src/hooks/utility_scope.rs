@@ -1,0 +1,254 @@
+//! What a utility statement means to us while it runs: most hide whatever they execute (it is
+//! nested), some are mere wrappers around a query of the client (EXECUTE, DECLARE CURSOR, FETCH),
+//! EXPLAIN shows a query without running it for its rows, and COMMIT PREPARED makes the changes
+//! of another session visible. Keeps nothing: what is to be undone lies on the frame of the hook.
+
+use std::ffi::c_char;
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys::{self, NodeTag};
+
+use crate::functions::set_policy;
+use crate::invalidation::{after_commit, foreign, publication, targets, write_set};
+use crate::pg::error_passing::direct;
+use crate::pg::server;
+use crate::pg::tree::{Tree, child, children};
+use crate::report::decision_log;
+use crate::session::{self, Status, WrappedText, Wrapping};
+use crate::{copy, error, shmem};
+
+/// A utility statement of a hook, valid for `'s`.
+#[derive(Clone, Copy)]
+pub struct Utility<'s> {
+    plan: Tree<'s, pg_sys::PlannedStmt>,
+    statement: Tree<'s, pg_sys::Node>,
+    /// The text that it is part of, which ends in NUL.
+    source: *const c_char,
+}
+
+impl Utility<'_> {
+    /// The statement of a hook.
+    ///
+    /// # Safety
+    /// The arguments must be those of a ProcessUtility hook, and the value must not be used once the server has run the statement, which
+    /// may change it.
+    pub unsafe fn of_hook(plan: *const pg_sys::PlannedStmt, source: *const c_char) -> Self {
+        // SAFETY: the caller promises that the plan is valid, so it is not null.
+        let plan = unsafe { Tree::enter(plan).unwrap_unchecked() };
+        // SAFETY: the plan of a utility statement has that statement.
+        let statement = unsafe { Tree::enter(plan.utilityStmt).unwrap_unchecked() };
+        Self { plan, statement, source }
+    }
+
+    /// Does the statement only tell the transaction where to go? BEGIN, COMMIT, SAVEPOINT and the like run nothing inside: the
+    /// server acts on them when they are over. So there is nothing to undo, and every transaction is spared the effort.
+    pub fn only_steers_transaction(self) -> bool {
+        use pg_sys::TransactionStmtKind::{TRANS_STMT_COMMIT_PREPARED, TRANS_STMT_ROLLBACK_PREPARED};
+        self.statement.as_a::<pg_sys::TransactionStmt>().is_some_and(|statement| {
+            !matches!(statement.kind, TRANS_STMT_COMMIT_PREPARED | TRANS_STMT_ROLLBACK_PREPARED)
+        })
+    }
+
+    /// Where its text lies.
+    fn text(self) -> WrappedText {
+        WrappedText { source: self.source, location: self.plan.stmt_location, length: self.plan.stmt_len }
+    }
+
+    /// The statement for the server, in the place of one that copies to Arrow.
+    fn without_arrow(self) -> Option<*mut pg_sys::PlannedStmt> {
+        if self.statement.tag() == NodeTag::T_CopyStmt { copy::enter(self.plan) } else { None }
+    }
+}
+
+/// What to undo when the statement is over. Plain data, so that an error may jump over it.
+#[derive(Clone, Copy)]
+pub struct Scope {
+    nested: bool,
+    wrapping: Option<Wrapping>,
+    commits_prepared: bool,
+    /// The database that DROP DATABASE drops.
+    dropped_database: Option<u32>,
+    /// A statement that changes relations by their names; else null. What the names stand for was asked before the server has locked it,
+    /// so it is asked again afterwards.
+    changes_names: *const pg_sys::Node,
+    /// The statement for the server, in the place of one that copies to Arrow; else null.
+    replaced: *mut pg_sys::PlannedStmt,
+}
+
+impl Scope {
+    /// Nothing to undo.
+    const NONE: Self = Self {
+        nested: false,
+        wrapping: None,
+        commits_prepared: false,
+        dropped_database: None,
+        changes_names: std::ptr::null(),
+        replaced: std::ptr::null_mut(),
+    };
+
+    /// The statement that the server is to run: `plan`, or what stands in its place.
+    pub fn statement(self, plan: *mut pg_sys::PlannedStmt) -> *mut pg_sys::PlannedStmt {
+        if self.replaced.is_null() { plan } else { self.replaced }
+    }
+
+    /// Is there anything to do once the statement has succeeded?
+    pub fn has_aftermath(self) -> bool {
+        self.dropped_database.is_some() || !self.changes_names.is_null()
+    }
+}
+
+/// A statement of the client has begun, and is bypassed.
+fn begin_bypass(utility: Utility<'_>, reason: Reason) {
+    session::begin_statement(reason);
+    decision_log::note(Status::Bypass(reason), &utility.plan);
+}
+
+/// Notes a statement that only steers its transaction.
+pub fn note_steering(utility: Utility<'_>) {
+    if session::at_top_level() {
+        begin_bypass(utility, Reason::UtilityStatement);
+    }
+}
+
+/// Enters a utility statement. `leave` is to be called on every path out.
+pub fn enter(utility: Utility<'_>) -> Scope {
+    let mut scope = Scope::NONE;
+    if let Some(replaced) = utility.without_arrow() {
+        if session::at_top_level() {
+            session::begin_statement(Reason::NotSelect);
+        }
+        scope.replaced = replaced;
+        scope.wrapping = Some(session::enter_wrapping(None, false));
+        return scope;
+    }
+    match utility.statement.tag() {
+        // What it wraps is the function's that runs it, not the client's.
+        NodeTag::T_ExecuteStmt | NodeTag::T_DeclareCursorStmt | NodeTag::T_ExplainStmt if !session::at_top_level() => {
+            session::enter_level();
+            scope.nested = true;
+        }
+        NodeTag::T_ExecuteStmt => scope.wrapping = Some(session::enter_execute()),
+        NodeTag::T_FetchStmt | NodeTag::T_PrepareStmt | NodeTag::T_DeallocateStmt | NodeTag::T_ClosePortalStmt => {}
+        NodeTag::T_DeclareCursorStmt => {
+            scope.wrapping = Some(session::enter_wrapping(Some(utility.text()), false));
+        }
+        NodeTag::T_ExplainStmt => {
+            begin_bypass(utility, Reason::Explain);
+            scope.wrapping = Some(session::enter_wrapping(Some(utility.text()), true));
+        }
+        tag => enter_nesting(utility, tag, &mut scope),
+    }
+    scope
+}
+
+/// Enters a statement in which whatever it executes is nested.
+fn enter_nesting(utility: Utility<'_>, tag: NodeTag, scope: &mut Scope) {
+    let statement = utility.statement;
+    if session::at_top_level() {
+        begin_bypass(utility, Reason::UtilityStatement);
+    }
+    if may_redefine(tag) {
+        session::note_definition_change();
+    }
+    // It may raise, so it comes before there is something to undo.
+    announce_effects(statement);
+    if matches!(tag, NodeTag::T_CopyStmt | NodeTag::T_TruncateStmt) {
+        scope.changes_names = statement.as_ptr();
+    }
+    session::enter_level();
+    scope.nested = true;
+    if let Some(drop) = statement.as_a::<pg_sys::DropdbStmt>() {
+        // SAFETY: the name is a C string, and an unknown one gives no OID.
+        let database = unsafe { pg_sys::get_database_oid(drop.dbname, true) };
+        scope.dropped_database = (database != pg_sys::InvalidOid).then(|| database.to_u32());
+    }
+    if let Some(transaction) = statement.as_a::<pg_sys::TransactionStmt>() {
+        scope.commits_prepared = transaction.kind == pg_sys::TransactionStmtKind::TRANS_STMT_COMMIT_PREPARED;
+    }
+}
+
+/// May a statement of this kind change a definition by itself? What others run inside comes here as well.
+fn may_redefine(tag: NodeTag) -> bool {
+    !matches!(
+        tag,
+        NodeTag::T_TransactionStmt
+            | NodeTag::T_VariableSetStmt
+            | NodeTag::T_VariableShowStmt
+            | NodeTag::T_CopyStmt
+            | NodeTag::T_DoStmt
+            | NodeTag::T_CallStmt
+            | NodeTag::T_LockStmt
+            | NodeTag::T_ListenStmt
+            | NodeTag::T_UnlistenStmt
+            | NodeTag::T_NotifyStmt
+            | NodeTag::T_ConstraintsSetStmt
+            | NodeTag::T_VacuumStmt
+            | NodeTag::T_CheckPointStmt
+            | NodeTag::T_LoadStmt
+    )
+}
+
+/// Does ALTER TABLE … NO INHERIT take a child away from its parent? The parent is not invalidated by that, and the
+/// child only through the columns that it had inherited, if there were any.
+fn leaves_parent(statement: Tree<'_, pg_sys::AlterTableStmt>) -> bool {
+    children!(statement.cmds as AlterTableCmd).any(|command| command.subtype == pg_sys::AlterTableType::AT_DropInherit)
+}
+
+/// Prepares for what some statements do that no later hook tells.
+fn announce_effects(statement: Tree<'_, pg_sys::Node>) {
+    if let Some(alter) = statement.as_a::<pg_sys::AlterTableStmt>() {
+        if leaves_parent(alter) {
+            write_set::note_silent_definition();
+        }
+    } else if let Some(label) = statement.as_a::<pg_sys::SecLabelStmt>() {
+        set_policy::before_security_label(label);
+    } else if let Some(copy) = statement.as_a::<pg_sys::CopyStmt>() {
+        let target = if copy.is_from { targets::changeable(child!(copy.relation), pg_sys::ACL_INSERT) } else { None };
+        if let Some(relation) = target {
+            publication::note_relation(relation);
+            foreign::note_reached(relation);
+        }
+    } else if let Some(truncate) = statement.as_a::<pg_sys::TruncateStmt>() {
+        for name in children!(truncate.relations as RangeVar) {
+            if let Some(relation) = targets::changeable(Some(name), pg_sys::ACL_TRUNCATE) {
+                foreign::note_reached(relation);
+            }
+        }
+    }
+}
+
+/// Leaves a utility statement, after an error too, if it has `raised` one. Nothing here can raise.
+///
+/// # Safety
+/// If it has, that must be the server's present error.
+pub unsafe fn leave(scope: Scope, raised: bool) {
+    if scope.nested {
+        session::leave_level();
+    }
+    if !scope.replaced.is_null() {
+        copy::leave();
+    }
+    if let Some(outer) = scope.wrapping {
+        session::leave_wrapping(outer);
+    }
+    if scope.commits_prepared && shmem::may_have_prepared_definitions() {
+        // What it has redefined is known only to the session that prepared it. An error may come after its end as well, but
+        // whoever was refused has ended nothing.
+        // SAFETY: the caller promises that there is an error.
+        if !(raised && error::refuses_prepared(unsafe { direct!(server::geterrcode()) })) {
+            after_commit::bump_all_definitions();
+        }
+    }
+}
+
+/// The statement has succeeded: the entries of a database that is gone go too, since its OID may
+/// be given to another one some day.
+pub fn succeed(scope: Scope) {
+    if let (Some(database), Some(store)) = (scope.dropped_database, shmem::store()) {
+        store.retire_matching(|entry| entry.database() == database);
+    }
+    // SAFETY: null, or the statement that has just been executed, which is still there.
+    if let Some(statement) = unsafe { Tree::enter(scope.changes_names) } {
+        announce_effects(statement);
+    }
+}

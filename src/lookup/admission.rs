@@ -1,0 +1,143 @@
+//! Admission: which statements are too quick (`min_execution_time`) to be worth a lookup, by their fingerprints, and which too quick to
+//! be worth capturing, by their keys.
+//!
+//! Two fixed tables of this backend; no other process sees them. A statement that is forgotten is only looked up, or captured, once
+//! more.
+
+use std::cell::RefCell;
+
+use arrow_cache_core::CacheKey;
+
+use super::fingerprint::Fingerprint;
+use crate::pg::backend;
+use crate::pg::backend_local::Local;
+use crate::{session, settings};
+
+/// What is remembered of statements by a hash: each takes the place of another with the same remainder.
+type Memory<T, const PLACES: usize> = Local<RefCell<[T; PLACES]>>;
+
+/// Executions in a row that were too quick to be stored, after which the next ones are not looked up.
+const QUICK_RUNS: u8 = 16;
+/// Every 64th skipped execution is looked up anyway: another session may have stored an answer.
+const LOOK_UP_EVERY: u8 = 64;
+
+/// How quick the executions of statements with one fingerprint are.
+#[derive(Clone, Copy)]
+struct Speed {
+    fingerprint: Fingerprint,
+    /// The setting `min_execution_time` that the executions were compared with, as bits.
+    threshold: u64,
+    /// How many of the last executions in a row were too quick.
+    quick_runs: u8,
+    /// How many executions were skipped since the last that was looked up.
+    skipped: u8,
+    /// Some executions are not that quick, or are answered from the cache: all are looked up.
+    mixed: bool,
+}
+
+const UNKNOWN: Speed = Speed { fingerprint: Fingerprint(0), threshold: 0, quick_runs: 0, skipped: 0, mixed: false };
+
+/// Speeds by fingerprint.
+static SPEEDS: Memory<Speed, 256> = Local::new(RefCell::new([UNKNOWN; 256]));
+/// The lower halves of the keys whose last execution was too quick, by the upper half.
+static QUICK_KEYS: Memory<u64, 1024> = Local::new(RefCell::new([0; 1024]));
+
+/// The place of a hash in a memory.
+fn place<T, const PLACES: usize>(memory: &mut [T; PLACES], hash: u64) -> &mut T {
+    &mut memory[hash as usize % PLACES]
+}
+
+/// The setting that executions are compared with, as bits.
+fn threshold() -> u64 {
+    settings::min_execution_time_ms().to_bits()
+}
+
+/// Is the next execution of a statement with this fingerprint too quick to be worth a lookup, by all that is known? Counts the
+/// executions that it says yes to.
+pub fn skips_lookup(fingerprint: Fingerprint) -> bool {
+    if settings::min_execution_time_ms() == 0.0 || settings::debug_serve_fills() {
+        return false;
+    }
+    SPEEDS.with_borrow_mut(|speeds| {
+        let speed = place(speeds, fingerprint.0);
+        if speed.fingerprint != fingerprint
+            || speed.mixed
+            || speed.quick_runs < QUICK_RUNS
+            || speed.threshold != threshold()
+        {
+            return false;
+        }
+        speed.skipped += 1;
+        if speed.skipped == LOOK_UP_EVERY {
+            speed.skipped = 0;
+        }
+        speed.skipped != 0
+    })
+}
+
+/// Notes how an execution of a statement with this fingerprint went.
+pub fn note_speed(fingerprint: Fingerprint, too_quick: bool) {
+    let threshold = threshold();
+    SPEEDS.with_borrow_mut(|speeds| {
+        let speed = place(speeds, fingerprint.0);
+        if speed.fingerprint != fingerprint || speed.threshold != threshold {
+            *speed = Speed { fingerprint, threshold, ..UNKNOWN };
+        }
+        if too_quick {
+            speed.quick_runs = speed.quick_runs.saturating_add(1);
+        } else {
+            speed.quick_runs = 0;
+            speed.mixed = true;
+        }
+    });
+}
+
+/// Is the statement with this key known to be too quick to be worth capturing?
+pub fn skips_capture(key: CacheKey) -> bool {
+    if settings::debug_serve_fills() || settings::min_execution_time().is_zero() {
+        return false;
+    }
+    QUICK_KEYS.with_borrow_mut(|keys| *place(keys, key.hi) == key.lo)
+}
+
+/// Notes how an execution of the statement with this key and this fingerprint went.
+pub fn note_execution(key: CacheKey, fingerprint: Fingerprint, too_quick: bool) {
+    QUICK_KEYS.with_borrow_mut(|keys| {
+        let known = place(keys, key.hi);
+        if too_quick {
+            *known = key.lo;
+        } else if *known == key.lo {
+            *known = 0;
+        }
+    });
+    note_speed(fingerprint, too_quick);
+}
+
+/// Has the run of the statement that starts now timed, for others with its fingerprint. Nothing else is done with it.
+pub fn time_run(fingerprint: Option<Fingerprint>) {
+    session::time_run(fingerprint.map(|fingerprint| fingerprint.0));
+}
+
+/// The statement that starts now is not timed after all.
+pub fn forget_timed() {
+    session::take_timed();
+}
+
+/// Notes how the statement went that `time_run` was told of, if its run has just ended. Its time is taken from the message that asked
+/// for it, so it is rather too long than too short: then the next one like it is looked up.
+pub fn note_timed() {
+    if let Some(fingerprint) = session::take_timed() {
+        let micros = backend::now() - backend::statement_start();
+        note_speed(Fingerprint(fingerprint), (micros as f64) < settings::min_execution_time_ms() * 1000.0);
+    }
+}
+
+/// Notes the fingerprint of the statement that is planned now and executed next.
+pub fn note_planned(fingerprint: Option<Fingerprint>) {
+    session::note_fingerprint(fingerprint.map(|fingerprint| fingerprint.0));
+}
+
+/// The fingerprint of the statement that starts now, if it was planned for this execution.
+pub fn take_planned() -> Option<Fingerprint> {
+    session::take_fingerprint().map(Fingerprint)
+}

@@ -1,0 +1,96 @@
+//! A call of the planner: a rewritten query, and what is known of it before it is planned. The hook vouches for the arguments once
+//! (`Call::of_hook`). A plain value.
+
+use std::ffi::{c_char, c_int};
+
+use pgrx::pg_sys;
+
+use super::fingerprint::Fingerprint;
+use crate::pg::tree::Tree;
+use crate::query::hint::Terms;
+use crate::query::statement_text::{self, Text};
+use crate::session;
+
+/// The arguments of a planner hook, valid for `'m`: as long as the message that the query came with.
+#[derive(Clone, Copy)]
+pub struct Call<'m> {
+    query: Tree<'m, pg_sys::Query>,
+    /// The text that the query is part of, which ends in NUL.
+    text: *const c_char,
+    options: c_int,
+    /// The values of its parameters, if it is planned for them.
+    params: Option<Tree<'m, pg_sys::ParamListInfoData>>,
+}
+
+impl<'m> Call<'m> {
+    /// The call of a hook.
+    ///
+    /// # Safety
+    /// The arguments must be those of a planner hook, and nobody may have planned the query yet, which changes it.
+    pub unsafe fn of_hook(
+        query: *mut pg_sys::Query,
+        text: *const c_char,
+        options: c_int,
+        params: pg_sys::ParamListInfo,
+    ) -> Self {
+        // SAFETY: the caller promises that the query is valid, so it is not null; the parameters may be.
+        let (query, params) = unsafe { (Tree::enter(query).unwrap_unchecked(), Tree::enter(params)) };
+        Self { query, text, options, params }
+    }
+
+    /// The rewritten query.
+    pub fn query(&self) -> Tree<'m, pg_sys::Query> {
+        self.query
+    }
+
+    /// The text that the query is part of.
+    pub fn source(&self) -> *const c_char {
+        self.text
+    }
+
+    /// Cursor options.
+    pub fn options(&self) -> c_int {
+        self.options
+    }
+
+    /// The values of its parameters, if it is planned for them.
+    pub fn params(&self) -> Option<Tree<'m, pg_sys::ParamListInfoData>> {
+        self.params
+    }
+
+    /// Is it planned for the values of its parameters?
+    pub fn has_values(&self) -> bool {
+        self.params.is_some()
+    }
+
+    /// Is it part of the message under way, in which nothing runs yet?
+    pub fn is_of_client(&self) -> bool {
+        // SAFETY: plain globals of the backend.
+        session::at_top_level()
+            && unsafe { std::ptr::eq(self.text, pg_sys::debug_query_string) && pg_sys::ActivePortal.is_null() }
+    }
+
+    /// Is the plan that is made now for one execution, in the message under way? In the simple protocol nothing but the query is
+    /// under way; a Bind plans for the values that it was given, and always tells the error context which (postgres.c,
+    /// `exec_bind_message`). Utility statements have a portal, procedural languages an error context and, inside a statement, a level.
+    pub fn is_one_shot(&self) -> bool {
+        // SAFETY: a plain global of the backend.
+        self.is_of_client() && (self.has_values() || unsafe { pg_sys::error_context_stack.is_null() })
+    }
+
+    /// Where its own text lies.
+    pub fn own_text(&self) -> Text {
+        // SAFETY: a call's text ends in NUL, and stays as long as the call.
+        unsafe { Text::of(self.text, self.query.stmt_location, self.query.stmt_len) }
+    }
+
+    /// The fingerprint of its text, by which quick statements are known.
+    pub fn fingerprint(&self) -> Option<Fingerprint> {
+        Fingerprint::of_text(statement_text::raw(&self.own_text()))
+    }
+
+    /// May there be a hint before the query?
+    pub fn has_hint(&self) -> bool {
+        Terms::of(self.own_text()) != Ok(Terms::USUAL)
+    }
+}

@@ -1,0 +1,160 @@
+//! What a question asks: all that can be said of it before the store is asked. What can be asked only when the statement starts is
+//! asked here: snapshot, isolation, own writes, parameters, settings. Keeps nothing.
+
+use std::ffi::CString;
+use std::rc::Rc;
+
+use arrow_cache_core::{CacheKey, Reason, SnapshotView};
+
+use super::definition_versions::{self, UNKNOWN_CATALOGS};
+use super::fingerprint::Fingerprint;
+use super::question::Question;
+use super::{admission, portal, snapshot, templates};
+use crate::arrow::column::Column;
+use crate::invalidation::own_writes;
+use crate::query::eligibility::Meaning;
+use crate::query::hashes::{EnvironmentHash, FactsHash, FormId};
+use crate::query::hint::Terms;
+use crate::query::key::{self, Asked, HashedText};
+use crate::query::statement_text::Text;
+use crate::query::{Planned, Verdict, Versions, environment, plan_marker, relations};
+use crate::serve::Template;
+use crate::shmem::SharedStore;
+
+/// A question that may have an answer.
+pub struct Description<'q> {
+    /// What the query means.
+    pub meaning: Meaning,
+    /// Its form.
+    pub form: FormId,
+    /// The facts of its plan.
+    pub facts: FactsHash,
+    /// What was current when it was planned.
+    pub planned: Planned,
+    /// The definitions that are current now.
+    pub current: Versions,
+    /// The terms on which its answer is taken and stored.
+    pub terms: Terms,
+    /// By what its speed is remembered.
+    pub fingerprint: Fingerprint,
+    /// The snapshot that it runs under.
+    pub snapshot: SnapshotView<'q>,
+    /// The template for its plan, if there is one.
+    pub template: Option<Rc<Template>>,
+    /// The relations that its answer rests on, ascending. Those of its own plan: another of its form may read other partitions.
+    pub relations: Vec<u32>,
+    /// The settings that it runs under.
+    pub environment: EnvironmentHash,
+    /// The custom settings among them.
+    pub settings: Vec<CString>,
+    /// Its normalized text.
+    pub text: Rc<[u8]>,
+    /// The key of its answer.
+    pub key: CacheKey,
+    /// The columns of its answer.
+    pub columns: Vec<Column>,
+}
+
+/// Describes a question.
+///
+/// The versions of the definitions are read after the snapshot was taken.
+///
+/// # Errors
+/// The reason to bypass.
+#[inline]
+pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Description<'q>, Reason> {
+    let (meaning, tree, form, facts, planned) = match plan_marker::read(question.plan()) {
+        Verdict::Cacheable { meaning, tree, form, facts, planned } => (meaning, tree, form, facts, planned),
+        Verdict::Bypass(reason) => return Err(reason),
+    };
+    if planned.versions.catalogs == UNKNOWN_CATALOGS {
+        portal::ask_for_new_plan();
+    }
+    let own_text = question.own_text();
+    let terms = Terms::of(own_text)?;
+    let fingerprint = question.fingerprint(Fingerprint::of_form(form));
+    if question.may_be_skipped() && !terms.insisted && admission::skips_lookup(fingerprint) {
+        admission::time_run(Some(fingerprint));
+        return Err(Reason::TooQuick);
+    }
+    let snapshot = snapshot::view(store, question.snapshot())?;
+    let current = definition_versions::current(store);
+    let template = templates::find(form, planned.versions, facts).filter(|_| current == planned.versions);
+    // SAFETY: the extras were just read, into the current memory context.
+    let relations = relations::of_plan(question.plan(), unsafe { meaning.extras.relations() });
+    own_writes::check_own_writes(&relations)?;
+
+    // SAFETY: as above.
+    let settings = unsafe { meaning.extras.settings() };
+    let now = environment::settings(store.seed());
+    let environment = environment::hash_under(store.seed(), now, &settings)?;
+    check_age(question, &meaning, &relations, planned.versions, current)?;
+    let old_plan = (current.ddl != planned.versions.ddl).then_some(planned.plan);
+    let planned_under = planned.settings.filter(|then| *then != now);
+    let asked = Asked { tree, old_plan, planned_under, environment };
+    let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;
+    let key = key::of(&asked, &text, question.params(), store.seed())?;
+    let columns = match &template {
+        Some(template) => template.columns().to_vec(),
+        None => question.columns()?,
+    };
+    let text = text.bytes;
+    Ok(Description {
+        meaning,
+        form,
+        facts,
+        planned,
+        current,
+        terms,
+        fingerprint,
+        snapshot,
+        template,
+        relations,
+        environment,
+        settings,
+        text,
+        key,
+        columns,
+    })
+}
+
+/// May the plan be answered for, though definitions have changed since it was made?
+///
+/// # Errors
+/// `OldPlan`.
+fn check_age(
+    question: &Question<'_>,
+    meaning: &Meaning,
+    relations: &[u32],
+    planned: Versions,
+    current: Versions,
+) -> Result<(), Reason> {
+    if current.catalogs != planned.catalogs && !relations::are_of_plan(relations, question.plan()) {
+        // What the query's row types contain was asked when the plan was made.
+        return Err(Reason::OldPlan);
+    }
+    if meaning.aggregates && current.ddl != planned.ddl {
+        // Their parts may be others by now, and nobody has checked those.
+        portal::ask_for_new_plan();
+        return Err(Reason::OldPlan);
+    }
+    Ok(())
+}
+
+/// The normalized text of the question. The template remembers that of a plan that is kept, since such a plan belongs to one text.
+#[inline]
+fn hashed_text(
+    store: &SharedStore,
+    question: &Question<'_>,
+    own: Text,
+    template: Option<&Template>,
+    plan: u64,
+) -> Result<HashedText, Reason> {
+    let keeper = template.filter(|_| question.other_text().is_none() && portal::is_bound());
+    if let Some(text) = keeper.and_then(|template| template.text_of(plan)) {
+        return Ok(text);
+    }
+    let text = HashedText::of(question.other_text().unwrap_or(own), store.seed())?;
+    keeper.inspect(|template| template.remember_text(plan, &text));
+    Ok(text)
+}

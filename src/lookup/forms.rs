@@ -1,0 +1,88 @@
+//! What this backend knows of the forms of queries (`query::identity`), so that a statement that comes again, with whatever
+//! constants, is not checked again: why queries of this form are not cached, or what they mean.
+//!
+//! A fixed table of this backend; no other process sees it. What it knows holds for the versions of the definitions under
+//! which it was found out, and is dropped when they have moved. A form that is forgotten is only checked once more.
+
+use std::cell::RefCell;
+
+use arrow_cache_core::Reason;
+
+use crate::pg::backend_local::Local;
+use crate::query::Versions;
+use crate::query::eligibility::Meaning;
+use crate::query::hashes::{FormHash, FormId};
+
+/// Forms remembered. A power of two.
+const PLACES: usize = 256;
+
+/// What was found out about a form by checking a query of it.
+#[derive(Clone, Copy, Debug)]
+pub enum Finding {
+    /// No query of this form is cached.
+    Refused(Reason),
+    /// They may be cached, as far as the query itself goes. What its plan reads is asked of each plan.
+    Meant(Meaning),
+}
+
+struct KnownForm {
+    form: FormHash,
+    versions: Versions,
+    finding: Finding,
+    /// A template was kept for the form. It may be forgotten by now.
+    has_templates: bool,
+}
+
+static FORMS: Local<RefCell<Vec<Option<KnownForm>>>> = Local::new(RefCell::new(Vec::new()));
+
+fn place(form: FormId) -> usize {
+    form.0 as usize % PLACES
+}
+
+/// What is known of a form under these versions of the definitions.
+pub fn finding(form: FormHash, versions: Versions) -> Option<Finding> {
+    FORMS.with_borrow(|forms| current(forms, form, versions).map(|form| form.finding))
+}
+
+fn current(forms: &[Option<KnownForm>], form: FormHash, versions: Versions) -> Option<&KnownForm> {
+    let known = forms.get(place(form.id()))?.as_ref()?;
+    (known.form == form && known.versions == versions).then_some(known)
+}
+
+/// Remembers what was found out about a form under these versions.
+pub fn remember(form: FormHash, versions: Versions, finding: Finding) {
+    FORMS.with_borrow_mut(|forms| {
+        if current(forms, form, versions).is_some() {
+            return;
+        }
+        if forms.is_empty() {
+            forms.resize_with(PLACES, || None);
+        }
+        forms[place(form.id())] = Some(KnownForm { form, versions, finding, has_templates: false });
+    });
+}
+
+/// May there be a template for some query of this form?
+pub fn has_templates(form: FormHash, versions: Versions) -> bool {
+    FORMS.with_borrow(|forms| current(forms, form, versions).is_some_and(|form| form.has_templates))
+}
+
+/// Is a template for a query of this form worth keeping? It is if the meaning of the form is known.
+pub fn wants_template(form: FormId, versions: Versions) -> bool {
+    FORMS.with_borrow(|forms| {
+        forms.get(place(form)).and_then(Option::as_ref).is_some_and(|known| {
+            known.form.id() == form && known.versions == versions && !matches!(known.finding, Finding::Refused(_))
+        })
+    })
+}
+
+/// Notes that there are templates for queries of this form.
+pub fn note_templates(form: FormId) {
+    FORMS.with_borrow_mut(|forms| {
+        if let Some(Some(known)) = forms.get_mut(place(form))
+            && known.form.id() == form
+        {
+            known.has_templates = true;
+        }
+    });
+}

@@ -1,0 +1,94 @@
+//! What a lookup comes to: a hit, or a miss with all that is needed to store the answer. What is counted and logged when that is
+//! known. Plain values; the counters are those that all backends share.
+
+use std::ffi::CString;
+use std::rc::Rc;
+
+use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
+use pgrx::pg_sys;
+
+use super::fingerprint::Fingerprint;
+use crate::arrow::column::Column;
+use crate::pg::tree::Tree;
+use crate::query::hashes::{EnvironmentHash, FactsHash};
+use crate::query::hint::Terms;
+use crate::report::{decision_log, tally};
+use crate::serve::Hit;
+use crate::session::{self, Status};
+use crate::shmem::SharedStore;
+use crate::verify;
+
+/// A statement that has no stored answer, and all that is needed to store one.
+pub struct Miss {
+    /// Its key.
+    pub key: CacheKey,
+    /// The facts of its plan, if that is the plan of these values.
+    pub facts: FactsHash,
+    /// By what its speed is remembered.
+    pub fingerprint: Fingerprint,
+    /// Its normalized text.
+    pub text: Rc<[u8]>,
+    /// What its answer will rest on, with the versions at the start.
+    pub dependencies: Vec<Dependency>,
+    /// The columns of its answer.
+    pub columns: Vec<Column>,
+    /// A stored answer was out of date.
+    pub stale: bool,
+    /// The query id of its plan.
+    pub query_id: i64,
+    /// On which terms it is stored.
+    pub terms: Terms,
+    /// Why its answer will not be stored, if that is known already.
+    pub refused: Option<Reason>,
+    /// Number of the top-level statement.
+    pub statement: u64,
+    /// The settings that it started under: they are in its key, so its rows must be read under them.
+    pub environment: EnvironmentHash,
+    /// The custom settings among them.
+    pub settings: Vec<CString>,
+    /// How often this session had changed a definition before it started.
+    pub definition_changes: u64,
+    /// The role that it started as.
+    pub role: u32,
+    /// Its rows, when they are kept beside the entry (`debug_serve_fills`); null otherwise.
+    pub tuples: *mut pg_sys::Tuplestorestate,
+}
+
+impl Miss {
+    /// The status of the statement when its answer was (`None`) or was not (`Some`) stored.
+    pub fn status(&self, reason: Option<Reason>) -> Status {
+        if self.stale { Status::Stale(reason) } else { Status::Miss(reason) }
+    }
+
+    /// Counts the miss. Logs it if its answer will not be stored; else that is done when it was.
+    pub fn note(&self, store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>) {
+        tally::count_miss(store, self.stale, self.refused);
+        let status = self.status(self.refused);
+        session::set_status(status);
+        if self.refused.is_some() {
+            decision_log::note(status, &plan);
+        }
+    }
+}
+
+/// What the cache knows about a question.
+#[expect(clippy::large_enum_variant, reason = "a hit allocates as little as can be")]
+pub enum Found {
+    /// Its answer, and the conditions on which it is executed as well and compared, if it is.
+    Hit(Hit, Option<verify::Conditions>),
+    /// Nothing yet.
+    Miss(Box<Miss>),
+}
+
+/// Counts a hit, and logs it.
+pub fn note_hit(store: &SharedStore, pin: &Pin, plan: Tree<'_, pg_sys::PlannedStmt>) {
+    tally::count_hit(store, pin);
+    decision_log::note(Status::Hit, &plan);
+}
+
+/// Counts a bypass, and logs it.
+pub fn note_bypass(store: &SharedStore, reason: Reason, plan: Tree<'_, pg_sys::PlannedStmt>) {
+    tally::count_bypass(store, reason);
+    session::set_status(Status::Bypass(reason));
+    decision_log::note(Status::Bypass(reason), &plan);
+}

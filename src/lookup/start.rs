@@ -1,0 +1,148 @@
+//! The decision when a plan starts: answered from the cache, executed and stored, or bypassed. Called by the ExecutorStart hook, before
+//! the executor sees the plan.
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys;
+
+use super::find::find;
+use super::outcome::{Found, Miss, note_bypass, note_hit};
+use super::question::Question;
+use super::{admission, forms, portal, templates};
+use crate::pg::query_desc::QueryDesc;
+use crate::pg::tree::{Tree, child};
+use crate::query::plan_marker;
+use crate::query::updatable_cursor::is_updatable_scan;
+use crate::report::decision_log;
+use crate::serve::{self, Hit, Template};
+use crate::session::{self, Status};
+use crate::settings;
+use crate::shmem::{self, SharedStore};
+use crate::verify;
+
+/// What there is to do while a statement is executed.
+pub enum Task {
+    /// Store its answer.
+    Store(Box<Miss>),
+    /// Compare its answer with the stored one.
+    Verify(Box<verify::Sample>),
+}
+
+/// The flags of a query whose rows may be read in any order.
+const SCROLL: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
+
+/// May the rows of a query with these flags be read in any order?
+fn scrolls(flags: i32) -> bool {
+    flags as u32 & SCROLL != 0
+}
+
+/// The cache is off for this session: nothing is asked.
+pub fn skip(desc: QueryDesc<'_>) {
+    if session::at_top_level() {
+        session::begin_statement(Reason::Disabled);
+        decision_log::note(Status::Bypass(Reason::Disabled), &desc.plan());
+    }
+}
+
+/// Decides on a plan that is about to start, and on a hit puts the serving plan in its place. `planned` is the plan that its portal
+/// knows. Returns what to do with the rows when the plan itself is executed.
+pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i32) -> Option<Task> {
+    if !session::at_top_level() {
+        return None;
+    }
+    let store = shmem::store()?;
+    if session::explaining() {
+        show_in_explain(&store, desc, flags);
+        return None;
+    }
+    session::begin_statement(Reason::NotSelect);
+    let planned_as = admission::take_planned();
+    let refusal = plan_marker::refusal_of(desc.plan());
+    if refusal != Some(Reason::TooQuick) {
+        admission::forget_timed();
+    }
+    if let Some(reason) = refusal {
+        note_bypass(&store, reason, desc.plan());
+        return None;
+    }
+    let found = portal::check_statement(desc, planned)
+        .and_then(|()| find(&store, &Question::of(desc).started_by_client(planned_as)))
+        .and_then(|found| check_cursor(found, flags, desc.plan()));
+    match found {
+        Ok(Found::Hit(hit, verify)) => serve_hit(&store, desc, flags, hit, verify),
+        Ok(Found::Miss(miss)) => {
+            miss.note(&store, desc.plan());
+            Some(Task::Store(miss))
+        }
+        Err(reason) => {
+            note_bypass(&store, reason, desc.plan());
+            None
+        }
+    }
+}
+
+/// Serves a hit, or has the plan executed as well and compared with it on the conditions of `verify`.
+#[inline]
+fn serve_hit(
+    store: &SharedStore,
+    desc: QueryDesc<'_>,
+    flags: i32,
+    hit: Hit,
+    verify: Option<verify::Conditions>,
+) -> Option<Task> {
+    let verify = verify.filter(|_| !scrolls(flags));
+    // A guarded hit is counted when its guard has been asked.
+    if hit.guard.is_none() || verify.is_some() {
+        note_hit(store, &hit.pin, desc.plan());
+    }
+    session::set_status(Status::Hit);
+    if let Some(conditions) = verify {
+        return verify::sample(desc, hit, conditions).map(Task::Verify);
+    }
+    keep_template(desc.plan(), &hit);
+    serve::swap_plan(desc, hit);
+    None
+}
+
+/// Keeps what serves the next query like this one without planning it. `plan` is the query's own.
+fn keep_template(plan: Tree<'_, pg_sys::PlannedStmt>, hit: &Hit) {
+    if hit.template.is_some() {
+        // The form may have been forgotten since, and found out again.
+        forms::note_templates(hit.form);
+        return;
+    }
+    if !forms::wants_template(hit.form, hit.versions) {
+        return;
+    }
+    if let Some(template) = Template::of(plan, &hit.columns) {
+        templates::keep(hit.form, hit.versions, hit.facts, template);
+    }
+}
+
+/// Shows the serving plan in EXPLAIN if the query would be a hit; leaves anything else alone.
+fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>, flags: i32) {
+    if desc.operation() != pg_sys::CmdType::CMD_SELECT || settings::debug_serve_fills() {
+        return;
+    }
+    let found = find(store, &Question::of(desc));
+    if let Ok(Found::Hit(hit, _)) = found.and_then(|found| check_cursor(found, flags, desc.plan())) {
+        serve::swap_plan(desc, hit);
+    }
+}
+
+/// A scrollable cursor can be served, but its rows may be read in any order, so its answer cannot be captured. One
+/// whose current row can be updated must not be served. `plan` is the plan of the question.
+///
+/// # Errors
+/// The reason to bypass; the entry is let go.
+fn check_cursor(found: Found, flags: i32, plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<Found, Reason> {
+    match found {
+        Found::Miss(_) if scrolls(flags) => Err(Reason::ScrollableCursor),
+        Found::Hit(hit, _) if portal::may_be_read_later() && is_updatable_scan(child!(plan.planTree)) => {
+            if let Some(store) = shmem::store() {
+                store.unpin(hit.pin);
+            }
+            Err(Reason::UpdatableCursor)
+        }
+        found => Ok(found),
+    }
+}

@@ -1,0 +1,73 @@
+//! May the answer of a statement that is executed now be stored, and what will it rest on? As far as can be told before it is
+//! executed. Reads shared memory; keeps nothing.
+
+use arrow_cache_core::{CacheKey, Dependency, Reason, SnapshotView};
+use pgrx::pg_sys;
+
+use super::admission;
+use super::definition_versions::{self, UNKNOWN_CATALOGS};
+use super::portal;
+use crate::invalidation::catalogs::SHARED;
+use crate::query::hint::Terms;
+use crate::query::{Planned, Versions};
+use crate::settings;
+use crate::shmem::SharedStore;
+
+/// The dependencies of an answer computed now, with the versions that this snapshot sees whole.
+///
+/// # Errors
+/// The reason to bypass when the snapshot does not see one of them whole.
+pub fn dependencies(
+    store: &SharedStore,
+    relations: &[u32],
+    rests_on_enums: bool,
+    snapshot: &SnapshotView<'_>,
+) -> Result<Vec<Dependency>, Reason> {
+    let versions = store.versions();
+    // SAFETY: a plain read of a backend global.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let mut dependencies = Vec::with_capacity(relations.len() + 4);
+    let enums = rests_on_enums.then_some((versions.enums(database), Reason::DdlInProgress));
+    for (slot, reason) in [
+        (versions.ddl(database), Reason::DdlInProgress),
+        (versions.ddl(SHARED), Reason::DdlInProgress),
+        (versions.wildcard(database), Reason::WriterInProgress),
+    ]
+    .into_iter()
+    .chain(enums)
+    {
+        let version = versions.seen_whole(slot, snapshot).ok_or(reason)?;
+        dependencies.push(Dependency { slot, relation: 0, version });
+    }
+    for relation in relations {
+        let slot = versions.relation(database, *relation);
+        let version = versions.seen_whole(slot, snapshot).ok_or(Reason::WriterInProgress)?;
+        dependencies.push(Dependency { slot, relation: *relation, version });
+    }
+    Ok(dependencies)
+}
+
+/// Does the plan still mean what its key says? `seen` are the versions by which the key was made.
+///
+/// To be asked after the versions of the dependencies were read, since those of relations are bumped after that of the
+/// catalogs. A plan older than the last DDL may be good, too: PostgreSQL says so itself, as far as it follows
+/// definitions, once it has heard of that DDL.
+pub fn is_plan_current(store: &SharedStore, planned: &Planned, seen: Versions) -> bool {
+    let current = definition_versions::current(store);
+    current.ddl == seen.ddl
+        && (current.catalogs == planned.versions.catalogs
+            || (planned.versions.catalogs != UNKNOWN_CATALOGS && portal::has_valid_plan()))
+}
+
+/// Why the answer under this key will not be stored, for other reasons than its plan. Counts a run, unless the statement is `only_asked`
+/// about.
+pub fn refusal(store: &SharedStore, key: CacheKey, terms: Terms, only_asked: bool) -> Option<Reason> {
+    if !settings::populate() {
+        return Some(Reason::PopulateOff);
+    }
+    let runs = terms.min_runs();
+    if runs > 1 && !only_asked && store.count_run(key) < runs {
+        return Some(Reason::TooFewRuns);
+    }
+    (!terms.insisted && admission::skips_capture(key)).then_some(Reason::TooQuick)
+}

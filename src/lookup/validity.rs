@@ -1,0 +1,42 @@
+//! May a stored answer be given to a statement now? Validity is decided here, and nowhere earlier. Keeps nothing.
+
+use arrow_cache_core::{Counter, Pin, Reason, SnapshotView, Validity};
+
+use crate::pg::backend;
+use crate::query::hint::Terms;
+use crate::shmem::SharedStore;
+
+/// May this entry be given to a statement with this text and these columns? `Ok(false)` when it is of no use now; entries that are of
+/// no use to anybody are retired.
+///
+/// # Errors
+/// The reason to bypass: the entry answers another statement, or a writer that the snapshot does not see may have changed the answer.
+pub fn check(
+    store: &SharedStore,
+    pin: &Pin,
+    text: &[u8],
+    descriptor: &[u8],
+    snapshot: &SnapshotView<'_>,
+    terms: Terms,
+) -> Result<bool, Reason> {
+    let view = store.view(pin);
+    if view.text() != text || view.descriptor() != descriptor {
+        return Err(Reason::KeyCollision);
+    }
+    match store.valid_for(pin, snapshot) {
+        Validity::Changed => {
+            store.retire(pin);
+            return Ok(false);
+        }
+        Validity::NotVisible => return Err(Reason::WriterInProgress),
+        Validity::Valid => {}
+    }
+    let now = backend::statement_start();
+    if view.expires_at() <= now {
+        if store.retire(pin) {
+            store.counters().add(store.stripe(), Counter::Expirations, 1);
+        }
+        return Ok(false);
+    }
+    Ok(terms.ttl_micros().is_none_or(|ttl| now.saturating_sub(view.created_at()) <= ttl))
+}

@@ -1,0 +1,166 @@
+//! The verdict on a query: is it eligible, first by its tree, then by the relations of its plan? It is attached to the plan, and what
+//! holds for all queries of the form is remembered (`forms`). Keeps nothing itself.
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys;
+
+use super::call::Call;
+use super::definition_versions::UNKNOWN_CATALOGS;
+use super::forms::{self, Finding};
+use super::{portal, snapshot};
+use crate::invalidation::own_writes;
+use crate::pg::tree::{Tree, children};
+use crate::query::eligibility::{Meaning, check_query};
+use crate::query::hashes::{FormHash, TreeHash};
+use crate::query::opened_relations::opened_by;
+use crate::query::relations::{self, Relations};
+use crate::query::{Planned, Verdict, Versions, environment, plan_facts, plan_marker, planner_input};
+use crate::session;
+use crate::shmem::SharedStore;
+
+/// What was found out about an eligible query before the planner took it apart.
+#[derive(Clone, Copy)]
+pub struct Eligible {
+    meaning: Meaning,
+    /// What name resolution made of its text.
+    tree: TreeHash,
+    form: FormHash,
+    /// What its form means was known before.
+    known: bool,
+    planned: Planned,
+    /// The snapshot that planning runs under sees all changes of catalogs up to that version.
+    sees_catalogs: bool,
+    /// The store's secret.
+    seed: u64,
+    /// How many messages about changes of definitions the backend had received by then.
+    messages: u64,
+}
+
+/// Checks the tree of a query, unless its `meaning` is known. `versions` were read before.
+///
+/// # Errors
+/// The reason to refuse the query.
+pub fn check(
+    call: &Call<'_>,
+    store: &SharedStore,
+    tree: TreeHash,
+    form: FormHash,
+    meaning: Option<Meaning>,
+    versions: Versions,
+    is_one_shot: bool,
+) -> Result<Eligible, Reason> {
+    // SAFETY: called inside a transaction.
+    unsafe { pg_sys::AcceptInvalidationMessages() };
+    let known = meaning.is_some();
+    let meaning = meaning.map_or_else(|| check_query(call.query()), Ok).inspect_err(|reason| {
+        // What a transaction sees that has changed definitions itself may be rolled back.
+        if own_writes::check_own_writes(&[]).is_ok() {
+            forms::remember(form, versions, Finding::Refused(*reason));
+        }
+    })?;
+    Ok(Eligible {
+        meaning,
+        tree,
+        form,
+        known,
+        sees_catalogs: sees_catalogs(store, versions),
+        planned: Planned {
+            versions,
+            plan: session::next_plan_number(),
+            settings: (!is_one_shot).then(|| environment::settings(store.seed())),
+            for_values: call.has_values(),
+        },
+        seed: store.seed(),
+        messages: portal::messages_received(),
+    })
+}
+
+/// Does the snapshot that planning runs under see all changes of catalogs up to these versions?
+fn sees_catalogs(store: &SharedStore, versions: Versions) -> bool {
+    // SAFETY: plain state of the backend; the active snapshot stays active while a query is planned.
+    let (database, snapshot) = unsafe {
+        let snapshot = if pg_sys::ActiveSnapshotSet() { pg_sys::GetActiveSnapshot().as_ref() } else { None };
+        (pg_sys::MyDatabaseId.to_u32(), snapshot)
+    };
+    let slots = store.versions();
+    snapshot.is_some()
+        && snapshot::view(store, snapshot)
+            .is_ok_and(|snapshot| slots.seen_whole(slots.catalogs(database), &snapshot) == Some(versions.catalogs))
+}
+
+/// Attaches a refusal to a finished plan.
+///
+/// # Safety
+/// `plan` must be a plan just made, in the current memory context.
+pub unsafe fn refuse(plan: *mut pg_sys::PlannedStmt, reason: Reason) {
+    // SAFETY: the caller promises the same.
+    unsafe { plan_marker::attach(plan, Verdict::Bypass(reason)) };
+}
+
+/// Attaches the verdict to the finished plan of an eligible query.
+///
+/// # Safety
+/// `plan` must be a plan just made for that query, in the current memory context.
+pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, eligible: Eligible) {
+    // SAFETY: the caller promises that the plan was just made, so it is valid. It is not read any more when the verdict is attached.
+    unsafe {
+        let Some(made) = Tree::enter(plan) else { return };
+        let verdict = verdict(made, eligible);
+        plan_marker::attach(plan, verdict);
+    }
+}
+
+/// The verdict on the plan of an eligible query. Planning has locked the plan's relations.
+fn verdict(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
+    let Eligible { meaning, tree, form, planned, .. } = eligible;
+    // A message that arrives while the plan is made finds no plan that it could invalidate: PostgreSQL loses it.
+    let unsettled = portal::messages_received() != eligible.messages;
+    let opened = opened_by(plan);
+    let relations = relations::check(plan).map_err(|refusal| refusal.reason);
+    // The plan, and what is remembered, may outlive a transaction that changes definitions, and its rollback.
+    let own_definitions = own_writes::check_own_writes(&[]);
+    if !eligible.known && !unsettled && own_definitions.is_ok() {
+        remember(form, planned.versions, meaning, relations, meaning.may_drop_relations || depends_on_values(plan));
+    }
+    let checked = relations.and_then(|relations| {
+        planner_input::check(plan, &opened, meaning.unites, planned.versions.ddl).map_err(|refusal| refusal.reason)?;
+        own_definitions.map(|()| relations)
+    });
+    let facts = plan_facts::of(plan, &opened, eligible.seed);
+    let form = form.id();
+    match checked {
+        // Partitions are found by snapshot (DETACH CONCURRENTLY): under an old one, the plan may read partitions
+        // that a newer version of the catalogs no longer has.
+        Ok(Relations { partitioned }) if unsettled || (partitioned && !eligible.sees_catalogs) => {
+            let versions = Versions { catalogs: UNKNOWN_CATALOGS, ..planned.versions };
+            Verdict::Cacheable { meaning, tree, form, facts, planned: Planned { versions, ..planned } }
+        }
+        Ok(_) => Verdict::Cacheable { meaning, tree, form, facts, planned },
+        Err(reason) => Verdict::Bypass(reason),
+    }
+}
+
+/// Does the plan rest on other relations for other constants, as far as the plan shows? It does if it reads partitions or tables that
+/// inherit.
+fn depends_on_values(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+    children!(plan.rtable as RangeTblEntry).any(|entry| entry.rtekind == pg_sys::RTEKind::RTE_RELATION && entry.inh)
+}
+
+/// Remembers what holds for all queries of a form. Extras are kept in memory that ends with the plan, so forms that have some
+/// are checked each time.
+fn remember(
+    form: FormHash,
+    versions: Versions,
+    meaning: Meaning,
+    relations: Result<Relations, Reason>,
+    depends_on_values: bool,
+) {
+    if !meaning.extras.is_none() {
+        return;
+    }
+    let finding = match relations {
+        Err(reason) if !depends_on_values => Finding::Refused(reason),
+        _ => Finding::Meant(meaning),
+    };
+    forms::remember(form, versions, finding);
+}
