@@ -64,7 +64,8 @@ impl<'t, T> Tree<'t, T> {
         self,
         field: *const pg_sys::List,
     ) -> impl ExactSizeIterator<Item = Tree<'t, U>> + Clone {
-        // SAFETY: as the caller promises; the server puts no null into lists of nodes that it keeps in trees.
+        // SAFETY: a list of such nodes, part of a valid tree. Of the lists in trees only those of columns of joins may hold null, and nobody
+        // walks these by this function (`Tree::items`).
         unsafe { nodes::<U>(field) }
             .map(|node| Tree { node: unsafe { NonNull::new_unchecked(node) }, valid: PhantomData })
     }

@@ -55,7 +55,7 @@ const CACHEABLE: u32 = 0;
 /// `plan` must be a plan just made, in the current memory context.
 pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
     match verdict {
-        // SAFETY: as the caller promises.
+        // SAFETY: a new plan, whose list of items is NIL or valid.
         Verdict::Bypass(reason) => unsafe {
             (*plan).invalItems = pg_sys::lappend((*plan).invalItems, shared_refusal(reason).cast());
         },
@@ -66,7 +66,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             let settings = planned.settings.map(|settings| halves(settings.0)).into_iter().flatten();
             let words = words.into_iter().enumerate().chain(SETTINGS.zip(settings)).chain((EXTRAS..).zip(extras));
             let words: Vec<(usize, u32)> = words.collect();
-            // SAFETY: as the caller promises; the words outlive the call.
+            // SAFETY: a new plan, whose list of items is NIL or valid; the words outlive the call.
             unsafe {
                 (*plan).invalItems =
                     pg_sys::ffi::pg_guard_ffi_boundary(|| append((*plan).invalItems, &raw const *words))
@@ -178,7 +178,7 @@ unsafe fn item(index: usize, word: u32) -> *mut pg_sys::PlanInvalItem {
 /// As `item`; `words` must be valid.
 unsafe fn append(list: *mut pg_sys::List, words: *const [(usize, u32)]) -> *mut pg_sys::List {
     let mut list = list;
-    // SAFETY: as the caller promises.
+    // SAFETY: the words outlive the call; a list of items that only this function appends to.
     unsafe {
         for (index, word) in &*words {
             list = direct!(server::lappend(list, item(*index, *word).cast()));
