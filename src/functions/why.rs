@@ -86,7 +86,7 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
         let (query, types) = one_select(text)?;
         let mut offender = None;
         // Planning changes the tree.
-        let meaning = Tree::enter(query)
+        let traits = Tree::enter(query)
             .map_or(Err(Reason::NotSelect), |query| eligibility::check_query_naming(query, &mut offender));
         let planning = PlanningExport::enter();
         let (source, options) = (text.as_ptr(), pg_sys::CURSOR_OPT_PARALLEL_OK as i32);
@@ -95,14 +95,14 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
         let query_desc = export::describe(plan, text, nulls(&types));
         export::check_permitted(query_desc);
         pg_sys::FreeQueryDesc(query_desc);
-        let meaning = meaning.map_err(|reason| Refusal {
+        let traits = traits.map_err(|reason| Refusal {
             reason,
             offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
         })?;
         let ddl = lookup::definitions(store).ddl;
         let Some(tree) = Tree::enter(plan) else { return Err(Reason::NotAnalyzed.into()) };
         let judged =
-            relations::check(tree).and_then(|_| planner_input::check(tree, &opened_by(tree), meaning.unites, ddl));
+            relations::check(tree).and_then(|_| planner_input::check(tree, &opened_by(tree), traits.unites, ddl));
         judged.map_err(|RelationRefusal { reason, relation }| {
             let name = if is_readable(relation) {
                 relation_name(relation)
@@ -133,7 +133,7 @@ unsafe fn judge(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
                 Some(reason) => return Err(reason.into()),
             },
         }
-        Ok(relations::of_plan(tree, meaning.extras.relations()))
+        Ok(relations::of_plan(tree, traits.extras.relations()))
     }
 }
 

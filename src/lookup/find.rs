@@ -16,7 +16,7 @@ use crate::lookup::{known, portal, quick, snapshot};
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend};
 use crate::query::hashes::FactsHash;
-use crate::query::hint::Terms;
+use crate::query::hint::StatementTerms;
 use crate::query::key::{Asked, HashedText};
 use crate::query::statement_text::Text;
 use crate::query::{self, Planned, Verdict, Versions, environment, parameters, plan_marker, relations};
@@ -39,8 +39,8 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
     // SAFETY: as the caller promises.
     unsafe {
         let plan = Tree::enter(question.plan).unwrap_unchecked();
-        let (meaning, tree, form, facts, planned) = match plan_marker::read(plan) {
-            Verdict::Cacheable { meaning, tree, form, facts, planned } => (meaning, tree, form, facts, planned),
+        let (traits, tree, form, facts, planned) = match plan_marker::read(plan) {
+            Verdict::Cacheable { traits, tree, form, facts, planned } => (traits, tree, form, facts, planned),
             Verdict::Bypass(reason) => return Err(reason),
         };
         if planned.versions.catalogs == UNKNOWN_CATALOGS {
@@ -48,7 +48,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         }
         let (location, length) = text_location(question);
         let statement = Text::of(question.source, location, length);
-        let terms = Terms::of(statement)?;
+        let terms = StatementTerms::of(statement)?;
         // A statement that was planned for this execution has been asked about when it was planned.
         let shape = question.shape.unwrap_or(form.0);
         if question.passes_quick && question.shape.is_none() && !terms.insisted && known::is_quick(shape) {
@@ -60,17 +60,17 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
         let current = current_versions(store);
         let template = known::template(form, planned.versions, facts).filter(|_| current == planned.versions);
         // Of this plan: another of its form may read other partitions.
-        let relations = relations::of_plan(plan, meaning.extras.relations());
+        let relations = relations::of_plan(plan, traits.extras.relations());
         own_writes::check_own_writes(&relations)?;
 
-        let settings = meaning.extras.settings();
+        let settings = traits.extras.settings();
         let now = environment::settings(store.seed());
         let environment = environment::hash_under(store.seed(), now, &settings)?;
         if current.catalogs != planned.versions.catalogs && !relations::are_of_plan(&relations, plan) {
             // What the query's row types contain was looked at when the plan was made.
             return Err(Reason::OldPlan);
         }
-        if meaning.aggregates && current.ddl != planned.versions.ddl {
+        if traits.aggregates && current.ddl != planned.versions.ddl {
             // Their parts may be others by now, and nobody has judged those.
             portal::ask_for_new_plan();
             return Err(Reason::OldPlan);
@@ -112,13 +112,13 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                         store.unpin(pin);
                         return Err(Reason::WriterInProgress);
                     };
-                    let may_change = meaning.reads_session || reads_foreign;
+                    let may_change = traits.reads_session || reads_foreign;
                     if may_change && (portal::may_be_read_later() || (question.stays_open && portal::is_fetched_from()))
                     {
                         store.unpin(pin);
                         return Err(Reason::SettingsInCursor);
                     }
-                    let verify = verify::choose(&meaning, environment, &settings);
+                    let verify = verify::choose(&traits, environment, &settings);
                     known::note_speed(shape, false);
                     let guard = (may_change && portal::is_bound()).then(|| Guard {
                         environment,
@@ -144,7 +144,7 @@ pub unsafe fn look(store: &SharedStore, question: &Question) -> Result<Found, Re
                 }
             }
         }
-        let dependencies = current_dependencies(store, &relations, meaning.rests_on_enums, &snapshot)?;
+        let dependencies = current_dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
         foreign::check_settled(store, plan)?;
         // A plan for all values reads and locks what the plan of a query with these values would not.
         let is_of_values = planned.for_values || parameters::count(Tree::enter(question.params)) == 0;
@@ -195,7 +195,7 @@ pub(super) fn examine(
     text: &[u8],
     descriptor: &[u8],
     snapshot: &SnapshotView<'_>,
-    terms: Terms,
+    terms: StatementTerms,
 ) -> Result<bool, Reason> {
     let view = store.view(pin);
     if view.text() != text || view.descriptor() != descriptor {
@@ -251,7 +251,7 @@ fn current_dependencies(
 }
 
 /// Why an answer will not be stored, as far as can be told before it is computed.
-fn refusal(store: &SharedStore, key: CacheKey, terms: Terms, only_asked: bool) -> Option<Reason> {
+fn refusal(store: &SharedStore, key: CacheKey, terms: StatementTerms, only_asked: bool) -> Option<Reason> {
     if !settings::populate() {
         return Some(Reason::PopulateOff);
     }

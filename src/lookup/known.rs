@@ -13,7 +13,7 @@ use arrow_cache_core::Reason;
 use crate::pg::backend;
 use crate::pg::backend_local::Local;
 use crate::query::Versions;
-use crate::query::eligibility::Meaning;
+use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FactsHash, FormHash, FormId};
 use crate::serve::Template;
 use crate::{session, settings};
@@ -34,7 +34,7 @@ pub enum Finding {
     /// None of its like is cached.
     Refused(Reason),
     /// They may be cached, as far as the query itself goes. What its plan reads is asked of each plan.
-    Meant(Meaning),
+    Meant(QueryTraits),
 }
 
 struct KnownForm {

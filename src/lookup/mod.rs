@@ -21,7 +21,7 @@ use pgrx::pg_sys;
 use crate::arrow::column::Column;
 use crate::pg::tree::Tree;
 use crate::query::hashes::{EnvironmentHash, FactsHash};
-use crate::query::hint::Terms;
+use crate::query::hint::StatementTerms;
 use crate::query::plan_marker;
 use crate::query::statement_text::Text;
 use crate::query::updatable_cursor::is_updatable_scan;
@@ -99,7 +99,7 @@ pub struct Miss {
     /// The query id of its plan.
     pub query_id: i64,
     /// On which terms it is stored.
-    pub terms: Terms,
+    pub terms: StatementTerms,
     /// Why its answer will not be stored, if that is known already.
     pub refused: Option<Reason>,
     /// Number of the top-level statement.

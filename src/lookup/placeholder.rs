@@ -19,7 +19,7 @@ use crate::lookup::known;
 use crate::lookup::{portal, snapshot};
 use crate::pg::tree::Tree;
 use crate::query::hashes::{FactsHash, FormHash, FormId, TreeHash};
-use crate::query::hint::Terms;
+use crate::query::hint::StatementTerms;
 use crate::query::key::{self, Asked, HashedText};
 use crate::query::statement_text::{self, Text};
 use crate::query::{Versions, environment, plan_facts};
@@ -52,7 +52,7 @@ pub struct Pending {
     facts: FactsHash,
     /// The normalized text.
     text: *const [u8],
-    terms: Terms,
+    terms: StatementTerms,
 }
 
 /// Is the plan that is made now for one execution, in the message under way? In the simple protocol nothing but the query is
@@ -95,7 +95,7 @@ pub unsafe fn shape(query: *const pg_sys::Query, text: *const c_char) -> Option<
 /// `query` must be valid and part of `text`.
 pub unsafe fn has_hint(query: *const pg_sys::Query, text: *const c_char) -> bool {
     // SAFETY: as the caller promises.
-    unsafe { Terms::of(text_of(query, text)) != Ok(Terms::USUAL) }
+    unsafe { StatementTerms::of(text_of(query, text)) != Ok(StatementTerms::USUAL) }
 }
 
 /// # Safety
@@ -128,7 +128,7 @@ pub unsafe fn make(
     // caller promises.
     unsafe {
         let text = text_of(call.query, call.text);
-        let terms = Terms::of(text).ok()?;
+        let terms = StatementTerms::of(text).ok()?;
         let text = HashedText::of(text, store.seed()).ok()?;
         let environment = environment::hash(store.seed(), &[]).ok()?;
         let asked = Asked { tree, old_plan: None, planned_under: None, environment };

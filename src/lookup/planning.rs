@@ -13,7 +13,7 @@ use crate::lookup::{portal, snapshot};
 use crate::pg::allocator;
 use crate::pg::lists::nodes;
 use crate::pg::tree::Tree;
-use crate::query::eligibility::{Meaning, check_query, reads_nothing};
+use crate::query::eligibility::{QueryTraits, check_query, reads_nothing};
 use crate::query::hashes::{FormHash, TreeHash};
 use crate::query::opened_relations::opened_by;
 use crate::query::relations::{self, Relations};
@@ -37,7 +37,7 @@ pub enum Planning {
 /// What was found out about a query before the planner took it apart.
 #[derive(Clone, Copy)]
 pub struct Judgement {
-    meaning: Meaning,
+    traits: QueryTraits,
     /// What name resolution made of its text.
     tree: TreeHash,
     form: FormHash,
@@ -99,9 +99,9 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
         };
         let versions = current_versions(&store);
         let finding = known::finding(identity.form, versions);
-        let meaning = match finding {
+        let traits = match finding {
             Some(Finding::Refused(reason)) => return Planning::Refused(reason),
-            Some(Finding::Meant(meaning)) => Some(meaning),
+            Some(Finding::Meant(traits)) => Some(traits),
             None => None,
         };
         let form = identity.form;
@@ -116,16 +116,16 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
             session::note_fingerprint(Some(form.id().0));
         }
         if is_one_shot
-            && let Some(meaning) = &meaning
+            && let Some(traits) = &traits
             && known::has_templates(form, versions)
-            && let Some((plan, locks)) = placeholder::make(&store, call, form, tree, meaning.reads_session, versions)
+            && let Some((plan, locks)) = placeholder::make(&store, call, form, tree, traits.reads_session, versions)
         {
             return Planning::Ready { plan, locks };
         }
         pg_sys::AcceptInvalidationMessages();
-        let known = meaning.is_some();
-        let meaning = match meaning.map_or_else(|| check_query(query_tree), Ok) {
-            Ok(meaning) => meaning,
+        let known = traits.is_some();
+        let traits = match traits.map_or_else(|| check_query(query_tree), Ok) {
+            Ok(traits) => traits,
             Err(reason) => {
                 // What a transaction sees that has changed definitions itself may be rolled back.
                 if own_writes::check_own_writes(&[]).is_ok() {
@@ -140,7 +140,7 @@ pub unsafe fn before_planning(call: &Call) -> Planning {
             && snapshot::view(&store, pg_sys::GetActiveSnapshot())
                 .is_ok_and(|snapshot| slots.seen_whole(slot, &snapshot) == Some(versions.catalogs));
         Planning::Judged(Judgement {
-            meaning,
+            traits,
             tree,
             form,
             known,
@@ -171,7 +171,7 @@ pub unsafe fn refuse(plan: *mut pg_sys::PlannedStmt, reason: Reason) {
 /// # Safety
 /// `plan` must be the plan just made for the judged query.
 pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgement) {
-    let Judgement { meaning, tree, form, planned, .. } = judgement;
+    let Judgement { traits, tree, form, planned, .. } = judgement;
     // SAFETY: as the caller promises; planning has locked the plan's relations.
     unsafe {
         // A message that arrives while the plan is made finds no plan that it could invalidate: PostgreSQL loses it.
@@ -182,10 +182,10 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgemen
         // The plan, and what is remembered, may outlive a transaction that changes definitions, and its rollback.
         let own_definitions = own_writes::check_own_writes(&[]);
         if !judgement.known && !unsettled && own_definitions.is_ok() {
-            remember(form, planned.versions, meaning, relations, meaning.may_drop_relations || depends_on_values(plan));
+            remember(form, planned.versions, traits, relations, traits.may_drop_relations || depends_on_values(plan));
         }
         let judged = relations.and_then(|relations| {
-            planner_input::check(tree_of_plan, &opened, meaning.unites, planned.versions.ddl)
+            planner_input::check(tree_of_plan, &opened, traits.unites, planned.versions.ddl)
                 .map_err(|refusal| refusal.reason)?;
             own_definitions.map(|()| relations)
         });
@@ -196,9 +196,9 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, judgement: Judgemen
             // that a newer version of the catalogs no longer has.
             Ok(Relations { partitioned }) if unsettled || (partitioned && !judgement.sees_catalogs) => {
                 let planned = Planned { versions: unknown, ..planned };
-                Verdict::Cacheable { meaning, tree, form: form.id(), facts, planned }
+                Verdict::Cacheable { traits, tree, form: form.id(), facts, planned }
             }
-            Ok(_) => Verdict::Cacheable { meaning, tree, form: form.id(), facts, planned },
+            Ok(_) => Verdict::Cacheable { traits, tree, form: form.id(), facts, planned },
             Err(reason) => Verdict::Bypass(reason),
         };
         plan_marker::attach(plan, verdict);
@@ -223,16 +223,16 @@ unsafe fn depends_on_values(plan: *const pg_sys::PlannedStmt) -> bool {
 fn remember(
     form: FormHash,
     versions: Versions,
-    meaning: Meaning,
+    traits: QueryTraits,
     relations: Result<Relations, Reason>,
     depends_on_values: bool,
 ) {
-    if !meaning.extras.is_none() {
+    if !traits.extras.is_none() {
         return;
     }
     let finding = match relations {
         Err(reason) if !depends_on_values => Finding::Refused(reason),
-        _ => Finding::Meant(meaning),
+        _ => Finding::Meant(traits),
     };
     known::remember(form, versions, finding);
 }

@@ -28,7 +28,7 @@ use crate::arrow::column::{self, Column, Records};
 use crate::error;
 use crate::pg::backend_local::Local;
 use crate::pg::tee::{RowSink, Tee};
-use crate::query::eligibility::Meaning;
+use crate::query::eligibility::QueryTraits;
 use crate::query::environment;
 use crate::query::hashes::EnvironmentHash;
 use crate::query::ordering::OrderedPrefix;
@@ -118,9 +118,9 @@ struct Check {
 static RUNNING: Local<RefCell<Vec<(usize, *mut Check)>>> = Local::new(RefCell::new(Vec::new()));
 
 /// The terms of a comparison, if a hit is to be executed as well: by chance, at the rate that is set.
-pub fn choose(meaning: &Meaning, environment: EnvironmentHash, settings: &[CString]) -> Option<Terms> {
+pub fn choose(traits: &QueryTraits, environment: EnvironmentHash, settings: &[CString]) -> Option<Terms> {
     let rate = settings::verify_sample_rate();
-    let ordered_by = meaning.repeatable.filter(|_| rate > 0.0)?;
+    let ordered_by = traits.repeatable.filter(|_| rate > 0.0)?;
     // SAFETY: the backend's own generator, which random() does not use; it gives numbers from 0 to below 1.
     let drawn = unsafe { pg_sys::pg_prng_double(&raw mut pg_sys::pg_global_prng_state) };
     (drawn < rate).then(|| Terms {
