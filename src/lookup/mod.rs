@@ -282,12 +282,12 @@ const SCROLL: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_s
 /// # Safety
 /// `plan` must be the plan of the question.
 unsafe fn check_cursor(found: Found, flags: i32, plan: *const pg_sys::PlannedStmt) -> Result<Found, Reason> {
+    // SAFETY: the valid plan of the question.
+    let top = unsafe { Tree::enter((*plan).planTree) };
     match found {
         Found::Miss(_) if flags as u32 & SCROLL != 0 => Err(Reason::ScrollableCursor),
-        // SAFETY: as the caller promises.
-        Found::Hit(hit, _)
-            if unsafe { portal::may_be_read_later() && is_updatable_scan(Tree::enter((*plan).planTree)) } =>
-        {
+        // SAFETY: called when a query is started.
+        Found::Hit(hit, _) if unsafe { portal::may_be_read_later() } && is_updatable_scan(top) => {
             if let Some(store) = shmem::store() {
                 store.unpin(hit.pin);
             }
