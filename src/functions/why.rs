@@ -78,18 +78,18 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
         let (query, types) = one_select(text)?;
         let mut offender = None;
         // Planning changes the tree.
-        let meaning = Tree::enter(query.as_ptr())
+        let traits = Tree::enter(query.as_ptr())
             .map_or(Err(Reason::NotSelect), |query| eligibility::check_query_naming(query, &mut offender));
         let plan = query.plan(pg_sys::CURSOR_OPT_PARALLEL_OK, Parameters::NONE);
         // The executor reads parameters when it starts.
         export::check_permitted(plan, text, Parameters::nulls(&types));
-        let meaning = meaning.map_err(|reason| Refusal {
+        let traits = traits.map_err(|reason| Refusal {
             reason,
             offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
         })?;
         let ddl = lookup::definition_versions(store).ddl;
         let checked =
-            relations::check(plan).and_then(|_| planner_input::check(plan, &opened_by(plan), meaning.unites, ddl));
+            relations::check(plan).and_then(|_| planner_input::check(plan, &opened_by(plan), traits.unites, ddl));
         checked.map_err(|RelationRefusal { reason, relation }| {
             let name = if is_readable(relation) {
                 relation_name(relation)
@@ -110,7 +110,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
                 Some(reason) => return Err(reason.into()),
             },
         }
-        Ok(relations::of_plan(plan, meaning.extras.relations()))
+        Ok(relations::of_plan(plan, traits.extras.relations()))
     }
 }
 

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
 use crate::pg::tree::Tree;
-use crate::query::hint::Terms;
+use crate::query::hint::StatementTerms;
 use crate::query::statement_text::{self, Text};
 use crate::session;
 
@@ -91,6 +91,6 @@ impl<'m> Call<'m> {
 
     /// May there be a hint before the query?
     pub fn has_hint(&self) -> bool {
-        Terms::of(self.own_text()) != Ok(Terms::USUAL)
+        StatementTerms::of(self.own_text()) != Ok(StatementTerms::USUAL)
     }
 }

@@ -12,9 +12,9 @@ use super::question::Question;
 use super::{admission, portal, snapshot, templates};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
-use crate::query::eligibility::Meaning;
+use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{EnvironmentHash, FactsHash, FormId};
-use crate::query::hint::Terms;
+use crate::query::hint::StatementTerms;
 use crate::query::key::{self, Asked, HashedText};
 use crate::query::statement_text::Text;
 use crate::query::{Planned, Verdict, Versions, environment, plan_marker, relations};
@@ -24,7 +24,7 @@ use crate::shmem::SharedStore;
 /// A question that may have an answer.
 pub struct Description<'q> {
     /// What the query means.
-    pub meaning: Meaning,
+    pub traits: QueryTraits,
     /// Its form.
     pub form: FormId,
     /// The facts of its plan.
@@ -34,7 +34,7 @@ pub struct Description<'q> {
     /// The definitions that are current now.
     pub current: Versions,
     /// The terms on which its answer is taken and stored.
-    pub terms: Terms,
+    pub terms: StatementTerms,
     /// By what its speed is remembered.
     pub fingerprint: Fingerprint,
     /// The snapshot that it runs under.
@@ -63,15 +63,15 @@ pub struct Description<'q> {
 /// The reason to bypass.
 #[inline]
 pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Description<'q>, Reason> {
-    let (meaning, tree, form, facts, planned) = match plan_marker::read(question.plan()) {
-        Verdict::Cacheable { meaning, tree, form, facts, planned } => (meaning, tree, form, facts, planned),
+    let (traits, tree, form, facts, planned) = match plan_marker::read(question.plan()) {
+        Verdict::Cacheable { traits, tree, form, facts, planned } => (traits, tree, form, facts, planned),
         Verdict::Bypass(reason) => return Err(reason),
     };
     if planned.versions.catalogs == UNKNOWN_CATALOGS {
         portal::ask_for_new_plan();
     }
     let own_text = question.own_text();
-    let terms = Terms::of(own_text)?;
+    let terms = StatementTerms::of(own_text)?;
     let fingerprint = question.fingerprint(Fingerprint::of_form(form));
     if question.may_be_skipped() && !terms.insisted && admission::skips_lookup(fingerprint) {
         admission::time_run(Some(fingerprint));
@@ -81,14 +81,14 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let current = definition_versions::current(store);
     let template = templates::find(form, planned.versions, facts).filter(|_| current == planned.versions);
     // SAFETY: the extras were just read, into the current memory context.
-    let relations = relations::of_plan(question.plan(), unsafe { meaning.extras.relations() });
+    let relations = relations::of_plan(question.plan(), unsafe { traits.extras.relations() });
     own_writes::check_own_writes(&relations)?;
 
     // SAFETY: as above.
-    let settings = unsafe { meaning.extras.settings() };
+    let settings = unsafe { traits.extras.settings() };
     let now = environment::settings(store.seed());
     let environment = environment::hash_under(store.seed(), now, &settings)?;
-    check_age(question, &meaning, &relations, planned.versions, current)?;
+    check_age(question, &traits, &relations, planned.versions, current)?;
     let old_plan = (current.ddl != planned.versions.ddl).then_some(planned.plan);
     let planned_under = planned.settings.filter(|then| *then != now);
     let asked = Asked { tree, old_plan, planned_under, environment };
@@ -100,7 +100,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     };
     let text = text.bytes;
     Ok(Description {
-        meaning,
+        traits,
         form,
         facts,
         planned,
@@ -124,7 +124,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
 /// `OldPlan`.
 fn check_age(
     question: &Question<'_>,
-    meaning: &Meaning,
+    traits: &QueryTraits,
     relations: &[u32],
     planned: Versions,
     current: Versions,
@@ -133,7 +133,7 @@ fn check_age(
         // What the query's row types contain was asked when the plan was made.
         return Err(Reason::OldPlan);
     }
-    if meaning.aggregates && current.ddl != planned.ddl {
+    if traits.aggregates && current.ddl != planned.ddl {
         // Their parts may be others by now, and nobody has checked those.
         portal::ask_for_new_plan();
         return Err(Reason::OldPlan);

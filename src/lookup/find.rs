@@ -104,16 +104,16 @@ fn changes_before_reading(
 /// The reason to bypass; the entry is let go.
 #[inline]
 fn hit(store: &SharedStore, question: &Question<'_>, description: Description<'_>, pin: Pin) -> Result<Found, Reason> {
-    let Description { meaning, form, facts, planned, template, relations, environment, settings, columns, .. } =
+    let Description { traits, form, facts, planned, template, relations, environment, settings, columns, .. } =
         description;
-    let changes = match changes_before_reading(store, question, meaning.reads_session) {
+    let changes = match changes_before_reading(store, question, traits.reads_session) {
         Ok(changes) => changes,
         Err(reason) => {
             store.unpin(pin);
             return Err(reason);
         }
     };
-    let verify = verify::choose(&meaning, environment, &settings);
+    let verify = verify::choose(&traits, environment, &settings);
     admission::note_speed(description.fingerprint, false);
     let guard = (changes.possible && portal::is_bound()).then(|| Guard {
         environment,
@@ -139,9 +139,9 @@ fn miss(
     description: Description<'_>,
     stale: bool,
 ) -> Result<Found, Reason> {
-    let Description { meaning, planned, key, terms, .. } = description;
+    let Description { traits, planned, key, terms, .. } = description;
     let dependencies =
-        storing::dependencies(store, &description.relations, meaning.rests_on_enums, &description.snapshot)?;
+        storing::dependencies(store, &description.relations, traits.rests_on_enums, &description.snapshot)?;
     foreign::check_settled(store, question.plan())?;
     // A plan for all values reads and locks what the plan of a query with these values would not.
     let is_of_values = planned.for_values || parameters::count(question.params()) == 0;

@@ -10,7 +10,7 @@ use arrow_cache_core::Reason;
 
 use crate::pg::backend_local::Local;
 use crate::query::Versions;
-use crate::query::eligibility::Meaning;
+use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FormHash, FormId};
 
 /// Forms remembered. A power of two.
@@ -22,7 +22,7 @@ pub enum Finding {
     /// No query of this form is cached.
     Refused(Reason),
     /// They may be cached, as far as the query itself goes. What its plan reads is asked of each plan.
-    Meant(Meaning),
+    Meant(QueryTraits),
 }
 
 struct KnownForm {
@@ -67,7 +67,7 @@ pub fn has_templates(form: FormHash, versions: Versions) -> bool {
     FORMS.with_borrow(|forms| current(forms, form, versions).is_some_and(|form| form.has_templates))
 }
 
-/// Is a template for a query of this form worth keeping? It is if the meaning of the form is known.
+/// Is a template for a query of this form worth keeping? It is if the traits of the form are known.
 pub fn wants_template(form: FormId, versions: Versions) -> bool {
     FORMS.with_borrow(|forms| {
         forms.get(place(form)).and_then(Option::as_ref).is_some_and(|known| {

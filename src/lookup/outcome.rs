@@ -11,7 +11,7 @@ use super::fingerprint::Fingerprint;
 use crate::arrow::column::Column;
 use crate::pg::tree::Tree;
 use crate::query::hashes::{EnvironmentHash, FactsHash};
-use crate::query::hint::Terms;
+use crate::query::hint::StatementTerms;
 use crate::report::{decision_log, tally};
 use crate::serve::Hit;
 use crate::session::{self, Status};
@@ -37,7 +37,7 @@ pub struct Miss {
     /// The query id of its plan.
     pub query_id: i64,
     /// On which terms it is stored.
-    pub terms: Terms,
+    pub terms: StatementTerms,
     /// Why its answer will not be stored, if that is known already.
     pub refused: Option<Reason>,
     /// Number of the top-level statement.

@@ -16,7 +16,7 @@ use super::{definition_versions, portal, snapshot, templates, validity};
 use crate::invalidation::own_writes;
 use crate::pg::query_desc::QueryDesc;
 use crate::query::hashes::{FactsHash, FormHash, FormId, TreeHash};
-use crate::query::hint::Terms;
+use crate::query::hint::StatementTerms;
 use crate::query::key::{self, Asked, HashedText};
 use crate::query::{Versions, environment, plan_facts};
 use crate::serve::{self, Hit, Template};
@@ -35,7 +35,7 @@ pub struct Pending<'m> {
     facts: FactsHash,
     /// The normalized text.
     text: &'m [u8],
-    terms: Terms,
+    terms: StatementTerms,
 }
 
 /// A plan that stands for a stored answer, and what planning would lock. Plain data, so that an error may jump over it.
@@ -62,7 +62,7 @@ pub fn make(
     if may_change || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {
         return None;
     }
-    let terms = Terms::of(call.own_text()).ok()?;
+    let terms = StatementTerms::of(call.own_text()).ok()?;
     let text = HashedText::of(call.own_text(), store.seed()).ok()?;
     let environment = environment::hash(store.seed(), &[]).ok()?;
     let asked = Asked { tree, old_plan: None, planned_under: None, environment };

@@ -66,9 +66,9 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     let mut identity = identity::of(call.query(), store.seed())?;
     let versions = definition_versions::current(&store);
     let form = identity.form;
-    let meaning = match forms::finding(form, versions) {
+    let traits = match forms::finding(form, versions) {
         Some(Finding::Refused(reason)) => return Err(reason),
-        Some(Finding::Meant(meaning)) => Some(meaning),
+        Some(Finding::Meant(traits)) => Some(traits),
         None => None,
     };
     // What follows may raise, so nothing that is to be dropped may be left.
@@ -78,13 +78,13 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
         check_speed(call, Some(Fingerprint::of_form(form.id())))?;
     }
     if is_one_shot
-        && let Some(meaning) = &meaning
+        && let Some(traits) = &traits
         && forms::has_templates(form, versions)
-        && let Some(placeholder) = placeholder::make(&store, call, form, tree, meaning.reads_session, versions)
+        && let Some(placeholder) = placeholder::make(&store, call, form, tree, traits.reads_session, versions)
     {
         return Ok(Planning::Ready(placeholder));
     }
-    check(call, &store, tree, form, meaning, versions, is_one_shot).map(Planning::Eligible)
+    check(call, &store, tree, form, traits, versions, is_one_shot).map(Planning::Eligible)
 }
 
 /// Notes the fingerprint of a statement that is planned for one execution, for when it starts.

@@ -8,7 +8,7 @@ use super::admission;
 use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::portal;
 use crate::invalidation::catalogs::SHARED;
-use crate::query::hint::Terms;
+use crate::query::hint::StatementTerms;
 use crate::query::{Planned, Versions};
 use crate::settings;
 use crate::shmem::SharedStore;
@@ -61,7 +61,7 @@ pub fn is_plan_current(store: &SharedStore, planned: &Planned, seen: Versions) -
 
 /// Why the answer under this key will not be stored, for other reasons than its plan. Counts a run, unless the statement is `only_asked`
 /// about.
-pub fn refusal(store: &SharedStore, key: CacheKey, terms: Terms, only_asked: bool) -> Option<Reason> {
+pub fn refusal(store: &SharedStore, key: CacheKey, terms: StatementTerms, only_asked: bool) -> Option<Reason> {
     if !settings::populate() {
         return Some(Reason::PopulateOff);
     }

@@ -3,7 +3,7 @@
 use arrow_cache_core::{Counter, Pin, Reason, SnapshotView, Validity};
 
 use crate::pg::backend;
-use crate::query::hint::Terms;
+use crate::query::hint::StatementTerms;
 use crate::shmem::SharedStore;
 
 /// May this entry be given to a statement with this text and these columns? `Ok(false)` when it is of no use now; entries that are of
@@ -17,7 +17,7 @@ pub fn check(
     text: &[u8],
     descriptor: &[u8],
     snapshot: &SnapshotView<'_>,
-    terms: Terms,
+    terms: StatementTerms,
 ) -> Result<bool, Reason> {
     let view = store.view(pin);
     if view.text() != text || view.descriptor() != descriptor {

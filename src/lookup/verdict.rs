@@ -10,7 +10,7 @@ use super::forms::{self, Finding};
 use super::{portal, snapshot};
 use crate::invalidation::own_writes;
 use crate::pg::tree::{Tree, children};
-use crate::query::eligibility::{Meaning, check_query};
+use crate::query::eligibility::{QueryTraits, check_query};
 use crate::query::hashes::{FormHash, TreeHash};
 use crate::query::opened_relations::opened_by;
 use crate::query::relations::{self, Relations};
@@ -21,7 +21,7 @@ use crate::shmem::SharedStore;
 /// What was found out about an eligible query before the planner took it apart.
 #[derive(Clone, Copy)]
 pub struct Eligible {
-    meaning: Meaning,
+    traits: QueryTraits,
     /// What name resolution made of its text.
     tree: TreeHash,
     form: FormHash,
@@ -36,7 +36,7 @@ pub struct Eligible {
     messages: u64,
 }
 
-/// Checks the tree of a query, unless its `meaning` is known. `versions` were read before.
+/// Checks the tree of a query, unless its `traits` are known. `versions` were read before.
 ///
 /// # Errors
 /// The reason to refuse the query.
@@ -45,21 +45,21 @@ pub fn check(
     store: &SharedStore,
     tree: TreeHash,
     form: FormHash,
-    meaning: Option<Meaning>,
+    traits: Option<QueryTraits>,
     versions: Versions,
     is_one_shot: bool,
 ) -> Result<Eligible, Reason> {
     // SAFETY: called inside a transaction.
     unsafe { pg_sys::AcceptInvalidationMessages() };
-    let known = meaning.is_some();
-    let meaning = meaning.map_or_else(|| check_query(call.query()), Ok).inspect_err(|reason| {
+    let known = traits.is_some();
+    let traits = traits.map_or_else(|| check_query(call.query()), Ok).inspect_err(|reason| {
         // What a transaction sees that has changed definitions itself may be rolled back.
         if own_writes::check_own_writes(&[]).is_ok() {
             forms::remember(form, versions, Finding::Refused(*reason));
         }
     })?;
     Ok(Eligible {
-        meaning,
+        traits,
         tree,
         form,
         known,
@@ -112,7 +112,7 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, eligible: Eligible)
 
 /// The verdict on the plan of an eligible query. Planning has locked the plan's relations.
 fn verdict(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
-    let Eligible { meaning, tree, form, planned, .. } = eligible;
+    let Eligible { traits, tree, form, planned, .. } = eligible;
     // A message that arrives while the plan is made finds no plan that it could invalidate: PostgreSQL loses it.
     let unsettled = portal::messages_received() != eligible.messages;
     let opened = opened_by(plan);
@@ -120,10 +120,10 @@ fn verdict(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
     // The plan, and what is remembered, may outlive a transaction that changes definitions, and its rollback.
     let own_definitions = own_writes::check_own_writes(&[]);
     if !eligible.known && !unsettled && own_definitions.is_ok() {
-        remember(form, planned.versions, meaning, relations, meaning.may_drop_relations || depends_on_values(plan));
+        remember(form, planned.versions, traits, relations, traits.may_drop_relations || depends_on_values(plan));
     }
     let checked = relations.and_then(|relations| {
-        planner_input::check(plan, &opened, meaning.unites, planned.versions.ddl).map_err(|refusal| refusal.reason)?;
+        planner_input::check(plan, &opened, traits.unites, planned.versions.ddl).map_err(|refusal| refusal.reason)?;
         own_definitions.map(|()| relations)
     });
     let facts = plan_facts::of(plan, &opened, eligible.seed);
@@ -133,9 +133,9 @@ fn verdict(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
         // that a newer version of the catalogs no longer has.
         Ok(Relations { partitioned }) if unsettled || (partitioned && !eligible.sees_catalogs) => {
             let versions = Versions { catalogs: UNKNOWN_CATALOGS, ..planned.versions };
-            Verdict::Cacheable { meaning, tree, form, facts, planned: Planned { versions, ..planned } }
+            Verdict::Cacheable { traits, tree, form, facts, planned: Planned { versions, ..planned } }
         }
-        Ok(_) => Verdict::Cacheable { meaning, tree, form, facts, planned },
+        Ok(_) => Verdict::Cacheable { traits, tree, form, facts, planned },
         Err(reason) => Verdict::Bypass(reason),
     }
 }
@@ -151,16 +151,16 @@ fn depends_on_values(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
 fn remember(
     form: FormHash,
     versions: Versions,
-    meaning: Meaning,
+    traits: QueryTraits,
     relations: Result<Relations, Reason>,
     depends_on_values: bool,
 ) {
-    if !meaning.extras.is_none() {
+    if !traits.extras.is_none() {
         return;
     }
     let finding = match relations {
         Err(reason) if !depends_on_values => Finding::Refused(reason),
-        _ => Finding::Meant(meaning),
+        _ => Finding::Meant(traits),
     };
     forms::remember(form, versions, finding);
 }

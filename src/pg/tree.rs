@@ -64,9 +64,12 @@ impl<'t, T> Tree<'t, T> {
         self,
         field: *const pg_sys::List,
     ) -> impl ExactSizeIterator<Item = Tree<'t, U>> + Clone {
-        // SAFETY: as the caller promises; the server puts no null into lists of nodes that it keeps in trees.
-        unsafe { nodes::<U>(field) }
-            .map(|node| Tree { node: unsafe { NonNull::new_unchecked(node) }, valid: PhantomData })
+        // SAFETY: a list of such nodes, part of a valid tree.
+        unsafe { nodes::<U>(field) }.map(|node| {
+            // SAFETY: of the lists in trees only those of columns of joins may hold null, and nobody walks these by this function
+            // (`Tree::items`).
+            Tree { node: unsafe { NonNull::new_unchecked(node) }, valid: PhantomData }
+        })
     }
 
     /// The OIDs of a list below this one.

@@ -23,9 +23,9 @@ use checker::EligibilityChecker;
 use kinds::{makes_a_type, refusal_of, type_of};
 use session_values::SESSION_FUNCTIONS;
 
-/// What a query means, as far as its answer can depend on it.
+/// What an eligible query asks that its answer depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Meaning {
+pub struct QueryTraits {
     /// Rows that are computed later may differ: they depend on settings, all of which are in the key, on who asks, or on
     /// definitions that no lock protects.
     pub reads_session: bool,
@@ -47,7 +47,7 @@ pub struct Meaning {
 ///
 /// # Errors
 /// The first reason found not to cache the answer.
-pub fn check_query(query: Tree<'_, pg_sys::Query>) -> Result<Meaning, Reason> {
+pub fn check_query(query: Tree<'_, pg_sys::Query>) -> Result<QueryTraits, Reason> {
     check_query_naming(query, &mut None)
 }
 
@@ -58,7 +58,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>) -> Result<Meaning, Reason> {
 pub fn check_query_naming(
     query: Tree<'_, pg_sys::Query>,
     offender: &mut Option<pg_sys::Oid>,
-) -> Result<Meaning, Reason> {
+) -> Result<QueryTraits, Reason> {
     if reads_nothing(query) {
         return Err(Reason::NoRelation);
     }
@@ -72,7 +72,7 @@ pub fn check_query_naming(
     if !checker.reads_something {
         return Err(Reason::NoRelation);
     }
-    Ok(Meaning {
+    Ok(QueryTraits {
         reads_session: checker.reads_session(),
         rests_on_enums: checker.types.enums,
         extras: Extras::keep(&checker.types.row_types, &checker.settings),

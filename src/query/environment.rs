@@ -117,7 +117,7 @@ unsafe fn add_string(key: &mut KeyBuffer, text: *const c_char) {
     if text.is_null() {
         key.part(b"");
     } else {
-        // SAFETY: as the caller promises.
+        // SAFETY: a text that ends with NUL.
         key.part(unsafe { CStr::from_ptr(text) }.to_bytes());
     }
 }

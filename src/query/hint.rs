@@ -1,5 +1,5 @@
-//! On which terms an answer is taken from the cache and stored there: those of the session's settings, unless a
-//! comment before the statement says otherwise.
+//! The hint in a comment before a statement, and the terms on which the statement's answer is taken from the cache and stored there:
+//! those of the hint, or else those of the session's settings.
 
 use arrow_cache_core::{Hint, Reason, hint};
 
@@ -8,14 +8,14 @@ use crate::settings;
 
 /// The terms of one statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Terms {
+pub struct StatementTerms {
     /// The statement asks to be stored: its run time and the number of its runs do not matter.
     pub insisted: bool,
     /// The statement's own `ttl` in seconds, 0 for no limit.
     ttl: Option<u32>,
 }
 
-impl Terms {
+impl StatementTerms {
     /// The terms of a statement that says nothing about them.
     pub const USUAL: Self = Self { insisted: false, ttl: None };
 

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use arrow_cache_core::{CacheKey, Reason};
 use pgrx::pg_sys;
 
-use super::eligibility::Meaning;
+use super::eligibility::QueryTraits;
 use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
 use super::ordering::OrderedPrefix;
 use super::row_types_and_settings::Extras;
@@ -55,18 +55,18 @@ const CACHEABLE: u32 = 0;
 /// `plan` must be a plan just made, in the current memory context.
 pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
     match verdict {
-        // SAFETY: as the caller promises.
+        // SAFETY: a new plan, whose list of items is NIL or valid.
         Verdict::Bypass(reason) => unsafe {
             (*plan).invalItems = pg_sys::lappend((*plan).invalItems, shared_refusal(reason).cast());
         },
-        Verdict::Cacheable { meaning, tree, form, facts, planned } => {
+        Verdict::Cacheable { traits, tree, form, facts, planned } => {
             // SAFETY: extras are kept in the context in which the plan is made.
-            let extras: Vec<u32> = unsafe { meaning.extras.words() }.collect();
-            let words = words_of(&meaning, tree, form, facts, &planned, !extras.is_empty());
+            let extras: Vec<u32> = unsafe { traits.extras.words() }.collect();
+            let words = words_of(&traits, tree, form, facts, &planned, !extras.is_empty());
             let settings = planned.settings.map(|settings| halves(settings.0)).into_iter().flatten();
             let words = words.into_iter().enumerate().chain(SETTINGS.zip(settings)).chain((EXTRAS..).zip(extras));
             let words: Vec<(usize, u32)> = words.collect();
-            // SAFETY: as the caller promises; the words outlive the call.
+            // SAFETY: a new plan, whose list of items is NIL or valid; the words outlive the call.
             unsafe {
                 (*plan).invalItems =
                     pg_sys::ffi::pg_guard_ffi_boundary(|| append((*plan).invalItems, &raw const *words))
@@ -77,7 +77,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
 
 /// The words of every marker that says "cacheable".
 fn words_of(
-    meaning: &Meaning,
+    traits: &QueryTraits,
     tree: TreeHash,
     form: FormId,
     facts: FactsHash,
@@ -86,13 +86,13 @@ fn words_of(
 ) -> [u32; WORDS] {
     let mut flags = 0;
     for (set, flag) in [
-        (meaning.reads_session, READS_SESSION),
-        (meaning.rests_on_enums, RESTS_ON_ENUMS),
+        (traits.reads_session, READS_SESSION),
+        (traits.rests_on_enums, RESTS_ON_ENUMS),
         (has_extras, HAS_EXTRAS),
         (planned.settings.is_some(), HAS_SETTINGS),
         (planned.for_values, FOR_VALUES),
-        (meaning.may_drop_relations, MAY_DROP_RELATIONS),
-        (meaning.aggregates, AGGREGATES),
+        (traits.may_drop_relations, MAY_DROP_RELATIONS),
+        (traits.aggregates, AGGREGATES),
     ] {
         if set {
             flags |= flag;
@@ -112,7 +112,7 @@ fn words_of(
         planned.plan as u32,
         (planned.plan >> 32) as u32,
         flags,
-        meaning.repeatable.map_or(NOT_REPEATABLE, |order| order.pack() << 1 | 1),
+        traits.repeatable.map_or(NOT_REPEATABLE, |order| order.pack() << 1 | 1),
         form as u32,
         (form >> 32) as u32,
         facts[0],
@@ -178,7 +178,7 @@ unsafe fn item(index: usize, word: u32) -> *mut pg_sys::PlanInvalItem {
 /// As `item`; `words` must be valid.
 unsafe fn append(list: *mut pg_sys::List, words: *const [(usize, u32)]) -> *mut pg_sys::List {
     let mut list = list;
-    // SAFETY: as the caller promises.
+    // SAFETY: the words outlive the call; a list of items that only this function appends to.
     unsafe {
         for (index, word) in &*words {
             list = direct!(server::lappend(list, item(*index, *word).cast()));
@@ -220,7 +220,7 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
         settings: if flags & HAS_SETTINGS == 0 { None } else { Some(SettingsHash(key(SETTINGS.start)?)) },
         for_values: flags & FOR_VALUES != 0,
     };
-    let meaning = Meaning {
+    let traits = QueryTraits {
         reads_session: flags & READS_SESSION != 0,
         rests_on_enums: flags & RESTS_ON_ENUMS != 0,
         extras: if flags & HAS_EXTRAS == 0 { Extras::NONE } else { read_extras(plan) },
@@ -234,7 +234,7 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
     };
     let (tree, facts) = (TreeHash(key(1)?), FactsHash(key(15)?));
     let form = FormId(word(13)? | word(14)? << 32);
-    Some(Verdict::Cacheable { meaning, tree, form, facts, planned })
+    Some(Verdict::Cacheable { traits, tree, form, facts, planned })
 }
 
 /// The words behind those of every marker, which `attach` has appended in order.

@@ -67,7 +67,7 @@ impl Extras {
     /// # Safety
     /// The memory context in which the extras were kept must still be there.
     pub unsafe fn words(&self) -> impl Iterator<Item = u32> {
-        // SAFETY: as the caller promises.
+        // SAFETY: a list of integers, in a context that is still there.
         unsafe { integers(self.words) }.map(i32::cast_unsigned)
     }
 
@@ -76,7 +76,7 @@ impl Extras {
     /// # Safety
     /// As `words`.
     pub unsafe fn relations(&self) -> Vec<u32> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the context of the words is still there.
         let mut words = unsafe { self.words() };
         let count = words.next().unwrap_or(0);
         words.take(count as usize).collect()
@@ -87,7 +87,7 @@ impl Extras {
     /// # Safety
     /// As `words`.
     pub unsafe fn settings(&self) -> Vec<CString> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the context of the words is still there.
         let mut words = unsafe { self.words() };
         let relations = words.next().unwrap_or(0);
         let mut words = words.skip(relations as usize);

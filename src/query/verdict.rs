@@ -2,7 +2,7 @@
 
 use arrow_cache_core::Reason;
 
-use super::eligibility::Meaning;
+use super::eligibility::QueryTraits;
 use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
 
 /// Versions of the database's definitions.
@@ -32,7 +32,7 @@ pub struct Planned {
 #[derive(Clone, Copy, Debug)]
 pub enum Verdict {
     /// Its answer may be kept. `tree` stands for what name resolution made of its text, `form` for its form, `facts` for those of its plan (`plan_facts`).
-    Cacheable { meaning: Meaning, tree: TreeHash, form: FormId, facts: FactsHash, planned: Planned },
+    Cacheable { traits: QueryTraits, tree: TreeHash, form: FormId, facts: FactsHash, planned: Planned },
     /// Its answer may not be kept.
     Bypass(Reason),
 }

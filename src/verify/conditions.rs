@@ -4,7 +4,7 @@ use std::ffi::CString;
 
 use pgrx::pg_sys;
 
-use crate::query::eligibility::Meaning;
+use crate::query::eligibility::QueryTraits;
 use crate::query::environment;
 use crate::query::hashes::EnvironmentHash;
 use crate::query::ordering::OrderedPrefix;
@@ -31,9 +31,9 @@ impl Conditions {
 }
 
 /// The conditions of a comparison, if a hit is to be executed as well: by chance, at the rate that is set.
-pub fn choose(meaning: &Meaning, environment: EnvironmentHash, settings: &[CString]) -> Option<Conditions> {
+pub fn choose(traits: &QueryTraits, environment: EnvironmentHash, settings: &[CString]) -> Option<Conditions> {
     let rate = settings::verify_sample_rate();
-    let ordered_by = meaning.repeatable.filter(|_| rate > 0.0)?;
+    let ordered_by = traits.repeatable.filter(|_| rate > 0.0)?;
     // SAFETY: the backend's own generator, which random() does not use; it gives numbers from 0 to below 1.
     let drawn = unsafe { pg_sys::pg_prng_double(&raw mut pg_sys::pg_global_prng_state) };
     (drawn < rate).then(|| Conditions {

@@ -62,6 +62,7 @@ impl TreeHasher {
     }
 
     /// Has the walk come too deep? `here` is a local of the caller.
+    #[inline]
     pub(super) fn is_too_deep(&self, here: &u8) -> bool {
         self.stack_base.abs_diff(std::ptr::from_ref(here) as usize) > self.stack_limit
     }
@@ -73,26 +74,31 @@ impl TreeHasher {
         true
     }
 
+    #[inline]
     pub(super) fn oids<const N: usize>(&mut self, oids: [pg_sys::Oid; N]) {
         self.form.words(oids.map(pg_sys::Oid::to_u32));
     }
 
+    #[inline]
     pub(super) fn all_oids(&mut self, oids: impl Iterator<Item = pg_sys::Oid>) {
         for oid in oids {
             self.form.u32(oid.to_u32());
         }
     }
 
+    #[inline]
     pub(super) fn integers(&mut self, numbers: impl Iterator<Item = i32>) {
         for number in numbers {
             self.form.u32(number.cast_unsigned());
         }
     }
 
+    #[inline]
     pub(super) fn lengths<const N: usize>(&mut self, lists: [Option<Tree<'_, pg_sys::List>>; N]) {
         self.form.words(lists.map(|list| list.map_or(0, |list| list.length() as u32)));
     }
 
+    #[inline]
     pub(super) fn text(&mut self, text: Option<&CStr>) {
         add_text(&mut self.form, text);
     }
@@ -104,6 +110,7 @@ impl TreeHasher {
         }
     }
 
+    #[inline]
     pub(super) fn type_of(&mut self, expression: Tree<'_, pg_sys::Node>) {
         let expression = expression.as_ptr();
         // SAFETY: an expression of a valid tree.
@@ -116,6 +123,7 @@ impl TreeHasher {
         }
     }
 
+    #[inline]
     pub(super) fn var(&mut self, var: &pg_sys::Var) {
         self.form.words([
             var.varno as u32,
@@ -128,6 +136,7 @@ impl TreeHasher {
     }
 
     /// `'today'::date` is a constant too, and another one each day.
+    #[inline]
     pub(super) fn constant(&mut self, constant: Tree<'_, pg_sys::Const>) {
         self.form.words([
             constant.consttype.to_u32(),
@@ -144,6 +153,7 @@ impl TreeHasher {
         }
     }
 
+    #[inline]
     pub(super) fn call(&mut self, call: Tree<'_, pg_sys::FuncExpr>) {
         self.reads_constants |= CURRENT_SETTING.contains(&call.funcid.to_u32());
         self.oids([call.funcid, call.funcresulttype, call.funccollid, call.inputcollid]);
@@ -153,12 +163,14 @@ impl TreeHasher {
         self.form.u32(unsafe { walkers::exprTypmod(call.as_node().as_ptr()) }.cast_unsigned());
     }
 
+    #[inline]
     pub(super) fn sorting(&mut self, clause: &pg_sys::SortGroupClause) {
         self.form.u32(clause.tleSortGroupRef);
         self.oids([clause.eqop, clause.sortop]);
         self.form.u32(u32::from(clause.nulls_first) | u32::from(clause.hashable) << 1);
     }
 
+    #[inline]
     pub(super) fn target(&mut self, target: Tree<'_, pg_sys::TargetEntry>) {
         self.form.words([target.resno as u32, target.ressortgroupref, u32::from(target.resjunk)]);
         self.frame.words([target.resorigtbl.to_u32(), target.resorigcol as u32]);
@@ -168,6 +180,7 @@ impl TreeHasher {
         }
     }
 
+    #[inline(never)]
     pub(super) fn range_table_entry(&mut self, entry: Tree<'_, pg_sys::RangeTblEntry>) {
         let flags = [
             entry.inh,
@@ -199,6 +212,7 @@ impl TreeHasher {
         tree::for_each_permission_word(entry, |word| self.frame.u64(word));
     }
 
+    #[inline(never)]
     pub(super) fn query(&mut self, query: Tree<'_, pg_sys::Query>) {
         let flags = [
             query.hasModifyingCTE,

@@ -1,5 +1,5 @@
 //! What nodes add to a query's identity, by themselves, that do not stand in most queries: calls, other expressions, clauses. A kind that
-//! a function here does not know stops the walk.
+//! a function here does not know stops the walk. Kept out of the function that recurses, so that its frame stays small.
 
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -9,6 +9,7 @@ use crate::pg::tree::{Tree, child, child_integers, child_oids, child_text, child
 
 impl TreeHasher {
     /// Calls of aggregates and window functions, and operators other than plain ones.
+    #[inline(never)]
     pub(super) fn add_call(&mut self, node: Tree<'_, pg_sys::Node>) {
         match_node! { node;
             Aggref(call) => {
@@ -57,6 +58,7 @@ impl TreeHasher {
     }
 
     /// Expressions that call no function that they name.
+    #[inline(never)]
     pub(super) fn add_expression(&mut self, node: Tree<'_, pg_sys::Node>) {
         match_node! { node;
             Param(param) => {
@@ -98,6 +100,7 @@ impl TreeHasher {
     }
 
     /// Parts of queries that are no expressions.
+    #[inline(never)]
     pub(super) fn add_clause(&mut self, node: Tree<'_, pg_sys::Node>) {
         match_node! { node;
             JoinExpr(join) => {
