@@ -26,7 +26,6 @@ circle core sql_text
 circle src capture
 circle src invalidation
 circle src lookup
-circle src query
 circle src serve
 long arrow append
 long error report
@@ -36,9 +35,6 @@ long hooks enter
 long invalidation publish
 long lookup before_planning
 long lookup look
-long query judge_node
-long query node
-long query other
 long settings define
 """.strip().split("\n"))
 

@@ -140,7 +140,7 @@ NARROWED = [
      "without a place for the zone, timestamp2tm does not look at the session's"),
 ]
 
-# What accepted functions of the lists in listed.rs read, and the walk over the query's tree sees to in another way.
+# What accepted functions of the lists in stable.rs read, and the walk over the query's tree sees to in another way.
 JUDGED_OTHERWISE = {
     "catalogs, in find_coercion_pathway": "a cast to JSON, which is looked for if the type is not built in: ConvertsToJson refuses those",
 }

@@ -1,4 +1,4 @@
-//! Setting and showing the policy of a relation: what its owner says about caching it (`query/policy.rs` reads it). The provider of
+//! Setting and showing the policy of a relation: what its owner says about caching it (`query/relation_policy.rs` reads it). The provider of
 //! labels is registered once in each backend; no lock.
 
 use std::cell::Cell;

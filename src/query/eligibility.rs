@@ -1,9 +1,9 @@
 //! May the answer to a query be kept at all? Walks a rewritten query tree and finds the first reason not to. What it finds depends on the
 //! query's form (`identity`) and the definitions in the catalogs alone, so it is done once for all queries of a form. A node of a kind that
-//! is not known (`kinds`) is a reason too.
+//! is not known (`node_kinds`) is a reason too.
 
 mod checker;
-mod kinds;
+mod node_kinds;
 mod session_values;
 
 use std::ffi::c_void;
@@ -20,7 +20,7 @@ use super::volatility::{self, FunctionVerdict};
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 use checker::EligibilityChecker;
-use kinds::{makes_a_type, refusal_of, type_of};
+use node_kinds::{makes_a_type, refusal_of, type_of};
 use session_values::SESSION_FUNCTIONS;
 
 /// What an eligible query asks that its answer depends on.

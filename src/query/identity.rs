@@ -13,8 +13,8 @@
 //!
 //! A node of a kind that is not known here stops the walk, and the query is not cached.
 
+mod expressions_and_clauses;
 mod hasher;
-mod other_nodes;
 
 use std::cell::Cell;
 use std::ffi::c_void;

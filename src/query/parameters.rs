@@ -39,7 +39,7 @@ pub fn add_parameters(key: &mut KeyBuffer, params: Option<Tree<'_, pg_sys::Param
             continue;
         }
         let (mut length, mut by_value) = (0i16, false);
-        // SAFETY: reads a catalog about the type of a parameter, and a value of that type.
+        // SAFETY: reads a catalog about the type of a parameter; the value has that type.
         unsafe {
             pg_sys::get_typlenbyval(value.ptype, &mut length, &mut by_value);
             add_datum(key, value.value, by_value, length);

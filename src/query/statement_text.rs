@@ -1,4 +1,4 @@
-//! The text of a statement: its own slice of what the client sent, normalized.
+//! The text of a statement: its own part of what the client sent, as it was sent and normalized.
 
 use std::ffi::{CStr, c_char};
 

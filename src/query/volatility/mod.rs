@@ -1,7 +1,8 @@
 //! Which functions a cacheable query may call.
 //!
-//! Built-in functions only. Of those that are marked IMMUTABLE, the ones that have been shown to be so, or to read nothing but settings
-//! (`immutable`). Of the STABLE ones, those that stand in `stable`. A function that was replaced is checked by its parts (`definition`).
+//! It may call built-in functions only. Of those that are marked IMMUTABLE it may call the ones that have been shown to be so, or to read
+//! nothing but settings (`immutable`); of the STABLE ones, those in `stable`. A function that was replaced is checked by its parts
+//! (`definition`).
 
 pub mod definition;
 mod immutable;
@@ -42,7 +43,7 @@ pub fn check(oid: pg_sys::Oid) -> FunctionVerdict {
         return FunctionVerdict::ConvertsToJson;
     }
     if immutable {
-        // Anything may be marked so. What stands on no list may read the clock, or the server's state.
+        // Any function may be marked so. One that is on no list may read the clock, or the server's state.
         return if is_among(CLEAN, number) {
             FunctionVerdict::Sound
         } else if is_among(READING, number) {

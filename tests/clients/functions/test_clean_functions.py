@@ -157,7 +157,7 @@ def test_lists_are_of_immutable_functions(session):
         oids = [oid for oid, _ in listed(name)]
         assert oids == sorted(set(oids)) and oids[-1] < 10000
         assert session.rows("SELECT oid::regprocedure::text FROM pg_proc WHERE oid = ANY(%s) AND provolatile <> 'i'", [oids]) == []
-    # On this list a function may be one that other versions mark so. What they mark otherwise is judged by listed.rs.
+    # On this list a function may be one that other versions mark so. What they mark otherwise is judged by stable.rs.
     reading = [oid for oid, _ in listed("READING")]
     assert reading == sorted(set(reading)) and reading[-1] < 10000
     assert not {*reading} & {oid for name in ("CLEAN", "UNCOVERED") for oid, _ in listed(name)}
