@@ -48,7 +48,7 @@ SEND = {
 
 
 def listed(name):
-    """A list of clean.rs: numbers, each with its comment."""
+    """A list of immutable.rs: numbers, each with its comment."""
     block = re.search(rf"pub const {name}: &\[u32\] = &\[(.*?)^\];", CLEAN_RS.read_text(), re.DOTALL | re.MULTILINE)[1]
     return [(int(number), (comment or "").strip()) for number, comment in re.findall(r"(\d+),(?: // (.*))?", block)]
 
