@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Checks the layering rules of CONTRIBUTING.md over the sources below ROOT (default: this checkout).
 
-    scripts/lint-layers.py [--all] [ROOT]
+    scripts/lint-layers.py [ROOT]
 
-Prints `file:line: rule [key]` for every breach and fails if there is one. Comments and strings do not count. A breach
-whose key stands in ALLOWED is left out, unless --all is given.
+Prints `file:line: rule [key]` for every breach and fails if there is one. Comments and strings do not count.
 """
 
 import re
@@ -17,26 +16,6 @@ SRC_ROOMS = ["lib", "hooks", "copy", "functions", "export", "capture", "lookup",
 CORE_ROOMS = ["lib", "cache formats sql_text", "prefetch room reserve shown", "reason"]
 
 MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
-
-# Keys of known breaches. A rule is switched on everywhere by deleting its keys here.
-ALLOWED = set("""
-circle core cache
-circle core formats
-circle core sql_text
-circle src capture
-circle src invalidation
-circle src lookup
-circle src serve
-long arrow append
-long error report
-long formats append
-long formats scan
-long hooks enter
-long invalidation publish
-long lookup before_planning
-long lookup look
-long settings define
-""".strip().split("\n"))
 
 # Name of the rule; where in src/ the code may stand; the code; what the rule says.
 ONLY = [
@@ -219,7 +198,7 @@ def check_code(source, breach):
 
 
 def main():
-    root = Path(next((word for word in sys.argv[1:] if word != "--all"), Path(__file__).resolve().parent.parent))
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent)
     if not (root / "src").is_dir() or not (root / "core" / "src").is_dir():
         sys.exit(f"lint-layers: {root} has no src/ and core/src/")
     names = [path.relative_to(root).as_posix() for part in ("src", "core") for path in sorted((root / part).rglob("*.rs"))]
@@ -243,10 +222,7 @@ def main():
         if re.match(r"[^#]*\bpgrx", line):
             breach("core/Cargo.toml", number, "server core/Cargo.toml", "core knows no PostgreSQL")
 
-    every = "--all" in sys.argv
-    for key in sorted(ALLOWED - {key for *_, key in breaches} - {""}) if not every else ():
-        print(f"lint-layers: no longer needed in ALLOWED: {key}", file=sys.stderr)
-    shown = sorted({found for found in breaches if every or found[3] not in ALLOWED})
+    shown = sorted(set(breaches))
     for name, line, rule, key in shown:
         print(f"{name}:{line}: {rule} [{key}]")
     if shown:

@@ -17,7 +17,7 @@
 //! * `query` (what a query is and whether its answer may be kept) and `arrow` (values to Arrow and back), which do not use each other
 //! * `settings`, `pg` (everything that is only about the server), `error`, and the crate `core`, which knows no PostgreSQL
 //!
-//! docs/architecture.md follows a statement through all of them.
+//! docs/architecture/overview.md follows a statement through all of them.
 
 #![warn(missing_docs)]
 

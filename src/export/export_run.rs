@@ -76,7 +76,7 @@ impl<O: Output> Export<O> {
                 RowSource::Stored { chunks, next: 0, stream, output }
             }
             Answer::Run(miss) => {
-                // Whatever happened to the plan on its way, rows of another shape are not stored.
+                // Whatever happened to the plan on its way, rows with other columns are not stored.
                 let aside = miss.filter(|miss| miss.columns == columns).map(ExportFill::begin);
                 RowSource::of_plan(query, run_plan(aside.map_or(Aside::Nothing, Aside::Stored)), output)
             }

@@ -1,5 +1,5 @@
 //! The publication of what a transaction has changed, before anybody can see it (protocol C; the whole argument is in
-//! docs/architecture.md).
+//! docs/architecture/exactness.md).
 //!
 //! The write set is the union of two lists: what the executor hooks saw, and the list that the heap access method itself keeps for
 //! statistics. The latter names every relation whose tuples changed by any path: cascades, leaves of partitions, COPY, triggers,

@@ -23,7 +23,7 @@ use crate::shmem::SharedStore;
 
 /// A question that may have an answer.
 pub struct Description<'q> {
-    /// What the query means.
+    /// The traits of the query.
     pub traits: QueryTraits,
     /// Its form.
     pub form: FormId,

@@ -1,7 +1,7 @@
 //! The lookup: from a planned query and its snapshot to its stored answer, or to all that is needed to store one. Reads shared memory,
 //! pins the entry of a hit, and keeps nothing.
 //!
-//! The order of the questions matters (docs/architecture.md): the versions are read after the snapshot was taken, and whether the answer
+//! The order of the questions matters (docs/architecture/exactness.md): the versions are read after the snapshot was taken, and whether the answer
 //! may be stored is asked after the versions of its dependencies were read.
 
 use std::borrow::Cow;

@@ -1,5 +1,5 @@
 //! What this backend knows of the forms of queries (`query::identity`), so that a statement that comes again, with whatever
-//! constants, is not checked again: why queries of this form are not cached, or what they mean.
+//! constants, is not checked again: why queries of this form are not cached, or which traits they have.
 //!
 //! A fixed table of this backend; no other process sees it. What it knows holds for the versions of the definitions under
 //! which it was found out, and is dropped when they have moved. A form that is forgotten is only checked once more.
@@ -22,7 +22,7 @@ pub enum Finding {
     /// No query of this form is cached.
     Refused(Reason),
     /// They may be cached, as far as the query itself goes. What its plan reads is asked of each plan.
-    Meant(QueryTraits),
+    Eligible(QueryTraits),
 }
 
 struct KnownForm {

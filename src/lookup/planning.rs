@@ -68,7 +68,7 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     let form = identity.form;
     let traits = match forms::finding(form, versions) {
         Some(Finding::Refused(reason)) => return Err(reason),
-        Some(Finding::Meant(traits)) => Some(traits),
+        Some(Finding::Eligible(traits)) => Some(traits),
         None => None,
     };
     // What follows may raise, so nothing that is to be dropped may be left.

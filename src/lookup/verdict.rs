@@ -25,7 +25,7 @@ pub struct Eligible {
     /// What name resolution made of its text.
     tree: TreeHash,
     form: FormHash,
-    /// What its form means was known before.
+    /// The traits of its form were known before.
     known: bool,
     planned: Planned,
     /// The snapshot that planning runs under sees all changes of catalogs up to that version.
@@ -160,7 +160,7 @@ fn remember(
     }
     let finding = match relations {
         Err(reason) if !depends_on_values => Finding::Refused(reason),
-        _ => Finding::Meant(traits),
+        _ => Finding::Eligible(traits),
     };
     forms::remember(form, versions, finding);
 }

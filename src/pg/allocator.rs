@@ -1,7 +1,7 @@
 //! The allocator of this library: the system's allocator, and behind it a reserve for when the system has no more memory.
 //!
 //! Rust ends the process when an allocation fails and the code has not provided for that. PostgreSQL restarts when a process ends
-//! this way. Therefore there are three rules, which docs/architecture.md explains (*When memory runs out*):
+//! this way. Therefore there are three rules, which docs/architecture/serving.md explains (*When memory runs out*):
 //!
 //! * Code whose memory grows with data asks first, through `Room` of `core`, and handles a refusal. It does not use the reserve.
 //! * Code that cannot ask (most of it in other libraries) and needs more than a little runs under a `Headroom` of the size that it

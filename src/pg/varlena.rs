@@ -1,4 +1,4 @@
-//! Values of variable length and the header in front of them (varatt.h). The plain forms are read and written without a call into the
+//! Values of variable length and the header in front of them (varatt.h). Plain values are read and written without a call into the
 //! server, since a header is met once per value.
 
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use super::row::Value;
 
 #[cfg(not(target_endian = "little"))]
-compile_error!("varlena headers are read in their little-endian form");
+compile_error!("varlena headers are read in little-endian order");
 
 /// Bytes of the long header.
 pub const HEADER: usize = 4;
@@ -45,7 +45,7 @@ impl<'v> Varlena<'v> {
     /// `TooLarge` when the body is larger than `limit` bytes, without fetching it; `OutOfMemory` when there is no memory for fetching it.
     #[inline]
     pub fn body(self, limit: usize) -> Result<&'v [u8], Reason> {
-        // SAFETY: the value is a valid varlena. The low bits of its first byte tell which form it has, and so where its length stands.
+        // SAFETY: the value is a valid varlena. The low bits of its first byte tell which kind of header it has.
         unsafe {
             let first = *self.start;
             let (data, length) = if first & 0x01 == 0x01 && first != 0x01 {

@@ -94,13 +94,11 @@ impl<'t> Collector<'t> {
             BitmapAnd(and) => self.walk_all(child!(and.bitmapplans)),
             BitmapOr(or) => self.walk_all(child!(or.bitmapplans)),
             Append(append) => {
-                // SAFETY: the plan of the node.
-                let pruning = unsafe { Tree::enter(compat::pruning_of_append(self.plan.as_ptr(), append.get())) };
+                let pruning = compat::pruning_of_append(self.plan, append);
                 self.walk_children(child!(append.appendplans), pruning);
             },
             MergeAppend(append) => {
-                // SAFETY: the plan of the node.
-                let pruning = unsafe { Tree::enter(compat::pruning_of_merge_append(self.plan.as_ptr(), append.get())) };
+                let pruning = compat::pruning_of_merge_append(self.plan, append);
                 self.walk_children(child!(append.mergeplans), pruning);
             },
             SubqueryScan(scan) => self.walk(child!(scan.subplan)),

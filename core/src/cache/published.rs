@@ -26,14 +26,6 @@ impl Pin {
     pub fn entry(&self) -> EntryId {
         self.entry
     }
-
-    /// Makes a pin again from the number that a clean-up callback kept.
-    ///
-    /// # Safety
-    /// A pin on this entry is held, and this one stands for it: only one of the two is ever given to [`Store::unpin`].
-    pub unsafe fn from_entry(entry: EntryId) -> Self {
-        Self { entry }
-    }
 }
 
 /// Whether a result may be served under a snapshot.

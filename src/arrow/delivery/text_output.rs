@@ -10,14 +10,14 @@ use pgrx::pg_sys;
 use crate::arrow::column::is_utf8;
 use crate::pg::row::Value;
 
-/// The output function of a type, looked up once.
+/// The output function of a type, found once.
 pub struct OutputFunction {
     /// Boxed, since functions keep pointers to it.
     function: Box<pg_sys::FmgrInfo>,
 }
 
 impl OutputFunction {
-    /// Looks up the output function of a type that a running query has. The current memory context must outlive the
+    /// Finds the output function of a type that a running query has. The current memory context must outlive the
     /// result.
     pub fn new(type_oid: pg_sys::Oid) -> Self {
         let mut function = Box::<pg_sys::FmgrInfo>::default();

@@ -127,7 +127,7 @@ impl Column {
 /// May columns be of types that no stored result has: anonymous records, void?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Records {
-    /// No: only the session that made a record type knows its shape.
+    /// No: only the session that made a record type knows its attributes.
     Refused,
     /// Yes: the values do not leave this session.
     Local,

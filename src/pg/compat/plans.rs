@@ -2,6 +2,12 @@
 
 use pgrx::pg_sys;
 
+use crate::pg::tree::Tree;
+#[cfg(not(feature = "pg18"))]
+use crate::pg::tree::child;
+#[cfg(feature = "pg18")]
+use crate::pg::tree::children;
+
 /// Clears the fields of a plan that name parts of its old tree. `stub` keeps its range table.
 pub fn strip_plan(stub: &mut pg_sys::PlannedStmt) {
     #[cfg(feature = "pg18")]
@@ -32,34 +38,23 @@ pub unsafe fn copy_permissions(stub: &mut pg_sys::PlannedStmt) {
 /// Defines a function that tells how children of a node may be left out. That moved from the node to the plan in 18.
 macro_rules! pruning_of {
     ($name:ident, $node:ty) => {
-        /// How children of this node may be left out; null if they may not.
-        ///
-        /// # Safety
-        /// `plan` must be the valid plan of the node.
-        pub unsafe fn $name(plan: *const pg_sys::PlannedStmt, node: &$node) -> *const pg_sys::PartitionPruneInfo {
+        /// How children of this node may be left out; `None` if they may not. `plan` is the plan of the node.
+        pub fn $name<'t>(
+            plan: Tree<'t, pg_sys::PlannedStmt>,
+            node: Tree<'t, $node>,
+        ) -> Option<Tree<'t, pg_sys::PartitionPruneInfo>> {
             #[cfg(not(feature = "pg18"))]
             {
                 let _ = plan;
-                node.part_prune_info
+                child!(node.part_prune_info)
             }
             #[cfg(feature = "pg18")]
-            // SAFETY: the plan of the node has all that the node numbers.
-            unsafe {
-                numbered_pruning(plan, node.part_prune_index)
+            {
+                let number = usize::try_from(node.part_prune_index).ok()?;
+                children!(plan.partPruneInfos as PartitionPruneInfo).nth(number)
             }
         }
     };
 }
 pruning_of!(pruning_of_append, pg_sys::Append);
 pruning_of!(pruning_of_merge_append, pg_sys::MergeAppend);
-
-/// # Safety
-/// `plan` must be valid and have such a number, unless it is negative.
-#[cfg(feature = "pg18")]
-unsafe fn numbered_pruning(plan: *const pg_sys::PlannedStmt, number: i32) -> *const pg_sys::PartitionPruneInfo {
-    if number < 0 {
-        return std::ptr::null();
-    }
-    // SAFETY: a valid plan that has such a number.
-    unsafe { pg_sys::list_nth((*plan).partPruneInfos, number) }.cast()
-}
