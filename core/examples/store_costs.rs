@@ -8,6 +8,7 @@ use arrow_cache_core::cache::layout::{Layout, PARTITIONS, Sizes};
 use arrow_cache_core::cache::memory::{Arena, ArenaPtr, Locks};
 use arrow_cache_core::cache::versions::SnapshotView;
 use arrow_cache_core::cache::{Dependency, Fill, NewEntry, Pin, Store};
+use arrow_cache_core::hash::Hash128;
 use std::alloc;
 use std::hint::black_box;
 use std::sync::Mutex;
@@ -149,7 +150,7 @@ fn scatter(n: u64) -> u64 {
 
 fn key(n: u64) -> CacheKey {
     let hi = scatter(n);
-    CacheKey { hi: hi ^ (hi >> 32), lo: scatter(!n) }
+    CacheKey(Hash128 { hi: hi ^ (hi >> 32), lo: scatter(!n) })
 }
 
 fn fill(store: &BenchStore<'_>, now: i64) -> Fill {
@@ -172,7 +173,7 @@ fn publish(store: &BenchStore<'_>, n: u64, now: i64) -> Pin {
         text: b"select 1",
         dependencies: &dependencies,
         descriptor: b"columns",
-        facts: CacheKey::NONE,
+        facts: Hash128::NONE,
         rows: 1,
         columns: 1,
         execution_micros: 1000,

@@ -1,7 +1,8 @@
 //! The result cache itself: a plain library over one block of raw memory that many processes map at the same address.
 //!
 //! Nothing here knows PostgreSQL. There are three rooms, which import nothing of each other: [`cache`] (the cache in the block), [`formats`]
-//! (values as bytes) and [`sql_text`] (the texts of statements). Below them lie [`reason`], [`room`], [`reserve`], `shown` and `prefetch`.
+//! (values as bytes) and [`sql_text`] (the texts of statements). Beside them stands [`result_digest`], which compares two results. Below them lie
+//! [`hash`], [`reason`], [`room`], [`reserve`], `shown` and `prefetch`.
 //!
 //! The server half lends the cache three things: the block ([`Layout`] says where its parts lie), a payload allocator inside it ([`Arena`])
 //! and the locks ([`Locks`]). The head of each module says who changes its state, and under which lock; the whole table:
@@ -18,16 +19,17 @@
 
 pub mod cache;
 pub mod formats;
+pub mod hash;
 mod prefetch;
 pub mod reason;
 pub mod reserve;
+pub mod result_digest;
 pub mod room;
 mod shown;
 pub mod sql_text;
 
 pub use cache::counters::{Counter, Counters, STRIPES};
-pub use cache::digest::{Difference, Digest};
-pub use cache::key::{CacheKey, KeyBuffer, KeyHasher};
+pub use cache::key::CacheKey;
 pub use cache::layout::{Layout, LayoutError, PARTITIONS, Sizes};
 pub use cache::memory::{Arena, ArenaPtr, Locks};
 pub use cache::versions::{Slot, SlotId, SnapshotView, Versions, widen_xid};
@@ -35,7 +37,9 @@ pub use cache::{AskedXids, Dependency, EntryId, EntryView, Fill, NewEntry, Pin, 
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};
 pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
 pub use formats::undeliverable::{UndeliverableType, Unrepresentable, Why};
+pub use hash::{Hash128, HashBuffer, StreamHasher};
 pub use reason::Reason;
+pub use result_digest::{Difference, Digest};
 pub use room::{OutOfMemory, Room, RoomyVec};
 pub use shown::{LONGEST_SHOWN, shown, shown_list};
 pub use sql_text::hint::{Hint, hint};

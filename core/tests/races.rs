@@ -5,6 +5,7 @@ mod common;
 use arrow_cache_core::cache::key::CacheKey;
 use arrow_cache_core::cache::memory::Locks;
 use arrow_cache_core::cache::{Store, StoreError};
+use arrow_cache_core::hash::Hash128;
 use common::{Block, described, fill, key};
 use std::cell::{Cell, RefCell};
 
@@ -83,7 +84,7 @@ fn what_lies_deep_in_a_chain_is_found_under_the_lock() {
     const DEEP: u64 = 100;
     let block = Block::new(DEEP as u32, 64 * 1024);
     let store = block.attach(0);
-    let chained = |n: u64| CacheKey { hi: n << 32, lo: n };
+    let chained = |n: u64| CacheKey(Hash128 { hi: n << 32, lo: n });
     for n in 0..DEEP {
         let made = fill(&store, &[], 0).unwrap();
         store.unpin(store.publish(made, chained(n), described(&n.to_le_bytes(), &[]), 0).unwrap());

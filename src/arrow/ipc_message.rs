@@ -33,7 +33,7 @@ impl<'a> Body<'a> {
         Ok(Self { rows, parts: Vec::with_room(3 * columns)?, nodes: Vec::with_room(columns)?, compression: None })
     }
 
-    /// Begins a column. Its buffers follow, `validity` first, which is empty without NULLs.
+    /// Begins a column. Its buffers follow, `null_bitmap` first, which is empty without NULLs.
     ///
     /// # Errors
     /// There is no memory for more columns.

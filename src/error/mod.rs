@@ -7,8 +7,8 @@ mod backtraces;
 mod caught;
 mod cause;
 mod log;
+mod messages;
 mod raise;
-mod report;
 
 pub use backtraces::keep_stacks_private;
 pub use caught::{none_if_out_of_memory, refuses_prepared};

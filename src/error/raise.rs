@@ -5,7 +5,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, pg_sys};
 
 use super::cause::CacheError;
-use super::report::Report;
+use super::messages::Report;
 
 /// The value; raises if there was no memory for it.
 pub fn or_raise<T>(wanted: Result<T, OutOfMemory>) -> T {

@@ -97,16 +97,16 @@ pub fn skips_capture(key: CacheKey) -> bool {
     if settings::debug_serve_fills() || settings::min_execution_time().is_zero() {
         return false;
     }
-    QUICK_KEYS.with_borrow_mut(|keys| *place(keys, key.hi) == key.lo)
+    QUICK_KEYS.with_borrow_mut(|keys| *place(keys, key.0.hi) == key.0.lo)
 }
 
 /// Notes how an execution of the statement with this key and this fingerprint went.
 pub fn note_execution(key: CacheKey, fingerprint: Fingerprint, too_quick: bool) {
     QUICK_KEYS.with_borrow_mut(|keys| {
-        let known = place(keys, key.hi);
+        let known = place(keys, key.0.hi);
         if too_quick {
-            *known = key.lo;
-        } else if *known == key.lo {
+            *known = key.0.lo;
+        } else if *known == key.0.lo {
             *known = 0;
         }
     });

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
 use crate::pg::tree::Tree;
-use crate::query::hint::StatementTerms;
+use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::{self, Text};
 use crate::session;
 

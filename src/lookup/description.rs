@@ -9,13 +9,13 @@ use arrow_cache_core::{CacheKey, Reason, SnapshotView};
 use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::fingerprint::Fingerprint;
 use super::question::Question;
-use super::{admission, portal, snapshot, templates};
+use super::{admission, kept_templates, portal, snapshot};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{EnvironmentHash, FactsHash, FormId};
-use crate::query::hint::StatementTerms;
 use crate::query::key::{self, Asked, HashedText};
+use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::Text;
 use crate::query::{Planned, Verdict, Versions, environment, plan_marker, relations};
 use crate::serve::Template;
@@ -79,7 +79,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     }
     let snapshot = snapshot::view(store, question.snapshot())?;
     let current = definition_versions::current(store);
-    let template = templates::find(form, planned.versions, facts).filter(|_| current == planned.versions);
+    let template = kept_templates::find(form, planned.versions, facts).filter(|_| current == planned.versions);
     // SAFETY: the extras were just read, into the current memory context.
     let relations = relations::of_plan(question.plan(), unsafe { traits.extras.relations() });
     own_writes::check_own_writes(&relations)?;

@@ -11,7 +11,7 @@ use arrow_cache_core::{Pin, Reason};
 use super::description::{Description, describe};
 use super::outcome::{Found, Miss};
 use super::question::Question;
-use super::{admission, portal, storing, validity};
+use super::{admission, entry_validity, portal, storing};
 use crate::arrow::column;
 use crate::invalidation::foreign;
 use crate::pg::{allocator, backend};
@@ -60,7 +60,7 @@ fn stored(store: &SharedStore, description: &Description<'_>) -> Result<Stored, 
     };
     let Some(pin) = store.lookup(description.key) else { return Ok(Stored::Nothing) };
     let Description { text, snapshot, terms, .. } = description;
-    let found = match validity::check(store, &pin, text, &descriptor, snapshot, *terms) {
+    let found = match entry_validity::check(store, &pin, text, &descriptor, snapshot, *terms) {
         // In this mode each execution fills anew, so that it does all that it would do without us.
         Ok(true) if settings::debug_serve_fills() => Ok(Stored::Nothing),
         Ok(true) => return Ok(Stored::Valid(pin)),

@@ -4,23 +4,25 @@
 //!
 //! 1. Its query is planned (`planning`, `call`): is it eligible? The verdict is attached to the plan (`verdict`). What was found out is
 //!    remembered for queries of the same form (`forms`).
-//! 2. If its answer seems to be stored, and a plan like its own was kept (`templates`), a placeholder takes the place of the plan, and
+//! 2. If its answer seems to be stored, and a plan like its own was kept (`kept_templates`), a placeholder takes the place of the plan, and
 //!    nothing is planned (`placeholder`).
 //! 3. The plan starts (`start`): is it the client's own statement (`portal`), and worth a lookup (`admission`)?
 //! 4. The answer is looked up (`find`): what is asked (`question`, `description`), under which snapshot (`snapshot`), and may the
-//!    stored answer be given now (`validity`)?
+//!    stored answer be given now (`entry_validity`)?
 //! 5. A hit is served. A miss is executed, and its answer stored if it may be (`storing`). Whatever came of it is counted and logged
 //!    (`outcome`).
 //!
-//! State of this backend only (`forms`, `templates`, `admission`); what is shared is read through `shmem`.
+//! State of this backend only (`forms`, `kept_templates`, `admission`); what is shared is read through `shmem`.
 
 pub mod admission;
 mod call;
 mod definition_versions;
 mod description;
+mod entry_validity;
 mod find;
 mod fingerprint;
 mod forms;
+mod kept_templates;
 mod outcome;
 mod placeholder;
 mod planning;
@@ -29,8 +31,6 @@ mod question;
 mod snapshot;
 mod start;
 mod storing;
-mod templates;
-mod validity;
 mod verdict;
 
 pub use call::Call;

@@ -11,7 +11,7 @@ use super::fingerprint::Fingerprint;
 use crate::arrow::column::Column;
 use crate::pg::tree::Tree;
 use crate::query::hashes::{EnvironmentHash, FactsHash};
-use crate::query::hint::StatementTerms;
+use crate::query::statement_terms::StatementTerms;
 use crate::report::{decision_log, tally};
 use crate::serve::Hit;
 use crate::session::{self, Status};

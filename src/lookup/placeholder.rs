@@ -12,12 +12,12 @@ use pgrx::pg_sys;
 
 use super::call::Call;
 use super::outcome::note_hit;
-use super::{definition_versions, portal, snapshot, templates, validity};
+use super::{definition_versions, entry_validity, kept_templates, portal, snapshot};
 use crate::invalidation::own_writes;
 use crate::pg::query_desc::QueryDesc;
 use crate::query::hashes::{FactsHash, FormHash, FormId, TreeHash};
-use crate::query::hint::StatementTerms;
 use crate::query::key::{self, Asked, HashedText};
+use crate::query::statement_terms::StatementTerms;
 use crate::query::{Versions, environment, plan_facts};
 use crate::serve::{self, Hit, Template};
 use crate::session::{self, Status};
@@ -75,7 +75,7 @@ pub fn make(
         return None;
     }
     let form = form.id();
-    let template = templates::find(form, versions, facts)?;
+    let template = kept_templates::find(form, versions, facts)?;
     let text = copy_to_message(&text.bytes);
     let pending = Pending { call: *call, form, versions, key, facts, text, terms };
     // SAFETY: as many bytes as are allocated.
@@ -84,7 +84,7 @@ pub fn make(
         place.write(pending);
         place.cast()
     };
-    // The plan points into the template, which `templates` keeps until a later statement is planned, when the plan is gone.
+    // The plan points into the template, which `kept_templates` keeps until a later statement is planned, when the plan is gone.
     Some(Placeholder { plan: template.placeholder(call.query(), place), locks: template.descendants() })
 }
 
@@ -117,7 +117,7 @@ pub fn serve_pending(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> 
     }
     let Some(store) = shmem::store() else { return false };
     let current = definition_versions::current(&store) == pending.versions;
-    let template = templates::find(pending.form, pending.versions, pending.facts).filter(|_| current);
+    let template = kept_templates::find(pending.form, pending.versions, pending.facts).filter(|_| current);
     let Some(template) = template else { return false };
     let Some(pin) = valid_answer(&store, desc, pending, &template) else { return false };
     let hit = Hit {
@@ -145,7 +145,7 @@ fn valid_answer(store: &SharedStore, desc: QueryDesc<'_>, pending: &Pending<'_>,
     // Another answer may have taken the place of the one that the placeholder was made for.
     let fits = store.view(&pin).facts() == pending.facts.0;
     let descriptor = template.descriptor();
-    if !fits || validity::check(store, &pin, pending.text, descriptor, &snapshot, pending.terms) != Ok(true) {
+    if !fits || entry_validity::check(store, &pin, pending.text, descriptor, &snapshot, pending.terms) != Ok(true) {
         store.unpin(pin);
         return None;
     }

@@ -9,7 +9,7 @@ use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
 use super::placeholder::{self, Placeholder};
 use super::verdict::{Eligible, check};
-use super::{admission, definition_versions, templates};
+use super::{admission, definition_versions, kept_templates};
 use crate::pg::allocator;
 use crate::query::eligibility::reads_nothing;
 use crate::query::identity;
@@ -52,7 +52,7 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     let may_stand_in = !session::must_plan();
     if may_stand_in && call.is_of_client() {
         // No placeholder is left: each is gone with the start of its statement.
-        templates::free_retired();
+        kept_templates::free_retired();
     }
     let is_one_shot = may_stand_in && call.is_one_shot();
     // Statements with values by Bind are known by their form, like those whose plan is kept.

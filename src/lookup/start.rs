@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use super::find::find;
 use super::outcome::{Found, Miss, note_bypass, note_hit};
 use super::question::Question;
-use super::{admission, forms, portal, templates};
+use super::{admission, forms, kept_templates, portal};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::{Tree, child};
 use crate::query::plan_marker;
@@ -114,7 +114,7 @@ fn keep_template(plan: Tree<'_, pg_sys::PlannedStmt>, hit: &Hit) {
         return;
     }
     if let Some(template) = Template::of(plan, &hit.columns) {
-        templates::keep(hit.form, hit.versions, hit.facts, template);
+        kept_templates::keep(hit.form, hit.versions, hit.facts, template);
     }
 }
 

@@ -8,7 +8,7 @@ use super::admission;
 use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::portal;
 use crate::invalidation::catalogs::SHARED;
-use crate::query::hint::StatementTerms;
+use crate::query::statement_terms::StatementTerms;
 use crate::query::{Planned, Versions};
 use crate::settings;
 use crate::shmem::SharedStore;

@@ -13,7 +13,7 @@ use pgrx::pg_sys;
 
 use super::ordering::{self, OrderedPrefix};
 use super::repeatability;
-use super::row_types_and_settings::Extras;
+use super::row_types_and_custom_settings::Extras;
 use super::types::{Nature, nature};
 use super::volatility::definition::{self, Definition};
 use super::volatility::{self, FunctionVerdict};

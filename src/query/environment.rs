@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char};
 
-use arrow_cache_core::{CacheKey, KeyBuffer, Reason};
+use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys;
 
 use super::hashes::{EnvironmentHash, SettingsHash};
@@ -15,7 +15,7 @@ use crate::pg::backend_local::Local;
 use crate::pg::{backend, server, server_settings};
 
 /// Adds the settings that shape or decide what functions return.
-fn add_settings(key: &mut KeyBuffer) {
+fn add_settings(key: &mut HashBuffer) {
     // SAFETY: plain globals of this backend, read on its only thread. String settings are NULL or
     // NUL-terminated and owned by the settings machinery, which does not run meanwhile.
     unsafe {
@@ -45,8 +45,8 @@ fn add_settings(key: &mut KeyBuffer) {
 }
 
 /// Adds who asks, where, and under which settings.
-fn add_environment(key: &mut KeyBuffer, settings: SettingsHash) {
-    key.key(settings.0);
+fn add_environment(key: &mut HashBuffer, settings: SettingsHash) {
+    key.hash(settings.0);
     // SAFETY: as in `add_settings`.
     unsafe {
         key.u32(pg_sys::MyDatabaseId.to_u32());
@@ -56,7 +56,7 @@ fn add_environment(key: &mut KeyBuffer, settings: SettingsHash) {
     }
 }
 
-static BUFFER: Local<Cell<KeyBuffer>> = Local::new(Cell::new(KeyBuffer::new()));
+static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new()));
 
 /// The present settings as one number: those that a function may read, whoever calls it.
 pub fn settings(seed: u64) -> SettingsHash {
@@ -84,7 +84,7 @@ pub fn hash_under(seed: u64, settings: SettingsHash, custom: &[CString]) -> Resu
     added.map(|()| EnvironmentHash(hash))
 }
 
-fn hashed(seed: u64, add: impl FnOnce(&mut KeyBuffer)) -> CacheKey {
+fn hashed(seed: u64, add: impl FnOnce(&mut HashBuffer)) -> Hash128 {
     let mut key = BUFFER.take();
     key.clear();
     key.u64(seed);
@@ -95,7 +95,7 @@ fn hashed(seed: u64, add: impl FnOnce(&mut KeyBuffer)) -> CacheKey {
 }
 
 /// Adds a setting as `current_setting` would show it. One that is not set is not the same as an empty one.
-fn add_custom_setting(key: &mut KeyBuffer, name: &CStr) -> Result<(), Reason> {
+fn add_custom_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
     // SAFETY: functions that accept an unknown name; whether it is hidden is asked first, since showing it may raise.
     unsafe {
         if pg_sys::GetConfigOptionFlags(name.as_ptr(), true) & pg_sys::GUC_SUPERUSER_ONLY as i32 != 0 {
@@ -113,7 +113,7 @@ fn add_custom_setting(key: &mut KeyBuffer, name: &CStr) -> Result<(), Reason> {
 
 /// # Safety
 /// `text` must be null or NUL-terminated.
-unsafe fn add_string(key: &mut KeyBuffer, text: *const c_char) {
+unsafe fn add_string(key: &mut HashBuffer, text: *const c_char) {
     if text.is_null() {
         key.part(b"");
     } else {

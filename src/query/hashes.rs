@@ -1,11 +1,11 @@
 //! Hashes that stand for what a statement is and what it rests on, each with a type of its own, so that none is taken for another. All
 //! are seeded with the secret of the server's start. Plain values.
 
-use arrow_cache_core::CacheKey;
+use arrow_cache_core::Hash128;
 
 /// The form of a query: the rewritten tree without the values of its constants (`identity`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FormHash(pub CacheKey);
+pub struct FormHash(pub Hash128);
 
 impl FormHash {
     /// What the form is called where half of the hash is enough.
@@ -20,21 +20,21 @@ pub struct FormId(pub u64);
 
 /// The rewritten tree with the values of its constants (`identity`): what name resolution made of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TreeHash(pub CacheKey);
+pub struct TreeHash(pub Hash128);
 
 /// The facts of a plan (`plan_facts`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FactsHash(pub CacheKey);
+pub struct FactsHash(pub Hash128);
 
 impl FactsHash {
     /// Of a plan whose facts stand for no other plan.
-    pub const NONE: Self = Self(CacheKey::NONE);
+    pub const NONE: Self = Self(Hash128::NONE);
 }
 
 /// The settings that functions may read (`environment::settings`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SettingsHash(pub CacheKey);
+pub struct SettingsHash(pub Hash128);
 
 /// Who asks, where, and under which settings (`environment::hash`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct EnvironmentHash(pub CacheKey);
+pub struct EnvironmentHash(pub Hash128);

@@ -19,7 +19,7 @@ mod hasher;
 use std::cell::Cell;
 use std::ffi::c_void;
 
-use arrow_cache_core::{KeyBuffer, Reason};
+use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::hashes::{FormHash, TreeHash};
@@ -36,14 +36,14 @@ pub struct Identity {
     /// All but the values of constants.
     pub form: FormHash,
     /// What the tree is made of, and how much of it.
-    shared: KeyBuffer,
+    shared: HashBuffer,
     length: usize,
-    constants: KeyBuffer,
-    frame: KeyBuffer,
+    constants: HashBuffer,
+    frame: HashBuffer,
 }
 
 /// Memory of the last walk, for the next one. Taken while it is in use.
-static BUFFERS: Local<Cell<[KeyBuffer; 3]>> = Local::new(Cell::new([const { KeyBuffer::new() }; 3]));
+static BUFFERS: Local<Cell<[HashBuffer; 3]>> = Local::new(Cell::new([const { HashBuffer::new() }; 3]));
 /// What is kept of it at most, in bytes.
 const KEPT: usize = 64 * 1024;
 
@@ -55,7 +55,7 @@ const KEPT: usize = 64 * 1024;
 pub fn of(query: Tree<'_, pg_sys::Query>, seed: u64) -> Result<Identity, Reason> {
     let here = 0u8;
     let mut buffers = BUFFERS.take();
-    buffers.iter_mut().for_each(KeyBuffer::clear);
+    buffers.iter_mut().for_each(HashBuffer::clear);
     buffers[0].u64(seed);
     let mut hasher = TreeHasher::new(buffers, (&raw const here) as usize);
     hasher.node(Some(query.as_node()));

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, KeyBuffer, OutOfMemory, Reason};
+use arrow_cache_core::{CacheKey, Hash128, HashBuffer, OutOfMemory, Reason};
 use pgrx::pg_sys;
 
 use super::hashes::{EnvironmentHash, SettingsHash, TreeHash};
@@ -29,7 +29,7 @@ pub struct Asked {
     pub environment: EnvironmentHash,
 }
 
-static BUFFER: Local<Cell<KeyBuffer>> = Local::new(Cell::new(KeyBuffer::new()));
+static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new()));
 /// What is kept of it at most, in bytes.
 const KEPT: usize = 64 * 1024;
 
@@ -39,7 +39,7 @@ pub struct HashedText {
     /// The text.
     pub bytes: Rc<[u8]>,
     /// Its hash.
-    hash: CacheKey,
+    hash: Hash128,
 }
 
 static NORMALIZED: Local<Cell<Vec<u8>>> = Local::new(Cell::new(Vec::new()));
@@ -83,14 +83,14 @@ pub fn of(
     let mut key = BUFFER.take();
     key.clear();
     key.u64(seed);
-    key.key(text.hash);
-    key.key(asked.tree.0);
+    key.hash(text.hash);
+    key.hash(asked.tree.0);
     key.u8(u8::from(asked.old_plan.is_some()) | u8::from(asked.planned_under.is_some()) << 1);
     key.u64(asked.old_plan.unwrap_or(0));
-    key.key(asked.planned_under.map_or(CacheKey::NONE, |settings| settings.0));
-    key.key(asked.environment.0);
+    key.hash(asked.planned_under.map_or(Hash128::NONE, |settings| settings.0));
+    key.hash(asked.environment.0);
     let added = parameters::add_parameters(&mut key, params);
-    let hash = key.is_complete().then(|| key.finish()).ok_or(Reason::OutOfMemory);
+    let hash = key.is_complete().then(|| CacheKey(key.finish())).ok_or(Reason::OutOfMemory);
     if key.len() <= KEPT {
         BUFFER.set(key);
     }

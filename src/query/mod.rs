@@ -7,10 +7,10 @@
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (constraints, indexes, partition keys) |
 //! | Is it the same question? | `key`: `statement_text`, `identity` (form and tree), `environment` (settings, role), `parameters` |
 //! | Is it the same plan, for a template? | `plan_facts`, `opened_relations` (what the executor opens), `plan_kinds` |
-//! | What else does the answer rest on? | `row_types_and_settings` |
+//! | What else does the answer rest on? | `row_types_and_custom_settings` |
 //! | What of an answer does SQL leave open? | `repeatability`, `ordering`, `bytewise` (equal values) |
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
-//! | What does a comment before the statement ask? | `hint` |
+//! | What does a comment before the statement ask? | `statement_terms` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
 //!
 //! `hashes` are the types of all hashes; `catalog_row` reads catalogs; `known_relations` remembers what was found out about relations.
@@ -20,7 +20,6 @@ mod catalog_row;
 pub mod eligibility;
 pub mod environment;
 pub mod hashes;
-pub mod hint;
 pub mod identity;
 pub mod key;
 mod known_relations;
@@ -34,7 +33,8 @@ pub mod planner_input;
 pub mod relation_policy;
 pub mod relations;
 mod repeatability;
-pub mod row_types_and_settings;
+pub mod row_types_and_custom_settings;
+pub mod statement_terms;
 pub mod statement_text;
 pub mod types;
 pub mod updatable_cursor;

@@ -1,6 +1,6 @@
 //! Values in the key: parameters of a statement, and constants of a query tree, byte for byte.
 
-use arrow_cache_core::{KeyBuffer, Reason};
+use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys;
 
 use crate::pg::tree::Tree;
@@ -15,7 +15,7 @@ pub fn count(params: Option<Tree<'_, pg_sys::ParamListInfoData>>) -> usize {
 /// # Errors
 /// `DynamicParameters` when a hook supplies values on demand (PL variables): they may change. `RecordType` for an
 /// anonymous record.
-pub fn add_parameters(key: &mut KeyBuffer, params: Option<Tree<'_, pg_sys::ParamListInfoData>>) -> Result<(), Reason> {
+pub fn add_parameters(key: &mut HashBuffer, params: Option<Tree<'_, pg_sys::ParamListInfoData>>) -> Result<(), Reason> {
     let Some(params) = params else {
         key.u32(0);
         return Ok(());
@@ -52,7 +52,7 @@ pub fn add_parameters(key: &mut KeyBuffer, params: Option<Tree<'_, pg_sys::Param
 ///
 /// # Safety
 /// `datum` must be a non-null value of the given passing and length (pg_type.typlen).
-pub unsafe fn add_datum(key: &mut KeyBuffer, datum: pg_sys::Datum, by_value: bool, length: i16) {
+pub unsafe fn add_datum(key: &mut HashBuffer, datum: pg_sys::Datum, by_value: bool, length: i16) {
     if by_value {
         key.u64(datum.value() as u64);
         return;

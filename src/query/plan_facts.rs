@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use arrow_cache_core::{CacheKey, KeyBuffer};
+use arrow_cache_core::{Hash128, HashBuffer};
 use pgrx::pg_sys;
 
 use super::hashes::FactsHash;
@@ -16,7 +16,7 @@ use crate::pg::compat::tree;
 use crate::pg::compat::tree::walkers;
 use crate::pg::tree::{Tree, child, children};
 
-static BUFFER: Local<Cell<KeyBuffer>> = Local::new(Cell::new(KeyBuffer::new()));
+static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new()));
 
 /// The bits of the lower half that tell the settings by which children are left out.
 const PRUNING: u64 = 7;
@@ -59,10 +59,10 @@ pub fn of(plan: Tree<'_, pg_sys::PlannedStmt>, opened: &Opened, seed: u64) -> Fa
     add_oids(&mut key, opened.indexes.iter().copied());
     let hash = key.finish();
     BUFFER.set(key);
-    FactsHash(CacheKey { lo: hash.lo & !PRUNING | pruning(), ..hash })
+    FactsHash(Hash128 { lo: hash.lo & !PRUNING | pruning(), ..hash })
 }
 
-fn add_oids(key: &mut KeyBuffer, oids: impl Iterator<Item = pg_sys::Oid>) {
+fn add_oids(key: &mut HashBuffer, oids: impl Iterator<Item = pg_sys::Oid>) {
     // InvalidOid ends the list.
     oids.chain([pg_sys::InvalidOid]).for_each(|oid| key.u32(oid.to_u32()));
 }

@@ -8,13 +8,13 @@
 
 use std::cell::Cell;
 
-use arrow_cache_core::{CacheKey, Reason};
+use arrow_cache_core::{Hash128, Reason};
 use pgrx::pg_sys;
 
 use super::eligibility::QueryTraits;
 use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
 use super::ordering::OrderedPrefix;
-use super::row_types_and_settings::Extras;
+use super::row_types_and_custom_settings::Extras;
 use super::verdict::{Planned, Verdict, Versions};
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::direct;
@@ -123,7 +123,7 @@ fn words_of(
 }
 
 /// A key as four words.
-fn halves(key: CacheKey) -> [u32; 4] {
+fn halves(key: Hash128) -> [u32; 4] {
     [key.hi as u32, (key.hi >> 32) as u32, key.lo as u32, (key.lo >> 32) as u32]
 }
 
@@ -211,7 +211,7 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
     let word = |index: usize| words[index].map(u64::from);
     let key = |first: usize| {
         let (hi, lo) = (word(first)? | word(first + 1)? << 32, word(first + 2)? | word(first + 3)? << 32);
-        Some(CacheKey { hi, lo })
+        Some(Hash128 { hi, lo })
     };
     let flags = words[11]?;
     let planned = Planned {

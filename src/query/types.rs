@@ -5,7 +5,7 @@ use pgrx::pg_sys;
 use crate::pg::compat;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 
-use super::row_types_and_settings::MOST_ROW_TYPES;
+use super::row_types_and_custom_settings::MOST_ROW_TYPES;
 
 /// Deepest nesting of composite types that is classified; a deeper one counts as a user's own.
 const MAX_TYPE_DEPTH: u32 = 8;

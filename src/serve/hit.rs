@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use arrow_cache_core::Pin;
 
-use super::guard::Guard;
+use super::bound_portal_guard::Guard;
 use super::template::Template;
 use crate::arrow::column::Column;
 use crate::query::Versions;

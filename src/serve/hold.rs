@@ -7,8 +7,8 @@ use std::rc::Rc;
 use arrow_cache_core::Pin;
 use pgrx::pg_sys;
 
+use super::bound_portal_guard::Guard;
 use super::direct_rows::DirectRows;
-use super::guard::Guard;
 use super::hit::Hit;
 use super::rows::Rows;
 use super::template::Template;

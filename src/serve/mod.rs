@@ -6,7 +6,7 @@
 //! 1. Before ExecutorStart `swap_plan` pins the entry by a hold in the query's memory (`hold`), and puts the serving plan in the place of
 //!    the query's own (`serving_plan`).
 //! 2. The server starts that plan as any other: it checks permissions, and our scan (`scan`) opens what the real plan would open.
-//! 3. When the first row is asked for, a guarded scan checks once more that the answer holds (`guard`), and if not, runs the real plan in
+//! 3. When the first row is asked for, a guarded scan checks once more that the answer holds (`bound_portal_guard`), and if not, runs the real plan in
 //!    its own place (`rerun`).
 //! 4. Rows that go to a client are sent by the scan itself (`direct_rows`); other rows are handed to the executor one by one (`rows`).
 //! 5. The end of the scan releases the hold; after an error, the end of the query's memory does.
@@ -15,10 +15,10 @@
 //! |---|---|
 //! | `hit` | What is a hit? |
 //! | `hold` | How is the entry kept in place, and let go whatever happens? |
-//! | `guard` | What may change between Bind and the first row? |
+//! | `bound_portal_guard` | What may change between Bind and the first row? |
 //! | `rerun` | How does the real plan run when the answer does not hold any more? |
 //! | `rows` | How is an entry read, row by row? |
-//! | `slot` | Where are the values of an executor's slot? |
+//! | `row_slot` | Where are the values of an executor's slot? |
 //! | `scan` | What does the executor call? |
 //! | `serving_plan` | How is the plan of a hit made? |
 //! | `scan_plan`, `open_relations`, `column_names` | Of what parts are such plans made? |
@@ -33,11 +33,11 @@
 //!
 //! Everything here belongs to one backend. The entries are shared, and immutable while they are pinned.
 
+mod bound_portal_guard;
 mod client_formats;
 mod column_names;
 mod direct_rows;
 mod explain;
-mod guard;
 mod hit;
 mod hold;
 mod open_relations;
@@ -45,22 +45,22 @@ mod output_functions;
 mod output_settings;
 mod placeholder_scan;
 mod rerun;
+mod row_slot;
 mod rows;
 mod scan;
 mod scan_plan;
 mod serving_plan;
 mod session_zone;
-mod slot;
 mod template;
 
-pub use guard::Guard;
+pub use bound_portal_guard::Guard;
 pub use hit::Hit;
 pub use hold::{Hold, Lifetime, hold};
 pub use placeholder_scan::stands_for;
+pub use row_slot::slot_values;
 pub use rows::Rows;
 pub use scan::served;
 pub use serving_plan::swap_plan;
-pub use slot::slot_values;
 pub use template::Template;
 
 /// Makes our scans known to the server. Called once, in the postmaster.

@@ -9,7 +9,7 @@ use super::explain;
 use super::hold::Hold;
 use super::open_relations::OpenRelations;
 use super::rerun;
-use super::slot::slot_values;
+use super::row_slot::slot_values;
 use crate::error::or_raise;
 use crate::pg::error_passing::edge;
 use crate::pg::lists::{nodes, oids};

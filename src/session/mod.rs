@@ -5,7 +5,7 @@ mod definition_changes;
 mod nesting;
 mod planning;
 mod status;
-mod timing;
+mod timed_fingerprint;
 mod wrapping;
 
 pub use definition_changes::{definition_changes, note_definition_change};
@@ -14,7 +14,7 @@ pub use planning::{PlanningExport, must_plan, next_plan_number, plans_matter, se
 pub use status::{
     Status, begin_statement, begin_statement_as, last_status, set_status, set_status_of, statement_number,
 };
-pub use timing::{note_fingerprint, take_fingerprint, take_timed, time_run};
+pub use timed_fingerprint::{note_fingerprint, take_fingerprint, take_timed, time_run};
 pub use wrapping::{
     WrappedText, Wrapping, declaring_cursor, enter_execute, enter_wrapping, executing_prepared, explaining,
     leave_wrapping, wrapped_text,

@@ -15,7 +15,7 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::formats::{jsonb, numeric};
-use arrow_cache_core::{CacheKey, Digest, KeyHasher, OutOfMemory, Room, RoomyVec};
+use arrow_cache_core::{Digest, Hash128, OutOfMemory, Room, RoomyVec, StreamHasher};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
@@ -79,7 +79,12 @@ impl HashedAs {
     ///
     /// # Safety
     /// `datum` must be a value of the column, not NULL.
-    unsafe fn hash(self, datum: pg_sys::Datum, hasher: &mut KeyHasher, text: &mut Vec<u8>) -> Result<(), OutOfMemory> {
+    unsafe fn hash(
+        self,
+        datum: pg_sys::Datum,
+        hasher: &mut StreamHasher,
+        text: &mut Vec<u8>,
+    ) -> Result<(), OutOfMemory> {
         let word = datum.value() as u64;
         // SAFETY: the caller gives a value of the column, which `of` has chosen the branch for. What a function makes of the value lives
         // in the current memory context. A varlena is detoasted without a limit, so only memory can be missing.
@@ -202,7 +207,7 @@ impl RowDigest {
         unsafe {
             let row = self.hash(0..self.hashed_as.len(), values, nulls)?;
             let place = if self.places.is_empty() {
-                CacheKey { hi: 0, lo: 0 }
+                Hash128 { hi: 0, lo: 0 }
             } else {
                 let places = std::mem::take(&mut self.places);
                 let place = self.hash(places.iter().copied(), values, nulls);
@@ -223,8 +228,8 @@ impl RowDigest {
         columns: impl Iterator<Item = usize>,
         values: &[pg_sys::Datum],
         nulls: &[bool],
-    ) -> Result<CacheKey, OutOfMemory> {
-        let mut hasher = KeyHasher::with_seed(shmem::seed().unwrap_or(0));
+    ) -> Result<Hash128, OutOfMemory> {
+        let mut hasher = StreamHasher::with_seed(shmem::seed().unwrap_or(0));
         for column in columns {
             hasher.u8(u8::from(nulls[column]));
             if !nulls[column] {

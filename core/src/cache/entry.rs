@@ -9,6 +9,7 @@
 
 use crate::cache::key::CacheKey;
 use crate::cache::versions::SlotId;
+use crate::hash::Hash128;
 use crate::prefetch::prefetch;
 use std::sync::atomic::{
     AtomicI64, AtomicU32, AtomicU64,
@@ -136,21 +137,21 @@ impl Entry {
 
     /// The key of the generation that [`Entry::life`] showed before, if `life` shows it again afterwards.
     pub(crate) fn key(&self) -> CacheKey {
-        CacheKey { hi: self.key_hi.load(Acquire), lo: self.key_lo.load(Acquire) }
+        CacheKey(Hash128 { hi: self.key_hi.load(Acquire), lo: self.key_lo.load(Acquire) })
     }
 
     /// Set while filling, after `life` has the new generation: a process that sees the new key sees the new life too.
     pub(crate) fn set_key(&self, key: CacheKey) {
-        self.key_hi.store(key.hi, Release);
-        self.key_lo.store(key.lo, Release);
+        self.key_hi.store(key.0.hi, Release);
+        self.key_lo.store(key.0.lo, Release);
     }
 
-    pub(crate) fn facts(&self) -> CacheKey {
-        CacheKey { hi: self.facts_hi.load(Relaxed), lo: self.facts_lo.load(Relaxed) }
+    pub(crate) fn facts(&self) -> Hash128 {
+        Hash128 { hi: self.facts_hi.load(Relaxed), lo: self.facts_lo.load(Relaxed) }
     }
 
     /// While filling.
-    pub(crate) fn set_facts(&self, facts: CacheKey) {
+    pub(crate) fn set_facts(&self, facts: Hash128) {
         self.facts_hi.store(facts.hi, Relaxed);
         self.facts_lo.store(facts.lo, Relaxed);
     }

@@ -9,6 +9,7 @@ use crate::cache::memory::{Arena, ArenaPtr, Locks};
 use crate::cache::payload::{CHUNK_OVERHEAD, HeadShape, chunk_header, data_of};
 use crate::cache::published::Pin;
 use crate::cache::store::Store;
+use crate::hash::Hash128;
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -52,8 +53,8 @@ pub struct NewEntry<'a> {
     pub dependencies: &'a [Dependency],
     /// Column description, opaque to the store.
     pub descriptor: &'a [u8],
-    /// Hash of the facts of the plan that computed it, opaque to the store; [`CacheKey::NONE`] if nobody may rely on them.
-    pub facts: CacheKey,
+    /// Hash of the facts of the plan that computed it, opaque to the store; [`Hash128::NONE`] if nobody may rely on them.
+    pub facts: Hash128,
     /// Rows of the result.
     pub rows: u64,
     /// Columns of the result.

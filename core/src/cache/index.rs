@@ -44,12 +44,12 @@ enum Found {
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
     fn bucket_of(&self, key: CacheKey) -> &Bucket {
-        self.bucket(key.hi as usize)
+        self.bucket(key.0.hi as usize)
     }
 
     /// There are at least as many buckets as partitions, and both numbers are powers of two. So a bucket has one partition.
     fn partition_of(key: CacheKey) -> usize {
-        key.hi as usize % PARTITIONS
+        key.0.hi as usize % PARTITIONS
     }
 
     /// Finds the published entry of a key and pins it.

@@ -18,14 +18,12 @@
 //! | `counters` | what is counted |
 //! | `versions`, `xid_window` | what entries rest on: versions, and which transactions changed them |
 //! | `asked_xids` | which transactions run, remembered for one publication |
-//! | `digest` | comparing two results |
-//! | `key` | the 128-bit key |
+//! | `key` | the key of a cached result |
 //! | `memory` | what the host lends: allocator and locks |
 
 mod asked_xids;
 mod bucket;
 pub mod counters;
-pub mod digest;
 mod entry;
 mod eviction;
 mod fill;

@@ -10,8 +10,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Counts one more execution of a key that had no entry, and returns how often that happened lately. Keys that share a word replace each
     /// other there, and the count then starts again at 1.
     pub fn count_run(&self, key: CacheKey) -> u32 {
-        let word = &self.runs()[key.lo as usize % RUN_WORDS];
-        let tag = key.hi as u32 & 0xFFFF_0000;
+        let word = &self.runs()[key.0.lo as usize % RUN_WORDS];
+        let tag = key.0.hi as u32 & 0xFFFF_0000;
         let next = |old: u32| {
             let same = old & 0xFFFF_0000 == tag;
             tag | if same { (old & 0xFFFF).saturating_add(1).min(0xFFFF) } else { 1 }

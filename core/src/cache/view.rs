@@ -1,9 +1,9 @@
 //! What can be read of a published entry. Everything here is constant while the pin is held, except the usage figures, which are atomics.
 
 use crate::cache::entry::{Dependency, Entry, EntryId};
-use crate::cache::key::CacheKey;
 use crate::cache::memory::{Arena, ArenaPtr};
 use crate::cache::payload::{Chunks, HeadShape};
+use crate::hash::Hash128;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A published entry, readable while its pin is held.
@@ -57,7 +57,7 @@ impl<'a> EntryView<'a> {
 
     /// Hash of the facts of the plan that computed the result, as the caller gave it when it was published.
     #[must_use]
-    pub fn facts(&self) -> CacheKey {
+    pub fn facts(&self) -> Hash128 {
         self.entry.facts()
     }
 

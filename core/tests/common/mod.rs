@@ -5,6 +5,7 @@ use arrow_cache_core::cache::key::CacheKey;
 use arrow_cache_core::cache::layout::{Layout, PARTITIONS, Sizes};
 use arrow_cache_core::cache::memory::{Arena, ArenaPtr, Locks};
 use arrow_cache_core::cache::{Dependency, Fill, NewEntry, Store, StoreError};
+use arrow_cache_core::hash::Hash128;
 use std::alloc;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -155,7 +156,7 @@ impl Arena for &Block {
 
 /// A key that differs from others in every half, and lands in few buckets, so that chains form.
 pub fn key(n: u64) -> CacheKey {
-    CacheKey { hi: (n % 5) | (n << 32), lo: n.wrapping_mul(0x9E37_79B9) }
+    CacheKey(Hash128 { hi: (n % 5) | (n << 32), lo: n.wrapping_mul(0x9E37_79B9) })
 }
 
 /// A description with a text, and nothing special.
@@ -166,7 +167,7 @@ pub fn described<'a>(text: &'a [u8], dependencies: &'a [Dependency]) -> NewEntry
         text,
         dependencies,
         descriptor: b"columns",
-        facts: CacheKey::NONE,
+        facts: Hash128::NONE,
         rows: 3,
         columns: 2,
         execution_micros: 1500,

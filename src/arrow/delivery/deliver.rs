@@ -14,9 +14,9 @@ use arrow_schema::{DataType, Schema, SchemaRef};
 use pgrx::pg_sys;
 
 use super::array::{Array, Values};
-use super::convert::Converter;
+use super::convert_nested::Converter;
+use super::convert_scalar::out_of_range;
 use super::delivery_type::{DeliveryType, PartBudget};
-use super::leaf::out_of_range;
 use super::pinned_settings::PinnedSettings;
 use super::{schema, text_output};
 use crate::arrow::chunk::Chunk;

@@ -1,16 +1,16 @@
 //! Delivery: stored batches as the Arrow columns that a client asked for.
 //!
 //! `delivery_type` determines the type that a column is delivered as. `deliver` puts a delivery together: it passes stored columns on and has the others
-//! converted (`convert`, and `leaf` for values without parts). `array` is a column of a delivered batch; `compress` compresses its buffers.
+//! converted (`convert_nested`, and `convert_scalar` for values without parts). `array` is a column of a delivered batch; `compress` compresses its buffers.
 
 pub mod array;
 mod array_elements;
 mod bitmap;
 pub mod compress;
-mod convert;
+mod convert_nested;
+mod convert_scalar;
 pub mod deliver;
 mod delivery_type;
-mod leaf;
 mod pinned_settings;
 pub mod schema;
 mod text_output;

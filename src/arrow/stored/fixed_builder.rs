@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 
+use super::null_bitmap::Validity;
 use super::row_block::RowBlock;
-use super::validity::Validity;
 use crate::arrow::ipc_message::Body;
 use crate::pg::row::Row;
 

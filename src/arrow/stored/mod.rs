@@ -9,7 +9,7 @@ pub mod column;
 pub mod decode;
 pub mod encode;
 mod fixed_builder;
+mod null_bitmap;
 mod row_block;
 mod scalar_builder;
-mod validity;
 mod variable_builder;

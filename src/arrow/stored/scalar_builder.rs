@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use arrow_cache_core::formats::epoch;
 use arrow_cache_core::{OutOfMemory, Reason, RoomyVec};
 
+use super::null_bitmap::{Validity, place_word};
 use super::row_block::RowBlock;
-use super::validity::{Validity, place_word};
 use crate::arrow::ipc_message::Body;
 
 /// How the buffer of a column is made of datums that hold the values themselves.
@@ -111,7 +111,7 @@ impl ScalarBuilder {
         Ok(())
     }
 
-    /// Fills the values of a block with what `convert` makes of its datums, and with zeroes where
+    /// Fills the values of a block with what `convert_nested` makes of its datums, and with zeroes where
     /// they are NULL: the datum of a NULL may be anything.
     #[inline]
     fn fill<const N: usize>(

@@ -9,8 +9,8 @@ use arrow_cache_core::formats::jsonb::Refusal;
 use arrow_cache_core::formats::numeric;
 use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec};
 
+use super::null_bitmap::Validity;
 use super::row_block::RowBlock;
-use super::validity::Validity;
 use crate::arrow::ipc_message::Body;
 use crate::pg::row::Row;
 use crate::pg::varlena::Varlena;

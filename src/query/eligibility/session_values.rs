@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 use super::checker::EligibilityChecker;
 use crate::pg::tree::{Tree, child};
 use crate::query::identity::CURRENT_SETTING;
-use crate::query::row_types_and_settings::{LONGEST_NAME, MOST_SETTINGS};
+use crate::query::row_types_and_custom_settings::{LONGEST_NAME, MOST_SETTINGS};
 
 impl EligibilityChecker {
     /// The role that asks is in the key; of the time, the database's name and the schemas only the session knows. True refuses the query.

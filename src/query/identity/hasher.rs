@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use arrow_cache_core::KeyBuffer;
+use arrow_cache_core::HashBuffer;
 use pgrx::pg_sys;
 
 use crate::pg::compat::tree;
@@ -20,11 +20,11 @@ pub(super) const END: u32 = u32::MAX;
 
 /// The buffers that a tree is written into.
 pub(super) struct TreeHasher {
-    pub(super) form: KeyBuffer,
+    pub(super) form: HashBuffer,
     /// Values of constants: in the tree alone.
-    pub(super) constants: KeyBuffer,
+    pub(super) constants: HashBuffer,
     /// Permissions, names and origins of columns: in the form alone.
-    pub(super) frame: KeyBuffer,
+    pub(super) frame: HashBuffer,
     /// Whether the query is eligible depends on constants.
     pub(super) reads_constants: bool,
     /// The tree nests too deeply, or has a node of a kind that is not known here.
@@ -38,7 +38,7 @@ pub(super) fn bits(flags: &[bool]) -> u32 {
     flags.iter().fold(0, |bits, flag| bits << 1 | u32::from(*flag))
 }
 
-fn add_text(key: &mut KeyBuffer, text: Option<&CStr>) {
+fn add_text(key: &mut HashBuffer, text: Option<&CStr>) {
     match text {
         None => key.u32(NOTHING),
         Some(text) => key.part(text.to_bytes()),
@@ -47,7 +47,7 @@ fn add_text(key: &mut KeyBuffer, text: Option<&CStr>) {
 
 impl TreeHasher {
     /// A walk that has not begun, at this address of the stack.
-    pub(super) fn new([form, constants, frame]: [KeyBuffer; 3], stack_base: usize) -> Self {
+    pub(super) fn new([form, constants, frame]: [HashBuffer; 3], stack_base: usize) -> Self {
         Self {
             form,
             constants,

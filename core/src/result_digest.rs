@@ -4,7 +4,7 @@
 //! fixes a part of the order, the hashes of those parts are combined by position as well. Hashes are 128 bits wide and seeded with a
 //! secret, so equal digests stand for equal results.
 
-use crate::cache::key::CacheKey;
+use crate::hash::Hash128;
 
 /// Odd, so that multiplying never loses the hash of an earlier position. The digits of the golden ratio; another odd number would do.
 const STEP: u128 = 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
@@ -30,7 +30,7 @@ pub enum Difference {
 
 impl Digest {
     /// Adds a row by its hash, and by the hash of those of its values that fix its place (the same for all rows if none do).
-    pub fn add(&mut self, row: CacheKey, place: CacheKey) {
+    pub fn add(&mut self, row: Hash128, place: Hash128) {
         self.rows += 1;
         self.sum = self.sum.wrapping_add(number(row));
         self.sequence = self.sequence.wrapping_mul(STEP).wrapping_add(number(place));
@@ -57,18 +57,18 @@ impl Digest {
     }
 }
 
-fn number(key: CacheKey) -> u128 {
+fn number(key: Hash128) -> u128 {
     u128::from(key.hi) << 64 | u128::from(key.lo)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::key::KeyHasher;
+    use crate::hash::StreamHasher;
     use proptest::prelude::*;
 
-    fn hash(value: u32) -> CacheKey {
-        let mut hasher = KeyHasher::new();
+    fn hash(value: u32) -> Hash128 {
+        let mut hasher = StreamHasher::new();
         hasher.u32(value);
         hasher.finish()
     }

@@ -3,7 +3,7 @@
 use arrow_cache_core::{Counter, Pin, Reason, SnapshotView, Validity};
 
 use crate::pg::backend;
-use crate::query::hint::StatementTerms;
+use crate::query::statement_terms::StatementTerms;
 use crate::shmem::SharedStore;
 
 /// May this entry be given to a statement with this text and these columns? `Ok(false)` when it is of no use now; entries that are of
