@@ -44,55 +44,49 @@ pub fn decide(store: &SharedStore, query: QueryDesc<'_>, text: Option<&CStr>, st
 }
 
 fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>) -> Answer {
-    // SAFETY: the query is valid, was not started, and has registered its snapshot; the question is its own. What a serving plan or a
-    // comparison needs of the entry is held in place until the query ends.
-    unsafe {
-        let found = if settings::enabled() { lookup::find(store, question) } else { Err(Reason::Disabled) };
-        match found {
-            Ok(Found::Hit(hit, verify)) => {
-                tally::count_hit(store, &hit.pin);
-                session::set_status(Status::Hit);
-                decision_log::note(Status::Hit, query.plan().get());
-                if let Some(terms) = verify {
-                    return verify::sample(query, hit, terms).map_or(Answer::Run(None), Answer::Verify);
-                }
-                stored(store, query, hit)
+    let found = if settings::enabled() { lookup::find(store, question) } else { Err(Reason::Disabled) };
+    match found {
+        Ok(Found::Hit(hit, verify)) => {
+            tally::count_hit(store, &hit.pin);
+            session::set_status(Status::Hit);
+            let answer = match verify {
+                Some(terms) => verify::sample(query, hit, terms).map(Answer::Verify),
+                None => stored(store, query, hit),
+            };
+            // Writing to the log accepts interrupts, and an error lets go only what a hold has pinned.
+            decision_log::note(Status::Hit, query.plan().get());
+            answer.unwrap_or(Answer::Run(None))
+        }
+        Ok(Found::Miss(miss)) => {
+            tally::count_miss(store, miss.stale, miss.refused);
+            let status = miss.status(miss.refused);
+            session::set_status(status);
+            if miss.refused.is_some() {
+                decision_log::note(status, query.plan().get());
             }
-            Ok(Found::Miss(miss)) => {
-                tally::count_miss(store, miss.stale, miss.refused);
-                let status = miss.status(miss.refused);
-                session::set_status(status);
-                if miss.refused.is_some() {
-                    decision_log::note(status, query.plan().get());
-                }
-                Answer::Run(Some(miss))
+            Answer::Run(Some(miss))
+        }
+        Err(reason) => {
+            if reason != Reason::Disabled {
+                tally::count_bypass(store, reason);
             }
-            Err(reason) => {
-                if reason != Reason::Disabled {
-                    tally::count_bypass(store, reason);
-                }
-                session::set_status(Status::Bypass(reason));
-                decision_log::note(Status::Bypass(reason), query.plan().get());
-                Answer::Run(None)
-            }
+            session::set_status(Status::Bypass(reason));
+            decision_log::note(Status::Bypass(reason), query.plan().get());
+            Answer::Run(None)
         }
     }
 }
 
-/// The stored answer of a hit, which replaces the query's plan.
-///
-/// # Safety
-/// The query must not be started yet; the hit must answer it.
-unsafe fn stored(store: &SharedStore, query: QueryDesc<'_>, hit: Hit) -> Answer {
-    // SAFETY: the serving plan holds the pin until the executor's end; shared memory outlives the process.
-    unsafe {
-        let columns = hit.columns.clone();
-        let stored = store.view(&hit.pin).chunks();
-        let mut chunks = Vec::new();
-        for chunk in stored {
-            or_raise(chunks.add(std::slice::from_raw_parts(chunk.as_ptr(), chunk.len())));
-        }
-        serve::swap_plan(query, hit);
-        Answer::Stored { columns, chunks }
+/// The stored answer of a hit, which replaces the query's plan. `None`, and the plan stays, when there is no memory to hold the entry in
+/// place.
+fn stored(store: &SharedStore, query: QueryDesc<'_>, hit: Hit) -> Option<Answer> {
+    let columns = hit.columns.clone();
+    // First of all the entry is held: an error then lets it go.
+    let pin = serve::swap_plan(query, hit)?;
+    let mut chunks = Vec::new();
+    for chunk in store.view(pin).chunks() {
+        // SAFETY: the serving plan holds the entry in place until the query's descriptor is gone; shared memory outlives the process.
+        or_raise(chunks.add(unsafe { std::slice::from_raw_parts(chunk.as_ptr(), chunk.len()) }));
     }
+    Some(Answer::Stored { columns, chunks })
 }
