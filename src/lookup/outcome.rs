@@ -80,7 +80,7 @@ pub enum Found {
     Miss(Box<Miss>),
 }
 
-/// Counts a hit, and logs it.
+/// Counts a hit, and logs it. A hold must have the pin by then: writing to the log accepts interrupts.
 pub fn note_hit(store: &SharedStore, pin: &Pin, plan: Tree<'_, pg_sys::PlannedStmt>) {
     tally::count_hit(store, pin);
     decision_log::note(Status::Hit, &plan);

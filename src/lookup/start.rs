@@ -5,14 +5,14 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::find::find;
-use super::outcome::{Found, Miss, note_bypass, note_hit};
+use super::outcome::{Found, Miss, note_bypass};
 use super::question::Question;
 use super::{admission, forms, kept_templates, portal};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::{Tree, child};
 use crate::query::plan_marker;
 use crate::query::updatable_cursor::is_updatable_scan;
-use crate::report::decision_log;
+use crate::report::{decision_log, tally};
 use crate::serve::{self, Hit, Template};
 use crate::session::{self, Status};
 use crate::settings;
@@ -91,16 +91,23 @@ fn serve_hit(
 ) -> Option<Task> {
     let verify = verify.filter(|_| !scrolls(flags));
     // A guarded hit is counted when its guard has been asked.
-    if hit.guard.is_none() || verify.is_some() {
-        note_hit(store, &hit.pin, desc.plan());
+    let is_settled = hit.guard.is_none() || verify.is_some();
+    if is_settled {
+        tally::count_hit(store, &hit.pin);
     }
     session::set_status(Status::Hit);
-    if let Some(conditions) = verify {
-        return verify::sample(desc, hit, conditions).map(Task::Verify);
+    let task = if let Some(conditions) = verify {
+        verify::sample(desc, hit, conditions).map(Task::Verify)
+    } else {
+        keep_template(desc.plan(), &hit);
+        serve::swap_plan(desc, hit);
+        None
+    };
+    if is_settled {
+        // Writing to the log accepts interrupts, and an error lets go only what a hold has pinned.
+        decision_log::note(Status::Hit, &desc.plan());
     }
-    keep_template(desc.plan(), &hit);
-    serve::swap_plan(desc, hit);
-    None
+    task
 }
 
 /// Keeps what serves the next query like this one without planning it. `plan` is the query's own.
