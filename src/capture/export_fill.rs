@@ -50,6 +50,7 @@ impl ExportFill {
             && let Some(store) = shmem::store()
         {
             store.unpin(pin);
+            outcome::note_stored(&self.miss);
         }
     }
 

@@ -12,7 +12,7 @@ use crate::report::decision_log;
 use crate::{session, settings, shmem};
 
 /// Publishes a result that has been read to its end, unless it was too quick or settings have changed. Returns the pin of
-/// the new entry.
+/// the new entry. Tells why it was not stored; that it was is told by `note_stored`.
 pub fn publish(miss: &Miss, fill: ResultFill, too_quick: bool, elapsed: Duration) -> Option<Pin> {
     let result = if too_quick {
         fill.abandon();
@@ -23,9 +23,6 @@ pub fn publish(miss: &Miss, fill: ResultFill, too_quick: bool, elapsed: Duration
     } else {
         fill.publish(miss, elapsed)
     };
-    if result.is_ok() {
-        decision_log::note_late(miss.status(None), miss.query_id);
-    }
     result.map_err(|reason| note_refusal(miss, reason)).ok()
 }
 
@@ -42,6 +39,12 @@ pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
     let too_quick = elapsed < settings::min_execution_time() && !settings::debug_serve_fills();
     admission::note_execution(miss.key, miss.fingerprint, too_quick);
     too_quick
+}
+
+/// Tells that a result was stored. Called when its pin was given back or is held: writing to the log accepts interrupts, and an error
+/// would leave the pin behind.
+pub fn note_stored(miss: &Miss) {
+    decision_log::note_late(miss.status(None), miss.query_id);
 }
 
 /// Counts and tells why a result was not stored.

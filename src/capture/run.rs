@@ -125,10 +125,14 @@ fn note_miss_run(run: &mut MissRun, pass: Pass<'_>) {
         run.give_up(reason);
     }
     let entry = if pass.is_at_end() { run.finish() } else { None };
+    let is_stored = entry.is_some();
     if pass.replays {
         run.stage = Stage::Replaying(Replay::new(pass.query, &run.miss, entry));
     } else if let (Some(pin), Some(store)) = (entry, shmem::store()) {
         store.unpin(pin);
+    }
+    if is_stored {
+        outcome::note_stored(&run.miss);
     }
 }
 
