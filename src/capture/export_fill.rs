@@ -62,11 +62,3 @@ impl ExportFill {
         }
     }
 }
-
-impl Drop for ExportFill {
-    fn drop(&mut self) {
-        if let Some(fill) = self.fill.take() {
-            fill.leave();
-        }
-    }
-}

@@ -121,16 +121,19 @@ impl ResultFill {
         Ok(pin)
     }
 
-    /// Gives the result up and frees what was stored of it.
+    /// Gives the result up and frees what was stored of it at once.
     pub fn abandon(mut self) {
         if let (Some(fill), Some(store)) = (self.batches.fill.take(), shmem::store()) {
             store.abandon(fill);
         }
     }
+}
 
-    /// Gives the result up in the middle of error recovery: atomics only. A later store operation frees it.
-    pub fn leave(self) {
-        if let (Some(fill), Some(store)) = (&self.batches.fill, shmem::store()) {
+impl Drop for Batches {
+    /// An unfinished result is dropped by an error, or in the middle of error recovery: atomics only. A later store operation frees what
+    /// was stored of it.
+    fn drop(&mut self) {
+        if let (Some(fill), Some(store)) = (&self.fill, shmem::store()) {
             store.abandon_unlocked(fill);
         }
     }
@@ -177,13 +180,11 @@ impl Batches {
         let store = shmem::store().ok_or(Reason::NoRoom)?;
         // SAFETY: reads the clock.
         let now = unsafe { pg_sys::GetCurrentTimestamp() };
-        let mut fill = match self.fill.take() {
+        let fill = match &mut self.fill {
             Some(fill) => fill,
-            None => store.reserve(now).map_err(|_| Reason::NoRoom)?,
+            place => place.insert(store.reserve(now).map_err(|_| Reason::NoRoom)?),
         };
-        let written = store.append(&mut fill, length, now).map(write);
-        self.fill = Some(fill);
-        written.map_err(|_| Reason::NoRoom)?;
+        store.append(fill, length, now).map(write).map_err(|_| Reason::NoRoom)?;
         self.bytes += length;
         Ok(())
     }

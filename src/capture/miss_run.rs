@@ -74,11 +74,4 @@ impl MissRun {
             outcome::note_refusal(&self.miss, reason);
         }
     }
-
-    /// Stops storing in the middle of error recovery: atomics and the freeing of Rust memory only.
-    pub fn leave(self) {
-        if let Stage::Filling(tee) = self.stage {
-            tee.sink.leave();
-        }
-    }
 }

@@ -98,7 +98,5 @@ fn take_address(query: usize) -> Option<Running> {
 unsafe extern "C-unwind" fn context_gone(registration: *mut c_void) {
     // SAFETY: registered with the address of the registration, which the context still contains.
     let query = unsafe { (*registration.cast::<Registration>()).query };
-    if let Some(Running::Miss(miss_run)) = take_address(query) {
-        miss_run.leave();
-    }
+    drop(take_address(query));
 }
