@@ -150,18 +150,18 @@ fn enter_nesting(utility: Utility<'_>, tag: NodeTag, scope: &mut Scope) {
     if may_redefine(tag) {
         session::note_definition_change();
     }
-    // It may raise, so it comes before there is something to undo.
+    // What may raise comes before there is something to undo.
     announce_effects(statement);
     if matches!(tag, NodeTag::T_CopyStmt | NodeTag::T_TruncateStmt) {
         scope.changes_names = statement.as_ptr();
     }
-    session::enter_level();
-    scope.nested = true;
     if let Some(drop) = statement.as_a::<pg_sys::DropdbStmt>() {
         // SAFETY: the name is a C string, and an unknown one gives no OID.
         let database = unsafe { pg_sys::get_database_oid(drop.dbname, true) };
         scope.dropped_database = (database != pg_sys::InvalidOid).then(|| database.to_u32());
     }
+    session::enter_level();
+    scope.nested = true;
     if let Some(transaction) = statement.as_a::<pg_sys::TransactionStmt>() {
         scope.commits_prepared = transaction.kind == pg_sys::TransactionStmtKind::TRANS_STMT_COMMIT_PREPARED;
     }
