@@ -1,6 +1,6 @@
 //! A row of a catalog, held while it is read.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
@@ -65,16 +65,12 @@ impl Row {
         Some(values.to_vec())
     }
 
-    /// The text in a column of type text or pg_node_tree; `None` if it is null.
-    pub fn text(&self, number: i16) -> Option<CString> {
+    /// The text in a column of type text or pg_node_tree; `None` if it is null. A copy in the current memory context, which a user may have
+    /// made large: without memory for it the server raises.
+    pub fn text(&self, number: i16) -> Option<&CStr> {
         let value = self.column(number)?;
-        // SAFETY: a varlena, as the caller says; the copy is freed here.
-        unsafe {
-            let text = pg_sys::text_to_cstring(value.cast_mut_ptr());
-            let copy = CStr::from_ptr(text).to_owned();
-            pg_sys::pfree(text.cast());
-            Some(copy)
-        }
+        // SAFETY: a varlena, as the caller says. The copy ends with NUL, and lives at least as long as the row is held.
+        Some(unsafe { CStr::from_ptr(pg_sys::text_to_cstring(value.cast_mut_ptr())) })
     }
 }
 

@@ -157,7 +157,7 @@ fn partition_key_of(relation: pg_sys::Oid) -> Option<Reason> {
 
 /// Why the expressions in a column of a catalog row may not be kept computed in advance; `None` if they may, or if there are none.
 fn refusal_of_kept(row: &Row, column: u32) -> Option<Reason> {
-    match check_text(&row.text(column as i16)?) {
+    match check_text(row.text(column as i16)?) {
         Ok(reads_settings) => reads_settings.then_some(Reason::StableFunction),
         Err(reason) => Some(reason),
     }
