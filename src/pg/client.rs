@@ -37,28 +37,30 @@ const HEADER: usize = 5;
 /// # Safety
 /// As `edge`.
 pub unsafe fn send(messages: &[u8]) {
-    hand_over(messages);
     // SAFETY: a plain global of the backend; the caller's frames may be jumped over.
     unsafe {
+        hand_over(messages);
         if pg_sys::InterruptPending != 0 {
             direct!(server::ProcessInterrupts());
         }
     }
 }
 
-/// Does what `send` does, but raises nothing. The server reports a failure by an interrupt.
-pub fn hand_over(messages: &[u8]) {
-    if messages.len() < SMALL {
-        queue(messages);
-        return;
-    }
-    // SAFETY: the server sets its methods before the first statement; this one reports failure and raises nothing.
-    let flushed = unsafe {
+/// Does what `send` does, but accepts no interrupts of its own. The server reports a failure by an interrupt, and in its log: only writing
+/// there may raise.
+///
+/// # Safety
+/// As `send`.
+pub unsafe fn hand_over(messages: &[u8]) {
+    // SAFETY: the server sets its methods before the first statement; the caller's frames may be jumped over.
+    unsafe {
+        if messages.len() < SMALL {
+            return queue(messages);
+        }
         let flush = (*PqCommMethods).flush;
-        direct!(flush()) == 0
-    };
-    if flushed {
-        write(messages);
+        if direct!(flush()) == 0 {
+            write(messages);
+        }
     }
 }
 
