@@ -77,8 +77,8 @@ impl<'q> InnerQuery<'q> {
         Self { desc, text }
     }
 
-    /// What the executor's hooks get.
-    pub fn desc(&self) -> QueryDesc<'q> {
+    /// What the executor's hooks get. Borrowed, so that nobody has it any more when the query is freed.
+    pub fn desc(&self) -> QueryDesc<'_> {
         self.desc
     }
 
