@@ -82,6 +82,22 @@ def test_a_denied_statement_leaves_nothing_to_the_next_one(session, roles):
     session.execute("RESET ROLE")
 
 
+def test_a_drop_of_a_database_that_gives_up_waiting(session, other):
+    """What is asked before the statement runs may raise too; the session's next statements are its own all the same."""
+    session.execute("CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 10) g")
+    for status in ("MISS", "HIT"):
+        assert session.rows(QUERY) == [(55,)]
+        assert session.status() == status
+    session.execute("SET lock_timeout = '50ms'")
+    other.execute("BEGIN; LOCK TABLE pg_database IN ACCESS EXCLUSIVE MODE")
+    with pytest.raises(psycopg.errors.LockNotAvailable):
+        session.execute("DROP DATABASE IF EXISTS there_is_none")
+    other.execute("ROLLBACK")
+    session.execute("RESET lock_timeout")
+    assert session.rows(QUERY) == [(55,)]
+    assert session.status() == "HIT"
+
+
 def test_discard_all(session, connect):
     """After DISCARD ALL a session is like new: settings, role, prepared statements. The cache is shared and stays."""
     session.execute("CREATE TABLE t AS SELECT timestamptz '2024-06-01 12:00+00' AS v")
