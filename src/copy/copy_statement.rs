@@ -110,7 +110,8 @@ fn table_query(statement: Tree<'_, pg_sys::CopyStmt>) -> Option<CString> {
     // server would take stays until the end of the transaction.
     unsafe {
         let relation = pg_sys::table_openrv(statement.relation, pg_sys::AccessShareLock as _);
-        let class = &*(*relation).rd_rel;
+        // A copy: the catalog searches below may have the server read the description again, in its place.
+        let class = *(*relation).rd_rel;
         let is_table = class.relkind == pg_sys::RELKIND_RELATION as std::ffi::c_char;
         let query = is_table.then(|| {
             let row_type = RowType::of((*relation).rd_att);

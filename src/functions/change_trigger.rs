@@ -69,7 +69,8 @@ fn relation_named(name: &CStr, table: Tree<'_, pg_sys::RelationData>) -> pg_sys:
     // SAFETY: an open relation has its row of pg_class; the parser copies what it needs of the name; a missing schema or relation gives
     // InvalidOid.
     unsafe {
-        let class = &*table.rd_rel;
+        // A copy: the catalog searches below may have the server read the description again, in its place.
+        let class = *table.rd_rel;
         let range = &*pg_sys::makeRangeVarFromNameList(compat::qualified_name(name));
         let here =
             range.catalogname.is_null() || pg_sys::get_database_oid(range.catalogname, true) == pg_sys::MyDatabaseId;
