@@ -45,4 +45,5 @@ pub use shown::{LONGEST_SHOWN, shown, shown_list};
 pub use sql_text::hint::{Hint, hint};
 pub use sql_text::inner_statement::statement_body;
 pub use sql_text::normalize::normalize;
+pub use sql_text::statement_start::statement_start;
 pub use sql_text::text_fingerprint;

@@ -14,10 +14,9 @@ use super::question::Question;
 use super::{admission, entry_validity, portal, storing};
 use crate::arrow::column;
 use crate::invalidation::foreign;
-use crate::pg::{allocator, backend};
+use crate::pg::{allocator, backend, compat};
 use crate::query::hashes::FactsHash;
 use crate::query::parameters;
-use crate::report::decision_log;
 use crate::serve::{Guard, Hit};
 use crate::shmem::SharedStore;
 use crate::{session, settings, verify};
@@ -158,7 +157,7 @@ fn miss(
         dependencies,
         columns: description.columns,
         stale,
-        query_id: decision_log::query_id(&question.plan()),
+        query_id: compat::query_id(&question.plan()),
         terms,
         refused,
         statement: session::statement_number(),

@@ -24,7 +24,7 @@ impl StatementTerms {
     /// # Errors
     /// `NoCacheHint` when the statement asks to be left alone.
     pub fn of(text: Text) -> Result<Self, Reason> {
-        match hint(statement_text::raw(&text)) {
+        match hint(statement_text::with_what_is_before(&text)) {
             None => Ok(Self::USUAL),
             Some(Hint::Always { ttl }) => Ok(Self { insisted: true, ttl }),
             Some(Hint::Never) => Err(Reason::NoCacheHint),

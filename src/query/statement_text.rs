@@ -1,8 +1,9 @@
 //! The text of a statement: its own part of what the client sent, as it was sent and normalized.
 
 use std::ffi::{CStr, c_char};
+use std::ops::Range;
 
-use arrow_cache_core::{OutOfMemory, RoomyVec, normalize, statement_body};
+use arrow_cache_core::{OutOfMemory, RoomyVec, normalize, statement_body, statement_start};
 use pgrx::pg_sys;
 
 /// Where the text of a statement is.
@@ -24,16 +25,31 @@ impl Text {
     }
 }
 
-/// The text of a statement as the client sent it.
-pub fn raw(text: &Text) -> &[u8] {
+/// All that the client sent, and the range of the statement in it.
+fn source_and_range(text: &Text) -> (&[u8], Range<usize>) {
     // SAFETY: `Text::of` was promised a source that ends with NUL and stays.
     let whole = unsafe { CStr::from_ptr(text.source) }.to_bytes();
     let start = usize::try_from(text.location).unwrap_or(0).min(whole.len());
-    let rest = &whole[start..];
-    match usize::try_from(text.length) {
-        Ok(length) if length > 0 => &rest[..length.min(rest.len())],
-        _ => rest,
-    }
+    let length = match usize::try_from(text.length) {
+        Ok(length) if length > 0 => length.min(whole.len() - start),
+        _ => whole.len() - start,
+    };
+    (whole, start..start + length)
+}
+
+/// The text of a statement as the client sent it.
+pub fn raw(text: &Text) -> &[u8] {
+    let (whole, range) = source_and_range(text);
+    &whole[range]
+}
+
+/// As `raw`, with all that stands before it as far as the semicolon of the statement before: comments, and a statement around it. From 18 on
+/// the server does not count these as parts of the text.
+pub fn with_what_is_before(text: &Text) -> &[u8] {
+    let (whole, range) = source_and_range(text);
+    // SAFETY: a plain global of the backend.
+    let start = statement_start(whole, range.start, unsafe { pg_sys::standard_conforming_strings });
+    &whole[start..range.end]
 }
 
 /// Writes the normalized text of a statement into `out`, which is cleared first.

@@ -3,13 +3,14 @@
 
 use pgrx::pg_sys;
 
+use crate::pg::compat;
 use crate::session::Status;
 use crate::settings::{self, LogDecisions};
 
 /// Logs what became of the statement with this plan.
 pub fn note(status: Status, plan: &pg_sys::PlannedStmt) {
     if wanted(status) {
-        write(status, query_id(plan));
+        write(status, compat::query_id(plan));
     }
 }
 
@@ -18,11 +19,6 @@ pub fn note_late(status: Status, query_id: i64) {
     if wanted(status) {
         write(status, query_id);
     }
-}
-
-/// The query id of a plan, 0 when none was computed. It is a signed number here, as the server shows it.
-pub fn query_id(plan: &pg_sys::PlannedStmt) -> i64 {
-    plan.queryId as i64
 }
 
 /// Is there a line for this status? Parallel workers run parts of a statement that its leader logs.

@@ -6,6 +6,7 @@ use super::conditions::Conditions;
 use super::row_digest::RowDigest;
 use crate::arrow::column::Column;
 use crate::error;
+use crate::pg::compat;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row::Row;
 use crate::pg::tee::RowSink;
@@ -27,7 +28,7 @@ pub struct Sample {
 pub fn sample(query: QueryDesc<'_>, hit: Hit, conditions: Conditions) -> Option<Box<Sample>> {
     let columns = hit.columns.clone();
     let hold = serve::hold(query, hit)?;
-    Some(Box::new(Sample { hold, columns, conditions, query_id: query.plan().queryId as i64 }))
+    Some(Box::new(Sample { hold, columns, conditions, query_id: compat::query_id(&query.plan()) }))
 }
 
 /// A comparison under way. Takes the executed rows one by one, perhaps with pauses.

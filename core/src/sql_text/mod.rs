@@ -5,6 +5,7 @@
 //! | `normalize` | normal text, for the key |
 //! | `inner_statement` | the query inside EXPLAIN, PREPARE, DECLARE CURSOR and COPY |
 //! | `hint` | hints for the cache in comments |
+//! | `statement_start` | where a statement begins, with the comments before it |
 //! | `fingerprint` | a hash of the text without numbers and strings |
 //! | `lexer` | white space, comments, identifiers and quotes |
 
@@ -13,5 +14,6 @@ pub mod hint;
 pub mod inner_statement;
 mod lexer;
 pub mod normalize;
+pub mod statement_start;
 
 pub use fingerprint::text_fingerprint;

@@ -1,4 +1,4 @@
-//! Fields of plans that were added or moved.
+//! Fields of plans that were added, moved or changed.
 
 use pgrx::pg_sys;
 
@@ -15,6 +15,18 @@ pub fn strip_plan(stub: &mut pg_sys::PlannedStmt) {
         stub.partPruneInfos = std::ptr::null_mut();
     }
     let _ = stub;
+}
+
+/// The query id of a plan, 0 when none was computed. It is a signed number here, as the server shows it, which it was not before 18.
+pub fn query_id(plan: &pg_sys::PlannedStmt) -> i64 {
+    #[cfg(not(feature = "pg18"))]
+    {
+        plan.queryId.cast_signed()
+    }
+    #[cfg(feature = "pg18")]
+    {
+        plan.queryId
+    }
 }
 
 /// Copies what a plan says about permissions apart from its range table, into the current memory context.

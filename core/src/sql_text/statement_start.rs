@@ -1,0 +1,130 @@
+//! Where a statement begins in a text of several, with the comments before it. Pure functions: nothing here is shared.
+
+use crate::sql_text::lexer::{
+    BITS, IDENTIFIER, Quoting, STRING, comment_end, continuation, dollar_delimiter, is_ident_part, is_ident_start,
+    is_space, line_end, quote_end,
+};
+
+/// Where the statement begins that holds the word at `word`: behind the semicolon before it, or at 0. PostgreSQL 18 says of a statement where
+/// its first word stands, and of a query inside another statement where that of the query does; versions before say what this returns.
+#[must_use]
+pub fn statement_start(sql: &[u8], word: usize, standard_conforming_strings: bool) -> usize {
+    let before = &sql[..word.min(sql.len())];
+    let code = before.trim_ascii_end();
+    let line = code.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |newline| newline + 1);
+    // Nearly always the semicolon is the last thing before, and in no comment.
+    if before.last() == Some(&b';') {
+        return before.len();
+    }
+    if code.last() == Some(&b';') && !code[line..].windows(2).any(|pair| pair == b"--") {
+        return code.len();
+    }
+    let (mut at, mut start) = (0, 0);
+    while let Some(&byte) = before.get(at) {
+        at = token_end(before, at, !standard_conforming_strings);
+        if byte == b';' {
+            start = at;
+        }
+    }
+    start
+}
+
+/// End of the token, comment or white space that begins at `at`; the end of the text if it does not end.
+fn token_end(sql: &[u8], at: usize, plain_escapes: bool) -> usize {
+    let plain = Quoting { escapes: plain_escapes, ..STRING };
+    let next = |offset: usize| sql.get(at + offset).copied();
+    let quote_follows = next(1) == Some(b'\'');
+    match sql[at] {
+        b'-' if next(1) == Some(b'-') => line_end(sql, at),
+        b'/' if next(1) == Some(b'*') => comment_end(sql, at).unwrap_or(sql.len()),
+        b'\'' => quoted_end(sql, at, plain),
+        b'"' => quoted_end(sql, at, IDENTIFIER),
+        b'$' => dollar_delimiter(&sql[at..]).map_or(at + 1, |length| {
+            let (delimiter, body) = sql[at..].split_at(length);
+            let end = body.windows(length).position(|window| window == delimiter);
+            end.map_or(sql.len(), |end| at + length + end + length)
+        }),
+        b'e' | b'E' if quote_follows => quoted_end(sql, at + 1, Quoting { escapes: true, ..STRING }),
+        b'b' | b'B' | b'x' | b'X' if quote_follows => quoted_end(sql, at + 1, BITS),
+        b'n' | b'N' if quote_follows => quoted_end(sql, at + 1, plain),
+        b'u' | b'U' if next(1) == Some(b'&') && next(2) == Some(b'\'') => quoted_end(sql, at + 2, STRING),
+        b'u' | b'U' if next(1) == Some(b'&') && next(2) == Some(b'"') => quoted_end(sql, at + 2, IDENTIFIER),
+        byte if is_ident_start(byte) || byte.is_ascii_digit() => end_of(sql, at, is_ident_part),
+        byte if is_space(byte) => end_of(sql, at, is_space),
+        _ => at + 1,
+    }
+}
+
+/// End of the quoted construct whose mark stands at `mark`, with all parts of a string in parts.
+fn quoted_end(sql: &[u8], mut mark: usize, quoting: Quoting) -> usize {
+    loop {
+        let end = quote_end(sql, mark + 1, quoting);
+        match quoting.continues.then(|| continuation(sql, end)).flatten() {
+            Some(next) => mark = next,
+            None => return end,
+        }
+    }
+}
+
+fn end_of(sql: &[u8], at: usize, belongs: fn(u8) -> bool) -> usize {
+    sql[at..].iter().position(|byte| !belongs(*byte)).map_or(sql.len(), |length| at + length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks that the statement of the word at `^`, which is taken out, begins at `|`, which is taken out too.
+    fn check(marked: &str) {
+        let start = marked.find('|').unwrap();
+        let sql = marked.replacen('|', "", 1);
+        let word = sql.find('^').unwrap();
+        let sql = sql.replacen('^', "", 1);
+        assert_eq!(statement_start(sql.as_bytes(), word, true), start, "{marked}");
+    }
+
+    #[test]
+    fn comments_and_white_space_belong_to_the_statement_behind_them() {
+        check("|^SELECT 1");
+        check("| /*+ x */ -- y\n ^SELECT 1");
+        check("SELECT 1;|^SELECT 2");
+        check("SELECT 1;| \n ^SELECT 2");
+        check("SELECT 1;|/*+ x */^SELECT 2");
+        check("SELECT 1;| -- a; b;\n/* ; /* ; */ ; */^SELECT 2; SELECT 3");
+        check("SELECT 1 -- first;\n;| -- second;\n^SELECT 2");
+        check("SELECT 1;;;| ^SELECT 2");
+    }
+
+    #[test]
+    fn a_query_inside_a_statement_belongs_to_it() {
+        check("SELECT 1;| /*+ x */ EXPLAIN (COSTS OFF) ^SELECT 2");
+        check("|PREPARE \"a;b\" AS ^SELECT 2");
+    }
+
+    #[test]
+    fn semicolons_in_quotes_end_nothing() {
+        check("SELECT ';', \";\";| /**/ ^SELECT 2");
+        check("|DECLARE \";\" CURSOR FOR /* ' */ ^SELECT 2");
+        check("SELECT '--';| /**/ ^SELECT 2");
+        check("SELECT $$;'$$, $a$;$$;$a$, a$b$;| /**/ ^SELECT 2");
+        check("SELECT E'\\';', '\\';| /**/ ^SELECT 2");
+        check("SELECT E'a'\n'\\';';| /**/ ^SELECT 2");
+        check("SELECT U&'\\';| /**/ ^SELECT 2");
+        check("SELECT 1e';';| /**/ ^SELECT 2");
+    }
+
+    #[test]
+    fn backslashes_escape_where_the_setting_says_so() {
+        let sql = b"SELECT '\\';'; /**/ SELECT 2";
+        assert_eq!(statement_start(sql, 19, false), 13);
+    }
+
+    #[test]
+    fn any_place_of_a_broken_text_has_a_start() {
+        for sql in ["/*", "'", "\"", "$a$", "E'\\", "U&", "a;--", ";"] {
+            for word in 0..=sql.len() + 1 {
+                assert!(statement_start(sql.as_bytes(), word, true) <= word);
+            }
+        }
+    }
+}
