@@ -1,7 +1,7 @@
-//! What the planner takes from the definitions of relations, besides their columns, to decide which rows a plan reads: CHECK
-//! constraints, predicates of partial indexes, expressions and operator classes of indexes and of partition keys. No query tree shows it, so
-//! it is checked here by the rules that `eligibility` has for queries: a plan is not cached if the code of a user, or more than the key
-//! holds, may have shaped it.
+//! What the planner takes from the definitions of relations, besides their columns: to decide which rows a plan reads, CHECK
+//! constraints, predicates of partial indexes, expressions and operator classes of indexes and of partition keys; and, in the place of
+//! virtual columns (18), their expressions. No query tree shows it, so it is checked here by the rules that `eligibility` has for queries: a
+//! plan is not cached if the code of a user, or more than the key holds, may have shaped it.
 //!
 //! Each plan asks for each of its relations, so what was found is kept in a table of this backend. A change of a relation's definition sends
 //! a relcache invalidation, which takes its line out; a change of functions or operators moves the version of ddl, which empties the table.
@@ -21,12 +21,12 @@ use crate::pg::backend_local::Local;
 use crate::pg::lists::oids;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::tree::{Tree, children};
-use crate::pg::{catalog_columns, inheritance, relcache_listener};
+use crate::pg::{catalog_columns, compat, inheritance, relcache_listener};
 
 /// What stands against caching plans over a relation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Refusals {
-    /// Whatever the plan does with it: the predicate of an index, or the partition key.
+    /// Whatever the plan does with it: a virtual column, the predicate of an index, or the partition key.
     always: Option<Reason>,
     /// If the planner reads CHECK constraints.
     by_constraints: Option<Reason>,
@@ -107,6 +107,10 @@ fn of_relation(oid: pg_sys::Oid) -> Refusals {
                 }
             }
         }
+        // That a virtual column reads settings is not seen in the query, which would say so of itself for cursors.
+        for expression in compat::virtual_expressions((*relation).rd_att) {
+            found.always = found.always.or_else(|| refusal_unless_fixed(&expression));
+        }
         if (*(*relation).rd_rel).relhasindex {
             for index in oids(pg_sys::RelationGetIndexList(relation)) {
                 found.always = found.always.or_else(|| predicate_of(index));
@@ -157,7 +161,12 @@ fn partition_key_of(relation: pg_sys::Oid) -> Option<Reason> {
 
 /// Why the expressions in a column of a catalog row may not be kept computed in advance; `None` if they may, or if there are none.
 fn refusal_of_kept(row: &Row, column: u32) -> Option<Reason> {
-    match check_text(row.text(column as i16)?) {
+    refusal_unless_fixed(row.text(column as i16)?)
+}
+
+/// Why expressions that the server has written as text are refused, those among them that read settings; `None` if they are not.
+fn refusal_unless_fixed(text: &CStr) -> Option<Reason> {
+    match check_text(text) {
         Ok(reads_settings) => reads_settings.then_some(Reason::StableFunction),
         Err(reason) => Some(reason),
     }

@@ -1,4 +1,8 @@
-//! Where the attributes of a row type lie.
+//! Where the attributes of a row type lie, and what virtual columns are computed from.
+
+#[cfg(feature = "pg18")]
+use std::ffi::CStr;
+use std::ffi::CString;
 
 use pgrx::pg_sys;
 
@@ -18,5 +22,32 @@ pub unsafe fn tuple_attribute(descriptor: pg_sys::TupleDesc, index: usize) -> *m
         let natts = (*descriptor).natts as usize;
         let compact = (&raw mut (*descriptor).compact_attrs).cast::<pg_sys::CompactAttribute>();
         compact.add(natts).cast::<pg_sys::FormData_pg_attribute>().add(index)
+    }
+}
+
+/// The expressions of a relation's virtual columns, as the server writes them: the planner puts them in the place of the columns. There are
+/// such columns from 18 on.
+///
+/// # Safety
+/// `descriptor` must be that of an open relation.
+pub unsafe fn virtual_expressions(descriptor: pg_sys::TupleDesc) -> Vec<CString> {
+    #[cfg(not(feature = "pg18"))]
+    {
+        let _ = descriptor;
+        Vec::new()
+    }
+    #[cfg(feature = "pg18")]
+    // SAFETY: a relation's row type says how many expressions it has, each of which is of one of its columns; they are texts that end with NUL.
+    unsafe {
+        let Some(constraints) = (*descriptor).constr.as_ref().filter(|all| all.has_generated_virtual) else {
+            return Vec::new();
+        };
+        let expressions = std::slice::from_raw_parts(constraints.defval, usize::from(constraints.num_defval));
+        let is_virtual = |column: i16| {
+            let attribute = tuple_attribute(descriptor, column as usize - 1);
+            (*attribute).attgenerated as u8 == pg_sys::ATTRIBUTE_GENERATED_VIRTUAL
+        };
+        let of_virtual = expressions.iter().filter(|one| is_virtual(one.adnum) && !one.adbin.is_null());
+        of_virtual.map(|one| CStr::from_ptr(one.adbin).to_owned()).collect()
     }
 }
