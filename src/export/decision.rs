@@ -46,17 +46,15 @@ pub fn decide(store: &SharedStore, query: QueryDesc<'_>, text: Option<&CStr>, st
 fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>) -> Answer {
     let found = if settings::enabled() { lookup::find(store, question) } else { Err(Reason::Disabled) };
     match found {
-        Ok(Found::Hit(hit, verify)) => {
+        Ok(Found::Hit(hit, Some(conditions))) => {
             tally::count_hit(store, &hit.pin);
             session::set_status(Status::Hit);
-            let answer = match verify {
-                Some(terms) => verify::sample(query, hit, terms).map(Answer::Verify),
-                None => stored(store, query, hit),
-            };
+            let sample = verify::sample(query, hit, conditions);
             // Writing to the log accepts interrupts, and an error lets go only what a hold has pinned.
             decision_log::note(Status::Hit, query.plan().get());
-            answer.unwrap_or(Answer::Run(None))
+            sample.map_or(Answer::Run(None), Answer::Verify)
         }
+        Ok(Found::Hit(hit, None)) => stored(store, query, hit),
         Ok(Found::Miss(miss)) => {
             tally::count_miss(store, miss.stale, miss.refused);
             let status = miss.status(miss.refused);
@@ -66,27 +64,32 @@ fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>) ->
             }
             Answer::Run(Some(miss))
         }
-        Err(reason) => {
-            if reason != Reason::Disabled {
-                tally::count_bypass(store, reason);
-            }
-            session::set_status(Status::Bypass(reason));
-            decision_log::note(Status::Bypass(reason), query.plan().get());
-            Answer::Run(None)
-        }
+        Err(reason) => bypass(store, query, reason),
     }
 }
 
-/// The stored answer of a hit, which replaces the query's plan. `None`, and the plan stays, when there is no memory to hold the entry in
-/// place.
-fn stored(store: &SharedStore, query: QueryDesc<'_>, hit: Hit) -> Option<Answer> {
+/// Counts and tells why the query is executed without the cache.
+fn bypass(store: &SharedStore, query: QueryDesc<'_>, reason: Reason) -> Answer {
+    if reason != Reason::Disabled {
+        tally::count_bypass(store, reason);
+    }
+    session::set_status(Status::Bypass(reason));
+    decision_log::note(Status::Bypass(reason), query.plan().get());
+    Answer::Run(None)
+}
+
+/// The stored answer of a hit, which replaces the query's plan. The plan is executed when there is no memory to hold the entry in place.
+fn stored(store: &SharedStore, query: QueryDesc<'_>, hit: Hit) -> Answer {
     let columns = hit.columns.clone();
     // First of all the entry is held: an error then lets it go.
-    let pin = serve::swap_plan(query, hit)?;
+    let Some(pin) = serve::swap_plan(query, hit) else { return bypass(store, query, Reason::OutOfMemory) };
+    tally::count_hit(store, pin);
+    session::set_status(Status::Hit);
+    decision_log::note(Status::Hit, query.plan().get());
     let mut chunks = Vec::new();
     for chunk in store.view(pin).chunks() {
         // SAFETY: the serving plan holds the entry in place until the query's descriptor is gone; shared memory outlives the process.
         or_raise(chunks.add(unsafe { std::slice::from_raw_parts(chunk.as_ptr(), chunk.len()) }));
     }
-    Some(Answer::Stored { columns, chunks })
+    Answer::Stored { columns, chunks }
 }

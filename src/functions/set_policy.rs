@@ -25,8 +25,10 @@ pub fn before_security_label(statement: Tree<'_, pg_sys::SecLabelStmt>) {
     let provider = statement.provider;
     // SAFETY: the provider of a valid statement is null or a C string. The name that is registered is a literal.
     unsafe {
-        if !provider.is_null() && CStr::from_ptr(provider) == PROVIDER && !REGISTERED.replace(true) {
+        if !provider.is_null() && CStr::from_ptr(provider) == PROVIDER && !REGISTERED.get() {
+            // It may raise for lack of memory. Then the next statement registers it.
             pg_sys::register_label_provider(PROVIDER.as_ptr(), Some(check_label));
+            REGISTERED.set(true);
         }
     }
 }

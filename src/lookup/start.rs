@@ -5,7 +5,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::find::find;
-use super::outcome::{Found, Miss, note_bypass};
+use super::outcome::{Found, Miss, note_bypass, note_hit};
 use super::question::Question;
 use super::{admission, forms, kept_templates, portal};
 use crate::pg::query_desc::QueryDesc;
@@ -89,25 +89,27 @@ fn serve_hit(
     hit: Hit,
     verify: Option<verify::Conditions>,
 ) -> Option<Task> {
-    let verify = verify.filter(|_| !scrolls(flags));
-    // A guarded hit is counted when its guard has been asked.
-    let is_settled = hit.guard.is_none() || verify.is_some();
-    if is_settled {
+    if let Some(conditions) = verify.filter(|_| !scrolls(flags)) {
         tally::count_hit(store, &hit.pin);
-    }
-    session::set_status(Status::Hit);
-    let task = if let Some(conditions) = verify {
-        verify::sample(desc, hit, conditions).map(Task::Verify)
-    } else {
-        keep_template(desc.plan(), &hit);
-        serve::swap_plan(desc, hit);
-        None
-    };
-    if is_settled {
+        session::set_status(Status::Hit);
+        let task = verify::sample(desc, hit, conditions).map(Task::Verify);
         // Writing to the log accepts interrupts, and an error lets go only what a hold has pinned.
         decision_log::note(Status::Hit, &desc.plan());
+        return task;
     }
-    task
+    // A guarded hit is counted when its guard has been asked.
+    let is_settled = hit.guard.is_none();
+    keep_template(desc.plan(), &hit);
+    match serve::swap_plan(desc, hit) {
+        Some(pin) => {
+            session::set_status(Status::Hit);
+            if is_settled {
+                note_hit(store, pin, desc.plan());
+            }
+        }
+        None => note_bypass(store, Reason::OutOfMemory, desc.plan()),
+    }
+    None
 }
 
 /// Keeps what serves the next query like this one without planning it. `plan` is the query's own.

@@ -109,7 +109,7 @@ fn of_relation(oid: pg_sys::Oid) -> Refusals {
         }
         // That a virtual column reads settings is not seen in the query, which would say so of itself for cursors.
         for expression in compat::virtual_expressions((*relation).rd_att) {
-            found.always = found.always.or_else(|| refusal_unless_fixed(&expression));
+            found.always = found.always.or_else(|| refusal_unless_fixed(expression));
         }
         if (*(*relation).rd_rel).relhasindex {
             for index in oids(pg_sys::RelationGetIndexList(relation)) {

@@ -1,8 +1,6 @@
 //! Where the attributes of a row type lie, and what virtual columns are computed from.
 
-#[cfg(feature = "pg18")]
 use std::ffi::CStr;
-use std::ffi::CString;
 
 use pgrx::pg_sys;
 
@@ -26,11 +24,12 @@ pub unsafe fn tuple_attribute(descriptor: pg_sys::TupleDesc, index: usize) -> *m
 }
 
 /// The expressions of a relation's virtual columns, as the server writes them: the planner puts them in the place of the columns. There are
-/// such columns from 18 on.
+/// such columns from 18 on. Copies in the current memory context, which a user may have made large: without memory for them the server
+/// raises.
 ///
 /// # Safety
-/// `descriptor` must be that of an open relation.
-pub unsafe fn virtual_expressions(descriptor: pg_sys::TupleDesc) -> Vec<CString> {
+/// `descriptor` must be that of an open relation. The texts may be used as long as the current memory context lives.
+pub unsafe fn virtual_expressions<'c>(descriptor: pg_sys::TupleDesc) -> Vec<&'c CStr> {
     #[cfg(not(feature = "pg18"))]
     {
         let _ = descriptor;
@@ -48,6 +47,6 @@ pub unsafe fn virtual_expressions(descriptor: pg_sys::TupleDesc) -> Vec<CString>
             (*attribute).attgenerated as u8 == pg_sys::ATTRIBUTE_GENERATED_VIRTUAL
         };
         let of_virtual = expressions.iter().filter(|one| is_virtual(one.adnum) && !one.adbin.is_null());
-        of_virtual.map(|one| CStr::from_ptr(one.adbin).to_owned()).collect()
+        of_virtual.map(|one| CStr::from_ptr(pg_sys::pstrdup(one.adbin))).collect()
     }
 }
