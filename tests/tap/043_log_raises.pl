@@ -17,7 +17,7 @@ system_or_bail($ENV{CC} // 'cc', '-shared', '-fPIC', '-O1', '-Wall', '-Werror', 
 
 my $node = new_server('log_raises', conf => "shared_preload_libraries = '$library,pg_arrow_cache'\npg_arrow_cache.log_decisions = all\n");
 create_big($node);
-my $query = 'SELECT a, pad FROM big WHERE a < 9000';
+my $query = 'SELECT a, pad FROM big WHERE a < 9000 ORDER BY a';
 my %ways = (
 	select => $query,
 	verified => "SET pg_arrow_cache.verify_sample_rate = 1; $query",
