@@ -6,7 +6,7 @@ use arrow_cache_core::{Pin, Reason};
 
 use super::fill::ResultFill;
 use crate::lookup::Miss;
-use crate::lookup::admission;
+use crate::lookup::quick_statements;
 use crate::query::environment;
 use crate::report::decision_log;
 use crate::{session, settings, shmem};
@@ -37,7 +37,7 @@ pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
         return false;
     }
     let too_quick = elapsed < settings::min_execution_time() && !settings::debug_serve_fills();
-    admission::note_execution(miss.key, miss.fingerprint, too_quick);
+    quick_statements::note_execution(miss.key, miss.fingerprint, too_quick);
     too_quick
 }
 

@@ -127,7 +127,7 @@ unsafe fn run_plan(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, 
                 || compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once),
                 session::leave_level,
             );
-            lookup::admission::note_timed();
+            lookup::quick_statements::note_timed();
             return;
         }
         let pass = edge(|| capture::before_run(desc, direction, count));

@@ -7,6 +7,7 @@ use pgrx::pg_sys;
 
 use crate::invalidation::write_set;
 use crate::pg::backend_local::Local;
+use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::FIRST_USER_OID;
 
 /// How many relations a backend remembers on which results may rest.
@@ -51,19 +52,11 @@ fn inspect(relation: u32) -> Option<Inspected> {
     if relation < FIRST_USER_OID {
         return Some(Inspected { can_be_queried: false, is_new: false });
     }
-    // SAFETY: a catalog search inside a transaction, which raises nothing; the tuple is given back.
-    unsafe {
-        let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
-        let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(relation));
-        if tuple.is_null() {
-            return None;
-        }
-        let class: *const pg_sys::FormData_pg_class = pg_sys::GETSTRUCT(tuple).cast();
-        let temporary = (*class).relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
-        let can_be_queried = can_be_queried((*class).relkind as u8) && !temporary;
-        pg_sys::ReleaseSysCache(tuple);
-        Some(Inspected { can_be_queried, is_new: write_set::created(relation) })
-    }
+    let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, pg_sys::Oid::from(relation))?;
+    let class = row.relation()?;
+    let temporary = class.relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
+    let can_be_queried = can_be_queried(class.relkind as u8) && !temporary;
+    Some(Inspected { can_be_queried, is_new: write_set::created(relation) })
 }
 
 /// Can there be cached queries over relations of this kind? Not over indexes, TOAST tables and sequences.

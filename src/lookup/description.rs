@@ -9,7 +9,7 @@ use arrow_cache_core::{CacheKey, Reason, SnapshotView};
 use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::fingerprint::Fingerprint;
 use super::question::Question;
-use super::{admission, kept_templates, portal, snapshot};
+use super::{kept_templates, portal, quick_statements, snapshot};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
 use crate::query::eligibility::QueryTraits;
@@ -73,8 +73,8 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let own_text = question.own_text();
     let terms = StatementTerms::of(own_text)?;
     let fingerprint = question.fingerprint(Fingerprint::of_form(form));
-    if question.may_be_skipped() && !terms.insisted && admission::skips_lookup(fingerprint) {
-        admission::time_run(Some(fingerprint));
+    if question.may_be_skipped() && !terms.insisted && quick_statements::skips_lookup(fingerprint) {
+        quick_statements::time_run(Some(fingerprint));
         return Err(Reason::TooQuick);
     }
     let snapshot = snapshot::view(store, question.snapshot())?;

@@ -11,7 +11,7 @@ use arrow_cache_core::{Pin, Reason};
 use super::description::{Description, describe};
 use super::outcome::{Found, Miss};
 use super::question::Question;
-use super::{admission, entry_validity, portal, storing};
+use super::{entry_validity, portal, quick_statements, storing};
 use crate::arrow::column;
 use crate::invalidation::foreign;
 use crate::pg::{allocator, backend, compat};
@@ -113,7 +113,7 @@ fn hit(store: &SharedStore, question: &Question<'_>, description: Description<'_
         }
     };
     let verify = verify::choose(&traits, environment, &settings);
-    admission::note_speed(description.fingerprint, false);
+    quick_statements::note_speed(description.fingerprint, false);
     let guard = (changes.possible && portal::is_bound()).then(|| Guard {
         environment,
         settings,

@@ -6,15 +6,14 @@
 //!    remembered for queries of the same form (`forms`).
 //! 2. If its answer seems to be stored, and a plan like its own was kept (`kept_templates`), a placeholder takes the place of the plan, and
 //!    nothing is planned (`placeholder`).
-//! 3. The plan starts (`start`): is it the client's own statement (`portal`), and worth a lookup (`admission`)?
+//! 3. The plan starts (`start`): is it the client's own statement (`portal`), and worth a lookup (`quick_statements`)?
 //! 4. The answer is looked up (`find`): what is asked (`question`, `description`), under which snapshot (`snapshot`), and may the
 //!    stored answer be given now (`entry_validity`)?
 //! 5. A hit is served. A miss is executed, and its answer stored if it may be (`storing`). Whatever came of it is counted and logged
 //!    (`outcome`).
 //!
-//! State of this backend only (`forms`, `kept_templates`, `admission`); what is shared is read through `shmem`.
+//! State of this backend only (`forms`, `kept_templates`, `quick_statements`); what is shared is read through `shmem`.
 
-pub mod admission;
 mod call;
 mod definition_versions;
 mod description;
@@ -28,6 +27,7 @@ mod placeholder;
 mod planning;
 mod portal;
 mod question;
+pub mod quick_statements;
 mod snapshot;
 mod start;
 mod storing;

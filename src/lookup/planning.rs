@@ -9,7 +9,7 @@ use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
 use super::placeholder::{self, Placeholder};
 use super::verdict::{Eligible, check};
-use super::{admission, definition_versions, kept_templates};
+use super::{definition_versions, kept_templates, quick_statements};
 use crate::pg::allocator;
 use crate::query::eligibility::reads_nothing;
 use crate::query::identity;
@@ -92,10 +92,10 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
 /// # Errors
 /// `TooQuick` if such statements are not looked up.
 fn check_speed(call: &Call<'_>, fingerprint: Option<Fingerprint>) -> Result<(), Reason> {
-    if fingerprint.is_some_and(admission::skips_lookup) && !call.has_hint() {
-        admission::time_run(fingerprint);
+    if fingerprint.is_some_and(quick_statements::skips_lookup) && !call.has_hint() {
+        quick_statements::time_run(fingerprint);
         return Err(Reason::TooQuick);
     }
-    admission::note_planned(fingerprint);
+    quick_statements::note_planned(fingerprint);
     Ok(())
 }

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use super::find::find;
 use super::outcome::{Found, Miss, note_bypass, note_hit};
 use super::question::Question;
-use super::{admission, forms, kept_templates, portal};
+use super::{forms, kept_templates, portal, quick_statements};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::{Tree, child};
 use crate::query::plan_marker;
@@ -55,10 +55,10 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
         return None;
     }
     session::begin_statement(Reason::NotSelect);
-    let planned_as = admission::take_planned();
+    let planned_as = quick_statements::take_planned();
     let refusal = plan_marker::refusal_of(desc.plan());
     if refusal != Some(Reason::TooQuick) {
-        admission::forget_timed();
+        quick_statements::forget_timed();
     }
     if let Some(reason) = refusal {
         note_bypass(&store, reason, desc.plan());

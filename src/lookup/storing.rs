@@ -4,9 +4,9 @@
 use arrow_cache_core::{CacheKey, Dependency, Reason, SnapshotView};
 use pgrx::pg_sys;
 
-use super::admission;
 use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::portal;
+use super::quick_statements;
 use crate::invalidation::catalogs::SHARED;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Planned, Versions};
@@ -69,5 +69,5 @@ pub fn refusal(store: &SharedStore, key: CacheKey, terms: StatementTerms, only_a
     if runs > 1 && !only_asked && store.count_run(key) < runs {
         return Some(Reason::TooFewRuns);
     }
-    (!terms.insisted && admission::skips_capture(key)).then_some(Reason::TooQuick)
+    (!terms.insisted && quick_statements::skips_capture(key)).then_some(Reason::TooQuick)
 }

@@ -6,6 +6,7 @@ pub mod allocator;
 pub mod backend;
 pub mod backend_local;
 pub mod catalog_columns;
+pub mod catalog_row;
 pub mod client;
 pub mod compat;
 pub mod encoding;

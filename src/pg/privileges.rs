@@ -2,6 +2,7 @@
 
 use pgrx::pg_sys;
 
+use super::catalog_row::CatalogRow;
 use super::compat;
 
 /// The role that the present code runs as. In a SECURITY DEFINER function that is the function's owner.
@@ -41,18 +42,8 @@ pub fn may_change(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
 
 /// The owner of the relation; `None` if it is gone.
 pub fn owner(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: a catalog search, which raises nothing; the tuple is given back.
-    unsafe {
-        let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
-        let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(relation));
-        if tuple.is_null() {
-            return None;
-        }
-        let class: *const pg_sys::FormData_pg_class = pg_sys::GETSTRUCT(tuple).cast();
-        let owner = (*class).relowner;
-        pg_sys::ReleaseSysCache(tuple);
-        Some(owner)
-    }
+    let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, relation)?;
+    row.relation().map(|class| class.relowner)
 }
 
 /// Raises the server's own error if the current user does not own the relation.

@@ -13,10 +13,9 @@
 //! | What does a comment before the statement ask? | `statement_terms` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
 //!
-//! `hashes` are the types of all hashes; `catalog_row` reads catalogs; `known_relations` remembers what was found out about relations.
+//! `hashes` are the types of all hashes; `known_relations` remembers what was found out about relations.
 
 mod bytewise;
-mod catalog_row;
 pub mod eligibility;
 pub mod environment;
 pub mod hashes;

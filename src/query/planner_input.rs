@@ -12,12 +12,12 @@ use std::ffi::CStr;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::catalog_row::Row;
 use super::eligibility;
 use super::known_relations::KnownRelations;
 use super::opened_relations::Opened;
 use super::relations::{self, RelationRefusal};
 use crate::pg::backend_local::Local;
+use crate::pg::catalog_row::CatalogRow;
 use crate::pg::lists::oids;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::tree::{Tree, children};
@@ -133,7 +133,7 @@ fn of_relation(oid: pg_sys::Oid) -> Refusals {
 
 /// The operator classes of an index that is scanned, and its expressions, which the server keeps as it keeps predicates.
 fn of_index(index: pg_sys::Oid) -> Refusals {
-    let row = Row::find(pg_sys::SysCacheIdentifier::INDEXRELID, index);
+    let row = CatalogRow::find(pg_sys::SysCacheIdentifier::INDEXRELID, index);
     // An index that is gone was not checked.
     let always = match &row {
         Some(row) if !has_class_of_user(row, catalog_columns::INDEX_CLASSES) => {
@@ -147,11 +147,11 @@ fn of_index(index: pg_sys::Oid) -> Refusals {
 /// The predicate of a partial index says which rows the index leaves out. The server keeps what it has computed of it in advance for as long
 /// as the session remembers the index, whatever settings change, so it may not even read settings.
 fn predicate_of(index: pg_sys::Oid) -> Option<Reason> {
-    refusal_of_kept(&Row::find(pg_sys::SysCacheIdentifier::INDEXRELID, index)?, catalog_columns::INDEX_PREDICATE)
+    refusal_of_kept(&CatalogRow::find(pg_sys::SysCacheIdentifier::INDEXRELID, index)?, catalog_columns::INDEX_PREDICATE)
 }
 
 fn partition_key_of(relation: pg_sys::Oid) -> Option<Reason> {
-    match Row::find(pg_sys::SysCacheIdentifier::PARTRELID, relation) {
+    match CatalogRow::find(pg_sys::SysCacheIdentifier::PARTRELID, relation) {
         Some(row) if !has_class_of_user(&row, catalog_columns::PARTITION_CLASSES) => {
             refusal_of_kept(&row, catalog_columns::PARTITION_EXPRESSIONS)
         }
@@ -160,7 +160,7 @@ fn partition_key_of(relation: pg_sys::Oid) -> Option<Reason> {
 }
 
 /// Why the expressions in a column of a catalog row may not be kept computed in advance; `None` if they may, or if there are none.
-fn refusal_of_kept(row: &Row, column: u32) -> Option<Reason> {
+fn refusal_of_kept(row: &CatalogRow, column: u32) -> Option<Reason> {
     refusal_unless_fixed(row.text(column as i16)?)
 }
 
@@ -179,6 +179,6 @@ fn check_text(text: &CStr) -> Result<bool, Reason> {
 }
 
 /// Are there operator classes of users in a column of a catalog row? Yes if it is null.
-fn has_class_of_user(row: &Row, column: u32) -> bool {
+fn has_class_of_user(row: &CatalogRow, column: u32) -> bool {
     row.oids(column as i16).is_none_or(|classes| classes.iter().any(|class| class.to_u32() >= FIRST_USER_OID))
 }

@@ -8,6 +8,7 @@ use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
 use pgrx::pg_sys;
 
 use crate::arrow::column::is_utf8;
+use crate::pg::catalog_row::CatalogRow;
 use crate::pg::row::Value;
 
 /// The output function of a type, found once.
@@ -90,18 +91,9 @@ impl Labels {
 
 /// Name of a type in the catalog (`int4`, `_text`), as other Arrow drivers for PostgreSQL give it.
 pub fn type_name(type_oid: pg_sys::Oid) -> String {
-    // SAFETY: asks the catalog; the tuple is read before it is released.
-    unsafe {
-        let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
-        let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(type_oid));
-        if tuple.is_null() {
-            return "unknown".to_owned();
-        }
-        let row: *mut pg_sys::FormData_pg_type = pg_sys::heap_tuple_get_struct(tuple);
-        let name = name(&(*row).typname);
-        pg_sys::ReleaseSysCache(tuple);
-        name
-    }
+    let row = CatalogRow::find(pg_sys::SysCacheIdentifier::TYPEOID, type_oid);
+    let row = row.as_ref().and_then(CatalogRow::data_type);
+    row.map_or_else(|| "unknown".to_owned(), |row| name(&row.typname))
 }
 
 /// A name of the catalog.

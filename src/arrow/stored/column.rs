@@ -11,6 +11,7 @@ use arrow_schema::{DataType, TimeUnit};
 use pgrx::pg_sys;
 use std::sync::OnceLock;
 
+use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::row_type::RowType;
 
@@ -172,21 +173,10 @@ fn check(attribute: &pg_sys::FormData_pg_attribute, records: Records) -> Result<
 fn base_of(type_oid: pg_sys::Oid, typmod: i32) -> (pg_sys::Oid, i32) {
     let mut found = (type_oid, typmod);
     while found.0.to_u32() >= FIRST_UNPINNED_OID {
-        // SAFETY: the catalog is asked in a transaction; the tuple is read before it is released.
-        unsafe {
-            let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
-            let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(found.0));
-            if tuple.is_null() {
-                break;
-            }
-            let row: *const pg_sys::FormData_pg_type = pg_sys::heap_tuple_get_struct(tuple);
-            let is_domain = (*row).typtype as u8 == pg_sys::TYPTYPE_DOMAIN;
-            let below = ((*row).typbasetype, (*row).typtypmod);
-            pg_sys::ReleaseSysCache(tuple);
-            if !is_domain {
-                break;
-            }
-            found = below;
+        let row = CatalogRow::find(pg_sys::SysCacheIdentifier::TYPEOID, found.0);
+        match row.as_ref().and_then(CatalogRow::data_type) {
+            Some(row) if row.typtype as u8 == pg_sys::TYPTYPE_DOMAIN => found = (row.typbasetype, row.typtypmod),
+            _ => break,
         }
     }
     found

@@ -4,10 +4,10 @@
 
 use pgrx::pg_sys;
 
+use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, match_node};
-use crate::query::catalog_row::Row;
 
 /// Languages of functions (catalog/pg_language.dat).
 const INTERNAL_LANGUAGE: u32 = 12;
@@ -51,7 +51,7 @@ fn is_called_by_number(function: pg_sys::Oid) -> bool {
 
 /// What the built-in function consists of. `None` if nobody can tell, or if it is none of the server's.
 pub fn of(function: pg_sys::Oid) -> Option<Definition> {
-    let row = Row::find(pg_sys::SysCacheIdentifier::PROCOID, function)?;
+    let row = CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, function)?;
     let form = row.function()?;
     // It may put any expression in the place of a call.
     if form.prosupport.to_u32() >= FIRST_UNPINNED_OID {
@@ -75,7 +75,7 @@ const fn column(number: u32) -> i16 {
     number as i16
 }
 
-fn of_body(function: pg_sys::Oid, row: &Row) -> Option<Definition> {
+fn of_body(function: pg_sys::Oid, row: &CatalogRow) -> Option<Definition> {
     let Some(text) = row.text(column(pg_sys::Anum_pg_proc_prosqlbody)) else {
         let (_, born) = BORN_AS_TEXT.iter().find(|(number, _)| *number == function.to_u32())?;
         let is_as_born = row.text(column(pg_sys::Anum_pg_proc_prosrc))?.to_bytes() == *born;
@@ -120,11 +120,11 @@ pub fn unseen_casts(node: Tree<'_, pg_sys::Node>) -> Vec<pg_sys::Oid> {
 fn cast_to_text(type_oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
     /// Column of pg_cast (catalog/pg_cast.h).
     const FUNCTION: i16 = 4;
-    Row::find_pair(pg_sys::SysCacheIdentifier::CASTSOURCETARGET, type_oid, pg_sys::TEXTOID)?.oid(FUNCTION)
+    CatalogRow::find_pair(pg_sys::SysCacheIdentifier::CASTSOURCETARGET, type_oid, pg_sys::TEXTOID)?.oid(FUNCTION)
 }
 
 fn of_aggregate(function: pg_sys::Oid) -> Option<Definition> {
-    let row = Row::find(pg_sys::SysCacheIdentifier::AGGFNOID, function)?;
+    let row = CatalogRow::find(pg_sys::SysCacheIdentifier::AGGFNOID, function)?;
     let mut functions: Vec<pg_sys::Oid> = PARTS.filter_map(|part| row.oid(part)).collect();
     if let Some(operator) = row.oid(SORT_OPERATOR) {
         // SAFETY: reads a catalog; InvalidOid for what is no operator.
@@ -156,7 +156,7 @@ fn reader_of(type_oid: pg_sys::Oid) -> pg_sys::Oid {
 
 /// What the planner adds for the arguments that a call leaves out; `given` is how many it has. `None` if it is not known.
 pub fn of_missing_arguments(function: pg_sys::Oid, given: usize) -> Option<Definition> {
-    let row = Row::find(pg_sys::SysCacheIdentifier::PROCOID, function)?;
+    let row = CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, function)?;
     if given >= usize::try_from(row.function()?.pronargs).ok()? {
         return Some(Definition::default());
     }

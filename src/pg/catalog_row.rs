@@ -5,12 +5,12 @@ use std::ffi::CStr;
 use pgrx::pg_sys;
 
 /// A row from a cache of the server's. It is given back when this is dropped, by an error too.
-pub struct Row {
+pub struct CatalogRow {
     cache: i32,
     tuple: pg_sys::HeapTuple,
 }
 
-impl Row {
+impl CatalogRow {
     /// The row of an object in a cache whose key is its OID. `None` if there is none.
     pub fn find(cache: pg_sys::SysCacheIdentifier::Type, object: pg_sys::Oid) -> Option<Self> {
         let cache = cache as i32;
@@ -34,6 +34,20 @@ impl Row {
         // SAFETY: the tuple is held, and this is the layout of its catalog's rows.
         (self.cache == pg_sys::SysCacheIdentifier::PROCOID as i32)
             .then(|| unsafe { &*pg_sys::GETSTRUCT(self.tuple).cast::<pg_sys::FormData_pg_proc>() })
+    }
+
+    /// The columns of fixed width of a relation's row (`RELOID`); `None` for a row of another catalog.
+    pub fn relation(&self) -> Option<&pg_sys::FormData_pg_class> {
+        // SAFETY: the tuple is held, and this is the layout of its catalog's rows.
+        (self.cache == pg_sys::SysCacheIdentifier::RELOID as i32)
+            .then(|| unsafe { &*pg_sys::GETSTRUCT(self.tuple).cast::<pg_sys::FormData_pg_class>() })
+    }
+
+    /// The columns of fixed width of a type's row (`TYPEOID`); `None` for a row of another catalog.
+    pub fn data_type(&self) -> Option<&pg_sys::FormData_pg_type> {
+        // SAFETY: the tuple is held, and this is the layout of its catalog's rows.
+        (self.cache == pg_sys::SysCacheIdentifier::TYPEOID as i32)
+            .then(|| unsafe { &*pg_sys::GETSTRUCT(self.tuple).cast::<pg_sys::FormData_pg_type>() })
     }
 
     fn column(&self, number: i16) -> Option<pg_sys::Datum> {
@@ -74,7 +88,7 @@ impl Row {
     }
 }
 
-impl Drop for Row {
+impl Drop for CatalogRow {
     fn drop(&mut self) {
         // SAFETY: the reference that `find` took.
         unsafe { pg_sys::ReleaseSysCache(self.tuple) };
