@@ -2,8 +2,10 @@
 -- A difference here is a change that users see.
 \pset format unaligned
 \pset null '-'
+-- From 17 on the row types of views, and the arrays of them, are listed too: they say nothing more than the views.
 SELECT object FROM (SELECT pg_describe_object(classid, objid, objsubid) AS object FROM pg_depend
-WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_arrow_cache') AND deptype = 'e') AS objects
+WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_arrow_cache') AND deptype = 'e'
+    AND NOT EXISTS (SELECT FROM pg_type t JOIN pg_class v ON v.reltype = t.oid WHERE v.relkind = 'v' AND classid = 'pg_type'::regclass AND objid IN (t.oid, t.typarray))) AS objects
 ORDER BY object COLLATE "C";
 
 SELECT p.proname AS function, pg_get_function_arguments(p.oid) AS arguments, pg_get_function_result(p.oid) AS result, provolatile AS volatile, proparallel AS parallel,
