@@ -83,7 +83,9 @@ EXECUTE change(1);
 EXECUTE change(1);
 :read
 :status
+\o /dev/null
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) DELETE FROM item WHERE id = 5;
+\o
 :read
 :status
 UPDATE item SET v = 0 WHERE id = 1 \; SELECT count(*), sum(v) FROM item;
