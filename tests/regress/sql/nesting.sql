@@ -83,6 +83,8 @@ SELECT v FROM inner_t WHERE id = 1;
 :status
 SELECT count(*) AS stored FROM arrow_cache.entries WHERE query LIKE '%between%';
 -- An error inside a function leaves the nesting as it was: the next statement of the client is at the top again.
+-- The context of the error is not shown: from 18 on it calls the expression another name.
+\set SHOW_CONTEXT never
 CREATE FUNCTION fails() RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM v FROM inner_t; RETURN 1 / 0; END $$;
 CREATE FUNCTION catches() RETURNS text LANGUAGE plpgsql AS $$ BEGIN PERFORM fails(); RETURN 'no'; EXCEPTION WHEN division_by_zero THEN RETURN 'caught'; END $$;
 SELECT fails();
@@ -93,6 +95,7 @@ DO $$ BEGIN PERFORM fails(); END $$;
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT fails();
 SELECT v FROM inner_t WHERE id = 1;
 :status
+\set SHOW_CONTEXT errors
 
 -- A trigger that is deferred to the commit runs inside no other statement; its queries still are not statements of the client.
 CREATE TABLE deferred_t (id int);
