@@ -14,7 +14,7 @@ SHOW pg_arrow_cache.debug_serve_fills;
 
 -- The prefix is reserved, values are checked, and memory cannot be changed while the server runs.
 SET pg_arrow_cache.no_such_setting = 1;
--- From 16 on the server writes units behind the ends of a range too.
+-- PostgreSQL 15 writes the ends of a range without their unit, later versions with it.
 DO $$ BEGIN SET pg_arrow_cache.ttl = -1; EXCEPTION WHEN invalid_parameter_value THEN RAISE NOTICE '%', regexp_replace(SQLERRM, '(\d) s( \.\.|\))', '\1\2', 'g'); END $$;
 SET pg_arrow_cache.min_runs = 0;
 SET pg_arrow_cache.enabled = 'perhaps';
