@@ -2,7 +2,7 @@
 //!
 //! Nothing here knows PostgreSQL. There are three rooms, which import nothing of each other: [`cache`] (the cache in the block), [`formats`]
 //! (values as bytes) and [`sql_text`] (the texts of statements). Beside them stands [`result_digest`], which compares two results. Below them lie
-//! [`hash`], [`reason`], [`room`], [`reserve`], `shown` and `prefetch`.
+//! [`hash`], [`reason`], [`room`], [`reserve`], [`KnownRelations`], `shown` and `prefetch`.
 //!
 //! The server half lends the cache three things: the block ([`Layout`] says where its parts lie), a payload allocator inside it ([`Arena`])
 //! and the locks ([`Locks`]). The head of each module says who changes its state, and under which lock; the whole table:
@@ -20,6 +20,7 @@
 pub mod cache;
 pub mod formats;
 pub mod hash;
+mod known_relations;
 mod prefetch;
 pub mod reason;
 pub mod reserve;
@@ -38,6 +39,7 @@ pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue}
 pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
 pub use formats::undeliverable::{UndeliverableType, Unrepresentable, Why};
 pub use hash::{Hash128, HashBuffer, StreamHasher};
+pub use known_relations::KnownRelations;
 pub use reason::Reason;
 pub use result_digest::{Difference, Digest};
 pub use room::{OutOfMemory, Room, RoomyVec};

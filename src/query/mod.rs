@@ -13,7 +13,7 @@
 //! | What does a comment before the statement ask? | `statement_terms` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
 //!
-//! `hashes` are the types of all hashes; `known_relations` remembers what was found out about relations.
+//! `hashes` are the types of all hashes.
 
 mod bytewise;
 pub mod eligibility;
@@ -21,7 +21,6 @@ pub mod environment;
 pub mod hashes;
 pub mod identity;
 pub mod key;
-mod known_relations;
 pub mod opened_relations;
 pub mod ordering;
 pub mod parameters;

@@ -9,11 +9,10 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 
-use arrow_cache_core::Reason;
+use arrow_cache_core::{KnownRelations, Reason};
 use pgrx::pg_sys;
 
 use super::eligibility;
-use super::known_relations::KnownRelations;
 use super::opened_relations::Opened;
 use super::relations::{self, RelationRefusal};
 use crate::pg::backend_local::Local;
@@ -54,14 +53,14 @@ pub fn check(
     }
     let excludes = excludes_by_constraints(plan, unites);
     for relation in relations::read_by(plan) {
-        let found = KNOWN.get_or_find(relation, of_relation);
+        let found = KNOWN.get_or_find(relation.to_u32(), || of_relation(relation));
         let constraints = found.by_constraints.filter(|_| excludes);
         if let Some(reason) = found.always.or(constraints) {
             return Err(RelationRefusal { reason, relation });
         }
     }
     for index in &opened.scanned {
-        if let Some(reason) = KNOWN.get_or_find(*index, of_index).always {
+        if let Some(reason) = KNOWN.get_or_find(index.to_u32(), || of_index(*index)).always {
             return Err(RelationRefusal { reason, relation: *index });
         }
     }
@@ -85,7 +84,11 @@ fn excludes_by_constraints(plan: Tree<'_, pg_sys::PlannedStmt>, unites: bool) ->
 
 /// The description of a relation may have changed. An index has a line of its own.
 fn relation_changed(relation: pg_sys::Oid) {
-    KNOWN.forget(relation);
+    if relation == pg_sys::InvalidOid {
+        KNOWN.clear();
+    } else {
+        KNOWN.forget(relation.to_u32());
+    }
 }
 
 fn of_relation(oid: pg_sys::Oid) -> Refusals {

@@ -6,9 +6,8 @@
 
 use std::ffi::CStr;
 
+use arrow_cache_core::KnownRelations;
 use pgrx::pg_sys;
-
-use super::known_relations::KnownRelations;
 
 use crate::pg::backend_local::Local;
 use crate::pg::relcache_listener;
@@ -57,7 +56,7 @@ static KNOWN: Local<KnownRelations<Policy>> = Local::new(KnownRelations::new());
 /// The policy of a relation. The first question of a backend about a relation reads a catalog.
 pub fn of(relation: pg_sys::Oid) -> Policy {
     relcache_listener::listen(relation_changed);
-    KNOWN.get_or_find(relation, labelled)
+    KNOWN.get_or_find(relation.to_u32(), || labelled(relation))
 }
 
 /// The policy that the relation's label stands for.
@@ -74,5 +73,9 @@ fn labelled(relation: pg_sys::Oid) -> Policy {
 
 /// The description of a relation may have changed.
 fn relation_changed(relation: pg_sys::Oid) {
-    KNOWN.forget(relation);
+    if relation == pg_sys::InvalidOid {
+        KNOWN.clear();
+    } else {
+        KNOWN.forget(relation.to_u32());
+    }
 }
