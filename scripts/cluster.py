@@ -9,6 +9,7 @@ system's own clusters. As a command:
 """
 
 import argparse
+import itertools
 import os
 import pwd
 import shutil
@@ -41,6 +42,10 @@ def pg_config(option):
 
 def bindir():
     return Path(pg_config("--bindir"))
+
+
+def major_version():
+    return int("".join(itertools.takewhile(str.isdigit, pg_config("--version").removeprefix("PostgreSQL "))))
 
 
 def server_user():
