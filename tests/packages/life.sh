@@ -33,10 +33,10 @@ session_start() {
     exec {to}>&"${SESSION[1]}" {from}<&"${SESSION[0]}"
 }
 session() {
-    local line said=()
+    local line answer=''
     printf '%s;\n\\echo ==\n' "$1" >&"$to"
-    while IFS= read -r -t 20 line <&"$from" && [ "$line" != == ]; do said+=("$line"); done
-    printf '%s' "${said[*]-}"
+    while IFS= read -r -t 20 line <&"$from" && [ "$line" != == ]; do answer+="${answer:+ }$line"; done
+    printf '%s' "$answer"
 }
 session_end() { printf '\\q\n' >&"$to"; exec {to}>&- {from}<&-; wait "$SESSION_PID" 2>/dev/null; }
 
@@ -59,7 +59,7 @@ holds 'there is a script for the version of the control file' test -s "$extensio
 is 'all its files lie where pg_config says, or are documents' \
     "$(dpkg -L "$package" | while read -r path; do [ -d "$path" ] || echo "$path"; done | grep -vE "^($lib|$extension/pg_arrow_cache(\.control|--[0-9.-]+\.sql)|/usr/share/doc/$package/.*)$")" ''
 is 'it has no conffiles' "$(dpkg-query -W -f='${Conffiles}' "$package")" ''
-is 'and no maintainer scripts' "$(cd /var/lib/dpkg/info && ls "$package".* "$package":* 2>/dev/null | grep -vE '\.(list|md5sums)$')" ''
+is 'and no maintainer scripts' "$(find /var/lib/dpkg/info -name "$package*" ! -name '*.list' ! -name '*.md5sums')" ''
 is 'dpkg finds its files unchanged' "$(dpkg --verify "$package" 2>&1)" ''
 like 'it depends on the server' "$(dpkg-query -W -f='${Depends}' "$package")" "(^|, )postgresql-$major(,|$)"
 like 'and on a version of libc6' "$(dpkg-query -W -f='${Depends}' "$package")" 'libc6 \(>= '
@@ -114,7 +114,8 @@ is 'the server that runs goes on caching' "$(query 'SELECT sum(a) FROM t')" 5005
 like 'it shows hits' "$(query 'EXPLAIN SELECT sum(a) FROM t')" ArrowCache
 is 'its functions say that the library is missing' "$(query 'SELECT arrow_cache.last_status()')" 'ERROR:  could not access file "pg_arrow_cache": No such file or directory'
 cluster stop
-said=$(cluster start 2>&1) && fails 'a restart with the name in shared_preload_libraries fails' "$said" || passes 'a restart with the name in shared_preload_libraries fails'
+if said=$(cluster start 2>&1); then fails 'a restart with the name in shared_preload_libraries fails' "$said"
+else passes 'a restart with the name in shared_preload_libraries fails'; fi
 like 'and says so' "$said$(tail -n 5 "/var/log/postgresql/postgresql-$major-cache.log")" 'FATAL:  could not access file "pg_arrow_cache": No such file or directory'
 rm "$conf/conf.d/pg_arrow_cache.conf"
 holds 'without it the server starts' cluster start

@@ -17,11 +17,13 @@ mkdir "$work/cargo" "$work/there"
 
 # Cargo and rustc are taken from the toolchain itself: those in CARGO_HOME are rustup's, whose place is not the one given here.
 tools=$(dirname "$(rustup which cargo)")
-build() {
-    cd "$work/$name" && unshare --net env CARGO_HOME="$work/cargo" PATH="$tools:$PATH" CARGO_NET_OFFLINE=true DESTDIR="$work/there" scripts/install.sh
-}
+build() (
+    set -o pipefail
+    cd "$work/$name" || exit
+    unshare --net env CARGO_HOME="$work/cargo" PATH="$tools:$PATH" CARGO_NET_OFFLINE=true DESTDIR="$work/there" scripts/install.sh 2>&1 | tail -n 20
+)
 holds 'there is no network' sh -c '! unshare --net getent ahosts deb.debian.org'
-said=$(build 2>&1) && passes 'scripts/install.sh builds and installs' || fails 'scripts/install.sh builds and installs' "$(tail -n 20 <<<"$said")"
+holds 'scripts/install.sh builds and installs' build
 is 'without a crate from elsewhere' "$(ls "$work/cargo/registry" 2>/dev/null)" ''
 built=$(find "$work/there" -name pg_arrow_cache.so)
 is 'no machine directory is in the library' "$(strings -a "$built" | grep -F -e "$work" -e "$tools" | sort -u)" ''
