@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The life of a package on a machine that has only Debian: installed, used, upgraded while the server runs, removed, purged,
-# installed again. For scripts/chroot.sh --fresh, whose PG_CONFIG names the major version.
+# The life of a package on a machine that has only Debian: installed, used, upgraded while the server runs, removed,
+# installed again, purged. For scripts/chroot.sh --fresh, whose PG_CONFIG names the major version.
 #
 #   tests/packages/life.sh OLD.deb NEW.deb
 set -uo pipefail
 
 # shellcheck source=tests/packages/checks.sh
 . "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
-old=$1 new=$2
+old=$(realpath "$1") new=$(realpath "$2")
 major=$(sed -E 's|.*/postgresql/([0-9]+)/.*|\1|' <<<"$PG_CONFIG")
 package=postgresql-$major-pg-arrow-cache
 root=$PWD
@@ -23,6 +23,8 @@ postmaster() { head -n 1 "/var/lib/postgresql/$major/cache/postmaster.pid"; }
 # The account of the server, in the database postgres; what the server says is part of the output.
 query() { runuser -u postgres -- psql --cluster "$major/cache" -XAtq -v VERBOSITY="${2-default}" -d postgres -c "$1" 2>&1; }
 mapped() { grep -E 'pg_arrow_cache' "/proc/$(postmaster)/maps" | sed -E 's|.* (/.*)|\1|' | sort -u; }
+
+left() { find /usr /etc /var/lib/dpkg/info /var/lib/postgresql -xdev -name '*arrow*cache*' ! -path "$conf/*"; }
 
 # The question, and what the cache says of it.
 ask() { query 'SELECT sum(a) FROM t; SELECT arrow_cache.last_status()' | paste -sd ' '; }
@@ -40,9 +42,10 @@ session() {
 }
 session_end() { printf '\\q\n' >&"$to"; exec {to}>&- {from}<&-; wait "$SESSION_PID" 2>/dev/null; }
 
-apt-get update -qq
-apt_get install "postgresql-$major" >/dev/null
-pg_createcluster "$major" cache -- --no-sync >/dev/null
+if ! said=$(apt-get update -qq 2>&1 && apt_get install "postgresql-$major" 2>&1 && pg_createcluster "$major" cache -- --no-sync 2>&1); then
+    fails 'there is a server without the package' "$said"
+    exit 1
+fi
 conf=/etc/postgresql/$major/cache
 lib=$("$PG_CONFIG" --pkglibdir)/pg_arrow_cache.so
 extension=$("$PG_CONFIG" --sharedir)/extension
@@ -109,7 +112,7 @@ is 'then a HIT' "$(ask)" '500503 HIT'
 echo "# removed"
 holds 'apt-get removes the package' apt_get remove "$package"
 is 'nothing of it is left' "$(state)" ''
-is 'no file of it is left' "$(find /usr /etc /var/lib/dpkg/info /var/lib/postgresql -xdev -name '*arrow*cache*' ! -path "$conf/*")" ''
+is 'no file of it is left' "$(left)" ''
 is 'the server that runs goes on caching' "$(query 'SELECT sum(a) FROM t')" 500503
 like 'it shows hits' "$(query 'EXPLAIN SELECT sum(a) FROM t')" ArrowCache
 is 'its functions say that the library is missing' "$(query 'SELECT arrow_cache.last_status()')" 'ERROR:  could not access file "pg_arrow_cache": No such file or directory'
@@ -123,9 +126,7 @@ is 'the data is there' "$(query 'SELECT sum(a) FROM t')" 500503
 is 'DROP EXTENSION needs no library' "$(query 'DROP EXTENSION pg_arrow_cache; DROP SCHEMA arrow_cache')" ''
 cluster stop
 
-echo "# purged and installed again"
-holds 'apt-get purges the package' apt_get purge "$package"
-is 'dpkg knows nothing of it' "$(state)" ''
+echo "# installed again and purged"
 holds 'apt-get installs it again' apt_get install "$new"
 printf "%s\n" "shared_preload_libraries = 'pg_arrow_cache'" 'pg_arrow_cache.min_execution_time = 0' "listen_addresses = ''" >"$conf/conf.d/pg_arrow_cache.conf"
 holds 'the server starts with the library' cluster start
@@ -133,5 +134,8 @@ is 'CREATE EXTENSION' "$(query 'CREATE EXTENSION pg_arrow_cache')" ''
 is 'a MISS' "$(ask)" '500503 MISS'
 is 'then a HIT' "$(ask)" '500503 HIT'
 cluster stop
+holds 'apt-get purges the package' apt_get purge "$package"
+is 'dpkg knows nothing of it' "$(state)" ''
+is 'no file of it is left' "$(left)" ''
 cd "$root" || exit
 echo "1..$number"
