@@ -24,6 +24,7 @@ pub mod row;
 pub mod row_type;
 pub mod server;
 pub mod server_settings;
+pub mod signature;
 pub mod sql_function;
 pub mod tee;
 pub mod transaction_changes;
