@@ -4,8 +4,8 @@
  */
 #include "postgres.h"
 
+#include "executor/executor.h"
 #include "fmgr.h"
-#include "funcapi.h"
 #include "nodes/execnodes.h"
 #include "utils/builtins.h"
 
@@ -62,7 +62,7 @@ call_function(PG_FUNCTION_ARGS)
 		result = (Node *) &rows;
 	else if (strcmp(how, "materialized rows") == 0)
 	{
-		rows.econtext = ((ReturnSetInfo *) fcinfo->resultinfo) ? ((ReturnSetInfo *) fcinfo->resultinfo)->econtext : NULL;
+		rows.econtext = CreateStandaloneExprContext();
 		rows.allowedModes = SFRM_Materialize;
 		result = (Node *) &rows;
 	}
