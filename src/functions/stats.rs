@@ -78,22 +78,22 @@ sql_function!(
     Signature::table(
         &[],
         &[
-            pg_sys::INT8OID, // hits
-            pg_sys::INT8OID, // misses
-            pg_sys::INT8OID, // stale
-            pg_sys::INT8OID, // bypasses
-            pg_sys::INT8OID, // stores
-            pg_sys::INT8OID, // evictions
-            pg_sys::INT8OID, // expirations
-            pg_sys::INT8OID, // invalidations
-            pg_sys::INT8OID, // verify_checks
-            pg_sys::INT8OID, // verify_mismatches
-            pg_sys::INT4OID, // entries
-            pg_sys::INT4OID, // max_entries
-            pg_sys::INT8OID, // bytes_used
-            pg_sys::INT8OID, // bytes_total
-            pg_sys::FLOAT8OID, // hit_ratio
-            pg_sys::FLOAT8OID, // time_saved_ms
+            pg_sys::INT8OID,        // hits
+            pg_sys::INT8OID,        // misses
+            pg_sys::INT8OID,        // stale
+            pg_sys::INT8OID,        // bypasses
+            pg_sys::INT8OID,        // stores
+            pg_sys::INT8OID,        // evictions
+            pg_sys::INT8OID,        // expirations
+            pg_sys::INT8OID,        // invalidations
+            pg_sys::INT8OID,        // verify_checks
+            pg_sys::INT8OID,        // verify_mismatches
+            pg_sys::INT4OID,        // entries
+            pg_sys::INT4OID,        // max_entries
+            pg_sys::INT8OID,        // bytes_used
+            pg_sys::INT8OID,        // bytes_total
+            pg_sys::FLOAT8OID,      // hit_ratio
+            pg_sys::FLOAT8OID,      // time_saved_ms
             pg_sys::TIMESTAMPTZOID, // stats_reset
         ]
     ),
@@ -176,21 +176,21 @@ sql_function!(
     Signature::table(
         &[],
         &[
-            pg_sys::INT8OID, // entry_id
-            pg_sys::TEXTOID, // datname
-            pg_sys::BYTEAOID, // query
-            pg_sys::INT8OID, // row_count
-            pg_sys::INT4OID, // column_count
-            pg_sys::INT4OID, // batches
-            pg_sys::INT8OID, // bytes
-            pg_sys::INT8OID, // hits
-            pg_sys::FLOAT8OID, // execution_time_ms
-            pg_sys::FLOAT8OID, // time_saved_ms
+            pg_sys::INT8OID,        // entry_id
+            pg_sys::TEXTOID,        // datname
+            pg_sys::BYTEAOID,       // query
+            pg_sys::INT8OID,        // row_count
+            pg_sys::INT4OID,        // column_count
+            pg_sys::INT4OID,        // batches
+            pg_sys::INT8OID,        // bytes
+            pg_sys::INT8OID,        // hits
+            pg_sys::FLOAT8OID,      // execution_time_ms
+            pg_sys::FLOAT8OID,      // time_saved_ms
             pg_sys::TIMESTAMPTZOID, // created_at
             pg_sys::TIMESTAMPTZOID, // last_hit_at
             pg_sys::TIMESTAMPTZOID, // expires_at
-            pg_sys::BOOLOID, // valid
-            pg_sys::OIDARRAYOID, // relations
+            pg_sys::BOOLOID,        // valid
+            pg_sys::OIDARRAYOID,    // relations
         ]
     ),
     "arrow_cache_entries_data_0_2",
@@ -227,12 +227,7 @@ fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> Result
 }
 
 /// The columns of the view `relations`.
-type RelationRow = (
-    pg_sys::Oid,
-    i32,
-    i64,
-    Option<TimestampWithTimeZone>,
-);
+type RelationRow = (pg_sys::Oid, i32, i64, Option<TimestampWithTimeZone>);
 
 fn relations_data(_: FunctionCall<'_>) -> TableIterator<'static, RelationRow> {
     let store = shmem::required();
@@ -271,9 +266,9 @@ sql_function!(
     Signature::table(
         &[],
         &[
-            pg_sys::OIDOID, // relation
-            pg_sys::INT4OID, // entries
-            pg_sys::INT8OID, // changes
+            pg_sys::OIDOID,         // relation
+            pg_sys::INT4OID,        // entries
+            pg_sys::INT8OID,        // changes
             pg_sys::TIMESTAMPTZOID, // last_change_at
         ]
     ),
@@ -282,10 +277,7 @@ sql_function!(
 );
 
 /// The columns of the view `bypass_reasons`.
-type ReasonRow = (
-    &'static str,
-    i64,
-);
+type ReasonRow = (&'static str, i64);
 
 fn bypass_reasons_data(_: FunctionCall<'_>) -> TableIterator<'static, ReasonRow> {
     let store = shmem::required();

@@ -20,6 +20,7 @@ pub mod object_ids;
 pub mod privileges;
 pub mod query_desc;
 pub mod relcache_listener;
+pub mod returned;
 pub mod row;
 pub mod row_type;
 pub mod server;

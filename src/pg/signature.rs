@@ -52,6 +52,24 @@ impl Signature {
         Self { any_more: true, ..self }
     }
 
+    /// Does a function that returns a set, or one value, of these columns return what it says? For each column come the types that it may
+    /// have.
+    pub const fn agrees(&self, columns: &[&[pg_sys::Oid]], set: bool) -> bool {
+        let declared = if self.columns.is_empty() { &[self.result] } else { self.columns };
+        let mut index = 0;
+        while index < columns.len() && index < declared.len() {
+            let (types, mut next) = (columns[index], 0);
+            while next < types.len() && types[next].to_u32() != declared[index].to_u32() {
+                next += 1;
+            }
+            if next == types.len() {
+                return false;
+            }
+            index += 1;
+        }
+        self.set == set && declared.len() == columns.len()
+    }
+
     /// Is this a call of a function that is declared so, with such arguments? For a function that returns a set, the first call for its
     /// rows is checked.
     ///
@@ -94,7 +112,8 @@ impl Signature {
         // SAFETY: the caller promises that there are as many arguments as the call says.
         let given: &[pg_sys::NullableDatum] =
             unsafe { std::slice::from_raw_parts((&raw const (*call).args).cast(), (*call).nargs.max(0) as usize) };
-        let enough = if self.any_more { given.len() >= self.arguments.len() } else { given.len() == self.arguments.len() };
+        let enough =
+            if self.any_more { given.len() >= self.arguments.len() } else { given.len() == self.arguments.len() };
         enough && (self.nulls || given.iter().all(|argument| !argument.isnull))
     }
 }

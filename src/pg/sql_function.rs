@@ -4,29 +4,38 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::shown;
-use pgrx::callconv::{BoxRet, CallCx, FcInfo, RetAbi};
+use pgrx::callconv::{CallCx, RetAbi};
 use pgrx::{PgMemoryContexts, pg_sys};
 
 use super::error_passing::edge;
 use super::function_call::FunctionCall;
+use super::returned::Returned;
 use super::signature::Signature;
 use crate::error::CacheError;
+
+/// A C function.
+pub trait Symbol {
+    /// The name by which SQL calls it.
+    const NAME: &'static str;
+    /// How it must be declared.
+    const SIGNATURE: Signature;
+}
 
 /// Runs a SQL function that returns a value or, by an iterator, rows: what pgrx's own wrapper does, inside `edge`.
 ///
 /// # Safety
-/// Called by PostgreSQL. The function must read its arguments as the types, and return the result, that `signature` says.
-pub unsafe fn answer<R: RetAbi>(
+/// Called by PostgreSQL. The function must read its arguments as the types that the signature says. That it returns what the signature says
+/// is checked when it is compiled.
+pub unsafe fn answer<S: Symbol, R: RetAbi + Returned>(
     call: pg_sys::FunctionCallInfo,
-    symbol: &'static str,
-    signature: &Signature,
     function: impl FnOnce(FunctionCall<'_>) -> R,
 ) -> pg_sys::Datum {
+    const { assert!(S::SIGNATURE.agrees(R::COLUMNS, R::SET), "the function returns something else than its signature says") };
     // SAFETY: PostgreSQL made the call, and it fits the signature; these are the steps of pgrx's own wrapper.
     unsafe {
         edge(|| {
-            if !signature.fits(call) {
-                CacheError::Misdeclared { symbol, function: name_of(call) }.raise();
+            if !S::SIGNATURE.fits(call) {
+                CacheError::Misdeclared { symbol: S::NAME, function: name_of(call) }.raise();
             }
             let result = match R::check_fcinfo_and_prepare(call) {
                 CallCx::WrappedFn(context) => {
@@ -51,17 +60,6 @@ unsafe fn name_of(call: pg_sys::FunctionCallInfo) -> Option<String> {
     }
 }
 
-/// A datum that is returned as it is, and not as NULL: a row of a trigger, or null for none.
-pub struct Unchanged(pub pg_sys::Datum);
-
-// SAFETY: the datum is what the function must return.
-unsafe impl BoxRet for Unchanged {
-    unsafe fn box_into<'fcx>(self, call: &mut FcInfo<'fcx>) -> pgrx::datum::Datum<'fcx> {
-        // SAFETY: the function that made it has the call before it.
-        unsafe { call.return_raw_datum(self.0) }
-    }
-}
-
 /// Defines C functions that SQL calls: `sql_function!(function, signature, "symbol", …)`. Each symbol is a name that a script has in
 /// `CREATE FUNCTION … AS`. The first is that of the present script, the others are those of earlier ones. `function` takes the call and
 /// returns a value or an iterator, as `signature` says.
@@ -75,11 +73,17 @@ macro_rules! sql_function {
                 &VERSION_1
             }
 
+            struct Called;
+
+            impl $crate::pg::sql_function::Symbol for Called {
+                const NAME: &'static str = $symbol;
+                const SIGNATURE: $crate::pg::signature::Signature = $signature;
+            }
+
             #[unsafe(export_name = $symbol)]
             unsafe extern "C-unwind" fn called(call: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
-                const SIGNATURE: $crate::pg::signature::Signature = $signature;
-                // SAFETY: PostgreSQL calls it; the function and its signature stand side by side.
-                unsafe { $crate::pg::sql_function::answer(call, $symbol, &SIGNATURE, $function) }
+                // SAFETY: PostgreSQL calls it. The function reads its arguments as its signature, which stands beside it, says.
+                unsafe { $crate::pg::sql_function::answer::<Called, _>(call, $function) }
             }
         };)+
     };
