@@ -10,7 +10,7 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 PYTHON := target/venv/bin/python
 SUITES := core layers regress isolation tap clients oracle
 
-# `--features` for cargo calls that do not go through cargo-pgrx, so that they check the code for the same server.
+# `--features` of cargo calls, so that they check the code for the same server.
 PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 
 .DEFAULT_GOAL := help
@@ -29,7 +29,7 @@ help:
 	@echo 'make bench-staleness ways to change data, and whether this cache and pgpool-II answer afresh'
 	@echo 'make lint            formatting, clippy, layering rules'
 	@echo 'make audit-functions are the functions that count as reading no setting still those of the server? See CONTRIBUTING.md'
-	@echo 'make setup           only what the others do first: packages, cargo-pgrx, target/venv'
+	@echo 'make setup           only what the others do first: packages, target/venv'
 	@echo 'make clean           remove target/'
 	@echo
 	@echo 'PG_CONFIG=$(PG_CONFIG)'
