@@ -15,13 +15,14 @@ PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 
 .DEFAULT_GOAL := help
 .PHONY: help setup install demo test bench bench-quick bench-setup bench-arrow bench-staleness lint clean \
-        test-postgres test-packages deb dist audit-functions audit-dependencies $(SUITES:%=test-%)
+        test-postgres test-matrix test-packages deb dist audit-functions audit-dependencies $(SUITES:%=test-%)
 
 help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
 	@echo 'make test            all tests; the last line reads "N passed, N failed"'
 	@echo 'make test-SUITE      one of: $(SUITES)'
 	@echo 'make test-postgres   the test suites of PostgreSQL itself, with and without the library'
+	@echo 'make test-matrix     all suites on PostgreSQL 15, 17 and 18, in chroots that it makes; as root, some two hours'
 	@echo 'make install         build and install the extension for PG_CONFIG'
 	@echo 'make deb             Debian packages for each installed major version, in target/deb'
 	@echo 'make dist            a zip for PGXN, and a tarball that builds offline, in target/dist'
@@ -81,20 +82,7 @@ $(filter-out test-core test-layers,$(SUITES:%=test-%)): test-%: install
 test-postgres: install
 	@tests/postgres/run.py
 
-deb:
-	@scripts/setup.sh deb
-	@scripts/deb.sh
-
-dist:
-	@scripts/dist.sh
-
-# Not among the suites: it needs root, makes chroots of Debian releases, and builds the library in each.
-test-packages:
-	@tests/packages/run
-
-audit-dependencies:
-	@scripts/setup.sh rust
-	@scripts/audit-dependencies.sh
+        test-postgres test-matrix test-packages deb dist audit-functions audit-dependencies $(SUITES:%=test-%)
 
 # Asks the code of each major version, which it downloads and compiles once, in some ten minutes.
 audit-functions:
@@ -104,6 +92,7 @@ audit-functions:
 lint: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --no-default-features --features pg$(PG_MAJOR) -- -D warnings
+	scripts/lint-16.sh
 	scripts/lint-layers.sh .
 	shellcheck .ci/run scripts/*.sh
 
