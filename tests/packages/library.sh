@@ -18,14 +18,14 @@ is 'the -dbgsym has one file' "$(wc -l <<<"$debug")" 1
 objcopy --decompress-debug-sections "$debug" "$work/debug"
 
 # Where this machine has things: the project, the copy that was compiled, Rust, crates, homes.
-machine='\.cargo|/rustup|/target/deb|/root/|/home/|/work/|/tmp/|/build/'
+machine='\.cargo|/rustup|/target/deb|/root/|/home/|/work/|/tmp/'
 for place in "$PWD" "${HOME:-/root}" "${CARGO_HOME:-/root/.cargo}" "${RUSTUP_HOME:-/root/.rustup}"; do machine+="|$place/"; done
 for file in "$library" "$work/debug"; do
     what=$([ "$file" = "$library" ] && echo library || echo 'debug information')
     is "the $what names no directory of this machine" "$(strings -a "$file" | grep -E -- "$machine" | sort -u)" ''
 done
 # The names that stand in their place. Without them, the checks above would look into the wrong file.
-for name in pg_arrow_cache/src crates/arrow-array- crates/pgrx-0; do
+for name in src/lib.rs/@/pg_arrow_cache crates/arrow-array- crates/pgrx-0; do
     holds "the debug information has $name" grep -qaF "$name" "$work/debug"
 done
 
