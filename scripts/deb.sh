@@ -34,7 +34,7 @@ done
 [ "${#majors[@]}" -gt 0 ] || die "no major version to build for below /usr/lib/postgresql: install a postgresql-server-dev-NN"
 
 # The copy has a path of its own, always the same, so that cargo finds what it has compiled before.
-source=target/deb/build/pg-arrow-cache-$upstream
+source=target/deb/build/sources
 rm -rf target/deb/build
 mkdir -p "$source" target/deb/cargo
 tar --create --exclude=./target --exclude=./.git --exclude=./debian/control . | tar --extract --directory="$source"
