@@ -23,7 +23,9 @@ git archive --format=zip -9 --prefix="$name/" --output="$dist/$name.zip" HEAD
 work=$(mktemp -d "$dist/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 git archive --format=tar --prefix="$name/" HEAD | tar --extract --directory="$work"
-(cd "$work/$name" && mkdir -p .cargo && cargo vendor --quiet --locked --versioned-dirs vendor >.cargo/config.toml)
+(cd "$work/$name" && cargo vendor --quiet --locked --versioned-dirs vendor)
+mkdir -p "$work/$name/.cargo"
+printf '[source.crates-io]\nreplace-with = "vendored-sources"\n\n[source.vendored-sources]\ndirectory = "vendor"\n' >"$work/$name/.cargo/config.toml"
 tar --create --directory="$work" --sort=name --mtime="@$(git log -1 --format=%ct)" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s "$name" |
     gzip -9n >"$dist/$name.tar.gz"
 printf 'dist: %s\n' "$dist/$name.zip" "$dist/$name.tar.gz"
