@@ -30,9 +30,6 @@ is 'no machine directory is in the library' "$(strings -a "$built" | grep -F -e 
 
 dpkg-deb -x "$package" "$work/package"
 build_id() { readelf --notes "$1" 2>/dev/null | sed -nE 's/.*Build ID: //p'; }
-packaged=$(find "$work/package" -name pg_arrow_cache.so)
-is 'it is the library of the package' "$(build_id "$built")" "$(build_id "$packaged")"
-strip --strip-all -o "$work/stripped.so" "$built"
-strip --strip-all -o "$work/packaged.so" "$packaged"
-holds 'byte by byte, when it is stripped' cmp "$work/stripped.so" "$work/packaged.so"
+# The linker makes the build id of all that it writes, debug information included.
+is 'it is the library of the package' "$(build_id "$built")" "$(build_id "$(find "$work/package" -name pg_arrow_cache.so)")"
 echo "1..$number"
