@@ -26,6 +26,7 @@ holds 'there is no network' sh -c '! unshare --net getent ahosts deb.debian.org'
 holds 'scripts/install.sh builds and installs' build
 is 'without a crate from elsewhere' "$(ls "$work/cargo/registry" 2>/dev/null)" ''
 built=$(find "$work/there" -name pg_arrow_cache.so)
+holds 'the library is there' test -s "$built"
 is 'no machine directory is in the library' "$(strings -a "$built" | grep -F -e "$work" -e "$tools" | sort -u)" ''
 
 dpkg-deb -x "$package" "$work/package"
