@@ -17,8 +17,9 @@ if [ ! -e "$sources" ]; then
     printf 'deb %s %s main\n' "$mirror" "$release" >"$sources"
     apt-get update -qq || true
 fi
+# `deb` is what building needs, without the Python environment of other tests.
 for major in "$old" "$new"; do
-    PG_CONFIG=/usr/lib/postgresql/$major/bin/pg_config scripts/setup.sh || exit 69
+    PG_CONFIG=/usr/lib/postgresql/$major/bin/pg_config scripts/setup.sh deb || exit 69
 done
 for major in "$old" "$new"; do
     PG_CONFIG=/usr/lib/postgresql/$major/bin/pg_config scripts/install.sh
