@@ -22,10 +22,10 @@ class Server(private.Cluster):
 
 
 class Upgrade:
-    """Calls of pg_upgrade. `said` has what all of them have printed and logged."""
+    """Calls of pg_upgrade. `said` has what all of them have printed and logged, `logs` the files of the last one by name."""
 
     def __init__(self, old, new):
-        self.old, self.new, self.status, self.said = old, new, None, ""
+        self.old, self.new, self.status, self.said, self.logs = old, new, None, "", {}
 
     def run(self, *options):
         """Returns what it prints, with its logs."""
@@ -36,8 +36,10 @@ class Upgrade:
         done = subprocess.run(private.as_server_user(command), cwd=self.new.base, env=self.new.environment(), text=True, errors="replace",
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.status = done.returncode
-        written = [path.read_text(errors="replace") for path in sorted(logs.rglob("*")) if path.is_file() and path.suffix in (".txt", ".log")]
-        said = "\n".join([done.stdout, *written])
+        # They are in a directory that the time gives its name to.
+        self.logs = {str(path.relative_to(*logs.glob("*"))): path.read_text(errors="replace")
+                     for path in sorted(logs.rglob("*")) if path.suffix in (".txt", ".log")}
+        said = "\n".join([done.stdout, *self.logs.values()])
         self.said += said
         return said
 

@@ -20,6 +20,8 @@ from servers import Server, Upgrade, without_extension  # noqa: E402
 COMPATIBLE = "*Clusters are compatible*"
 NO_PROVIDER = 'ERROR:  security label provider "pg_arrow_cache" is not loaded'
 NOT_PRELOADED = 'could not load library "pg_arrow_cache": ERROR:  pg_arrow_cache must be loaded via "shared_preload_libraries"'
+# Where pg_upgrade writes them, in the new data directory.
+LIBRARIES, DUMPS, SERVER = "loadable_libraries.txt", r"log/pg_upgrade_dump_\d+\.log", "log/pg_upgrade_server.log"
 NO_FILE = 'could not access file "pg_arrow_cache": No such file or directory'
 CRASH = re.compile(r"terminated by signal|PANIC|panicked")
 
@@ -105,10 +107,11 @@ class Test:
         new.psql("SET client_min_messages = error; DROP EXTENSION pg_arrow_cache CASCADE; CREATE EXTENSION pg_arrow_cache", older)
         self.checks.same(facts.of(new, [older])[older, "functions"], wanted[present, "functions"], f"{name}: the extension can be dropped and made anew")
 
-    def fails(self, what, upgrade, expected, *options):
+    def fails(self, what, upgrade, expected, place, *options):
         said = upgrade.run(*options)
         self.checks.ok(upgrade.status != 0, f"{what}: pg_upgrade {' '.join(options)} fails", said)
-        self.checks.says(said, expected, f"{what}: pg_upgrade {' '.join(options)} says {expected}")
+        said_there = "\n".join(text for name, text in upgrade.logs.items() if re.fullmatch(place, name))
+        self.checks.says(said_there, expected, f"{what}: pg_upgrade {' '.join(options)} writes in {place}: {expected}")
         return said
 
     def starts_again(self, old, what, question, answer):
@@ -126,15 +129,15 @@ class Test:
         """A cluster with the extension, and a new server that lacks the library in one way or another: --check finds it."""
         question = databases.QUESTIONS[0]
         answer = self.answers[databases.BARE, question]
-        for what, preload, installed, expected in (
-            ("not preloaded", "", True, NOT_PRELOADED),
-            ("neither installed nor preloaded", "", False, f'could not load library "pg_arrow_cache": ERROR:  {NO_FILE}'),
-            ("preloaded and not installed", "pg_arrow_cache", False, f"FATAL:  {NO_FILE}"),
+        for what, preload, installed, expected, place in (
+            ("not preloaded", "", True, NOT_PRELOADED, LIBRARIES),
+            ("neither installed nor preloaded", "", False, f'could not load library "pg_arrow_cache": ERROR:  {NO_FILE}', LIBRARIES),
+            ("preloaded and not installed", "pg_arrow_cache", False, f"FATAL:  {NO_FILE}", SERVER),
         ):
             with self.new(preload) as upgrade, without_extension(upgrade.new, really=not installed):
-                said = self.fails(what, upgrade, expected, "--check")
+                said = self.fails(what, upgrade, expected, place, "--check")
                 self.checks.ok(COMPATIBLE not in said, f"{what}: --check does not say that all is well", said)
-                self.fails(what, upgrade, expected, "--link")
+                self.fails(what, upgrade, expected, place, "--link")
                 self.no_crash(upgrade, what)
             self.starts_again(self.old, what, question, answer)
 
@@ -145,9 +148,12 @@ class Test:
             with self.new("", old) as upgrade, without_extension(upgrade.new, really=not installed):
                 self.checks.says(upgrade.run("--check", *link), COMPATIBLE, f"{what}: --check finds nothing")
                 self.checks.same(upgrade.status, 0, f"{what}: the status of --check")
-                self.fails(what, upgrade, NO_PROVIDER, *link)
+                self.fails(what, upgrade, NO_PROVIDER, DUMPS, *link)
                 self.no_crash(upgrade, what)
             self.starts_again(old, what, question, answer)
+        what = "labels alone, preloaded and not installed"
+        with self.new("pg_arrow_cache", old) as upgrade, without_extension(upgrade.new):
+            self.fails(what, upgrade, f"FATAL:  {NO_FILE}", SERVER, "--check")
         # With the parameter on the command line, as with the one in postgresql.conf.
         what = "labels alone, preloaded by -O"
         with self.new("", old) as upgrade:
