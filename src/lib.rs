@@ -52,7 +52,8 @@ pgrx::pg_module_magic!();
 pub extern "C-unwind" fn _PG_init() {
     error::keep_stacks_private();
     // SAFETY: plain globals of the postmaster, which no other thread changes.
-    let (preloading, upgrading) = unsafe { (pg_sys::process_shared_preload_libraries_in_progress, pg_sys::IsBinaryUpgrade) };
+    let (preloading, upgrading) =
+        unsafe { (pg_sys::process_shared_preload_libraries_in_progress, pg_sys::IsBinaryUpgrade) };
     if !preloading {
         if upgrading {
             error::CacheError::NotPreloaded.raise();
