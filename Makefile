@@ -15,7 +15,7 @@ PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 
 .DEFAULT_GOAL := help
 .PHONY: help setup install demo test bench bench-quick bench-setup bench-arrow bench-staleness lint clean \
-        test-postgres test-matrix test-packages deb dist audit-functions audit-dependencies $(SUITES:%=test-%)
+        test-postgres test-matrix test-pg-upgrade test-packages deb dist audit-functions audit-dependencies $(SUITES:%=test-%)
 
 help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
@@ -23,6 +23,7 @@ help:
 	@echo 'make test-SUITE      one of: $(SUITES)'
 	@echo 'make test-postgres   the test suites of PostgreSQL itself, with and without the library'
 	@echo 'make test-matrix     all suites on PostgreSQL 15, 17 and 18, in chroots that it makes; as root, some two hours'
+	@echo 'make test-pg-upgrade pg_upgrade from 15 to 17 and from 17 to 18, in chroots that it makes; as root'
 	@echo 'make install         build and install the extension for PG_CONFIG'
 	@echo 'make deb             Debian packages for each installed major version, in target/deb'
 	@echo 'make dist            a zip for PGXN, and a tarball that builds offline, in target/dist'
@@ -82,7 +83,30 @@ $(filter-out test-core test-layers,$(SUITES:%=test-%)): test-%: install
 test-postgres: install
 	@tests/postgres/run.py
 
-        test-postgres test-matrix test-packages deb dist audit-functions audit-dependencies $(SUITES:%=test-%)
+# Each major version in a chroot of the Debian release that has it; 16, which none has, is compiled.
+test-matrix:
+	@[ "$$(id -u)" = 0 ] || { echo 'make test-matrix needs root to make chroots: run it as root, or with sudo' >&2; exit 1; }
+	@tests/matrix/run.py
+
+deb:
+	@scripts/setup.sh deb
+	@scripts/deb.sh
+
+dist:
+	@scripts/dist.sh
+
+# Not among the suites: it needs root, makes chroots of Debian releases, and builds the library in each.
+test-packages:
+	@tests/packages/run
+
+audit-dependencies:
+	@scripts/setup.sh rust
+	@scripts/audit-dependencies.sh
+
+# Two servers beside each other, which a chroot has from two Debian releases.
+test-pg-upgrade:
+	@[ "$$(id -u)" = 0 ] || { echo 'make test-pg-upgrade needs root to make chroots: run it as root, or with sudo' >&2; exit 1; }
+	@tests/pg_upgrade/run.py
 
 # Asks the code of each major version, which it downloads and compiles once, in some ten minutes.
 audit-functions:

@@ -36,12 +36,12 @@ BASE_CONF = {
 }
 
 
-def pg_config(option):
-    return subprocess.run([PG_CONFIG, option], check=True, capture_output=True, text=True).stdout.strip()
+def pg_config(option, program=PG_CONFIG):
+    return subprocess.run([program, option], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def bindir():
-    return Path(pg_config("--bindir"))
+def bindir(program=PG_CONFIG):
+    return Path(pg_config("--bindir", program))
 
 
 def major_version():
@@ -89,15 +89,17 @@ class Cluster:
     """One private server. Use it as a context manager: it is stopped and removed on the way out."""
 
     def __init__(self, directory, *, preload="pg_arrow_cache", conf=None, conf_file=None, cpu=None,
-                 postgres=None):
+                 postgres=None, pg_config=PG_CONFIG, initdb=()):
         """`cpu` pins the server to one processor; `conf` overrides settings; `conf_file` is appended as it is;
-        `postgres` is a program to start in the server's place, with its arguments."""
+        `postgres` is a program to start in the server's place, with its arguments; `pg_config` is that of another
+        server than PG_CONFIG; `initdb` are further options of that program."""
         self.wanted = Path(directory)
         self.preload = preload
         self.conf = dict(conf or {})
         self.conf_file = conf_file
         self.postgres = [] if postgres is None else ["-p", postgres]
         self.pin = [] if cpu is None else ["taskset", "-c", str(cpu)]
+        self.bindir, self.initdb = bindir(pg_config), list(initdb)
         self.port = free_port()
         self.base = self.socket_dir = None
 
@@ -115,7 +117,8 @@ class Cluster:
     def log(self):
         return self.base / "server.log"
 
-    def start(self):
+    def create(self):
+        """Makes the data directory, and starts nothing."""
         self.base = server_dir(self.wanted)
         self.socket_dir = self.base
         if len(str(self.base)) > LONGEST_SOCKET_DIR:
@@ -123,11 +126,27 @@ class Cluster:
             os.chown(self.socket_dir, server_user().pw_uid, server_user().pw_gid)
         try:
             self._initdb()
-            self._pg_ctl("start", *self.postgres, "-l", self.log)
         except BaseException:
             self.stop()
             raise
         return self
+
+    def start(self):
+        self.create()
+        try:
+            self.resume()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def pause(self):
+        """Stops the server and keeps the directory."""
+        self._pg_ctl("stop", "-m", "fast")
+
+    def resume(self):
+        """Starts the server in the directory that is there."""
+        self._pg_ctl("start", *self.postgres, "-l", self.log)
 
     def restart(self):
         self._pg_ctl("restart", "-m", "fast", *self.postgres, "-l", self.log)
@@ -158,8 +177,8 @@ class Cluster:
 
     def _initdb(self):
         # A fixed locale and encoding, so that sort orders and messages are the same everywhere.
-        self._run([bindir() / "initdb", "-D", self.data, "-U", SUPERUSER, "--auth=trust", "--encoding=UTF8",
-                   "--no-locale", "--no-sync"])
+        self._run([self.bindir / "initdb", "-D", self.data, "-U", SUPERUSER, "--auth=trust", "--encoding=UTF8",
+                   "--no-locale", "--no-sync", *self.initdb])
         settings = {**BASE_CONF, "port": self.port, "unix_socket_directories": f"'{self.socket_dir}'",
                     "shared_preload_libraries": f"'{self.preload}'", **self.conf}
         text = "".join(f"{name} = {value}\n" for name, value in settings.items())
@@ -169,7 +188,7 @@ class Cluster:
             conf.write(text)
 
     def _pg_ctl(self, action, *options):
-        self._run([*self.pin, bindir() / "pg_ctl", "-D", self.data, "-w", "-t", "60", *options, action])
+        self._run([*self.pin, self.bindir / "pg_ctl", "-D", self.data, "-w", "-t", "60", *options, action])
 
     def _run(self, command):
         done = subprocess.run(as_server_user(command), cwd=self.base, env=self.environment(), text=True,
@@ -189,11 +208,11 @@ class Cluster:
         return f"host={self.socket_dir} port={self.port} user={SUPERUSER} dbname={dbname}"
 
     def psql_command(self, dbname="postgres"):
-        return f"{bindir()}/psql '{self.dsn(dbname)}'"
+        return f"{self.bindir}/psql '{self.dsn(dbname)}'"
 
     def client(self, program, *arguments):
         """The command line of one of PostgreSQL's own clients, pointed at this server and pinned like it."""
-        return [*self.pin, str(bindir() / program), "-h", str(self.socket_dir), "-p", str(self.port), "-U", SUPERUSER,
+        return [*self.pin, str(self.bindir / program), "-h", str(self.socket_dir), "-p", str(self.port), "-U", SUPERUSER,
                 *map(str, arguments)]
 
     def psql(self, sql, dbname="postgres"):

@@ -45,11 +45,19 @@ pgrx::pg_module_magic!();
 
 /// Called by the server when it loads the library. If the library is preloaded, this defines the settings and installs the hooks. If it
 /// is loaded in any other way, this does nothing, and the SQL functions report that it must be preloaded.
+///
+/// A server that `pg_upgrade` has started is the exception: loading the library there without preloading it is an error. `pg_upgrade
+/// --check` loads the libraries of all functions, so it finds out that the new server lacks the provider of the policies' labels.
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     error::keep_stacks_private();
-    // SAFETY: a plain global of the postmaster.
-    if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
+    // SAFETY: plain globals of the postmaster, which no other thread changes.
+    let (preloading, upgrading) =
+        unsafe { (pg_sys::process_shared_preload_libraries_in_progress, pg_sys::IsBinaryUpgrade) };
+    if !preloading {
+        if upgrading {
+            error::CacheError::NotPreloaded.raise();
+        }
         return;
     }
     pg::error_memory::prepare();
