@@ -10,18 +10,19 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 PYTHON := target/venv/bin/python
 SUITES := core layers regress isolation tap clients oracle
 
-# `--features` for cargo calls that do not go through cargo-pgrx, so that they check the code for the same server.
+# `--features` of cargo calls, so that they check the code for the same server.
 PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 
 .DEFAULT_GOAL := help
 .PHONY: help setup install demo test bench bench-quick bench-setup bench-arrow bench-staleness lint clean \
-        test-postgres audit-functions $(SUITES:%=test-%)
+        test-postgres test-matrix audit-functions $(SUITES:%=test-%)
 
 help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
 	@echo 'make test            all tests; the last line reads "N passed, N failed"'
 	@echo 'make test-SUITE      one of: $(SUITES)'
 	@echo 'make test-postgres   the test suites of PostgreSQL itself, with and without the library'
+	@echo 'make test-matrix     all suites on PostgreSQL 15, 17 and 18, in chroots that it makes; as root, some two hours'
 	@echo 'make install         build and install the extension for PG_CONFIG'
 	@echo 'make bench           measure it beside plain PostgreSQL, pgpool-II, materialized views and Redis (half an hour)'
 	@echo 'make bench-quick     the same with small data, in some minutes'
@@ -29,7 +30,7 @@ help:
 	@echo 'make bench-staleness ways to change data, and whether this cache and pgpool-II answer afresh'
 	@echo 'make lint            formatting, clippy, layering rules'
 	@echo 'make audit-functions are the functions that count as reading no setting still those of the server? See CONTRIBUTING.md'
-	@echo 'make setup           only what the others do first: packages, cargo-pgrx, target/venv'
+	@echo 'make setup           only what the others do first: packages, target/venv'
 	@echo 'make clean           remove target/'
 	@echo
 	@echo 'PG_CONFIG=$(PG_CONFIG)'
@@ -77,6 +78,11 @@ $(filter-out test-core test-layers,$(SUITES:%=test-%)): test-%: install
 test-postgres: install
 	@tests/postgres/run.py
 
+# Each major version in a chroot of the Debian release that has it; 16, which none has, is compiled.
+test-matrix:
+	@[ "$$(id -u)" = 0 ] || { echo 'make test-matrix needs root to make chroots: run it as root, or with sudo' >&2; exit 1; }
+	@tests/matrix/run.py
+
 # Asks the code of each major version, which it downloads and compiles once, in some ten minutes.
 audit-functions:
 	@scripts/setup.sh audit
@@ -85,6 +91,7 @@ audit-functions:
 lint: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --no-default-features --features pg$(PG_MAJOR) -- -D warnings
+	scripts/lint-16.sh
 	scripts/lint-layers.sh .
 	shellcheck .ci/run scripts/*.sh
 

@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
-# Builds the extension in release mode and installs it for $PG_CONFIG. Does nothing when what is installed is what the
-# present sources build.
+# Builds the extension and installs it for $PG_CONFIG, below $DESTDIR if that is set. Does nothing when what is installed is what
+# the present sources build.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 pg_config=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
-export PGRX_PG_CONFIG_PATH=$pg_config
-export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+destination=${DESTDIR-}
 
-lib_dir=$("$pg_config" --pkglibdir)
-extension_dir=$("$pg_config" --sharedir)/extension
-installed=$lib_dir/pg_arrow_cache.so
+lib_dir=$destination$("$pg_config" --pkglibdir)
+extension_dir=$destination$("$pg_config" --sharedir)/extension
 built=target/release/libpg_arrow_cache.so
+installed=$lib_dir/pg_arrow_cache.so
+version=$(sed -nE "s/^default_version = '(.*)'/\1/p" pg_arrow_cache.control)
 # One stamp per server: building for another one replaces $built, which the comparison below then notices.
 stamp=target/install-$(printf '%s' "$pg_config" | cksum | cut -d' ' -f1).stamp
 
 up_to_date() {
-    [ -f "$stamp" ] && [ -f "$extension_dir/pg_arrow_cache.control" ] && cmp -s "$built" "$installed" &&
-        [ -z "$(find Cargo.toml Cargo.lock ./*.control src sql core -newer "$stamp" -type f -print -quit 2>/dev/null)" ]
+    [ -z "$destination" ] && [ -f "$stamp" ] && [ -f "$extension_dir/pg_arrow_cache--$version.sql" ] && cmp -s "$built" "$installed" &&
+        [ -z "$(find Cargo.toml Cargo.lock build.rs ./*.control scripts/build.sh scripts/install.sh src sql core \
+            -newer "$stamp" -type f -print -quit 2>/dev/null)" ]
 }
 
 if up_to_date; then
@@ -25,15 +26,30 @@ if up_to_date; then
     exit 0
 fi
 
-privilege=()
-if [ ! -w "$lib_dir" ] || [ ! -w "$extension_dir" ]; then
-    [ "$(id -u)" != 0 ] || { echo "install: $lib_dir is not writable" >&2; exit 1; }
-    # cargo-pgrx would copy over the library in place, under the feet of a server that has it mapped.
-    sudo rm -f "$installed"
-    privilege=(--sudo)
-fi
+as_owner() {
+    if [ -n "$destination" ] || { [ -w "$lib_dir" ] && [ -w "$extension_dir" ]; }; then "$@"
+    elif [ "$(id -u)" != 0 ] && command -v sudo >/dev/null; then sudo "$@"
+    else echo "install: $lib_dir or $extension_dir is not writable" >&2; exit 1; fi
+}
 
-started=$(mktemp)   # a source edited during the build must count as newer than the stamp
-trap 'rm -f "$started"' EXIT
-cargo pgrx install --release --pg-config "$pg_config" "${privilege[@]}"
-touch -r "$started" "$stamp"
+# A server that runs keeps the old file, which it has mapped: a file is replaced, never written over.
+put() {
+    as_owner install -m "$1" "$2" "$3.new"
+    as_owner mv -f "$3.new" "$3"
+}
+
+work=$(mktemp -d)   # with the moment before the build: a source edited meanwhile must count as newer than the stamp
+trap 'rm -rf "$work"' EXIT
+touch "$work/started"
+scripts/build.sh
+
+as_owner install -d "$lib_dir" "$extension_dir"
+cat sql/schema.sql sql/functions.sql sql/views.sql >"$work/script.sql"
+put 755 "$built" "$installed"
+put 644 "$work/script.sql" "$extension_dir/pg_arrow_cache--$version.sql"
+for script in sql/versions/*.sql; do
+    [ ! -e "$script" ] || put 644 "$script" "$extension_dir/${script##*/}"
+done
+put 644 pg_arrow_cache.control "$extension_dir/pg_arrow_cache.control"
+[ -n "$destination" ] || touch -r "$work/started" "$stamp"
+echo "install: $installed"

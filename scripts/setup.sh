@@ -10,7 +10,6 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 pg_config=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
-pgrx_version=0.18.1
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -110,14 +109,6 @@ rust() {
     cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 }
 
-cargo_pgrx() {
-    [ "$(cargo pgrx --version 2>/dev/null | awk '{print $NF}')" != "$pgrx_version" ] || return 0
-    say "installing cargo-pgrx $pgrx_version (some minutes, once)"
-    cargo install cargo-pgrx --version "=$pgrx_version" --locked
-    # No `cargo pgrx init`: it would set up clusters of its own and refuses to do so as root. The Makefile names the
-    # one server to build for in PGRX_PG_CONFIG_PATH, which takes the place of pgrx's configuration file.
-}
-
 python_venv() {
     local venv=$root/target/venv pins=$root/scripts/requirements.txt
     cmp -s "$pins" "$venv/requirements.txt" && [ -x "$venv/bin/python" ] && return 0
@@ -146,7 +137,6 @@ rust
 packages
 foreign_locale
 [ -x "$pg_config" ] || die "$pg_config does not exist: set PG_CONFIG to the pg_config of the server to build for"
-cargo_pgrx
 python_venv
 if [ "$purpose" = bench ]; then
     bench_packages

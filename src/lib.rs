@@ -43,10 +43,6 @@ use pgrx::pg_sys;
 
 pgrx::pg_module_magic!();
 
-pgrx::extension_sql_file!("../sql/schema.sql", name = "schema", bootstrap);
-pgrx::extension_sql_file!("../sql/functions.sql", name = "functions");
-pgrx::extension_sql_file!("../sql/views.sql", name = "views", finalize);
-
 /// Called by the server when it loads the library. If the library is preloaded, this defines the settings and installs the hooks. If it
 /// is loaded in any other way, this does nothing, and the SQL functions report that it must be preloaded.
 #[pgrx::pg_guard]

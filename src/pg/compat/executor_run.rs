@@ -120,7 +120,7 @@ pub fn set_processed(query: QueryDesc<'_>, rows: u64) {
     // SAFETY: the state of a query is valid until the query is ended, and nobody else uses it at this moment.
     let state = unsafe { state.as_mut() };
     state.es_processed = rows;
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    #[cfg(not(feature = "pg15"))]
     {
         state.es_total_processed = rows;
     }

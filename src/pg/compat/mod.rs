@@ -1,4 +1,4 @@
-//! What differs between PostgreSQL 15, 17 and 18, and nothing else. Only the files of this folder have `cfg(feature = "pgNN")`.
+//! What differs between PostgreSQL 15, 16, 17 and 18, and nothing else. Only the files of this folder have `cfg(feature = "pgNN")`.
 //! Nothing is kept; no lock.
 
 mod copy;

@@ -11,7 +11,7 @@ pub fn owns(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
     unsafe {
         pg_sys::pg_class_ownercheck(relation, role)
     }
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    #[cfg(not(feature = "pg15"))]
     // SAFETY: a catalog search by OID.
     unsafe {
         pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, role)
@@ -25,7 +25,7 @@ pub fn qualified_name(name: &CStr) -> *mut pg_sys::List {
     unsafe {
         pg_sys::textToQualifiedNameList(pg_sys::cstring_to_text(name.as_ptr()))
     }
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    #[cfg(not(feature = "pg15"))]
     // SAFETY: the text is copied; without an error context a malformed name raises too.
     unsafe {
         pg_sys::stringToQualifiedNameList(name.as_ptr(), std::ptr::null_mut())

@@ -34,7 +34,7 @@ pub fn query_id(plan: &pg_sys::PlannedStmt) -> i64 {
 /// # Safety
 /// What the fields of `stub` point to must be valid.
 pub unsafe fn copy_permissions(stub: &mut pg_sys::PlannedStmt) {
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    #[cfg(not(feature = "pg15"))]
     // SAFETY: the fields point to a valid list, or are null.
     unsafe {
         stub.permInfos = pg_sys::copyObjectImpl(stub.permInfos.cast()).cast();

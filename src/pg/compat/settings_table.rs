@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 /// The server's description of one of its own settings, which is never freed; null if it has none of this name and kind.
 pub fn setting_of_server(name: &CStr, kind: pg_sys::config_type::Type) -> *mut pg_sys::config_generic {
-    // SAFETY: a table of pointers to the descriptions of all settings, made for the caller from 17 on.
+    // SAFETY: a table of pointers to the descriptions of all settings, made for the caller from 16 on.
     unsafe {
         let mut count = 0;
         #[cfg(feature = "pg15")]
@@ -14,13 +14,13 @@ pub fn setting_of_server(name: &CStr, kind: pg_sys::config_type::Type) -> *mut p
             count += pg_sys::GetNumConfigOptions();
             pg_sys::get_guc_variables()
         };
-        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        #[cfg(not(feature = "pg15"))]
         let table = pg_sys::get_guc_variables(&raw mut count);
         let settings = std::slice::from_raw_parts(table, count as usize);
         let own =
             settings.iter().find(|setting| CStr::from_ptr((***setting).name) == name && (***setting).vartype == kind);
         let own = own.map_or(std::ptr::null_mut(), |setting| *setting);
-        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        #[cfg(not(feature = "pg15"))]
         pg_sys::pfree(table.cast());
         own
     }

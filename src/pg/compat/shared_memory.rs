@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 /// # Safety
 /// `place` must point to `size` writable bytes of shared memory; called once, by the postmaster.
 pub unsafe fn create_area(place: *mut c_void, size: usize, tranche: i32) -> *mut pg_sys::dsa_area {
-    #[cfg(feature = "pg15")]
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
     // SAFETY: the place has this size, and nobody else uses it yet.
     let area = unsafe { pg_sys::dsa_create_in_place(place, size, tranche, std::ptr::null_mut()) };
     #[cfg(any(feature = "pg17", feature = "pg18"))]
@@ -27,7 +27,7 @@ pub unsafe fn create_area(place: *mut c_void, size: usize, tranche: i32) -> *mut
 /// `ReadNextFullTransactionId` takes one for machines that do not read eight bytes at once.
 pub fn next_full_transaction_id() -> u64 {
     const { assert!(cfg!(target_pointer_width = "64"), "64-bit words must be read at once") };
-    #[cfg(feature = "pg15")]
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
     // SAFETY: points into shared memory for the life of the backend.
     let next = unsafe { &raw const (*pg_sys::ShmemVariableCache).nextXid.value };
     #[cfg(any(feature = "pg17", feature = "pg18"))]
@@ -40,7 +40,7 @@ pub fn next_full_transaction_id() -> u64 {
 
 /// Number of this backend among all, used to spread counters over cache lines.
 pub fn backend_number() -> usize {
-    #[cfg(feature = "pg15")]
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
     // SAFETY: a plain global of the backend, constant after its start.
     let number = unsafe { pg_sys::MyBackendId };
     #[cfg(any(feature = "pg17", feature = "pg18"))]

@@ -8,7 +8,7 @@ pub fn counted_relation(status: &pg_sys::PgStat_TableStatus) -> pg_sys::Oid {
     {
         status.t_id
     }
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    #[cfg(not(feature = "pg15"))]
     {
         status.id
     }

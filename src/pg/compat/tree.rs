@@ -95,18 +95,16 @@ fn for_each_permission_word_of_list<'t>(
     }
 }
 
-/// Is this a node that only versions after 15 have and that no cacheable query may hold? The constructors, tests and queries of SQL/JSON, and
-/// what RETURNING and MERGE have of their own.
+/// Is this a node that only versions after 15 have and that no cacheable query may hold? The constructors and tests of SQL/JSON (16), its
+/// queries, and what RETURNING and MERGE have of their own (17).
 pub fn is_refused_node(tag: pg_sys::NodeTag) -> bool {
     #[cfg(any(feature = "pg17", feature = "pg18"))]
+    if matches!(tag, pg_sys::NodeTag::T_JsonExpr | pg_sys::NodeTag::T_MergeSupportFunc) {
+        return true;
+    }
+    #[cfg(not(feature = "pg15"))]
     {
-        matches!(
-            tag,
-            pg_sys::NodeTag::T_JsonExpr
-                | pg_sys::NodeTag::T_JsonConstructorExpr
-                | pg_sys::NodeTag::T_JsonIsPredicate
-                | pg_sys::NodeTag::T_MergeSupportFunc
-        )
+        matches!(tag, pg_sys::NodeTag::T_JsonConstructorExpr | pg_sys::NodeTag::T_JsonIsPredicate)
     }
     #[cfg(feature = "pg15")]
     {
@@ -122,8 +120,12 @@ pub fn is_part_of_refused_node(tag: pg_sys::NodeTag) -> bool {
         return true;
     }
     #[cfg(any(feature = "pg17", feature = "pg18"))]
+    if tag == pg_sys::NodeTag::T_JsonBehavior {
+        return true;
+    }
+    #[cfg(not(feature = "pg15"))]
     {
-        matches!(tag, pg_sys::NodeTag::T_JsonValueExpr | pg_sys::NodeTag::T_JsonBehavior)
+        tag == pg_sys::NodeTag::T_JsonValueExpr
     }
     #[cfg(feature = "pg15")]
     {
