@@ -41,7 +41,7 @@ mod verify;
 
 use pgrx::pg_sys;
 
-pgrx::pg_module_magic!();
+pgrx::pg_module_magic!(name = c"pg_arrow_cache", version = settings::VERSION_TEXT);
 
 /// Called by the server when it loads the library. If the library is preloaded, this defines the settings and installs the hooks. If it
 /// is loaded in any other way, this does nothing, and the SQL functions report that it must be preloaded.

@@ -146,7 +146,7 @@ impl EligibilityChecker {
     /// Checks one node alone.
     fn check_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         self.may_vary = self.may_vary || repeatability::leaves_open(node);
-        if makes_a_type(node.tag()) {
+        if makes_a_type(node) {
             self.note_type(type_of(node));
         }
         if definition::unseen_casts(node).into_iter().any(|function| self.check_function(function)) {

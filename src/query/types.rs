@@ -40,7 +40,11 @@ pub struct TypeFacts {
     pub row_types: Vec<u32>,
     /// A container was met whose values are compared by functions of a user, which no tree shows: those of the default
     /// operator class of what it contains.
-    pub compared_unseen: bool,
+    compared_unseen: bool,
+    /// A row without a name was met whose columns are those of a sub-query, a function, VALUES or a join: of any of the types met.
+    has_nameless_rows: bool,
+    /// The types met, apart from what they contain.
+    met: Vec<pg_sys::Oid>,
     /// A type was met whose values stand for text search objects, which the server finds by name when they are used.
     pub text_search: bool,
     /// A row type was met that a temporary table defines.
@@ -56,15 +60,27 @@ impl TypeFacts {
         enums: false,
         row_types: Vec::new(),
         compared_unseen: false,
+        has_nameless_rows: false,
+        met: Vec::new(),
         text_search: false,
         temporary: false,
         too_complex: false,
     };
 
-    /// Notes a type and all that it contains.
+    /// Notes a type and all that it contains. One of rows without a name does not tell what it contains.
     pub fn note(&mut self, type_oid: pg_sys::Oid) {
+        if matches!(type_oid, pg_sys::RECORDOID | pg_sys::RECORDARRAYOID) {
+            self.has_nameless_rows = true;
+        } else if !self.met.contains(&type_oid) {
+            self.met.push(type_oid);
+        }
         let nature = self.classify(type_oid, 0);
         self.nature = self.nature.max(nature);
+    }
+
+    /// May values have been met that are parts of others and are compared or hashed by functions of a user, which no tree shows?
+    pub fn are_compared_unseen(&self) -> bool {
+        self.compared_unseen || (self.has_nameless_rows && self.met.iter().any(|met| is_compared_by_user(*met)))
     }
 
     /// Notes a type as part of a row without a name.

@@ -191,6 +191,7 @@ def plain(rng):
         f"UPDATE secret_tenant SET tenant = 't{n % 3}', what = '{text}' WHERE id = {n % 9}",
         f"UPDATE swap_live SET id = id + 1 WHERE id = {n}",
         f"UPDATE shape SET a = a + 1 WHERE id = {n}",
+        f"UPDATE made SET a = a % 100 + 1 WHERE id = {n}",
         f"DELETE FROM event WHERE id = {n}; INSERT INTO event VALUES ({n}, '2024-06-06 06:06+06', '{text}')",
     ))
 

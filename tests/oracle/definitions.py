@@ -48,6 +48,21 @@ class Definitions:
             "BEGIN; ALTER TABLE shape SET SCHEMA two; ALTER TABLE two.shape SET SCHEMA public; COMMIT",
         ))
 
+    def generated(self):
+        """From 18 on the expression changes, at times of one part alone; before, a column with another one takes its place."""
+        n = next(self.fresh)
+        column, expression = self.rng.choice((("times", f"a * {n}"), ("times", f"a + {n}"), ("label", f"'m{n} ' || a::text")))
+        kind = "int" if column == "times" else "text"
+        table = self.rng.choice(("made", "made", "ONLY made", "made_odd", "made_even"))
+        return f"""DO $$ BEGIN
+            IF current_setting('server_version_num')::int >= 180000 THEN
+                EXECUTE $d$ ALTER TABLE {table} ALTER {column} SET EXPRESSION AS ({expression}) $d$;
+            ELSE
+                EXECUTE $d$ ALTER TABLE made DROP {column}, ADD {column} {kind} GENERATED ALWAYS AS ({expression}) STORED $d$;
+            END IF;
+            IF {n} % 3 = 0 THEN RAISE EXCEPTION SQLSTATE '55000'; END IF;
+        END $$"""
+
     def drop_and_create(self):
         n = next(self.fresh)
         return self.rng.choice((
@@ -189,6 +204,7 @@ class Definitions:
 CHANGES = {
     "rename swap": Definitions.rename_swap,
     "columns": Definitions.columns,
+    "generated columns": Definitions.generated,
     "drop and create": Definitions.drop_and_create,
     "view": Definitions.view,
     "attach, detach": Definitions.attach,

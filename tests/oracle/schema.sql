@@ -149,6 +149,20 @@ INSERT INTO swap_live SELECT g, 'left' FROM generate_series(1, 5) g;
 INSERT INTO swap_spare SELECT g, 'right' FROM generate_series(1, 6) g;
 CREATE TABLE shape (id int PRIMARY KEY, a int, b text);
 INSERT INTO shape SELECT g, g * g, 'b' || g FROM generate_series(1, 8) g;
+-- Generated columns, whose expressions change: virtual from 18 on, stored before. A part has an expression of its own where that is possible.
+DO $$
+DECLARE kind text := CASE WHEN current_setting('server_version_num')::int >= 180000 THEN 'VIRTUAL' ELSE 'STORED' END;
+BEGIN
+    EXECUTE format($ddl$
+        CREATE TABLE made (id int, a int, times int GENERATED ALWAYS AS (a * 2) %1$s, label text GENERATED ALWAYS AS ('m' || a::text) %1$s) PARTITION BY LIST (id);
+        CREATE TABLE made_odd PARTITION OF made FOR VALUES IN (1, 3, 5);
+        CREATE TABLE made_even PARTITION OF made FOR VALUES IN (2, 4, 6);
+    $ddl$, kind);
+    IF kind = 'VIRTUAL' THEN
+        EXECUTE 'ALTER TABLE made_even ALTER times SET EXPRESSION AS (a * 1000)';
+    END IF;
+END $$;
+INSERT INTO made SELECT g, g FROM generate_series(1, 6) g;
 CREATE TABLE model AS SELECT customer, sum(amount) AS total FROM orders GROUP BY customer;
 CREATE FUNCTION rate() RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1';
 CREATE VIEW v_customer AS SELECT id, name, mood FROM customer WHERE id > 3;

@@ -105,7 +105,7 @@ impl EligibilityChecker {
             (unseen_calls, Reason::StableFunction),
             (self.types.too_complex, Reason::TooComplex),
             (self.types.temporary, Reason::TemporaryRelation),
-            (self.types.compared_unseen, Reason::UserDefinedFunction),
+            (self.types.are_compared_unseen(), Reason::UserDefinedFunction),
         ] {
             if found {
                 return Err(reason);

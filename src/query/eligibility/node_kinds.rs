@@ -54,10 +54,13 @@ pub(super) fn refusal_of(tag: NodeTag) -> Option<Reason> {
     }
 }
 
-/// Can an expression of this kind have a type that none of its parts has?
-pub(super) fn makes_a_type(tag: NodeTag) -> bool {
+/// Can this expression have a type that none of its parts has? The columns of a row that is written without a name are parts of it.
+pub(super) fn makes_a_type(node: Tree<'_, pg_sys::Node>) -> bool {
+    if let Some(row) = node.as_a::<pg_sys::RowExpr>() {
+        return row.row_typeid != pg_sys::RECORDOID;
+    }
     matches!(
-        tag,
+        node.tag(),
         NodeTag::T_Aggref
             | NodeTag::T_WindowFunc
             | NodeTag::T_FuncExpr
@@ -68,7 +71,6 @@ pub(super) fn makes_a_type(tag: NodeTag) -> bool {
             | NodeTag::T_ArrayCoerceExpr
             | NodeTag::T_ConvertRowtypeExpr
             | NodeTag::T_ArrayExpr
-            | NodeTag::T_RowExpr
             | NodeTag::T_CaseExpr
             | NodeTag::T_CoalesceExpr
     )

@@ -154,7 +154,15 @@ def test_operator_classes(session, schema, table, scanned):
 
 @pytest.mark.parametrize("type, query", [
     ("json", "SELECT greatest(a, b)::text FROM t"), ("xid", "SELECT ARRAY[a] AS x FROM t ORDER BY x"), ("varchar", "SELECT ARRAY[a] AS x FROM t ORDER BY x"),
-    ("varchar", "SELECT DISTINCT ROW(a, b)::pair::text FROM t ORDER BY 1"), ("xid", "SELECT a FROM t ORDER BY a")])
+    ("varchar", "SELECT DISTINCT ROW(a, b)::pair::text FROM t ORDER BY 1"), ("xid", "SELECT a FROM t ORDER BY a"),
+    # Rows of sub-queries, VALUES, joins and CTEs, which have no name.
+    ("json", "SELECT s::text FROM (SELECT a, b FROM t) s ORDER BY s"), ("json", "SELECT count(*) FROM (SELECT a FROM t) s, (SELECT b FROM t) u WHERE s < u"),
+    ("xid", "SELECT array_agg(s ORDER BY s)::text FROM (SELECT 1, a FROM t) s"), ("json", "WITH w AS (SELECT a FROM t) SELECT w::text FROM w ORDER BY w"),
+    ("json", "SELECT w::text FROM (VALUES ('1'::json), ('3')) w, t ORDER BY w, a::text"), ("json", "SELECT j::text FROM (t NATURAL JOIN (SELECT 1) o) j ORDER BY j"),
+    ("json", "SELECT x::text FROM (SELECT s FROM (SELECT a FROM t) s UNION ALL SELECT s FROM (SELECT b FROM t) s) x ORDER BY x"),
+    ("json", "SELECT ARRAY(SELECT s FROM (SELECT a FROM t) s)::text < ARRAY(SELECT s FROM (SELECT b FROM t) s)::text AS x, "
+             "ARRAY(SELECT s FROM (SELECT a FROM t) s) < ARRAY(SELECT s FROM (SELECT b FROM t) s) AS y FROM t"),
+    ("json", "SELECT u::text FROM ROWS FROM (unnest(ARRAY['1'::json, '3'])) WITH ORDINALITY u (x, n), t ORDER BY u, t.a::text")])
 def test_comparison_functions_of_types(session, schema, type, query):
     """A class that a superuser makes for a type of the server's own, inside a transaction that is undone."""
     session.execute(f"CREATE TYPE pair AS (a {type}, b {type}); CREATE TABLE t (a {type}, b {type}); INSERT INTO t VALUES ('1', '2'), ('3', '1')")
@@ -168,6 +176,22 @@ def test_comparison_functions_of_types(session, schema, type, query):
         assert agree(session, query, "UPDATE config SET v = -1") == "user_defined_function"
     finally:
         session.execute("DROP OPERATOR CLASS own USING btree CASCADE")
+
+
+def test_extremes_of_rows(session, schema):
+    """From 18 on there are min and max of rows, which compare their columns."""
+    session.execute("CREATE EXTENSION citext; CREATE TABLE t (a citext, b int); INSERT INTO t VALUES ('A', 1), ('a', 2), ('b', 3)")
+    query = "SELECT max(s) IS NULL FROM (SELECT a FROM t) s"
+    if session.info.server_version < 180000:
+        with pytest.raises(psycopg.errors.UndefinedFunction):
+            session.execute(query)
+    else:
+        assert agree(session, query, "DELETE FROM t WHERE b = 3") == "user_defined_function"
+        assert agree(session, "SELECT max(s)::text FROM (SELECT b FROM t) s", "DELETE FROM t WHERE b = 2") is None
+    assert agree(session, "SELECT count(DISTINCT s) FROM (SELECT a FROM t) s", "DELETE FROM t WHERE b = 1") == "user_defined_function"
+    # Where no row without a name is met, nothing compares the values.
+    assert agree(session, "SELECT count(*), count(a) FROM t", "INSERT INTO t VALUES ('c', 4)") is None
+    session.execute("DROP EXTENSION citext CASCADE")
 
 
 def test_constants_that_name_tables(session, connect, schema):

@@ -25,20 +25,32 @@ def cstring(text):
 
 
 class Wire:
-    def __init__(self, dsn, **parameters):
+    def __init__(self, dsn, protocol=(3, 0), **parameters):
         where = psycopg.conninfo.conninfo_to_dict(dsn)
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(60)
-        self.socket.connect(f"{where['host']}/.s.PGSQL.{where['port']}")
+        self.path = f"{where['host']}/.s.PGSQL.{where['port']}"
+        self.socket = self.connection()
         self.out = b""
         self.buffer = b""
         startup = {"user": where["user"], "database": where["dbname"], **parameters}
-        body = struct.pack("!i", 3 << 16) + b"".join(cstring(k) + cstring(v) for k, v in startup.items()) + b"\0"
+        body = struct.pack("!HH", *protocol) + b"".join(cstring(k) + cstring(v) for k, v in startup.items()) + b"\0"
         self.socket.sendall(struct.pack("!i", len(body) + 4) + body)
-        self.until_ready()
+        # Process and key for a request to cancel.
+        [self.key] = [message.body for message in self.until_ready() if message.type == "K"]
+
+    def connection(self):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(60)
+        connection.connect(self.path)
+        return connection
 
     def close(self):
         self.socket.close()
+
+    def cancel(self):
+        """Asks the server to cancel what this session does."""
+        with self.connection() as connection:
+            connection.sendall(struct.pack("!ii", 8 + len(self.key), 80877102) + self.key)
+            connection.recv(1)
 
     # What is sent: messages collect until something waits for an answer.
 

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from support.wire import data_rows, tags, types
+from support.wire import data_rows, error_fields, tags, types
 
 
 @pytest.fixture
@@ -134,3 +134,26 @@ def test_comments_and_letter_case_are_not_part_of_the_question(table):
         assert table.status() == expected
     assert table.rows("SELECT a FROM t WHERE b = 'ROW 1'") == []
     assert table.status() == "MISS"
+
+
+@pytest.mark.parametrize("protocol", [(3, 0), (3, 2)])
+def test_protocol_versions(table, wire, protocol):
+    """From 18 on a client may ask for 3.2, which has longer keys to cancel with. The rows are the same, and a canceled statement leaves nothing behind."""
+    client = wire(protocol=protocol)
+    has_long_key = protocol == (3, 2) and table.info.server_version >= 180000
+    assert len(client.key) == 4 + (32 if has_long_key else 4)
+    query = "SELECT a, b FROM t ORDER BY a"
+    expected = [[str(column).encode() for column in row] for row in table.uncached(query)]
+    assert data_rows(client.query(query)) == expected
+    for format in (0, 0, 1):
+        rows = data_rows(client.parse(query).bind(result_format=format).execute().sync())
+        assert client.status() == "HIT"
+        assert rows == (expected if format == 0 else [[int(a).to_bytes(4, "big"), b] for a, b in expected])
+    client.add(b"Q", b"SELECT a, pg_sleep(100) FROM t\0").send()
+    while not table.rows("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'"):
+        pass
+    client.cancel()
+    [error] = [message for message in client.until_ready() if message.type == "E"]
+    assert error_fields(error)["C"] == "57014"
+    assert data_rows(client.query(query)) == expected
+    assert client.status() == "HIT"

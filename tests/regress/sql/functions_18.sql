@@ -70,5 +70,7 @@ SELECT w LIKE 'STR%' COLLATE loose_case, strpos(w COLLATE loose_case, 'ASS'), sp
 :status
 DROP COLLATION loose_case;
 DROP TABLE v, words;
+-- The server tells which library it has loaded.
+SELECT module_name, version = current_setting('pg_arrow_cache.version') AS own, file_name FROM pg_get_loaded_modules() WHERE file_name LIKE 'pg_arrow_cache%';
 SELECT arrow_cache.flush() >= 0 AS flushed;
 TABLE cache_leftovers;
