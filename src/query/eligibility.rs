@@ -11,6 +11,7 @@ use std::ffi::c_void;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use super::operator_families;
 use super::ordering::{self, OrderedPrefix};
 use super::repeatability;
 use super::row_types_and_custom_settings::Extras;
@@ -232,7 +233,7 @@ impl EligibilityChecker {
     /// Checks an operator and the function behind it; InvalidOid stands for none.
     ///
     /// The planner may put its negator or its commutator in its place, which its owner names. Those of users are therefore refused whatever
-    /// their functions are, and so are built-in ones that a superuser has given one of a user's.
+    /// their functions are, and so are built-in ones that a superuser has given one of a user's, or code of a user to hash or sort by.
     fn check_operator(&mut self, operator: pg_sys::Oid) -> bool {
         if operator == pg_sys::InvalidOid {
             return false;
@@ -242,7 +243,7 @@ impl EligibilityChecker {
         related.into_iter().filter(|one| *one != pg_sys::InvalidOid).any(|one| {
             // SAFETY: reads a catalog; InvalidOid for what is no operator.
             let function = unsafe { pg_sys::get_opcode(one) };
-            if one.to_u32() >= FIRST_UNPINNED_OID {
+            if one.to_u32() >= FIRST_UNPINNED_OID || operator_families::hash_or_sort_by_user(one) {
                 self.offender = Some(function);
                 return self.refuse(Reason::UserDefinedFunction);
             }

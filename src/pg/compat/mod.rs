@@ -4,6 +4,7 @@
 mod executor_run;
 mod names;
 mod plans;
+mod ranges;
 mod row_types;
 mod settings_table;
 mod shared_memory;
@@ -14,6 +15,7 @@ pub(crate) use executor_run::executor_run_hook;
 pub use executor_run::{ExecutorRunHook, call_executor_run, executor_run, set_processed};
 pub use names::{owns, qualified_name};
 pub use plans::{copy_permissions, pruning_of_append, pruning_of_merge_append, query_id, strip_plan};
+pub use ranges::family_of_bounds;
 pub use row_types::{tuple_attribute, virtual_expressions};
 pub use settings_table::setting_of_server;
 pub use shared_memory::{backend_number, create_area, next_full_transaction_id};
