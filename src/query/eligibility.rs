@@ -18,6 +18,7 @@ use super::row_types_and_custom_settings::Extras;
 use super::types::{Nature, nature};
 use super::volatility::definition::{self, Definition};
 use super::volatility::{self, FunctionVerdict};
+use crate::pg::encoding;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 use checker::EligibilityChecker;
@@ -42,6 +43,15 @@ pub struct QueryTraits {
     pub unites: bool,
     /// It calls aggregates, whose parts the server finds anew at each execution.
     pub aggregates: bool,
+    /// Executing it may garble text if the client has another encoding than the database.
+    pub receives_text: bool,
+}
+
+impl QueryTraits {
+    /// May executing the query in this session garble text? Then no answer of it is of use to others.
+    pub fn may_garble_text(&self) -> bool {
+        self.receives_text && encoding::client_differs()
+    }
 }
 
 /// Checks a rewritten query before the planner takes it apart.
@@ -81,6 +91,7 @@ pub fn check_query_naming(
         may_drop_relations: checker.has_sublinks,
         unites: checker.unites,
         aggregates: checker.aggregates,
+        receives_text: checker.receives_text,
     })
 }
 
@@ -290,6 +301,7 @@ impl EligibilityChecker {
                 return self.blame(function, if session { Reason::SessionFunction } else { reason });
             }
         }
+        self.receives_text |= volatility::receives_text(function);
         self.defined.insert(function) && self.check_definition(function, definition::of(function))
     }
 
