@@ -15,7 +15,7 @@ PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 
 .DEFAULT_GOAL := help
 .PHONY: help setup install demo test bench bench-quick bench-setup bench-arrow bench-staleness lint clean \
-        test-postgres test-matrix audit-functions $(SUITES:%=test-%)
+        test-postgres test-matrix test-packages deb dist audit-functions audit-dependencies $(SUITES:%=test-%)
 
 help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
@@ -24,12 +24,16 @@ help:
 	@echo 'make test-postgres   the test suites of PostgreSQL itself, with and without the library'
 	@echo 'make test-matrix     all suites on PostgreSQL 15, 17 and 18, in chroots that it makes; as root, some two hours'
 	@echo 'make install         build and install the extension for PG_CONFIG'
+	@echo 'make deb             Debian packages for each installed major version, in target/deb'
+	@echo 'make dist            a zip for PGXN, and a tarball that builds offline, in target/dist'
+	@echo 'make test-packages   build, install, upgrade and remove the packages in chroots of Debian releases; needs root'
 	@echo 'make bench           measure it beside plain PostgreSQL, pgpool-II, materialized views and Redis (half an hour)'
 	@echo 'make bench-quick     the same with small data, in some minutes'
 	@echo 'make bench-arrow     measure results as Arrow, beside ADBC and a bare socket'
 	@echo 'make bench-staleness ways to change data, and whether this cache and pgpool-II answer afresh'
 	@echo 'make lint            formatting, clippy, layering rules'
 	@echo 'make audit-functions are the functions that count as reading no setting still those of the server? See CONTRIBUTING.md'
+	@echo 'make audit-dependencies  licences and advisories of the crates (cargo-deny, which it compiles)'
 	@echo 'make setup           only what the others do first: packages, target/venv'
 	@echo 'make clean           remove target/'
 	@echo
@@ -78,10 +82,7 @@ $(filter-out test-core test-layers,$(SUITES:%=test-%)): test-%: install
 test-postgres: install
 	@tests/postgres/run.py
 
-# Each major version in a chroot of the Debian release that has it; 16, which none has, is compiled.
-test-matrix:
-	@[ "$$(id -u)" = 0 ] || { echo 'make test-matrix needs root to make chroots: run it as root, or with sudo' >&2; exit 1; }
-	@tests/matrix/run.py
+        test-postgres test-matrix test-packages deb dist audit-functions audit-dependencies $(SUITES:%=test-%)
 
 # Asks the code of each major version, which it downloads and compiles once, in some ten minutes.
 audit-functions:

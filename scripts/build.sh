@@ -17,10 +17,11 @@ if ! grep -q "^pg$major = " Cargo.toml; then
 fi
 
 # Where sources may lie, and what stands for these places. Of two that match, rustc takes the last, the C compiler too. Crates that are
-# vendored lie in the project itself.
+# vendored lie in the project itself, and have the same names as those that cargo fetches from crates.io: the library is the same.
 places=(
     "${CARGO_HOME:-$HOME/.cargo}=crates"
     "${CARGO_HOME:-$HOME/.cargo}/registry/src=crates"
+    "${CARGO_HOME:-$HOME/.cargo}/registry/src/index.crates.io-1949cf8c6b5b557f=crates"
     "$(rustc --print sysroot)=rust"
     "$PWD=pg_arrow_cache"
     "$PWD/vendor=crates"

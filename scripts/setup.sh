@@ -5,6 +5,7 @@
 #   scripts/setup.sh           everything for building and testing
 #   scripts/setup.sh rust      only what `cargo test -p arrow_cache_core` needs
 #   scripts/setup.sh audit     what scripts/functions/audit.py needs to compile PostgreSQL
+#   scripts/setup.sh deb       what scripts/deb.sh needs to build Debian packages
 #   scripts/setup.sh bench     everything, and what the bench needs besides: pgpool-II, Redis, valgrind, Python packages
 set -euo pipefail
 
@@ -91,6 +92,16 @@ audit_packages() {
     apt_install "${missing[@]}"
 }
 
+deb_packages() {
+    command -v apt-get >/dev/null || die "no apt-get: Debian packages are built on Debian"
+    local missing=() name
+    for name in debhelper dpkg-dev; do installed "$name" || missing+=("$name"); done
+    [ "${#missing[@]}" -gt 0 ] || return 0
+    say "installing ${missing[*]}"
+    as_root apt-get update -qq
+    apt_install "${missing[@]}"
+}
+
 bench_packages() {
     command -v apt-get >/dev/null || { say "no apt-get: install pgpool-II, redis-server and valgrind yourself"; return 0; }
     local missing=() name
@@ -135,6 +146,10 @@ fi
 rust
 [ "$purpose" = rust ] && exit 0
 packages
+if [ "$purpose" = deb ]; then
+    deb_packages
+    exit 0
+fi
 foreign_locale
 [ -x "$pg_config" ] || die "$pg_config does not exist: set PG_CONFIG to the pg_config of the server to build for"
 python_venv

@@ -1,61 +1,61 @@
 -- The functions of the library. All names of functions and types are qualified. The source files named below explain the functions;
--- views.sql grants who may call them.
+-- views.sql grants who may call them. Each symbol of the library ends with the version in which the function got its present form.
 
 -- src/functions/admin.rs
 
 CREATE FUNCTION @extschema@.flush() RETURNS pg_catalog.int8 STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flush_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_flush_0_2';
 CREATE FUNCTION @extschema@.invalidate(relation pg_catalog.regclass) RETURNS pg_catalog.int8 STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'invalidate_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_0_2';
 CREATE FUNCTION @extschema@.reset_stats() RETURNS pg_catalog.void STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'reset_stats_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_reset_stats_0_2';
 
 -- src/functions/change_trigger.rs
 
 CREATE FUNCTION @extschema@.invalidate_on_change() RETURNS pg_catalog.trigger VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_on_change';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_on_change_0_2';
 
 -- src/functions/last_status.rs
 
 CREATE FUNCTION @extschema@.last_status() RETURNS pg_catalog.text STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'last_status_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_last_status_0_2';
 CREATE FUNCTION @extschema@.last_reason() RETURNS pg_catalog.text STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'last_reason_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_last_reason_0_2';
 
 -- src/functions/set_policy.rs
 
 CREATE FUNCTION @extschema@.set_policy(relation pg_catalog.regclass, policy pg_catalog.text) RETURNS pg_catalog.void
     STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'set_policy_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_set_policy_0_2';
 CREATE FUNCTION @extschema@.policy(relation pg_catalog.regclass) RETURNS pg_catalog.text STRICT STABLE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'policy_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_policy_0_2';
 
 -- src/export/
 
 CREATE FUNCTION @extschema@.query(query pg_catalog.text) RETURNS pg_catalog.bytea VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_query';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_query_0_2';
 CREATE FUNCTION @extschema@.query(query pg_catalog.text, VARIADIC params pg_catalog."any") RETURNS pg_catalog.bytea
     VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_query';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_query_0_2';
 CREATE FUNCTION @extschema@.fetch(query pg_catalog.text, options pg_catalog.jsonb DEFAULT '{}'::pg_catalog.jsonb)
     RETURNS SETOF pg_catalog.bytea STRICT VOLATILE PARALLEL UNSAFE ROWS 100
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_fetch';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_fetch_0_2';
 CREATE FUNCTION @extschema@.messages(query pg_catalog.text, options pg_catalog.jsonb DEFAULT '{}'::pg_catalog.jsonb)
     RETURNS TABLE (seq pg_catalog.int4, header pg_catalog.bool, n_rows pg_catalog.int8, ipc pg_catalog.bytea)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 100
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_messages';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_messages_0_2';
 CREATE FUNCTION @extschema@.schema(query pg_catalog.text, options pg_catalog.jsonb DEFAULT '{}'::pg_catalog.jsonb)
     RETURNS TABLE (ord pg_catalog.int4, name pg_catalog.text, pg_type pg_catalog.regtype, arrow_type pg_catalog.text,
                    zero_copy pg_catalog.bool, note pg_catalog.text)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 20
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_schema';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_schema_0_2';
 
 -- src/functions/why.rs
 
 CREATE FUNCTION @extschema@.why(query pg_catalog.text)
     RETURNS TABLE (cacheable pg_catalog.bool, reason pg_catalog.text, detail pg_catalog.text)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_why';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_why_0_2';
 
 -- src/functions/stats.rs, for the views
 
@@ -66,7 +66,7 @@ CREATE FUNCTION @extschema@.stats_data()
                    max_entries pg_catalog.int4, bytes_used pg_catalog.int8, bytes_total pg_catalog.int8, hit_ratio pg_catalog.float8,
                    time_saved_ms pg_catalog.float8, stats_reset pg_catalog.timestamptz)
     STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'stats_data_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_stats_data_0_2';
 CREATE FUNCTION @extschema@.entries_data()
     RETURNS TABLE (entry_id pg_catalog.int8, datname pg_catalog.text, query pg_catalog.bytea, row_count pg_catalog.int8,
                    column_count pg_catalog.int4, batches pg_catalog.int4, bytes pg_catalog.int8, hits pg_catalog.int8,
@@ -74,11 +74,11 @@ CREATE FUNCTION @extschema@.entries_data()
                    last_hit_at pg_catalog.timestamptz, expires_at pg_catalog.timestamptz, valid pg_catalog.bool,
                    relations pg_catalog.oid[])
     STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'entries_data_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_entries_data_0_2';
 CREATE FUNCTION @extschema@.relations_data()
     RETURNS TABLE (relation pg_catalog.oid, entries pg_catalog.int4, changes pg_catalog.int8, last_change_at pg_catalog.timestamptz)
     STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'relations_data_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_relations_data_0_2';
 CREATE FUNCTION @extschema@.bypass_reasons_data() RETURNS TABLE (reason pg_catalog.text, statements pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'bypass_reasons_data_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_bypass_reasons_data_0_2';

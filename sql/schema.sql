@@ -1,10 +1,35 @@
--- This comes before everything else: the schema must belong to this extension alone. A role that owns it, or may create objects in it,
--- could put functions and operators there, now or later, which other users would run without knowing. CREATE EXTENSION makes the schema.
--- A schema that exists already is used only if it is like a new one: DROP EXTENSION leaves one behind, and pg_restore makes one before
--- the extension.
+-- What must be so before anything is made.
 --
 -- No name and no operator in these scripts is found through the search_path. IN, BETWEEN, IS DISTINCT FROM and similar constructs find
 -- operators through it, so they are not used.
+
+-- The library must have what this script declares. The server keeps the library that it has loaded at its start, though its file has been
+-- replaced since. If the library is not preloaded, its functions say so when they are called. A setting that exists only because somebody
+-- has set it, without the library, is not in pg_settings.
+
+DO LANGUAGE plpgsql $check$
+DECLARE
+    needed CONSTANT pg_catalog.text := '0.2.0';
+    preloaded CONSTANT pg_catalog.bool := EXISTS (
+        SELECT FROM pg_catalog.pg_settings AS s WHERE s.name OPERATOR(pg_catalog.=) 'pg_arrow_cache.memory'::pg_catalog.text);
+    loaded CONSTANT pg_catalog.text := (
+        SELECT s.setting FROM pg_catalog.pg_settings AS s WHERE s.name OPERATOR(pg_catalog.=) 'pg_arrow_cache.version'::pg_catalog.text);
+BEGIN
+    IF preloaded AND (loaded IS NULL OR pg_catalog.string_to_array(loaded, '.')::pg_catalog.int4[]
+                      OPERATOR(pg_catalog.<) pg_catalog.string_to_array(needed, '.')::pg_catalog.int4[]) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = pg_catalog.concat('version ', needed, ' of pg_arrow_cache needs its library in this version or a later one'),
+            DETAIL = pg_catalog.concat('The server has loaded ', COALESCE('version ' OPERATOR(pg_catalog.||) loaded, 'an earlier version'), '.'),
+            HINT = 'Restart the server: it goes on with the library that it has loaded at its start.';
+    END IF;
+END
+$check$;
+
+-- The schema must belong to this extension alone. A role that owns it, or may create objects in it,
+-- could put functions and operators there, now or later, which other users would run without knowing. CREATE EXTENSION makes the schema.
+-- A schema that exists already is used only if it is like a new one: DROP EXTENSION leaves one behind, and pg_restore makes one before
+-- the extension.
 
 DO LANGUAGE plpgsql $check$
 DECLARE

@@ -3,10 +3,17 @@
 //! The only file that holds `GucSetting`s; the rest of the code calls the typed functions below. The server changes the values.
 //! Settings that size shared memory are read once, by the postmaster, before the shared block exists.
 
+use std::ffi::{CStr, CString};
 use std::time::Duration;
 
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::{PostgresGucEnum, pg_sys};
+
+/// `CARGO_PKG_VERSION` as a C string.
+const VERSION_TEXT: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+    Ok(text) => text,
+    Err(_) => c"",
+};
 
 /// Off: this session neither reads nor fills the cache, and its statements pay nothing for it.
 static ENABLED: GucSetting<bool> = GucSetting::<bool>::new(true);
@@ -28,6 +35,8 @@ static MIN_RUNS: GucSetting<i32> = GucSetting::<i32>::new(1);
 static VERIFY_SAMPLE_RATE: GucSetting<f64> = GucSetting::<f64>::new(0.0);
 /// Shows what the cache does with an application's statements.
 static LOG_DECISIONS: GucSetting<LogDecisions> = GucSetting::<LogDecisions>::new(LogDecisions::Off);
+/// The version of this library. Nobody can set it.
+static VERSION: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(VERSION_TEXT));
 /// Developer option: each execution is stored, and answered from the entry just stored.
 static DEBUG_SERVE_FILLS: GucSetting<bool> = GucSetting::<bool>::new(false);
 
@@ -51,6 +60,7 @@ pub fn define() {
     define_sizes_of_shared_memory();
     define_admission();
     define_diagnostics();
+    define_presets();
     // SAFETY: a plain C call with a NUL-terminated literal, in the postmaster during preload.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"pg_arrow_cache".as_ptr()) };
 }
@@ -170,6 +180,18 @@ fn define_diagnostics() {
         &DEBUG_SERVE_FILLS,
         GucContext::Suset,
         GucFlags::NO_SHOW_ALL,
+    );
+}
+
+/// What can be read and not set. Scripts of the extension ask for the version.
+fn define_presets() {
+    GucRegistry::define_string_guc(
+        c"pg_arrow_cache.version",
+        c"Version of the library that the server has loaded.",
+        c"",
+        &VERSION,
+        GucContext::Internal,
+        GucFlags::DISALLOW_IN_FILE,
     );
 }
 

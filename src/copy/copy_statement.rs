@@ -9,6 +9,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use crate::error::{CacheError, or_raise};
 use crate::export;
 use crate::pg::allocator::headroom;
+use crate::pg::compat;
 use crate::pg::lists::integers;
 use crate::pg::row_type::RowType;
 use crate::pg::tree::{Tree, child, children};
@@ -40,11 +41,12 @@ pub fn parse(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<ArrowCopy> {
     check_direction(statement.get());
     let options = export::from_words(options, "format");
     let mut copy = *statement.get();
-    copy.options = std::ptr::null_mut();
     let mut text = None;
     if let Some(query) = child!(statement.query) {
         check_query(query);
+        copy.options = std::ptr::null_mut();
     } else if let Some(query) = table_query(statement) {
+        copy.options = std::ptr::null_mut();
         copy.query = parsed(&query);
         copy.relation = std::ptr::null_mut();
         copy.attlist = std::ptr::null_mut();
@@ -104,7 +106,7 @@ fn check_query(query: Tree<'_, pg_sys::Node>) {
 const BYTES_OF_NAME: usize = 8 * pg_sys::NAMEDATALEN as usize;
 
 /// The query that gives what COPY would copy of a table: its own rows, and its columns except the generated ones. `None` for
-/// anything but a table, about which the server has errors of its own.
+/// anything else, about which the server has errors of its own. It gets our options then, and refuses them at the latest.
 fn table_query(statement: Tree<'_, pg_sys::CopyStmt>) -> Option<CString> {
     // SAFETY: a COPY without a query names a relation. The relation is read while it is open, and its names are C strings. The lock that the
     // server would take stays until the end of the transaction.
@@ -112,8 +114,12 @@ fn table_query(statement: Tree<'_, pg_sys::CopyStmt>) -> Option<CString> {
         let relation = pg_sys::table_openrv(statement.relation, pg_sys::AccessShareLock as _);
         // A copy: the catalog searches below may have the server read the description again, in its place.
         let class = *(*relation).rd_rel;
-        let is_table = class.relkind == pg_sys::RELKIND_RELATION as std::ffi::c_char;
-        let query = is_table.then(|| {
+        let is_copied = match class.relkind as u8 {
+            pg_sys::RELKIND_RELATION => true,
+            pg_sys::RELKIND_MATVIEW => compat::copies_materialized_views() && class.relispopulated,
+            _ => false,
+        };
+        let query = is_copied.then(|| {
             let row_type = RowType::of((*relation).rd_att);
             let _headroom = or_raise(headroom(row_type.len() * BYTES_OF_NAME));
             let numbers = pg_sys::CopyGetAttnums(row_type.as_ptr(), relation, statement.attlist);

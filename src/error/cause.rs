@@ -29,6 +29,11 @@ pub enum CacheError {
     NoSuchColumn { name: String, repeated: bool, columns: String },
     /// COPY cannot do with Arrow what the statement asks for.
     UnsupportedCopy { problem: &'static str, hint: &'static str },
+    /// A C function of ours was called as another SQL function than it is made for. `function` has the arguments with it; `None` for a call
+    /// that names no function.
+    Misdeclared { symbol: &'static str, function: Option<String> },
+    /// The type of an argument of `query` is not known. `number` is that of the parameter.
+    UntypedParameter { number: usize },
     /// The trigger function was not called by a trigger.
     NotATrigger,
     /// An argument of the trigger function names no relation.

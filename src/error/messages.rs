@@ -46,6 +46,8 @@ impl CacheError {
             Self::UnsupportedCopy { problem, hint } => {
                 Report::new(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, *problem, *hint)
             }
+            Self::Misdeclared { symbol, function } => misdeclared(symbol, function.as_deref()),
+            Self::UntypedParameter { number } => untyped_parameter(*number),
             Self::NotATrigger => not_a_trigger(),
             Self::UnknownRelation { name } => unknown_relation(name),
             Self::NotYoursToChange { name } => not_yours_to_change(name),
@@ -194,6 +196,24 @@ fn no_such_column(name: &str, repeated: bool, columns: &str) -> Report {
             format!("the result has no column \"{name}\"")
         },
         format!("Option \"columns\" names columns of the result, which are: {columns}."),
+    )
+}
+
+fn misdeclared(symbol: &str, function: Option<&str>) -> Report {
+    let version = env!("CARGO_PKG_VERSION");
+    let called = function.map_or_else(|| "what was called".into(), |name| format!("function {name}"));
+    Report::new(
+        PgSqlErrorCode::ERRCODE_INVALID_FUNCTION_DEFINITION,
+        format!("{called} is not declared or called as \"{symbol}\" of pg_arrow_cache {version} must be"),
+        "Run ALTER EXTENSION pg_arrow_cache UPDATE. If another version of the library has been installed, restart the server first.",
+    )
+}
+
+fn untyped_parameter(number: usize) -> Report {
+    Report::new(
+        PgSqlErrorCode::ERRCODE_INDETERMINATE_DATATYPE,
+        format!("the type of parameter ${number} is not known"),
+        "Call arrow_cache.query() by its name in a SQL statement.",
     )
 }
 

@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString};
 use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys;
 
-use crate::error::or_raise;
+use crate::error::{CacheError, or_raise};
 use crate::pg::encoding;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::row::Value;
@@ -47,16 +47,28 @@ pub fn json(call: FunctionCall<'_>, index: usize) -> Option<String> {
 /// All arguments of `query(text, VARIADIC "any")` after the first. `VARIADIC array` gives the array's elements.
 pub fn parameters<'c>(call: FunctionCall<'c>) -> Vec<Argument<'c>> {
     let count = call.count();
-    if count > 1 && call.is_variadic() {
+    if count > 1 && call.is_variadic() && is_array(call.argument_type(1)) {
         return call.argument(1).map(elements).unwrap_or_default();
     }
-    let argument = |index| Argument { type_oid: call.argument_type(index), value: call.argument(index) };
+    let argument = |index| {
+        let type_oid = call.argument_type(index);
+        if type_oid == pg_sys::InvalidOid {
+            CacheError::UntypedParameter { number: index }.raise();
+        }
+        Argument { type_oid, value: call.argument(index) }
+    };
     or_raise(Vec::collected((1..count).map(argument)))
+}
+
+/// Is it a type of arrays, or a domain over one?
+fn is_array(type_oid: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog search; an unknown OID is no array.
+    unsafe { pg_sys::get_base_element_type(type_oid) != pg_sys::InvalidOid }
 }
 
 /// The elements of an argument that was marked VARIADIC.
 fn elements(array: Value<'_>) -> Vec<Argument<'_>> {
-    // SAFETY: the parser lets only arrays be marked VARIADIC. The server returns as many values and flags as it counts, which live
+    // SAFETY: the caller has asked for its type, which is that of arrays. The server returns as many values and flags as it counts, which live
     // as long as the array and the memory context.
     unsafe {
         let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(array.datum().cast_mut_ptr()).cast();

@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 
 use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
 use pgrx::iter::SetOfIterator;
+use pgrx::pg_sys;
 
 use super::ipc_stream::{END_OF_STREAM, Output};
 use super::paused_export::PausedExport;
 use super::{arguments, options};
 use crate::error::or_raise;
 use crate::pg::function_call::FunctionCall;
+use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 
 /// Runs a query and returns its result as an Arrow IPC stream in slices: joined in order, they are the stream.
@@ -28,7 +30,12 @@ fn fetch(call: FunctionCall<'_>) -> SetOfIterator<'static, Vec<u8>> {
     }))
 }
 
-sql_function!(arrow_cache_fetch, pg_finfo_arrow_cache_fetch, fetch);
+sql_function!(
+    fetch,
+    Signature::set(&[pg_sys::TEXTOID, pg_sys::JSONBOID], pg_sys::BYTEAOID),
+    "arrow_cache_fetch_0_2",
+    "arrow_cache_fetch"
+);
 
 /// A stream that is cut into slices of one size.
 #[derive(Default)]

@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 
 use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
 use pgrx::iter::TableIterator;
+use pgrx::pg_sys;
 
 use super::ipc_stream::Output;
 use super::paused_export::PausedExport;
 use super::{arguments, options};
 use crate::error::or_raise;
 use crate::pg::function_call::FunctionCall;
+use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 
 /// One message: whether it is the schema, its rows, its bytes.
@@ -34,7 +36,15 @@ fn messages(call: FunctionCall<'_>) -> TableIterator<'static, (i32, bool, i64, V
     }))
 }
 
-sql_function!(arrow_cache_messages, pg_finfo_arrow_cache_messages, messages);
+sql_function!(
+    messages,
+    Signature::table(
+        &[pg_sys::TEXTOID, pg_sys::JSONBOID],
+        &[pg_sys::INT4OID, pg_sys::BOOLOID, pg_sys::INT8OID, pg_sys::BYTEAOID]
+    ),
+    "arrow_cache_messages_0_2",
+    "arrow_cache_messages"
+);
 
 /// Messages that wait to be asked for.
 #[derive(Default)]

@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::{ExportOptions, RoomyVec};
+use pgrx::pg_sys;
 
 use super::arguments::{self, Argument};
 use super::decision::decide;
@@ -12,6 +13,7 @@ use super::inner_query::{InnerQuery, Pace, under_callers_snapshot};
 use super::ipc_stream::{END_OF_STREAM, LARGEST_BYTEA, Output};
 use crate::error::{CacheError, or_raise};
 use crate::pg::function_call::FunctionCall;
+use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::shmem;
 
@@ -21,7 +23,12 @@ fn query(call: FunctionCall<'_>) -> Option<Vec<u8>> {
     Some(collect(&text, &arguments::parameters(call)))
 }
 
-sql_function!(arrow_cache_query, pg_finfo_arrow_cache_query, query);
+sql_function!(
+    query,
+    Signature::value(&[pg_sys::TEXTOID], pg_sys::BYTEAOID).with_any_more().with_nulls(),
+    "arrow_cache_query_0_2",
+    "arrow_cache_query"
+);
 
 /// A stream that is gathered in memory.
 struct Collected {

@@ -13,6 +13,7 @@ use crate::error::{CacheError, or_raise};
 use crate::pg::encoding::to_database;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::row_type::RowType;
+use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::shmem;
 
@@ -25,7 +26,15 @@ fn schema(call: FunctionCall<'_>) -> TableIterator<'static, Row> {
     TableIterator::new(describe(call))
 }
 
-sql_function!(arrow_cache_schema, pg_finfo_arrow_cache_schema, schema);
+sql_function!(
+    schema,
+    Signature::table(
+        &[pg_sys::TEXTOID, pg_sys::JSONBOID],
+        &[pg_sys::INT4OID, pg_sys::TEXTOID, pg_sys::REGTYPEOID, pg_sys::TEXTOID, pg_sys::BOOLOID, pg_sys::TEXTOID]
+    ),
+    "arrow_cache_schema_0_2",
+    "arrow_cache_schema"
+);
 
 fn describe(call: FunctionCall<'_>) -> Vec<Row> {
     shmem::required();

@@ -1,27 +1,29 @@
 //! SQL functions that drop entries and reset counters. They change shared memory only through the store, which takes its locks itself.
 
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
 use crate::pg::backend;
+use crate::pg::function_call::FunctionCall;
+use crate::pg::signature::Signature;
+use crate::pg::sql_function::sql_function;
 use crate::shmem;
 
 /// Drops every entry of this database and returns how many there were.
-#[pg_extern(sql = false)]
-fn flush() -> i64 {
+fn flush(_: FunctionCall<'_>) -> i64 {
     let store = shmem::required();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     store.retire_matching(|entry| entry.database() == database) as i64
 }
 
+sql_function!(flush, Signature::value(&[], pg_sys::INT8OID), "arrow_cache_flush_0_2", "flush_wrapper");
+
 /// Drops every entry that rests on a relation and returns how many there were.
-#[pg_extern(sql = false)]
-fn invalidate(relation: pg_sys::Oid) -> i64 {
+fn invalidate(call: FunctionCall<'_>) -> i64 {
     let store = shmem::required();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
-    let relation = relation.to_u32();
+    let relation = call.oid(0).to_u32();
     if relation == 0 {
         return 0;
     }
@@ -32,9 +34,22 @@ fn invalidate(relation: pg_sys::Oid) -> i64 {
     store.retire_matching(|entry| entry.database() == database && entry.dependencies().iter().any(rests_on_it)) as i64
 }
 
+sql_function!(
+    invalidate,
+    Signature::value(&[pg_sys::REGCLASSOID], pg_sys::INT8OID),
+    "arrow_cache_invalidate_0_2",
+    "invalidate_wrapper"
+);
+
 /// Zeroes the counters.
-#[pg_extern(sql = false)]
-fn reset_stats() {
+fn reset_stats(_: FunctionCall<'_>) {
     let store = shmem::required();
     store.reset_stats(backend::now());
 }
+
+sql_function!(
+    reset_stats,
+    Signature::value(&[], pg_sys::VOIDOID),
+    "arrow_cache_reset_stats_0_2",
+    "reset_stats_wrapper"
+);

@@ -5,20 +5,16 @@ use std::ffi::CStr;
 
 use arrow_cache_core::{RoomyVec, shown};
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
 use crate::error::{CacheError, or_raise};
 use crate::invalidation::{publication, queried_relations};
+use crate::pg::function_call::FunctionCall;
+use crate::pg::returned::Unchanged;
+use crate::pg::signature::Signature;
+use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
 use crate::pg::{compat, privileges};
 use crate::shmem;
-
-/// Tells how the trigger function is called (fmgr.h, PG_FUNCTION_INFO_V1).
-#[unsafe(no_mangle)]
-pub extern "C" fn pg_finfo_arrow_cache_invalidate_on_change() -> &'static pg_sys::Pg_finfo_record {
-    const VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
-    &VERSION_1
-}
 
 /// Trigger function for tables whose changes the server cannot see: publishes a change of the table, and of the relations that its
 /// arguments name, when the transaction commits.
@@ -26,23 +22,14 @@ pub extern "C" fn pg_finfo_arrow_cache_invalidate_on_change() -> &'static pg_sys
 /// The role that fires it has changed the table. The other relations must be ones that this role, or the owner of the table (who is
 /// responsible for the triggers on it), may change as well.
 ///
-/// It is written by hand, because a trigger function must return a null pointer that is not an SQL NULL.
-///
-/// # Safety
-/// Called by PostgreSQL, as the function that sql/functions.sql declares.
-#[pg_guard]
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn arrow_cache_invalidate_on_change(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+/// A trigger function returns no row as a null pointer, which is no SQL NULL.
+fn invalidate_on_change(call: FunctionCall<'_>) -> Unchanged {
     shmem::required();
-    // SAFETY: PostgreSQL's own call; the trigger's data, table and strings live as long as the call.
+    let Some(data) = call.trigger() else { CacheError::NotATrigger.raise() };
+    // SAFETY: the trigger's data, table and strings live as long as the call.
     unsafe {
-        let context = (*call).context;
-        if context.is_null() || (*context).type_ != pg_sys::NodeTag::T_TriggerData {
-            CacheError::NotATrigger.raise();
-        }
-        let data: *mut pg_sys::TriggerData = context.cast();
-        let Some(table) = Tree::enter((*data).tg_relation) else { CacheError::NotATrigger.raise() };
-        let trigger = (*data).tg_trigger;
+        let Some(table) = Tree::enter(data.tg_relation) else { CacheError::NotATrigger.raise() };
+        let trigger = data.tg_trigger;
         let named = (0..(*trigger).tgnargs as usize)
             .map(|index| relation_named(CStr::from_ptr(*(*trigger).tgargs.add(index)), table));
         let named = or_raise(Vec::collected(named));
@@ -51,16 +38,24 @@ pub unsafe extern "C-unwind" fn arrow_cache_invalidate_on_change(call: pg_sys::F
         publication::note_relation(table.rd_id);
         named.into_iter().for_each(publication::note_relation);
         // Meant for statement level; at row level the row must come through as it is.
-        let event = (*data).tg_event;
-        if event & pg_sys::TRIGGER_EVENT_ROW == 0 {
-            pg_sys::Datum::from(0)
+        let event = data.tg_event;
+        let row = if event & pg_sys::TRIGGER_EVENT_ROW == 0 {
+            std::ptr::null_mut()
         } else if event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_UPDATE {
-            pg_sys::Datum::from((*data).tg_newtuple)
+            data.tg_newtuple
         } else {
-            pg_sys::Datum::from((*data).tg_trigtuple)
-        }
+            data.tg_trigtuple
+        };
+        Unchanged(pg_sys::Datum::from(row))
     }
 }
+
+sql_function!(
+    invalidate_on_change,
+    Signature::trigger(),
+    "arrow_cache_invalidate_on_change_0_2",
+    "arrow_cache_invalidate_on_change"
+);
 
 /// The relation that a possibly qualified name stands for, if a trigger on `table` may publish a change of it. A name without a schema
 /// means the schema of `table`, because the role that fires the trigger may have any `search_path`.

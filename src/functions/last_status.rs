@@ -1,20 +1,35 @@
 //! SQL functions that tell what became of this session's last statement (`session/status.rs` keeps it).
 
-use pgrx::prelude::*;
+use pgrx::pg_sys;
 
+use crate::pg::function_call::FunctionCall;
+use crate::pg::signature::Signature;
+use crate::pg::sql_function::sql_function;
 use crate::session;
 use crate::shmem;
 
 /// What became of this session's last top-level statement that did not itself call this function.
-#[pg_extern(sql = false)]
-fn last_status() -> Option<&'static str> {
+fn last_status(_: FunctionCall<'_>) -> Option<&'static str> {
     shmem::required();
     session::last_status().map(session::Status::name)
 }
 
+sql_function!(
+    last_status,
+    Signature::value(&[], pg_sys::TEXTOID),
+    "arrow_cache_last_status_0_2",
+    "last_status_wrapper"
+);
+
 /// Why that statement was bypassed or its result not stored.
-#[pg_extern(sql = false)]
-fn last_reason() -> Option<&'static str> {
+fn last_reason(_: FunctionCall<'_>) -> Option<&'static str> {
     shmem::required();
     session::last_status()?.reason().map(arrow_cache_core::Reason::name)
 }
+
+sql_function!(
+    last_reason,
+    Signature::value(&[], pg_sys::TEXTOID),
+    "arrow_cache_last_reason_0_2",
+    "last_reason_wrapper"
+);

@@ -10,7 +10,10 @@ use pgrx::prelude::*;
 
 use crate::error::CacheError;
 use crate::pg::backend_local::Local;
+use crate::pg::function_call::FunctionCall;
 use crate::pg::privileges;
+use crate::pg::signature::Signature;
+use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
 use crate::query::relation_policy::{self, PROVIDER, Policy};
 use crate::shmem;
@@ -72,11 +75,10 @@ fn announce(relation: pg_sys::Oid) {
 /// Says how results over a relation may be cached: `default`, `never`, or `trusted` (although the server cannot see its
 /// changes). For the relation's owner.
 ///
-/// The word comes as bytes in the encoding of the database, because Rust's strings are always UTF-8. A `text` has the same form in memory
-/// as a `bytea` of the same bytes.
-#[pg_extern(sql = false)]
-fn set_policy(relation: pg_sys::Oid, policy: &[u8]) {
+/// The word comes as bytes in the encoding of the database, because Rust's strings are always UTF-8.
+fn set_policy(call: FunctionCall<'_>) {
     shmem::required();
+    let (relation, policy) = (call.oid(0), call.text(1));
     let Some(wanted) = Policy::named(policy) else {
         CacheError::UnknownPolicy { word: shown(policy), default: true }.raise()
     };
@@ -99,9 +101,22 @@ fn set_policy(relation: pg_sys::Oid, policy: &[u8]) {
     }
 }
 
+sql_function!(
+    set_policy,
+    Signature::value(&[pg_sys::REGCLASSOID, pg_sys::TEXTOID], pg_sys::VOIDOID),
+    "arrow_cache_set_policy_0_2",
+    "set_policy_wrapper"
+);
+
 /// The policy of a relation.
-#[pg_extern(sql = false)]
-fn policy(relation: pg_sys::Oid) -> &'static str {
+fn policy(call: FunctionCall<'_>) -> &'static str {
     shmem::required();
-    relation_policy::of(relation).name()
+    relation_policy::of(call.oid(0)).name()
 }
+
+sql_function!(
+    policy,
+    Signature::value(&[pg_sys::REGCLASSOID], pg_sys::TEXTOID),
+    "arrow_cache_policy_0_2",
+    "policy_wrapper"
+);

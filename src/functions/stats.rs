@@ -2,10 +2,14 @@
 //! itself.
 
 use arrow_cache_core::{Counter, EntryView, OutOfMemory, Reason, RoomyVec, Versions};
-use pgrx::prelude::*;
-use pgrx::{datum::TimestampWithTimeZone, pg_sys};
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::iter::TableIterator;
+use pgrx::pg_sys;
 
 use crate::error::or_raise;
+use crate::pg::function_call::FunctionCall;
+use crate::pg::signature::Signature;
+use crate::pg::sql_function::sql_function;
 use crate::pg::{backend, privileges};
 use crate::{settings, shmem};
 
@@ -20,30 +24,28 @@ fn milliseconds(micros: u64) -> f64 {
     micros as f64 / 1000.0
 }
 
-#[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn stats_data() -> TableIterator<
-    'static,
-    (
-        name!(hits, i64),
-        name!(misses, i64),
-        name!(stale, i64),
-        name!(bypasses, i64),
-        name!(stores, i64),
-        name!(evictions, i64),
-        name!(expirations, i64),
-        name!(invalidations, i64),
-        name!(verify_checks, i64),
-        name!(verify_mismatches, i64),
-        name!(entries, i32),
-        name!(max_entries, i32),
-        name!(bytes_used, i64),
-        name!(bytes_total, i64),
-        name!(hit_ratio, Option<f64>),
-        name!(time_saved_ms, f64),
-        name!(stats_reset, Option<TimestampWithTimeZone>),
-    ),
-> {
+/// The columns of the view `stats`.
+type StatsRow = (
+    i64,
+    i64,
+    i64,
+    i64,
+    i64,
+    i64,
+    i64,
+    i64,
+    i64,
+    i64,
+    i32,
+    i32,
+    i64,
+    i64,
+    Option<f64>,
+    f64,
+    Option<TimestampWithTimeZone>,
+);
+
+fn stats_data(_: FunctionCall<'_>) -> TableIterator<'static, StatsRow> {
     let store = shmem::required();
     let counters = store.counters();
     let sum = |counter| counters.sum(counter) as i64;
@@ -70,6 +72,34 @@ fn stats_data() -> TableIterator<
         timestamp(store.stats_reset()),
     ))
 }
+
+sql_function!(
+    stats_data,
+    Signature::table(
+        &[],
+        &[
+            pg_sys::INT8OID,        // hits
+            pg_sys::INT8OID,        // misses
+            pg_sys::INT8OID,        // stale
+            pg_sys::INT8OID,        // bypasses
+            pg_sys::INT8OID,        // stores
+            pg_sys::INT8OID,        // evictions
+            pg_sys::INT8OID,        // expirations
+            pg_sys::INT8OID,        // invalidations
+            pg_sys::INT8OID,        // verify_checks
+            pg_sys::INT8OID,        // verify_mismatches
+            pg_sys::INT4OID,        // entries
+            pg_sys::INT4OID,        // max_entries
+            pg_sys::INT8OID,        // bytes_used
+            pg_sys::INT8OID,        // bytes_total
+            pg_sys::FLOAT8OID,      // hit_ratio
+            pg_sys::FLOAT8OID,      // time_saved_ms
+            pg_sys::TIMESTAMPTZOID, // stats_reset
+        ]
+    ),
+    "arrow_cache_stats_data_0_2",
+    "stats_data_wrapper"
+);
 
 /// Whose results the current user may see: all, or only those of the user's own. Not even the number of the others is shown.
 struct Visible {
@@ -113,28 +143,7 @@ type EntryRow = (
     Vec<pg_sys::Oid>,
 );
 
-#[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn entries_data() -> TableIterator<
-    'static,
-    (
-        name!(entry_id, i64),
-        name!(datname, String),
-        name!(query, Option<Vec<u8>>),
-        name!(row_count, i64),
-        name!(column_count, i32),
-        name!(batches, i32),
-        name!(bytes, i64),
-        name!(hits, i64),
-        name!(execution_time_ms, f64),
-        name!(time_saved_ms, f64),
-        name!(created_at, Option<TimestampWithTimeZone>),
-        name!(last_hit_at, Option<TimestampWithTimeZone>),
-        name!(expires_at, Option<TimestampWithTimeZone>),
-        name!(valid, bool),
-        name!(relations, Vec<pg_sys::Oid>),
-    ),
-> {
+fn entries_data(_: FunctionCall<'_>) -> TableIterator<'static, EntryRow> {
     let store = shmem::required();
     // SAFETY: a plain read of a backend global; the name is a palloc'd C string.
     let (database, datname) = unsafe {
@@ -161,6 +170,32 @@ fn entries_data() -> TableIterator<
         row
     }))
 }
+
+sql_function!(
+    entries_data,
+    Signature::table(
+        &[],
+        &[
+            pg_sys::INT8OID,        // entry_id
+            pg_sys::TEXTOID,        // datname
+            pg_sys::BYTEAOID,       // query
+            pg_sys::INT8OID,        // row_count
+            pg_sys::INT4OID,        // column_count
+            pg_sys::INT4OID,        // batches
+            pg_sys::INT8OID,        // bytes
+            pg_sys::INT8OID,        // hits
+            pg_sys::FLOAT8OID,      // execution_time_ms
+            pg_sys::FLOAT8OID,      // time_saved_ms
+            pg_sys::TIMESTAMPTZOID, // created_at
+            pg_sys::TIMESTAMPTZOID, // last_hit_at
+            pg_sys::TIMESTAMPTZOID, // expires_at
+            pg_sys::BOOLOID,        // valid
+            pg_sys::OIDARRAYOID,    // relations
+        ]
+    ),
+    "arrow_cache_entries_data_0_2",
+    "entries_data_wrapper"
+);
 
 fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> Result<EntryRow, OutOfMemory> {
     let last_hit = if entry.hits() > 0 { timestamp(entry.last_used()) } else { None };
@@ -191,17 +226,10 @@ fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> Result
     ))
 }
 
-#[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn relations_data() -> TableIterator<
-    'static,
-    (
-        name!(relation, pg_sys::Oid),
-        name!(entries, i32),
-        name!(changes, i64),
-        name!(last_change_at, Option<TimestampWithTimeZone>),
-    ),
-> {
+/// The columns of the view `relations`.
+type RelationRow = (pg_sys::Oid, i32, i64, Option<TimestampWithTimeZone>);
+
+fn relations_data(_: FunctionCall<'_>) -> TableIterator<'static, RelationRow> {
     let store = shmem::required();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
@@ -233,8 +261,25 @@ fn relations_data() -> TableIterator<
     }))
 }
 
-#[pg_extern(sql = false)]
-fn bypass_reasons_data() -> TableIterator<'static, (name!(reason, &'static str), name!(statements, i64))> {
+sql_function!(
+    relations_data,
+    Signature::table(
+        &[],
+        &[
+            pg_sys::OIDOID,         // relation
+            pg_sys::INT4OID,        // entries
+            pg_sys::INT8OID,        // changes
+            pg_sys::TIMESTAMPTZOID, // last_change_at
+        ]
+    ),
+    "arrow_cache_relations_data_0_2",
+    "relations_data_wrapper"
+);
+
+/// The columns of the view `bypass_reasons`.
+type ReasonRow = (&'static str, i64);
+
+fn bypass_reasons_data(_: FunctionCall<'_>) -> TableIterator<'static, ReasonRow> {
     let store = shmem::required();
     let counters = store.counters();
     let rows: Vec<_> = Reason::ALL
@@ -244,3 +289,16 @@ fn bypass_reasons_data() -> TableIterator<'static, (name!(reason, &'static str),
         .collect();
     TableIterator::new(rows)
 }
+
+sql_function!(
+    bypass_reasons_data,
+    Signature::table(
+        &[],
+        &[
+            pg_sys::TEXTOID, // reason
+            pg_sys::INT8OID, // statements
+        ]
+    ),
+    "arrow_cache_bypass_reasons_data_0_2",
+    "bypass_reasons_data_wrapper"
+);

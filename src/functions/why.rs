@@ -15,6 +15,7 @@ use crate::lookup;
 use crate::lookup::{Found, Question};
 use crate::pg::function_call::FunctionCall;
 use crate::pg::privileges;
+use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
 use crate::query::opened_relations::opened_by;
@@ -65,7 +66,12 @@ fn why(call: FunctionCall<'_>) -> TableIterator<'static, Answer> {
     })
 }
 
-sql_function!(arrow_cache_why, pg_finfo_arrow_cache_why, why);
+sql_function!(
+    why,
+    Signature::table(&[pg_sys::TEXTOID], &[pg_sys::BOOLOID, pg_sys::TEXTOID, pg_sys::TEXTOID]),
+    "arrow_cache_why_0_2",
+    "arrow_cache_why"
+);
 
 /// The relations that the query's answer would rest on. A user who may not run the query gets the server's error about that, and learns
 /// nothing else.

@@ -4,6 +4,18 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
+/// An argument or a column of a function's declaration.
+pub struct DeclaredArgument {
+    /// Its type.
+    pub type_oid: pg_sys::Oid,
+    /// Is it an argument?
+    pub is_input: bool,
+    /// Is it a column, or another result?
+    pub is_output: bool,
+    /// Is it marked VARIADIC?
+    pub is_variadic: bool,
+}
+
 /// A row from a cache of the server's. It is given back when this is dropped, by an error too.
 pub struct CatalogRow {
     cache: i32,
@@ -34,6 +46,27 @@ impl CatalogRow {
         // SAFETY: the tuple is held, and this is the layout of its catalog's rows.
         (self.cache == pg_sys::SysCacheIdentifier::PROCOID as i32)
             .then(|| unsafe { &*pg_sys::GETSTRUCT(self.tuple).cast::<pg_sys::FormData_pg_proc>() })
+    }
+
+    /// The arguments and results that a function's row (`PROCOID`) declares, in their order; `None` for a row of another catalog.
+    pub fn arguments(&self) -> Option<Vec<DeclaredArgument>> {
+        self.function()?;
+        let (mut types, mut names, mut modes) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: the tuple is a row of pg_proc. The server returns palloc'd arrays with as many elements as it counts; without modes, all
+        // are arguments.
+        unsafe {
+            let count = pg_sys::get_func_arg_info(self.tuple, &raw mut types, &raw mut names, &raw mut modes);
+            let argument = |index: usize| {
+                let mode = if modes.is_null() { pg_sys::PROARGMODE_IN } else { *modes.add(index) as u8 };
+                DeclaredArgument {
+                    type_oid: *types.add(index),
+                    is_input: !matches!(mode, pg_sys::PROARGMODE_OUT | pg_sys::PROARGMODE_TABLE),
+                    is_output: !matches!(mode, pg_sys::PROARGMODE_IN | pg_sys::PROARGMODE_VARIADIC),
+                    is_variadic: mode == pg_sys::PROARGMODE_VARIADIC,
+                }
+            };
+            Some((0..count as usize).map(argument).collect())
+        }
     }
 
     /// The columns of fixed width of a relation's row (`RELOID`); `None` for a row of another catalog.

@@ -1,5 +1,5 @@
-//! The call of a SQL function, with its arguments. `sql_function!` vouches for it once; from there on its arguments are read without
-//! vouching again. Reading only.
+//! The call of a SQL function, with its arguments. `sql_function!` checks it against the function's signature; from there on its arguments
+//! are read without checking again. Reading only.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -19,8 +19,8 @@ impl<'c> FunctionCall<'c> {
     /// The call that the server makes.
     ///
     /// # Safety
-    /// `call` must be the argument of a function that the server calls, used for as long as that function runs. The function must be declared
-    /// with the types as which it reads its arguments (sql/functions.sql).
+    /// `call` must be the argument of a function that the server calls, used for as long as that function runs. It must fit the signature
+    /// (`Signature::fits`) with the types as which the function reads its arguments.
     pub unsafe fn of(call: pg_sys::FunctionCallInfo) -> Self {
         // SAFETY: the caller promises that it is valid, so it is not null.
         Self { call: unsafe { NonNull::new_unchecked(call) }, valid: PhantomData }
@@ -46,7 +46,30 @@ impl<'c> FunctionCall<'c> {
         (!argument.isnull).then(|| unsafe { Value::of(argument.value) })
     }
 
-    /// The type of an argument of a function that takes any.
+    /// An argument that is an OID, by its number from 0; `InvalidOid` for NULL.
+    pub fn oid(self, index: usize) -> pg_sys::Oid {
+        self.argument(index).map_or(pg_sys::InvalidOid, |value| pg_sys::Oid::from(value.word() as u32))
+    }
+
+    /// The bytes of an argument that is a text, by its number from 0, in the encoding of the database; none for NULL.
+    pub fn text(self, index: usize) -> &'c [u8] {
+        self.argument(index).map_or(&[], |value| {
+            // SAFETY: the signature says that it is a text. It is valid as long as the call, as is a copy in the current memory context.
+            unsafe { pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(value.datum().cast_mut_ptr())) }
+        })
+    }
+
+    /// What a trigger is called for; `None` if the caller is no trigger.
+    pub fn trigger(self) -> Option<&'c pg_sys::TriggerData> {
+        // SAFETY: `of` was promised that the call is valid. Its context is null or a node, whose tag tells its type.
+        unsafe {
+            let context = (*self.call.as_ptr()).context;
+            let is_trigger = !context.is_null() && (*context).type_ == pg_sys::NodeTag::T_TriggerData;
+            is_trigger.then(|| &*context.cast())
+        }
+    }
+
+    /// The type of an argument of a function that takes any; `InvalidOid` if the caller does not tell.
     pub fn argument_type(self, index: usize) -> pg_sys::Oid {
         // SAFETY: `of` was promised that the call is valid.
         unsafe { pg_sys::get_fn_expr_argtype((*self.call.as_ptr()).flinfo, index as i32) }

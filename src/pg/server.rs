@@ -124,7 +124,7 @@ unsafe extern "C-unwind" {
         options: c_int,
         params: pg_sys::ParamListInfo,
     ) -> *mut pg_sys::PlannedStmt;
-    /// optimizer/planner.h; calls the hooks.
+    /// optimizer/optimizer.h; calls the hooks.
     pub fn planner(
         query: *mut pg_sys::Query,
         text: *const c_char,

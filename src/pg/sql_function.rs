@@ -1,21 +1,46 @@
-//! SQL functions that are written by hand: what `#[pg_extern]` does for a function, with `edge` around it, so that an ERROR of the
-//! server passes through it unchanged. Keeps nothing.
+//! The C functions that SQL calls: the same steps for each of them, with `edge` around, so that an ERROR of the server passes through it
+//! unchanged. Nobody's declaration is trusted: a call is made only if it fits the function's signature. Keeps nothing.
 
+use std::ffi::CStr;
+
+use arrow_cache_core::shown;
 use pgrx::callconv::{CallCx, RetAbi};
 use pgrx::{PgMemoryContexts, pg_sys};
 
 use super::error_passing::edge;
+use super::function_call::FunctionCall;
+use super::returned::Returned;
+use super::signature::Signature;
+use crate::error::CacheError;
 
-/// Runs a SQL function that returns a value or, by an iterator, rows: what `#[pg_extern]` does, inside `edge`.
+/// A C function.
+pub trait Symbol {
+    /// The name by which SQL calls it.
+    const NAME: &'static str;
+    /// How it must be declared.
+    const SIGNATURE: Signature;
+}
+
+/// Runs a SQL function that returns a value or, by an iterator, rows: what pgrx's own wrapper does, inside `edge`.
 ///
 /// # Safety
-/// Called by PostgreSQL, as a function with this result.
-pub unsafe fn answer<R: RetAbi>(call: pg_sys::FunctionCallInfo, function: impl FnOnce() -> R) -> pg_sys::Datum {
-    // SAFETY: PostgreSQL made the call for a function with this result; these are the steps of pgrx's own wrapper.
+/// Called by PostgreSQL. The function must read its arguments as the types that the signature says. That it returns what the signature says
+/// is checked when it is compiled.
+pub unsafe fn answer<S: Symbol, R: RetAbi + Returned>(
+    call: pg_sys::FunctionCallInfo,
+    function: impl FnOnce(FunctionCall<'_>) -> R,
+) -> pg_sys::Datum {
+    const { assert!(S::SIGNATURE.agrees(R::COLUMNS, R::SET), "the function returns something else than its signature says") };
+    // SAFETY: PostgreSQL made the call, and it fits the signature; these are the steps of pgrx's own wrapper.
     unsafe {
         edge(|| {
+            if !S::SIGNATURE.fits(call) {
+                CacheError::Misdeclared { symbol: S::NAME, function: name_of(call) }.raise();
+            }
             let result = match R::check_fcinfo_and_prepare(call) {
-                CallCx::WrappedFn(context) => PgMemoryContexts::For(context).switch_to(|_| function()).to_ret(),
+                CallCx::WrappedFn(context) => {
+                    PgMemoryContexts::For(context).switch_to(|_| function(FunctionCall::of(call))).to_ret()
+                }
                 CallCx::RestoreCx => R::ret_from_fcinfo_fcx(call),
             };
             R::box_ret_in_fcinfo(call, result)
@@ -23,28 +48,44 @@ pub unsafe fn answer<R: RetAbi>(call: pg_sys::FunctionCallInfo, function: impl F
     }
 }
 
-/// Defines the function that PostgreSQL calls by the name `$symbol`, from one that takes the call and returns a value or an iterator. By
-/// the name `$info` PostgreSQL asks how it is called (fmgr.h, PG_FUNCTION_INFO_V1).
-macro_rules! sql_function {
-    ($symbol:ident, $info:ident, $function:ident) => {
-        /// Tells how the SQL function is called.
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $info() -> &'static pgrx::pg_sys::Pg_finfo_record {
-            const VERSION_1: pgrx::pg_sys::Pg_finfo_record = pgrx::pg_sys::Pg_finfo_record { api_version: 1 };
-            &VERSION_1
-        }
+/// The called function with the types of its arguments, or its number if it does not exist; `None` if the call names none.
+///
+/// # Safety
+/// Called by PostgreSQL.
+unsafe fn name_of(call: pg_sys::FunctionCallInfo) -> Option<String> {
+    // SAFETY: the description of the called function is null or valid; a catalog search returns a C string.
+    unsafe {
+        let called = (*call).flinfo.as_ref()?;
+        Some(shown(CStr::from_ptr(pg_sys::format_procedure(called.fn_oid)).to_bytes()))
+    }
+}
 
-        /// The SQL function, as sql/functions.sql declares it.
-        ///
-        /// # Safety
-        /// Called by PostgreSQL.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $symbol(call: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
-            // SAFETY: PostgreSQL calls it, as sql/functions.sql declares it.
-            unsafe {
-                $crate::pg::sql_function::answer(call, || $function($crate::pg::function_call::FunctionCall::of(call)))
+/// Defines C functions that SQL calls: `sql_function!(function, signature, "symbol", …)`. Each symbol is a name that a script has in
+/// `CREATE FUNCTION … AS`. The first is that of the present script, the others are those of earlier ones. `function` takes the call and
+/// returns a value or an iterator, as `signature` says.
+macro_rules! sql_function {
+    ($function:path, $signature:expr, $($symbol:literal),+) => {
+        $(const _: () = {
+            /// Tells how the SQL function is called (fmgr.h, PG_FUNCTION_INFO_V1).
+            #[unsafe(export_name = concat!("pg_finfo_", $symbol))]
+            extern "C" fn info() -> &'static pgrx::pg_sys::Pg_finfo_record {
+                const VERSION_1: pgrx::pg_sys::Pg_finfo_record = pgrx::pg_sys::Pg_finfo_record { api_version: 1 };
+                &VERSION_1
             }
-        }
+
+            struct Called;
+
+            impl $crate::pg::sql_function::Symbol for Called {
+                const NAME: &'static str = $symbol;
+                const SIGNATURE: $crate::pg::signature::Signature = $signature;
+            }
+
+            #[unsafe(export_name = $symbol)]
+            unsafe extern "C-unwind" fn called(call: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
+                // SAFETY: PostgreSQL calls it. The function reads its arguments as its signature, which stands beside it, says.
+                unsafe { $crate::pg::sql_function::answer::<Called, _>(call, $function) }
+            }
+        };)+
     };
 }
 pub(crate) use sql_function;

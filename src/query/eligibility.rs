@@ -218,9 +218,9 @@ impl EligibilityChecker {
                     self.types.note_contained(type_of(column));
                 }
             },
+            // Its functions say whether they read settings; the server tells them below.
             CoerceViaIO(coercion) => {
                 self.calls_output = true;
-                self.reads_settings = true;
                 self.note_type(coercion.resulttype);
             },
             SubLink(_link) => self.has_sublinks = true,

@@ -81,8 +81,9 @@ is_deeply(logged(qq{$on 'all'; SELECT length(arrow_cache.query('SELECT a * 5 FRO
 is_deeply(logged(qq{$on 'all'; SET pg_arrow_cache.enabled = off; SELECT sum(a) FROM t}), [ $first, 'BYPASS (disabled)' ],
 	'a session without the cache');
 
-# A parallel query is logged once, by its leader.
-is_deeply(logged(qq{$on 'all'; SET force_parallel_mode = on; SELECT sum(a + 1) FROM t}), [ $first, 'MISS' ],
+# A parallel query is logged once, by its leader. The setting that asks for one has another name from 16 on.
+my $parallel = $node->pg_version >= 16 ? 'debug_parallel_query' : 'force_parallel_mode';
+is_deeply(logged(qq{$on 'all'; SET $parallel = on; SELECT sum(a + 1) FROM t}), [ $first, 'MISS' ],
 	'a parallel query');
 
 # The query id, when there is one.

@@ -12,13 +12,18 @@ use Test::More;
 
 my $plain = initialize('plain');
 my $telling = initialize('telling');
+my $short = initialize('short');
 my $late = initialize('late', conf => "shared_preload_libraries = ''\n");
 $plain->start;
 {
 	local $ENV{RUST_BACKTRACE} = 'full';
 	$_->start for $telling, $late;
 }
-for my $node ($plain, $telling, $late)
+{
+	local $ENV{RUST_BACKTRACE} = '1';
+	$short->start;
+}
+for my $node ($plain, $telling, $short, $late)
 {
 	$node->safe_psql('postgres', q{
 		CREATE EXTENSION pg_arrow_cache;
@@ -55,15 +60,16 @@ my @failing = (
 );
 my @of_plain = told($plain, @failing);
 my @of_telling = told($telling, @failing);
+my @of_short = told($short, @failing);
 my @of_late = told($late, @failing);
 for my $number (0 .. $#failing)
 {
 	my $statement = substr($failing[$number], 0, 100);
 	like($of_plain[$number], qr/^ERROR:  \w{5}: /m, "$statement: fails");
-	unlike(($_->[$number] // die) =~ s/^LOCATION:.*//mgr, qr/backtrace|pgrx|\.rs\b|\bat \//, "$statement: shows no stack") for \@of_plain, \@of_telling, \@of_late;
-	is($of_telling[$number], $of_plain[$number], "$statement: says the same as without the variable");
+	unlike(($_->[$number] // die) =~ s/^LOCATION:.*//mgr, qr/backtrace|pgrx|\.rs\b|\bat \//, "$statement: shows no stack") for \@of_plain, \@of_telling, \@of_short, \@of_late;
+	is($_->[$number], $of_plain[$number], "$statement: says the same as without the variable") for \@of_telling, \@of_short;
 }
-unlike(PostgreSQL::Test::Utils::slurp_file($_->logfile), qr/rust_begin_unwind|stack backtrace/, 'nor does the log') for $telling, $late;
+unlike(PostgreSQL::Test::Utils::slurp_file($_->logfile), qr/rust_begin_unwind|stack backtrace/, 'nor does the log') for $telling, $short, $late;
 
 # What the server starts has the environment that the server was given.
 is($telling->safe_psql('postgres', q{COPY (SELECT 1) TO PROGRAM 'env > env.txt'; SELECT pg_read_file('env.txt') ~ 'RUST_BACKTRACE=full', pg_read_file('env.txt') ~ 'RUST_LIB'}), 't|f',

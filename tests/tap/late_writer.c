@@ -42,8 +42,12 @@ run_statement(void)
 static void
 insert_into_heap(void)
 {
-	RangeVar *name = makeRangeVarFromNameList(stringToQualifiedNameList(heap));
-	Relation relation = table_openrv(name, RowExclusiveLock);
+#if PG_VERSION_NUM >= 160000
+	List *names = stringToQualifiedNameList(heap, NULL);
+#else
+	List *names = stringToQualifiedNameList(heap);
+#endif
+	Relation relation = table_openrv(makeRangeVarFromNameList(names), RowExclusiveLock);
 	Datum value = Int32GetDatum(0);
 	bool is_null = false;
 

@@ -1,6 +1,7 @@
 //! What differs between PostgreSQL 15, 16, 17 and 18, and nothing else. Only the files of this folder have `cfg(feature = "pgNN")`.
 //! Nothing is kept; no lock.
 
+mod copy;
 mod executor_run;
 mod names;
 mod plans;
@@ -11,6 +12,7 @@ mod shared_memory;
 mod statistics;
 pub mod tree;
 
+pub use copy::copies_materialized_views;
 pub(crate) use executor_run::executor_run_hook;
 pub use executor_run::{ExecutorRunHook, call_executor_run, executor_run, set_processed};
 pub use names::{owns, qualified_name};

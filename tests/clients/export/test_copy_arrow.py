@@ -89,13 +89,13 @@ def test_only_the_table_itself(session):
 
 
 @pytest.mark.parametrize("source", [
-    "v", "m", "p", "s", "f", "i", "nothing", "t (nothing)", "t (a, a)", "t (g)", "t (dropped)", "(SELECT nothing FROM t)",
+    "v", "p", "s", "f", "i", "nothing", "t (nothing)", "t (a, a)", "t (g)", "t (dropped)", "(SELECT nothing FROM t)",
     "(SELECT a FROM t WHERE)", "(SELECT a FROM t; SELECT 1)",
 ])
 def test_the_errors_are_those_of_any_copy(table, source):
     """A table that is missing or cannot be copied is the same error as in CSV."""
     table.execute("""
-        CREATE VIEW v AS SELECT 1 AS a; CREATE MATERIALIZED VIEW m AS SELECT 1 AS a; CREATE SEQUENCE s; CREATE INDEX i ON t (a);
+        CREATE VIEW v AS SELECT 1 AS a; CREATE SEQUENCE s; CREATE INDEX i ON t (a);
         CREATE TABLE p (a int) PARTITION BY LIST (a); CREATE TABLE p1 PARTITION OF p DEFAULT;
         CREATE FOREIGN DATA WRAPPER w; CREATE SERVER far FOREIGN DATA WRAPPER w; CREATE FOREIGN TABLE f (a int) SERVER far""")
     try:
@@ -105,6 +105,53 @@ def test_the_errors_are_those_of_any_copy(table, source):
     finally:
         table.execute("DROP FOREIGN DATA WRAPPER w CASCADE")
     assert entries(table) == 0
+
+
+def test_materialized_views(session):
+    """They can be copied by name from 18 on, if they are populated. All errors are those of any COPY."""
+    session.execute("""
+        CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 3) g;
+        CREATE MATERIALIZED VIEW full_of AS SELECT a, a * 10 AS b FROM t; CREATE MATERIALIZED VIEW empty_of AS SELECT a FROM t WITH NO DATA""")
+    by_name = session.info.server_version >= 180000
+    for source in ("empty_of", "full_of (c)", *([] if by_name else ["full_of", "full_of (b)"])):
+        assert told(session, f"COPY {source} TO STDOUT (FORMAT arrow)") == told(session, f"COPY {source} TO STDOUT (FORMAT csv)")
+    assert entries(session) == 0
+    if not by_name:
+        return
+    for status in ("MISS", "HIT"):
+        assert rows_of(copied(session, "full_of")) == [(1, 10), (2, 20), (3, 30)]
+        assert session.status() == status
+    assert rows_of(copied(session, "full_of (b)")) == [(10,), (20,), (30,)]
+    session.execute("DELETE FROM t WHERE a < 3; REFRESH MATERIALIZED VIEW full_of")
+    assert rows_of(copied(session, "full_of")) == [(3, 30)]
+    assert session.status() == "STALE"
+    session.execute("REFRESH MATERIALIZED VIEW full_of WITH NO DATA")
+    assert told(session, "COPY full_of TO STDOUT (FORMAT arrow)") == told(session, "COPY full_of TO STDOUT (FORMAT csv)")
+
+
+def test_virtual_columns(session):
+    """They are left out like other generated columns, unless a query names them."""
+    if session.info.server_version < 180000:
+        with pytest.raises(psycopg.errors.SyntaxError):
+            session.execute("CREATE TABLE t (a int, v int GENERATED ALWAYS AS (a * 2) VIRTUAL)")
+        return
+    session.execute("CREATE TABLE t (a int, v int GENERATED ALWAYS AS (a * 2) VIRTUAL, w text GENERATED ALWAYS AS (repeat('W', 1))); INSERT INTO t VALUES (1), (2)")
+    query = "SELECT v, w, a, t FROM t ORDER BY v"
+    for status in ("MISS", "HIT"):
+        assert rows_of(copied(session, "t")) == [(1,), (2,)]
+        assert session.status() == status
+        got = rows_of(read(by_copy(session, query)))
+        assert session.status() == status
+        assert [row[:3] for row in got] == [(2, "W", 1), (4, "W", 2)]
+        assert [tuple(row[3].values()) for row in got] == [(1, 2, "W"), (2, 4, "W")]
+    for columns in ("v", "a, w"):
+        assert told(session, f"COPY t ({columns}) TO STDOUT (FORMAT arrow)") == told(session, f"COPY t ({columns}) TO STDOUT (FORMAT csv)")
+    session.execute("ALTER TABLE t ALTER v SET EXPRESSION AS (a * 3)")
+    assert [row[0] for row in rows_of(read(by_copy(session, query)))] == [3, 6]
+    assert session.status() == "STALE"
+    # Nothing is left to copy.
+    session.execute("ALTER TABLE t ADD x int GENERATED ALWAYS AS (7); ALTER TABLE t DROP v, DROP a")
+    assert copied(session, "t").num_columns == 0
 
 
 def test_views_and_partitioned_tables_as_queries(session):

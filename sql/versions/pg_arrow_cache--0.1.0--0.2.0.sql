@@ -1,0 +1,110 @@
+-- From 0.1.0 to 0.2.0: all functions name the symbols of the library that have the version in their names. Who may call them stays as it
+-- is; so do views and triggers that use them.
+--
+-- No name and no operator in these scripts is found through the search_path. IN, BETWEEN, IS DISTINCT FROM and similar constructs find
+-- operators through it, so they are not used.
+
+-- The library must have what this script declares. The server keeps the library that it has loaded at its start, though its file has been
+-- replaced since. If the library is not preloaded, its functions say so when they are called. A setting that exists only because somebody
+-- has set it, without the library, is not in pg_settings.
+
+DO LANGUAGE plpgsql $check$
+DECLARE
+    needed CONSTANT pg_catalog.text := '0.2.0';
+    preloaded CONSTANT pg_catalog.bool := EXISTS (
+        SELECT FROM pg_catalog.pg_settings AS s WHERE s.name OPERATOR(pg_catalog.=) 'pg_arrow_cache.memory'::pg_catalog.text);
+    loaded CONSTANT pg_catalog.text := (
+        SELECT s.setting FROM pg_catalog.pg_settings AS s WHERE s.name OPERATOR(pg_catalog.=) 'pg_arrow_cache.version'::pg_catalog.text);
+BEGIN
+    IF preloaded AND (loaded IS NULL OR pg_catalog.string_to_array(loaded, '.')::pg_catalog.int4[]
+                      OPERATOR(pg_catalog.<) pg_catalog.string_to_array(needed, '.')::pg_catalog.int4[]) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = pg_catalog.concat('version ', needed, ' of pg_arrow_cache needs its library in this version or a later one'),
+            DETAIL = pg_catalog.concat('The server has loaded ', COALESCE('version ' OPERATOR(pg_catalog.||) loaded, 'an earlier version'), '.'),
+            HINT = 'Restart the server: it goes on with the library that it has loaded at its start.';
+    END IF;
+END
+$check$;
+
+-- src/functions/admin.rs
+
+CREATE OR REPLACE FUNCTION @extschema@.flush() RETURNS pg_catalog.int8 STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_flush_0_2';
+CREATE OR REPLACE FUNCTION @extschema@.invalidate(relation pg_catalog.regclass) RETURNS pg_catalog.int8 STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_0_2';
+CREATE OR REPLACE FUNCTION @extschema@.reset_stats() RETURNS pg_catalog.void STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_reset_stats_0_2';
+
+-- src/functions/change_trigger.rs
+
+CREATE OR REPLACE FUNCTION @extschema@.invalidate_on_change() RETURNS pg_catalog.trigger VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_on_change_0_2';
+
+-- src/functions/last_status.rs
+
+CREATE OR REPLACE FUNCTION @extschema@.last_status() RETURNS pg_catalog.text STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_last_status_0_2';
+CREATE OR REPLACE FUNCTION @extschema@.last_reason() RETURNS pg_catalog.text STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_last_reason_0_2';
+
+-- src/functions/set_policy.rs
+
+CREATE OR REPLACE FUNCTION @extschema@.set_policy(relation pg_catalog.regclass, policy pg_catalog.text) RETURNS pg_catalog.void
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_set_policy_0_2';
+CREATE OR REPLACE FUNCTION @extschema@.policy(relation pg_catalog.regclass) RETURNS pg_catalog.text STRICT STABLE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_policy_0_2';
+
+-- src/export/
+
+CREATE OR REPLACE FUNCTION @extschema@.query(query pg_catalog.text) RETURNS pg_catalog.bytea VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_query_0_2';
+CREATE OR REPLACE FUNCTION @extschema@.query(query pg_catalog.text, VARIADIC params pg_catalog."any") RETURNS pg_catalog.bytea
+    VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_query_0_2';
+CREATE OR REPLACE FUNCTION @extschema@.fetch(query pg_catalog.text, options pg_catalog.jsonb DEFAULT '{}'::pg_catalog.jsonb)
+    RETURNS SETOF pg_catalog.bytea STRICT VOLATILE PARALLEL UNSAFE ROWS 100
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_fetch_0_2';
+CREATE OR REPLACE FUNCTION @extschema@.messages(query pg_catalog.text, options pg_catalog.jsonb DEFAULT '{}'::pg_catalog.jsonb)
+    RETURNS TABLE (seq pg_catalog.int4, header pg_catalog.bool, n_rows pg_catalog.int8, ipc pg_catalog.bytea)
+    STRICT VOLATILE PARALLEL UNSAFE ROWS 100
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_messages_0_2';
+CREATE OR REPLACE FUNCTION @extschema@.schema(query pg_catalog.text, options pg_catalog.jsonb DEFAULT '{}'::pg_catalog.jsonb)
+    RETURNS TABLE (ord pg_catalog.int4, name pg_catalog.text, pg_type pg_catalog.regtype, arrow_type pg_catalog.text,
+                   zero_copy pg_catalog.bool, note pg_catalog.text)
+    STRICT VOLATILE PARALLEL UNSAFE ROWS 20
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_schema_0_2';
+
+-- src/functions/why.rs
+
+CREATE OR REPLACE FUNCTION @extschema@.why(query pg_catalog.text)
+    RETURNS TABLE (cacheable pg_catalog.bool, reason pg_catalog.text, detail pg_catalog.text)
+    STRICT VOLATILE PARALLEL UNSAFE ROWS 1
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_why_0_2';
+
+-- src/functions/stats.rs, for the views
+
+CREATE OR REPLACE FUNCTION @extschema@.stats_data()
+    RETURNS TABLE (hits pg_catalog.int8, misses pg_catalog.int8, stale pg_catalog.int8, bypasses pg_catalog.int8, stores pg_catalog.int8,
+                   evictions pg_catalog.int8, expirations pg_catalog.int8, invalidations pg_catalog.int8,
+                   verify_checks pg_catalog.int8, verify_mismatches pg_catalog.int8, entries pg_catalog.int4,
+                   max_entries pg_catalog.int4, bytes_used pg_catalog.int8, bytes_total pg_catalog.int8, hit_ratio pg_catalog.float8,
+                   time_saved_ms pg_catalog.float8, stats_reset pg_catalog.timestamptz)
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_stats_data_0_2';
+CREATE OR REPLACE FUNCTION @extschema@.entries_data()
+    RETURNS TABLE (entry_id pg_catalog.int8, datname pg_catalog.text, query pg_catalog.bytea, row_count pg_catalog.int8,
+                   column_count pg_catalog.int4, batches pg_catalog.int4, bytes pg_catalog.int8, hits pg_catalog.int8,
+                   execution_time_ms pg_catalog.float8, time_saved_ms pg_catalog.float8, created_at pg_catalog.timestamptz,
+                   last_hit_at pg_catalog.timestamptz, expires_at pg_catalog.timestamptz, valid pg_catalog.bool,
+                   relations pg_catalog.oid[])
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_entries_data_0_2';
+CREATE OR REPLACE FUNCTION @extschema@.relations_data()
+    RETURNS TABLE (relation pg_catalog.oid, entries pg_catalog.int4, changes pg_catalog.int8, last_change_at pg_catalog.timestamptz)
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_relations_data_0_2';
+CREATE OR REPLACE FUNCTION @extschema@.bypass_reasons_data() RETURNS TABLE (reason pg_catalog.text, statements pg_catalog.int8)
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_bypass_reasons_data_0_2';
