@@ -1,5 +1,5 @@
 -- Definitions and rights that 17 can change: expressions of generated columns, access methods of partitioned tables, exclusion constraints and identity columns of
--- partitioned tables, the right to maintain, collations of the server's own provider and with rules of their own, NOT NULL as the planner sees it, attributes of operators.
+-- partitioned tables, the right to maintain, options of memberships, collations of the server's own provider and with rules of their own, NOT NULL as the planner sees it, attributes of operators.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset footer off
 \pset format unaligned
@@ -69,6 +69,26 @@ GRANT pg_maintain TO regress_cache_keeper;
 SET ROLE regress_cache_keeper;
 SELECT a FROM computed;
 RESET ROLE;
+-- Each membership says by itself whether its rights are inherited, and whether the member may become the role, which shows nothing (16).
+CREATE ROLE regress_cache_group;
+CREATE ROLE regress_cache_member;
+GRANT SELECT ON computed TO regress_cache_group;
+GRANT regress_cache_group TO regress_cache_member WITH INHERIT TRUE, SET FALSE;
+SET ROLE regress_cache_member;
+SELECT a FROM computed;
+SELECT a FROM computed;
+:status
+RESET ROLE;
+GRANT regress_cache_group TO regress_cache_member WITH INHERIT FALSE;
+SET ROLE regress_cache_member;
+SELECT a FROM computed;
+RESET ROLE;
+-- The statement that was refused has found the entry outdated.
+GRANT regress_cache_group TO regress_cache_member WITH INHERIT TRUE;
+SET ROLE regress_cache_member;
+SELECT a FROM computed;
+:status
+RESET ROLE;
 -- Collations of the server's own provider. The same name may stand for another one later.
 CREATE TABLE words (w text);
 INSERT INTO words VALUES ('ä'), ('Z'), ('a');
@@ -124,6 +144,6 @@ DROP TABLE ids;
 DROP MATERIALIZED VIEW kept;
 DROP TABLE words, computed, parts;
 DROP COLLATION mine;
-DROP ROLE regress_cache_keeper;
+DROP ROLE regress_cache_keeper, regress_cache_group, regress_cache_member;
 SELECT arrow_cache.flush() >= 0 AS flushed;
 TABLE cache_leftovers;
