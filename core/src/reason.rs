@@ -84,7 +84,7 @@ reasons! {
     IncompleteRead, "incomplete_read", "The result was not read to its end.";
     ChangedMeanwhile, "changed_meanwhile", "A relation of the query changed while it ran.";
     Explain, "explain", "The statement is being explained.";
-    TextEncoding, "text_encoding", "Text of the statement or the result is not in an encoding the cache can keep.";
+    TextEncoding, "text_encoding", "Text of the statement or the result is not in an encoding the cache can keep, or executing the query may garble it.";
 }
 
 /// Number of reasons.

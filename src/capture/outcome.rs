@@ -7,6 +7,7 @@ use arrow_cache_core::{Pin, Reason};
 use super::fill::ResultFill;
 use crate::lookup::Miss;
 use crate::lookup::quick_statements;
+use crate::pg::encoding;
 use crate::query::environment;
 use crate::report::decision_log;
 use crate::{session, settings, shmem};
@@ -26,9 +27,10 @@ pub fn publish(miss: &Miss, fill: ResultFill, too_quick: bool, elapsed: Duration
     result.map_err(|reason| note_refusal(miss, reason)).ok()
 }
 
-/// Have settings changed that are part of the key?
+/// Have settings changed that are part of the key, or that the answer must not be computed under?
 pub fn settings_changed(miss: &Miss) -> bool {
-    shmem::seed().is_none_or(|seed| environment::hash(seed, &miss.settings) != Ok(miss.environment))
+    (miss.receives_text && encoding::client_differs())
+        || shmem::seed().is_none_or(|seed| environment::hash(seed, &miss.settings) != Ok(miss.environment))
 }
 
 /// Remembers whether a run took less than `min_execution_time`, and returns that.

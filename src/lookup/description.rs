@@ -67,6 +67,9 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         Verdict::Cacheable { traits, tree, form, facts, planned } => (traits, tree, form, facts, planned),
         Verdict::Bypass(reason) => return Err(reason),
     };
+    if traits.may_garble_text() {
+        return Err(Reason::TextEncoding);
+    }
     if planned.versions.catalogs == UNKNOWN_CATALOGS {
         portal::ask_for_new_plan();
     }

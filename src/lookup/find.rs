@@ -164,6 +164,7 @@ fn miss(
         tuples: std::ptr::null_mut(),
         environment: description.environment,
         settings: description.settings,
+        receives_text: traits.receives_text,
         definition_changes: session::definition_changes(),
         role: backend::user_id().to_u32(),
     })))

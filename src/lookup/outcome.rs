@@ -46,6 +46,8 @@ pub struct Miss {
     pub environment: EnvironmentHash,
     /// The custom settings among them.
     pub settings: Vec<CString>,
+    /// Its rows must be read while the client has the encoding of the database.
+    pub receives_text: bool,
     /// How often this session had changed a definition before it started.
     pub definition_changes: u64,
     /// The role that it started as.

@@ -79,6 +79,7 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     }
     if is_one_shot
         && let Some(traits) = &traits
+        && !traits.may_garble_text()
         && forms::has_templates(form, versions)
         && let Some(placeholder) = placeholder::make(&store, call, form, tree, traits.reads_session, versions)
     {

@@ -5,10 +5,16 @@ use std::ffi::CStr;
 use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys;
 
+use super::server;
 use crate::error::or_raise;
 
 /// The server's number of UTF-8.
 const UTF8: i32 = pg_sys::pg_enc::PG_UTF8 as i32;
+
+/// Does the session's client use another encoding than the database?
+pub fn client_differs() -> bool {
+    server::pg_get_client_encoding() != server::GetDatabaseEncoding()
+}
 
 /// Text of the database as a string. Raises when it cannot be written in UTF-8, or there is no memory for it.
 pub fn to_string(text: &CStr) -> String {

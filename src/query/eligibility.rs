@@ -11,12 +11,14 @@ use std::ffi::c_void;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use super::operator_families;
 use super::ordering::{self, OrderedPrefix};
 use super::repeatability;
 use super::row_types_and_custom_settings::Extras;
 use super::types::{Nature, nature};
 use super::volatility::definition::{self, Definition};
 use super::volatility::{self, FunctionVerdict};
+use crate::pg::encoding;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 use checker::EligibilityChecker;
@@ -41,6 +43,15 @@ pub struct QueryTraits {
     pub unites: bool,
     /// It calls aggregates, whose parts the server finds anew at each execution.
     pub aggregates: bool,
+    /// Executing it may garble text if the client has another encoding than the database.
+    pub receives_text: bool,
+}
+
+impl QueryTraits {
+    /// May executing the query in this session garble text? Then no answer of it is of use to others.
+    pub fn may_garble_text(&self) -> bool {
+        self.receives_text && encoding::client_differs()
+    }
 }
 
 /// Checks a rewritten query before the planner takes it apart.
@@ -80,6 +91,7 @@ pub fn check_query_naming(
         may_drop_relations: checker.has_sublinks,
         unites: checker.unites,
         aggregates: checker.aggregates,
+        receives_text: checker.receives_text,
     })
 }
 
@@ -232,7 +244,7 @@ impl EligibilityChecker {
     /// Checks an operator and the function behind it; InvalidOid stands for none.
     ///
     /// The planner may put its negator or its commutator in its place, which its owner names. Those of users are therefore refused whatever
-    /// their functions are, and so are built-in ones that a superuser has given one of a user's.
+    /// their functions are, and so are built-in ones that a superuser has given one of a user's, or code of a user to hash or sort by.
     fn check_operator(&mut self, operator: pg_sys::Oid) -> bool {
         if operator == pg_sys::InvalidOid {
             return false;
@@ -242,7 +254,7 @@ impl EligibilityChecker {
         related.into_iter().filter(|one| *one != pg_sys::InvalidOid).any(|one| {
             // SAFETY: reads a catalog; InvalidOid for what is no operator.
             let function = unsafe { pg_sys::get_opcode(one) };
-            if one.to_u32() >= FIRST_UNPINNED_OID {
+            if one.to_u32() >= FIRST_UNPINNED_OID || operator_families::hash_or_sort_by_user(one) {
                 self.offender = Some(function);
                 return self.refuse(Reason::UserDefinedFunction);
             }
@@ -289,6 +301,7 @@ impl EligibilityChecker {
                 return self.blame(function, if session { Reason::SessionFunction } else { reason });
             }
         }
+        self.receives_text |= volatility::receives_text(function);
         self.defined.insert(function) && self.check_definition(function, definition::of(function))
     }
 

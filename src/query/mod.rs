@@ -3,7 +3,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | May the answer to this query be kept? | `eligibility` (nodes), `volatility` (functions), `types` |
+//! | May the answer to this query be kept? | `eligibility` (nodes), `volatility` (functions), `types`, `operator_families` |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (constraints, indexes, partition keys) |
 //! | Is it the same question? | `key`: `statement_text`, `identity` (form and tree), `environment` (settings, role), `parameters` |
 //! | Is it the same plan, for a template? | `plan_facts`, `opened_relations` (what the executor opens), `plan_kinds` |
@@ -22,6 +22,7 @@ pub mod hashes;
 pub mod identity;
 pub mod key;
 pub mod opened_relations;
+mod operator_families;
 pub mod ordering;
 pub mod parameters;
 pub mod plan_facts;

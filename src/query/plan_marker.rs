@@ -44,6 +44,8 @@ const FOR_VALUES: u32 = 16;
 const MAY_DROP_RELATIONS: u32 = 32;
 /// Flag: it calls aggregates.
 const AGGREGATES: u32 = 64;
+/// Flag: executing it may garble text.
+const RECEIVES_TEXT: u32 = 128;
 /// The word of the order when the query has no answer to be repeated.
 const NOT_REPEATABLE: u32 = 0;
 /// First word of a marker that says "cacheable"; any other value is a reason's number plus one.
@@ -93,6 +95,7 @@ fn words_of(
         (planned.for_values, FOR_VALUES),
         (traits.may_drop_relations, MAY_DROP_RELATIONS),
         (traits.aggregates, AGGREGATES),
+        (traits.receives_text, RECEIVES_TEXT),
     ] {
         if set {
             flags |= flag;
@@ -231,6 +234,7 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
         // Asked when the plan is made, and not later.
         unites: false,
         aggregates: flags & AGGREGATES != 0,
+        receives_text: flags & RECEIVES_TEXT != 0,
     };
     let (tree, facts) = (TreeHash(key(1)?), FactsHash(key(15)?));
     let form = FormId(word(13)? | word(14)? << 32);

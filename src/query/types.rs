@@ -5,6 +5,7 @@ use pgrx::pg_sys;
 use crate::pg::compat;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 
+use super::operator_families;
 use super::row_types_and_custom_settings::MOST_ROW_TYPES;
 
 /// Deepest nesting of composite types that is classified; a deeper one counts as a user's own.
@@ -213,7 +214,9 @@ fn is_range_of_user(type_oid: pg_sys::Oid) -> bool {
         !range.rngelemtype.is_null()
             && (is_users(range.rng_cmp_proc_finfo.fn_oid)
                 || is_users(range.rng_canonical_finfo.fn_oid)
-                || is_users(range.rng_subdiff_finfo.fn_oid))
+                || is_users(range.rng_subdiff_finfo.fn_oid)
+                || compat::family_of_bounds(range)
+                    .is_some_and(|family| operator_families::compares_by_user(family, (*range.rngelemtype).type_id)))
     }
 }
 

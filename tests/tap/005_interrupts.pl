@@ -72,6 +72,14 @@ like(outcome($session), qr/canceling statement due to statement timeout/, 'the f
 nothing_left('timed out while filling');
 $session->quit;
 
+# A timeout of the transaction (17) ends the session. Before 17 there is none, and the session is terminated.
+my $has_transaction_timeout = $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000;
+($session, $pid) = filling('transaction timeout', before => $has_transaction_timeout ? q{SET transaction_timeout = '3s'} : '');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 60000)") unless $has_transaction_timeout;
+like(outcome($session), qr/terminating connection due to (transaction timeout|administrator command)/, 'the transaction of a fill runs into its timeout');
+eval { $session->quit };
+nothing_left('its transaction timed out while filling');
+
 # In a subtransaction: its abort lets go while the transaction lives on.
 ($session, $pid) = filling('savepoint', before => 'BEGIN; SAVEPOINT s');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
@@ -99,11 +107,12 @@ like($errors, qr/division by zero/, 'a query fails in its last row');
 nothing_left('failed in its last row');
 
 # Mid-serve: the pin goes with whoever held it.
-for my $end (qw(terminate cancel close rollback))
+for my $end (qw(terminate timeout cancel close rollback))
 {
 	answers_are($node, $report, $rows, [ 'MISS', 'HIT' ], "$end: an entry to be read");
 	$session = $node->background_psql('postgres', on_error_stop => 0);
 	$pid = $session->query_safe('SELECT pg_backend_pid()');
+	$session->query_safe(q{SET transaction_timeout = '3s'}) if $end eq 'timeout' && $has_transaction_timeout;
 	$session->query_safe("BEGIN; DECLARE c NO SCROLL CURSOR FOR $report");
 	is($session->query_safe('SELECT arrow_cache.last_status()'), 'HIT', "$end: a cursor on a hit");
 	$session->query_safe('FETCH 5 FROM c');
@@ -120,6 +129,11 @@ for my $end (qw(terminate cancel close rollback))
 			"SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = $pid");
 		$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
 		outcome($session);
+	}
+	elsif ($end eq 'timeout')
+	{
+		$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 60000)") unless $has_transaction_timeout;
+		ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid"), "$end: the session is over");
 	}
 	elsif ($end eq 'close') { $session->query_safe('CLOSE c') }
 	else { $session->query_safe('ROLLBACK') }

@@ -134,6 +134,20 @@ pub fn is_part_of_refused_node(tag: pg_sys::NodeTag) -> bool {
     }
 }
 
+/// Is this entry of the range table a JSON_TABLE (17), and not an XMLTABLE?
+pub fn is_json_table(entry: &pg_sys::RangeTblEntry) -> bool {
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: null, or the function of a valid entry.
+    unsafe {
+        entry.tablefunc.as_ref().is_some_and(|function| function.functype == pg_sys::TableFuncType::TFT_JSON_TABLE)
+    }
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    {
+        let _ = entry;
+        false
+    }
+}
+
 /// Is this the kind of an entry of the range table that stands for the columns that are grouped by (18)?
 pub fn is_grouping_entry(kind: pg_sys::RTEKind::Type) -> bool {
     #[cfg(feature = "pg18")]

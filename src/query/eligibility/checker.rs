@@ -20,6 +20,8 @@ pub(super) struct EligibilityChecker {
     pub(super) converts_to_json: bool,
     /// A function was met whose result depends on settings.
     pub(super) reads_settings: bool,
+    /// A function was met that may garble text if the client has another encoding than the database.
+    pub(super) receives_text: bool,
     /// Functions whose definitions have been checked.
     pub(super) defined: HashSet<pg_sys::Oid>,
     /// A sub-query was met in an expression.
@@ -51,6 +53,7 @@ impl EligibilityChecker {
             calls_output: false,
             converts_to_json: false,
             reads_settings: false,
+            receives_text: false,
             defined: HashSet::new(),
             has_sublinks: false,
             unites: false,

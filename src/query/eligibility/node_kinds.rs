@@ -101,6 +101,7 @@ impl EligibilityChecker {
                 self.reads_something = true;
                 false
             }
+            pg_sys::RTEKind::RTE_TABLEFUNC if tree::is_json_table(entry) => self.refuse(Reason::StableFunction),
             pg_sys::RTEKind::RTE_TABLEFUNC => self.refuse(Reason::XmlExpression),
             pg_sys::RTEKind::RTE_NAMEDTUPLESTORE => self.refuse(Reason::TransitionTable),
             pg_sys::RTEKind::RTE_SUBQUERY

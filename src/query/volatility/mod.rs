@@ -65,6 +65,15 @@ pub fn check(oid: pg_sys::Oid) -> FunctionVerdict {
     FunctionVerdict::Unsound(if stable { Reason::StableFunction } else { Reason::VolatileFunction })
 }
 
+/// `array_agg_deserialize` (16 and later): in a parallel plan it reads what another process has gathered, by the functions of the elements'
+/// type that read what a client sends. These convert text from the client's encoding, in which it is not.
+const ARRAY_AGG_DESERIALIZE: u32 = 6295;
+
+/// May the function garble text if the client has another encoding than the database?
+pub fn receives_text(oid: pg_sys::Oid) -> bool {
+    oid.to_u32() == ARRAY_AGG_DESERIALIZE
+}
+
 /// Is the function on a list, which is in ascending order?
 fn is_among(list: &[u32], function: u32) -> bool {
     list.binary_search(&function).is_ok()

@@ -40,6 +40,22 @@ def warm(session, query):
     return expected
 
 
+def test_written_out(session):
+    """From 17 on EXPLAIN can also convert the rows for a client and send none of them, a hit's rows like any others."""
+    query = "SELECT * FROM t"
+    expected = warm(session, query)
+    formats = ("TEXT", "BINARY") if session.info.server_version >= 170000 else ()
+    for explain in ("ANALYZE", *(f"ANALYZE, MEMORY, SERIALIZE {form}" for form in formats)):
+        [(plan,)] = session.rows(f"EXPLAIN ({explain}, FORMAT json) {query}")
+        assert plan[0]["Plan"]["Custom Plan Provider"] == "ArrowCache"
+        session.execute("SET pg_arrow_cache.enabled = off")
+        [(executed,)] = session.rows(f"EXPLAIN ({explain}, FORMAT json) {query}")
+        session.execute("SET pg_arrow_cache.enabled = on")
+        written = [shown.get("Serialization", {}).get("Output Volume") for shown in (plan[0], executed[0])]
+        assert written[0] == written[1]
+        assert session.rows(query) == expected and session.status() == "HIT"
+
+
 @pytest.mark.parametrize("explain", ["ANALYZE false", "ANALYZE"])
 @pytest.mark.parametrize("query", QUERIES)
 def test_names(session, query, explain):

@@ -4,6 +4,7 @@ read and committed elsewhere and at other moments."""
 import threading
 import time
 
+import psycopg
 import pytest
 
 TABLES = ("f1", "f2")
@@ -41,6 +42,21 @@ def warm(session, table="f1"):
 def copy(session, name, value):
     with session.cursor() as cursor, cursor.copy(f"COPY {name} FROM STDIN") as rows:
         rows.write_row((value,))
+
+
+def test_restricted(far):
+    """A session may forbid itself to read foreign tables and views, as pg_dump does. The server notices that when it plans and rewrites."""
+    far.execute("CREATE VIEW v AS SELECT x FROM f1")
+    warm(far)
+    for kind, query in ("foreign-table", "SELECT sum(x) FROM f1"), ("view", "SELECT sum(x) FROM v"), ("foreign-table", "SELECT sum(x) FROM v"):
+        for _ in range(2):
+            assert far.rows(query, prepare=False) == [(1,)]
+        far.execute(f"SET restrict_nonsystem_relation_kind = '{kind}'")
+        for _ in range(2):
+            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+                far.execute(query, prepare=False)
+        far.execute("RESET restrict_nonsystem_relation_kind")
+        assert far.rows(query, prepare=False) == [(1,)]
 
 
 def test_names_with_the_database(far, other, connect):

@@ -49,6 +49,38 @@ def test_commutators(session, schema):
     assert agree(session, "SELECT a FROM t WHERE 5 <<<< a ORDER BY a", "UPDATE config SET v = 3") == "user_defined_function"
 
 
+def test_bounds_of_ranges(session, schema):
+    """From 17 on the planner compares with the bounds of a constant range, by the operators of the range's operator class."""
+    session.execute("CREATE FUNCTION below(int, int) RETURNS bool " + READS.format("STABLE", "$1 < $2 * (SELECT v FROM config)"))
+    session.execute("CREATE OPERATOR <<# (LEFTARG = int, RIGHTARG = int, FUNCTION = below)")
+    session.execute("""CREATE OPERATOR CLASS scaled FOR TYPE int USING btree AS
+                           OPERATOR 1 <<#, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint4cmp(int, int)""")
+    session.execute("CREATE TYPE span AS RANGE (SUBTYPE = int, SUBTYPE_OPCLASS = scaled)")
+    session.execute("CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 9) g")
+    for condition in "a <@ '[2,4)'::span", "'[2,4)'::span @> a":
+        query = f"SELECT a FROM t WHERE {condition} ORDER BY a"
+        reason = agree(session, query, "UPDATE config SET v = 3 - v")
+        assert reason == ("user_defined_function" if session.info.server_version >= 170000 else None)
+    # Ranges of the server's own are compared by its own operators.
+    query = "SELECT a FROM t WHERE a <@ '[2,4)'::int4range ORDER BY a"
+    assert agree(session, query, "UPDATE config SET v = v") is None
+    assert session.rows(query, prepare=False) == [(2,), (3,)]
+    assert session.status() == "HIT"
+
+
+def test_hash_functions_of_operators(session, schema):
+    """Values of money have no hash function of the server's. A superuser may add one, and the planner has a list of nine or more hashed."""
+    session.execute("CREATE FUNCTION hash(money) RETURNS int " + READS.format("STABLE", "(SELECT v FROM config)"))
+    session.execute("CREATE TABLE t AS SELECT g::money AS m FROM generate_series(1, 20) g")
+    values = ", ".join(f"'{value}'::money" for value in range(1, 13))
+    query = f"SELECT count(*) FROM t WHERE m IN ({values})"
+    assert agree(session, query, "UPDATE config SET v = v") is None
+    session.execute("CREATE OPERATOR CLASS hashed FOR TYPE money USING hash AS OPERATOR 1 =, FUNCTION 1 hash(money)")
+    assert agree(session, query, "UPDATE config SET v = 3") == "user_defined_function"
+    session.execute("DROP OPERATOR FAMILY hashed USING hash")
+    assert agree(session, query, "UPDATE config SET v = v") is None
+
+
 @pytest.mark.parametrize("child", [False, True])
 def test_constraints(session, schema, child):
     """The function is marked IMMUTABLE and is not; the table is a child, or constraint_exclusion is on."""

@@ -149,6 +149,35 @@ def test_client_encoding(session, wire):
     assert one.status() == "HIT"
 
 
+def test_client_encoding_in_a_parallel_array_agg(session, wire):
+    """From 16 on, array_agg in a parallel plan reads what its workers have gathered as if a client had sent it, and converts text from
+    the client's encoding, in which it is not. What such a session computes must reach no other."""
+    session.execute("""
+        CREATE TABLE t AS SELECT '\u00e9'::text AS a FROM generate_series(1, 50000); ANALYZE t; ALTER TABLE t SET (parallel_workers = 2)""")
+    query = "SELECT (array_agg(a))[1] FROM t"
+    utf8, latin1 = wire(client_encoding="UTF8"), wire(client_encoding="LATIN1")
+    for client in utf8, latin1:
+        client.query("SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0.01; "
+                     "SET min_parallel_table_scan_size = 0; SET parallel_leader_participation = off")
+    latin1.query("SET pg_arrow_cache.enabled = off")
+    expected = data_rows(latin1.query(query))
+    latin1.query("SET pg_arrow_cache.enabled = on")
+    for _ in range(2):
+        assert data_rows(latin1.query(query)) == expected
+        assert data_rows(utf8.query(query)) == [["\u00e9".encode()]]
+    assert utf8.status() == "HIT"
+    assert data_rows(latin1.query(query)) == expected
+    # Bound while the encodings are the same, and computed when they are not.
+    session.execute("SELECT arrow_cache.flush()")
+    utf8.query("BEGIN")
+    utf8.parse(query, name="s").bind(portal="p", name="s").sync()
+    utf8.query("SET client_encoding = LATIN1")
+    utf8.execute("p").sync()
+    utf8.query("COMMIT; SET client_encoding = UTF8")
+    for _ in range(2):
+        assert data_rows(utf8.query(query)) == [["\u00e9".encode()]]
+
+
 def test_text_that_the_client_cannot_have(session, wire):
     """A character that is missing in the client's encoding is the same error from the cache."""
     session.execute("CREATE TABLE t (a text); INSERT INTO t VALUES ('10 \u20ac')")

@@ -1,0 +1,36 @@
+//! Code of users that the server finds through operator families, without naming it in a query: how values are hashed and sorted by an
+//! operator of the server's own, and which operators compare the bounds of a range. Reads catalogs; keeps nothing.
+
+use pgrx::pg_sys;
+
+use crate::pg::lists::oids;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
+
+fn is_of_user(object: pg_sys::Oid) -> bool {
+    object.to_u32() >= FIRST_UNPINNED_OID
+}
+
+/// Are values hashed or sorted by code of a user where they are compared with this operator in bulk? An operator of the server's that has no
+/// family of the server's may be put into one by a superuser. If it has one, the server takes that.
+pub fn hash_or_sort_by_user(operator: pg_sys::Oid) -> bool {
+    let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+    // SAFETY: reads catalogs about an operator that the query uses; the list holds OIDs.
+    unsafe {
+        let hashes = pg_sys::get_op_hash_functions(operator, &raw mut left, &raw mut right);
+        let sorting = oids(pg_sys::get_mergejoin_opfamilies(operator)).next();
+        (hashes && (is_of_user(left) || is_of_user(right))) || sorting.is_some_and(is_of_user)
+    }
+}
+
+/// Are there operators of a user among those that compare the bounds of a range, of elements of this type? From 17 on the planner puts them
+/// in the place of `element <@ range` if the range is a constant.
+pub fn compares_by_user(family: pg_sys::Oid, element: pg_sys::Oid) -> bool {
+    (pg_sys::BTLessStrategyNumber..=pg_sys::BTGreaterStrategyNumber).any(|strategy| {
+        // SAFETY: reads catalogs; InvalidOid for what is not there.
+        let (operator, function) = unsafe {
+            let operator = pg_sys::get_opfamily_member(family, element, element, strategy as i16);
+            (operator, pg_sys::get_opcode(operator))
+        };
+        is_of_user(operator) || is_of_user(function)
+    })
+}
