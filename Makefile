@@ -118,7 +118,7 @@ lint: setup
 	cargo clippy --workspace --all-targets --no-default-features --features pg$(PG_MAJOR) -- -D warnings
 	scripts/lint-16.sh
 	scripts/lint-layers.sh .
-	shellcheck .ci/run scripts/*.sh
+	shellcheck .ci/run scripts/*.sh tests/packages/*.sh tests/pg_upgrade/*.sh
 
 clean:
 	rm -rf target

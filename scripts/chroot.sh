@@ -90,6 +90,13 @@ inside='
     mount --bind "$target" "$place/pg_arrow_cache/target"
     cp -L /etc/resolv.conf "$place/etc/resolv.conf"
     cp -L /etc/hosts "$place/etc/hosts"
+    # Authorities that this machine trusts besides those of Debian, such as that of a proxy.
+    authorities=$(compgen -G "/usr/local/share/ca-certificates/*.crt" || true)
+    if [ -n "$authorities" ] && [ ! -e "$place/authorities" ]; then
+        cp /usr/local/share/ca-certificates/*.crt "$place/usr/local/share/ca-certificates/"
+        chroot "$place" update-ca-certificates >/dev/null
+        touch "$place/authorities"
+    fi
     path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     rust=()
     if [ -z "$fresh" ]; then
@@ -102,7 +109,7 @@ inside='
     for name in $(compgen -e | grep -E "^(CARGO_PROFILE_|ORACLE_SECONDS$|https?_proxy$|no_proxy$)" || true); do kept+=("$name=${!name}"); done
     # As PID 1 of a namespace of its own, so that nothing that the command has started outlives it.
     exec unshare --pid --fork --kill-child chroot "$place" env -i HOME=/root LANG=C.UTF-8 TERM=dumb PATH="$path" \
-        PG_CONFIG="/usr/lib/postgresql/$major/bin/pg_config" "${rust[@]}" "${kept[@]}" \
+        PG_CONFIG="/usr/lib/postgresql/$major/bin/pg_config" PIP_CERT=/etc/ssl/certs/ca-certificates.crt "${rust[@]}" "${kept[@]}" \
         sh -c "mount -t proc proc /proc && cd /pg_arrow_cache && exec \"\$@\"" sh "$@"
 '
 unshare --mount true 2>/dev/null || unavailable "this machine allows no mount namespace (a container without CAP_SYS_ADMIN?)"
