@@ -70,7 +70,7 @@ def tested(version, suites):
     def inside(label, *command):
         return run(version, label, ["scripts/chroot.sh", RELEASES[version], *command])
 
-    output, status = inside("set-up", "sh", "-c", "make setup && $PG_CONFIG --version")
+    output, status = inside("set-up", "sh", "-c", "scripts/setup.sh && $PG_CONFIG --version")
     row.server = (re.findall(r"^PostgreSQL (\S+)", output, re.MULTILINE) or [""])[-1]
     if status != 0:   # a release that is not finished may lack packages for a day
         row.unavailable, row.note = True, "no chroot"
