@@ -32,7 +32,7 @@ help:
 	@echo 'make bench-quick     the same with small data, in some minutes'
 	@echo 'make bench-arrow     measure results as Arrow, beside ADBC and a bare socket'
 	@echo 'make bench-staleness ways to change data, and whether this cache and pgpool-II answer afresh'
-	@echo 'make lint            formatting, clippy, layering rules'
+	@echo 'make lint            formatting, clippy (also for 16), layering rules, agreement of the versions'
 	@echo 'make audit-functions are the functions that count as reading no setting still those of the server? See CONTRIBUTING.md'
 	@echo 'make audit-dependencies  licences and advisories of the crates (cargo-deny, which it compiles)'
 	@echo 'make setup           only what the others do first: packages, target/venv'
@@ -118,6 +118,7 @@ lint: setup
 	cargo clippy --workspace --all-targets --no-default-features --features pg$(PG_MAJOR) -- -D warnings
 	scripts/lint-16.sh
 	scripts/lint-layers.sh .
+	python3 -B tests/packages/test_metadata.py
 	shellcheck .ci/run scripts/*.sh tests/packages/*.sh tests/pg_upgrade/*.sh
 
 clean:
