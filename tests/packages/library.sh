@@ -18,7 +18,7 @@ is 'the -dbgsym has one file' "$(wc -l <<<"$debug")" 1
 objcopy --decompress-debug-sections "$debug" "$work/debug"
 
 # Where this machine has things: the project, the copy that was compiled, Rust, crates, homes.
-machine='\.cargo|/rustup|/target/deb|/root/|/home/|/work/|/tmp/'
+machine='\.cargo|/rustup|/target/deb|/root/|/home/|/tmp/'
 for place in "$PWD" "${HOME:-/root}" "${CARGO_HOME:-/root/.cargo}" "${RUSTUP_HOME:-/root/.rustup}"; do machine+="|$place/"; done
 for file in "$library" "$work/debug"; do
     what=$([ "$file" = "$library" ] && echo library || echo 'debug information')
