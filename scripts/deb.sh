@@ -2,7 +2,7 @@
 # Builds Debian packages, one for each major version whose development package is installed, with its -dbgsym: target/deb/*.deb.
 #
 #   scripts/deb.sh             the version that debian/changelog says
-#   scripts/deb.sh VERSION     another version of the same sources, such as 0.1.0-1+local1
+#   scripts/deb.sh VERSION     another version of the same sources, such as 0.2.0-1+local1
 #
 # The build runs in a copy of the sources, below target/deb/build, and compiles in target/deb/cargo. docs/packaging.md has more.
 set -euo pipefail
