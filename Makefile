@@ -14,6 +14,8 @@ SUITES := core layers regress isolation tap clients oracle
 PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 
 .DEFAULT_GOAL := help
+# Cargo and the tests use all cores by themselves; two set-ups at once would wait for each other's apt-get.
+.NOTPARALLEL:
 .PHONY: help setup install demo test bench bench-quick bench-setup bench-arrow bench-staleness lint clean \
         test-postgres test-matrix test-pg-upgrade test-packages deb dist audit-functions audit-dependencies $(SUITES:%=test-%)
 
@@ -43,14 +45,15 @@ help:
 setup:
 	@scripts/setup.sh
 
-install: setup
+install:
+	@scripts/setup.sh build
 	@scripts/install.sh
 
-demo: install
+demo: setup install
 	@$(PYTHON) demo/run.py
 
 # What is compared with: pgpool-II, Redis, valgrind, the data of TPC-H. Neither `make test` nor `make demo` needs them.
-bench-setup: install
+bench-setup: setup install
 	@scripts/setup.sh bench
 
 bench: bench-setup
@@ -59,13 +62,13 @@ bench: bench-setup
 bench-quick: bench-setup
 	@$(PYTHON) bench/run.py --quick
 
-bench-arrow: install
+bench-arrow: setup install
 	@$(PYTHON) bench/arrow.py
 
 bench-staleness: bench-setup
 	@$(PYTHON) bench/staleness.py
 
-test: install
+test: setup install
 	@tests/run $(SUITES)
 
 # These need no server and no extension.
@@ -76,11 +79,11 @@ test-core:
 test-layers:
 	@tests/run layers
 
-$(filter-out test-core test-layers,$(SUITES:%=test-%)): test-%: install
+$(filter-out test-core test-layers,$(SUITES:%=test-%)): test-%: setup install
 	@tests/run $*
 
 # Not among the suites: it downloads the source of PostgreSQL, and takes longer than they do.
-test-postgres: install
+test-postgres: setup install
 	@tests/postgres/run.py
 
 # Each major version in a chroot of the Debian release that has it; 16, which none has, is compiled.

@@ -3,6 +3,7 @@
 # so that a second run only checks. Existing PostgreSQL clusters are never touched.
 #
 #   scripts/setup.sh           everything for building and testing
+#   scripts/setup.sh build     what building and installing the extension needs, and no more
 #   scripts/setup.sh rust      only what `cargo test -p arrow_cache_core` needs
 #   scripts/setup.sh audit     what scripts/functions/audit.py needs to compile PostgreSQL
 #   scripts/setup.sh deb       what scripts/deb.sh needs to build Debian packages
@@ -43,12 +44,13 @@ apt_install_server() {
     return "$status"
 }
 
+# What compiling takes, the server with its headers, and the packages that are named.
 packages() {
     command -v apt-get >/dev/null || { say "no apt-get: install the packages listed in scripts/setup.sh yourself"; return 0; }
     # The major version is in Debian's path; another layout means that the user brought a server of their own.
     local major='' wanted missing=() server=() name
     [[ $pg_config =~ ^/usr/lib/postgresql/([0-9]+)/ ]] && major=${BASH_REMATCH[1]}
-    wanted=(build-essential clang libclang-dev pkg-config python3 python3-venv perl libipc-run-perl util-linux locales shellcheck)
+    wanted=(build-essential clang libclang-dev pkg-config "$@")
     for name in "${wanted[@]}"; do installed "$name" || missing+=("$name"); done
     if [ -n "$major" ]; then
         for name in "postgresql-$major" "postgresql-server-dev-$major"; do installed "$name" || server+=("$name"); done
@@ -113,8 +115,10 @@ bench_packages() {
     apt_install_without_services "${missing[@]}"
 }
 
+have_cargo() { command -v cargo >/dev/null || die "cargo is missing: install Rust first (https://rustup.rs)"; }
+
 rust() {
-    command -v cargo >/dev/null || die "cargo is missing: install Rust first (https://rustup.rs)"
+    have_cargo
     # Two rustups cannot add the same component at once, and asking is cheap.
     cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
     cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
@@ -138,21 +142,32 @@ bench_python() {
     cp "$pins" "$venv/requirements-bench.txt"
 }
 
+test_packages=(python3 python3-venv perl libipc-run-perl util-linux locales shellcheck)
+
 purpose=${1:-all}
-if [ "$purpose" = audit ]; then
-    audit_packages
-    exit 0
-fi
-rust
-[ "$purpose" = rust ] && exit 0
-packages
-if [ "$purpose" = deb ]; then
-    deb_packages
-    exit 0
-fi
-foreign_locale
+case $purpose in
+    audit)
+        audit_packages
+        exit ;;
+    rust)
+        rust
+        exit ;;
+    deb)
+        have_cargo
+        packages
+        deb_packages
+        exit ;;
+    build)
+        have_cargo
+        packages ;;
+    all | bench)
+        rust
+        packages "${test_packages[@]}"
+        foreign_locale ;;
+    *) die "no such purpose: $purpose" ;;
+esac
 [ -x "$pg_config" ] || die "$pg_config does not exist: set PG_CONFIG to the pg_config of the server to build for"
-python_venv
+[ "$purpose" = build ] || python_venv
 if [ "$purpose" = bench ]; then
     bench_packages
     bench_python
