@@ -154,7 +154,7 @@ case $purpose in
         exit ;;
     deb)
         have_cargo
-        packages
+        packages python3
         deb_packages
         exit ;;
     build)
