@@ -6,6 +6,7 @@
 //! | May the answer to this query be kept? | `eligibility` (nodes), `volatility` (functions), `types`, `operator_families` |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (constraints, indexes, partition keys) |
 //! | Is it the same question? | `key`: `statement_text`, `identity` (form and tree), `environment` (settings, role), `parameters` |
+//! | … with functions of users in SQL? | `eligibility` (bodies), `name_resolution` |
 //! | Is it the same plan, for a template? | `plan_facts`, `opened_relations` (what the executor opens), `plan_kinds` |
 //! | What else does the answer rest on? | `row_types_and_custom_settings` |
 //! | What of an answer does SQL leave open? | `repeatability`, `ordering`, `bytewise` (equal values) |
@@ -22,6 +23,7 @@ pub mod hashes;
 pub mod identity;
 pub mod key;
 pub mod opened_relations;
+pub mod name_resolution;
 mod operator_families;
 pub mod ordering;
 pub mod parameters;

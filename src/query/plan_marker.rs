@@ -11,7 +11,7 @@ use std::cell::Cell;
 use arrow_cache_core::{Hash128, Reason};
 use pgrx::pg_sys;
 
-use super::eligibility::QueryTraits;
+use super::eligibility::{QueryTraits, SqlBodies};
 use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
 use super::ordering::OrderedPrefix;
 use super::row_types_and_custom_settings::Extras;
@@ -46,6 +46,10 @@ const MAY_DROP_RELATIONS: u32 = 32;
 const AGGREGATES: u32 = 64;
 /// Flag: executing it may garble text.
 const RECEIVES_TEXT: u32 = 128;
+/// Flag: it calls functions of users in SQL.
+const CALLS_BODIES: u32 = 256;
+/// Flag: some of them are kept as text.
+const RESOLVES_NAMES: u32 = 512;
 /// The word of the order when the query has no answer to be repeated.
 const NOT_REPEATABLE: u32 = 0;
 /// First word of a marker that says "cacheable"; any other value is a reason's number plus one.
@@ -96,6 +100,8 @@ fn words_of(
         (traits.may_drop_relations, MAY_DROP_RELATIONS),
         (traits.aggregates, AGGREGATES),
         (traits.receives_text, RECEIVES_TEXT),
+        (traits.bodies.is_some(), CALLS_BODIES),
+        (traits.resolves_names(), RESOLVES_NAMES),
     ] {
         if set {
             flags |= flag;
@@ -235,6 +241,9 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
         unites: false,
         aggregates: flags & AGGREGATES != 0,
         receives_text: flags & RECEIVES_TEXT != 0,
+        // What they mean is in the hash of the tree.
+        bodies: (flags & CALLS_BODIES != 0)
+            .then_some(SqlBodies { hash: Hash128::NONE, by_name: flags & RESOLVES_NAMES != 0 }),
     };
     let (tree, facts) = (TreeHash(key(1)?), FactsHash(key(15)?));
     let form = FormId(word(13)? | word(14)? << 32);

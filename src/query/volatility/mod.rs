@@ -65,6 +65,12 @@ pub fn check(oid: pg_sys::Oid) -> FunctionVerdict {
     FunctionVerdict::Unsound(if stable { Reason::StableFunction } else { Reason::VolatileFunction })
 }
 
+/// Is the function marked IMMUTABLE?
+pub fn is_immutable(oid: pg_sys::Oid) -> bool {
+    // SAFETY: reads a catalog about a function that a tree names.
+    unsafe { pg_sys::func_volatile(oid) as u8 == pg_sys::PROVOLATILE_IMMUTABLE }
+}
+
 /// `array_agg_deserialize` (16 and later): in a parallel plan it reads what another process has gathered, by the functions of the elements'
 /// type that read what a client sends. These convert text from the client's encoding, in which it is not.
 const ARRAY_AGG_DESERIALIZE: u32 = 6295;
