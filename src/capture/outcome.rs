@@ -5,8 +5,8 @@ use std::time::Duration;
 use arrow_cache_core::{Pin, Reason};
 
 use super::fill::ResultFill;
-use crate::lookup::{Miss, definition_versions};
 use crate::lookup::quick_statements;
+use crate::lookup::{Miss, definition_versions};
 use crate::pg::encoding;
 use crate::query::environment;
 use crate::report::decision_log;

@@ -18,10 +18,10 @@ use crate::pg::privileges;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
-use crate::query::opened_relations::opened_by;
-use crate::query::relations::{self, RelationRefusal};
 use crate::query::eligibility::{self, Checked};
+use crate::query::opened_relations::opened_by;
 use crate::query::planner_input;
+use crate::query::relations::{self, RelationRefusal};
 use crate::shmem::{self, SharedStore};
 use crate::{export, settings};
 

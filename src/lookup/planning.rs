@@ -81,7 +81,8 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
         && let Some(traits) = &traits
         && !traits.may_garble_text()
         && forms::has_templates(form, versions)
-        && let Some(placeholder) = placeholder::make(&store, call, form, meaning(tree, traits), traits.reads_session, versions)
+        && let Some(placeholder) =
+            placeholder::make(&store, call, form, meaning(tree, traits), traits.reads_session, versions)
     {
         return Ok(Planning::Ready(placeholder));
     }

@@ -185,12 +185,7 @@ fn depends_on_values(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
 
 /// Remembers what holds for all queries of a form. Extras are kept in memory that ends with the plan, so forms that have some
 /// are checked each time.
-fn remember(
-    form: FormHash,
-    eligible: &Eligible,
-    relations: Result<Relations, Reason>,
-    depends_on_values: bool,
-) {
+fn remember(form: FormHash, eligible: &Eligible, relations: Result<Relations, Reason>, depends_on_values: bool) {
     let Eligible { traits, planned, resolution, .. } = *eligible;
     if !traits.extras.is_none() {
         return;

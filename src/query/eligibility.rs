@@ -3,6 +3,7 @@
 //! is not known (`node_kinds`) is a reason too.
 
 mod checker;
+mod met_bodies;
 mod node_kinds;
 mod session_values;
 mod sql_functions;
@@ -22,10 +23,11 @@ use super::volatility::{self, FunctionVerdict};
 use crate::pg::encoding;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
+pub use checker::Blamed;
 use checker::EligibilityChecker;
+pub use met_bodies::SqlBodies;
 use node_kinds::{makes_a_type, refusal_of, type_of};
 use session_values::SESSION_FUNCTIONS;
-pub use sql_functions::SqlBodies;
 
 /// What an eligible query asks that its answer depends on.
 #[derive(Clone, Copy, Debug)]
@@ -49,15 +51,6 @@ pub struct QueryTraits {
     pub receives_text: bool,
     /// It calls functions of users, which are written in SQL.
     pub bodies: Option<SqlBodies>,
-}
-
-/// A function that is to blame for a refusal.
-#[derive(Clone, Copy, Debug)]
-pub struct Blamed {
-    /// The function.
-    pub function: pg_sys::Oid,
-    /// What is wrong with it, as the rest of the sentence "It calls …,".
-    pub because: Option<&'static str>,
 }
 
 impl QueryTraits {
@@ -328,7 +321,8 @@ impl EligibilityChecker {
             return self.blame(function, Reason::StableFunction);
         }
         self.receives_text |= volatility::receives_text(function);
-        self.defined.insert((function, self.bodies.immutable)) && self.check_definition(function, definition::of(function))
+        self.defined.insert((function, self.bodies.immutable))
+            && self.check_definition(function, definition::of(function))
     }
 
     /// Checks what a function consists of, as if the query had it in its place.
