@@ -17,6 +17,7 @@ use super::operator_families;
 use super::ordering::{self, OrderedPrefix};
 use super::repeatability;
 use super::row_types_and_custom_settings::Extras;
+use super::trusted_extensions::{self, is_trusted_function, is_trusted_operator};
 use super::types::{Nature, nature};
 use super::volatility::definition::{self, Definition};
 use super::volatility::{self, FunctionVerdict};
@@ -51,6 +52,8 @@ pub struct QueryTraits {
     pub receives_text: bool,
     /// It calls functions of users, which are written in SQL.
     pub bodies: Option<SqlBodies>,
+    /// Some extensions were trusted when it was checked.
+    pub trusts: bool,
 }
 
 impl QueryTraits {
@@ -98,6 +101,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             aggregates: checker.aggregates,
             receives_text: checker.receives_text,
             bodies: checker.bodies.meaning(),
+            trusts: trusted_extensions::fingerprint() != 0,
         })
     });
     Checked { traits, offender: checker.offender, resolves_names: checker.bodies.resolves_names() }
@@ -268,7 +272,8 @@ impl EligibilityChecker {
         related.into_iter().filter(|one| *one != pg_sys::InvalidOid).any(|one| {
             // SAFETY: reads a catalog; InvalidOid for what is no operator.
             let function = unsafe { pg_sys::get_opcode(one) };
-            if one.to_u32() >= FIRST_UNPINNED_OID || operator_families::hash_or_sort_by_user(one) {
+            let is_of_user = one.to_u32() >= FIRST_UNPINNED_OID && !is_trusted_operator(one);
+            if is_of_user || operator_families::hash_or_sort_by_user(one) {
                 return self.blame(function, Reason::UserDefinedFunction);
             }
             self.check_function(function)
@@ -277,7 +282,8 @@ impl EligibilityChecker {
 
     fn check_call(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
         if call.funcid.to_u32() >= FIRST_UNPINNED_OID {
-            return self.check_call_of_user(call) || self.check_missing_arguments(call.funcid, child!(call.args));
+            return (!is_trusted_function(call.funcid) && self.check_call_of_user(call))
+                || self.check_missing_arguments(call.funcid, child!(call.args));
         }
         if !self.bodies.immutable && self.reads_custom_setting(call) {
             return self.reason.is_some() || self.check_definition(call.funcid, definition::of(call.funcid));
@@ -319,6 +325,10 @@ impl EligibilityChecker {
         }
         if self.bodies.immutable && !volatility::is_immutable(function) {
             return self.blame(function, Reason::StableFunction);
+        }
+        if function.to_u32() >= FIRST_UNPINNED_OID {
+            // One that counts like a built-in one, and is no more than its code.
+            return false;
         }
         self.receives_text |= volatility::receives_text(function);
         self.defined.insert((function, self.bodies.immutable))

@@ -50,6 +50,8 @@ const RECEIVES_TEXT: u32 = 128;
 const CALLS_BODIES: u32 = 256;
 /// Flag: some of them are kept as text.
 const RESOLVES_NAMES: u32 = 512;
+/// Flag: some extensions were trusted.
+const TRUSTS: u32 = 1024;
 /// The word of the order when the query has no answer to be repeated.
 const NOT_REPEATABLE: u32 = 0;
 /// First word of a marker that says "cacheable"; any other value is a reason's number plus one.
@@ -102,6 +104,7 @@ fn words_of(
         (traits.receives_text, RECEIVES_TEXT),
         (traits.bodies.is_some(), CALLS_BODIES),
         (traits.resolves_names(), RESOLVES_NAMES),
+        (traits.trusts, TRUSTS),
     ] {
         if set {
             flags |= flag;
@@ -241,6 +244,7 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
         unites: false,
         aggregates: flags & AGGREGATES != 0,
         receives_text: flags & RECEIVES_TEXT != 0,
+        trusts: flags & TRUSTS != 0,
         // What they mean is in the hash of the tree.
         bodies: (flags & CALLS_BODIES != 0)
             .then_some(SqlBodies { hash: Hash128::NONE, by_name: flags & RESOLVES_NAMES != 0 }),

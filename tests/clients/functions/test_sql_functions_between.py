@@ -13,7 +13,7 @@ OLD, NEW = [[b"10"], [b"20"]], [[b"1000"], [b"2000"]]
 def ahead(session):
     """A schema in front of that of the test, which functions may be put into."""
     schema = session.rows("SELECT current_schema()")[0][0]
-    session.prepare_threshold = None
+    session.prepare_threshold = 10**9
     session.execute(f"""
         CREATE SCHEMA {schema}_ahead;
         CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 2) g;
