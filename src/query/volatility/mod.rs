@@ -65,6 +65,12 @@ pub fn check(oid: pg_sys::Oid) -> FunctionVerdict {
     FunctionVerdict::Unsound(if stable { Reason::StableFunction } else { Reason::VolatileFunction })
 }
 
+/// Is the function marked STABLE, so that the planner computes it for no plan that is kept?
+pub fn is_stable(oid: pg_sys::Oid) -> bool {
+    // SAFETY: reads a catalog; the function is named by the query, so it exists.
+    (unsafe { pg_sys::func_volatile(oid) }) as u8 == pg_sys::PROVOLATILE_STABLE
+}
+
 /// `array_agg_deserialize` (16 and later): in a parallel plan it reads what another process has gathered, by the functions of the elements'
 /// type that read what a client sends. These convert text from the client's encoding, in which it is not.
 const ARRAY_AGG_DESERIALIZE: u32 = 6295;
