@@ -65,6 +65,12 @@ pub fn check(oid: pg_sys::Oid) -> FunctionVerdict {
     FunctionVerdict::Unsound(if stable { Reason::StableFunction } else { Reason::VolatileFunction })
 }
 
+/// Is the function marked STABLE, so that the planner computes it for no plan that is kept?
+pub fn is_stable(oid: pg_sys::Oid) -> bool {
+    // SAFETY: reads a catalog; the function is named by the query, so it exists.
+    (unsafe { pg_sys::func_volatile(oid) }) as u8 == pg_sys::PROVOLATILE_STABLE
+}
+
 /// Functions that read a value by a function that reads what a client sends, as `array_agg` does in a parallel plan with what another process
 /// has gathered. Text is then converted from the client's encoding, in which it is not. Ascending; scripts/functions/audit.py finds them.
 const RECEIVING: &[u32] = &[
