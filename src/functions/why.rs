@@ -19,9 +19,10 @@ use crate::pg::privileges;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
+use crate::query::eligibility::{self, Checked};
 use crate::query::opened_relations::opened_by;
+use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
-use crate::query::{eligibility, planner_input};
 use crate::shmem::{self, SharedStore};
 use crate::{export, settings};
 
@@ -85,16 +86,18 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<(Vec<u32>, Vec<Vec<u
     // SAFETY: the steps that PostgreSQL itself takes with a query; trees live in the current memory context.
     unsafe {
         let (query, types) = one_select(text)?;
-        let mut offender = None;
         // Planning changes the tree.
-        let traits = Tree::enter(query.as_ptr())
-            .map_or(Err(Reason::NotSelect), |query| eligibility::check_query_naming(query, &mut offender));
+        let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };
+        let Checked { traits, offender, .. } = eligibility::check_query(tree, store.seed());
         let plan = query.plan(pg_sys::CURSOR_OPT_PARALLEL_OK, Parameters::NONE);
         // The executor reads parameters when it starts.
         export::check_permitted(plan, text, Parameters::nulls(&types));
         let traits = traits.map_err(|reason| Refusal {
             reason,
-            offender: offender.map(|function| [b"calls ".to_vec(), function_name(function)].concat()),
+            offender: offender.map(|blamed| {
+                let because = blamed.because.map_or(String::new(), |because| format!(", {because}"));
+                [b"calls ".to_vec(), function_name(blamed.function), because.into_bytes()].concat()
+            }),
         })?;
         let ddl = lookup::definition_versions(store).ddl;
         let checked =

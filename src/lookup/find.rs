@@ -121,6 +121,7 @@ fn hit(store: &SharedStore, question: &Question<'_>, description: Description<'_
         plan: question.plan().as_ptr(),
         suspends: false,
         definition_changes: session::definition_changes(),
+        catalogs: traits.resolves_names().then_some(description.current.catalogs),
         foreign: if changes.reads_foreign { relations } else { Vec::new() },
     });
     let stays_open = question.stays_open() || portal::is_bound() || portal::may_be_read_later();
@@ -166,6 +167,7 @@ fn miss(
         settings: description.settings,
         receives_text: traits.receives_text,
         definition_changes: session::definition_changes(),
+        catalogs: traits.resolves_names().then_some(description.current.catalogs),
         role: backend::user_id().to_u32(),
     })))
 }

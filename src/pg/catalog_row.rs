@@ -41,6 +41,11 @@ impl CatalogRow {
         (!tuple.is_null()).then(|| Self { cache, tuple })
     }
 
+    /// The row, for calls of the server while it is held.
+    pub fn as_tuple(&self) -> pg_sys::HeapTuple {
+        self.tuple
+    }
+
     /// The columns of fixed width of a function's row (`PROCOID`); `None` for a row of another catalog.
     pub fn function(&self) -> Option<&pg_sys::FormData_pg_proc> {
         // SAFETY: the tuple is held, and this is the layout of its catalog's rows.

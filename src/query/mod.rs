@@ -7,6 +7,7 @@
 //! | Which values of the clock does it ask for? | `clock` |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (constraints, indexes, partition keys) |
 //! | Is it the same question? | `key`: `statement_text`, `identity` (form and tree), `environment` (settings, role), `parameters` |
+//! | … with functions of users in SQL? | `eligibility` (bodies), `name_resolution` |
 //! | Is it the same plan, for a template? | `plan_facts`, `opened_relations` (what the executor opens), `plan_kinds` |
 //! | What else does the answer rest on? | `row_types_and_custom_settings` |
 //! | What of an answer does SQL leave open? | `repeatability`, `ordering`, `bytewise` (equal values) |
@@ -23,6 +24,7 @@ pub mod environment;
 pub mod hashes;
 pub mod identity;
 pub mod key;
+pub mod name_resolution;
 pub mod opened_relations;
 mod operator_families;
 pub mod ordering;

@@ -27,6 +27,8 @@ pub struct Guard {
     pub suspends: bool,
     /// How often the session had changed a definition by then.
     pub definition_changes: u64,
+    /// The version of all definitions, if the plan resolves names in bodies of functions when it runs.
+    pub catalogs: Option<u64>,
     /// The relations of the plan, ascending, if there are foreign tables among them: these are read when the first row is asked for.
     pub foreign: Vec<u32>,
 }
@@ -42,7 +44,15 @@ impl Guard {
         !self.suspends
             && store.is_current(pin)
             && session::definition_changes() == self.definition_changes
+            && self.catalogs.is_none_or(|version| version_of_catalogs(store) == version)
             && (self.foreign.is_empty() || own_writes::check_own_writes(&self.foreign).is_ok())
             && environment::hash(store.seed(), &self.settings) == Ok(self.environment)
     }
+}
+
+/// The present version of all definitions of this database.
+fn version_of_catalogs(store: &SharedStore) -> u64 {
+    let versions = store.versions();
+    // SAFETY: a plain read of a backend global.
+    versions.slot(versions.catalogs(unsafe { pg_sys::MyDatabaseId.to_u32() })).version()
 }

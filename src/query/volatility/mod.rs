@@ -71,6 +71,12 @@ pub fn is_stable(oid: pg_sys::Oid) -> bool {
     (unsafe { pg_sys::func_volatile(oid) }) as u8 == pg_sys::PROVOLATILE_STABLE
 }
 
+/// Is the function marked IMMUTABLE?
+pub fn is_immutable(oid: pg_sys::Oid) -> bool {
+    // SAFETY: reads a catalog about a function that a tree names.
+    unsafe { pg_sys::func_volatile(oid) as u8 == pg_sys::PROVOLATILE_IMMUTABLE }
+}
+
 /// Functions that read a value by a function that reads what a client sends, as `array_agg` does in a parallel plan with what another process
 /// has gathered. Text is then converted from the client's encoding, in which it is not. Ascending; scripts/functions/audit.py finds them.
 const RECEIVING: &[u32] = &[

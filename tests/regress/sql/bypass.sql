@@ -78,16 +78,16 @@ SELECT id, (substr('today', id))::date IS NULL AS n FROM t WHERE id = 1;
 :status
 SELECT id, has_table_privilege('t', 'SELECT') FROM t WHERE id = 1;
 :status
--- user_defined_function: a function of any volatility, an operator, an aggregate, a cast, the output of a type, the comparison of a range.
-CREATE FUNCTION own_immutable(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 1';
+-- user_defined_function: a function that is declared VOLATILE or is not in SQL, an operator, an aggregate, a cast, the output of a type, the comparison of a range.
+CREATE FUNCTION own_volatile(int) RETURNS int LANGUAGE sql AS 'SELECT $1 + 1';
 CREATE FUNCTION own_plain(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1 + 1; END';
 CREATE OPERATOR @#@ (PROCEDURE = own_plain, RIGHTARG = int);
 CREATE AGGREGATE own_sum(int) (SFUNC = int4pl, STYPE = int, INITCOND = '0');
 CREATE TYPE own_type AS (a int);
 CREATE FUNCTION own_cast(int) RETURNS own_type IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN ROW($1); END';
 CREATE CAST (int AS own_type) WITH FUNCTION own_cast(int);
-SELECT own_immutable(id) FROM t WHERE id = 1;
-SELECT own_immutable(id) FROM t WHERE id = 1;
+SELECT own_volatile(id) FROM t WHERE id = 1;
+SELECT own_volatile(id) FROM t WHERE id = 1;
 :status
 SELECT own_plain(id) FROM t WHERE id = 1;
 :status
@@ -237,7 +237,7 @@ DROP ACCESS METHOD heap_too;
 DROP CAST (int AS own_type);
 DROP AGGREGATE own_sum(int);
 DROP OPERATOR @#@ (NONE, int);
-DROP FUNCTION own_immutable, own_plain, own_cast, own_rows;
+DROP FUNCTION own_volatile, own_plain, own_cast, own_rows;
 DROP TYPE own_type;
 DROP DOMAIN positive;
 DROP SCHEMA shadow CASCADE;
