@@ -38,7 +38,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Has the run, which has returned, reached the end of the result?
+    /// Has the run, which has returned, met the end of the result?
     fn is_at_end(self) -> bool {
         self.count == 0 || self.query.processed() < self.count
     }
@@ -118,13 +118,14 @@ pub fn after_run(pass: Pass<'_>) {
 }
 
 fn note_miss_run(run: &mut MissRun, pass: Pass<'_>) {
-    run.stop_clock();
+    run.note_run(pass.query.processed());
     if let Stage::Filling(tee) = &run.stage
         && let Some(reason) = tee.failure
     {
         run.give_up(reason);
     }
-    let entry = if pass.is_at_end() { run.finish() } else { None };
+    let is_complete = pass.is_at_end() || run.has_all_rows(pass.query);
+    let entry = if is_complete { run.finish() } else { None };
     let is_stored = entry.is_some();
     if pass.replays {
         run.stage = Stage::Replaying(Replay::new(pass.query, &run.miss, entry));

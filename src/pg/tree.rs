@@ -191,6 +191,7 @@ macro_rules! tagged {
 }
 
 tagged! {
+    Agg = T_Agg,
     Aggref = T_Aggref,
     AlterTableStmt = T_AlterTableStmt,
     Append = T_Append,
@@ -217,13 +218,17 @@ tagged! {
     FuncExpr = T_FuncExpr,
     GroupingFunc = T_GroupingFunc,
     GroupingSet = T_GroupingSet,
+    HashJoin = T_HashJoin,
     IndexOnlyScan = T_IndexOnlyScan,
     IndexScan = T_IndexScan,
     Integer = T_Integer,
     JoinExpr = T_JoinExpr,
+    Limit = T_Limit,
     List = T_List | T_IntList | T_OidList,
     MergeAppend = T_MergeAppend,
+    MergeJoin = T_MergeJoin,
     MinMaxExpr = T_MinMaxExpr,
+    NestLoop = T_NestLoop,
     NullTest = T_NullTest,
     OpExpr = T_OpExpr | T_DistinctExpr | T_NullIfExpr,
     Param = T_Param,
@@ -253,6 +258,7 @@ tagged! {
     TidScan = T_TidScan,
     TransactionStmt = T_TransactionStmt,
     TruncateStmt = T_TruncateStmt,
+    ValuesScan = T_ValuesScan,
     Var = T_Var,
     WindowClause = T_WindowClause,
     WindowFunc = T_WindowFunc,
