@@ -79,6 +79,19 @@ impl MissRun {
         outcome::publish(&self.miss, tee.sink, too_quick, self.elapsed)
     }
 
+    /// Do the rows of a run follow those that earlier runs have given? `before` are the rows before them, if their portal tells.
+    pub fn goes_on_with(&self, before: Option<u64>) -> bool {
+        before.map_or(!self.miss.scrolls, |before| before == self.rows)
+    }
+
+    /// The rows are not read in their order from the first to the last: they are not stored, and their time says nothing.
+    pub fn leave_order(&mut self) {
+        self.give_up(Reason::ScrollableCursor);
+        if matches!(self.stage, Stage::Timing) {
+            self.stage = Stage::Done;
+        }
+    }
+
     /// Stops storing and frees what was stored.
     pub fn give_up(&mut self, reason: Reason) {
         if matches!(self.stage, Stage::Filling(_))

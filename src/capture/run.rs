@@ -8,6 +8,7 @@ use super::miss_run::{MissRun, Stage};
 use super::outcome;
 use super::replay::{self, Replay};
 use super::running::{self, Running};
+use crate::lookup::portal;
 use crate::pg::error_passing::{direct, edge};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row_type::RowType;
@@ -52,8 +53,10 @@ pub fn before_run(query: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, 
     let Some(running) = running::find(query) else { return pass };
     match &mut *running.borrow_mut() {
         Running::Miss(run) => {
-            if direction == pg_sys::ScanDirection::BackwardScanDirection {
-                run.give_up(Reason::IncompleteRead);
+            let is_moved = direction == pg_sys::ScanDirection::BackwardScanDirection
+                || (forward && !run.goes_on_with(portal::rows_before(query)));
+            if is_moved {
+                run.leave_order();
             }
             if forward {
                 prepare_miss(run, &mut pass);
@@ -78,9 +81,11 @@ fn prepare_miss(run: &mut MissRun, pass: &mut Pass<'_>) {
     }
     run.start_clock();
     let query = pass.query;
+    let replays = settings::debug_serve_fills() && !run.has_run && !run.miss.scrolls;
     match &mut run.stage {
-        // If only a part of the rows is asked for, each is delivered as it comes: a cursor's position must be that of its plan.
-        Stage::Filling(tee) if settings::debug_serve_fills() && !run.has_run && pass.count == 0 => {
+        // If only a part of the rows is asked for, or they may be asked for again, each is delivered as it comes: a cursor's position must
+        // be that of its plan.
+        Stage::Filling(tee) if replays && pass.count == 0 => {
             pass.receiver = query.receiver();
             pass.replays = true;
             run.miss.tuples = replay::keep_rows(query);

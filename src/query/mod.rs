@@ -13,10 +13,12 @@
 //! | What does a comment before the statement ask? | `statement_terms` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
 //! | How many rows can there be at most? | `row_bound`, `unique_scan` |
+//! | Are rows that are read later computed later? | `computed_first` |
 //!
 //! `hashes` are the types of all hashes.
 
 mod bytewise;
+pub mod computed_first;
 pub mod eligibility;
 pub mod environment;
 pub mod hashes;
