@@ -177,6 +177,8 @@ unsafe extern "C-unwind" {
         completion: *mut pg_sys::QueryCompletion,
     );
     /// executor/executor.h
+    pub fn ExecReScan(node: *mut pg_sys::PlanState);
+    /// executor/executor.h
     pub fn ExecFilterJunk(
         filter: *mut pg_sys::JunkFilter,
         slot: *mut pg_sys::TupleTableSlot,
