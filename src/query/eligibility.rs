@@ -2,7 +2,9 @@
 //! query's form (`identity`) and the definitions in the catalogs alone, so it is done once for all queries of a form. A node of a kind that
 //! is not known (`node_kinds`) is a reason too.
 
+mod catalog_search;
 mod checker;
+mod join_columns;
 mod node_kinds;
 mod session_values;
 
@@ -41,7 +43,8 @@ pub struct QueryTraits {
     pub may_drop_relations: bool,
     /// It has set operations.
     pub unites: bool,
-    /// It calls aggregates, whose parts the server finds anew at each execution.
+    /// It calls aggregates, whose parts the server finds anew at each execution; or it converts enums to JSON, and the server looks for
+    /// casts of them at each execution.
     pub aggregates: bool,
     /// Executing it may garble text if the client has another encoding than the database.
     pub receives_text: bool,
@@ -62,13 +65,22 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>) -> Result<QueryTraits, Reason
     check_query_naming(query, &mut None)
 }
 
-/// As `check_query`; on a refusal, `offender` is the function to blame, if it is one.
+/// What in a query is to blame for a refusal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Offender {
+    /// A function that it calls.
+    Function(pg_sys::Oid),
+    /// A relation that it names.
+    Relation(pg_sys::Oid),
+}
+
+/// As `check_query`; on a refusal, `offender` is what is to blame, if it is a function or a relation.
 ///
 /// # Errors
 /// As `check_query`.
 pub fn check_query_naming(
     query: Tree<'_, pg_sys::Query>,
-    offender: &mut Option<pg_sys::Oid>,
+    offender: &mut Option<Offender>,
 ) -> Result<QueryTraits, Reason> {
     if reads_nothing(query) {
         return Err(Reason::NoRelation);
@@ -77,7 +89,14 @@ pub fn check_query_naming(
     let mut checker = EligibilityChecker::new((&raw const here) as usize);
     checker.check_all(query.as_node());
     if let Err(reason) = checker.conclude() {
-        *offender = checker.offender;
+        // A query of catalogs is refused whatever else it does, so no other reason would help its author.
+        if reason != Reason::TooComplex
+            && let Some(catalog) = catalog_search::named_in(query)
+        {
+            *offender = Some(Offender::Relation(catalog));
+            return Err(Reason::SystemCatalog);
+        }
+        *offender = checker.offender.map(Offender::Function);
         return Err(reason);
     }
     if !checker.reads_something {
@@ -90,7 +109,7 @@ pub fn check_query_naming(
         repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
         may_drop_relations: checker.has_sublinks,
         unites: checker.unites,
-        aggregates: checker.aggregates,
+        aggregates: checker.aggregates || (checker.converts_to_json && checker.types.enums),
         receives_text: checker.receives_text,
     })
 }
@@ -144,9 +163,14 @@ impl EligibilityChecker {
         let context = (&raw mut *self).cast();
         match_node! { node;
             Query(query) => {
-                let flags = (pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP) as i32;
+                // Which columns of a join the query uses, its column references tell (`join_columns`).
+                let flags =
+                    pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP | pg_sys::QTW_IGNORE_JOINALIASES;
+                self.queries.push(query.as_ptr());
                 // SAFETY: a valid query; what the walker calls gets this checker back.
-                unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags) }
+                let stopped = unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags as i32) };
+                self.queries.pop();
+                stopped
             },
             // The walker above descends into it by itself.
             RangeTblEntry(_entry) => false,
@@ -167,7 +191,7 @@ impl EligibilityChecker {
         match_node! { node;
             Query(query) => self.check_query_itself(&query),
             RangeTblEntry(entry) => self.check_range_table_entry(&entry),
-            Var(var) => self.check_var(&var),
+            Var(var) => self.check_var(&var) || self.check_join_column(&var),
             SortGroupClause(clause) => self.check_clause(&clause),
             SetOperationStmt(operation) => {
                 self.unites = true;
