@@ -128,6 +128,7 @@ lint: setup
 	scripts/lint-16.sh
 	scripts/lint-layers.sh .
 	python3 -B tests/packages/test_metadata.py
+	python3 -B bench/test_coverage.py
 	shellcheck .ci/run scripts/*.sh tests/drivers/*.sh tests/packages/*.sh tests/pg_upgrade/*.sh
 
 clean:
