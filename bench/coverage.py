@@ -12,6 +12,7 @@ apart, since the cache has no part in it. `--rest` writes each statement that wa
 import argparse
 import collections
 import re
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from pathlib import Path
 import grafana
 import statements
 from program import ROOT, private, progress
-from session import Session
+from session import Session, digest
 
 CONF = {"pg_arrow_cache.min_execution_time": "0", "timezone": "'UTC'", "statement_timeout": "60s", "shared_buffers": "256MB"}
 
@@ -59,6 +60,7 @@ class Corpus:
     failed: list = field(default_factory=list)
     schema_errors: list = field(default_factory=list)
     rest: list = field(default_factory=list)
+    wrong: list = field(default_factory=list)
 
 
 def literal(text):
@@ -72,21 +74,26 @@ class Database:
         name = f"corpus_{number}"
         server.psql(f"CREATE DATABASE {name}")
         server.psql("CREATE EXTENSION pg_arrow_cache", name)
-        self.schema_errors = self._create(server, name, schema)
+        self.schema_errors, search_path = self._create(server, name, schema)
         server.psql("VACUUM ANALYZE", name)
         self.session = Session(server.dsn(name))
+        # pg_dump leaves none, and names everything with its schema.
+        if search_path not in ("", '""'):
+            self.session.execute(f"SET search_path = {search_path}")
 
     @staticmethod
     def _create(server, name, schema):
-        """Goes on after an error, which is counted: a table without an extension's type is missing, and others are there."""
-        session, errors = Session(server.dsn(name)), []
-        for statement in statements.split(schema):
-            try:
-                session.execute(statement)
-            except RuntimeError as error:
-                errors.append(str(error).splitlines()[0])
-        session.close()
-        return errors
+        """Goes on after an error, which is counted: a table without an extension's type is missing, and others are there.
+        Returns the errors, and the search_path that the file has set."""
+        done = subprocess.run(server.client("psql", "-X", "-q", "-A", "-t", "-d", name, "-f", "-"), text=True, capture_output=True,
+                              input=schema + "\n;SHOW search_path", env=server.environment())
+        errors = [error.partition("ERROR:")[2].strip() for error in done.stderr.splitlines() if "ERROR:" in error]
+        return errors, (done.stdout.splitlines() or [""])[-1].strip()
+
+    def setting(self, statement):
+        """Of what is no SELECT only settings are executed: others depend on them."""
+        if re.match(r"set\b", statements.bare(statement), re.I):
+            self.session.execute(statement)
 
     def filled_in(self, statement):
         """Without parameters."""
@@ -114,22 +121,28 @@ class Database:
 
 def judge(corpus, database, statement):
     """Runs a SELECT twice, and counts what became of it."""
+    # What PostgreSQL refuses is no matter of the cache, so it is executed before anything is asked about it.
     try:
         statement = database.filled_in(statement)
-        # What PostgreSQL refuses is no matter of the cache, so it is executed before anything is asked about it.
-        database.session.execute(statement)
-        cacheable, reason, detail = database.why(statement)
-        database.session.execute(statement)
-        status, last_reason = database.status()
+        first = digest(database.session.execute(statement))
     except RuntimeError as error:
         corpus.failed.append((str(error).splitlines()[0], statement))
         return
     corpus.selects += 1
+    try:
+        cacheable, reason, detail = database.why(statement)
+        second = digest(database.session.execute(statement))
+        status, last_reason = database.status()
+    except RuntimeError as error:
+        corpus.wrong.append((f"why() or the second execution failed: {str(error).splitlines()[0]}", statement))
+        return
     corpus.cacheable += cacheable
     corpus.hits += status == "HIT"
     if status == "HIT":
         if not cacheable:
-            corpus.rest.append((f"a hit, but why() says {reason}", detail, statement))
+            corpus.wrong.append((f"a hit, but why() says {reason}", statement))
+        if first != second:
+            corpus.wrong.append(("a hit with other values than the first execution", statement))
         return
     reason = last_reason if cacheable else reason
     corpus.reasons[reason or status] += 1
@@ -148,6 +161,7 @@ def run(server, number, schema, queries, variables):
             judge(corpus, database, statement)
         else:
             corpus.no_select += 1
+            database.setting(statement)
     database.session.close()
     return corpus
 
@@ -213,9 +227,9 @@ def main():
                                       for corpus in corpora for reason, detail, statement in corpus.rest) +
                               "".join(f"-- {corpus.name}: failed: {error}\n{statement};\n\n"
                                       for corpus in corpora for error, statement in corpus.failed))
-    contradictions = sum(1 for corpus in corpora for reason, _, _ in corpus.rest if reason.startswith("a hit"))
-    if contradictions:
-        sys.exit(f"coverage: {contradictions} hits of which why() says that they cannot be; --rest lists them")
+    wrong = [f"{corpus.name}: {what}\n{statement}" for corpus in corpora for what, statement in corpus.wrong]
+    if wrong:
+        sys.exit("coverage: the cache contradicts itself:\n" + "\n".join(wrong))
 
 
 if __name__ == "__main__":
