@@ -67,7 +67,11 @@ PANELS = [
           JOIN stores st USING (store_id)
           JOIN dates d USING (date_id)
          WHERE d.year = [[extract(year FROM CURRENT_DATE)]] AND st.region = {1}
-         GROUP BY st.region""", parameters=["North"], one_row=True),
+         GROUP BY st.region""", parameters=["North"]),
+    Panel("store_card", """
+        SELECT st.name, st.city, st.floor_area, [[CURRENT_DATE - 1]] - st.opened_on AS days_open
+          FROM stores st
+         WHERE st.store_id = ({1}::text)::int""", parameters=["17"], one_row=True),
     Panel("since_midnight", """
         SELECT count(*) AS orders, coalesce(sum(s.quantity * s.unit_price), 0) AS revenue
           FROM sales s
