@@ -9,7 +9,7 @@ import re
 
 class Panel:
     def __init__(self, name, sql, parameters=(), one_row=False):
-        """`one_row`: the answer has one row at most, as a reader that asks for one row expects."""
+        """`one_row`: the answer has one row at most, and the server can tell from the plan."""
         self.name, self.sql, self.parameters, self.one_row = name, " ".join(sql.split()), list(parameters), one_row
 
     def text(self, placeholder, clock):
