@@ -11,7 +11,8 @@ use super::{portal, snapshot};
 use crate::invalidation::own_writes;
 use crate::pg::tree::{Tree, children};
 use crate::query::eligibility::{QueryTraits, check_query};
-use crate::query::hashes::{FormHash, TreeHash};
+use crate::query::hashes::FormHash;
+use crate::query::identity::Identified;
 use crate::query::opened_relations::opened_by;
 use crate::query::relations::{self, Relations};
 use crate::query::{Planned, Verdict, Versions, environment, plan_facts, plan_marker, planner_input};
@@ -22,9 +23,7 @@ use crate::shmem::SharedStore;
 #[derive(Clone, Copy)]
 pub struct Eligible {
     traits: QueryTraits,
-    /// What name resolution made of its text.
-    tree: TreeHash,
-    form: FormHash,
+    identified: Identified,
     /// The traits of its form were known before.
     known: bool,
     planned: Planned,
@@ -43,14 +42,14 @@ pub struct Eligible {
 pub fn check(
     call: &Call<'_>,
     store: &SharedStore,
-    tree: TreeHash,
-    form: FormHash,
+    identified: Identified,
     traits: Option<QueryTraits>,
     versions: Versions,
     is_one_shot: bool,
 ) -> Result<Eligible, Reason> {
     // SAFETY: called inside a transaction.
     unsafe { pg_sys::AcceptInvalidationMessages() };
+    let Identified { form, .. } = identified;
     let known = traits.is_some();
     let traits = traits.map_or_else(|| check_query(call.query()), Ok).inspect_err(|reason| {
         // What a transaction sees that has changed definitions itself may be rolled back.
@@ -58,10 +57,14 @@ pub fn check(
             forms::remember(form, versions, Finding::Refused(*reason));
         }
     })?;
+    // SAFETY: the program was just made.
+    if unsafe { identified.clock.expressions() } != traits.clocks {
+        // The walk that identifies the query has seen another tree than the check.
+        return Err(Reason::TooComplex);
+    }
     Ok(Eligible {
         traits,
-        tree,
-        form,
+        identified,
         known,
         sees_catalogs: sees_catalogs(store, versions),
         planned: Planned {
@@ -112,7 +115,7 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, eligible: Eligible)
 
 /// The verdict on the plan of an eligible query. Planning has locked the plan's relations.
 fn verdict(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
-    let Eligible { traits, tree, form, planned, .. } = eligible;
+    let Eligible { traits, identified: Identified { form, tree, clock }, planned, .. } = eligible;
     // A message that arrives while the plan is made finds no plan that it could invalidate: PostgreSQL loses it.
     let unsettled = portal::messages_received() != eligible.messages;
     let opened = opened_by(plan);
@@ -133,9 +136,9 @@ fn verdict(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
         // that a newer version of the catalogs no longer has.
         Ok(Relations { partitioned }) if unsettled || (partitioned && !eligible.sees_catalogs) => {
             let versions = Versions { catalogs: UNKNOWN_CATALOGS, ..planned.versions };
-            Verdict::Cacheable { traits, tree, form, facts, planned: Planned { versions, ..planned } }
+            Verdict::Cacheable { traits, tree, form, facts, planned: Planned { versions, ..planned }, clock }
         }
-        Ok(_) => Verdict::Cacheable { traits, tree, form, facts, planned },
+        Ok(_) => Verdict::Cacheable { traits, tree, form, facts, planned, clock },
         Err(reason) => Verdict::Bypass(reason),
     }
 }

@@ -224,6 +224,7 @@ tagged! {
     List = T_List | T_IntList | T_OidList,
     MergeAppend = T_MergeAppend,
     MinMaxExpr = T_MinMaxExpr,
+    NamedArgExpr = T_NamedArgExpr,
     NullTest = T_NullTest,
     OpExpr = T_OpExpr | T_DistinctExpr | T_NullIfExpr,
     Param = T_Param,

@@ -11,6 +11,7 @@ use std::ffi::c_void;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use super::clock::{asks_for_time, is_zero};
 use super::operator_families;
 use super::ordering::{self, OrderedPrefix};
 use super::repeatability;
@@ -21,7 +22,7 @@ use super::volatility::{self, FunctionVerdict};
 use crate::pg::encoding;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
-use checker::EligibilityChecker;
+use checker::{ClockPlace, EligibilityChecker};
 use node_kinds::{makes_a_type, refusal_of, type_of};
 use session_values::SESSION_FUNCTIONS;
 
@@ -43,6 +44,8 @@ pub struct QueryTraits {
     pub unites: bool,
     /// It calls aggregates, whose parts the server finds anew at each execution.
     pub aggregates: bool,
+    /// How many clock expressions it has (`clock`).
+    pub clocks: usize,
     /// Executing it may garble text if the client has another encoding than the database.
     pub receives_text: bool,
 }
@@ -91,6 +94,7 @@ pub fn check_query_naming(
         may_drop_relations: checker.has_sublinks,
         unites: checker.unites,
         aggregates: checker.aggregates,
+        clocks: checker.clocks,
         receives_text: checker.receives_text,
     })
 }
@@ -103,6 +107,7 @@ pub fn check_query_naming(
 pub fn check_expression(expression: Option<Tree<'_, pg_sys::Node>>) -> Result<bool, Reason> {
     let here = 0u8;
     let mut checker = EligibilityChecker::new((&raw const here) as usize);
+    checker.clock = ClockPlace::Elsewhere;
     if let Some(expression) = expression {
         checker.check_all(expression);
     }
@@ -138,9 +143,16 @@ impl EligibilityChecker {
         if self.is_too_deep(&here) {
             return self.refuse(Reason::TooComplex);
         }
-        if self.check_node(node) {
-            return true;
+        let enters = self.enters_clock(node);
+        let stopped = self.reason.is_some() || self.check_node(node) || self.check_below(node);
+        if enters {
+            self.clock = ClockPlace::Outside;
         }
+        stopped
+    }
+
+    /// Checks what is below a node.
+    fn check_below(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         let context = (&raw mut *self).cast();
         match_node! { node;
             Query(query) => {
@@ -183,7 +195,9 @@ impl EligibilityChecker {
             },
             SQLValueFunction(value) => self.check_session_value(&value),
             OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => {
-                self.check_operator(operator.opno) || self.check_functions_in(node)
+                self.is_not_as_listed(operator.opno)
+                    || self.check_operator(operator.opno)
+                    || self.check_functions_in(node)
             },
             ScalarArrayOpExpr(operator) => self.check_operator(operator.opno) || self.check_functions_in(node),
             RowCompareExpr(row) => {
@@ -263,6 +277,13 @@ impl EligibilityChecker {
     }
 
     fn check_call(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
+        if self.clock == ClockPlace::Inside && asks_for_time(call.funcid) {
+            // One that is marked IMMUTABLE is computed when its query is planned, and a kept plan keeps that.
+            if !volatility::is_stable(call.funcid) {
+                return self.blame(call.funcid, Reason::SessionFunction);
+            }
+            return self.check_definition(call.funcid, definition::of(call.funcid));
+        }
         if self.reads_custom_setting(call) {
             return self.reason.is_some() || self.check_definition(call.funcid, definition::of(call.funcid));
         }
@@ -272,7 +293,14 @@ impl EligibilityChecker {
     /// Checks what the planner adds to a call that leaves arguments out.
     fn check_missing_arguments(&mut self, function: pg_sys::Oid, given: Option<Tree<'_, pg_sys::List>>) -> bool {
         let given = given.map_or(0, Tree::length);
-        self.check_definition(function, definition::of_missing_arguments(function, given))
+        let added = definition::of_missing_arguments(function, given);
+        if self.clock == ClockPlace::Inside
+            // SAFETY: trees that the server has read into the current memory context, for this check alone.
+            && added.iter().flat_map(|added| &added.trees).any(|tree| !unsafe { Tree::enter(*tree) }.is_some_and(is_zero))
+        {
+            return self.blame(function, Reason::UserDefinedFunction);
+        }
+        self.check_definition(function, added)
     }
 
     /// Checks the functions that a node names, as far as the server tells them.
@@ -308,8 +336,12 @@ impl EligibilityChecker {
     /// Checks what a function consists of, as if the query had it in its place.
     fn check_definition(&mut self, function: pg_sys::Oid, definition: Option<Definition>) -> bool {
         let Some(definition) = definition else { return self.blame(function, Reason::UserDefinedFunction) };
-        definition.functions.iter().any(|part| self.check_function(*part))
+        // What asks for the time there is in no clock expression of the query.
+        let place = std::mem::replace(&mut self.clock, ClockPlace::Elsewhere);
+        let refused = definition.functions.iter().any(|part| self.check_function(*part))
             // SAFETY: trees that the server has read into the current memory context, for this check alone.
-            || definition.trees.iter().filter_map(|tree| unsafe { Tree::enter(*tree) }).any(|tree| self.check_all(tree))
+            || definition.trees.iter().filter_map(|tree| unsafe { Tree::enter(*tree) }).any(|tree| self.check_all(tree));
+        self.clock = place;
+        refused
     }
 }

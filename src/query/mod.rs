@@ -4,6 +4,7 @@
 //! | question | file |
 //! |---|---|
 //! | May the answer to this query be kept? | `eligibility` (nodes), `volatility` (functions), `types`, `operator_families` |
+//! | Which values of the clock does it ask for? | `clock` |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (constraints, indexes, partition keys) |
 //! | Is it the same question? | `key`: `statement_text`, `identity` (form and tree), `environment` (settings, role), `parameters` |
 //! | Is it the same plan, for a template? | `plan_facts`, `opened_relations` (what the executor opens), `plan_kinds` |
@@ -16,6 +17,7 @@
 //! `hashes` are the types of all hashes.
 
 mod bytewise;
+pub mod clock;
 pub mod eligibility;
 pub mod environment;
 pub mod hashes;

@@ -8,6 +8,17 @@ use pgrx::pg_sys;
 
 use crate::query::types::{Nature, TypeFacts};
 
+/// Where in a query the check is, as far as the clock is concerned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClockPlace {
+    /// In no clock expression.
+    Outside,
+    /// In one.
+    Inside,
+    /// Not in the query itself: in what a function consists of, or in a constraint. No value of the clock there is in the key.
+    Elsewhere,
+}
+
 /// The findings of one check.
 pub(super) struct EligibilityChecker {
     /// The first reason found not to cache the answer.
@@ -34,6 +45,10 @@ pub(super) struct EligibilityChecker {
     pub(super) types: TypeFacts,
     /// Custom settings that the query reads by name.
     pub(super) settings: Vec<CString>,
+    /// Where the check is.
+    pub(super) clock: ClockPlace,
+    /// How many clock expressions were met.
+    pub(super) clocks: usize,
     /// A node was met that leaves the answer open.
     pub(super) may_vary: bool,
     /// The query reads something: a relation, a function in FROM, or VALUES.
@@ -60,6 +75,8 @@ impl EligibilityChecker {
             aggregates: false,
             types: TypeFacts::NONE,
             settings: Vec::new(),
+            clock: ClockPlace::Outside,
+            clocks: 0,
             may_vary: false,
             reads_something: false,
             stack_base,
