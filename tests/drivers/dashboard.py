@@ -8,9 +8,14 @@ import re
 
 
 class Panel:
-    def __init__(self, name, sql, parameters=(), one_row=False):
-        """`one_row`: the answer has one row at most, and the server can tell from the plan."""
-        self.name, self.sql, self.parameters, self.one_row = name, " ".join(sql.split()), list(parameters), one_row
+    def __init__(self, name, sql, parameters=(), one_row=False, in_cursors=True):
+        """`one_row`: the answer has one row at most, and the server can tell from the plan. `in_cursors`: it is also read by way of
+        cursors and named portals."""
+        self.name, self.sql, self.parameters = name, " ".join(sql.split()), list(parameters)
+        self.one_row, self.in_cursors = one_row, in_cursors
+
+    def read_by(self, mode):
+        return (self.one_row or not mode.one_row) and (self.in_cursors or not mode.cursor)
 
     def text(self, placeholder, clock):
         """The statement in the words of a driver: `placeholder(n)` is its n-th parameter, `clock(expression)` is what stands
@@ -68,10 +73,11 @@ PANELS = [
           JOIN dates d USING (date_id)
          WHERE d.year = [[extract(year FROM CURRENT_DATE)]] AND st.region = {1}
          GROUP BY st.region""", parameters=["North"]),
+    # The current row of a cursor over a plain scan could be updated (WHERE CURRENT OF), which is never cached.
     Panel("store_card", """
         SELECT st.name, st.city, st.floor_area, [[CURRENT_DATE - 1]] - st.opened_on AS days_open
           FROM stores st
-         WHERE st.store_id = ({1}::text)::int""", parameters=["17"], one_row=True),
+         WHERE st.store_id = CAST(CAST({1} AS text) AS int)""", parameters=["17"], one_row=True, in_cursors=False),
     Panel("since_midnight", """
         SELECT count(*) AS orders, coalesce(sum(s.quantity * s.unit_price), 0) AS revenue
           FROM sales s
@@ -81,4 +87,16 @@ PANELS = [
           FROM sales s
          WHERE s.date_id >= [[date_trunc('month', now())::date - 90]]
          GROUP BY s.date_id ORDER BY revenue DESC, s.date_id LIMIT 1""", one_row=True),
+]
+
+# What programs/read_django.py makes by itself. Django's Now() is STATEMENT_TIMESTAMP(), which moves while a cursor is read.
+DJANGO_PANELS = [
+    Panel("months, TruncMonth(Now())", "", in_cursors=False),
+    Panel("months, TruncMonth(TransactionNow())", ""),
+    Panel("days, TruncDate(Now())", "", in_cursors=False),
+    Panel("days, TruncDate(TransactionNow())", ""),
+    Panel("days, relative in Python", ""),
+    Panel("weeks, relative in Python", ""),
+    Panel("year, ExtractYear(TransactionNow())", ""),
+    Panel("products, TruncMonth(TransactionNow())", ""),
 ]

@@ -18,7 +18,6 @@ import time
 from urllib.parse import quote_plus, unquote_plus
 
 import modes
-from dashboard import PANELS
 from server import CACHED, DATABASE, UNCACHED, Pooler, Server, private
 
 UNAVAILABLE = 69
@@ -95,10 +94,8 @@ class Test:
 
     def statements(self, driver, mode):
         """Name → what the program is asked to read."""
-        if driver.panels:
-            return {name: [name] for name in driver.panels}
-        return {panel.name: [panel.text(driver.placeholder, self.clock), *panel.parameters]
-                for panel in PANELS if panel.one_row or not mode.one_row}
+        return {panel.name: [panel.text(driver.placeholder, self.clock) or panel.name, *panel.parameters]
+                for panel in driver.panels if panel.read_by(mode)}
 
     def program(self, driver, mode, user):
         address = self.pooler.address if mode.pooled else self.server.address

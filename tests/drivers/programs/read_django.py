@@ -24,6 +24,7 @@ def configure(host, port, database, user, password):
 
 def panels():
     """Name → queryset. The models can be declared only after Django has been configured."""
+    from django.contrib.postgres.functions import TransactionNow
     from django.db import models
     from django.db.models import Avg, Count, DateTimeField, ExpressionWrapper, Max, Sum, Value
     from django.db.models.functions import ExtractYear, Now, TruncDate, TruncMonth, TruncWeek
@@ -49,21 +50,34 @@ def panels():
             app_label, managed, db_table = "dashboard", False, "sales"
 
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    now = Value(midnight, output_field=DateTimeField()) if LITERAL else Now()
-    year_ago = ExpressionWrapper(now - datetime.timedelta(days=365), output_field=DateTimeField())
+    literal = Value(midnight, output_field=DateTimeField())
+    # STATEMENT_TIMESTAMP() and CURRENT_TIMESTAMP.
+    statement, transaction = (literal, literal) if LITERAL else (Now(), TransactionNow())
     today, sales = midnight.date(), Sale.objects
+
+    def ago(now, days):
+        return ExpressionWrapper(now - datetime.timedelta(days=days), output_field=DateTimeField())
+
+    def months(now):
+        return by_month.filter(sold_at__gte=TruncMonth(ago(now, 365))).order_by("month")
+
+    def days(now):
+        return sales.filter(day__gt=TruncDate(ago(now, 7))).values("day").annotate(orders=Count("*")).order_by("day")
+
     by_month = sales.annotate(month=TruncMonth("sold_at")).values("month").annotate(orders=Count("*"), units=Sum("quantity"))
     return {
-        "months, TruncMonth(Now())": by_month.filter(sold_at__gte=TruncMonth(year_ago)).order_by("month"),
-        "days, TruncDate(Now())": sales.filter(day__gt=TruncDate(ExpressionWrapper(
-            now - datetime.timedelta(days=7), output_field=DateTimeField()))).values("day").annotate(orders=Count("*")).order_by("day"),
+        "months, TruncMonth(Now())": months(statement),
+        "months, TruncMonth(TransactionNow())": months(transaction),
+        "days, TruncDate(Now())": days(statement),
+        "days, TruncDate(TransactionNow())": days(transaction),
         "days, relative in Python": sales.filter(day__gt=today - datetime.timedelta(days=7)).values("day", "channel")
                                          .annotate(discount=Avg("discount")).order_by("day", "channel"),
         "weeks, relative in Python": sales.filter(sold_at__gte=midnight - datetime.timedelta(days=56), channel="web")
                                           .annotate(week=TruncWeek("sold_at")).values("week").annotate(last=Max("sold_at")).order_by("week"),
-        "year, ExtractYear(Now())": by_month.filter(day__year=ExtractYear(now)).order_by("month"),
-        "products, TruncMonth(Now())": sales.filter(sold_at__gte=TruncMonth(year_ago), product_id__lte=1700)
-                                            .values("product_id", "product__brand").annotate(orders=Count("*")).order_by("product_id"),
+        "year, ExtractYear(TransactionNow())": by_month.filter(day__year=ExtractYear(transaction)).order_by("month"),
+        "products, TruncMonth(TransactionNow())": sales.filter(sold_at__gte=TruncMonth(ago(transaction, 365)), product_id__lte=1700)
+                                                       .values("product_id", "product__brand").annotate(orders=Count("*"))
+                                                       .order_by("product_id"),
     }
 
 
