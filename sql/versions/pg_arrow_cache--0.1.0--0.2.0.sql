@@ -1,5 +1,5 @@
--- From 0.1.0 to 0.2.0: all functions name the symbols of the library that have the version in their names. Who may call them stays as it
--- is; so do views and triggers that use them.
+-- From 0.1.0 to 0.2.0: all functions name the symbols of the library that have the version in their names, and the view stats gets columns.
+-- Who may call them stays as it is; so do views and triggers that use them.
 --
 -- No name and no operator in these scripts is found through the search_path. IN, BETWEEN, IS DISTINCT FROM and similar constructs find
 -- operators through it, so they are not used.
@@ -93,6 +93,10 @@ CREATE OR REPLACE FUNCTION @extschema@.stats_data()
                    time_saved_ms pg_catalog.float8, stats_reset pg_catalog.timestamptz)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_stats_data_0_2';
+CREATE FUNCTION @extschema@.statements_data()
+    RETURNS TABLE (other_statements pg_catalog.int8, nested_statements pg_catalog.int8)
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statements_data_0_2';
 CREATE OR REPLACE FUNCTION @extschema@.entries_data()
     RETURNS TABLE (entry_id pg_catalog.int8, datname pg_catalog.text, query pg_catalog.bytea, row_count pg_catalog.int8,
                    column_count pg_catalog.int4, batches pg_catalog.int4, bytes pg_catalog.int8, hits pg_catalog.int8,
@@ -108,3 +112,6 @@ CREATE OR REPLACE FUNCTION @extschema@.relations_data()
 CREATE OR REPLACE FUNCTION @extschema@.bypass_reasons_data() RETURNS TABLE (reason pg_catalog.text, statements pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_bypass_reasons_data_0_2';
+
+CREATE OR REPLACE VIEW @extschema@.stats AS
+SELECT s.*, o.other_statements, o.nested_statements FROM @extschema@.stats_data() AS s, @extschema@.statements_data() AS o;

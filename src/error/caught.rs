@@ -18,6 +18,15 @@ pub fn refuses_prepared(code: i32) -> bool {
     .contains(&PgSqlErrorCode::from(code))
 }
 
+/// Does an ERROR with this code say that a value is out of range, or not understood (class 22), or of a kind that the function does not take?
+pub fn is_about_a_value(code: i32) -> bool {
+    /// The characters of a class, six bits each.
+    const CLASS: i32 = 0xFFF;
+    let class_of = |known: PgSqlErrorCode| known as i32 & CLASS;
+    code & CLASS == class_of(PgSqlErrorCode::ERRCODE_DATA_EXCEPTION)
+        || code == PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED as i32
+}
+
 /// Runs code that allocates; `None` instead of an ERROR when there is no memory for it.
 pub fn none_if_out_of_memory<T>(code: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<T> {
     PgTryBuilder::new(|| Some(code())).catch_when(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, |_| None).execute()

@@ -9,6 +9,7 @@ use arrow_cache_core::Reason;
 use pgrx::iter::TableIterator;
 use pgrx::pg_sys;
 
+use super::clock_values;
 use crate::error::CacheError;
 use crate::export::{OwnQuery, Parameters};
 use crate::lookup;
@@ -18,7 +19,7 @@ use crate::pg::privileges;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
-use crate::query::eligibility::{self, Checked};
+use crate::query::eligibility::{self, Checked, Offender};
 use crate::query::opened_relations::opened_by;
 use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
@@ -55,7 +56,9 @@ fn why(call: FunctionCall<'_>) -> TableIterator<'static, Answer> {
     // SAFETY: a snapshot is active.
     let checked = export::under_callers_snapshot(|| export::within(&text, || unsafe { check(&store, &text) }));
     TableIterator::once(match checked {
-        Ok(relations) => (true, None, Some([b"rests on ".to_vec(), listed(relations)].concat())),
+        Ok((relations, times)) => {
+            (true, None, Some([b"rests on ".to_vec(), listed(relations), listed_times(&times)].concat()))
+        }
         Err(Refusal { reason: Reason::OutOfMemory, .. }) => CacheError::OutOfMemory.raise(),
         Err(Refusal { reason, offender }) => {
             let sentence = reason.describe().as_bytes();
@@ -75,12 +78,12 @@ sql_function!(
     "arrow_cache_why"
 );
 
-/// The relations that the query's answer would rest on. A user who may not run the query gets the server's error about that, and learns
+/// The relations that the query's answer would rest on, and the values of the clock in its key. A user who may not run the query gets the server's error about that, and learns
 /// nothing else.
 ///
 /// # Safety
 /// Called with an active snapshot.
-unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
+unsafe fn check(store: &SharedStore, text: &CStr) -> Result<(Vec<u32>, Vec<Vec<u8>>), Refusal> {
     // SAFETY: the steps that PostgreSQL itself takes with a query; trees live in the current memory context.
     unsafe {
         let (query, types) = one_select(text)?;
@@ -92,24 +95,20 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
         export::check_permitted(plan, text, Parameters::nulls(&types));
         let traits = traits.map_err(|reason| Refusal {
             reason,
-            offender: offender.map(|blamed| {
-                let because = blamed.because.map_or(String::new(), |because| format!(", {because}"));
-                let extension = extension_of_function(blamed.function)
-                    .map_or(Vec::new(), |name| [b" of the extension ", name.to_bytes()].concat());
-                [b"calls ".to_vec(), function_name(blamed.function), extension, because.into_bytes()].concat()
+            offender: offender.map(|offender| match offender {
+                Offender::Function(blamed) => {
+                    let because = blamed.because.map_or(String::new(), |because| format!(", {because}"));
+                    let extension = extension_of_function(blamed.function)
+                        .map_or(Vec::new(), |name| [b" of the extension ", name.to_bytes()].concat());
+                    [b"calls ".to_vec(), function_name(blamed.function), extension, because.into_bytes()].concat()
+                }
+                Offender::Relation(relation) => reads(relation),
             }),
         })?;
         let ddl = lookup::definition_versions(store).ddl;
         let checked =
             relations::check(plan).and_then(|_| planner_input::check(plan, &opened_by(plan), traits.unites, ddl));
-        checked.map_err(|RelationRefusal { reason, relation }| {
-            let name = if is_readable(relation) {
-                relation_name(relation)
-            } else {
-                b"a relation that you may not read".to_vec()
-            };
-            Refusal { reason, offender: Some([b"reads ".to_vec(), name].concat()) }
-        })?;
+        checked.map_err(|RelationRefusal { reason, relation }| Refusal { reason, offender: Some(reads(relation)) })?;
         if !settings::enabled() {
             return Err(Reason::Disabled.into());
         }
@@ -122,7 +121,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
                 Some(reason) => return Err(reason.into()),
             },
         }
-        Ok(relations::of_plan(plan, traits.extras.relations()))
+        Ok((relations::of_plan(plan, traits.extras.relations()), clock_values::of_plan(plan)))
     }
 }
 
@@ -157,6 +156,13 @@ fn function_name(function: pg_sys::Oid) -> Vec<u8> {
     unsafe { CStr::from_ptr(pg_sys::format_procedure(function)) }.to_bytes().to_vec()
 }
 
+/// What reads a relation, as the rest of the sentence "It …".
+fn reads(relation: pg_sys::Oid) -> Vec<u8> {
+    let name =
+        if is_readable(relation) { relation_name(relation) } else { b"a relation that you may not read".to_vec() };
+    [b"reads ".to_vec(), name].concat()
+}
+
 /// May the user read the relation itself, or a column of it? The names of other relations, which a view or a policy reads, are not
 /// shown.
 fn is_readable(relation: pg_sys::Oid) -> bool {
@@ -174,6 +180,14 @@ fn relation_name(relation: pg_sys::Oid) -> Vec<u8> {
         }
         CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name)).to_bytes().to_vec()
     }
+}
+
+/// The values of the clock, as the end of the sentence.
+fn listed_times(times: &[Vec<u8>]) -> Vec<u8> {
+    if times.is_empty() {
+        return Vec::new();
+    }
+    [b"; the clock in its key: ".to_vec(), times.join(b", ".as_slice())].concat()
 }
 
 /// Names in alphabetical order, at most `NAMED_RELATIONS`. Those that the user may not know are only counted.

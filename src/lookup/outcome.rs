@@ -55,6 +55,8 @@ pub struct Miss {
     pub catalogs: Option<u64>,
     /// The role that it started as.
     pub role: u32,
+    /// Its rows may be read in any order.
+    pub scrolls: bool,
     /// Its rows, when they are kept beside the entry (`debug_serve_fills`); null otherwise.
     pub tuples: *mut pg_sys::Tuplestorestate,
 }

@@ -63,7 +63,7 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     if allocator::is_short() {
         return Err(Reason::OutOfMemory);
     }
-    let mut identity = identity::of(call.query(), store.seed())?;
+    let identity = identity::of(call.query(), store.seed())?;
     let versions = definition_versions::current(&store);
     let form = identity.form;
     let traits = match forms::finding(form, versions, || name_resolution::hash(store.seed()).ok()) {
@@ -71,9 +71,7 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
         Some(Finding::Eligible(traits)) => Some(traits),
         None => None,
     };
-    // What follows may raise, so nothing that is to be dropped may be left.
-    let tree = identity.tree();
-    drop(identity);
+    let identified = identity.into_identified()?;
     if is_one_shot && call.has_values() {
         check_speed(call, Some(Fingerprint::of_form(form.id())))?;
     }
@@ -82,11 +80,11 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
         && !traits.may_garble_text()
         && forms::has_templates(form, versions)
         && let Some(placeholder) =
-            placeholder::make(&store, call, form, meaning(tree, traits), traits.reads_session, versions)
+            placeholder::make(&store, call, meaning(identified, traits), traits.reads_session, versions)
     {
         return Ok(Planning::Ready(placeholder));
     }
-    check(call, &store, tree, form, traits, versions, is_one_shot).map(Planning::Eligible)
+    check(call, &store, identified, traits, versions, is_one_shot).map(Planning::Eligible)
 }
 
 /// Notes the fingerprint of a statement that is planned for one execution, for when it starts.

@@ -15,7 +15,8 @@ use crate::pg::backend_local::Local;
 use crate::pg::compat;
 use crate::pg::tree::{Tree, children};
 use crate::query::eligibility::{Checked, QueryTraits, check_query};
-use crate::query::hashes::{FormHash, ResolutionHash, TreeHash};
+use crate::query::hashes::{FormHash, ResolutionHash};
+use crate::query::identity::Identified;
 use crate::query::opened_relations::opened_by;
 use crate::query::relations::{self, Relations};
 use crate::query::{Planned, Verdict, Versions, environment, name_resolution, plan_facts, plan_marker, planner_input};
@@ -29,9 +30,8 @@ static RESOLVED_AT: Local<Cell<u64>> = Local::new(Cell::new(UNKNOWN_CATALOGS));
 #[derive(Clone, Copy)]
 pub struct Eligible {
     traits: QueryTraits,
-    /// What name resolution made of its text, and of the functions in it.
-    tree: TreeHash,
-    form: FormHash,
+    /// What it asks, with the bodies of the functions in it.
+    identified: Identified,
     /// How names in bodies of functions were resolved, if the traits rest on that.
     resolution: Option<ResolutionHash>,
     /// The traits of its form were known before.
@@ -52,24 +52,28 @@ pub struct Eligible {
 pub fn check(
     call: &Call<'_>,
     store: &SharedStore,
-    tree: TreeHash,
-    form: FormHash,
+    identified: Identified,
     traits: Option<QueryTraits>,
     versions: Versions,
     is_one_shot: bool,
 ) -> Result<Eligible, Reason> {
     // SAFETY: called inside a transaction.
     unsafe { pg_sys::AcceptInvalidationMessages() };
+    let Identified { form, .. } = identified;
     let known = traits.is_some();
     let (traits, resolution) = match traits {
         Some(traits) => (traits, None),
         None => find_out(call, store, form, versions)?,
     };
+    // SAFETY: the program was just made.
+    if unsafe { identified.clock.expressions() } != traits.clocks {
+        // The walk that identifies the query has seen another tree than the check.
+        return Err(Reason::TooComplex);
+    }
     Ok(Eligible {
         traits,
-        tree: meaning(tree, &traits),
+        identified: meaning(identified, &traits),
         resolution,
-        form,
         known,
         sees_catalogs: sees_catalogs(store, versions),
         planned: Planned {
@@ -83,9 +87,10 @@ pub fn check(
     })
 }
 
-/// What the query means: its tree, with the bodies of the functions that it calls.
-pub fn meaning(tree: TreeHash, traits: &QueryTraits) -> TreeHash {
-    traits.bodies.map_or(tree, |bodies| tree.with_bodies(bodies.hash))
+/// What the query asks, with the bodies of the functions that it calls.
+pub fn meaning(identified: Identified, traits: &QueryTraits) -> Identified {
+    let Some(bodies) = traits.bodies else { return identified };
+    Identified { tree: identified.tree.with_bodies(bodies.hash), ..identified }
 }
 
 /// Checks a query whose form is not known. Returns how names were resolved, too, if its traits rest on that. A refusal is remembered.
@@ -149,7 +154,7 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, eligible: Eligible)
 
 /// The verdict on the plan of an eligible query. Planning has locked the plan's relations.
 fn verdict(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
-    let Eligible { traits, tree, form, planned, .. } = eligible;
+    let Eligible { traits, identified: Identified { form, tree, clock }, planned, .. } = eligible;
     // A message that arrives while the plan is made finds no plan that it could invalidate: PostgreSQL loses it.
     let unsettled = portal::messages_received() != eligible.messages;
     let opened = opened_by(plan);
@@ -170,9 +175,9 @@ fn verdict(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
         // that a newer version of the catalogs no longer has.
         Ok(Relations { partitioned }) if unsettled || (partitioned && !eligible.sees_catalogs) => {
             let versions = Versions { catalogs: UNKNOWN_CATALOGS, ..planned.versions };
-            Verdict::Cacheable { traits, tree, form, facts, planned: Planned { versions, ..planned } }
+            Verdict::Cacheable { traits, tree, form, facts, planned: Planned { versions, ..planned }, clock }
         }
-        Ok(_) => Verdict::Cacheable { traits, tree, form, facts, planned },
+        Ok(_) => Verdict::Cacheable { traits, tree, form, facts, planned, clock },
         Err(reason) => Verdict::Bypass(reason),
     }
 }

@@ -2,7 +2,9 @@
 //! query's form (`identity`) and the definitions in the catalogs alone, so it is done once for all queries of a form. A node of a kind that
 //! is not known (`node_kinds`) is a reason too.
 
+mod catalog_search;
 mod checker;
+mod join_columns;
 mod met_bodies;
 mod node_kinds;
 mod session_values;
@@ -13,6 +15,7 @@ use std::ffi::c_void;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use super::clock::{asks_for_time, is_zero};
 use super::operator_families;
 use super::ordering::{self, OrderedPrefix};
 use super::repeatability;
@@ -25,7 +28,7 @@ use crate::pg::encoding;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 pub use checker::Blamed;
-use checker::EligibilityChecker;
+use checker::{ClockPlace, EligibilityChecker};
 pub use met_bodies::SqlBodies;
 use node_kinds::{makes_a_type, refusal_of, type_of};
 use session_values::SESSION_FUNCTIONS;
@@ -46,8 +49,11 @@ pub struct QueryTraits {
     pub may_drop_relations: bool,
     /// It has set operations.
     pub unites: bool,
-    /// It calls aggregates, whose parts the server finds anew at each execution.
+    /// It calls aggregates, whose parts the server finds anew at each execution; or it converts enums to JSON, and the server looks for
+    /// casts of them at each execution.
     pub aggregates: bool,
+    /// How many clock expressions it has (`clock`).
+    pub clocks: usize,
     /// Executing it may garble text if the client has another encoding than the database.
     pub receives_text: bool,
     /// It calls functions of users, which are written in SQL.
@@ -68,12 +74,21 @@ impl QueryTraits {
     }
 }
 
+/// What in a query is to blame for a refusal.
+#[derive(Clone, Copy, Debug)]
+pub enum Offender {
+    /// A function that it calls.
+    Function(Blamed),
+    /// A relation that it names.
+    Relation(pg_sys::Oid),
+}
+
 /// What checking a query came to.
 pub struct Checked {
     /// Its traits, or the first reason found not to cache the answer.
     pub traits: Result<QueryTraits, Reason>,
-    /// On a refusal, the function to blame, if it is one.
-    pub offender: Option<Blamed>,
+    /// On a refusal, what is to blame, if it is a function or a relation.
+    pub offender: Option<Offender>,
     /// The finding rests on how names in bodies of functions are resolved.
     pub resolves_names: bool,
 }
@@ -87,7 +102,16 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
     let mut checker = EligibilityChecker::new((&raw const here) as usize, Some(seed));
     checker.check_all(query.as_node());
     checker.bodies.free();
-    let traits = checker.conclude().and_then(|()| {
+    let mut offender = checker.offender.map(Offender::Function);
+    let traits = checker.conclude().map_err(|reason| {
+        // A query of catalogs is refused whatever else it does, so no other reason would help its author.
+        let catalog = if reason == Reason::TooComplex { None } else { catalog_search::named_in(query) };
+        catalog.map_or(reason, |catalog| {
+            offender = Some(Offender::Relation(catalog));
+            Reason::SystemCatalog
+        })
+    });
+    let traits = traits.and_then(|()| {
         if !checker.reads_something {
             return Err(Reason::NoRelation);
         }
@@ -98,13 +122,14 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
             may_drop_relations: checker.has_sublinks,
             unites: checker.unites,
-            aggregates: checker.aggregates,
+            aggregates: checker.aggregates || (checker.converts_to_json && checker.types.enums),
+            clocks: checker.clocks,
             receives_text: checker.receives_text,
             bodies: checker.bodies.meaning(),
             trusts: trusted_extensions::fingerprint() != 0,
         })
     });
-    Checked { traits, offender: checker.offender, resolves_names: checker.bodies.resolves_names() }
+    Checked { traits, offender, resolves_names: checker.bodies.resolves_names() }
 }
 
 /// Checks an expression, or a list of expressions, that is part of no query: a constraint, say. Returns whether its value depends on
@@ -115,6 +140,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
 pub fn check_expression(expression: Option<Tree<'_, pg_sys::Node>>) -> Result<bool, Reason> {
     let here = 0u8;
     let mut checker = EligibilityChecker::new((&raw const here) as usize, None);
+    checker.clock = ClockPlace::Elsewhere;
     if let Some(expression) = expression {
         checker.check_all(expression);
     }
@@ -150,15 +176,27 @@ impl EligibilityChecker {
         if self.is_too_deep(&here) {
             return self.refuse(Reason::TooComplex);
         }
-        if self.check_node(node) {
-            return true;
+        let enters = self.enters_clock(node);
+        let stopped = self.reason.is_some() || self.check_node(node) || self.check_below(node);
+        if enters {
+            self.clock = ClockPlace::Outside;
         }
+        stopped
+    }
+
+    /// Checks what is below a node.
+    fn check_below(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         let context = (&raw mut *self).cast();
         match_node! { node;
             Query(query) => {
-                let flags = (pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP) as i32;
+                // Which columns of a join the query uses, its column references tell (`join_columns`).
+                let flags =
+                    pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP | pg_sys::QTW_IGNORE_JOINALIASES;
+                self.queries.push(query.as_ptr());
                 // SAFETY: a valid query; what the walker calls gets this checker back.
-                unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags) }
+                let stopped = unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags as i32) };
+                self.queries.pop();
+                stopped
             },
             // The walker above descends into it by itself.
             RangeTblEntry(_entry) => false,
@@ -179,7 +217,7 @@ impl EligibilityChecker {
         match_node! { node;
             Query(query) => self.check_query_itself(&query),
             RangeTblEntry(entry) => self.check_range_table_entry(&entry),
-            Var(var) => self.check_var(&var),
+            Var(var) => self.check_var(&var) || self.check_join_column(&var),
             SortGroupClause(clause) => self.check_clause(&clause),
             SetOperationStmt(operation) => {
                 self.unites = true;
@@ -195,7 +233,8 @@ impl EligibilityChecker {
             },
             SQLValueFunction(value) => self.check_session_value(&value),
             OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => {
-                self.check_operator(operator.opno)
+                self.is_not_as_listed(operator.opno)
+                    || self.check_operator(operator.opno)
                     || self.check_operands(child!(operator.args))
                     || self.check_functions_in(node)
             },
@@ -281,6 +320,13 @@ impl EligibilityChecker {
     }
 
     fn check_call(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
+        if self.clock == ClockPlace::Inside && asks_for_time(call.funcid) {
+            // One that is marked IMMUTABLE is computed when its query is planned, and a kept plan keeps that.
+            if !volatility::is_stable(call.funcid) {
+                return self.blame(call.funcid, Reason::SessionFunction);
+            }
+            return self.check_definition(call.funcid, definition::of(call.funcid));
+        }
         if call.funcid.to_u32() >= FIRST_UNPINNED_OID {
             return (!is_trusted_function(call.funcid) && self.check_call_of_user(call))
                 || self.check_missing_arguments(call.funcid, child!(call.args));
@@ -294,7 +340,14 @@ impl EligibilityChecker {
     /// Checks what the planner adds to a call that leaves arguments out.
     fn check_missing_arguments(&mut self, function: pg_sys::Oid, given: Option<Tree<'_, pg_sys::List>>) -> bool {
         let given = given.map_or(0, Tree::length);
-        self.check_definition(function, definition::of_missing_arguments(function, given))
+        let added = definition::of_missing_arguments(function, given);
+        if self.clock == ClockPlace::Inside
+            // SAFETY: trees that the server has read into the current memory context, for this check alone.
+            && added.iter().flat_map(|added| &added.trees).any(|tree| !unsafe { Tree::enter(*tree) }.is_some_and(is_zero))
+        {
+            return self.blame(function, Reason::UserDefinedFunction);
+        }
+        self.check_definition(function, added)
     }
 
     /// Checks the functions that a node names, as far as the server tells them.
@@ -338,8 +391,12 @@ impl EligibilityChecker {
     /// Checks what a function consists of, as if the query had it in its place.
     fn check_definition(&mut self, function: pg_sys::Oid, definition: Option<Definition>) -> bool {
         let Some(definition) = definition else { return self.blame(function, Reason::UserDefinedFunction) };
-        definition.functions.iter().any(|part| self.check_function(*part))
+        // What asks for the time there is in no clock expression of the query.
+        let place = std::mem::replace(&mut self.clock, ClockPlace::Elsewhere);
+        let refused = definition.functions.iter().any(|part| self.check_function(*part))
             // SAFETY: trees that the server has read into the current memory context, for this check alone.
-            || definition.trees.iter().filter_map(|tree| unsafe { Tree::enter(*tree) }).any(|tree| self.check_all(tree))
+            || definition.trees.iter().filter_map(|tree| unsafe { Tree::enter(*tree) }).any(|tree| self.check_all(tree));
+        self.clock = place;
+        refused
     }
 }

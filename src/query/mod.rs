@@ -4,6 +4,7 @@
 //! | question | file |
 //! |---|---|
 //! | May the answer to this query be kept? | `eligibility` (nodes), `volatility` (functions), `trusted_extensions`, `types`, `operator_families` |
+//! | Which values of the clock does it ask for? | `clock` |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (constraints, indexes, partition keys) |
 //! | Is it the same question? | `key`: `statement_text`, `identity` (form and tree), `environment` (settings, role), `parameters` |
 //! | … with functions of users in SQL? | `eligibility` (bodies), `name_resolution` |
@@ -13,10 +14,14 @@
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
 //! | What does a comment before the statement ask? | `statement_terms` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
+//! | How many rows can there be at most? | `row_bound`, `unique_scan` |
+//! | Are rows that are read later computed later? | `computed_first` |
 //!
 //! `hashes` are the types of all hashes.
 
 mod bytewise;
+pub mod clock;
+pub mod computed_first;
 pub mod eligibility;
 pub mod environment;
 pub mod hashes;
@@ -34,11 +39,13 @@ pub mod planner_input;
 pub mod relation_policy;
 pub mod relations;
 mod repeatability;
+pub mod row_bound;
 pub mod row_types_and_custom_settings;
 pub mod statement_terms;
 pub mod statement_text;
 pub mod trusted_extensions;
 pub mod types;
+mod unique_scan;
 pub mod updatable_cursor;
 mod verdict;
 mod volatility;

@@ -40,6 +40,7 @@ my %call = (
 	reset_stats => 'SELECT arrow_cache.reset_stats()',
 	schema => q{SELECT * FROM arrow_cache.schema('SELECT a FROM t')},
 	set_policy => q{SELECT arrow_cache.set_policy('t', 'never')},
+	statements_data => 'SELECT * FROM arrow_cache.statements_data()',
 	stats_data => 'SELECT * FROM arrow_cache.stats',
 	why => q{SELECT * FROM arrow_cache.why('SELECT a FROM t')},
 );

@@ -18,6 +18,17 @@ pub struct Blamed {
     pub because: Option<&'static str>,
 }
 
+/// Where in a query the check is, as far as the clock is concerned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClockPlace {
+    /// In no clock expression.
+    Outside,
+    /// In one.
+    Inside,
+    /// Not in the query itself: in what a function consists of, or in a constraint. No value of the clock there is in the key.
+    Elsewhere,
+}
+
 /// The findings of one check.
 pub(super) struct EligibilityChecker {
     /// The first reason found not to cache the answer.
@@ -46,14 +57,27 @@ pub(super) struct EligibilityChecker {
     pub(super) types: TypeFacts,
     /// Custom settings that the query reads by name.
     pub(super) settings: Vec<CString>,
+    /// Where the check is.
+    pub(super) clock: ClockPlace,
+    /// How many clock expressions were met.
+    pub(super) clocks: usize,
     /// A node was met that leaves the answer open.
     pub(super) may_vary: bool,
     /// The query reads something: a relation, a function in FROM, or VALUES.
     pub(super) reads_something: bool,
+    /// The queries around the node that is checked, the outermost first.
+    pub(super) queries: Vec<*mut pg_sys::Query>,
     /// Address of a local of the function that started the check, to see how much stack it has used.
     stack_base: usize,
     /// How much it may use, in bytes.
     stack_limit: usize,
+}
+
+/// How much stack a walk may use, in bytes.
+pub(super) fn stack_limit() -> usize {
+    // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the walk must not, and leaves
+    // most of the stack to the planner, which needs less per level.
+    unsafe { pg_sys::max_stack_depth as usize * 1024 / 4 }
 }
 
 impl EligibilityChecker {
@@ -74,12 +98,13 @@ impl EligibilityChecker {
             aggregates: false,
             types: TypeFacts::NONE,
             settings: Vec::new(),
+            clock: ClockPlace::Outside,
+            clocks: 0,
             may_vary: false,
             reads_something: false,
+            queries: Vec::new(),
             stack_base,
-            // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the
-            // walk must not, and leaves most of the stack to the planner, which needs less per level.
-            stack_limit: unsafe { pg_sys::max_stack_depth } as usize * 1024 / 4,
+            stack_limit: stack_limit(),
         }
     }
 

@@ -8,7 +8,7 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::checker::{Blamed, EligibilityChecker};
+use super::checker::{Blamed, ClockPlace, EligibilityChecker};
 use super::met_bodies::Called;
 use super::node_kinds::type_of;
 use crate::pg::catalog_row::CatalogRow;
@@ -150,7 +150,10 @@ impl EligibilityChecker {
         let outer = (self.bodies.body.replace((function, body)), self.bodies.immutable);
         self.bodies.immutable |= immutable;
         self.bodies.depth += 1;
+        // No value of the clock in a body is in the key.
+        let place = std::mem::replace(&mut self.clock, ClockPlace::Elsewhere);
         let stopped = self.check_all(tree);
+        self.clock = place;
         self.bodies.depth -= 1;
         (self.bodies.body, self.bodies.immutable) = outer;
         if stopped && self.offender.is_none() {
