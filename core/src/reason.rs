@@ -61,12 +61,11 @@ reasons! {
     DomainConstraint, "domain_constraint", "The query checks the constraints of a domain.";
     XmlExpression, "xml_expression", "The query uses an XML expression.";
     DynamicParameters, "dynamic_parameters", "Parameters of the query are supplied while it runs.";
-    ScrollableCursor, "scrollable_cursor", "The cursor is scrollable.";
+    ScrollableCursor, "scrollable_cursor", "The rows of the cursor were read in another order than from the first to the last.";
     UpdatableCursor, "updatable_cursor", "The cursor is a plain scan, whose current row another statement may update (WHERE CURRENT OF).";
     SettingsInCursor, "settings_in_cursor", "The answer depends on settings or definitions that may change before the cursor is read.";
     SettingsChanged, "settings_changed", "Settings changed between the start of the query and the reading of its rows.";
     TooComplex, "too_complex", "The query nests too deeply, or refers to too much, to be judged.";
-    HoldableCursor, "holdable_cursor", "The cursor outlives its transaction (WITH HOLD).";
     Serializable, "serializable", "The transaction is SERIALIZABLE, which must see every read happen.";
     Recovery, "recovery", "The server is in recovery.";
     Snapshot, "snapshot", "The statement does not run under a plain MVCC snapshot.";
@@ -88,10 +87,35 @@ reasons! {
     TextEncoding, "text_encoding", "Text of the statement or the result is not in an encoding the cache can keep, or executing the query may garble it.";
 }
 
+/// As what a statement is counted that was executed without the cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Share {
+    /// A query of a client. It counts in the hit ratio.
+    Bypass,
+    /// Sent by a client, and nothing that a cache answers.
+    Other,
+    /// Run inside of another statement, or at its end.
+    Nested,
+}
+
 /// Number of reasons.
 pub const REASONS: usize = Reason::ALL.len();
 
 impl Reason {
+    /// As what a statement is counted that was executed without the cache for this reason.
+    #[must_use]
+    pub const fn share(self) -> Share {
+        match self {
+            Reason::NotSelect
+            | Reason::UtilityStatement
+            | Reason::Explain
+            | Reason::DataModifyingCte
+            | Reason::NoRelation => Share::Other,
+            Reason::NestedStatement => Share::Nested,
+            _ => Share::Bypass,
+        }
+    }
+
     /// Position in [`Reason::ALL`].
     #[must_use]
     pub const fn index(self) -> usize {
@@ -125,6 +149,15 @@ mod tests {
             assert_eq!(reason.name(), expected);
             assert!(names.insert(reason.name()));
         }
+    }
+
+    #[test]
+    fn only_queries_of_clients_that_read_count_as_bypasses() {
+        let others: Vec<&str> =
+            Reason::ALL.iter().filter(|reason| reason.share() == Share::Other).map(|reason| reason.name()).collect();
+        assert_eq!(others, ["not_select", "utility_statement", "data_modifying_cte", "no_relation", "explain"]);
+        assert_eq!(Reason::NestedStatement.share(), Share::Nested);
+        assert_eq!(Reason::RowLocks.share(), Share::Bypass);
     }
 
     #[test]

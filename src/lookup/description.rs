@@ -138,6 +138,12 @@ fn check_age(
         // What the query's row types contain was asked when the plan was made.
         return Err(Reason::OldPlan);
     }
+    let bodies_moved = if traits.resolves_names() { current != planned } else { current.ddl != planned.ddl };
+    if traits.bodies.is_some() && bodies_moved {
+        // The server may run bodies as they are by now, and nobody has checked those.
+        portal::ask_for_new_plan();
+        return Err(Reason::OldPlan);
+    }
     if traits.aggregates && current.ddl != planned.ddl {
         // Their parts may be others by now, and nobody has checked those.
         portal::ask_for_new_plan();

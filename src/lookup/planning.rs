@@ -8,11 +8,11 @@ use super::call::Call;
 use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
 use super::placeholder::{self, Placeholder};
-use super::verdict::{Eligible, check};
+use super::verdict::{Eligible, check, meaning};
 use super::{definition_versions, kept_templates, quick_statements};
 use crate::pg::allocator;
 use crate::query::eligibility::reads_nothing;
-use crate::query::identity;
+use crate::query::{identity, name_resolution};
 use crate::{session, shmem};
 
 /// What there is to do about a query that is about to be planned. Plain data, so that an error may jump over it.
@@ -66,7 +66,7 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     let identity = identity::of(call.query(), store.seed())?;
     let versions = definition_versions::current(&store);
     let form = identity.form;
-    let traits = match forms::finding(form, versions) {
+    let traits = match forms::finding(form, versions, || name_resolution::hash(store.seed()).ok()) {
         Some(Finding::Refused(reason)) => return Err(reason),
         Some(Finding::Eligible(traits)) => Some(traits),
         None => None,
@@ -79,7 +79,8 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
         && let Some(traits) = &traits
         && !traits.may_garble_text()
         && forms::has_templates(form, versions)
-        && let Some(placeholder) = placeholder::make(&store, call, identified, traits.reads_session, versions)
+        && let Some(placeholder) =
+            placeholder::make(&store, call, meaning(identified, traits), traits.reads_session, versions)
     {
         return Ok(Planning::Ready(placeholder));
     }

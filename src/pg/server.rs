@@ -177,12 +177,26 @@ unsafe extern "C-unwind" {
         completion: *mut pg_sys::QueryCompletion,
     );
     /// executor/executor.h
+    pub fn ExecReScan(node: *mut pg_sys::PlanState);
+    /// executor/executor.h
     pub fn ExecFilterJunk(
         filter: *mut pg_sys::JunkFilter,
         slot: *mut pg_sys::TupleTableSlot,
     ) -> *mut pg_sys::TupleTableSlot;
     /// executor/tuptable.h
     pub fn slot_getsomeattrs_int(slot: *mut pg_sys::TupleTableSlot, attnum: c_int);
+}
+
+// Functions in SQL.
+unsafe extern "C-unwind" {
+    /// executor/functions.h; returns a structure of the server's own.
+    pub fn prepare_sql_fn_parse_info(
+        function: pg_sys::HeapTuple,
+        call: *mut pg_sys::Node,
+        collation: pg_sys::Oid,
+    ) -> *mut c_void;
+    /// executor/functions.h; takes what the one before returned.
+    pub fn sql_fn_parser_setup(state: *mut pg_sys::ParseState, info: *mut c_void);
 }
 
 // Where rows and messages go.

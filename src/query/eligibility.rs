@@ -2,9 +2,12 @@
 //! query's form (`identity`) and the definitions in the catalogs alone, so it is done once for all queries of a form. A node of a kind that
 //! is not known (`node_kinds`) is a reason too.
 
+mod catalog_search;
 mod checker;
+mod join_columns;
 mod node_kinds;
 mod session_values;
+mod sql_functions;
 
 use std::ffi::c_void;
 
@@ -25,6 +28,7 @@ use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 use checker::{ClockPlace, EligibilityChecker};
 use node_kinds::{makes_a_type, refusal_of, type_of};
 use session_values::SESSION_FUNCTIONS;
+pub use sql_functions::SqlBodies;
 
 /// What an eligible query asks that its answer depends on.
 #[derive(Clone, Copy, Debug)]
@@ -42,12 +46,24 @@ pub struct QueryTraits {
     pub may_drop_relations: bool,
     /// It has set operations.
     pub unites: bool,
-    /// It calls aggregates, whose parts the server finds anew at each execution.
+    /// It calls aggregates, whose parts the server finds anew at each execution; or it converts enums to JSON, and the server looks for
+    /// casts of them at each execution.
     pub aggregates: bool,
     /// How many clock expressions it has (`clock`).
     pub clocks: usize,
     /// Executing it may garble text if the client has another encoding than the database.
     pub receives_text: bool,
+    /// It calls functions of users, which are written in SQL.
+    pub bodies: Option<SqlBodies>,
+}
+
+/// A function that is to blame for a refusal.
+#[derive(Clone, Copy, Debug)]
+pub struct Blamed {
+    /// The function.
+    pub function: pg_sys::Oid,
+    /// What is wrong with it, as the rest of the sentence "It calls …,".
+    pub because: Option<&'static str>,
 }
 
 impl QueryTraits {
@@ -55,48 +71,68 @@ impl QueryTraits {
     pub fn may_garble_text(&self) -> bool {
         self.receives_text && encoding::client_differs()
     }
+
+    /// Does what it means rest on how names in bodies of functions are resolved?
+    pub fn resolves_names(&self) -> bool {
+        self.bodies.is_some_and(|bodies| bodies.by_name)
+    }
 }
 
-/// Checks a rewritten query before the planner takes it apart.
-///
-/// # Errors
-/// The first reason found not to cache the answer.
-pub fn check_query(query: Tree<'_, pg_sys::Query>) -> Result<QueryTraits, Reason> {
-    check_query_naming(query, &mut None)
+/// What in a query is to blame for a refusal.
+#[derive(Clone, Copy, Debug)]
+pub enum Offender {
+    /// A function that it calls.
+    Function(Blamed),
+    /// A relation that it names.
+    Relation(pg_sys::Oid),
 }
 
-/// As `check_query`; on a refusal, `offender` is the function to blame, if it is one.
-///
-/// # Errors
-/// As `check_query`.
-pub fn check_query_naming(
-    query: Tree<'_, pg_sys::Query>,
-    offender: &mut Option<pg_sys::Oid>,
-) -> Result<QueryTraits, Reason> {
+/// What checking a query came to.
+pub struct Checked {
+    /// Its traits, or the first reason found not to cache the answer.
+    pub traits: Result<QueryTraits, Reason>,
+    /// On a refusal, what is to blame, if it is a function or a relation.
+    pub offender: Option<Offender>,
+    /// The finding rests on how names in bodies of functions are resolved.
+    pub resolves_names: bool,
+}
+
+/// Checks a rewritten query before the planner takes it apart. `seed` is the secret of the store.
+pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
     if reads_nothing(query) {
-        return Err(Reason::NoRelation);
+        return Checked { traits: Err(Reason::NoRelation), offender: None, resolves_names: false };
     }
     let here = 0u8;
-    let mut checker = EligibilityChecker::new((&raw const here) as usize);
+    let mut checker = EligibilityChecker::new((&raw const here) as usize, Some(seed));
     checker.check_all(query.as_node());
-    if let Err(reason) = checker.conclude() {
-        *offender = checker.offender;
-        return Err(reason);
-    }
-    if !checker.reads_something {
-        return Err(Reason::NoRelation);
-    }
-    Ok(QueryTraits {
-        reads_session: checker.reads_session(),
-        rests_on_enums: checker.types.enums,
-        extras: Extras::keep(&checker.types.row_types, &checker.settings),
-        repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
-        may_drop_relations: checker.has_sublinks,
-        unites: checker.unites,
-        aggregates: checker.aggregates,
-        clocks: checker.clocks,
-        receives_text: checker.receives_text,
-    })
+    checker.bodies.free();
+    let mut offender = checker.offender.map(Offender::Function);
+    let traits = checker.conclude().map_err(|reason| {
+        // A query of catalogs is refused whatever else it does, so no other reason would help its author.
+        let catalog = if reason == Reason::TooComplex { None } else { catalog_search::named_in(query) };
+        catalog.map_or(reason, |catalog| {
+            offender = Some(Offender::Relation(catalog));
+            Reason::SystemCatalog
+        })
+    });
+    let traits = traits.and_then(|()| {
+        if !checker.reads_something {
+            return Err(Reason::NoRelation);
+        }
+        Ok(QueryTraits {
+            reads_session: checker.reads_session(),
+            rests_on_enums: checker.types.enums,
+            extras: Extras::keep(&checker.types.row_types, &checker.settings),
+            repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
+            may_drop_relations: checker.has_sublinks,
+            unites: checker.unites,
+            aggregates: checker.aggregates || (checker.converts_to_json && checker.types.enums),
+            clocks: checker.clocks,
+            receives_text: checker.receives_text,
+            bodies: checker.bodies.meaning(),
+        })
+    });
+    Checked { traits, offender, resolves_names: checker.bodies.resolves_names() }
 }
 
 /// Checks an expression, or a list of expressions, that is part of no query: a constraint, say. Returns whether its value depends on
@@ -106,7 +142,7 @@ pub fn check_query_naming(
 /// The first reason found not to cache what rests on it.
 pub fn check_expression(expression: Option<Tree<'_, pg_sys::Node>>) -> Result<bool, Reason> {
     let here = 0u8;
-    let mut checker = EligibilityChecker::new((&raw const here) as usize);
+    let mut checker = EligibilityChecker::new((&raw const here) as usize, None);
     checker.clock = ClockPlace::Elsewhere;
     if let Some(expression) = expression {
         checker.check_all(expression);
@@ -156,9 +192,14 @@ impl EligibilityChecker {
         let context = (&raw mut *self).cast();
         match_node! { node;
             Query(query) => {
-                let flags = (pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP) as i32;
+                // Which columns of a join the query uses, its column references tell (`join_columns`).
+                let flags =
+                    pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP | pg_sys::QTW_IGNORE_JOINALIASES;
+                self.queries.push(query.as_ptr());
                 // SAFETY: a valid query; what the walker calls gets this checker back.
-                unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags) }
+                let stopped = unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags as i32) };
+                self.queries.pop();
+                stopped
             },
             // The walker above descends into it by itself.
             RangeTblEntry(_entry) => false,
@@ -179,7 +220,7 @@ impl EligibilityChecker {
         match_node! { node;
             Query(query) => self.check_query_itself(&query),
             RangeTblEntry(entry) => self.check_range_table_entry(&entry),
-            Var(var) => self.check_var(&var),
+            Var(var) => self.check_var(&var) || self.check_join_column(&var),
             SortGroupClause(clause) => self.check_clause(&clause),
             SetOperationStmt(operation) => {
                 self.unites = true;
@@ -197,6 +238,7 @@ impl EligibilityChecker {
             OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => {
                 self.is_not_as_listed(operator.opno)
                     || self.check_operator(operator.opno)
+                    || self.check_operands(child!(operator.args))
                     || self.check_functions_in(node)
             },
             ScalarArrayOpExpr(operator) => self.check_operator(operator.opno) || self.check_functions_in(node),
@@ -223,7 +265,11 @@ impl EligibilityChecker {
             return self.refuse(reason);
         }
         match_node! { node;
-            Const(constant) => self.note_type(constant.consttype),
+            Const(constant) => {
+                if self.check_constant(&constant) {
+                    return true;
+                }
+            },
             Param(param) => self.note_type(param.paramtype),
             RelabelType(relabel) => self.note_type(relabel.resulttype),
             // Rows without a name are compared column by column.
@@ -269,8 +315,7 @@ impl EligibilityChecker {
             // SAFETY: reads a catalog; InvalidOid for what is no operator.
             let function = unsafe { pg_sys::get_opcode(one) };
             if one.to_u32() >= FIRST_UNPINNED_OID || operator_families::hash_or_sort_by_user(one) {
-                self.offender = Some(function);
-                return self.refuse(Reason::UserDefinedFunction);
+                return self.blame(function, Reason::UserDefinedFunction);
             }
             self.check_function(function)
         })
@@ -284,7 +329,10 @@ impl EligibilityChecker {
             }
             return self.check_definition(call.funcid, definition::of(call.funcid));
         }
-        if self.reads_custom_setting(call) {
+        if call.funcid.to_u32() >= FIRST_UNPINNED_OID {
+            return self.check_call_of_user(call) || self.check_missing_arguments(call.funcid, child!(call.args));
+        }
+        if !self.bodies.immutable && self.reads_custom_setting(call) {
             return self.reason.is_some() || self.check_definition(call.funcid, definition::of(call.funcid));
         }
         self.check_function(call.funcid) || self.check_missing_arguments(call.funcid, child!(call.args))
@@ -329,8 +377,12 @@ impl EligibilityChecker {
                 return self.blame(function, if session { Reason::SessionFunction } else { reason });
             }
         }
+        if self.bodies.immutable && !volatility::is_immutable(function) {
+            return self.blame(function, Reason::StableFunction);
+        }
         self.receives_text |= volatility::receives_text(function);
-        self.defined.insert(function) && self.check_definition(function, definition::of(function))
+        self.defined.insert((function, self.bodies.immutable))
+            && self.check_definition(function, definition::of(function))
     }
 
     /// Checks what a function consists of, as if the query had it in its place.

@@ -21,7 +21,7 @@ mod hasher;
 use std::cell::Cell;
 use std::ffi::c_void;
 
-use arrow_cache_core::{HashBuffer, Reason};
+use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::clock::{ClockExpressions, ClockProgram, asks_for_time};
@@ -90,6 +90,27 @@ pub fn of(query: Tree<'_, pg_sys::Query>, seed: u64) -> Result<Identity, Reason>
         return Err(Reason::OutOfMemory);
     }
     Ok(Identity { form, shared, length, constants, frame, clock })
+}
+
+/// What an expression that belongs to no query means, under a secret: all of it, values of constants included.
+///
+/// # Errors
+/// As `of`.
+pub fn of_expression(expression: Tree<'_, pg_sys::Node>, seed: u64) -> Result<Hash128, Reason> {
+    let here = 0u8;
+    let mut buffers = [const { HashBuffer::new() }; 3];
+    buffers[0].u64(seed);
+    let mut hasher = TreeHasher::new(buffers, (&raw const here) as usize);
+    hasher.node(Some(expression));
+    let TreeHasher { mut form, constants, too_complex, .. } = hasher;
+    form.append(&constants);
+    if too_complex {
+        return Err(Reason::TooComplex);
+    }
+    if !form.is_complete() {
+        return Err(Reason::OutOfMemory);
+    }
+    Ok(form.finish())
 }
 
 impl Identity {

@@ -12,7 +12,7 @@ use arrow_cache_core::{Hash128, Reason};
 use pgrx::pg_sys;
 
 use super::clock::ClockProgram;
-use super::eligibility::QueryTraits;
+use super::eligibility::{QueryTraits, SqlBodies};
 use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
 use super::ordering::OrderedPrefix;
 use super::row_types_and_custom_settings::Extras;
@@ -49,6 +49,10 @@ const AGGREGATES: u32 = 64;
 const RECEIVES_TEXT: u32 = 128;
 /// Flag: words of clock expressions are there.
 const HAS_CLOCK: u32 = 256;
+/// Flag: it calls functions of users in SQL.
+const CALLS_BODIES: u32 = 512;
+/// Flag: some of them are kept as text.
+const RESOLVES_NAMES: u32 = 1024;
 /// Place of the first word of the clock expressions, far behind those of all extras; and its cache number.
 const FIRST_CLOCK: usize = 0x1_0000;
 const FIRST_CLOCK_WORD: i32 = FIRST_WORD - FIRST_CLOCK as i32;
@@ -105,6 +109,8 @@ fn words_of(
         (traits.aggregates, AGGREGATES),
         (traits.receives_text, RECEIVES_TEXT),
         (has_clock, HAS_CLOCK),
+        (traits.bodies.is_some(), CALLS_BODIES),
+        (traits.resolves_names(), RESOLVES_NAMES),
     ] {
         if set {
             flags |= flag;
@@ -249,6 +255,9 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
         aggregates: flags & AGGREGATES != 0,
         receives_text: flags & RECEIVES_TEXT != 0,
         clocks: 0,
+        // What they mean is in the hash of the tree.
+        bodies: (flags & CALLS_BODIES != 0)
+            .then_some(SqlBodies { hash: Hash128::NONE, by_name: flags & RESOLVES_NAMES != 0 }),
     };
     let clock = if flags & HAS_CLOCK == 0 { ClockProgram::NONE } else { read_clock(plan) };
     let (tree, facts) = (TreeHash(key(1)?), FactsHash(key(15)?));

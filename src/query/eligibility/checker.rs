@@ -6,6 +6,8 @@ use std::ffi::CString;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use super::Blamed;
+use super::sql_functions::MetBodies;
 use crate::query::types::{Nature, TypeFacts};
 
 /// Where in a query the check is, as far as the clock is concerned.
@@ -24,7 +26,7 @@ pub(super) struct EligibilityChecker {
     /// The first reason found not to cache the answer.
     pub(super) reason: Option<Reason>,
     /// The function that is to blame, if it is one.
-    pub(super) offender: Option<pg_sys::Oid>,
+    pub(super) offender: Option<Blamed>,
     /// A function was met that calls output functions of its arguments' types.
     pub(super) calls_output: bool,
     /// A function was met that converts its arguments to JSON, by a user's cast if there is one.
@@ -33,8 +35,10 @@ pub(super) struct EligibilityChecker {
     pub(super) reads_settings: bool,
     /// A function was met that may garble text if the client has another encoding than the database.
     pub(super) receives_text: bool,
-    /// Functions whose definitions have been checked.
-    pub(super) defined: HashSet<pg_sys::Oid>,
+    /// Functions whose definitions have been checked, and whether that was inside a function that is IMMUTABLE.
+    pub(super) defined: HashSet<(pg_sys::Oid, bool)>,
+    /// The bodies of users' functions that were met.
+    pub(super) bodies: MetBodies,
     /// A sub-query was met in an expression.
     pub(super) has_sublinks: bool,
     /// A set operation was met.
@@ -53,15 +57,25 @@ pub(super) struct EligibilityChecker {
     pub(super) may_vary: bool,
     /// The query reads something: a relation, a function in FROM, or VALUES.
     pub(super) reads_something: bool,
+    /// The queries around the node that is checked, the outermost first.
+    pub(super) queries: Vec<*mut pg_sys::Query>,
     /// Address of a local of the function that started the check, to see how much stack it has used.
     stack_base: usize,
     /// How much it may use, in bytes.
     stack_limit: usize,
 }
 
+/// How much stack a walk may use, in bytes.
+pub(super) fn stack_limit() -> usize {
+    // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the walk must not, and leaves
+    // most of the stack to the planner, which needs less per level.
+    unsafe { pg_sys::max_stack_depth as usize * 1024 / 4 }
+}
+
 impl EligibilityChecker {
-    /// A check that has not begun, at this address of the stack.
-    pub(super) fn new(stack_base: usize) -> Self {
+    /// A check that has not begun, at this address of the stack. `seed` is the secret by which bodies of users' functions are hashed; `None`
+    /// where none are accepted.
+    pub(super) fn new(stack_base: usize, seed: Option<u64>) -> Self {
         Self {
             reason: None,
             offender: None,
@@ -70,6 +84,7 @@ impl EligibilityChecker {
             reads_settings: false,
             receives_text: false,
             defined: HashSet::new(),
+            bodies: MetBodies::new(seed),
             has_sublinks: false,
             unites: false,
             aggregates: false,
@@ -79,10 +94,9 @@ impl EligibilityChecker {
             clocks: 0,
             may_vary: false,
             reads_something: false,
+            queries: Vec::new(),
             stack_base,
-            // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the
-            // walk must not, and leaves most of the stack to the planner, which needs less per level.
-            stack_limit: unsafe { pg_sys::max_stack_depth } as usize * 1024 / 4,
+            stack_limit: stack_limit(),
         }
     }
 
@@ -100,7 +114,15 @@ impl EligibilityChecker {
     /// Stops the walk because of a function: returns true.
     pub(super) fn blame(&mut self, function: pg_sys::Oid, reason: Reason) -> bool {
         if self.reason.is_none() {
-            self.offender = Some(function);
+            self.offender = Some(Blamed { function, because: None });
+        }
+        self.refuse(reason)
+    }
+
+    /// As `blame`, for something about the function that the reason does not tell.
+    pub(super) fn blame_because(&mut self, function: pg_sys::Oid, reason: Reason, because: &'static str) -> bool {
+        if self.reason.is_none() {
+            self.offender = Some(Blamed { function, because: Some(because) });
         }
         self.refuse(reason)
     }
@@ -111,7 +133,11 @@ impl EligibilityChecker {
 
     /// Do rows that are computed later differ, because of settings or of definitions that no lock protects?
     pub(super) fn reads_session(&self) -> bool {
-        self.reads_settings || self.types.enums || self.types.text_search || !self.types.row_types.is_empty()
+        self.reads_settings
+            || self.types.enums
+            || self.types.text_search
+            || !self.types.row_types.is_empty()
+            || self.bodies.meaning().is_some()
     }
 
     /// What only shows when all was seen.
