@@ -9,6 +9,7 @@
 #   scripts/setup.sh audit     what scripts/functions/audit.py needs to compile PostgreSQL
 #   scripts/setup.sh deb       what scripts/deb.sh needs to build Debian packages
 #   scripts/setup.sh bench     everything, and what the bench needs besides: pgpool-II, Redis, valgrind, Python packages
+#   scripts/setup.sh drivers   everything, and the drivers of tests/drivers: Java, Go, Node, ODBC, PgBouncer, Python packages
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -120,6 +121,24 @@ bench_packages() {
     apt_install_without_services "${missing[@]}"
 }
 
+# The drivers of other languages, and PgBouncer, whose service stays off. What a machine has from elsewhere is not installed again.
+drivers_packages() {
+    command -v apt-get >/dev/null || { say "no apt-get: install a JDK, Go, Node, psqlODBC and PgBouncer yourself"; return 0; }
+    local missing=() name
+    for name in curl ca-certificates odbc-postgresql pgbouncer; do installed "$name" || missing+=("$name"); done
+    command -v javac >/dev/null || missing+=(default-jdk-headless)
+    command -v go >/dev/null || missing+=(golang-go)
+    command -v node >/dev/null || missing+=(nodejs)
+    command -v npm >/dev/null || missing+=(npm)
+    [ "${#missing[@]}" -gt 0 ] || return 0
+    say "installing ${missing[*]}; their services stay off"
+    as_root apt-get update -qq || say "apt-get update failed"
+    # One by one, so that a package that a mirror lacks keeps out no other.
+    for name in "${missing[@]}"; do
+        apt_install_without_services "$name" || say "$name cannot be had: what needs it will not be run"
+    done
+}
+
 have_cargo() { command -v cargo >/dev/null || die "cargo is missing: install Rust first (https://rustup.rs)"; }
 
 rust() {
@@ -147,7 +166,7 @@ bench_python() {
     cp "$pins" "$venv/requirements-bench.txt"
 }
 
-test_packages=(python3 python3-venv perl libipc-run-perl util-linux locales shellcheck)
+test_packages=(python3 python3-venv perl libipc-run-perl util-linux locales shellcheck libfaketime)
 
 purpose=${1:-all}
 case $purpose in
@@ -165,7 +184,7 @@ case $purpose in
     build)
         have_cargo
         packages ;;
-    all | bench)
+    all | bench | drivers)
         rust
         packages "${test_packages[@]}"
         foreign_locale ;;
@@ -176,4 +195,8 @@ esac
 if [ "$purpose" = bench ]; then
     bench_packages
     bench_python
+fi
+if [ "$purpose" = drivers ]; then
+    drivers_packages
+    "$root/tests/drivers/prepare.sh"
 fi

@@ -57,6 +57,17 @@ CREATE FUNCTION @extschema@.why(query pg_catalog.text)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_why_0_2';
 
+-- src/functions/change_token.rs
+
+CREATE FUNCTION @extschema@.etag(query pg_catalog.text) RETURNS pg_catalog.text VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_etag_0_2';
+CREATE FUNCTION @extschema@.etag(query pg_catalog.text, VARIADIC params pg_catalog."any") RETURNS pg_catalog.text
+    VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_etag_0_2';
+CREATE FUNCTION @extschema@.version(VARIADIC relations pg_catalog.regclass[]) RETURNS pg_catalog.text
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_version_0_2';
+
 -- src/functions/stats.rs, for the views
 
 CREATE FUNCTION @extschema@.stats_data()
@@ -67,6 +78,10 @@ CREATE FUNCTION @extschema@.stats_data()
                    time_saved_ms pg_catalog.float8, stats_reset pg_catalog.timestamptz)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_stats_data_0_2';
+CREATE FUNCTION @extschema@.statements_data()
+    RETURNS TABLE (other_statements pg_catalog.int8, nested_statements pg_catalog.int8)
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statements_data_0_2';
 CREATE FUNCTION @extschema@.entries_data()
     RETURNS TABLE (entry_id pg_catalog.int8, datname pg_catalog.text, query pg_catalog.bytea, row_count pg_catalog.int8,
                    column_count pg_catalog.int4, batches pg_catalog.int4, bytes pg_catalog.int8, hits pg_catalog.int8,

@@ -1,6 +1,7 @@
 -- Views over the functions of src/functions/stats.rs, and who may use which function and view.
 
-CREATE VIEW @extschema@.stats AS SELECT * FROM @extschema@.stats_data();
+CREATE VIEW @extschema@.stats AS
+SELECT s.*, o.other_statements, o.nested_statements FROM @extschema@.stats_data() AS s, @extschema@.statements_data() AS o;
 COMMENT ON VIEW @extschema@.stats IS 'One row: what the cache has done since the last reset, and how full it is.';
 
 CREATE VIEW @extschema@.entries AS

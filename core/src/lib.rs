@@ -40,7 +40,7 @@ pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresenta
 pub use formats::undeliverable::{UndeliverableType, Unrepresentable, Why};
 pub use hash::{Hash128, HashBuffer, StreamHasher};
 pub use known_relations::KnownRelations;
-pub use reason::Reason;
+pub use reason::{Reason, Share};
 pub use result_digest::{Difference, Digest};
 pub use room::{OutOfMemory, Room, RoomyVec};
 pub use shown::{LONGEST_SHOWN, shown, shown_list};

@@ -44,7 +44,7 @@ reasons! {
     VolatileFunction, "volatile_function", "The query calls a volatile function.";
     StableFunction, "stable_function", "The query calls a stable function whose inputs are not all part of the key.";
     SessionFunction, "session_function", "The query asks for the user, a setting or other state of the session, or for the time at this very moment.";
-    MovingClock, "moving_clock", "The answer moves with the clock. Relative dates are cached if they change by the minute or more slowly: write date_trunc('minute', now()), now()::date or CURRENT_DATE, say.";
+    MovingClock, "moving_clock", "The answer moves with the clock. Round the time to a minute or more: date_trunc('minute', now()), now()::date or CURRENT_DATE.";
     UserDefinedFunction, "user_defined_function", "The query calls a function, operator or aggregate that is not built in.";
     SystemCatalog, "system_catalog", "The query reads a system catalog.";
     SystemColumn, "system_column", "The query reads a system column such as ctid or xmin.";
@@ -87,10 +87,35 @@ reasons! {
     TextEncoding, "text_encoding", "Text of the statement or the result is not in an encoding the cache can keep, or executing the query may garble it.";
 }
 
+/// As what a statement is counted that was executed without the cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Share {
+    /// A query of a client. It counts in the hit ratio.
+    Bypass,
+    /// Sent by a client, and nothing that a cache answers.
+    Other,
+    /// Run inside of another statement, or at its end.
+    Nested,
+}
+
 /// Number of reasons.
 pub const REASONS: usize = Reason::ALL.len();
 
 impl Reason {
+    /// As what a statement is counted that was executed without the cache for this reason.
+    #[must_use]
+    pub const fn share(self) -> Share {
+        match self {
+            Reason::NotSelect
+            | Reason::UtilityStatement
+            | Reason::Explain
+            | Reason::DataModifyingCte
+            | Reason::NoRelation => Share::Other,
+            Reason::NestedStatement => Share::Nested,
+            _ => Share::Bypass,
+        }
+    }
+
     /// Position in [`Reason::ALL`].
     #[must_use]
     pub const fn index(self) -> usize {
@@ -124,6 +149,15 @@ mod tests {
             assert_eq!(reason.name(), expected);
             assert!(names.insert(reason.name()));
         }
+    }
+
+    #[test]
+    fn only_queries_of_clients_that_read_count_as_bypasses() {
+        let others: Vec<&str> =
+            Reason::ALL.iter().filter(|reason| reason.share() == Share::Other).map(|reason| reason.name()).collect();
+        assert_eq!(others, ["not_select", "utility_statement", "data_modifying_cte", "no_relation", "explain"]);
+        assert_eq!(Reason::NestedStatement.share(), Share::Nested);
+        assert_eq!(Reason::RowLocks.share(), Share::Bypass);
     }
 
     #[test]

@@ -1,5 +1,5 @@
--- From 0.1.0 to 0.2.0: all functions name the symbols of the library that have the version in their names. Who may call them stays as it
--- is; so do views and triggers that use them.
+-- From 0.1.0 to 0.2.0: all functions name the symbols of the library that have the version in their names, and the view stats gets columns.
+-- Who may call them stays as it is; so do views and triggers that use them.
 --
 -- No name and no operator in these scripts is found through the search_path. IN, BETWEEN, IS DISTINCT FROM and similar constructs find
 -- operators through it, so they are not used.
@@ -26,6 +26,32 @@ BEGIN
     END IF;
 END
 $check$;
+
+-- Four functions are not for PUBLIC. If one of them has been renamed, moved to another schema or dropped, this script makes it anew, and
+-- PUBLIC may call a new function. So it is made here, without that right. One that is there keeps the rights that it has.
+
+DO LANGUAGE plpgsql $missing$
+BEGIN
+    IF pg_catalog.to_regprocedure('@extschema@.flush()') IS NULL THEN
+        CREATE FUNCTION @extschema@.flush() RETURNS pg_catalog.int8 LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_flush_0_2';
+        REVOKE ALL ON FUNCTION @extschema@.flush() FROM PUBLIC;
+    END IF;
+    IF pg_catalog.to_regprocedure('@extschema@.invalidate(pg_catalog.regclass)') IS NULL THEN
+        CREATE FUNCTION @extschema@.invalidate(relation pg_catalog.regclass) RETURNS pg_catalog.int8
+            LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_0_2';
+        REVOKE ALL ON FUNCTION @extschema@.invalidate(pg_catalog.regclass) FROM PUBLIC;
+    END IF;
+    IF pg_catalog.to_regprocedure('@extschema@.invalidate_on_change()') IS NULL THEN
+        CREATE FUNCTION @extschema@.invalidate_on_change() RETURNS pg_catalog.trigger
+            LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_on_change_0_2';
+        REVOKE ALL ON FUNCTION @extschema@.invalidate_on_change() FROM PUBLIC;
+    END IF;
+    IF pg_catalog.to_regprocedure('@extschema@.reset_stats()') IS NULL THEN
+        CREATE FUNCTION @extschema@.reset_stats() RETURNS pg_catalog.void LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_reset_stats_0_2';
+        REVOKE ALL ON FUNCTION @extschema@.reset_stats() FROM PUBLIC;
+    END IF;
+END
+$missing$;
 
 -- src/functions/admin.rs
 
@@ -83,6 +109,17 @@ CREATE OR REPLACE FUNCTION @extschema@.why(query pg_catalog.text)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_why_0_2';
 
+-- src/functions/change_token.rs
+
+CREATE FUNCTION @extschema@.etag(query pg_catalog.text) RETURNS pg_catalog.text VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_etag_0_2';
+CREATE FUNCTION @extschema@.etag(query pg_catalog.text, VARIADIC params pg_catalog."any") RETURNS pg_catalog.text
+    VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_etag_0_2';
+CREATE FUNCTION @extschema@.version(VARIADIC relations pg_catalog.regclass[]) RETURNS pg_catalog.text
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_version_0_2';
+
 -- src/functions/stats.rs, for the views
 
 CREATE OR REPLACE FUNCTION @extschema@.stats_data()
@@ -93,6 +130,10 @@ CREATE OR REPLACE FUNCTION @extschema@.stats_data()
                    time_saved_ms pg_catalog.float8, stats_reset pg_catalog.timestamptz)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_stats_data_0_2';
+CREATE FUNCTION @extschema@.statements_data()
+    RETURNS TABLE (other_statements pg_catalog.int8, nested_statements pg_catalog.int8)
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statements_data_0_2';
 CREATE OR REPLACE FUNCTION @extschema@.entries_data()
     RETURNS TABLE (entry_id pg_catalog.int8, datname pg_catalog.text, query pg_catalog.bytea, row_count pg_catalog.int8,
                    column_count pg_catalog.int4, batches pg_catalog.int4, bytes pg_catalog.int8, hits pg_catalog.int8,
@@ -108,3 +149,6 @@ CREATE OR REPLACE FUNCTION @extschema@.relations_data()
 CREATE OR REPLACE FUNCTION @extschema@.bypass_reasons_data() RETURNS TABLE (reason pg_catalog.text, statements pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_bypass_reasons_data_0_2';
+
+CREATE OR REPLACE VIEW @extschema@.stats AS
+SELECT s.*, o.other_statements, o.nested_statements FROM @extschema@.stats_data() AS s, @extschema@.statements_data() AS o;

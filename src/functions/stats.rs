@@ -50,13 +50,14 @@ fn stats_data(_: FunctionCall<'_>) -> TableIterator<'static, StatsRow> {
     let counters = store.counters();
     let sum = |counter| counters.sum(counter) as i64;
     let (hits, misses, stale) = (sum(Counter::Hits), sum(Counter::Misses), sum(Counter::Stale));
-    let lookups = hits + misses + stale;
-    let hit_ratio = (lookups > 0).then(|| hits as f64 / lookups as f64);
+    let bypasses = sum(Counter::Bypasses);
+    let queries = hits + misses + stale + bypasses;
+    let hit_ratio = (queries > 0).then(|| hits as f64 / queries as f64);
     TableIterator::once((
         hits,
         misses,
         stale,
-        sum(Counter::Bypasses),
+        bypasses,
         sum(Counter::Stores),
         sum(Counter::Evictions),
         sum(Counter::Expirations),
@@ -99,6 +100,19 @@ sql_function!(
     ),
     "arrow_cache_stats_data_0_2",
     "stats_data_wrapper"
+);
+
+/// The statements that do not count in the hit ratio: those of clients that no cache answers, and those that others run inside.
+fn statements_data(_: FunctionCall<'_>) -> TableIterator<'static, (i64, i64)> {
+    let store = shmem::required();
+    let sum = |counter| store.counters().sum(counter) as i64;
+    TableIterator::once((sum(Counter::OtherStatements), sum(Counter::NestedStatements)))
+}
+
+sql_function!(
+    statements_data,
+    Signature::table(&[], &[pg_sys::INT8OID, pg_sys::INT8OID]),
+    "arrow_cache_statements_data_0_2"
 );
 
 /// Whose results the current user may see: all, or only those of the user's own. Not even the number of the others is shown.

@@ -19,7 +19,7 @@ use crate::pg::privileges;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
-use crate::query::eligibility::{self, Checked};
+use crate::query::eligibility::{self, Checked, Offender};
 use crate::query::opened_relations::opened_by;
 use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
@@ -94,22 +94,18 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<(Vec<u32>, Vec<Vec<u
         export::check_permitted(plan, text, Parameters::nulls(&types));
         let traits = traits.map_err(|reason| Refusal {
             reason,
-            offender: offender.map(|blamed| {
-                let because = blamed.because.map_or(String::new(), |because| format!(", {because}"));
-                [b"calls ".to_vec(), function_name(blamed.function), because.into_bytes()].concat()
+            offender: offender.map(|offender| match offender {
+                Offender::Function(blamed) => {
+                    let because = blamed.because.map_or(String::new(), |because| format!(", {because}"));
+                    [b"calls ".to_vec(), function_name(blamed.function), because.into_bytes()].concat()
+                }
+                Offender::Relation(relation) => reads(relation),
             }),
         })?;
         let ddl = lookup::definition_versions(store).ddl;
         let checked =
             relations::check(plan).and_then(|_| planner_input::check(plan, &opened_by(plan), traits.unites, ddl));
-        checked.map_err(|RelationRefusal { reason, relation }| {
-            let name = if is_readable(relation) {
-                relation_name(relation)
-            } else {
-                b"a relation that you may not read".to_vec()
-            };
-            Refusal { reason, offender: Some([b"reads ".to_vec(), name].concat()) }
-        })?;
+        checked.map_err(|RelationRefusal { reason, relation }| Refusal { reason, offender: Some(reads(relation)) })?;
         if !settings::enabled() {
             return Err(Reason::Disabled.into());
         }
@@ -155,6 +151,13 @@ fn one_select(text: &CStr) -> Result<(OwnQuery<'_>, Vec<pg_sys::Oid>), Refusal> 
 fn function_name(function: pg_sys::Oid) -> Vec<u8> {
     // SAFETY: a catalog search; an unknown OID gives its number.
     unsafe { CStr::from_ptr(pg_sys::format_procedure(function)) }.to_bytes().to_vec()
+}
+
+/// What reads a relation, as the rest of the sentence "It …".
+fn reads(relation: pg_sys::Oid) -> Vec<u8> {
+    let name =
+        if is_readable(relation) { relation_name(relation) } else { b"a relation that you may not read".to_vec() };
+    [b"reads ".to_vec(), name].concat()
 }
 
 /// May the user read the relation itself, or a column of it? The names of other relations, which a view or a policy reads, are not

@@ -8,12 +8,13 @@ use std::ffi::c_char;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
+use super::previous::active;
 use crate::functions::set_policy;
 use crate::invalidation::{after_commit, foreign, publication, targets, write_set};
 use crate::pg::error_passing::direct;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, children};
-use crate::report::decision_log;
+use crate::report::{decision_log, tally};
 use crate::session::{self, Status, WrappedText, Wrapping};
 use crate::{copy, error, shmem};
 
@@ -100,6 +101,11 @@ impl Scope {
 /// A statement of the client has begun, and is bypassed.
 fn begin_bypass(utility: Utility<'_>, reason: Reason) {
     session::begin_statement(reason);
+    if active()
+        && let Some(store) = shmem::store()
+    {
+        tally::count_bypass(&store, reason);
+    }
     decision_log::note(Status::Bypass(reason), &utility.plan);
 }
 

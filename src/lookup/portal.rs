@@ -18,6 +18,13 @@ fn active<'a>() -> Option<&'a pg_sys::PortalData> {
     unsafe { pg_sys::ActivePortal.as_ref() }
 }
 
+/// Is this plan what the active portal runs, for the statement that it was opened for? Foreign keys are checked at the commit without a
+/// portal; what a rule adds to a statement does not set its tag. To be asked at the top level, where functions run no portals.
+pub fn runs(planned: *mut pg_sys::PlannedStmt) -> bool {
+    // SAFETY: an active portal has a list of statements, all of them plans; `planned` is one of a hook.
+    active().is_some_and(|portal| unsafe { (*planned).canSetTag && nodes(portal.stmts).any(|own| own == planned) })
+}
+
 /// Is this the client's own query, in a portal that delivers its rows directly? `planned` is the plan that the portal knows.
 ///
 /// # Errors

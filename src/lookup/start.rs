@@ -46,12 +46,15 @@ pub fn skip(desc: QueryDesc<'_>) {
 /// Decides on a plan that is about to start, and on a hit puts the serving plan in its place. `planned` is the plan that its portal
 /// knows. Returns what to do with the rows when the plan itself is executed.
 pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i32) -> Option<Task> {
-    if !session::at_top_level() {
-        return None;
-    }
     let store = shmem::store()?;
     if session::explaining() {
         show_in_explain(&store, desc, flags);
+        return None;
+    }
+    if !session::at_top_level() || !portal::runs(planned) {
+        if !session::take_starting_export() {
+            tally::count_nested(&store);
+        }
         return None;
     }
     session::begin_statement(Reason::NotSelect);

@@ -2,7 +2,9 @@
 //! query's form (`identity`) and the definitions in the catalogs alone, so it is done once for all queries of a form. A node of a kind that
 //! is not known (`node_kinds`) is a reason too.
 
+mod catalog_search;
 mod checker;
+mod join_columns;
 mod node_kinds;
 mod session_values;
 mod sql_functions;
@@ -44,7 +46,8 @@ pub struct QueryTraits {
     pub may_drop_relations: bool,
     /// It has set operations.
     pub unites: bool,
-    /// It calls aggregates, whose parts the server finds anew at each execution.
+    /// It calls aggregates, whose parts the server finds anew at each execution; or it converts enums to JSON, and the server looks for
+    /// casts of them at each execution.
     pub aggregates: bool,
     /// How many clock expressions it has (`clock`).
     pub clocks: usize,
@@ -75,12 +78,21 @@ impl QueryTraits {
     }
 }
 
+/// What in a query is to blame for a refusal.
+#[derive(Clone, Copy, Debug)]
+pub enum Offender {
+    /// A function that it calls.
+    Function(Blamed),
+    /// A relation that it names.
+    Relation(pg_sys::Oid),
+}
+
 /// What checking a query came to.
 pub struct Checked {
     /// Its traits, or the first reason found not to cache the answer.
     pub traits: Result<QueryTraits, Reason>,
-    /// On a refusal, the function to blame, if it is one.
-    pub offender: Option<Blamed>,
+    /// On a refusal, what is to blame, if it is a function or a relation.
+    pub offender: Option<Offender>,
     /// The finding rests on how names in bodies of functions are resolved.
     pub resolves_names: bool,
 }
@@ -94,7 +106,16 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
     let mut checker = EligibilityChecker::new((&raw const here) as usize, Some(seed));
     checker.check_all(query.as_node());
     checker.bodies.free();
-    let traits = checker.conclude().and_then(|()| {
+    let mut offender = checker.offender.map(Offender::Function);
+    let traits = checker.conclude().map_err(|reason| {
+        // A query of catalogs is refused whatever else it does, so no other reason would help its author.
+        let catalog = if reason == Reason::TooComplex { None } else { catalog_search::named_in(query) };
+        catalog.map_or(reason, |catalog| {
+            offender = Some(Offender::Relation(catalog));
+            Reason::SystemCatalog
+        })
+    });
+    let traits = traits.and_then(|()| {
         if !checker.reads_something {
             return Err(Reason::NoRelation);
         }
@@ -105,13 +126,13 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
             may_drop_relations: checker.has_sublinks,
             unites: checker.unites,
-            aggregates: checker.aggregates,
+            aggregates: checker.aggregates || (checker.converts_to_json && checker.types.enums),
             clocks: checker.clocks,
             receives_text: checker.receives_text,
             bodies: checker.bodies.meaning(),
         })
     });
-    Checked { traits, offender: checker.offender, resolves_names: checker.bodies.resolves_names() }
+    Checked { traits, offender, resolves_names: checker.bodies.resolves_names() }
 }
 
 /// Checks an expression, or a list of expressions, that is part of no query: a constraint, say. Returns whether its value depends on
@@ -171,9 +192,14 @@ impl EligibilityChecker {
         let context = (&raw mut *self).cast();
         match_node! { node;
             Query(query) => {
-                let flags = (pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP) as i32;
+                // Which columns of a join the query uses, its column references tell (`join_columns`).
+                let flags =
+                    pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP | pg_sys::QTW_IGNORE_JOINALIASES;
+                self.queries.push(query.as_ptr());
                 // SAFETY: a valid query; what the walker calls gets this checker back.
-                unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags) }
+                let stopped = unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags as i32) };
+                self.queries.pop();
+                stopped
             },
             // The walker above descends into it by itself.
             RangeTblEntry(_entry) => false,
@@ -194,7 +220,7 @@ impl EligibilityChecker {
         match_node! { node;
             Query(query) => self.check_query_itself(&query),
             RangeTblEntry(entry) => self.check_range_table_entry(&entry),
-            Var(var) => self.check_var(&var),
+            Var(var) => self.check_var(&var) || self.check_join_column(&var),
             SortGroupClause(clause) => self.check_clause(&clause),
             SetOperationStmt(operation) => {
                 self.unites = true;

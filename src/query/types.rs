@@ -2,6 +2,7 @@
 
 use pgrx::pg_sys;
 
+use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 
@@ -24,8 +25,8 @@ pub enum Nature {
     /// On built-in ones that depend on the value and on settings in the key: built-in types, and arrays and
     /// composites of such.
     BuiltIn,
-    /// On built-in ones too, but a user may have defined a cast to JSON: enums, and what contains them.
-    Enum,
+    /// On built-in ones too, but a user has defined a cast to JSON: enums with such a cast, and what contains them.
+    JsonByUser,
     /// On others, or on more than the key holds.
     Foreign,
 }
@@ -128,7 +129,7 @@ impl TypeFacts {
             match pg_sys::get_typtype(type_oid) as u8 {
                 pg_sys::TYPTYPE_ENUM => {
                     self.enums = true;
-                    Nature::Enum
+                    if has_cast_to_json(type_oid) { Nature::JsonByUser } else { Nature::BuiltIn }
                 }
                 pg_sys::TYPTYPE_DOMAIN => self.classify(pg_sys::getBaseType(type_oid), depth + 1),
                 pg_sys::TYPTYPE_COMPOSITE => self.classify_row(type_oid, depth),
@@ -175,6 +176,12 @@ impl TypeFacts {
             nature
         }
     }
+}
+
+/// Has anybody defined a cast of the enum to json? The server's functions that make JSON search for one at each execution, also those that
+/// make jsonb (json.c, jsonfuncs.c). Without one they call its output function.
+fn has_cast_to_json(enum_type: pg_sys::Oid) -> bool {
+    CatalogRow::find_pair(pg_sys::SysCacheIdentifier::CASTSOURCETARGET, enum_type, pg_sys::JSONOID).is_some()
 }
 
 /// regconfig and regdictionary, and their arrays.

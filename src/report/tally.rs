@@ -1,6 +1,6 @@
 //! Counting what became of statements, in the counters that all backends share. Atomics, so no lock.
 
-use arrow_cache_core::{Counter, Pin, Reason};
+use arrow_cache_core::{Counter, Pin, Reason, Share};
 
 use crate::pg::backend;
 use crate::shmem::SharedStore;
@@ -22,8 +22,24 @@ pub fn count_miss(store: &SharedStore, stale: bool, refused: Option<Reason>) {
     }
 }
 
-/// Counts a statement that was executed without a lookup, or in spite of one.
+/// Counts a statement that was executed without a lookup, or in spite of one. Reasons are counted of queries of clients alone.
 pub fn count_bypass(store: &SharedStore, reason: Reason) {
-    store.counters().add(store.stripe(), Counter::Bypasses, 1);
-    store.counters().add_reason(store.stripe(), reason);
+    match reason.share() {
+        Share::Bypass => {
+            store.counters().add(store.stripe(), Counter::Bypasses, 1);
+            store.counters().add_reason(store.stripe(), reason);
+        }
+        Share::Other => count_other(store),
+        Share::Nested => count_nested(store),
+    }
+}
+
+/// Counts a statement of a client that no cache answers.
+pub fn count_other(store: &SharedStore) {
+    store.counters().add(store.stripe(), Counter::OtherStatements, 1);
+}
+
+/// Counts a statement that another one runs, or the server for it: in a function, for a trigger or a foreign key.
+pub fn count_nested(store: &SharedStore) {
+    store.counters().add(store.stripe(), Counter::NestedStatements, 1);
 }

@@ -15,7 +15,7 @@ pub enum Counter {
     Misses,
     /// Statements that found an outdated entry.
     Stale,
-    /// Statements that the cache did not touch.
+    /// Queries of clients that were executed without a lookup, or in spite of one.
     Bypasses,
     /// Results stored.
     Stores,
@@ -29,6 +29,10 @@ pub enum Counter {
     VerifyChecks,
     /// Comparisons that found a difference.
     VerifyMismatches,
+    /// Statements of clients that no cache answers.
+    OtherStatements,
+    /// Statements that others run inside.
+    NestedStatements,
 }
 
 /// A hit counts both, so they are on one cache line.
@@ -48,10 +52,12 @@ impl Counter {
         Counter::Invalidations,
         Counter::VerifyChecks,
         Counter::VerifyMismatches,
+        Counter::OtherStatements,
+        Counter::NestedStatements,
     ];
 }
 
-const COUNTERS: usize = 11;
+const COUNTERS: usize = 13;
 
 /// Number of stripes; a backend uses the one of its number modulo this.
 pub const STRIPES: usize = 64;

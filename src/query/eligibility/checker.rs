@@ -57,10 +57,19 @@ pub(super) struct EligibilityChecker {
     pub(super) may_vary: bool,
     /// The query reads something: a relation, a function in FROM, or VALUES.
     pub(super) reads_something: bool,
+    /// The queries around the node that is checked, the outermost first.
+    pub(super) queries: Vec<*mut pg_sys::Query>,
     /// Address of a local of the function that started the check, to see how much stack it has used.
     stack_base: usize,
     /// How much it may use, in bytes.
     stack_limit: usize,
+}
+
+/// How much stack a walk may use, in bytes.
+pub(super) fn stack_limit() -> usize {
+    // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the walk must not, and leaves
+    // most of the stack to the planner, which needs less per level.
+    unsafe { pg_sys::max_stack_depth as usize * 1024 / 4 }
 }
 
 impl EligibilityChecker {
@@ -85,10 +94,9 @@ impl EligibilityChecker {
             clocks: 0,
             may_vary: false,
             reads_something: false,
+            queries: Vec::new(),
             stack_base,
-            // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the
-            // walk must not, and leaves most of the stack to the planner, which needs less per level.
-            stack_limit: unsafe { pg_sys::max_stack_depth } as usize * 1024 / 4,
+            stack_limit: stack_limit(),
         }
     }
 

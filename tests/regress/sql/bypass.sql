@@ -227,7 +227,7 @@ CLOSE c;
 COMMIT;
 -- Bypassed statements have stored nothing.
 SELECT query, count(*) FROM arrow_cache.entries GROUP BY query ORDER BY query;
--- All bypasses were counted, except those of statements that are never looked up (utility statements, and those inside them).
+-- All bypasses of queries were counted; other statements, and those without a relation, are counted apart (counters).
 -- The calls of arrow_cache's own functions in this test are calls of functions that are not built in.
 SELECT reason, CASE WHEN reason = 'user_defined_function' THEN 'more than ' || least(statements, 9) ELSE statements::text END AS statements
 FROM arrow_cache.bypass_reasons ORDER BY reason;
