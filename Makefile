@@ -17,13 +17,14 @@ PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 # Cargo and the tests use all cores by themselves; two set-ups at once would wait for each other's apt-get.
 .NOTPARALLEL:
 .PHONY: help setup install demo test bench bench-quick bench-setup bench-arrow bench-staleness lint clean \
-        test-postgres test-matrix test-pg-upgrade test-packages deb dist audit-functions audit-dependencies $(SUITES:%=test-%)
+        test-postgres test-drivers test-matrix test-pg-upgrade test-packages deb dist audit-functions audit-dependencies $(SUITES:%=test-%)
 
 help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
 	@echo 'make test            all tests; the last line reads "N passed, N failed"'
 	@echo 'make test-SUITE      one of: $(SUITES)'
 	@echo 'make test-postgres   the test suites of PostgreSQL itself, with and without the library'
+	@echo 'make test-drivers    a dashboard with relative dates through drivers of Python, Java, Go, Node and ODBC, and PgBouncer'
 	@echo 'make test-matrix     all suites on PostgreSQL 15, 17 and 18, in chroots that it makes; as root, some two hours'
 	@echo 'make test-pg-upgrade pg_upgrade from 15 to 17 and from 17 to 18, in chroots that it makes; as root'
 	@echo 'make install         build and install the extension for PG_CONFIG'
@@ -86,6 +87,11 @@ $(filter-out test-core test-layers,$(SUITES:%=test-%)): test-%: setup install
 test-postgres: setup install
 	@tests/postgres/run.py
 
+# Not among the suites: it installs Java, Go, Node, ODBC and PgBouncer, and gets the drivers from their registries.
+test-drivers: setup install
+	@scripts/setup.sh drivers
+	@$(PYTHON) -B tests/drivers/run.py
+
 # Each major version in a chroot of the Debian release that has it; 16, which none has, is compiled.
 test-matrix:
 	@[ "$$(id -u)" = 0 ] || { echo 'make test-matrix needs root to make chroots: run it as root, or with sudo' >&2; exit 1; }
@@ -122,7 +128,8 @@ lint: setup
 	scripts/lint-16.sh
 	scripts/lint-layers.sh .
 	python3 -B tests/packages/test_metadata.py
-	shellcheck .ci/run scripts/*.sh tests/packages/*.sh tests/pg_upgrade/*.sh
+	python3 -B bench/test_coverage.py
+	shellcheck .ci/run scripts/*.sh tests/drivers/*.sh tests/packages/*.sh tests/pg_upgrade/*.sh
 
 clean:
 	rm -rf target

@@ -1,5 +1,6 @@
--- The star schema of the demo: four dimensions and the fact table `sales` with 2.2 million rows.
--- Every value is a hash of its row's number, so that each run, on each machine, builds the same data.
+-- The star schema of the demo: four dimensions and the fact table `sales` with :sales rows.
+-- Every value is a hash of its row's number, so that each run, on each machine, builds the same data. Only the days differ: the
+-- five years end today, for queries with relative dates.
 
 SET work_mem = '128MB';
 SET maintenance_work_mem = '256MB';
@@ -10,6 +11,9 @@ CREATE FUNCTION pick(i bigint, s bigint, n bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN (hashint8extended(i, s) & 9007199254740991) % n;
 
+SELECT CURRENT_DATE - 1826 AS first_day
+\gset
+
 CREATE TABLE dates AS
 SELECT day::date AS date_id,
        extract(year FROM day)::int AS year,
@@ -18,7 +22,7 @@ SELECT day::date AS date_id,
        to_char(day, 'YYYY-MM') AS month_name,
        extract(isodow FROM day)::int AS weekday,
        extract(isodow FROM day) IN (6, 7) AS weekend
-  FROM generate_series(timestamp '2020-01-01', timestamp '2024-12-31', interval '1 day') AS day;
+  FROM generate_series(timestamp :'first_day', timestamp :'first_day' + interval '1826 days', interval '1 day') AS day;
 
 CREATE TABLE stores AS
 SELECT i::int AS store_id,
@@ -51,17 +55,17 @@ SELECT i::int AS customer_id,
 
 CREATE TABLE sales AS
 SELECT i AS sale_id,
-       date '2020-01-01' + pick(i, 1, 1827)::int AS date_id,
+       date :'first_day' + pick(i, 1, 1827)::int AS date_id,
        (1 + pick(i, 2, 50000))::int AS customer_id,
        (1 + pick(i, 3, 2500))::int AS product_id,
        (1 + pick(i, 4, 200))::int AS store_id,
        -- The time of day lies apart from the date, in the shops' opening hours.
-       timestamptz '2020-01-01 08:00:00+00' + make_interval(days => pick(i, 1, 1827)::int, secs => pick(i, 5, 43200)) AS sold_at,
+       timestamptz :'first_day' + interval '8 hours' + make_interval(days => pick(i, 1, 1827)::int, secs => pick(i, 5, 43200)) AS sold_at,
        (1 + pick(i, 6, 9))::int AS quantity,
        (3 + pick(i, 7, 24000) / 100.0)::numeric(10, 2) AS unit_price,
        (pick(i, 8, 30) / 100.0)::numeric(4, 2) AS discount,
        (ARRAY['web', 'shop', 'phone', 'app', 'partner'])[1 + pick(i, 9, 5)] AS channel
-  FROM generate_series(1::bigint, 2200000) AS i;
+  FROM generate_series(1::bigint, :sales) AS i;
 
 ALTER TABLE dates ADD PRIMARY KEY (date_id);
 ALTER TABLE stores ADD PRIMARY KEY (store_id);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Brings a Debian machine to the point where the extension builds and its tests run. Every step looks before it acts,
-# so that a second run only checks. Existing PostgreSQL clusters are never touched.
+# so that a second run only checks. Existing PostgreSQL clusters are never touched. Status 69 (EX_UNAVAILABLE) means that packages could
+# not be had; any other than 0 is an error.
 #
 #   scripts/setup.sh           everything for building and testing
 #   scripts/setup.sh build     what building and installing the extension needs, and no more
@@ -8,6 +9,7 @@
 #   scripts/setup.sh audit     what scripts/functions/audit.py needs to compile PostgreSQL
 #   scripts/setup.sh deb       what scripts/deb.sh needs to build Debian packages
 #   scripts/setup.sh bench     everything, and what the bench needs besides: pgpool-II, Redis, valgrind, Python packages
+#   scripts/setup.sh drivers   everything, and the drivers of tests/drivers: Java, Go, Node, ODBC, PgBouncer, Python packages
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -16,6 +18,7 @@ export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+unavailable() { printf 'setup: %s\n' "$*" >&2; exit 69; }
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"
@@ -26,8 +29,11 @@ as_root() {
 # A dpkg query exits 1 for a name it has never heard of, which is an answer here and not an error.
 installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null || true)" = installed ]; }
 
+apt_update() { as_root apt-get update -qq || unavailable "apt-get update failed"; }
+
 apt_install() {
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null ||
+        unavailable "apt-get cannot install $*"
 }
 
 # Debian's server package creates and starts a cluster "main" on a machine that has none. Nothing here needs it, so
@@ -38,7 +44,7 @@ apt_install_server() {
     kept=$(mktemp)
     cp "$conf" "$kept"
     as_root sed -i 's/^#* *create_main_cluster *=.*/create_main_cluster = false/' "$conf"
-    apt_install "$@" || status=$?
+    (apt_install "$@") || status=$?
     as_root cp "$kept" "$conf"
     rm -f "$kept"
     return "$status"
@@ -57,7 +63,7 @@ packages() {
     fi
     [ "${#missing[@]}" -gt 0 ] || [ "${#server[@]}" -gt 0 ] || return 0
     say "installing ${missing[*]-} ${server[*]-}"
-    as_root apt-get update -qq
+    apt_update
     [ "${#missing[@]}" = 0 ] || apt_install "${missing[@]}"
     [ "${#server[@]}" = 0 ] || apt_install_server "${server[@]}"
 }
@@ -90,7 +96,7 @@ audit_packages() {
     for name in build-essential pkg-config bison flex libxml2-dev libicu-dev; do installed "$name" || missing+=("$name"); done
     [ "${#missing[@]}" -gt 0 ] || return 0
     say "installing ${missing[*]}"
-    as_root apt-get update -qq
+    apt_update
     apt_install "${missing[@]}"
 }
 
@@ -100,7 +106,7 @@ deb_packages() {
     for name in debhelper dpkg-dev; do installed "$name" || missing+=("$name"); done
     [ "${#missing[@]}" -gt 0 ] || return 0
     say "installing ${missing[*]}"
-    as_root apt-get update -qq
+    apt_update
     apt_install "${missing[@]}"
 }
 
@@ -113,6 +119,24 @@ bench_packages() {
     # A source of the administrator's that does not answer is no reason to stop: what is missing shows below.
     as_root apt-get update -qq || say "apt-get update failed"
     apt_install_without_services "${missing[@]}"
+}
+
+# The drivers of other languages, and PgBouncer, whose service stays off. What a machine has from elsewhere is not installed again.
+drivers_packages() {
+    command -v apt-get >/dev/null || { say "no apt-get: install a JDK, Go, Node, psqlODBC and PgBouncer yourself"; return 0; }
+    local missing=() name
+    for name in curl ca-certificates odbc-postgresql pgbouncer; do installed "$name" || missing+=("$name"); done
+    command -v javac >/dev/null || missing+=(default-jdk-headless)
+    command -v go >/dev/null || missing+=(golang-go)
+    command -v node >/dev/null || missing+=(nodejs)
+    command -v npm >/dev/null || missing+=(npm)
+    [ "${#missing[@]}" -gt 0 ] || return 0
+    say "installing ${missing[*]}; their services stay off"
+    as_root apt-get update -qq || say "apt-get update failed"
+    # One by one, so that a package that a mirror lacks keeps out no other.
+    for name in "${missing[@]}"; do
+        apt_install_without_services "$name" || say "$name cannot be had: what needs it will not be run"
+    done
 }
 
 have_cargo() { command -v cargo >/dev/null || die "cargo is missing: install Rust first (https://rustup.rs)"; }
@@ -129,7 +153,7 @@ python_venv() {
     cmp -s "$pins" "$venv/requirements.txt" && [ -x "$venv/bin/python" ] && return 0
     say "preparing the Python environment target/venv"
     python3 -m venv --clear "$venv"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$pins"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$pins" || unavailable "pip cannot install what $pins names"
     cp "$pins" "$venv/requirements.txt"
 }
 
@@ -160,7 +184,7 @@ case $purpose in
     build)
         have_cargo
         packages ;;
-    all | bench)
+    all | bench | drivers)
         rust
         packages "${test_packages[@]}"
         foreign_locale ;;
@@ -171,4 +195,8 @@ esac
 if [ "$purpose" = bench ]; then
     bench_packages
     bench_python
+fi
+if [ "$purpose" = drivers ]; then
+    drivers_packages
+    "$root/tests/drivers/prepare.sh"
 fi

@@ -43,7 +43,8 @@ reasons! {
     RowLocks, "row_locks", "The query locks rows (FOR UPDATE, FOR SHARE or the like).";
     VolatileFunction, "volatile_function", "The query calls a volatile function.";
     StableFunction, "stable_function", "The query calls a stable function whose inputs are not all part of the key.";
-    SessionFunction, "session_function", "The query asks for the time, the user or other state of the session.";
+    SessionFunction, "session_function", "The query asks for the user, a setting or other state of the session, or for the time at this very moment.";
+    MovingClock, "moving_clock", "The answer moves with the clock. Relative dates are cached if they change by the minute or more slowly: write date_trunc('minute', now()), now()::date or CURRENT_DATE, say.";
     UserDefinedFunction, "user_defined_function", "The query calls a function, operator or aggregate that is not built in.";
     SystemCatalog, "system_catalog", "The query reads a system catalog.";
     SystemColumn, "system_column", "The query reads a system column such as ctid or xmin.";
@@ -60,12 +61,11 @@ reasons! {
     DomainConstraint, "domain_constraint", "The query checks the constraints of a domain.";
     XmlExpression, "xml_expression", "The query uses an XML expression.";
     DynamicParameters, "dynamic_parameters", "Parameters of the query are supplied while it runs.";
-    ScrollableCursor, "scrollable_cursor", "The cursor is scrollable.";
+    ScrollableCursor, "scrollable_cursor", "The rows of the cursor were read in another order than from the first to the last.";
     UpdatableCursor, "updatable_cursor", "The cursor is a plain scan, whose current row another statement may update (WHERE CURRENT OF).";
     SettingsInCursor, "settings_in_cursor", "The answer depends on settings or definitions that may change before the cursor is read.";
     SettingsChanged, "settings_changed", "Settings changed between the start of the query and the reading of its rows.";
     TooComplex, "too_complex", "The query nests too deeply, or refers to too much, to be judged.";
-    HoldableCursor, "holdable_cursor", "The cursor outlives its transaction (WITH HOLD).";
     Serializable, "serializable", "The transaction is SERIALIZABLE, which must see every read happen.";
     Recovery, "recovery", "The server is in recovery.";
     Snapshot, "snapshot", "The statement does not run under a plain MVCC snapshot.";

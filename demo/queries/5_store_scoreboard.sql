@@ -1,4 +1,4 @@
--- Every store within its region: weekends, channels and revenue per square metre.
+-- Every store within its region in the last 365 days: weekends, channels and revenue per square metre.
 SELECT st.region, st.store_id, st.name, st.city,
        count(*) AS orders,
        count(*) FILTER (WHERE d.weekend) AS weekend_orders,
@@ -9,5 +9,6 @@ SELECT st.region, st.store_id, st.name, st.city,
   FROM sales s
   JOIN stores st USING (store_id)
   JOIN dates d USING (date_id)
+ WHERE s.date_id > CURRENT_DATE - 365
  GROUP BY st.store_id
  ORDER BY st.region, place, st.store_id

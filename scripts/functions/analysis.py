@@ -10,6 +10,8 @@ from objects import FUNCTION, OUTSIDE, VARIABLE
 CATALOG_ACCESS = re.compile(
     r"SearchSysCache\w*|SearchCatCache\w*|GetSysCacheOid|GetSysCacheHashValue|(try_)?(table|relation|index)_open(rv\w*)?"
     r"|systable_beginscan\w*|RelationIdGetRelation|fmgr_info_cxt_security")
+# What reads a value as if a client had sent it: a text among it is then taken to be in the client's encoding.
+RECEIVING = re.compile(r"(Oid)?ReceiveFunctionCall")
 GETTEXT = ("gettext", "dgettext", "ngettext", "dngettext")
 
 
@@ -44,10 +46,11 @@ class Reach:
     """What one function reaches: a name → the way to it."""
 
     def __init__(self):
-        self.settings, self.state, self.definitions = {}, {}, {}
+        self.settings, self.state, self.definitions, self.receiving = {}, {}, {}, {}
 
     def absorb(self, other, by):
-        for mine, others in ((self.settings, other.settings), (self.state, other.state), (self.definitions, other.definitions)):
+        for mine, others in ((self.settings, other.settings), (self.state, other.state), (self.definitions, other.definitions),
+                             (self.receiving, other.receiving)):
             for name, way in others.items():
                 mine.setdefault(name, f"{by} → {way}")
 
@@ -111,6 +114,8 @@ class Analysis:
             return reach
         came_from = self.walk(root)
         for node in came_from:
+            if RECEIVING.fullmatch(node.name):
+                reach.receiving[node.name] = self.way(came_from, node)
             if node in self.invisible:
                 continue
             way = self.way(came_from, node)

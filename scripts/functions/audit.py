@@ -28,6 +28,7 @@ from build import RELEASES, ROOT, Server
 
 FILE = ROOT / "src/query/volatility/immutable.rs"
 LISTS = ROOT / "src/query/volatility/stable.rs"
+RECEIVERS = ROOT / "src/query/volatility/mod.rs"
 TYPES = ROOT / "src/query/types.rs"
 ENVIRONMENT = ROOT / "src/query/environment.rs"
 IMMUTABLE = "i"
@@ -68,7 +69,7 @@ def main():
         return explain(versions, arguments.why)
     if arguments.ends:
         return show_ends(versions)
-    mistakes = [*superfluous(versions), *mistakes_in_lists(versions)]
+    mistakes = [*superfluous(versions), *mistakes_in_lists(versions), *mistakes_in_receivers(versions)]
     text = generated(versions)
     if arguments.check:
         if not FILE.exists() or FILE.read_text() != text:
@@ -131,6 +132,12 @@ def listed_functions():
     return {int(number) for number in re.findall(r"^    (\d+), // ", LISTS.read_text(), re.MULTILINE)}
 
 
+def listed_receivers():
+    """Those that volatility/mod.rs says read what a client might send."""
+    numbers = re.search(r"const RECEIVING: &\[u32\] = &\[(.*?)\];", RECEIVERS.read_text(), re.DOTALL)[1]
+    return {int(number) for number in re.findall(r"^\s*(\d+), //", numbers, re.MULTILINE)}
+
+
 def types_of_catalogs():
     """Those whose values nothing may show unseen, because their output reads catalogs."""
     numbers = re.search(r"const CATALOG_DEPENDENT: &\[u32\] = &\[(.*?)\]", TYPES.read_text(), re.DOTALL)[1]
@@ -174,6 +181,20 @@ def mistakes_in_lists(versions):
             for found in [*(setting for setting in reach.settings if setting not in allowed), *reach.state]:
                 if found not in cuts.JUDGED_OTHERWISE:
                     yield f"{version.server.version}: {name} read {found}: {reach.settings.get(found) or reach.state[found]}"
+
+
+def mistakes_in_receivers(versions):
+    """Accepted functions that read a value as if a client had sent it, and that volatility/mod.rs does not name; and the other way round."""
+    listed, found = listed_receivers(), set()
+    for version in versions:
+        for function in version.catalog.functions:
+            accepted = function.volatility == IMMUTABLE or function.oid in listed_functions()
+            ways = version.analysis.reach(function).receiving if accepted and function.kind != "a" else {}
+            if ways:
+                found.add(function.oid)
+            if ways and function.oid not in listed:
+                yield f"{version.server.version}: {function.oid} {function} is not among RECEIVING: {next(iter(ways.values()))}"
+    yield from (f"RECEIVING names {oid}, which reads nothing in this way" for oid in sorted(listed - found))
 
 
 # -- what is shown

@@ -8,7 +8,10 @@ use super::fill::ResultFill;
 use super::outcome;
 use super::replay::Replay;
 use crate::lookup::Miss;
+use crate::pg::query_desc::QueryDesc;
 use crate::pg::tee::Tee;
+use crate::pg::tree::Tree;
+use crate::query::row_bound;
 
 /// What becomes of the rows.
 pub enum Stage {
@@ -34,12 +37,14 @@ pub struct MissRun {
     run_started: Instant,
     /// Some rows may have been delivered already.
     pub has_run: bool,
+    /// Rows that its runs have given so far.
+    rows: u64,
 }
 
 impl MissRun {
     /// A miss whose query has just been started.
     pub fn new(miss: Box<Miss>, stage: Stage) -> Self {
-        Self { miss, stage, elapsed: Duration::ZERO, run_started: Instant::now(), has_run: false }
+        Self { miss, stage, elapsed: Duration::ZERO, run_started: Instant::now(), has_run: false, rows: 0 }
     }
 
     /// A run begins.
@@ -47,10 +52,19 @@ impl MissRun {
         self.run_started = Instant::now();
     }
 
-    /// The run has ended.
-    pub fn stop_clock(&mut self) {
+    /// The run has ended, and has given so many rows.
+    pub fn note_run(&mut self, rows: u64) {
         self.has_run = true;
         self.elapsed += self.run_started.elapsed();
+        self.rows += rows;
+    }
+
+    /// Does the plan prove that there is no row after those that its runs have given?
+    pub fn has_all_rows(&self, query: QueryDesc<'_>) -> bool {
+        // SAFETY: the parameters of a query are null or valid as long as it.
+        let params = unsafe { Tree::enter(query.params()) };
+        matches!(self.stage, Stage::Filling(_) | Stage::Timing)
+            && row_bound::of(query.plan(), params).is_some_and(|most| self.rows >= most)
     }
 
     /// The result has been read to its end: stores it if it is worth storing and nothing has changed since the start. Returns the pin of
@@ -63,6 +77,19 @@ impl MissRun {
         };
         let Stage::Filling(tee) = stage else { return None };
         outcome::publish(&self.miss, tee.sink, too_quick, self.elapsed)
+    }
+
+    /// Do the rows of a run follow those that earlier runs have given? `before` are the rows before them, if their portal tells.
+    pub fn goes_on_with(&self, before: Option<u64>) -> bool {
+        before.map_or(!self.miss.scrolls, |before| before == self.rows)
+    }
+
+    /// The rows are not read in their order from the first to the last: they are not stored, and their time says nothing.
+    pub fn leave_order(&mut self) {
+        self.give_up(Reason::ScrollableCursor);
+        if matches!(self.stage, Stage::Timing) {
+            self.stage = Stage::Done;
+        }
     }
 
     /// Stops storing and frees what was stored.

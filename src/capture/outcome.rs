@@ -5,8 +5,8 @@ use std::time::Duration;
 use arrow_cache_core::{Pin, Reason};
 
 use super::fill::ResultFill;
-use crate::lookup::Miss;
 use crate::lookup::quick_statements;
+use crate::lookup::{Miss, definition_versions};
 use crate::pg::encoding;
 use crate::query::environment;
 use crate::report::decision_log;
@@ -21,6 +21,9 @@ pub fn publish(miss: &Miss, fill: ResultFill, too_quick: bool, elapsed: Duration
     } else if settings_changed(miss) {
         fill.abandon();
         Err(Reason::SettingsChanged)
+    } else if names_may_have_moved(miss) {
+        fill.abandon();
+        Err(Reason::DdlInProgress)
     } else {
         fill.publish(miss, elapsed)
     };
@@ -31,6 +34,12 @@ pub fn publish(miss: &Miss, fill: ResultFill, too_quick: bool, elapsed: Duration
 pub fn settings_changed(miss: &Miss) -> bool {
     (miss.receives_text && encoding::client_differs())
         || shmem::seed().is_none_or(|seed| environment::hash(seed, &miss.settings) != Ok(miss.environment))
+}
+
+/// May names in bodies of functions, which the server resolves while it runs, have come to stand for something else since the start?
+fn names_may_have_moved(miss: &Miss) -> bool {
+    miss.catalogs
+        .is_some_and(|version| shmem::store().is_none_or(|store| definition_versions(&store).catalogs != version))
 }
 
 /// Remembers whether a run took less than `min_execution_time`, and returns that.

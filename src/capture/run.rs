@@ -8,6 +8,7 @@ use super::miss_run::{MissRun, Stage};
 use super::outcome;
 use super::replay::{self, Replay};
 use super::running::{self, Running};
+use crate::lookup::portal;
 use crate::pg::error_passing::{direct, edge};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row_type::RowType;
@@ -38,7 +39,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Has the run, which has returned, reached the end of the result?
+    /// Has the run, which has returned, met the end of the result?
     fn is_at_end(self) -> bool {
         self.count == 0 || self.query.processed() < self.count
     }
@@ -52,8 +53,10 @@ pub fn before_run(query: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, 
     let Some(running) = running::find(query) else { return pass };
     match &mut *running.borrow_mut() {
         Running::Miss(run) => {
-            if direction == pg_sys::ScanDirection::BackwardScanDirection {
-                run.give_up(Reason::IncompleteRead);
+            let is_moved = direction == pg_sys::ScanDirection::BackwardScanDirection
+                || (forward && !run.goes_on_with(portal::rows_before(query)));
+            if is_moved {
+                run.leave_order();
             }
             if forward {
                 prepare_miss(run, &mut pass);
@@ -78,9 +81,11 @@ fn prepare_miss(run: &mut MissRun, pass: &mut Pass<'_>) {
     }
     run.start_clock();
     let query = pass.query;
+    let replays = settings::debug_serve_fills() && !run.has_run && !run.miss.scrolls;
     match &mut run.stage {
-        // If only a part of the rows is asked for, each is delivered as it comes: a cursor's position must be that of its plan.
-        Stage::Filling(tee) if settings::debug_serve_fills() && !run.has_run && pass.count == 0 => {
+        // If only a part of the rows is asked for, or they may be asked for again, each is delivered as it comes: a cursor's position must
+        // be that of its plan.
+        Stage::Filling(tee) if replays && pass.count == 0 => {
             pass.receiver = query.receiver();
             pass.replays = true;
             run.miss.tuples = replay::keep_rows(query);
@@ -118,13 +123,14 @@ pub fn after_run(pass: Pass<'_>) {
 }
 
 fn note_miss_run(run: &mut MissRun, pass: Pass<'_>) {
-    run.stop_clock();
+    run.note_run(pass.query.processed());
     if let Stage::Filling(tee) = &run.stage
         && let Some(reason) = tee.failure
     {
         run.give_up(reason);
     }
-    let entry = if pass.is_at_end() { run.finish() } else { None };
+    let is_complete = pass.is_at_end() || run.has_all_rows(pass.query);
+    let entry = if is_complete { run.finish() } else { None };
     let is_stored = entry.is_some();
     if pass.replays {
         run.stage = Stage::Replaying(Replay::new(pass.query, &run.miss, entry));

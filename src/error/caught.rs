@@ -1,5 +1,8 @@
 //! ERRORs of the server, told apart by their SQLSTATEs.
 
+use std::panic::AssertUnwindSafe;
+
+use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgSqlErrorCode, PgTryBuilder};
 
 /// Does an ERROR with this code mean that a prepared transaction was not ended? There is none of that name, or it belongs to another role
@@ -15,7 +18,33 @@ pub fn refuses_prepared(code: i32) -> bool {
     .contains(&PgSqlErrorCode::from(code))
 }
 
+/// Does an ERROR with this code say that a value is out of range, or not understood (class 22), or of a kind that the function does not take?
+pub fn is_about_a_value(code: i32) -> bool {
+    /// The characters of a class, six bits each.
+    const CLASS: i32 = 0xFFF;
+    let class_of = |known: PgSqlErrorCode| known as i32 & CLASS;
+    code & CLASS == class_of(PgSqlErrorCode::ERRCODE_DATA_EXCEPTION)
+        || code == PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED as i32
+}
+
 /// Runs code that allocates; `None` instead of an ERROR when there is no memory for it.
 pub fn none_if_out_of_memory<T>(code: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<T> {
     PgTryBuilder::new(|| Some(code())).catch_when(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, |_| None).execute()
+}
+
+/// An ERROR that was caught.
+pub enum Raised {
+    /// The statement was cancelled, or ran out of time. To be raised again.
+    Cancel(CaughtError),
+    /// Something else.
+    Failure,
+}
+
+/// Runs code, and catches what it raises. What the server has opened and locked by then stays so: see `pg::subtransaction`.
+pub fn caught<R>(code: impl FnOnce() -> R) -> Result<R, Raised> {
+    let code = AssertUnwindSafe(code);
+    PgTryBuilder::new(AssertUnwindSafe(move || Ok(code())))
+        .catch_when(PgSqlErrorCode::ERRCODE_QUERY_CANCELED, |error| Err(Raised::Cancel(error)))
+        .catch_others(|_| Err(Raised::Failure))
+        .execute()
 }

@@ -4,6 +4,7 @@
 mod admin;
 mod change_token;
 mod change_trigger;
+mod clock_values;
 mod last_status;
 pub mod set_policy;
 mod stats;

@@ -9,6 +9,7 @@ use arrow_cache_core::Reason;
 use pgrx::iter::TableIterator;
 use pgrx::pg_sys;
 
+use super::clock_values;
 use crate::error::CacheError;
 use crate::export::{OwnQuery, Parameters};
 use crate::lookup;
@@ -18,10 +19,10 @@ use crate::pg::privileges;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
-use crate::query::eligibility::Offender;
+use crate::query::eligibility::{self, Checked, Offender};
 use crate::query::opened_relations::opened_by;
+use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
-use crate::query::{eligibility, planner_input};
 use crate::shmem::{self, SharedStore};
 use crate::{export, settings};
 
@@ -54,7 +55,9 @@ fn why(call: FunctionCall<'_>) -> TableIterator<'static, Answer> {
     // SAFETY: a snapshot is active.
     let checked = export::under_callers_snapshot(|| export::within(&text, || unsafe { check(&store, &text) }));
     TableIterator::once(match checked {
-        Ok(relations) => (true, None, Some([b"rests on ".to_vec(), listed(relations)].concat())),
+        Ok((relations, times)) => {
+            (true, None, Some([b"rests on ".to_vec(), listed(relations), listed_times(&times)].concat()))
+        }
         Err(Refusal { reason: Reason::OutOfMemory, .. }) => CacheError::OutOfMemory.raise(),
         Err(Refusal { reason, offender }) => {
             let sentence = reason.describe().as_bytes();
@@ -74,26 +77,28 @@ sql_function!(
     "arrow_cache_why"
 );
 
-/// The relations that the query's answer would rest on. A user who may not run the query gets the server's error about that, and learns
+/// The relations that the query's answer would rest on, and the values of the clock in its key. A user who may not run the query gets the server's error about that, and learns
 /// nothing else.
 ///
 /// # Safety
 /// Called with an active snapshot.
-unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
+unsafe fn check(store: &SharedStore, text: &CStr) -> Result<(Vec<u32>, Vec<Vec<u8>>), Refusal> {
     // SAFETY: the steps that PostgreSQL itself takes with a query; trees live in the current memory context.
     unsafe {
         let (query, types) = one_select(text)?;
-        let mut offender = None;
         // Planning changes the tree.
-        let traits = Tree::enter(query.as_ptr())
-            .map_or(Err(Reason::NotSelect), |query| eligibility::check_query_naming(query, &mut offender));
+        let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };
+        let Checked { traits, offender, .. } = eligibility::check_query(tree, store.seed());
         let plan = query.plan(pg_sys::CURSOR_OPT_PARALLEL_OK, Parameters::NONE);
         // The executor reads parameters when it starts.
         export::check_permitted(plan, text, Parameters::nulls(&types));
         let traits = traits.map_err(|reason| Refusal {
             reason,
             offender: offender.map(|offender| match offender {
-                Offender::Function(function) => [b"calls ".to_vec(), function_name(function)].concat(),
+                Offender::Function(blamed) => {
+                    let because = blamed.because.map_or(String::new(), |because| format!(", {because}"));
+                    [b"calls ".to_vec(), function_name(blamed.function), because.into_bytes()].concat()
+                }
                 Offender::Relation(relation) => reads(relation),
             }),
         })?;
@@ -113,7 +118,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Vec<u32>, Refusal> {
                 Some(reason) => return Err(reason.into()),
             },
         }
-        Ok(relations::of_plan(plan, traits.extras.relations()))
+        Ok((relations::of_plan(plan, traits.extras.relations()), clock_values::of_plan(plan)))
     }
 }
 
@@ -172,6 +177,14 @@ fn relation_name(relation: pg_sys::Oid) -> Vec<u8> {
         }
         CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name)).to_bytes().to_vec()
     }
+}
+
+/// The values of the clock, as the end of the sentence.
+fn listed_times(times: &[Vec<u8>]) -> Vec<u8> {
+    if times.is_empty() {
+        return Vec::new();
+    }
+    [b"; the clock in its key: ".to_vec(), times.join(b", ".as_slice())].concat()
 }
 
 /// Names in alphabetical order, at most `NAMED_RELATIONS`. Those that the user may not know are only counted.

@@ -12,6 +12,7 @@ use super::question::Question;
 use super::{kept_templates, portal, quick_statements, snapshot};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
+use crate::query::clock::Clock;
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{EnvironmentHash, FactsHash, FormId};
 use crate::query::key::{self, Asked, HashedText};
@@ -63,8 +64,8 @@ pub struct Description<'q> {
 /// The reason to bypass.
 #[inline]
 pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Description<'q>, Reason> {
-    let (traits, tree, form, facts, planned) = match plan_marker::read(question.plan()) {
-        Verdict::Cacheable { traits, tree, form, facts, planned } => (traits, tree, form, facts, planned),
+    let (traits, tree, form, facts, planned, program) = match plan_marker::read(question.plan()) {
+        Verdict::Cacheable { traits, tree, form, facts, planned, clock } => (traits, tree, form, facts, planned, clock),
         Verdict::Bypass(reason) => return Err(reason),
     };
     if traits.may_garble_text() {
@@ -96,7 +97,8 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let planned_under = planned.settings.filter(|then| *then != now);
     let asked = Asked { tree, old_plan, planned_under, environment };
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;
-    let key = key::of(&asked, &text, question.params(), store.seed())?;
+    let clock = Clock { program, params: question.params(), one_message: question.runs_in_one_message() };
+    let key = key::of(&asked, &text, &clock, store.seed())?;
     let columns = match &template {
         Some(template) => template.columns().to_vec(),
         None => question.columns()?,
@@ -134,6 +136,12 @@ fn check_age(
 ) -> Result<(), Reason> {
     if current.catalogs != planned.catalogs && !relations::are_of_plan(relations, question.plan()) {
         // What the query's row types contain was asked when the plan was made.
+        return Err(Reason::OldPlan);
+    }
+    let bodies_moved = if traits.resolves_names() { current != planned } else { current.ddl != planned.ddl };
+    if traits.bodies.is_some() && bodies_moved {
+        // The server may run bodies as they are by now, and nobody has checked those.
+        portal::ask_for_new_plan();
         return Err(Reason::OldPlan);
     }
     if traits.aggregates && current.ddl != planned.ddl {

@@ -14,10 +14,11 @@ use super::question::Question;
 use super::{entry_validity, portal, quick_statements, storing};
 use crate::arrow::column;
 use crate::invalidation::foreign;
+use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend, compat};
 use crate::query::hashes::FactsHash;
 use crate::query::parameters;
-use crate::serve::{Guard, Hit};
+use crate::serve::{FirstRun, Guard, Hit};
 use crate::shmem::SharedStore;
 use crate::{session, settings, verify};
 
@@ -91,7 +92,8 @@ fn changes_before_reading(
 ) -> Result<Changes, Reason> {
     let reads_foreign = foreign::check_settled(store, question.plan())?;
     let possible = reads_session || reads_foreign;
-    if possible && (portal::may_be_read_later() || (question.stays_open() && portal::is_fetched_from())) {
+    let is_export_of_cursor = possible && question.stays_open() && portal::is_fetched_from();
+    if is_export_of_cursor || (reads_foreign && portal::may_be_read_later()) {
         return Err(Reason::SettingsInCursor);
     }
     Ok(Changes { possible, reads_foreign })
@@ -114,16 +116,22 @@ fn hit(store: &SharedStore, question: &Question<'_>, description: Description<'_
     };
     let verify = verify::choose(&traits, environment, &settings);
     quick_statements::note_speed(description.fingerprint, false);
-    let guard = (changes.possible && portal::is_bound()).then(|| Guard {
+    let is_read_later = portal::is_bound() || portal::may_be_read_later();
+    // SAFETY: the extras were read by `describe`, into the current memory context.
+    let has_row_types = || !unsafe { traits.extras.relations() }.is_empty();
+    let guard = (changes.possible && is_read_later).then(|| Guard {
         environment,
         settings,
         statement: session::statement_number(),
         plan: question.plan().as_ptr(),
-        suspends: false,
+        params: question.params().map_or(std::ptr::null_mut(), Tree::as_ptr),
+        has_row_types: has_row_types(),
+        first_run: FirstRun::Whole,
         definition_changes: session::definition_changes(),
+        catalogs: traits.resolves_names().then_some(description.current.catalogs),
         foreign: if changes.reads_foreign { relations } else { Vec::new() },
     });
-    let stays_open = question.stays_open() || portal::is_bound() || portal::may_be_read_later();
+    let stays_open = question.stays_open() || is_read_later;
     let versions = planned.versions;
     Ok(Found::Hit(Hit { pin, columns, guard, stays_open, template, form, facts, versions }, verify))
 }
@@ -166,6 +174,8 @@ fn miss(
         settings: description.settings,
         receives_text: traits.receives_text,
         definition_changes: session::definition_changes(),
+        catalogs: traits.resolves_names().then_some(description.current.catalogs),
         role: backend::user_id().to_u32(),
+        scrolls: false,
     })))
 }

@@ -11,7 +11,7 @@ use arrow_cache_core::Reason;
 use crate::pg::backend_local::Local;
 use crate::query::Versions;
 use crate::query::eligibility::QueryTraits;
-use crate::query::hashes::{FormHash, FormId};
+use crate::query::hashes::{FormHash, FormId, ResolutionHash};
 
 /// Forms remembered. A power of two.
 const PLACES: usize = 256;
@@ -28,6 +28,8 @@ pub enum Finding {
 struct KnownForm {
     form: FormHash,
     versions: Versions,
+    /// How names were resolved, if the finding rests on that.
+    resolution: Option<ResolutionHash>,
     finding: Finding,
     /// A template was kept for the form. It may be forgotten by now.
     has_templates: bool,
@@ -39,9 +41,16 @@ fn place(form: FormId) -> usize {
     form.0 as usize % PLACES
 }
 
-/// What is known of a form under these versions of the definitions.
-pub fn finding(form: FormHash, versions: Versions) -> Option<Finding> {
-    FORMS.with_borrow(|forms| current(forms, form, versions).map(|form| form.finding))
+/// What is known of a form under these versions of the definitions. `resolution` tells how names are resolved now; it is asked only if that
+/// matters, and may read catalogs.
+pub fn finding(
+    form: FormHash,
+    versions: Versions,
+    resolution: impl FnOnce() -> Option<ResolutionHash>,
+) -> Option<Finding> {
+    let known = FORMS.with_borrow(|forms| current(forms, form, versions).map(|form| (form.resolution, form.finding)));
+    let (resolved, finding) = known?;
+    (resolved.is_none() || resolved == resolution()).then_some(finding)
 }
 
 fn current(forms: &[Option<KnownForm>], form: FormHash, versions: Versions) -> Option<&KnownForm> {
@@ -49,16 +58,16 @@ fn current(forms: &[Option<KnownForm>], form: FormHash, versions: Versions) -> O
     (known.form == form && known.versions == versions).then_some(known)
 }
 
-/// Remembers what was found out about a form under these versions.
-pub fn remember(form: FormHash, versions: Versions, finding: Finding) {
+/// Remembers what was found out about a form under these versions, and with names resolved in this way, if that matters.
+pub fn remember(form: FormHash, versions: Versions, resolution: Option<ResolutionHash>, finding: Finding) {
     FORMS.with_borrow_mut(|forms| {
-        if current(forms, form, versions).is_some() {
+        if current(forms, form, versions).is_some_and(|known| known.resolution == resolution) {
             return;
         }
         if forms.is_empty() {
             forms.resize_with(PLACES, || None);
         }
-        forms[place(form.id())] = Some(KnownForm { form, versions, finding, has_templates: false });
+        forms[place(form.id())] = Some(KnownForm { form, versions, resolution, finding, has_templates: false });
     });
 }
 

@@ -28,7 +28,7 @@ mod kept_templates;
 mod outcome;
 mod placeholder;
 mod planning;
-mod portal;
+pub mod portal;
 mod question;
 pub mod quick_statements;
 mod snapshot;

@@ -50,8 +50,13 @@ pub struct Miss {
     pub receives_text: bool,
     /// How often this session had changed a definition before it started.
     pub definition_changes: u64,
+    /// The version of all definitions, if they must be the same when its last row has been read: names in bodies of functions are resolved
+    /// while it runs.
+    pub catalogs: Option<u64>,
     /// The role that it started as.
     pub role: u32,
+    /// Its rows may be read in any order.
+    pub scrolls: bool,
     /// Its rows, when they are kept beside the entry (`debug_serve_fills`); null otherwise.
     pub tuples: *mut pg_sys::Tuplestorestate,
 }

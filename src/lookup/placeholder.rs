@@ -15,7 +15,9 @@ use super::outcome::note_hit;
 use super::{definition_versions, entry_validity, kept_templates, portal, snapshot};
 use crate::invalidation::own_writes;
 use crate::pg::query_desc::QueryDesc;
-use crate::query::hashes::{FactsHash, FormHash, FormId, TreeHash};
+use crate::query::clock::Clock;
+use crate::query::hashes::{FactsHash, FormId};
+use crate::query::identity::Identified;
 use crate::query::key::{self, Asked, HashedText};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Versions, environment, plan_facts};
@@ -47,13 +49,12 @@ pub struct Placeholder {
     pub locks: *mut pg_sys::List,
 }
 
-/// A placeholder for a one-shot query of this form and tree, if its answer seems to be stored, and there is a template with the facts of
+/// A placeholder for a one-shot query, if its answer seems to be stored, and there is a template with the facts of
 /// the plan that computed it: the plan that the query itself would get.
 pub fn make(
     store: &SharedStore,
     call: &Call<'_>,
-    form: FormHash,
-    tree: TreeHash,
+    identified: Identified,
     reads_session: bool,
     versions: Versions,
 ) -> Option<Placeholder> {
@@ -62,11 +63,14 @@ pub fn make(
     if may_change || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {
         return None;
     }
+    let Identified { form, tree, clock } = identified;
     let terms = StatementTerms::of(call.own_text()).ok()?;
     let text = HashedText::of(call.own_text(), store.seed()).ok()?;
     let environment = environment::hash(store.seed(), &[]).ok()?;
     let asked = Asked { tree, old_plan: None, planned_under: None, environment };
-    let key = key::of(&asked, &text, call.params(), store.seed()).ok()?;
+    // What the planner is given for a Bind is read at its Execute.
+    let clock = Clock { program: clock, params: call.params(), one_message: !call.has_values() };
+    let key = key::of(&asked, &text, &clock, store.seed()).ok()?;
     let pin = store.lookup(key)?;
     let facts = FactsHash(store.view(&pin).facts());
     let promising = store.is_current(&pin);

@@ -8,11 +8,11 @@ use super::call::Call;
 use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
 use super::placeholder::{self, Placeholder};
-use super::verdict::{Eligible, check};
+use super::verdict::{Eligible, check, meaning};
 use super::{definition_versions, kept_templates, quick_statements};
 use crate::pg::allocator;
 use crate::query::eligibility::reads_nothing;
-use crate::query::identity;
+use crate::query::{identity, name_resolution};
 use crate::{session, shmem};
 
 /// What there is to do about a query that is about to be planned. Plain data, so that an error may jump over it.
@@ -63,17 +63,15 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     if allocator::is_short() {
         return Err(Reason::OutOfMemory);
     }
-    let mut identity = identity::of(call.query(), store.seed())?;
+    let identity = identity::of(call.query(), store.seed())?;
     let versions = definition_versions::current(&store);
     let form = identity.form;
-    let traits = match forms::finding(form, versions) {
+    let traits = match forms::finding(form, versions, || name_resolution::hash(store.seed()).ok()) {
         Some(Finding::Refused(reason)) => return Err(reason),
         Some(Finding::Eligible(traits)) => Some(traits),
         None => None,
     };
-    // What follows may raise, so nothing that is to be dropped may be left.
-    let tree = identity.tree();
-    drop(identity);
+    let identified = identity.into_identified()?;
     if is_one_shot && call.has_values() {
         check_speed(call, Some(Fingerprint::of_form(form.id())))?;
     }
@@ -81,11 +79,12 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
         && let Some(traits) = &traits
         && !traits.may_garble_text()
         && forms::has_templates(form, versions)
-        && let Some(placeholder) = placeholder::make(&store, call, form, tree, traits.reads_session, versions)
+        && let Some(placeholder) =
+            placeholder::make(&store, call, meaning(identified, traits), traits.reads_session, versions)
     {
         return Ok(Planning::Ready(placeholder));
     }
-    check(call, &store, tree, form, traits, versions, is_one_shot).map(Planning::Eligible)
+    check(call, &store, identified, traits, versions, is_one_shot).map(Planning::Eligible)
 }
 
 /// Notes the fingerprint of a statement that is planned for one execution, for when it starts.

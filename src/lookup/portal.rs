@@ -36,19 +36,18 @@ pub fn check_statement(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt) -
     if desc.plan().hasModifyingCTE {
         return Err(Reason::DataModifyingCte);
     }
-    let portal = active().filter(|portal| {
+    let is_statement = active().is_some_and(|portal| {
         portal.status == pg_sys::PortalStatus::PORTAL_DEFINED
             && portal.strategy == pg_sys::PortalStrategy::PORTAL_ONE_SELECT
             // SAFETY: a defined portal has a list of statements.
             && unsafe { nodes(portal.stmts) }.next() == Some(planned)
             && (is_of_client(portal) || session::executing_prepared())
     });
-    let portal = portal.ok_or(Reason::NestedStatement)?;
+    if !is_statement {
+        return Err(Reason::NestedStatement);
+    }
     if desc.has_transition_tables() {
         return Err(Reason::TransitionTable);
-    }
-    if portal.cursorOptions & pg_sys::CURSOR_OPT_HOLD as i32 != 0 {
-        return Err(Reason::HoldableCursor);
     }
     Ok(())
 }
@@ -82,6 +81,14 @@ pub fn may_be_read_later() -> bool {
 /// Does the query under way run in a cursor or a named portal, whose rows may be fetched with other statements in between?
 pub fn is_fetched_from() -> bool {
     active().is_some_and(is_named)
+}
+
+/// How many rows lie before those that the next run of a query gives, if it runs forward; `None` if the active portal does not run it.
+pub fn rows_before(query: QueryDesc<'_>) -> Option<u64> {
+    let portal = active().filter(|portal| std::ptr::eq(portal.queryDesc, query.as_ptr()))?;
+    // The copy that is made of a cursor WITH HOLD has all rows if the cursor can go backward, and the portal stays where it is.
+    let is_copied = !portal.holdStore.is_null() && portal.cursorOptions & pg_sys::CURSOR_OPT_SCROLL as i32 != 0;
+    Some(if is_copied { 0 } else { portal.portalPos })
 }
 
 /// Is this the start of a portal that runs a cached plan? Then it may have come by a Bind of its own, and will be read

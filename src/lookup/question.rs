@@ -7,6 +7,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
+use super::portal;
 use crate::arrow::column::{self, Column, Records};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row_type::RowType;
@@ -110,6 +111,11 @@ impl<'q> Question<'q> {
     /// May other statements run between its start and its end, whatever its portal says?
     pub fn stays_open(&self) -> bool {
         self.stays_open
+    }
+
+    /// Is it started, and are its rows read, within one message of the client? A bound portal is started by one and read by another.
+    pub fn runs_in_one_message(&self) -> bool {
+        !self.stays_open && !portal::may_be_read_later() && (!portal::is_bound() || session::executing_prepared())
     }
 
     /// Is it to be left alone if such statements are too quick? One that was planned for this execution was asked about then.

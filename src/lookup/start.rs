@@ -72,7 +72,8 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
         .and_then(|found| check_cursor(found, flags, desc.plan()));
     match found {
         Ok(Found::Hit(hit, verify)) => serve_hit(&store, desc, flags, hit, verify),
-        Ok(Found::Miss(miss)) => {
+        Ok(Found::Miss(mut miss)) => {
+            miss.scrolls = scrolls(flags);
             miss.note(&store, desc.plan());
             Some(Task::Store(miss))
         }
@@ -141,20 +142,22 @@ fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>, flags: i32) {
     }
 }
 
-/// A scrollable cursor can be served, but its rows may be read in any order, so its answer cannot be captured. One
-/// whose current row can be updated must not be served. `plan` is the plan of the question.
+/// A cursor whose current row can be updated must not be served. One whose rows may be read again is served only if they are then what
+/// they were before, whatever has changed in between. `plan` is the plan of the question.
 ///
 /// # Errors
 /// The reason to bypass; the entry is let go.
 fn check_cursor(found: Found, flags: i32, plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<Found, Reason> {
-    match found {
-        Found::Miss(_) if scrolls(flags) => Err(Reason::ScrollableCursor),
-        Found::Hit(hit, _) if portal::may_be_read_later() && is_updatable_scan(child!(plan.planTree)) => {
-            if let Some(store) = shmem::store() {
-                store.unpin(hit.pin);
-            }
-            Err(Reason::UpdatableCursor)
-        }
-        found => Ok(found),
+    let Found::Hit(hit, verify) = found else { return Ok(found) };
+    let refusal = if portal::may_be_read_later() && is_updatable_scan(child!(plan.planTree)) {
+        Reason::UpdatableCursor
+    } else if scrolls(flags) && hit.guard.as_ref().is_some_and(|guard| !guard.outlasts_changes()) {
+        Reason::SettingsInCursor
+    } else {
+        return Ok(Found::Hit(hit, verify));
+    };
+    if let Some(store) = shmem::store() {
+        store.unpin(hit.pin);
     }
+    Err(refusal)
 }

@@ -1,5 +1,7 @@
 //! The verdict on a query: is it eligible, first by its tree, then by the relations of its plan? It is attached to the plan, and what
-//! holds for all queries of the form is remembered (`forms`). Keeps nothing itself.
+//! holds for all queries of the form is remembered (`forms`). Keeps but one version itself.
+
+use std::cell::Cell;
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
@@ -9,22 +11,29 @@ use super::definition_versions::UNKNOWN_CATALOGS;
 use super::forms::{self, Finding};
 use super::{portal, snapshot};
 use crate::invalidation::own_writes;
+use crate::pg::backend_local::Local;
+use crate::pg::compat;
 use crate::pg::tree::{Tree, children};
-use crate::query::eligibility::{QueryTraits, check_query};
-use crate::query::hashes::{FormHash, TreeHash};
+use crate::query::eligibility::{Checked, QueryTraits, check_query};
+use crate::query::hashes::{FormHash, ResolutionHash};
+use crate::query::identity::Identified;
 use crate::query::opened_relations::opened_by;
 use crate::query::relations::{self, Relations};
-use crate::query::{Planned, Verdict, Versions, environment, plan_facts, plan_marker, planner_input};
+use crate::query::{Planned, Verdict, Versions, environment, name_resolution, plan_facts, plan_marker, planner_input};
 use crate::session;
 use crate::shmem::SharedStore;
+
+/// The version of the catalogs at which the server was last told to resolve the names in bodies of functions anew.
+static RESOLVED_AT: Local<Cell<u64>> = Local::new(Cell::new(UNKNOWN_CATALOGS));
 
 /// What was found out about an eligible query before the planner took it apart.
 #[derive(Clone, Copy)]
 pub struct Eligible {
     traits: QueryTraits,
-    /// What name resolution made of its text.
-    tree: TreeHash,
-    form: FormHash,
+    /// What it asks, with the bodies of the functions in it.
+    identified: Identified,
+    /// How names in bodies of functions were resolved, if the traits rest on that.
+    resolution: Option<ResolutionHash>,
     /// The traits of its form were known before.
     known: bool,
     planned: Planned,
@@ -43,25 +52,28 @@ pub struct Eligible {
 pub fn check(
     call: &Call<'_>,
     store: &SharedStore,
-    tree: TreeHash,
-    form: FormHash,
+    identified: Identified,
     traits: Option<QueryTraits>,
     versions: Versions,
     is_one_shot: bool,
 ) -> Result<Eligible, Reason> {
     // SAFETY: called inside a transaction.
     unsafe { pg_sys::AcceptInvalidationMessages() };
+    let Identified { form, .. } = identified;
     let known = traits.is_some();
-    let traits = traits.map_or_else(|| check_query(call.query()), Ok).inspect_err(|reason| {
-        // What a transaction sees that has changed definitions itself may be rolled back.
-        if own_writes::check_own_writes(&[]).is_ok() {
-            forms::remember(form, versions, Finding::Refused(*reason));
-        }
-    })?;
+    let (traits, resolution) = match traits {
+        Some(traits) => (traits, None),
+        None => find_out(call, store, form, versions)?,
+    };
+    // SAFETY: the program was just made.
+    if unsafe { identified.clock.expressions() } != traits.clocks {
+        // The walk that identifies the query has seen another tree than the check.
+        return Err(Reason::TooComplex);
+    }
     Ok(Eligible {
         traits,
-        tree,
-        form,
+        identified: meaning(identified, &traits),
+        resolution,
         known,
         sees_catalogs: sees_catalogs(store, versions),
         planned: Planned {
@@ -73,6 +85,36 @@ pub fn check(
         seed: store.seed(),
         messages: portal::messages_received(),
     })
+}
+
+/// What the query asks, with the bodies of the functions that it calls.
+pub fn meaning(identified: Identified, traits: &QueryTraits) -> Identified {
+    let Some(bodies) = traits.bodies else { return identified };
+    Identified { tree: identified.tree.with_bodies(bodies.hash), ..identified }
+}
+
+/// Checks a query whose form is not known. Returns how names were resolved, too, if its traits rest on that. A refusal is remembered.
+///
+/// # Errors
+/// The reason to refuse the query.
+fn find_out(
+    call: &Call<'_>,
+    store: &SharedStore,
+    form: FormHash,
+    versions: Versions,
+) -> Result<(QueryTraits, Option<ResolutionHash>), Reason> {
+    let Checked { traits, resolves_names, .. } = check_query(call.query(), store.seed());
+    if resolves_names && RESOLVED_AT.replace(versions.catalogs) != versions.catalogs {
+        compat::tree::forget_bodies();
+    }
+    let resolution = if resolves_names { Some(name_resolution::hash(store.seed())?) } else { None };
+    let traits = traits.inspect_err(|reason| {
+        // What a transaction sees that has changed definitions itself may be rolled back.
+        if own_writes::check_own_writes(&[]).is_ok() {
+            forms::remember(form, versions, resolution, Finding::Refused(*reason));
+        }
+    })?;
+    Ok((traits, resolution))
 }
 
 /// Does the snapshot that planning runs under see all changes of catalogs up to these versions?
@@ -112,7 +154,7 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, eligible: Eligible)
 
 /// The verdict on the plan of an eligible query. Planning has locked the plan's relations.
 fn verdict(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
-    let Eligible { traits, tree, form, planned, .. } = eligible;
+    let Eligible { traits, identified: Identified { form, tree, clock }, planned, .. } = eligible;
     // A message that arrives while the plan is made finds no plan that it could invalidate: PostgreSQL loses it.
     let unsettled = portal::messages_received() != eligible.messages;
     let opened = opened_by(plan);
@@ -120,7 +162,7 @@ fn verdict(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
     // The plan, and what is remembered, may outlive a transaction that changes definitions, and its rollback.
     let own_definitions = own_writes::check_own_writes(&[]);
     if !eligible.known && !unsettled && own_definitions.is_ok() {
-        remember(form, planned.versions, traits, relations, traits.may_drop_relations || depends_on_values(plan));
+        remember(form, &eligible, relations, traits.may_drop_relations || depends_on_values(plan));
     }
     let checked = relations.and_then(|relations| {
         planner_input::check(plan, &opened, traits.unites, planned.versions.ddl).map_err(|refusal| refusal.reason)?;
@@ -133,9 +175,9 @@ fn verdict(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
         // that a newer version of the catalogs no longer has.
         Ok(Relations { partitioned }) if unsettled || (partitioned && !eligible.sees_catalogs) => {
             let versions = Versions { catalogs: UNKNOWN_CATALOGS, ..planned.versions };
-            Verdict::Cacheable { traits, tree, form, facts, planned: Planned { versions, ..planned } }
+            Verdict::Cacheable { traits, tree, form, facts, planned: Planned { versions, ..planned }, clock }
         }
-        Ok(_) => Verdict::Cacheable { traits, tree, form, facts, planned },
+        Ok(_) => Verdict::Cacheable { traits, tree, form, facts, planned, clock },
         Err(reason) => Verdict::Bypass(reason),
     }
 }
@@ -148,13 +190,8 @@ fn depends_on_values(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
 
 /// Remembers what holds for all queries of a form. Extras are kept in memory that ends with the plan, so forms that have some
 /// are checked each time.
-fn remember(
-    form: FormHash,
-    versions: Versions,
-    traits: QueryTraits,
-    relations: Result<Relations, Reason>,
-    depends_on_values: bool,
-) {
+fn remember(form: FormHash, eligible: &Eligible, relations: Result<Relations, Reason>, depends_on_values: bool) {
+    let Eligible { traits, planned, resolution, .. } = *eligible;
     if !traits.extras.is_none() {
         return;
     }
@@ -162,5 +199,5 @@ fn remember(
         Err(reason) if !depends_on_values => Finding::Refused(reason),
         _ => Finding::Eligible(traits),
     };
-    forms::remember(form, versions, finding);
+    forms::remember(form, planned.versions, resolution, finding);
 }

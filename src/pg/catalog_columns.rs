@@ -1,4 +1,4 @@
-//! Columns of the server's catalogs that hold classes of operators and expressions, by their attribute numbers.
+//! Columns of the server's catalogs that describe indexes and partition keys, by their attribute numbers.
 
 use pgrx::pg_sys;
 
@@ -8,6 +8,10 @@ pub const INDEX_CLASSES: u32 = pg_sys::Anum_pg_index_indclass;
 pub const INDEX_PREDICATE: u32 = pg_sys::Anum_pg_index_indpred;
 /// See `INDEX_CLASSES`: its expressions.
 pub const INDEX_EXPRESSIONS: u32 = pg_sys::Anum_pg_index_indexprs;
+/// See `INDEX_CLASSES`: the collations of its columns.
+pub const INDEX_COLLATIONS: u32 = pg_sys::Anum_pg_index_indcollation;
+/// See `INDEX_CLASSES`: the columns of its table, 0 for expressions.
+pub const INDEX_KEYS: u32 = pg_sys::Anum_pg_index_indkey;
 /// Attributes of pg_partitioned_table (catalog/pg_partitioned_table.h, the same in 15 to 18): the operator classes of the key's columns, and
 /// its expressions.
 pub const PARTITION_CLASSES: u32 = 6;

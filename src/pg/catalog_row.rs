@@ -41,6 +41,11 @@ impl CatalogRow {
         (!tuple.is_null()).then(|| Self { cache, tuple })
     }
 
+    /// The row, for calls of the server while it is held.
+    pub fn as_tuple(&self) -> pg_sys::HeapTuple {
+        self.tuple
+    }
+
     /// The columns of fixed width of a function's row (`PROCOID`); `None` for a row of another catalog.
     pub fn function(&self) -> Option<&pg_sys::FormData_pg_proc> {
         // SAFETY: the tuple is held, and this is the layout of its catalog's rows.
@@ -83,6 +88,13 @@ impl CatalogRow {
             .then(|| unsafe { &*pg_sys::GETSTRUCT(self.tuple).cast::<pg_sys::FormData_pg_type>() })
     }
 
+    /// The columns of fixed width of an index's row (`INDEXRELID`); `None` for a row of another catalog.
+    pub fn index(&self) -> Option<&pg_sys::FormData_pg_index> {
+        // SAFETY: the tuple is held, and this is the layout of its catalog's rows.
+        (self.cache == pg_sys::SysCacheIdentifier::INDEXRELID as i32)
+            .then(|| unsafe { &*pg_sys::GETSTRUCT(self.tuple).cast::<pg_sys::FormData_pg_index>() })
+    }
+
     fn column(&self, number: i16) -> Option<pg_sys::Datum> {
         let mut is_null = true;
         // SAFETY: the tuple is held, and of this cache.
@@ -107,6 +119,17 @@ impl CatalogRow {
         // SAFETY: an oidvector, as the caller says, in a tuple that is held; its values follow the head.
         let values = unsafe {
             let first = (&raw const (*vector).values).cast::<pg_sys::Oid>();
+            std::slice::from_raw_parts(first, (*vector).dim1 as usize)
+        };
+        Some(values.to_vec())
+    }
+
+    /// The numbers in a column of type int2vector; `None` if it is null.
+    pub fn small_integers(&self, number: i16) -> Option<Vec<i16>> {
+        let vector: *const pg_sys::int2vector = self.column(number)?.cast_mut_ptr();
+        // SAFETY: an int2vector, as the caller says, in a tuple that is held; its values follow the head.
+        let values = unsafe {
+            let first = (&raw const (*vector).values).cast::<i16>();
             std::slice::from_raw_parts(first, (*vector).dim1 as usize)
         };
         Some(values.to_vec())

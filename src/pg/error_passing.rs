@@ -20,6 +20,7 @@ use pgrx::pg_sys;
 
 use super::backend_local::Local;
 use super::server;
+use crate::error::is_about_a_value;
 
 /// Calls a C function or function pointer directly: what it raises jumps over our frame.
 macro_rules! direct {
@@ -85,6 +86,39 @@ pub unsafe fn keeping<R: Copy>(call: impl FnOnce() -> R + Copy) -> R {
             resume_unwind(Box::new(put_aside()));
         }
         result.assume_init()
+    }
+}
+
+/// Calls functions of `server` that compute a value. `None` if they raise an ERROR about a value: it is dropped. Any other ERROR passes as it
+/// does through `kept!`.
+///
+/// # Safety
+/// `call` may only call such functions: what they have begun is not undone, so they must take no lock and hold nothing but memory of the
+/// current context. Its frames must have no destructors, and must not panic.
+pub unsafe fn caught<R: Copy>(call: impl FnOnce() -> R + Copy) -> Option<R> {
+    let mut result = MaybeUninit::<R>::uninit();
+    let place = result.as_mut_ptr();
+    // SAFETY: as in `keeping`. The server keeps the code of the ERROR until its state is flushed.
+    unsafe {
+        let handlers = pg_sys::PG_exception_stack;
+        let contexts = pg_sys::error_context_stack;
+        let memory = pg_sys::CurrentMemoryContext;
+        let raised = cee_scape::call_with_sigsetjmp(false, |buffer| {
+            pg_sys::PG_exception_stack = std::ptr::from_ref(buffer).cast_mut().cast();
+            place.write(call());
+            0
+        });
+        pg_sys::PG_exception_stack = handlers;
+        pg_sys::error_context_stack = contexts;
+        if raised == 0 {
+            return Some(result.assume_init());
+        }
+        pg_sys::CurrentMemoryContext = memory;
+        if !is_about_a_value(direct!(server::geterrcode())) {
+            resume_unwind(Box::new(put_aside()));
+        }
+        pg_sys::FlushErrorState();
+        None
     }
 }
 

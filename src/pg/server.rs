@@ -45,6 +45,8 @@ unsafe extern "C" {
     pub safe fn IsTransactionState() -> bool;
     /// access/xact.h
     pub safe fn GetCurrentStatementStartTimestamp() -> pg_sys::TimestampTz;
+    /// access/xact.h
+    pub safe fn GetCurrentTransactionStartTimestamp() -> pg_sys::TimestampTz;
     /// utils/timestamp.h
     pub safe fn GetCurrentTimestamp() -> pg_sys::TimestampTz;
     /// miscadmin.h
@@ -175,12 +177,26 @@ unsafe extern "C-unwind" {
         completion: *mut pg_sys::QueryCompletion,
     );
     /// executor/executor.h
+    pub fn ExecReScan(node: *mut pg_sys::PlanState);
+    /// executor/executor.h
     pub fn ExecFilterJunk(
         filter: *mut pg_sys::JunkFilter,
         slot: *mut pg_sys::TupleTableSlot,
     ) -> *mut pg_sys::TupleTableSlot;
     /// executor/tuptable.h
     pub fn slot_getsomeattrs_int(slot: *mut pg_sys::TupleTableSlot, attnum: c_int);
+}
+
+// Functions in SQL.
+unsafe extern "C-unwind" {
+    /// executor/functions.h; returns a structure of the server's own.
+    pub fn prepare_sql_fn_parse_info(
+        function: pg_sys::HeapTuple,
+        call: *mut pg_sys::Node,
+        collation: pg_sys::Oid,
+    ) -> *mut c_void;
+    /// executor/functions.h; takes what the one before returned.
+    pub fn sql_fn_parser_setup(state: *mut pg_sys::ParseState, info: *mut c_void);
 }
 
 // Where rows and messages go.
@@ -223,6 +239,20 @@ unsafe extern "C-unwind" {
     pub fn getTypeOutputInfo(of: pg_sys::Oid, function: *mut pg_sys::Oid, is_varlena: *mut bool);
     /// utils/lsyscache.h
     pub fn getTypeBinaryOutputInfo(of: pg_sys::Oid, function: *mut pg_sys::Oid, is_varlena: *mut bool);
+    /// utils/builtins.h
+    pub fn text_to_cstring(text: *const pg_sys::varlena) -> *mut c_char;
+    /// fmgr.h
+    pub fn pg_detoast_datum_packed(datum: *mut pg_sys::varlena) -> *mut pg_sys::varlena;
+    /// utils/date.h
+    pub fn GetSQLCurrentDate() -> pg_sys::DateADT;
+    /// utils/date.h
+    pub fn GetSQLCurrentTime(modifier: i32) -> *mut pg_sys::TimeTzADT;
+    /// utils/date.h
+    pub fn GetSQLLocalTime(modifier: i32) -> pg_sys::TimeADT;
+    /// utils/timestamp.h
+    pub fn GetSQLCurrentTimestamp(modifier: i32) -> pg_sys::TimestampTz;
+    /// utils/timestamp.h
+    pub fn GetSQLLocalTimestamp(modifier: i32) -> pg_sys::Timestamp;
     /// mb/pg_wchar.h
     pub fn pg_server_to_client(text: *const c_char, length: c_int) -> *mut c_char;
 }

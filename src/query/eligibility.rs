@@ -7,12 +7,14 @@ mod checker;
 mod join_columns;
 mod node_kinds;
 mod session_values;
+mod sql_functions;
 
 use std::ffi::c_void;
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use super::clock::{asks_for_time, is_zero};
 use super::operator_families;
 use super::ordering::{self, OrderedPrefix};
 use super::repeatability;
@@ -23,9 +25,10 @@ use super::volatility::{self, FunctionVerdict};
 use crate::pg::encoding;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
-use checker::EligibilityChecker;
+use checker::{ClockPlace, EligibilityChecker};
 use node_kinds::{makes_a_type, refusal_of, type_of};
 use session_values::SESSION_FUNCTIONS;
+pub use sql_functions::SqlBodies;
 
 /// What an eligible query asks that its answer depends on.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +49,21 @@ pub struct QueryTraits {
     /// It calls aggregates, whose parts the server finds anew at each execution; or it converts enums to JSON, and the server looks for
     /// casts of them at each execution.
     pub aggregates: bool,
+    /// How many clock expressions it has (`clock`).
+    pub clocks: usize,
     /// Executing it may garble text if the client has another encoding than the database.
     pub receives_text: bool,
+    /// It calls functions of users, which are written in SQL.
+    pub bodies: Option<SqlBodies>,
+}
+
+/// A function that is to blame for a refusal.
+#[derive(Clone, Copy, Debug)]
+pub struct Blamed {
+    /// The function.
+    pub function: pg_sys::Oid,
+    /// What is wrong with it, as the rest of the sentence "It calls …,".
+    pub because: Option<&'static str>,
 }
 
 impl QueryTraits {
@@ -55,63 +71,68 @@ impl QueryTraits {
     pub fn may_garble_text(&self) -> bool {
         self.receives_text && encoding::client_differs()
     }
-}
 
-/// Checks a rewritten query before the planner takes it apart.
-///
-/// # Errors
-/// The first reason found not to cache the answer.
-pub fn check_query(query: Tree<'_, pg_sys::Query>) -> Result<QueryTraits, Reason> {
-    check_query_naming(query, &mut None)
+    /// Does what it means rest on how names in bodies of functions are resolved?
+    pub fn resolves_names(&self) -> bool {
+        self.bodies.is_some_and(|bodies| bodies.by_name)
+    }
 }
 
 /// What in a query is to blame for a refusal.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Offender {
     /// A function that it calls.
-    Function(pg_sys::Oid),
+    Function(Blamed),
     /// A relation that it names.
     Relation(pg_sys::Oid),
 }
 
-/// As `check_query`; on a refusal, `offender` is what is to blame, if it is a function or a relation.
-///
-/// # Errors
-/// As `check_query`.
-pub fn check_query_naming(
-    query: Tree<'_, pg_sys::Query>,
-    offender: &mut Option<Offender>,
-) -> Result<QueryTraits, Reason> {
+/// What checking a query came to.
+pub struct Checked {
+    /// Its traits, or the first reason found not to cache the answer.
+    pub traits: Result<QueryTraits, Reason>,
+    /// On a refusal, what is to blame, if it is a function or a relation.
+    pub offender: Option<Offender>,
+    /// The finding rests on how names in bodies of functions are resolved.
+    pub resolves_names: bool,
+}
+
+/// Checks a rewritten query before the planner takes it apart. `seed` is the secret of the store.
+pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
     if reads_nothing(query) {
-        return Err(Reason::NoRelation);
+        return Checked { traits: Err(Reason::NoRelation), offender: None, resolves_names: false };
     }
     let here = 0u8;
-    let mut checker = EligibilityChecker::new((&raw const here) as usize);
+    let mut checker = EligibilityChecker::new((&raw const here) as usize, Some(seed));
     checker.check_all(query.as_node());
-    if let Err(reason) = checker.conclude() {
+    checker.bodies.free();
+    let mut offender = checker.offender.map(Offender::Function);
+    let traits = checker.conclude().map_err(|reason| {
         // A query of catalogs is refused whatever else it does, so no other reason would help its author.
-        if reason != Reason::TooComplex
-            && let Some(catalog) = catalog_search::named_in(query)
-        {
-            *offender = Some(Offender::Relation(catalog));
-            return Err(Reason::SystemCatalog);
+        let catalog = if reason == Reason::TooComplex { None } else { catalog_search::named_in(query) };
+        catalog.map_or(reason, |catalog| {
+            offender = Some(Offender::Relation(catalog));
+            Reason::SystemCatalog
+        })
+    });
+    let traits = traits.and_then(|()| {
+        if !checker.reads_something {
+            return Err(Reason::NoRelation);
         }
-        *offender = checker.offender.map(Offender::Function);
-        return Err(reason);
-    }
-    if !checker.reads_something {
-        return Err(Reason::NoRelation);
-    }
-    Ok(QueryTraits {
-        reads_session: checker.reads_session(),
-        rests_on_enums: checker.types.enums,
-        extras: Extras::keep(&checker.types.row_types, &checker.settings),
-        repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
-        may_drop_relations: checker.has_sublinks,
-        unites: checker.unites,
-        aggregates: checker.aggregates || (checker.converts_to_json && checker.types.enums),
-        receives_text: checker.receives_text,
-    })
+        Ok(QueryTraits {
+            reads_session: checker.reads_session(),
+            rests_on_enums: checker.types.enums,
+            extras: Extras::keep(&checker.types.row_types, &checker.settings),
+            repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
+            may_drop_relations: checker.has_sublinks,
+            unites: checker.unites,
+            aggregates: checker.aggregates || (checker.converts_to_json && checker.types.enums),
+            clocks: checker.clocks,
+            receives_text: checker.receives_text,
+            bodies: checker.bodies.meaning(),
+        })
+    });
+    Checked { traits, offender, resolves_names: checker.bodies.resolves_names() }
 }
 
 /// Checks an expression, or a list of expressions, that is part of no query: a constraint, say. Returns whether its value depends on
@@ -121,7 +142,8 @@ pub fn check_query_naming(
 /// The first reason found not to cache what rests on it.
 pub fn check_expression(expression: Option<Tree<'_, pg_sys::Node>>) -> Result<bool, Reason> {
     let here = 0u8;
-    let mut checker = EligibilityChecker::new((&raw const here) as usize);
+    let mut checker = EligibilityChecker::new((&raw const here) as usize, None);
+    checker.clock = ClockPlace::Elsewhere;
     if let Some(expression) = expression {
         checker.check_all(expression);
     }
@@ -157,9 +179,16 @@ impl EligibilityChecker {
         if self.is_too_deep(&here) {
             return self.refuse(Reason::TooComplex);
         }
-        if self.check_node(node) {
-            return true;
+        let enters = self.enters_clock(node);
+        let stopped = self.reason.is_some() || self.check_node(node) || self.check_below(node);
+        if enters {
+            self.clock = ClockPlace::Outside;
         }
+        stopped
+    }
+
+    /// Checks what is below a node.
+    fn check_below(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         let context = (&raw mut *self).cast();
         match_node! { node;
             Query(query) => {
@@ -207,7 +236,10 @@ impl EligibilityChecker {
             },
             SQLValueFunction(value) => self.check_session_value(&value),
             OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => {
-                self.check_operator(operator.opno) || self.check_functions_in(node)
+                self.is_not_as_listed(operator.opno)
+                    || self.check_operator(operator.opno)
+                    || self.check_operands(child!(operator.args))
+                    || self.check_functions_in(node)
             },
             ScalarArrayOpExpr(operator) => self.check_operator(operator.opno) || self.check_functions_in(node),
             RowCompareExpr(row) => {
@@ -233,7 +265,11 @@ impl EligibilityChecker {
             return self.refuse(reason);
         }
         match_node! { node;
-            Const(constant) => self.note_type(constant.consttype),
+            Const(constant) => {
+                if self.check_constant(&constant) {
+                    return true;
+                }
+            },
             Param(param) => self.note_type(param.paramtype),
             RelabelType(relabel) => self.note_type(relabel.resulttype),
             // Rows without a name are compared column by column.
@@ -279,15 +315,24 @@ impl EligibilityChecker {
             // SAFETY: reads a catalog; InvalidOid for what is no operator.
             let function = unsafe { pg_sys::get_opcode(one) };
             if one.to_u32() >= FIRST_UNPINNED_OID || operator_families::hash_or_sort_by_user(one) {
-                self.offender = Some(function);
-                return self.refuse(Reason::UserDefinedFunction);
+                return self.blame(function, Reason::UserDefinedFunction);
             }
             self.check_function(function)
         })
     }
 
     fn check_call(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
-        if self.reads_custom_setting(call) {
+        if self.clock == ClockPlace::Inside && asks_for_time(call.funcid) {
+            // One that is marked IMMUTABLE is computed when its query is planned, and a kept plan keeps that.
+            if !volatility::is_stable(call.funcid) {
+                return self.blame(call.funcid, Reason::SessionFunction);
+            }
+            return self.check_definition(call.funcid, definition::of(call.funcid));
+        }
+        if call.funcid.to_u32() >= FIRST_UNPINNED_OID {
+            return self.check_call_of_user(call) || self.check_missing_arguments(call.funcid, child!(call.args));
+        }
+        if !self.bodies.immutable && self.reads_custom_setting(call) {
             return self.reason.is_some() || self.check_definition(call.funcid, definition::of(call.funcid));
         }
         self.check_function(call.funcid) || self.check_missing_arguments(call.funcid, child!(call.args))
@@ -296,7 +341,14 @@ impl EligibilityChecker {
     /// Checks what the planner adds to a call that leaves arguments out.
     fn check_missing_arguments(&mut self, function: pg_sys::Oid, given: Option<Tree<'_, pg_sys::List>>) -> bool {
         let given = given.map_or(0, Tree::length);
-        self.check_definition(function, definition::of_missing_arguments(function, given))
+        let added = definition::of_missing_arguments(function, given);
+        if self.clock == ClockPlace::Inside
+            // SAFETY: trees that the server has read into the current memory context, for this check alone.
+            && added.iter().flat_map(|added| &added.trees).any(|tree| !unsafe { Tree::enter(*tree) }.is_some_and(is_zero))
+        {
+            return self.blame(function, Reason::UserDefinedFunction);
+        }
+        self.check_definition(function, added)
     }
 
     /// Checks the functions that a node names, as far as the server tells them.
@@ -325,15 +377,23 @@ impl EligibilityChecker {
                 return self.blame(function, if session { Reason::SessionFunction } else { reason });
             }
         }
+        if self.bodies.immutable && !volatility::is_immutable(function) {
+            return self.blame(function, Reason::StableFunction);
+        }
         self.receives_text |= volatility::receives_text(function);
-        self.defined.insert(function) && self.check_definition(function, definition::of(function))
+        self.defined.insert((function, self.bodies.immutable))
+            && self.check_definition(function, definition::of(function))
     }
 
     /// Checks what a function consists of, as if the query had it in its place.
     fn check_definition(&mut self, function: pg_sys::Oid, definition: Option<Definition>) -> bool {
         let Some(definition) = definition else { return self.blame(function, Reason::UserDefinedFunction) };
-        definition.functions.iter().any(|part| self.check_function(*part))
+        // What asks for the time there is in no clock expression of the query.
+        let place = std::mem::replace(&mut self.clock, ClockPlace::Elsewhere);
+        let refused = definition.functions.iter().any(|part| self.check_function(*part))
             // SAFETY: trees that the server has read into the current memory context, for this check alone.
-            || definition.trees.iter().filter_map(|tree| unsafe { Tree::enter(*tree) }).any(|tree| self.check_all(tree))
+            || definition.trees.iter().filter_map(|tree| unsafe { Tree::enter(*tree) }).any(|tree| self.check_all(tree));
+        self.clock = place;
+        refused
     }
 }

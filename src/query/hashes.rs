@@ -1,7 +1,7 @@
 //! Hashes that stand for what a statement is and what it rests on, each with a type of its own, so that none is taken for another. All
 //! are seeded with the secret of the server's start. Plain values.
 
-use arrow_cache_core::Hash128;
+use arrow_cache_core::{Hash128, HashBuffer};
 
 /// The form of a query: the rewritten tree without the values of its constants (`identity`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +21,21 @@ pub struct FormId(pub u64);
 /// The rewritten tree with the values of its constants (`identity`): what name resolution made of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TreeHash(pub Hash128);
+
+impl TreeHash {
+    /// The tree together with what the bodies of functions mean that it calls.
+    #[must_use]
+    pub fn with_bodies(self, bodies: Hash128) -> Self {
+        let mut both = HashBuffer::new();
+        both.hash(self.0);
+        both.hash(bodies);
+        Self(both.finish())
+    }
+}
+
+/// How names in bodies of functions are resolved (`name_resolution`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ResolutionHash(pub Hash128);
 
 /// The facts of a plan (`plan_facts`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,6 +11,8 @@
 //! whatever else a stale catalog could have resolved differently (functions, operators, collations, types, constants, numbers
 //! and names of attributes) gives another hash, so the answer is stored under the question that was asked.
 //!
+//! The walk notes the query's clock expressions on its way (`clock`), so that they need no walk of their own.
+//!
 //! A node of a kind that is not known here stops the walk, and the query is not cached.
 
 mod expressions_and_clauses;
@@ -19,9 +21,10 @@ mod hasher;
 use std::cell::Cell;
 use std::ffi::c_void;
 
-use arrow_cache_core::{HashBuffer, Reason};
+use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
+use super::clock::{ClockExpressions, ClockProgram, asks_for_time};
 use super::hashes::{FormHash, TreeHash};
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tree::{self, walkers};
@@ -40,6 +43,19 @@ pub struct Identity {
     length: usize,
     constants: HashBuffer,
     frame: HashBuffer,
+    /// Its clock expressions.
+    clock: ClockExpressions,
+}
+
+/// What a query is, once its walk is over. Plain data, so that an error may jump over it.
+#[derive(Clone, Copy)]
+pub struct Identified {
+    /// All but the values of constants.
+    pub form: FormHash,
+    /// All, values of constants included.
+    pub tree: TreeHash,
+    /// The clock expressions.
+    pub clock: ClockProgram,
 }
 
 /// Memory of the last walk, for the next one. Taken while it is in use.
@@ -59,7 +75,7 @@ pub fn of(query: Tree<'_, pg_sys::Query>, seed: u64) -> Result<Identity, Reason>
     buffers[0].u64(seed);
     let mut hasher = TreeHasher::new(buffers, (&raw const here) as usize);
     hasher.node(Some(query.as_node()));
-    let TreeHasher { form: mut shared, constants, mut frame, reads_constants, too_complex, .. } = hasher;
+    let TreeHasher { form: mut shared, constants, mut frame, reads_constants, too_complex, clock, .. } = hasher;
     let length = shared.len();
     frame.u8(u8::from(reads_constants));
     if reads_constants {
@@ -73,15 +89,46 @@ pub fn of(query: Tree<'_, pg_sys::Query>, seed: u64) -> Result<Identity, Reason>
     if !shared.is_complete() || !constants.is_complete() {
         return Err(Reason::OutOfMemory);
     }
-    Ok(Identity { form, shared, length, constants, frame })
+    Ok(Identity { form, shared, length, constants, frame, clock })
+}
+
+/// What an expression that belongs to no query means, under a secret: all of it, values of constants included.
+///
+/// # Errors
+/// As `of`.
+pub fn of_expression(expression: Tree<'_, pg_sys::Node>, seed: u64) -> Result<Hash128, Reason> {
+    let here = 0u8;
+    let mut buffers = [const { HashBuffer::new() }; 3];
+    buffers[0].u64(seed);
+    let mut hasher = TreeHasher::new(buffers, (&raw const here) as usize);
+    hasher.node(Some(expression));
+    let TreeHasher { mut form, constants, too_complex, .. } = hasher;
+    form.append(&constants);
+    if too_complex {
+        return Err(Reason::TooComplex);
+    }
+    if !form.is_complete() {
+        return Err(Reason::OutOfMemory);
+    }
+    Ok(form.finish())
 }
 
 impl Identity {
-    /// All, values of constants included.
-    pub fn tree(&mut self) -> TreeHash {
+    /// What the query is, without the memory of the walk.
+    ///
+    /// # Errors
+    /// `TooComplex` for more clock expressions, or larger ones, than a plan can carry.
+    pub fn into_identified(mut self) -> Result<Identified, Reason> {
         self.shared.truncate(self.length);
         self.shared.append(&self.constants);
-        TreeHash(self.shared.finish())
+        let (form, tree, clock) = (self.form, TreeHash(self.shared.finish()), self.clock);
+        // What follows may raise, so nothing that is to be dropped may be left.
+        drop(self);
+        let clock = match clock.count() {
+            0 => ClockProgram::NONE,
+            _ => ClockProgram::of(&clock).ok_or(Reason::TooComplex)?,
+        };
+        Ok(Identified { form, tree, clock })
     }
 }
 
@@ -138,11 +185,11 @@ impl TreeHasher {
             FromExpr(from) => self.list(child!(from.fromlist)) || self.node(child!(from.quals)),
             OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => {
                 self.oids([operator.opno, operator.opresulttype, operator.opcollid, operator.inputcollid]);
-                self.list(child!(operator.args))
+                self.arguments(node, child!(operator.args), false)
             },
             FuncExpr(call) => {
                 self.call(call);
-                self.list(child!(call.args))
+                self.arguments(node, child!(call.args), asks_for_time(call.funcid))
             },
             BoolExpr(expression) => {
                 self.form.u32(expression.boolop);
@@ -162,6 +209,22 @@ impl TreeHasher {
         }
     }
 
+    /// Adds the arguments of a call, which is a clock expression if it asks for the time, or may be one with those that do.
+    #[inline]
+    fn arguments(
+        &mut self,
+        call: Tree<'_, pg_sys::Node>,
+        arguments: Option<Tree<'_, pg_sys::List>>,
+        asks_for_time: bool,
+    ) -> bool {
+        let before = self.clock.count();
+        let stopped = self.list(arguments);
+        if self.clock.count() != before || asks_for_time {
+            self.clock.leave(call, before);
+        }
+        stopped
+    }
+
     fn list(&mut self, list: Option<Tree<'_, pg_sys::List>>) -> bool {
         self.node(list.map(Tree::as_node))
     }
@@ -175,8 +238,11 @@ impl TreeHasher {
             | NodeTag::T_GroupingFunc
             | NodeTag::T_ScalarArrayOpExpr
             | NodeTag::T_RowCompareExpr
-            | NodeTag::T_MinMaxExpr
-            | NodeTag::T_SQLValueFunction => self.add_call(node),
+            | NodeTag::T_MinMaxExpr => self.add_call(node),
+            NodeTag::T_SQLValueFunction => {
+                self.add_call(node);
+                self.clock.leave(node, self.clock.count());
+            }
             NodeTag::T_Param
             | NodeTag::T_SubscriptingRef
             | NodeTag::T_FieldSelect
@@ -188,13 +254,13 @@ impl TreeHasher {
             | NodeTag::T_NullTest
             | NodeTag::T_BooleanTest
             | NodeTag::T_RelabelType
-            | NodeTag::T_CoerceViaIO
             | NodeTag::T_ArrayCoerceExpr
             | NodeTag::T_ConvertRowtypeExpr
             | NodeTag::T_CaseTestExpr
             | NodeTag::T_ArrayExpr
             | NodeTag::T_CoalesceExpr
             | NodeTag::T_CoerceToDomain => self.add_expression(node),
+            NodeTag::T_CoerceViaIO => return self.coercion(node),
             NodeTag::T_JoinExpr
             | NodeTag::T_WindowClause
             | NodeTag::T_CommonTableExpr
@@ -208,6 +274,17 @@ impl TreeHasher {
             _ => return self.stop(),
         }
         self.too_complex || self.parts_of(node)
+    }
+
+    /// Adds a coercion by way of a text, which may be part of a clock expression.
+    fn coercion(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+        self.add_expression(node);
+        let before = self.clock.count();
+        let stopped = self.too_complex || self.parts_of(node);
+        if self.clock.count() != before {
+            self.clock.leave(node, before);
+        }
+        stopped
     }
 
     /// Adds a node of a kind that the server's walker does not know, or does not take apart whole.

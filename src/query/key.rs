@@ -5,14 +5,13 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use arrow_cache_core::{CacheKey, Hash128, HashBuffer, OutOfMemory, Reason};
-use pgrx::pg_sys;
 
+use super::clock::{self, Clock};
 use super::hashes::{EnvironmentHash, SettingsHash, TreeHash};
 use super::parameters;
 use super::statement_text::{self, Text};
 use crate::pg::allocator::headroom;
 use crate::pg::backend_local::Local;
-use crate::pg::tree::Tree;
 
 /// What a statement asks, apart from its text and the values of its parameters.
 #[derive(Clone, Copy, Debug)]
@@ -70,16 +69,11 @@ impl HashedText {
     }
 }
 
-/// Computes the key of a statement under a secret.
+/// Computes the key of a statement under a secret. Its parameters are those that the clock expressions are computed with.
 ///
 /// # Errors
-/// The reason to bypass, when the parameters cannot be part of a key, or there is no memory for them.
-pub fn of(
-    asked: &Asked,
-    text: &HashedText,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-    seed: u64,
-) -> Result<CacheKey, Reason> {
+/// The reason to bypass, when the parameters or the clock cannot be part of a key, or there is no memory for them.
+pub fn of(asked: &Asked, text: &HashedText, clock: &Clock<'_>, seed: u64) -> Result<CacheKey, Reason> {
     let mut key = BUFFER.take();
     key.clear();
     key.u64(seed);
@@ -89,7 +83,7 @@ pub fn of(
     key.u64(asked.old_plan.unwrap_or(0));
     key.hash(asked.planned_under.map_or(Hash128::NONE, |settings| settings.0));
     key.hash(asked.environment.0);
-    let added = parameters::add_parameters(&mut key, params);
+    let added = parameters::add_parameters(&mut key, clock.params).and_then(|()| clock::add_values(&mut key, clock));
     let hash = key.is_complete().then(|| CacheKey(key.finish())).ok_or(Reason::OutOfMemory);
     if key.len() <= KEPT {
         BUFFER.set(key);

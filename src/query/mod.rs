@@ -4,23 +4,30 @@
 //! | question | file |
 //! |---|---|
 //! | May the answer to this query be kept? | `eligibility` (nodes), `volatility` (functions), `types`, `operator_families` |
+//! | Which values of the clock does it ask for? | `clock` |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (constraints, indexes, partition keys) |
 //! | Is it the same question? | `key`: `statement_text`, `identity` (form and tree), `environment` (settings, role), `parameters` |
+//! | … with functions of users in SQL? | `eligibility` (bodies), `name_resolution` |
 //! | Is it the same plan, for a template? | `plan_facts`, `opened_relations` (what the executor opens), `plan_kinds` |
 //! | What else does the answer rest on? | `row_types_and_custom_settings` |
 //! | What of an answer does SQL leave open? | `repeatability`, `ordering`, `bytewise` (equal values) |
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
 //! | What does a comment before the statement ask? | `statement_terms` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
+//! | How many rows can there be at most? | `row_bound`, `unique_scan` |
+//! | Are rows that are read later computed later? | `computed_first` |
 //!
 //! `hashes` are the types of all hashes.
 
 mod bytewise;
+pub mod clock;
+pub mod computed_first;
 pub mod eligibility;
 pub mod environment;
 pub mod hashes;
 pub mod identity;
 pub mod key;
+pub mod name_resolution;
 pub mod opened_relations;
 mod operator_families;
 pub mod ordering;
@@ -32,10 +39,12 @@ pub mod planner_input;
 pub mod relation_policy;
 pub mod relations;
 mod repeatability;
+pub mod row_bound;
 pub mod row_types_and_custom_settings;
 pub mod statement_terms;
 pub mod statement_text;
 pub mod types;
+mod unique_scan;
 pub mod updatable_cursor;
 mod verdict;
 mod volatility;

@@ -11,7 +11,8 @@ use std::cell::Cell;
 use arrow_cache_core::{Hash128, Reason};
 use pgrx::pg_sys;
 
-use super::eligibility::QueryTraits;
+use super::clock::ClockProgram;
+use super::eligibility::{QueryTraits, SqlBodies};
 use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
 use super::ordering::OrderedPrefix;
 use super::row_types_and_custom_settings::Extras;
@@ -46,6 +47,15 @@ const MAY_DROP_RELATIONS: u32 = 32;
 const AGGREGATES: u32 = 64;
 /// Flag: executing it may garble text.
 const RECEIVES_TEXT: u32 = 128;
+/// Flag: words of clock expressions are there.
+const HAS_CLOCK: u32 = 256;
+/// Flag: it calls functions of users in SQL.
+const CALLS_BODIES: u32 = 512;
+/// Flag: some of them are kept as text.
+const RESOLVES_NAMES: u32 = 1024;
+/// Place of the first word of the clock expressions, far behind those of all extras; and its cache number.
+const FIRST_CLOCK: usize = 0x1_0000;
+const FIRST_CLOCK_WORD: i32 = FIRST_WORD - FIRST_CLOCK as i32;
 /// The word of the order when the query has no answer to be repeated.
 const NOT_REPEATABLE: u32 = 0;
 /// First word of a marker that says "cacheable"; any other value is a reason's number plus one.
@@ -61,12 +71,14 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
         Verdict::Bypass(reason) => unsafe {
             (*plan).invalItems = pg_sys::lappend((*plan).invalItems, shared_refusal(reason).cast());
         },
-        Verdict::Cacheable { traits, tree, form, facts, planned } => {
-            // SAFETY: extras are kept in the context in which the plan is made.
-            let extras: Vec<u32> = unsafe { traits.extras.words() }.collect();
-            let words = words_of(&traits, tree, form, facts, &planned, !extras.is_empty());
+        Verdict::Cacheable { traits, tree, form, facts, planned, clock } => {
+            // SAFETY: extras and clock expressions are kept in the context in which the plan is made.
+            let (extras, clock): (Vec<u32>, _) = unsafe { (traits.extras.words().collect(), clock.words()) };
+            let words = words_of(&traits, tree, form, facts, &planned, (!extras.is_empty(), !clock.is_empty()));
             let settings = planned.settings.map(|settings| halves(settings.0)).into_iter().flatten();
             let words = words.into_iter().enumerate().chain(SETTINGS.zip(settings)).chain((EXTRAS..).zip(extras));
+            let clock = (FIRST_CLOCK..).zip(clock.iter().copied());
+            let words = words.chain(clock);
             let words: Vec<(usize, u32)> = words.collect();
             // SAFETY: a new plan, whose list of items is NIL or valid; the words outlive the call.
             unsafe {
@@ -84,7 +96,7 @@ fn words_of(
     form: FormId,
     facts: FactsHash,
     planned: &Planned,
-    has_extras: bool,
+    (has_extras, has_clock): (bool, bool),
 ) -> [u32; WORDS] {
     let mut flags = 0;
     for (set, flag) in [
@@ -96,6 +108,9 @@ fn words_of(
         (traits.may_drop_relations, MAY_DROP_RELATIONS),
         (traits.aggregates, AGGREGATES),
         (traits.receives_text, RECEIVES_TEXT),
+        (has_clock, HAS_CLOCK),
+        (traits.bodies.is_some(), CALLS_BODIES),
+        (traits.resolves_names(), RESOLVES_NAMES),
     ] {
         if set {
             flags |= flag;
@@ -235,14 +250,27 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
         unites: false,
         aggregates: flags & AGGREGATES != 0,
         receives_text: flags & RECEIVES_TEXT != 0,
+        clocks: 0,
+        // What they mean is in the hash of the tree.
+        bodies: (flags & CALLS_BODIES != 0)
+            .then_some(SqlBodies { hash: Hash128::NONE, by_name: flags & RESOLVES_NAMES != 0 }),
     };
+    let clock = if flags & HAS_CLOCK == 0 { ClockProgram::NONE } else { read_clock(plan) };
     let (tree, facts) = (TreeHash(key(1)?), FactsHash(key(15)?));
     let form = FormId(word(13)? | word(14)? << 32);
-    Some(Verdict::Cacheable { traits, tree, form, facts, planned })
+    Some(Verdict::Cacheable { traits, tree, form, facts, planned, clock })
 }
 
 /// The words behind those of every marker, which `attach` has appended in order.
 fn read_extras(plan: Tree<'_, pg_sys::PlannedStmt>) -> Extras {
     let items = children!(plan.invalItems as PlanInvalItem);
-    Extras::from_words(items.filter(|item| item.cacheId <= FIRST_WORD - EXTRAS as i32).map(|item| item.hashValue))
+    let is_extra = |number: i32| number <= FIRST_WORD - EXTRAS as i32 && number > FIRST_CLOCK_WORD;
+    Extras::from_words(items.filter(|item| is_extra(item.cacheId)).map(|item| item.hashValue))
+}
+
+/// The words of the clock expressions, which `attach` has appended in order.
+fn read_clock(plan: Tree<'_, pg_sys::PlannedStmt>) -> ClockProgram {
+    let items = children!(plan.invalItems as PlanInvalItem);
+    // Those of catalogs have numbers from 0 on.
+    ClockProgram::from_words(items.filter(|item| item.cacheId <= FIRST_CLOCK_WORD).map(|item| item.hashValue))
 }

@@ -2,6 +2,7 @@
 
 use arrow_cache_core::Reason;
 
+use super::clock::ClockProgram;
 use super::eligibility::QueryTraits;
 use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
 
@@ -31,8 +32,16 @@ pub struct Planned {
 /// The verdict on a planned query.
 #[derive(Clone, Copy, Debug)]
 pub enum Verdict {
-    /// Its answer may be kept. `tree` stands for what name resolution made of its text, `form` for its form, `facts` for those of its plan (`plan_facts`).
-    Cacheable { traits: QueryTraits, tree: TreeHash, form: FormId, facts: FactsHash, planned: Planned },
+    /// Its answer may be kept. `tree` stands for what name resolution made of its text, `form` for its form, `facts` for those of its plan (`plan_facts`), `clock`
+    /// for its clock expressions.
+    Cacheable {
+        traits: QueryTraits,
+        tree: TreeHash,
+        form: FormId,
+        facts: FactsHash,
+        planned: Planned,
+        clock: ClockProgram,
+    },
     /// Its answer may not be kept.
     Bypass(Reason),
 }

@@ -1,6 +1,8 @@
-//! What a bound portal checks again before its first row. A portal is answered from an entry when it is started (at Bind), and read later
+//! What a portal checks again before its first row. A portal is answered from an entry when it is started (at Bind or DECLARE), and read later
 //! (at Execute). In between another portal may change settings that the answer depends on, and anybody may change definitions that no
-//! lock protects (labels of enums, text search). An execution would show such changes. Belongs to one portal of this backend.
+//! lock protects (labels of enums, text search). An execution would show such changes. If the portal is left after a part of its rows, the
+//! rows behind them are asked about, too: executing might compute them later, under what is current then. Belongs to one portal of this
+//! backend.
 
 use std::ffi::CString;
 
@@ -8,10 +10,23 @@ use arrow_cache_core::Pin;
 use pgrx::pg_sys;
 
 use crate::invalidation::own_writes;
-use crate::query::environment;
+use crate::pg::tree::Tree;
+use crate::query::computed_first::computes_all_first;
 use crate::query::hashes::EnvironmentHash;
+use crate::query::{environment, row_bound};
 use crate::session;
 use crate::shmem::SharedStore;
+
+/// How much of an answer is read by the run that asks for the first row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum FirstRun {
+    /// All rows, and their end is seen.
+    Whole,
+    /// All rows, but their end is not seen: the server will ask for another one.
+    AllRows,
+    /// Some rows. What changes afterwards may have to show in the others.
+    Part,
+}
 
 /// What a guarded scan has to check before its first row.
 pub struct Guard {
@@ -23,10 +38,16 @@ pub struct Guard {
     pub statement: u64,
     /// The real plan, which lives as long as its portal.
     pub plan: *mut pg_sys::PlannedStmt,
-    /// The portal will be left in the middle of its rows, as far as is known. What changes then must show in the rows that follow.
-    pub suspends: bool,
+    /// Its parameters, which live as long; null for none.
+    pub params: pg_sys::ParamListInfo,
+    /// There are row types in the answer, whose values are made of parts when they are read.
+    pub has_row_types: bool,
+    /// What the first run reads, as far as is known.
+    pub first_run: FirstRun,
     /// How often the session had changed a definition by then.
     pub definition_changes: u64,
+    /// The version of all definitions, if the plan resolves names in bodies of functions when it runs.
+    pub catalogs: Option<u64>,
     /// The relations of the plan, ascending, if there are foreign tables among them: these are read when the first row is asked for.
     pub foreign: Vec<u32>,
 }
@@ -34,15 +55,49 @@ pub struct Guard {
 impl Guard {
     /// Notes that up to `limit` rows (0: all) of an entry with `rows` rows are going to be read.
     pub fn note_limit(&mut self, limit: u64, rows: u64) {
-        self.suspends = limit != 0 && limit <= rows;
+        self.first_run = match limit {
+            0 => FirstRun::Whole,
+            _ if limit > rows => FirstRun::Whole,
+            _ if limit == rows => FirstRun::AllRows,
+            _ => FirstRun::Part,
+        };
     }
 
-    /// Does the entry still answer the statement?
-    pub fn holds(&self, store: &SharedStore, pin: &Pin) -> bool {
-        !self.suspends
+    /// Does the entry, which has so many rows, still answer the statement?
+    pub fn holds(&self, store: &SharedStore, pin: &Pin, rows: u64) -> bool {
+        self.outlasts_first_run(rows)
             && store.is_current(pin)
             && session::definition_changes() == self.definition_changes
+            && self.catalogs.is_none_or(|version| version_of_catalogs(store) == version)
             && (self.foreign.is_empty() || own_writes::check_own_writes(&self.foreign).is_ok())
             && environment::hash(store.seed(), &self.settings) == Ok(self.environment)
     }
+
+    /// Are the rows after the first one, and those that are read again, the same whatever changes once the first one is out?
+    pub fn outlasts_changes(&self) -> bool {
+        !self.has_row_types && self.foreign.is_empty() && computes_all_first(self.real_plan())
+    }
+
+    /// Does the answer hold for what is read after the first run as well?
+    fn outlasts_first_run(&self, rows: u64) -> bool {
+        // SAFETY: the parameters live as long as the portal, like the plan.
+        let params = unsafe { Tree::enter(self.params) };
+        match self.first_run {
+            FirstRun::Whole => true,
+            FirstRun::AllRows => self.outlasts_changes() || row_bound::of(self.real_plan(), params) == Some(rows),
+            FirstRun::Part => self.outlasts_changes(),
+        }
+    }
+
+    fn real_plan(&self) -> Tree<'_, pg_sys::PlannedStmt> {
+        // SAFETY: a guard is made for a plan, which lives as long as its portal, and is changed by nobody.
+        unsafe { Tree::enter(self.plan).unwrap_unchecked() }
+    }
+}
+
+/// The present version of all definitions of this database.
+fn version_of_catalogs(store: &SharedStore) -> u64 {
+    let versions = store.versions();
+    // SAFETY: a plain read of a backend global.
+    versions.slot(versions.catalogs(unsafe { pg_sys::MyDatabaseId.to_u32() })).version()
 }

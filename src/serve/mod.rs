@@ -53,7 +53,7 @@ mod serving_plan;
 mod session_zone;
 mod template;
 
-pub use bound_portal_guard::Guard;
+pub use bound_portal_guard::{FirstRun, Guard};
 pub use hit::Hit;
 pub use hold::{Hold, Lifetime, hold};
 pub use placeholder_scan::stands_for;

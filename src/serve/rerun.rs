@@ -4,6 +4,8 @@
 //! That plan is started together with the scan, since much of what the server does is done then: permissions are checked, partitions are
 //! left out, functions and types are found, tables are opened. State of one scan of this backend.
 
+use std::ffi::c_int;
+
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
@@ -18,7 +20,7 @@ use crate::shmem;
 pub fn is_needed(hold: &mut Hold) -> bool {
     let (Some(guard), Some(store)) = (hold.take_guard(), shmem::store()) else { return false };
     let Some(pin) = hold.pin() else { return false };
-    if guard.holds(&store, pin) {
+    if guard.holds(&store, pin, store.view(pin).rows()) {
         tally::count_hit(&store, pin);
         // SAFETY: the plan of the query that was hit lives as long as its portal.
         unsafe { decision_log::note(Status::Hit, &*guard.plan) };
@@ -33,12 +35,16 @@ pub fn is_needed(hold: &mut Hold) -> bool {
     true
 }
 
-/// Starts the real plan under the snapshot and with the parameters of the scan, which is being started.
+/// Starts the real plan under the snapshot and with the parameters of the scan, which is being started with these flags.
 ///
 /// # Safety
 /// `state` must be the executor state of the scan, the plan a valid one for the same query. What the plan raises jumps over this frame: no
 /// frame between here and PostgreSQL may have pending destructors.
-pub unsafe fn start(state: *const pg_sys::EState, plan: *mut pg_sys::PlannedStmt) -> *mut pg_sys::QueryDesc {
+pub unsafe fn start(
+    state: *const pg_sys::EState,
+    plan: *mut pg_sys::PlannedStmt,
+    flags: c_int,
+) -> *mut pg_sys::QueryDesc {
     // SAFETY: state and plan are those of the scan. Other libraries see this execution start already, so they are not told again.
     unsafe {
         let query_desc = direct!(server::CreateQueryDesc(
@@ -51,19 +57,23 @@ pub unsafe fn start(state: *const pg_sys::EState, plan: *mut pg_sys::PlannedStmt
             std::ptr::null_mut(),
             0,
         ));
-        direct!(server::standard_ExecutorStart(query_desc, 0));
+        direct!(server::standard_ExecutorStart(query_desc, flags));
         query_desc
     }
 }
 
-/// The next row of a plan that `start` has started, without its junk columns; null at the end. Raises as `start` does.
+/// The next row in this direction of a plan that `start` has started, without its junk columns; null at the end. Raises as `start` does.
 ///
 /// # Safety
 /// `query_desc` must come from `start`; as there, no destructors may be pending.
-pub unsafe fn next(query_desc: *mut pg_sys::QueryDesc) -> *mut pg_sys::TupleTableSlot {
+pub unsafe fn next(
+    query_desc: *mut pg_sys::QueryDesc,
+    direction: pg_sys::ScanDirection::Type,
+) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: `start` has made state and nodes; these are the steps of the server's own ExecutePlan.
     unsafe {
         let state = (*query_desc).estate;
+        (*state).es_direction = direction;
         let per_tuple = (*state).es_per_tuple_exprcontext;
         if !per_tuple.is_null() {
             direct!(server::MemoryContextReset((*per_tuple).ecxt_per_tuple_memory));
@@ -82,6 +92,15 @@ pub unsafe fn next(query_desc: *mut pg_sys::QueryDesc) -> *mut pg_sys::TupleTabl
         }
         slot
     }
+}
+
+/// Takes a plan that `start` has started back to its start. Raises as `start` does.
+///
+/// # Safety
+/// `query_desc` must come from `start`; as there, no destructors may be pending.
+pub unsafe fn rewind(query_desc: *mut pg_sys::QueryDesc) {
+    // SAFETY: `start` has made the nodes.
+    unsafe { direct!(server::ExecReScan((*query_desc).planstate)) };
 }
 
 /// Ends a plan that `start` has started. Raises as `start` does.

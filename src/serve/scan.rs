@@ -1,5 +1,6 @@
 //! The Custom Scan that reads a stored entry: what the executor calls. Its nodes belong to one query of this backend.
 
+use std::ffi::c_int;
 use std::ptr::NonNull;
 
 use pgrx::pg_sys::{self, NodeTag};
@@ -128,7 +129,8 @@ unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *m
             }
         });
         if !(*plan).real.is_null() && flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
-            (*scan).real = rerun::start(estate, (*plan).real);
+            let order = flags as u32 & (pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD);
+            (*scan).real = rerun::start(estate, (*plan).real, order as c_int);
         }
     }
 }
@@ -144,7 +146,7 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
             (*scan).reruns = !(*scan).real.is_null() && edge(|| rerun::is_needed(&mut *(*scan).hold));
         }
         if (*scan).reruns {
-            let row = rerun::next((*scan).real);
+            let row = rerun::next((*scan).real, (*(*node).ss.ps.state).es_direction);
             edge(|| copy_row(row, slot));
             return slot;
         }
@@ -254,11 +256,19 @@ unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
     }
 }
 
-#[pgrx::pg_guard]
+/// Goes back to the start. What the real plan raises jumps over this frame.
 unsafe extern "C-unwind" fn rescan(node: *mut pg_sys::CustomScanState) {
     // SAFETY: the node was made by `create_state`; the hold lives as long as the query's descriptor.
-    if let Some(rows) = unsafe { (*(*node.cast::<CachedScanState>()).hold).rows() } {
-        rows.rewind();
+    unsafe {
+        let scan = node.cast::<CachedScanState>();
+        edge(|| {
+            if let Some(rows) = (*(*scan).hold).rows() {
+                rows.rewind();
+            }
+        });
+        if (*scan).reruns {
+            rerun::rewind((*scan).real);
+        }
     }
 }
 

@@ -72,8 +72,11 @@ def tested(version, suites):
 
     output, status = inside("set-up", "sh", "-c", "scripts/setup.sh && $PG_CONFIG --version")
     row.server = (re.findall(r"^PostgreSQL (\S+)", output, re.MULTILINE) or [""])[-1]
-    if status != 0:   # a release that is not finished may lack packages for a day
+    if status == UNAVAILABLE:   # a release that is not finished may lack packages for a day
         row.unavailable, row.note = True, "no chroot"
+        return row
+    if status != 0:
+        row.failed, row.note = True, "set-up failed"
         return row
     _, status = inside("build", "make", "install")
     if status != 0:

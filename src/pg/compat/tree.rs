@@ -30,6 +30,22 @@ pub mod walkers {
             context: *mut c_void,
             flags: i32,
         ) -> bool;
+        /// nodes/nodeFuncs.h; raises on a tree that nests too deeply.
+        #[cfg_attr(not(feature = "pg15"), link_name = "raw_expression_tree_walker_impl")]
+        pub fn raw_expression_tree_walker(node: *mut pg_sys::Node, visit: Option<Visit>, context: *mut c_void) -> bool;
+    }
+}
+
+/// Does the server keep what it has made of the bodies of functions in SQL beyond a statement (18)? It does not look again whether their
+/// names and literals stand for something else by now, unless it is told to or `search_path` is another.
+pub const KEEPS_BODIES: bool = cfg!(feature = "pg18");
+
+/// Has the server analyse bodies of functions in SQL anew that it keeps, and plan what it keeps anew.
+pub fn forget_bodies() {
+    #[cfg(feature = "pg18")]
+    // SAFETY: marks plans as invalid, which the server makes anew when they are used.
+    unsafe {
+        pg_sys::ResetPlanCache();
     }
 }
 

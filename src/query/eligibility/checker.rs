@@ -6,14 +6,27 @@ use std::ffi::CString;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use super::Blamed;
+use super::sql_functions::MetBodies;
 use crate::query::types::{Nature, TypeFacts};
+
+/// Where in a query the check is, as far as the clock is concerned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClockPlace {
+    /// In no clock expression.
+    Outside,
+    /// In one.
+    Inside,
+    /// Not in the query itself: in what a function consists of, or in a constraint. No value of the clock there is in the key.
+    Elsewhere,
+}
 
 /// The findings of one check.
 pub(super) struct EligibilityChecker {
     /// The first reason found not to cache the answer.
     pub(super) reason: Option<Reason>,
     /// The function that is to blame, if it is one.
-    pub(super) offender: Option<pg_sys::Oid>,
+    pub(super) offender: Option<Blamed>,
     /// A function was met that calls output functions of its arguments' types.
     pub(super) calls_output: bool,
     /// A function was met that converts its arguments to JSON, by a user's cast if there is one.
@@ -22,8 +35,10 @@ pub(super) struct EligibilityChecker {
     pub(super) reads_settings: bool,
     /// A function was met that may garble text if the client has another encoding than the database.
     pub(super) receives_text: bool,
-    /// Functions whose definitions have been checked.
-    pub(super) defined: HashSet<pg_sys::Oid>,
+    /// Functions whose definitions have been checked, and whether that was inside a function that is IMMUTABLE.
+    pub(super) defined: HashSet<(pg_sys::Oid, bool)>,
+    /// The bodies of users' functions that were met.
+    pub(super) bodies: MetBodies,
     /// A sub-query was met in an expression.
     pub(super) has_sublinks: bool,
     /// A set operation was met.
@@ -34,6 +49,10 @@ pub(super) struct EligibilityChecker {
     pub(super) types: TypeFacts,
     /// Custom settings that the query reads by name.
     pub(super) settings: Vec<CString>,
+    /// Where the check is.
+    pub(super) clock: ClockPlace,
+    /// How many clock expressions were met.
+    pub(super) clocks: usize,
     /// A node was met that leaves the answer open.
     pub(super) may_vary: bool,
     /// The query reads something: a relation, a function in FROM, or VALUES.
@@ -54,8 +73,9 @@ pub(super) fn stack_limit() -> usize {
 }
 
 impl EligibilityChecker {
-    /// A check that has not begun, at this address of the stack.
-    pub(super) fn new(stack_base: usize) -> Self {
+    /// A check that has not begun, at this address of the stack. `seed` is the secret by which bodies of users' functions are hashed; `None`
+    /// where none are accepted.
+    pub(super) fn new(stack_base: usize, seed: Option<u64>) -> Self {
         Self {
             reason: None,
             offender: None,
@@ -64,11 +84,14 @@ impl EligibilityChecker {
             reads_settings: false,
             receives_text: false,
             defined: HashSet::new(),
+            bodies: MetBodies::new(seed),
             has_sublinks: false,
             unites: false,
             aggregates: false,
             types: TypeFacts::NONE,
             settings: Vec::new(),
+            clock: ClockPlace::Outside,
+            clocks: 0,
             may_vary: false,
             reads_something: false,
             queries: Vec::new(),
@@ -91,7 +114,15 @@ impl EligibilityChecker {
     /// Stops the walk because of a function: returns true.
     pub(super) fn blame(&mut self, function: pg_sys::Oid, reason: Reason) -> bool {
         if self.reason.is_none() {
-            self.offender = Some(function);
+            self.offender = Some(Blamed { function, because: None });
+        }
+        self.refuse(reason)
+    }
+
+    /// As `blame`, for something about the function that the reason does not tell.
+    pub(super) fn blame_because(&mut self, function: pg_sys::Oid, reason: Reason, because: &'static str) -> bool {
+        if self.reason.is_none() {
+            self.offender = Some(Blamed { function, because: Some(because) });
         }
         self.refuse(reason)
     }
@@ -102,7 +133,11 @@ impl EligibilityChecker {
 
     /// Do rows that are computed later differ, because of settings or of definitions that no lock protects?
     pub(super) fn reads_session(&self) -> bool {
-        self.reads_settings || self.types.enums || self.types.text_search || !self.types.row_types.is_empty()
+        self.reads_settings
+            || self.types.enums
+            || self.types.text_search
+            || !self.types.row_types.is_empty()
+            || self.bodies.meaning().is_some()
     }
 
     /// What only shows when all was seen.

@@ -5,8 +5,9 @@ use std::ffi::CString;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::checker::EligibilityChecker;
+use super::checker::{ClockPlace, EligibilityChecker};
 use crate::pg::tree::{Tree, child};
+use crate::query::clock;
 use crate::query::identity::CURRENT_SETTING;
 use crate::query::row_types_and_custom_settings::{LONGEST_NAME, MOST_SETTINGS};
 
@@ -15,12 +16,40 @@ impl EligibilityChecker {
     pub(super) fn check_session_value(&mut self, value: &pg_sys::SQLValueFunction) -> bool {
         self.note_type(value.type_);
         self.reads_settings = true;
+        if self.bodies.immutable {
+            return self.refuse(Reason::SessionFunction);
+        }
         match value.op {
             pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_ROLE
             | pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_USER
             | pg_sys::SQLValueFunctionOp::SVFOP_USER => false,
+            _ if self.clock == ClockPlace::Inside => false,
             _ => self.refuse(Reason::SessionFunction),
         }
+    }
+
+    /// Does a clock expression of the query begin here (`clock`)? Then its value will be in the key, and what asks for the time in it is
+    /// accepted. The query is refused if that value moves all the time, whatever constants it has.
+    pub(super) fn enters_clock(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+        if self.clock != ClockPlace::Outside {
+            return false;
+        }
+        let Some(found) = clock::closed(node).filter(|closed| closed.asks) else { return false };
+        self.clock = ClockPlace::Inside;
+        self.clocks += 1;
+        self.reads_settings = true;
+        if !found.may_settle {
+            self.refuse(Reason::MovingClock);
+        }
+        true
+    }
+
+    /// Is this the operator of a clock expression, and not the one that `clock` takes it for? True refuses the query.
+    pub(super) fn is_not_as_listed(&mut self, operator: pg_sys::Oid) -> bool {
+        // SAFETY: reads a catalog about an operator that the query uses.
+        let is_other = self.clock == ClockPlace::Inside
+            && clock::behind(operator) != Some(unsafe { pg_sys::get_opcode(operator) });
+        is_other && self.refuse(Reason::UserDefinedFunction)
     }
 
     /// Does the call ask for a custom setting, such as `app.tenant`, by a constant name? Then its value can be part of the

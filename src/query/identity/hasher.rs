@@ -9,6 +9,7 @@ use pgrx::pg_sys;
 use crate::pg::compat::tree;
 use crate::pg::compat::tree::walkers;
 use crate::pg::tree::{Tree, child, child_integers, child_oids, child_text, children};
+use crate::query::clock::ClockExpressions;
 use crate::query::parameters;
 
 /// current_setting(text) and current_setting(text, boolean).
@@ -29,6 +30,8 @@ pub(super) struct TreeHasher {
     pub(super) reads_constants: bool,
     /// The tree nests too deeply, or has a node of a kind that is not known here.
     pub(super) too_complex: bool,
+    /// Clock expressions found so far.
+    pub(super) clock: ClockExpressions,
     /// Address of a local of `identity::of`, to see how much stack the walk has used, and how much it may.
     stack_base: usize,
     stack_limit: usize,
@@ -54,6 +57,7 @@ impl TreeHasher {
             frame,
             reads_constants: false,
             too_complex: false,
+            clock: ClockExpressions::NONE,
             stack_base,
             // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the
             // walk must not, and leaves most of the stack to the planner, which needs less per level.

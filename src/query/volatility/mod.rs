@@ -65,13 +65,27 @@ pub fn check(oid: pg_sys::Oid) -> FunctionVerdict {
     FunctionVerdict::Unsound(if stable { Reason::StableFunction } else { Reason::VolatileFunction })
 }
 
-/// `array_agg_deserialize` (16 and later): in a parallel plan it reads what another process has gathered, by the functions of the elements'
-/// type that read what a client sends. These convert text from the client's encoding, in which it is not.
-const ARRAY_AGG_DESERIALIZE: u32 = 6295;
+/// Is the function marked STABLE, so that the planner computes it for no plan that is kept?
+pub fn is_stable(oid: pg_sys::Oid) -> bool {
+    // SAFETY: reads a catalog; the function is named by the query, so it exists.
+    (unsafe { pg_sys::func_volatile(oid) }) as u8 == pg_sys::PROVOLATILE_STABLE
+}
+
+/// Is the function marked IMMUTABLE?
+pub fn is_immutable(oid: pg_sys::Oid) -> bool {
+    // SAFETY: reads a catalog about a function that a tree names.
+    unsafe { pg_sys::func_volatile(oid) as u8 == pg_sys::PROVOLATILE_IMMUTABLE }
+}
+
+/// Functions that read a value by a function that reads what a client sends, as `array_agg` does in a parallel plan with what another process
+/// has gathered. Text is then converted from the client's encoding, in which it is not. Ascending; scripts/functions/audit.py finds them.
+const RECEIVING: &[u32] = &[
+    6295, // array_agg_deserialize(bytea,internal)
+];
 
 /// May the function garble text if the client has another encoding than the database?
 pub fn receives_text(oid: pg_sys::Oid) -> bool {
-    oid.to_u32() == ARRAY_AGG_DESERIALIZE
+    is_among(RECEIVING, oid.to_u32())
 }
 
 /// Is the function on a list, which is in ascending order?
@@ -93,4 +107,4 @@ const fn is_ascending(list: &[u32]) -> bool {
 
 const _: () = assert!(is_ascending(CLEAN) && is_ascending(READING) && is_ascending(UNCOVERED));
 const _: () = assert!(is_ascending(SETTINGS_ONLY) && is_ascending(OUTPUT));
-const _: () = assert!(is_ascending(TO_JSON) && is_ascending(TO_JSON_THOUGH_IMMUTABLE));
+const _: () = assert!(is_ascending(TO_JSON) && is_ascending(TO_JSON_THOUGH_IMMUTABLE) && is_ascending(RECEIVING));

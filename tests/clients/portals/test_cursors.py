@@ -89,12 +89,26 @@ def test_an_open_cursor_keeps_its_rows(table, other):
     assert table.rows(QUERY) == []
 
 
-def test_with_hold(table):
-    for _ in range(2):
-        with table.cursor("c", withhold=True) as cursor:
+@pytest.mark.parametrize("scrollable", [None, False, True])
+def test_with_hold(table, scrollable):
+    """The copy that the server makes has all rows: it is stored, and then served."""
+    for turn in range(3):
+        with table.cursor("c", withhold=True, scrollable=scrollable) as cursor:
             cursor.execute(QUERY)
+            assert table.status() == ("HIT" if turn else "MISS")
             assert cursor.fetchall() == table.expected
-    assert table.rows("SELECT count(*) FROM arrow_cache.entries") == [(0,)]
+    assert table.rows("SELECT hits FROM arrow_cache.entries") == [(2,)]
+    assert table.rows(QUERY) == table.expected
+    assert table.status() == "HIT"
+
+
+def test_as_drivers_declare_them(table):
+    """A cursor without a word on scrolling can scroll if its plan can. Read forward, it is stored all the same."""
+    for turn in range(3):
+        with table.transaction(), table.cursor("c") as cursor:
+            cursor.itersize = 777
+            assert list(cursor.execute(QUERY)) == table.expected
+        assert table.rows("SELECT hits FROM arrow_cache.entries") == [(turn,)]
 
 
 def test_single_row_mode(table):

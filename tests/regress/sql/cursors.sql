@@ -1,4 +1,4 @@
--- Cursors: one that is read to its end in any number of parts stores, any other does not; a stored result is served to every
+-- Cursors: one that is read forward to its end in any number of parts stores, any other does not; a stored result is served to every
 -- kind of cursor, in parts and backwards.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset footer off
@@ -68,14 +68,64 @@ COMMIT;
 SELECT row_count FROM arrow_cache.entries WHERE query LIKE '%moved%' AND row_count <> 7;
 SELECT id, 'moved' AS x FROM seq ORDER BY id, v;
 
--- A cursor that may go backward is served but does not store: its rows can be read in any order.
+-- A cursor that may go backward stores if it is read forward from its first row to its last. It may move before the first row and
+-- behind the last one.
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id, v;
 :status
+FETCH PRIOR FROM c;
+FETCH 0 FROM c;
+FETCH FIRST FROM c;
+FETCH RELATIVE 2 FROM c;
+MOVE 2 FROM c;
 FETCH ALL FROM c;
+SELECT row_count FROM arrow_cache.entries WHERE query = 'select v from seq order by id, v';
+FETCH PRIOR FROM c;
+FETCH FIRST FROM c;
 COMMIT;
-SELECT count(*) AS stored FROM arrow_cache.entries WHERE query LIKE 'select v from seq order by id';
 SELECT v FROM seq ORDER BY id, v;
+:status
+-- Any other movement ends that: one row back, the first row again, the same row again, though the portal then stands where it stood.
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT v, 'back' AS x FROM seq ORDER BY id, v;
+FETCH 2 FROM c;
+FETCH PRIOR FROM c;
+FETCH ALL FROM c;
+:status
+DECLARE d SCROLL CURSOR FOR SELECT v, 'first' AS x FROM seq ORDER BY id, v;
+FETCH 1 FROM d;
+FETCH FIRST FROM d;
+FETCH ALL FROM d;
+:status
+DECLARE e SCROLL CURSOR FOR SELECT v, 'again' AS x FROM seq ORDER BY id, v;
+FETCH 2 FROM e;
+FETCH RELATIVE 0 FROM e;
+FETCH ALL FROM e;
+DECLARE f SCROLL CURSOR FOR SELECT v, 'absolute' AS x FROM seq ORDER BY id, v;
+MOVE 3 FROM f;
+MOVE ABSOLUTE 0 FROM f;
+MOVE 3 FROM f;
+FETCH ALL FROM f;
+DECLARE g SCROLL CURSOR FOR SELECT v, 'last' AS x FROM seq ORDER BY id, v;
+FETCH LAST FROM g;
+FETCH FIRST FROM g;
+FETCH ALL FROM g;
+COMMIT;
+SELECT query FROM arrow_cache.entries WHERE query ~ 'back|first|again|absolute|last';
+SELECT v, 'first' AS x FROM seq ORDER BY id, v;
+:status
+-- As many rows as there can be: the answer is complete before the server sees its end.
+BEGIN;
+DECLARE c CURSOR FOR SELECT v, 'three' AS x FROM seq ORDER BY id, v LIMIT 3;
+FETCH 2 FROM c;
+SELECT count(*) AS stored FROM arrow_cache.entries WHERE query LIKE '%three%';
+FETCH 1 FROM c;
+SELECT row_count FROM arrow_cache.entries WHERE query LIKE '%three%';
+FETCH 1 FROM c;
+FETCH BACKWARD 2 FROM c;
+COMMIT;
+SELECT v, 'three' AS x FROM seq ORDER BY id, v LIMIT 3;
+:status
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT v FROM seq ORDER BY id, v;
 :status
@@ -154,7 +204,7 @@ COMMIT;
 SELECT v, 'fill' AS x FROM seq ORDER BY id, v;
 UPDATE seq SET v = 'v7' WHERE id = 7;
 
--- A cursor WITH HOLD is copied at commit: it is bypassed, and correct after the commit.
+-- A cursor WITH HOLD is copied at commit. It is served, and keeps its rows after the commit.
 SELECT v FROM seq ORDER BY id, v;
 BEGIN;
 DECLARE c CURSOR WITH HOLD FOR SELECT v FROM seq ORDER BY id, v;
@@ -164,12 +214,102 @@ COMMIT;
 UPDATE seq SET v = 'later' WHERE id = 3;
 FETCH 2 FROM c;
 CLOSE c;
--- A cursor for a prepared parameter, and one that was executed by name.
+-- Its copy has all rows, so it stores: what was not read before if it only goes forward, everything if it goes backward.
 UPDATE seq SET v = 'v3' WHERE id = 3;
+DECLARE a CURSOR WITH HOLD FOR SELECT v, 'at once' AS x FROM seq ORDER BY id, v;
+BEGIN;
+DECLARE f NO SCROLL CURSOR WITH HOLD FOR SELECT v, 'forward' AS x FROM seq ORDER BY id, v;
+FETCH 2 FROM f;
+DECLARE s SCROLL CURSOR WITH HOLD FOR SELECT v, 'scroll' AS x FROM seq ORDER BY id, v;
+DECLARE r SCROLL CURSOR WITH HOLD FOR SELECT v, 'rewound' AS x FROM seq ORDER BY id, v;
+FETCH 2 FROM r;
+DECLARE g NO SCROLL CURSOR WITH HOLD FOR SELECT v, 'gone' AS x FROM seq ORDER BY id, v;
+DECLARE h CURSOR WITH HOLD FOR SELECT v, 'own' AS x FROM seq ORDER BY id, v;
+CLOSE g;
+UPDATE seq SET v = 'changed' WHERE id = 1;
+ROLLBACK;
+SELECT query, row_count FROM arrow_cache.entries WHERE query ~ 'at once|forward|scroll|rewound|gone|own' ORDER BY query;
+BEGIN;
+DECLARE f NO SCROLL CURSOR WITH HOLD FOR SELECT v, 'forward' AS x FROM seq ORDER BY id, v;
+FETCH 2 FROM f;
+DECLARE s SCROLL CURSOR WITH HOLD FOR SELECT v, 'scroll' AS x FROM seq ORDER BY id, v;
+DECLARE r SCROLL CURSOR WITH HOLD FOR SELECT v, 'rewound' AS x FROM seq ORDER BY id, v;
+FETCH 2 FROM r;
+COMMIT;
+SELECT query, row_count FROM arrow_cache.entries WHERE query ~ 'at once|forward|scroll|rewound|gone|own' ORDER BY query;
+FETCH 2 FROM f;
+FETCH 2 FROM r;
+FETCH BACKWARD 3 FROM r;
+FETCH LAST FROM s;
+FETCH ALL FROM a;
+CLOSE ALL;
+SELECT v, 'scroll' AS x FROM seq ORDER BY id, v;
+:status
+BEGIN;
+DECLARE r SCROLL CURSOR WITH HOLD FOR SELECT v, 'scroll' AS x FROM seq ORDER BY id, v;
+:status
+FETCH 2 FROM r;
+COMMIT;
+FETCH 1 FROM r;
+FETCH FIRST FROM r;
+CLOSE r;
+-- One that the error of its copy ends.
+BEGIN;
+DECLARE c CURSOR WITH HOLD FOR SELECT id, 10 / (5 - max(id)) AS failed FROM seq GROUP BY id ORDER BY id;
+FETCH 2 FROM c;
+COMMIT;
+FETCH 1 FROM c;
+SELECT count(*) AS stored FROM arrow_cache.entries WHERE query LIKE '%failed%';
+-- A cursor for a prepared parameter, and one that was executed by name.
 PREPARE p(int) AS SELECT v FROM seq WHERE id >= $1 ORDER BY id;
 EXECUTE p(6);
 EXECUTE p(6);
 :status
+-- An answer that depends on settings is served to a cursor, if they are the same when its first row is read. If rows may be read later
+-- that a plan would compute later, the plan runs.
+CREATE TABLE stamps (id int PRIMARY KEY, at timestamptz);
+INSERT INTO stamps SELECT g, timestamptz '2026-01-01 00:00 UTC' + g * interval '1 day' FROM generate_series(1, 4) g;
+SET timezone = 'UTC';
+SELECT at::text FROM stamps ORDER BY at, id;
+SELECT id, max(at)::text AS at FROM stamps GROUP BY id ORDER BY id;
+:status
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT at::text FROM stamps ORDER BY at, id;
+FETCH 2 FROM c;
+:status
+SET LOCAL timezone = 'Asia/Tokyo';
+FETCH 1 FROM c;
+SET LOCAL timezone = 'UTC';
+DECLARE s SCROLL CURSOR FOR SELECT at::text FROM stamps ORDER BY at, id;
+FETCH 1 FROM s;
+:status
+SET LOCAL timezone = 'Asia/Tokyo';
+FETCH FIRST FROM s;
+FETCH LAST FROM s;
+FETCH PRIOR FROM s;
+SET LOCAL timezone = 'UTC';
+DECLARE d SCROLL CURSOR FOR SELECT at::text FROM stamps ORDER BY at, id;
+SET LOCAL timezone = 'Asia/Tokyo';
+FETCH 2 FROM d;
+:status
+FETCH BACKWARD 1 FROM d;
+FETCH ABSOLUTE -1 FROM d;
+FETCH FIRST FROM d;
+COMMIT;
+SHOW timezone;
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, max(at)::text AS at FROM stamps GROUP BY id ORDER BY id;
+FETCH 2 FROM c;
+:status
+SET LOCAL timezone = 'Asia/Tokyo';
+FETCH 1 FROM c;
+SET LOCAL timezone = 'UTC';
+DECLARE w NO SCROLL CURSOR FOR SELECT id, max(at)::text AS at FROM stamps GROUP BY id ORDER BY id;
+FETCH ALL FROM w;
+:status
+ROLLBACK;
+RESET timezone;
+DROP TABLE stamps;
 -- FETCH and CLOSE are not queries of their own: the status stays that of the statement before.
 BEGIN;
 DECLARE c NO SCROLL CURSOR FOR SELECT max(v) AS v FROM seq WHERE id = 1;

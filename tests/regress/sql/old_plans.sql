@@ -180,7 +180,7 @@ FETCH ALL FROM k;
 COMMIT;
 SELECT m::text, i FROM l ORDER BY i;
 :status
--- A cursor shows labels as they are when it is read, so it is not served.
+-- A cursor shows labels as they are when it is read, so a served one runs its plan if they have changed.
 BEGIN;
 DECLARE k NO SCROLL CURSOR FOR SELECT m::text, i FROM l ORDER BY i;
 :status

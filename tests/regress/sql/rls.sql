@@ -104,7 +104,7 @@ DEALLOCATE mine;
 -- A policy is checked like any other condition: each of these reads something that is not in the key. The name of a setting
 -- may come from a table, and the server's own settings may show the state of more than themselves.
 RESET ROLE;
-CREATE FUNCTION allowed(int) RETURNS bool LANGUAGE sql STABLE AS 'SELECT $1 < 2';
+CREATE FUNCTION allowed(int) RETURNS bool LANGUAGE plpgsql STABLE AS 'BEGIN RETURN $1 < 2; END';
 ALTER POLICY tenant ON account USING (allowed(tenant));
 SET ROLE regress_cache_alice;
 SELECT amount FROM account ORDER BY 1;

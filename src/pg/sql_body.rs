@@ -1,0 +1,240 @@
+//! The body of a function in SQL, as the one expression that it may consist of: read from the tree that the server has kept (`BEGIN ATOMIC`,
+//! `RETURN`), or parsed and analysed from its text as the server does whenever it runs or inlines the function. Then names stand for what they
+//! stand for at this moment. Keeps nothing.
+
+use std::ffi::{CStr, c_void};
+
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::catalog_row::CatalogRow;
+use super::compat::tree::{KEEPS_BODIES, walkers};
+use super::error_passing::guarded;
+use super::lists::{node_at, nodes};
+use super::server;
+use super::subtransaction;
+use super::tree::Tree;
+
+/// Longest body that is read, in bytes.
+const LONGEST: usize = 64 * 1024;
+
+/// A call of a function in SQL, whose row in pg_proc is `row`.
+pub struct SqlCall<'t, 'r> {
+    /// The row.
+    pub row: &'r CatalogRow,
+    /// The call.
+    pub call: Tree<'t, pg_sys::FuncExpr>,
+    /// The call shows the types of all arguments in their order, so that polymorphic ones may be told by it.
+    pub shows_types: bool,
+}
+
+/// A body that is one expression.
+#[derive(Clone, Copy)]
+pub struct Body {
+    /// The expression, converted to the result's type. Its parameters are the arguments of the function.
+    pub expression: *mut pg_sys::Node,
+    /// It was analysed just now: the names in it may stand for something else another time.
+    pub by_name: bool,
+    /// A string in it has a word that stands for the time as a date or a timestamp: an analysis at another time may find another constant.
+    pub has_clock_words: bool,
+}
+
+/// Words that date and time types read as the present time (utils/adt/datetime.c).
+const CLOCK_WORDS: [&[u8]; 4] = [b"now", b"today", b"tomorrow", b"yesterday"];
+
+impl SqlCall<'_, '_> {
+    /// The body of the function, in the current memory context. `None` if it is not one expression, or if the server does not accept it at
+    /// this moment.
+    pub fn body(&self) -> Option<Body> {
+        subtransaction::attempt(|| {
+            // SAFETY: what the server raises is caught by `attempt`. The row is held meanwhile.
+            unsafe {
+                match self.row.text(pg_sys::Anum_pg_proc_prosqlbody as i16) {
+                    Some(kept) => self.of_kept(kept),
+                    None => self.of_text(self.row.text(pg_sys::Anum_pg_proc_prosrc as i16)?),
+                }
+            }
+        })
+    }
+
+    /// # Safety
+    /// The text must be a body that the server has written.
+    unsafe fn of_kept(&self, text: &CStr) -> Option<Body> {
+        if text.to_bytes().len() > LONGEST {
+            return None;
+        }
+        // SAFETY: the server reads a tree from what it has written: a query (RETURN), or a list of lists of queries (BEGIN ATOMIC).
+        unsafe {
+            let mut body: *mut pg_sys::Node = pg_sys::stringToNode(text.as_ptr()).cast();
+            for _ in 0..2 {
+                if !body.is_null() && (*body).type_ == NodeTag::T_List {
+                    let list: *const pg_sys::List = body.cast();
+                    if nodes::<pg_sys::Node>(list).len() != 1 {
+                        return None;
+                    }
+                    body = node_at(list, 0)?;
+                }
+            }
+            if body.is_null() || (*body).type_ != NodeTag::T_Query {
+                return None;
+            }
+            let expression = self.converted(expression_of(&*body.cast::<pg_sys::Query>())?)?;
+            Some(Body { expression, by_name: false, has_clock_words: false })
+        }
+    }
+
+    /// # Safety
+    /// The text must be the body of the function.
+    unsafe fn of_text(&self, text: &CStr) -> Option<Body> {
+        if text.to_bytes().len() > LONGEST || is_read_by_settings(text) {
+            return None;
+        }
+        // SAFETY: the steps that the server takes with a body (optimizer/util/clauses.c, `inline_function`), with its own structures.
+        unsafe {
+            let statements = guarded!(server::pg_parse_query(text.as_ptr()));
+            if nodes::<pg_sys::RawStmt>(statements).len() != 1 {
+                return None;
+            }
+            let statement: *mut pg_sys::RawStmt = node_at(statements, 0)?;
+            let mut found = RawFindings::default();
+            if !reads_nothing((*statement).stmt, &mut found) {
+                return None;
+            }
+            let call = if self.shows_types { self.call.as_ptr().cast() } else { std::ptr::null_mut() };
+            let (row, collation) = (self.row.as_tuple(), self.call.inputcollid);
+            let info = guarded!(server::prepare_sql_fn_parse_info(row, call, collation));
+            let state = pg_sys::make_parsestate(std::ptr::null_mut());
+            (*state).p_sourcetext = text.as_ptr();
+            guarded!(server::sql_fn_parser_setup(state, info));
+            let query = pg_sys::transformTopLevelStmt(state, statement);
+            pg_sys::free_parsestate(state);
+            let expression = self.converted(expression_of(&*query)?)?;
+            Some(Body { expression, by_name: true, has_clock_words: found.has_clock_words })
+        }
+    }
+
+    /// The expression as a value of the type that the call returns (executor/functions.c, `coerce_fn_result_column`).
+    ///
+    /// # Safety
+    /// It must be an expression of a valid tree.
+    unsafe fn converted(&self, expression: *mut pg_sys::Node) -> Option<*mut pg_sys::Node> {
+        // SAFETY: an expression; the server returns null if there is no such conversion.
+        unsafe {
+            let (no_state, modifier, place) = (std::ptr::null_mut(), -1, -1);
+            let converted = pg_sys::coerce_to_target_type(
+                no_state,
+                expression,
+                pg_sys::exprType(expression),
+                self.call.funcresulttype,
+                modifier,
+                pg_sys::CoercionContext::COERCION_ASSIGNMENT,
+                pg_sys::CoercionForm::COERCE_IMPLICIT_CAST,
+                place,
+            );
+            if converted.is_null() {
+                return None;
+            }
+            pg_sys::assign_expr_collations(no_state, converted);
+            Some(converted)
+        }
+    }
+}
+
+/// May the server have made something else of the same text, under other settings of the parser, and have kept that?
+fn is_read_by_settings(text: &CStr) -> bool {
+    // SAFETY: a plain global of the backend.
+    KEEPS_BODIES && (text.to_bytes().contains(&b'\\') || unsafe { pg_sys::Transform_null_equals })
+}
+
+/// What a tree says before it is analysed.
+#[derive(Default)]
+struct RawFindings {
+    reads: bool,
+    has_clock_words: bool,
+}
+
+/// Is it a SELECT that names no relation, as far as can be told before anything is opened?
+///
+/// # Safety
+/// It must be a statement that was just parsed.
+unsafe fn reads_nothing(statement: *mut pg_sys::Node, found: &mut RawFindings) -> bool {
+    // SAFETY: a valid tree; the walker gives the findings back to `visit_raw`.
+    unsafe {
+        if statement.is_null() || (*statement).type_ != NodeTag::T_SelectStmt {
+            return false;
+        }
+        let select = &*statement.cast::<pg_sys::SelectStmt>();
+        let lists = [select.fromClause, select.valuesLists, select.lockingClause];
+        if lists.into_iter().any(|list| !list.is_null())
+            || !select.withClause.is_null()
+            || !select.intoClause.is_null()
+            || !select.larg.is_null()
+        {
+            return false;
+        }
+        let context: *mut c_void = std::ptr::from_mut(found).cast();
+        guarded!(walkers::raw_expression_tree_walker(statement, Some(visit_raw), context));
+        !found.reads
+    }
+}
+
+/// Called by the server's walker for each part of a tree that is not analysed.
+unsafe extern "C-unwind" fn visit_raw(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    // SAFETY: the context is the findings that `reads_nothing` passed; the node is null or part of its tree. What the walker raises jumps over
+    // this frame, which holds plain data.
+    unsafe {
+        if node.is_null() {
+            return false;
+        }
+        let found = &mut *context.cast::<RawFindings>();
+        match (*node).type_ {
+            NodeTag::T_SubLink | NodeTag::T_RangeVar | NodeTag::T_SelectStmt => found.reads = true,
+            NodeTag::T_TypeName => found.reads |= (*node.cast::<pg_sys::TypeName>()).pct_type,
+            NodeTag::T_A_Const => found.has_clock_words |= has_clock_word(&*node.cast::<pg_sys::A_Const>()),
+            _ => {}
+        }
+        found.reads
+            || super::error_passing::direct!(walkers::raw_expression_tree_walker(node, Some(visit_raw), context))
+    }
+}
+
+fn has_clock_word(constant: &pg_sys::A_Const) -> bool {
+    // SAFETY: a constant that is not null holds one of these nodes, which its tag tells.
+    unsafe {
+        if constant.isnull || constant.val.node.type_ != NodeTag::T_String {
+            return false;
+        }
+        let text = CStr::from_ptr(constant.val.sval.sval).to_bytes();
+        CLOCK_WORDS.iter().any(|word| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word)))
+    }
+}
+
+/// The one expression that a query without relations selects.
+fn expression_of(query: &pg_sys::Query) -> Option<*mut pg_sys::Node> {
+    let lists = [
+        query.cteList,
+        query.rtable,
+        query.groupClause,
+        query.groupingSets,
+        query.windowClause,
+        query.distinctClause,
+        query.sortClause,
+        query.rowMarks,
+    ];
+    let parts = [query.havingQual, query.limitOffset, query.limitCount, query.setOperations, query.utilityStmt];
+    let has_more = query.commandType != pg_sys::CmdType::CMD_SELECT
+        || query.hasAggs
+        || query.hasWindowFuncs
+        || query.hasTargetSRFs
+        || query.hasSubLinks
+        || lists.into_iter().any(|list| !list.is_null())
+        || parts.into_iter().any(|part| !part.is_null());
+    // SAFETY: a valid query, whose join tree is null or valid, and whose list holds its columns.
+    unsafe {
+        let reads = query.jointree.as_ref().is_some_and(|from| !from.fromlist.is_null() || !from.quals.is_null());
+        if has_more || reads || nodes::<pg_sys::TargetEntry>(query.targetList).len() != 1 {
+            return None;
+        }
+        let column: *mut pg_sys::TargetEntry = node_at(query.targetList, 0)?;
+        Some((*column).expr.cast())
+    }
+}

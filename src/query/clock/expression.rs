@@ -1,0 +1,248 @@
+//! What a clock expression is made of, and how one is told from other expressions. Reads trees; keeps nothing.
+
+use pgrx::pg_sys;
+
+use super::functions::{self, Coarse, FUNCTIONS, Kind, MOST_ARGUMENTS};
+use crate::pg::compat::tree::walkers;
+use crate::pg::tree::{Tree, child, match_node};
+
+/// Deepest nesting of a clock expression.
+pub const DEEPEST: usize = 24;
+
+/// now(), transaction_timestamp() and statement_timestamp().
+const NOW: u32 = 1299;
+const TRANSACTION_TIMESTAMP: u32 = 2647;
+const STATEMENT_TIMESTAMP: u32 = 2648;
+
+/// make_interval(int, int, int, int, int, int, double precision)
+const MAKE_INTERVAL: u32 = 3464;
+
+/// What asks for the time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Leaf {
+    /// The start of the transaction.
+    Transaction,
+    /// The arrival of the client's message.
+    Statement,
+    /// CURRENT_DATE; this and all that follow are about the start of the transaction.
+    Date,
+    /// CURRENT_TIME
+    Time,
+    /// CURRENT_TIMESTAMP
+    Timestamp,
+    /// LOCALTIME
+    LocalTime,
+    /// LOCALTIMESTAMP
+    LocalTimestamp,
+}
+
+impl Leaf {
+    const ALL: [Self; 7] = [
+        Self::Transaction,
+        Self::Statement,
+        Self::Date,
+        Self::Time,
+        Self::Timestamp,
+        Self::LocalTime,
+        Self::LocalTimestamp,
+    ];
+
+    /// The leaf with this number.
+    pub fn numbered(number: u32) -> Option<Self> {
+        Self::ALL.get(number as usize).copied()
+    }
+
+    /// The type of its value.
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Transaction | Self::Statement | Self::Timestamp => Kind::TimestampTz,
+            Self::Date => Kind::Date,
+            Self::Time => Kind::TimeTz,
+            Self::LocalTime => Kind::Time,
+            Self::LocalTimestamp => Kind::Timestamp,
+        }
+    }
+
+    fn of_function(function: pg_sys::Oid) -> Option<Self> {
+        match function.to_u32() {
+            NOW | TRANSACTION_TIMESTAMP => Some(Self::Transaction),
+            STATEMENT_TIMESTAMP => Some(Self::Statement),
+            _ => None,
+        }
+    }
+
+    fn of_value(value: &pg_sys::SQLValueFunction) -> Option<Self> {
+        use pg_sys::SQLValueFunctionOp as Op;
+        match value.op {
+            Op::SVFOP_CURRENT_DATE => Some(Self::Date),
+            Op::SVFOP_CURRENT_TIME | Op::SVFOP_CURRENT_TIME_N => Some(Self::Time),
+            Op::SVFOP_CURRENT_TIMESTAMP | Op::SVFOP_CURRENT_TIMESTAMP_N => Some(Self::Timestamp),
+            Op::SVFOP_LOCALTIME | Op::SVFOP_LOCALTIME_N => Some(Self::LocalTime),
+            Op::SVFOP_LOCALTIMESTAMP | Op::SVFOP_LOCALTIMESTAMP_N => Some(Self::LocalTimestamp),
+            _ => None,
+        }
+    }
+}
+
+/// Does a call of this function ask for the time?
+pub fn asks_for_time(function: pg_sys::Oid) -> bool {
+    Leaf::of_function(function).is_some()
+}
+
+/// A node that may stand in a clock expression.
+pub enum Part<'t> {
+    /// It asks for the time; with the modifier of its type.
+    Leaf(Leaf, i32),
+    /// A constant.
+    Constant(Kind, Tree<'t, pg_sys::Const>),
+    /// A parameter of the statement, by its number.
+    Parameter(Kind, i32),
+    /// A call of the function at this place of `FUNCTIONS`, with its collation.
+    Call(usize, pg_sys::Oid, Arguments<'t>),
+    /// A text, which is read as an interval.
+    Reading(Tree<'t, pg_sys::Node>),
+}
+
+/// The arguments of a call in their order. One of `make_interval` that is left out is zero, and missing here.
+pub type Arguments<'t> = [Option<Tree<'t, pg_sys::Node>>; MOST_ARGUMENTS];
+
+/// What a node is in a clock expression; `None` if it may not stand in one, whatever is below it.
+pub fn part(node: Tree<'_, pg_sys::Node>) -> Option<Part<'_>> {
+    match_node! { node;
+        FuncExpr(call) => match Leaf::of_function(call.funcid) {
+            Some(leaf) => Some(Part::Leaf(leaf, -1)),
+            None => called(call.funcid, call.inputcollid, child!(call.args)),
+        },
+        OpExpr(call) => called(functions::behind(call.opno)?, call.inputcollid, child!(call.args)),
+        CoerceViaIO(coercion) => {
+            let text = child!(coercion.arg)?.as_node();
+            // SAFETY: an expression of a valid tree.
+            let reads_text = unsafe { walkers::exprType(text.as_ptr()) } == pg_sys::TEXTOID;
+            (reads_text && coercion.resulttype == pg_sys::INTERVALOID).then_some(Part::Reading(text))
+        },
+        SQLValueFunction(value) => Some(Part::Leaf(Leaf::of_value(&value)?, value.typmod)),
+        Const(constant) => Some(Part::Constant(Kind::of(constant.consttype)?, constant)),
+        Param(param) => {
+            let external = param.paramkind == pg_sys::ParamKind::PARAM_EXTERN;
+            let kind = Kind::of(param.paramtype).filter(|_| external)?;
+            Some(Part::Parameter(kind, param.paramid))
+        },
+        _ => None,
+    }
+}
+
+fn called(
+    function: pg_sys::Oid,
+    collation: pg_sys::Oid,
+    arguments: Option<Tree<'_, pg_sys::List>>,
+) -> Option<Part<'_>> {
+    let place = functions::place_of(function)?;
+    let mut ordered: Arguments<'_> = [None; MOST_ARGUMENTS];
+    for (position, argument) in arguments.into_iter().flat_map(Tree::items).enumerate() {
+        let argument = argument?;
+        // One that is given by its name stands behind those that are not.
+        let (position, argument) = match argument.as_a::<pg_sys::NamedArgExpr>() {
+            Some(named) => (usize::try_from(named.argnumber).ok()?, child!(named.arg)?.as_node()),
+            None => (position, argument),
+        };
+        *ordered.get_mut(position)? = Some(argument);
+    }
+    let (taken, beyond) = ordered.split_at(FUNCTIONS[place].arguments);
+    let complete = taken.iter().all(Option::is_some) || function.to_u32() == MAKE_INTERVAL;
+    (complete && beyond.iter().all(Option::is_none)).then_some(Part::Call(place, collation, ordered))
+}
+
+/// Is this what the server adds to a call of `make_interval` for an argument that is left out: zero? Whoever replaces the function may
+/// choose something else.
+pub fn is_zero(node: Tree<'_, pg_sys::Node>) -> bool {
+    /// float8(numeric)
+    const FLOAT8: u32 = 1746;
+    /// The bytes of 0.0 behind those of its length (utils/adt/numeric.c).
+    const ZERO: &[u8] = &0x8080u16.to_ne_bytes();
+    if let Some(call) = node.as_a::<pg_sys::FuncExpr>() {
+        let argument = child!(call.args).and_then(|arguments| arguments.items().next().flatten());
+        return call.funcid.to_u32() == FLOAT8
+            && argument.and_then(Tree::as_a::<pg_sys::Const>).is_some_and(|constant| {
+                constant.consttype == pg_sys::NUMERICOID
+                    && !constant.constisnull
+                    // SAFETY: a constant of that type that is not NULL, as long as its tree.
+                    && unsafe { pgrx::varlena_to_byte_slice(constant.constvalue.cast_mut_ptr()) } == ZERO
+            });
+    }
+    node.as_a::<pg_sys::Const>().is_some_and(|constant| {
+        constant.consttype == pg_sys::INT4OID && !constant.constisnull && constant.constvalue.value() == 0
+    })
+}
+
+/// What is known of an expression that could be a clock expression, or part of one.
+#[derive(Clone, Copy)]
+pub struct Closed {
+    /// It asks for the time.
+    pub asks: bool,
+    /// Whatever in it asks for the time lies below something that may be coarse.
+    pub may_settle: bool,
+}
+
+/// What is known of an expression that is made of nothing but such parts; `None` for any other.
+pub fn closed(node: Tree<'_, pg_sys::Node>) -> Option<Closed> {
+    closed_at(node, 0)
+}
+
+fn closed_at(node: Tree<'_, pg_sys::Node>, depth: usize) -> Option<Closed> {
+    if depth > DEEPEST {
+        return None;
+    }
+    match part(node)? {
+        Part::Leaf(leaf, _) => Some(Closed { asks: true, may_settle: leaf == Leaf::Date }),
+        Part::Constant(..) | Part::Parameter(..) => Some(Closed { asks: false, may_settle: true }),
+        Part::Call(place, _, arguments) => {
+            let mut all = Closed { asks: false, may_settle: true };
+            for argument in arguments.into_iter().flatten() {
+                let one = closed_at(argument, depth + 1)?;
+                all = Closed { asks: all.asks || one.asks, may_settle: all.may_settle && one.may_settle };
+            }
+            let coarse = FUNCTIONS[place].coarse != Coarse::Never;
+            Some(Closed { may_settle: all.may_settle || coarse, ..all })
+        }
+        Part::Reading(text) => closed_at(text, depth + 1),
+    }
+}
+
+/// Most clock expressions of a query.
+pub const MOST: usize = 16;
+
+/// The clock expressions of a query, in the order in which a walk has left them. Plain data.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockExpressions {
+    nodes: [*mut pg_sys::Node; MOST],
+    count: usize,
+}
+
+impl ClockExpressions {
+    /// None yet.
+    pub const NONE: Self = Self { nodes: [std::ptr::null_mut(); MOST], count: 0 };
+
+    /// How many there are. There may be more than are kept.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Notes a node that the walk leaves: it asks for the time, or there were fewer expressions, `before`, when the walk came to it. If it
+    /// is one expression with what was found below, it takes the place of that.
+    #[cold]
+    #[inline(never)]
+    pub fn leave(&mut self, node: Tree<'_, pg_sys::Node>, before: usize) {
+        if closed(node).is_some_and(|closed| closed.asks) {
+            if let Some(place) = self.nodes.get_mut(before) {
+                *place = node.as_ptr();
+            }
+            self.count = before + 1;
+        }
+    }
+
+    /// The expressions, if all of them were kept.
+    pub fn nodes(&self) -> Option<&[*mut pg_sys::Node]> {
+        self.nodes.get(..self.count)
+    }
+}

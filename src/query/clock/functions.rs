@@ -1,0 +1,360 @@
+//! The functions and operators of which clock expressions are made: built-in ones that are called by number, strict, and return the same
+//! for the same arguments and settings. Each of them stands on the lists in `volatility` as well. A client test compares the tables with
+//! pg_proc and pg_operator.
+
+use pgrx::pg_sys;
+
+use Coarse::{Always, Never, Pattern, Stride, Unit};
+use Kind::{Date, Float8, Int2, Int4, Int8, Interval, Numeric, Text, Time, TimeTz, Timestamp, TimestampTz};
+
+/// The types of values in clock expressions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// date
+    Date,
+    /// time without time zone
+    Time,
+    /// time with time zone
+    TimeTz,
+    /// timestamp without time zone
+    Timestamp,
+    /// timestamp with time zone
+    TimestampTz,
+    /// interval
+    Interval,
+    /// smallint
+    Int2,
+    /// integer
+    Int4,
+    /// bigint
+    Int8,
+    /// double precision
+    Float8,
+    /// numeric
+    Numeric,
+    /// text
+    Text,
+}
+
+/// Each kind with its type, and the type's length and passing (pg_type.typlen, typbyval).
+const KINDS: [(Kind, pg_sys::Oid, i16, bool); 12] = [
+    (Date, pg_sys::DATEOID, 4, true),
+    (Time, pg_sys::TIMEOID, 8, true),
+    (TimeTz, pg_sys::TIMETZOID, 12, false),
+    (Timestamp, pg_sys::TIMESTAMPOID, 8, true),
+    (TimestampTz, pg_sys::TIMESTAMPTZOID, 8, true),
+    (Interval, pg_sys::INTERVALOID, 16, false),
+    (Int2, pg_sys::INT2OID, 2, true),
+    (Int4, pg_sys::INT4OID, 4, true),
+    (Int8, pg_sys::INT8OID, 8, true),
+    (Float8, pg_sys::FLOAT8OID, 8, true),
+    (Numeric, pg_sys::NUMERICOID, -1, false),
+    (Text, pg_sys::TEXTOID, -1, false),
+];
+
+impl Kind {
+    /// The kind of a type; `None` for a type that clock expressions do not have.
+    pub fn of(type_oid: pg_sys::Oid) -> Option<Self> {
+        KINDS.iter().find(|(_, oid, ..)| *oid == type_oid).map(|(kind, ..)| *kind)
+    }
+
+    /// The kind with this number.
+    pub fn numbered(number: u32) -> Option<Self> {
+        KINDS.get(number as usize).map(|(kind, ..)| *kind)
+    }
+
+    /// The type.
+    pub fn type_oid(self) -> pg_sys::Oid {
+        KINDS[self as usize].1
+    }
+
+    /// The length of its values as pg_type has it, and whether they are passed by value.
+    pub fn form(self) -> (i16, bool) {
+        let (_, _, length, by_value) = KINDS[self as usize];
+        (length, by_value)
+    }
+}
+
+/// When the result of a function changes by the minute at most, however its arguments move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Coarse {
+    /// It does not by itself.
+    Never,
+    /// It does.
+    Always,
+    /// If the first argument is the word for a unit of a minute or more.
+    Unit,
+    /// If the first argument is an interval of a minute or more.
+    Stride,
+    /// If the second argument is a pattern without seconds.
+    Pattern,
+}
+
+/// A function that may stand in a clock expression.
+#[derive(Clone, Copy, Debug)]
+pub struct Function {
+    /// Its OID.
+    pub oid: u32,
+    /// How many arguments it has.
+    pub arguments: usize,
+    /// What it returns.
+    pub result: Kind,
+    /// When its result is coarse.
+    pub coarse: Coarse,
+}
+
+const fn of(oid: u32, arguments: usize, result: Kind, coarse: Coarse) -> Function {
+    Function { oid, arguments, result, coarse }
+}
+
+/// Most arguments of a function in the table.
+pub const MOST_ARGUMENTS: usize = 7;
+
+/// The functions, ascending.
+#[rustfmt::skip]
+pub const FUNCTIONS: &[Function] = &[
+    of(141, 2, Int4, Never), // int4mul(integer,integer)
+    of(154, 2, Int4, Never), // int4div(integer,integer)
+    of(156, 2, Int4, Never), // int4mod(integer,integer)
+    of(177, 2, Int4, Never), // int4pl(integer,integer)
+    of(181, 2, Int4, Never), // int4mi(integer,integer)
+    of(212, 1, Int4, Never), // int4um(integer)
+    of(216, 2, Float8, Never), // float8mul(double precision,double precision)
+    of(217, 2, Float8, Never), // float8div(double precision,double precision)
+    of(218, 2, Float8, Never), // float8pl(double precision,double precision)
+    of(219, 2, Float8, Never), // float8mi(double precision,double precision)
+    of(220, 1, Float8, Never), // float8um(double precision)
+    of(228, 1, Float8, Never), // dround(double precision)
+    of(229, 1, Float8, Never), // dtrunc(double precision)
+    of(235, 1, Float8, Never), // float8(smallint)
+    of(313, 1, Int4, Never), // int4(smallint)
+    of(314, 1, Int2, Never), // int2(integer)
+    of(316, 1, Float8, Never), // float8(integer)
+    of(317, 1, Int4, Never), // int4(double precision)
+    of(462, 1, Int8, Never), // int8um(bigint)
+    of(463, 2, Int8, Never), // int8pl(bigint,bigint)
+    of(464, 2, Int8, Never), // int8mi(bigint,bigint)
+    of(465, 2, Int8, Never), // int8mul(bigint,bigint)
+    of(466, 2, Int8, Never), // int8div(bigint,bigint)
+    of(480, 1, Int4, Never), // int4(bigint)
+    of(481, 1, Int8, Never), // int8(integer)
+    of(482, 1, Float8, Never), // float8(bigint)
+    of(483, 1, Int8, Never), // int8(double precision)
+    of(714, 1, Int2, Never), // int2(bigint)
+    of(754, 1, Int8, Never), // int8(smallint)
+    of(941, 2, Int4, Never), // mod(integer,integer)
+    of(945, 2, Int8, Never), // int8mod(bigint,bigint)
+    of(947, 2, Int8, Never), // mod(bigint,bigint)
+    of(1026, 2, Timestamp, Never), // timezone(interval,timestamp with time zone)
+    of(1140, 2, Int4, Never), // date_mi(date,date)
+    of(1141, 2, Date, Never), // date_pli(date,integer)
+    of(1142, 2, Date, Never), // date_mii(date,integer)
+    of(1158, 1, TimestampTz, Never), // to_timestamp(double precision)
+    of(1159, 2, Timestamp, Never), // timezone(text,timestamp with time zone)
+    of(1168, 1, Interval, Never), // interval_um(interval)
+    of(1169, 2, Interval, Never), // interval_pl(interval,interval)
+    of(1170, 2, Interval, Never), // interval_mi(interval,interval)
+    of(1171, 2, Float8, Unit), // date_part(text,timestamp with time zone)
+    of(1172, 2, Float8, Unit), // date_part(text,interval)
+    of(1174, 1, TimestampTz, Never), // timestamptz(date)
+    of(1175, 1, Interval, Never), // justify_hours(interval)
+    of(1178, 1, Date, Always), // date(timestamp with time zone)
+    of(1188, 2, Interval, Never), // timestamptz_mi(timestamp with time zone,timestamp with time zone)
+    of(1189, 2, TimestampTz, Never), // timestamptz_pl_interval(timestamp with time zone,interval)
+    of(1190, 2, TimestampTz, Never), // timestamptz_mi_interval(timestamp with time zone,interval)
+    of(1199, 2, Interval, Never), // age(timestamp with time zone,timestamp with time zone)
+    of(1200, 2, Interval, Never), // "interval"(interval,integer)
+    of(1217, 2, TimestampTz, Unit), // date_trunc(text,timestamp with time zone)
+    of(1218, 2, Interval, Unit), // date_trunc(text,interval)
+    of(1258, 2, Text, Never), // textcat(text,text)
+    of(1272, 2, Timestamp, Never), // datetime_pl(date,time without time zone)
+    of(1273, 2, Float8, Unit), // date_part(text,time with time zone)
+    of(1274, 2, Int8, Never), // int84pl(bigint,integer)
+    of(1275, 2, Int8, Never), // int84mi(bigint,integer)
+    of(1276, 2, Int8, Never), // int84mul(bigint,integer)
+    of(1277, 2, Int8, Never), // int84div(bigint,integer)
+    of(1278, 2, Int8, Never), // int48pl(integer,bigint)
+    of(1279, 2, Int8, Never), // int48mi(integer,bigint)
+    of(1280, 2, Int8, Never), // int48mul(integer,bigint)
+    of(1281, 2, Int8, Never), // int48div(integer,bigint)
+    of(1284, 3, TimestampTz, Unit), // date_trunc(text,timestamp with time zone,text)
+    of(1295, 1, Interval, Never), // justify_days(interval)
+    of(1297, 2, TimestampTz, Never), // datetimetz_pl(date,time with time zone)
+    of(1316, 1, Time, Never), // "time"(timestamp without time zone)
+    of(1326, 2, Interval, Never), // interval_div(interval,double precision)
+    of(1342, 1, Float8, Never), // round(double precision)
+    of(1343, 1, Float8, Never), // trunc(double precision)
+    of(1359, 2, TimestampTz, Never), // timestamptz(date,time with time zone)
+    of(1370, 1, Interval, Never), // "interval"(time without time zone)
+    of(1385, 2, Float8, Unit), // date_part(text,time without time zone)
+    of(1388, 1, TimeTz, Never), // timetz(timestamp with time zone)
+    of(1395, 1, Float8, Never), // abs(double precision)
+    of(1396, 1, Int8, Never), // abs(bigint)
+    of(1397, 1, Int4, Never), // abs(integer)
+    of(1419, 1, Time, Never), // "time"(interval)
+    of(1618, 2, Interval, Never), // interval_mul(interval,double precision)
+    of(1624, 2, Interval, Never), // mul_d_interval(double precision,interval)
+    of(1690, 2, Interval, Never), // time_mi_time(time without time zone,time without time zone)
+    of(1703, 2, Numeric, Never), // "numeric"(numeric,integer)
+    of(1705, 1, Numeric, Never), // abs(numeric)
+    of(1707, 2, Numeric, Never), // round(numeric,integer)
+    of(1709, 2, Numeric, Never), // trunc(numeric,integer)
+    of(1711, 1, Numeric, Never), // ceil(numeric)
+    of(1712, 1, Numeric, Never), // floor(numeric)
+    of(1724, 2, Numeric, Never), // numeric_add(numeric,numeric)
+    of(1725, 2, Numeric, Never), // numeric_sub(numeric,numeric)
+    of(1726, 2, Numeric, Never), // numeric_mul(numeric,numeric)
+    of(1727, 2, Numeric, Never), // numeric_div(numeric,numeric)
+    of(1728, 2, Numeric, Never), // mod(numeric,numeric)
+    of(1729, 2, Numeric, Never), // numeric_mod(numeric,numeric)
+    of(1740, 1, Numeric, Never), // "numeric"(integer)
+    of(1743, 1, Numeric, Never), // "numeric"(double precision)
+    of(1744, 1, Int4, Never), // int4(numeric)
+    of(1746, 1, Float8, Never), // float8(numeric)
+    of(1747, 2, Time, Never), // time_pl_interval(time without time zone,interval)
+    of(1748, 2, Time, Never), // time_mi_interval(time without time zone,interval)
+    of(1749, 2, TimeTz, Never), // timetz_pl_interval(time with time zone,interval)
+    of(1750, 2, TimeTz, Never), // timetz_mi_interval(time with time zone,interval)
+    of(1768, 2, Text, Pattern), // to_char(interval,text)
+    of(1770, 2, Text, Pattern), // to_char(timestamp with time zone,text)
+    of(1771, 1, Numeric, Never), // numeric_uminus(numeric)
+    of(1779, 1, Int8, Never), // int8(numeric)
+    of(1781, 1, Numeric, Never), // "numeric"(bigint)
+    of(1961, 2, Timestamp, Never), // "timestamp"(timestamp without time zone,integer)
+    of(1967, 2, TimestampTz, Never), // timestamptz(timestamp with time zone,integer)
+    of(1968, 2, Time, Never), // "time"(time without time zone,integer)
+    of(1969, 2, TimeTz, Never), // timetz(time with time zone,integer)
+    of(1973, 2, Numeric, Never), // div(numeric,numeric)
+    of(2019, 1, Time, Never), // "time"(timestamp with time zone)
+    of(2020, 2, Timestamp, Unit), // date_trunc(text,timestamp without time zone)
+    of(2021, 2, Float8, Unit), // date_part(text,timestamp without time zone)
+    of(2024, 1, Timestamp, Never), // "timestamp"(date)
+    of(2025, 2, Timestamp, Never), // "timestamp"(date,time without time zone)
+    of(2027, 1, Timestamp, Never), // "timestamp"(timestamp with time zone)
+    of(2028, 1, TimestampTz, Never), // timestamptz(timestamp without time zone)
+    of(2029, 1, Date, Always), // date(timestamp without time zone)
+    of(2031, 2, Interval, Never), // timestamp_mi(timestamp without time zone,timestamp without time zone)
+    of(2032, 2, Timestamp, Never), // timestamp_pl_interval(timestamp without time zone,interval)
+    of(2033, 2, Timestamp, Never), // timestamp_mi_interval(timestamp without time zone,interval)
+    of(2038, 2, TimeTz, Never), // timezone(interval,time with time zone)
+    of(2046, 1, Time, Never), // "time"(time with time zone)
+    of(2049, 2, Text, Pattern), // to_char(timestamp without time zone,text)
+    of(2058, 2, Interval, Never), // age(timestamp without time zone,timestamp without time zone)
+    of(2069, 2, TimestampTz, Never), // timezone(text,timestamp without time zone)
+    of(2070, 2, TimestampTz, Never), // timezone(interval,timestamp without time zone)
+    of(2071, 2, Timestamp, Never), // date_pl_interval(date,interval)
+    of(2072, 2, Timestamp, Never), // date_mi_interval(date,interval)
+    of(2167, 1, Numeric, Never), // ceiling(numeric)
+    of(2308, 1, Float8, Never), // ceil(double precision)
+    of(2309, 1, Float8, Never), // floor(double precision)
+    of(2320, 1, Float8, Never), // ceiling(double precision)
+    of(2711, 1, Interval, Never), // justify_interval(interval)
+    of(3461, 6, Timestamp, Never), // make_timestamp(integer,integer,integer,integer,integer,double precision)
+    of(3462, 6, TimestampTz, Never), // make_timestamptz(integer,integer,integer,integer,integer,double precision)
+    of(3463, 7, TimestampTz, Never), // make_timestamptz(integer,integer,integer,integer,integer,double precision,text)
+    of(3464, 7, Interval, Never), // make_interval(integer,integer,integer,integer,integer,integer,double precision)
+    of(3846, 3, Date, Never), // make_date(integer,integer,integer)
+    of(3847, 3, Time, Never), // make_time(integer,integer,double precision)
+    of(6177, 3, Timestamp, Stride), // date_bin(interval,timestamp without time zone,timestamp without time zone)
+    of(6178, 3, TimestampTz, Stride), // date_bin(interval,timestamp with time zone,timestamp with time zone)
+    of(6199, 2, Numeric, Unit), // "extract"(text,date)
+    of(6200, 2, Numeric, Unit), // "extract"(text,time without time zone)
+    of(6201, 2, Numeric, Unit), // "extract"(text,time with time zone)
+    of(6202, 2, Numeric, Unit), // "extract"(text,timestamp without time zone)
+    of(6203, 2, Numeric, Unit), // "extract"(text,timestamp with time zone)
+    of(6204, 2, Numeric, Unit), // "extract"(text,interval)
+];
+
+/// The operators, ascending, each with the function behind it.
+#[rustfmt::skip]
+const OPERATORS: &[(u32, u32)] = &[
+    (439, 945), // %(bigint,bigint)
+    (484, 462), // -(NONE,bigint)
+    (514, 141), // *(integer,integer)
+    (528, 154), // /(integer,integer)
+    (530, 156), // %(integer,integer)
+    (551, 177), // +(integer,integer)
+    (555, 181), // -(integer,integer)
+    (558, 212), // -(NONE,integer)
+    (585, 220), // -(NONE,double precision)
+    (591, 218), // +(double precision,double precision)
+    (592, 219), // -(double precision,double precision)
+    (593, 217), // /(double precision,double precision)
+    (594, 216), // *(double precision,double precision)
+    (654, 1258), // 
+    (684, 463), // +(bigint,bigint)
+    (685, 464), // -(bigint,bigint)
+    (686, 465), // *(bigint,bigint)
+    (687, 466), // /(bigint,bigint)
+    (688, 1274), // +(bigint,integer)
+    (689, 1275), // -(bigint,integer)
+    (690, 1276), // *(bigint,integer)
+    (691, 1277), // /(bigint,integer)
+    (692, 1278), // +(integer,bigint)
+    (693, 1279), // -(integer,bigint)
+    (694, 1280), // *(integer,bigint)
+    (695, 1281), // /(integer,bigint)
+    (1076, 2071), // +(date,interval)
+    (1077, 2072), // -(date,interval)
+    (1099, 1140), // -(date,date)
+    (1100, 1141), // +(date,integer)
+    (1101, 1142), // -(date,integer)
+    (1327, 1189), // +(timestamp with time zone,interval)
+    (1328, 1188), // -(timestamp with time zone,timestamp with time zone)
+    (1329, 1190), // -(timestamp with time zone,interval)
+    (1336, 1168), // -(NONE,interval)
+    (1337, 1169), // +(interval,interval)
+    (1338, 1170), // -(interval,interval)
+    (1360, 1272), // +(date,time without time zone)
+    (1361, 1297), // +(date,time with time zone)
+    (1399, 1690), // -(time without time zone,time without time zone)
+    (1583, 1618), // *(interval,double precision)
+    (1584, 1624), // *(double precision,interval)
+    (1585, 1326), // /(interval,double precision)
+    (1751, 1771), // -(NONE,numeric)
+    (1758, 1724), // +(numeric,numeric)
+    (1759, 1725), // -(numeric,numeric)
+    (1760, 1726), // *(numeric,numeric)
+    (1761, 1727), // /(numeric,numeric)
+    (1762, 1729), // %(numeric,numeric)
+    (1800, 1747), // +(time without time zone,interval)
+    (1801, 1748), // -(time without time zone,interval)
+    (1802, 1749), // +(time with time zone,interval)
+    (1803, 1750), // -(time with time zone,interval)
+    (2066, 2032), // +(timestamp without time zone,interval)
+    (2067, 2031), // -(timestamp without time zone,timestamp without time zone)
+    (2068, 2033), // -(timestamp without time zone,interval)
+];
+
+/// Is each number greater than the one before?
+const fn are_ascending() -> bool {
+    let mut place = 1;
+    while place < FUNCTIONS.len() {
+        if FUNCTIONS[place - 1].oid >= FUNCTIONS[place].oid || FUNCTIONS[place].arguments > MOST_ARGUMENTS {
+            return false;
+        }
+        place += 1;
+    }
+    place = 1;
+    while place < OPERATORS.len() {
+        if OPERATORS[place - 1].0 >= OPERATORS[place].0 {
+            return false;
+        }
+        place += 1;
+    }
+    true
+}
+
+const _: () = assert!(are_ascending());
+
+/// The place of a function in the table.
+pub fn place_of(function: pg_sys::Oid) -> Option<usize> {
+    FUNCTIONS.binary_search_by_key(&function.to_u32(), |listed| listed.oid).ok()
+}
+
+/// The function behind an operator of the table.
+pub fn behind(operator: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    let place = OPERATORS.binary_search_by_key(&operator.to_u32(), |(listed, _)| *listed).ok()?;
+    Some(pg_sys::Oid::from(OPERATORS[place].1))
+}

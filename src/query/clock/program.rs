@@ -1,0 +1,171 @@
+//! Clock expressions as a list of words, which is carried inside a plan like the rest of the verdict (`plan_marker`), so that a kept plan
+//! can have them computed at each start. It lies in server memory, because it crosses calls that an ERROR may jump over: nothing in it has
+//! a destructor.
+//!
+//! The first word is the number of expressions, with `ASKS_FOR_STATEMENT`. Then each part of an expression follows its arguments, as on the
+//! paper of a stack machine, and `END` follows each expression. The lower byte of a part's word says what it is.
+
+use pgrx::pg_sys;
+
+use super::expression::{ClockExpressions, DEEPEST, Leaf, Part, part};
+use super::functions::{FUNCTIONS, Kind};
+use crate::pg::tree::Tree;
+
+// Kinds of parts.
+/// Its modifier follows.
+pub(super) const LEAF: u32 = 1;
+/// Its length in bytes follows, then its bytes from an even place on. With `NULL`, nothing.
+pub(super) const CONSTANT: u32 = 2;
+/// Its number follows.
+pub(super) const PARAMETER: u32 = 3;
+/// The collation follows.
+pub(super) const CALL: u32 = 4;
+/// The end of an expression.
+pub(super) const END: u32 = 5;
+/// An argument that is left out.
+pub(super) const ZERO: u32 = 6;
+/// A text is read as an interval.
+pub(super) const READING: u32 = 7;
+/// Flag of a constant.
+pub(super) const NULL: u32 = 1 << 31;
+/// Flag of the first word: an expression asks for the arrival of the message.
+const ASKS_FOR_STATEMENT: u32 = 1 << 31;
+/// Most words. More would make a plan larger than what they stand for is worth.
+const MOST_WORDS: usize = 1024;
+
+/// The clock expressions of a query. Plain data.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockProgram {
+    words: *const u32,
+    count: usize,
+}
+
+impl ClockProgram {
+    /// The program of a query that does not ask for the time.
+    pub const NONE: Self = Self { words: std::ptr::null(), count: 0 };
+
+    /// Are there no clock expressions?
+    pub fn is_none(&self) -> bool {
+        self.words.is_null()
+    }
+
+    /// Makes the program for the clock expressions of a query, in the current memory context. `None` if they are too many, or too large.
+    pub fn of(expressions: &ClockExpressions) -> Option<Self> {
+        let mut words = vec![expressions.count() as u32];
+        for node in expressions.nodes()? {
+            // SAFETY: a node of the query that the expressions were found in, which is there as long as it is planned.
+            add(&mut words, unsafe { Tree::enter(*node) }?, 0)?;
+            words.push(END);
+        }
+        Some(Self::from_words(words.into_iter()))
+    }
+
+    /// Keeps words that `words` has returned, in the current memory context.
+    pub fn from_words(words: impl Iterator<Item = u32> + Clone) -> Self {
+        let count = words.clone().count();
+        // SAFETY: as many words as are allocated. What is allocated is aligned for any value.
+        unsafe {
+            let place: *mut u32 = pg_sys::palloc(count.max(1) * size_of::<u32>()).cast();
+            for (index, word) in words.enumerate() {
+                place.add(index).write(word);
+            }
+            Self { words: place, count }
+        }
+    }
+
+    /// The words to be carried; none if there are no clock expressions.
+    ///
+    /// # Safety
+    /// The memory context in which the program was made must still be there.
+    pub unsafe fn words<'p>(self) -> &'p [u32] {
+        if self.is_none() {
+            return &[];
+        }
+        // SAFETY: as many words as were written; the caller promises that they are still there.
+        unsafe { std::slice::from_raw_parts(self.words, self.count) }
+    }
+
+    /// How many expressions there are.
+    ///
+    /// # Safety
+    /// As `words`.
+    pub unsafe fn expressions(self) -> usize {
+        // SAFETY: the caller promises the same.
+        let first = unsafe { self.words() }.first().copied().unwrap_or(0);
+        (first & !ASKS_FOR_STATEMENT) as usize
+    }
+
+    /// Does an expression ask for the arrival of the message?
+    ///
+    /// # Safety
+    /// As `words`.
+    pub unsafe fn asks_for_statement(self) -> bool {
+        // SAFETY: the caller promises the same.
+        unsafe { self.words() }.first().is_some_and(|first| first & ASKS_FOR_STATEMENT != 0)
+    }
+}
+
+/// Adds an expression; `None` if that is too large.
+fn add(words: &mut Vec<u32>, node: Tree<'_, pg_sys::Node>, depth: usize) -> Option<()> {
+    if depth > DEEPEST || words.len() > MOST_WORDS {
+        return None;
+    }
+    match part(node)? {
+        Part::Leaf(leaf, modifier) => {
+            if leaf == Leaf::Statement {
+                words[0] |= ASKS_FOR_STATEMENT;
+            }
+            words.extend([LEAF | (leaf as u32) << 8, modifier.cast_unsigned()]);
+        }
+        Part::Constant(kind, constant) => add_constant(words, kind, &constant)?,
+        Part::Parameter(kind, number) => words.extend([PARAMETER | (kind as u32) << 8, number.cast_unsigned()]),
+        Part::Call(place, collation, arguments) => {
+            for argument in arguments.into_iter().take(FUNCTIONS[place].arguments) {
+                match argument {
+                    Some(argument) => add(words, argument, depth + 1)?,
+                    None => words.push(ZERO),
+                }
+            }
+            words.extend([CALL | (place as u32) << 8, collation.to_u32()]);
+        }
+        Part::Reading(text) => {
+            add(words, text, depth + 1)?;
+            words.push(READING);
+        }
+    }
+    Some(())
+}
+
+fn add_constant(words: &mut Vec<u32>, kind: Kind, constant: &pg_sys::Const) -> Option<()> {
+    let head = CONSTANT | (kind as u32) << 8;
+    if constant.constisnull {
+        words.push(head | NULL);
+        return Some(());
+    }
+    let value = constant.constvalue;
+    let word = (value.value() as u64).to_ne_bytes();
+    // SAFETY: a constant that is not null holds a value of its type: the value itself, or a pointer to as many bytes as that type has.
+    let bytes = unsafe {
+        match kind.form() {
+            (_, true) => word.as_slice(),
+            (-1, false) => {
+                let flat = pg_sys::pg_detoast_datum_packed(value.cast_mut_ptr());
+                std::slice::from_raw_parts(flat.cast::<u8>(), pgrx::varsize_any(flat))
+            }
+            (length, false) => std::slice::from_raw_parts(value.cast_mut_ptr::<u8>(), length as usize),
+        }
+    };
+    if bytes.len() > MOST_WORDS * 4 {
+        return None;
+    }
+    words.extend([head, bytes.len() as u32]);
+    if words.len() % 2 == 1 {
+        words.push(0);
+    }
+    for part in bytes.chunks(4) {
+        let mut word = [0; 4];
+        word[..part.len()].copy_from_slice(part);
+        words.push(u32::from_ne_bytes(word));
+    }
+    Some(())
+}

@@ -1,0 +1,304 @@
+//! Functions of users that are written in SQL: one that is STABLE or IMMUTABLE, and whose body is one expression, is checked as if that
+//! expression stood in the query. Whatever it calls, reads of the session or converts is then found by the same walk.
+//!
+//! A body that is kept as text means what `search_path` and the catalogs say at that moment. What it was found to mean is hashed, and becomes
+//! part of what the query means (`SqlBodies`). The value of an IMMUTABLE function may be computed when the query is planned, and kept with
+//! its plan: its body must therefore consist of IMMUTABLE functions, which read nothing but settings that are known of each plan.
+
+use std::collections::HashSet;
+
+use arrow_cache_core::{Hash128, HashBuffer, Reason};
+use pgrx::pg_sys;
+
+use super::checker::{ClockPlace, EligibilityChecker};
+use super::node_kinds::type_of;
+use crate::pg::catalog_row::CatalogRow;
+use crate::pg::compat::tree::KEEPS_BODIES;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
+use crate::pg::sql_body::{Body, SqlCall};
+use crate::pg::tree::{Tree, child};
+use crate::query::identity;
+
+/// pg_language, SQL (catalog/pg_language.dat).
+const SQL_LANGUAGE: u32 = 14;
+/// Most bodies that are read for one query, and how deeply they may call each other.
+const MOST_BODIES: usize = 128;
+const DEEPEST: u32 = 16;
+
+/// interval, whose literals are read by a setting, and the arrays of `TIMELESS`, in whose literals a setting says what NULL is.
+const READ_BY_SETTINGS: [u32; 13] = [1186, 1000, 1005, 1007, 1009, 1015, 1016, 1021, 1022, 1231, 2951, 3807, 199];
+/// timetz and its array: a literal of it may name a zone, whose offset is that of today.
+const TIME_WITH_ZONE: [u32; 2] = [1266, 1270];
+/// Types whose literals have no word for the present time: bool, bytea, char, name, int8, int2, int4, text, oid, json, float4, float8, unknown,
+/// bpchar, varchar, interval, numeric, uuid, jsonb, with some arrays. Ascending.
+const TIMELESS: &[u32] = &[
+    16, 17, 18, 19, 20, 21, 23, 25, 26, 114, 700, 701, 705, 1000, 1005, 1007, 1009, 1015, 1016, 1021, 1022, 1042, 1043,
+    1186, 1231, 1700, 2950, 3802,
+];
+
+/// What the bodies of the functions that a query calls were found to mean.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SqlBodies {
+    /// All of it. A plan that carries the finding does not have it, but has it in the hash of its tree.
+    pub hash: Hash128,
+    /// Some of them are kept as text, so that the same functions may mean something else under another `search_path`, or after a change of any
+    /// definition.
+    pub by_name: bool,
+}
+
+/// A function as a query calls it: what its body is analysed for.
+#[derive(PartialEq, Eq, Hash)]
+struct Called {
+    function: u32,
+    collation: u32,
+    result: u32,
+    arguments: Vec<u32>,
+    /// Inside a function that is IMMUTABLE.
+    immutable: bool,
+}
+
+/// The bodies of functions that a check has met.
+pub(super) struct MetBodies {
+    /// The secret of the store; `None` where no function of a user is accepted.
+    seed: Option<u64>,
+    met: HashSet<Called>,
+    hash: HashBuffer,
+    by_name: bool,
+    /// A body was met that could not be read.
+    unreadable: bool,
+    depth: u32,
+    /// The check is inside a function that is IMMUTABLE.
+    pub(super) immutable: bool,
+    /// The body that the check is in, and its function.
+    body: Option<(pg_sys::Oid, Body)>,
+    /// Where bodies are read.
+    memory: pg_sys::MemoryContext,
+}
+
+impl MetBodies {
+    /// None yet.
+    pub(super) fn new(seed: Option<u64>) -> Self {
+        Self {
+            seed,
+            met: HashSet::new(),
+            hash: HashBuffer::new(),
+            by_name: false,
+            unreadable: false,
+            depth: 0,
+            immutable: false,
+            body: None,
+            memory: std::ptr::null_mut(),
+        }
+    }
+
+    /// What they mean together; `None` if there were none.
+    pub(super) fn meaning(&self) -> Option<SqlBodies> {
+        (!self.met.is_empty()).then(|| SqlBodies { hash: self.hash.finish(), by_name: self.by_name })
+    }
+
+    /// Does what was found so far rest on how names are resolved?
+    pub(super) fn resolves_names(&self) -> bool {
+        self.by_name || self.unreadable
+    }
+
+    /// Frees the trees of all bodies. After an error they go with the memory context that was current.
+    pub(super) fn free(&mut self) {
+        if !self.memory.is_null() {
+            // SAFETY: a context of ours, and nothing refers to what is in it any more.
+            unsafe { pg_sys::MemoryContextDelete(std::mem::replace(&mut self.memory, std::ptr::null_mut())) };
+        }
+    }
+
+    /// Reads a body into memory of its own.
+    fn read(&mut self, call: &SqlCall<'_, '_>) -> Option<Body> {
+        // SAFETY: a child of the current context, which is made current for the time of the reading alone.
+        unsafe {
+            if self.memory.is_null() {
+                self.memory = pg_sys::AllocSetContextCreateInternal(
+                    pg_sys::CurrentMemoryContext,
+                    c"pg_arrow_cache bodies".as_ptr(),
+                    0,
+                    pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                    pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+                );
+            }
+            let caller = pg_sys::MemoryContextSwitchTo(self.memory);
+            let body = call.body();
+            pg_sys::MemoryContextSwitchTo(caller);
+            self.unreadable |= body.is_none();
+            body
+        }
+    }
+}
+
+/// What a function is declared as.
+struct Declaration {
+    immutable: bool,
+    /// It has arguments of types that each call chooses.
+    polymorphic: bool,
+    arguments: usize,
+}
+
+/// Why a function cannot be checked by its body, as the rest of the sentence "It calls …,".
+const NOT_SQL: &str = "which is not written in SQL";
+const VOLATILE: &str = "which is not declared STABLE or IMMUTABLE";
+const OTHER_RIGHTS: &str = "which is SECURITY DEFINER or has a SET clause";
+const SUPPORTED: &str = "which has a support function";
+const NO_VALUE: &str = "which does not return one value";
+const NO_EXPRESSION: &str =
+    "whose body is not a SELECT of one expression without relations, or is not valid at this moment";
+const UNKNOWN_TYPES: &str = "which is polymorphic and is called with names or defaults of arguments";
+const LITERAL: &str = "whose body has a literal of a type that is not built in";
+const CLOCK: &str = "whose body has a literal that may depend on the time";
+
+fn declaration(row: &CatalogRow) -> Result<Declaration, &'static str> {
+    let form = row.function().ok_or(NOT_SQL)?;
+    if form.prolang.to_u32() != SQL_LANGUAGE || form.prokind as u8 != pg_sys::PROKIND_FUNCTION {
+        return Err(NOT_SQL);
+    }
+    let volatility = form.provolatile as u8;
+    if !matches!(volatility, pg_sys::PROVOLATILE_STABLE | pg_sys::PROVOLATILE_IMMUTABLE) {
+        return Err(VOLATILE);
+    }
+    if form.prosecdef || !row.is_null(pg_sys::Anum_pg_proc_proconfig as i16) {
+        return Err(OTHER_RIGHTS);
+    }
+    if form.prosupport != pg_sys::InvalidOid {
+        return Err(SUPPORTED);
+    }
+    let arguments = row.arguments().ok_or(NOT_SQL)?;
+    if form.proretset || arguments.iter().any(|argument| argument.is_output) {
+        return Err(NO_VALUE);
+    }
+    Ok(Declaration {
+        immutable: volatility == pg_sys::PROVOLATILE_IMMUTABLE,
+        // SAFETY: reads a catalog about the type of an argument. Functions in SQL have no other arguments of pseudo-types.
+        polymorphic: arguments
+            .iter()
+            .any(|argument| unsafe { pg_sys::get_typtype(argument.type_oid) } as u8 == pg_sys::TYPTYPE_PSEUDO),
+        arguments: arguments.len(),
+    })
+}
+
+/// Is a value of this type one value, and not a row or nothing?
+fn is_one_value(type_oid: pg_sys::Oid) -> bool {
+    // SAFETY: reads a catalog about the type of an expression.
+    let kind = unsafe { pg_sys::get_typtype(type_oid) } as u8;
+    !matches!(kind, pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO)
+}
+
+/// Checks of calls of users' functions. Each returns true to stop the walk.
+impl EligibilityChecker {
+    /// Checks a call of a function that is not built in.
+    pub(super) fn check_call_of_user(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
+        let function = call.funcid;
+        let Some(seed) = self.bodies.seed else { return self.blame(function, Reason::UserDefinedFunction) };
+        let found = CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, function);
+        let Some(row) = found else { return self.blame(function, Reason::UserDefinedFunction) };
+        let declared = match declaration(&row) {
+            Ok(declared) => declared,
+            Err(because) => return self.blame_because(function, Reason::UserDefinedFunction, because),
+        };
+        if call.funcretset || !is_one_value(call.funcresulttype) {
+            return self.blame_because(function, Reason::UserDefinedFunction, NO_VALUE);
+        }
+        if self.bodies.immutable && !declared.immutable {
+            return self.blame(function, Reason::StableFunction);
+        }
+        let given = || child!(call.args).into_iter().flat_map(Tree::items).flatten();
+        let shows_types = given().count() == declared.arguments
+            && given().all(|argument| argument.tag() != pg_sys::NodeTag::T_NamedArgExpr);
+        if declared.polymorphic && !shows_types {
+            return self.blame_because(function, Reason::UserDefinedFunction, UNKNOWN_TYPES);
+        }
+        let called = Called {
+            function: function.to_u32(),
+            collation: call.inputcollid.to_u32(),
+            result: call.funcresulttype.to_u32(),
+            arguments: given().map(|argument| type_of(argument).to_u32()).collect(),
+            immutable: declared.immutable,
+        };
+        if self.bodies.met.contains(&called) {
+            return false;
+        }
+        if self.bodies.met.len() >= MOST_BODIES || self.bodies.depth >= DEEPEST {
+            return self.blame(function, Reason::TooComplex);
+        }
+        let Some(body) = self.bodies.read(&SqlCall { row: &row, call, shows_types }) else {
+            return self.blame_because(function, Reason::UserDefinedFunction, NO_EXPRESSION);
+        };
+        self.note_body(called, body, seed) || self.check_body(function, body, declared.immutable)
+    }
+
+    /// Adds what a body means.
+    fn note_body(&mut self, called: Called, body: Body, seed: u64) -> bool {
+        // SAFETY: a tree that the server has just made, in memory that is freed after the check.
+        let Some(tree) = (unsafe { Tree::enter(body.expression) }) else { return self.refuse(Reason::TooComplex) };
+        let meaning = match identity::of_expression(tree, seed) {
+            Ok(meaning) => meaning,
+            Err(reason) => return self.refuse(reason),
+        };
+        let hash = &mut self.bodies.hash;
+        hash.words([called.function, called.collation, called.result, called.arguments.len() as u32]);
+        called.arguments.iter().for_each(|argument| hash.u32(*argument));
+        hash.hash(meaning);
+        self.bodies.by_name |= body.by_name;
+        self.bodies.met.insert(called);
+        false
+    }
+
+    /// Checks the parts of a body.
+    fn check_body(&mut self, function: pg_sys::Oid, body: Body, immutable: bool) -> bool {
+        // SAFETY: as in `note_body`.
+        let Some(tree) = (unsafe { Tree::enter(body.expression) }) else { return false };
+        let outer = (self.bodies.body.replace((function, body)), self.bodies.immutable);
+        self.bodies.immutable |= immutable;
+        self.bodies.depth += 1;
+        // No value of the clock in a body is in the key.
+        let place = std::mem::replace(&mut self.clock, ClockPlace::Elsewhere);
+        let stopped = self.check_all(tree);
+        self.clock = place;
+        self.bodies.depth -= 1;
+        (self.bodies.body, self.bodies.immutable) = outer;
+        if stopped && self.offender.is_none() {
+            self.offender = Some(super::Blamed { function, because: None });
+        }
+        stopped
+    }
+
+    /// Checks the operands of an operator. A setting may turn `x = NULL` into `x IS NULL` when a body is parsed.
+    pub(super) fn check_operands(&mut self, operands: Option<Tree<'_, pg_sys::List>>) -> bool {
+        let Some((function, _)) = self.bodies.body.filter(|(_, body)| KEEPS_BODIES && body.by_name) else {
+            return false;
+        };
+        let is_null = |operand: Tree<'_, pg_sys::Node>| {
+            operand.as_a::<pg_sys::Const>().is_some_and(|constant| constant.constisnull)
+        };
+        operands.into_iter().flat_map(Tree::items).flatten().any(is_null)
+            && self.blame_because(function, Reason::StableFunction, CLOCK)
+    }
+
+    /// Checks a constant. One in the text of a body is made anew whenever the body is analysed, so it must not depend on the moment.
+    pub(super) fn check_constant(&mut self, constant: &pg_sys::Const) -> bool {
+        self.note_type(constant.consttype);
+        let Some((function, body)) = self.bodies.body.filter(|(_, body)| body.by_name) else { return false };
+        let number = constant.consttype.to_u32();
+        if number < FIRST_UNPINNED_OID {
+            let timeless = TIMELESS.binary_search(&number).is_ok();
+            let fixed = if KEEPS_BODIES {
+                timeless && !READ_BY_SETTINGS.contains(&number)
+            } else {
+                !TIME_WITH_ZONE.contains(&number) && (timeless || !body.has_clock_words)
+            };
+            return !fixed && !constant.constisnull && self.blame_because(function, Reason::StableFunction, CLOCK);
+        }
+        // Another type's input function is a user's. Labels of enums are followed.
+        // SAFETY: reads catalogs about the type of a constant.
+        let is_enum = unsafe {
+            let element = pg_sys::get_element_type(constant.consttype);
+            let of = if element == pg_sys::InvalidOid { constant.consttype } else { element };
+            pg_sys::get_typtype(of) as u8 == pg_sys::TYPTYPE_ENUM
+        };
+        !is_enum && !constant.constisnull && self.blame_because(function, Reason::UserDefinedFunction, LITERAL)
+    }
+}

@@ -1,0 +1,201 @@
+//! Which scans of a table give one row at most, because their conditions name all columns of a unique index. Reads catalogs; keeps nothing.
+//!
+//! The index tells what the snapshot of the query sees only as long as the definition of its table has not moved since that snapshot was
+//! taken: an older snapshot may see rows that were deleted before the index was made. Whoever relies on the proof compares the versions
+//! of the relations afterwards, as rule R6 does for every answer that is stored.
+
+use pgrx::pg_sys;
+
+use crate::pg::catalog_columns::{INDEX_CLASSES, INDEX_COLLATIONS, INDEX_EXPRESSIONS, INDEX_KEYS, INDEX_PREDICATE};
+use crate::pg::catalog_row::CatalogRow;
+use crate::pg::lists::oids;
+use crate::pg::object_ids::FIRST_USER_OID;
+use crate::pg::tree::{Tree, child, children};
+
+/// A comparison of a column with a value that is the same for all rows.
+struct Comparison {
+    column: i16,
+    operator: pg_sys::Oid,
+    collation: pg_sys::Oid,
+    type_oid: pg_sys::Oid,
+}
+
+/// The key of a unique index, as far as it can prove something.
+struct UniqueKey {
+    columns: Vec<i16>,
+    families: Vec<pg_sys::Oid>,
+    collations: Vec<pg_sys::Oid>,
+}
+
+/// Do conditions on the columns of this index, which a scan searches for, find one row at most?
+pub fn finds_one(index: pg_sys::Oid, conditions: *const pg_sys::List) -> bool {
+    let Some(key) = UniqueKey::of(index) else { return false };
+    // The columns of an index that is searched are numbered by their places in it.
+    let places: Vec<i16> = (1..).take(key.columns.len()).collect();
+    let searched: Vec<_> =
+        expressions(conditions).filter_map(|one| Comparison::of(one, pg_sys::INDEX_VAR as u32)).collect();
+    key.is_named_by(&places, &searched)
+}
+
+/// Do these conditions, which a scan checks for each row in this order, let one row of a table through at most, without computing anything
+/// of other rows than plain comparisons? What comes behind them may raise an error for other rows.
+pub fn lets_one_through(table: pg_sys::Oid, place: u32, conditions: &[*const pg_sys::List]) -> bool {
+    let leading: Vec<_> = conditions
+        .iter()
+        .flat_map(|list| expressions(*list))
+        .map_while(|one| Comparison::of(one, place).filter(Comparison::cannot_raise))
+        .collect();
+    !leading.is_empty()
+        && unique_keys(table)
+            .iter()
+            .any(|key| key.columns.iter().all(|column| *column > 0) && key.is_named_by(&key.columns, &leading))
+}
+
+fn expressions<'t>(list: *const pg_sys::List) -> impl Iterator<Item = Tree<'t, pg_sys::Node>> {
+    // SAFETY: null, or a list of conditions of a plan, as the callers say.
+    unsafe { Tree::enter(list) }.into_iter().flat_map(Tree::items).flatten()
+}
+
+/// The keys of the unique indexes of a table, which is open.
+fn unique_keys(table: pg_sys::Oid) -> Vec<UniqueKey> {
+    // SAFETY: the reference keeps the description; an error leaves the reference to the resource owner.
+    let indexes: Vec<_> = unsafe {
+        let relation = pg_sys::RelationIdGetRelation(table);
+        if relation.is_null() {
+            return Vec::new();
+        }
+        let indexes = oids(pg_sys::RelationGetIndexList(relation)).collect();
+        pg_sys::RelationClose(relation);
+        indexes
+    };
+    indexes.into_iter().filter_map(UniqueKey::of).collect()
+}
+
+impl UniqueKey {
+    /// The key of an index that has all rows of its table, none of them twice at any moment.
+    fn of(index: pg_sys::Oid) -> Option<Self> {
+        let row = CatalogRow::find(pg_sys::SysCacheIdentifier::INDEXRELID, index)?;
+        let form = row.index()?;
+        let proves = form.indisunique
+            && form.indimmediate
+            && form.indisvalid
+            && form.indisready
+            && form.indislive
+            && !form.indisexclusion
+            && is_btree(index)
+            && row.is_null(INDEX_PREDICATE as i16)
+            && row.is_null(INDEX_EXPRESSIONS as i16);
+        let length = usize::try_from(form.indnkeyatts).ok().filter(|_| proves)?;
+        let families = row.oids(INDEX_CLASSES as i16)?.into_iter().take(length).map(family).collect();
+        let mut columns = row.small_integers(INDEX_KEYS as i16)?;
+        columns.truncate(length);
+        Some(Self { columns, families, collations: row.oids(INDEX_COLLATIONS as i16)? })
+    }
+
+    /// Is each column equal to a value? `numbers` are the numbers by which the comparisons name the columns.
+    fn is_named_by(&self, numbers: &[i16], comparisons: &[Comparison]) -> bool {
+        numbers.len() == self.families.len()
+            && self.collations.len() >= numbers.len()
+            && numbers.iter().zip(&self.families).zip(&self.collations).all(|((number, family), collation)| {
+                comparisons.iter().any(|one| one.column == *number && one.is_of(*family, *collation))
+            })
+    }
+}
+
+/// The family of an operator class.
+fn family(class: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: reads the catalogs about a class that an index names.
+    unsafe { pg_sys::get_opclass_family(class) }
+}
+
+/// Is the index a B-tree? Other kinds may be unique by something else than equality, such as keys WITHOUT OVERLAPS (18).
+fn is_btree(index: pg_sys::Oid) -> bool {
+    CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, index)
+        .is_some_and(|row| row.relation().is_some_and(|form| form.relam == pg_sys::BTREE_AM_OID))
+}
+
+impl Comparison {
+    /// A condition as a comparison, if it compares a column of this place in the range table with a constant or a parameter.
+    fn of(condition: Tree<'_, pg_sys::Node>, place: u32) -> Option<Self> {
+        let comparison = condition.as_a::<pg_sys::OpExpr>()?;
+        let mut arguments = children!(comparison.args as Node).map(without_relabelling);
+        let (left, right) = (arguments.next()?, arguments.next()?);
+        let is_value =
+            |node: Tree<'_, pg_sys::Node>| matches!(node.tag(), pg_sys::NodeTag::T_Const | pg_sys::NodeTag::T_Param);
+        let (var, operator) = if is_value(right) {
+            (column_of(left, place)?, comparison.opno)
+        } else if is_value(left) {
+            // SAFETY: reads the catalogs about an operator of a plan.
+            (column_of(right, place)?, unsafe { pg_sys::get_commutator(comparison.opno) })
+        } else {
+            return None;
+        };
+        Some(Self { column: var.varattno, operator, collation: comparison.inputcollid, type_oid: var.vartype })
+    }
+
+    /// Does it mean the equality of an index column of this family and collation?
+    fn is_of(&self, family: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
+        // SAFETY: reads the catalogs about an operator and a family.
+        let strategy = unsafe { pg_sys::get_op_opfamily_strategy(self.operator, family) };
+        strategy == pg_sys::BTEqualStrategyNumber as i32
+            && (collation == pg_sys::InvalidOid || collation == self.collation)
+    }
+
+    /// Does comparing any value of the column raise no error?
+    fn cannot_raise(&self) -> bool {
+        // SAFETY: reads the catalogs about an operator of a plan.
+        let negator = unsafe { pg_sys::get_negator(self.operator) };
+        is_plain(self.type_oid)
+            && [self.operator, negator].into_iter().any(|operator| is_comparison(operator, self.type_oid))
+    }
+}
+
+/// Is it one of the server's own operators that compare values of the type, = or < or >?
+fn is_comparison(operator: pg_sys::Oid, type_oid: pg_sys::Oid) -> bool {
+    if operator == pg_sys::InvalidOid || operator.to_u32() >= FIRST_USER_OID {
+        return false;
+    }
+    let (mut family, mut compared, mut strategy) = (pg_sys::InvalidOid, pg_sys::InvalidOid, 0);
+    // SAFETY: reads the catalogs about an operator.
+    unsafe {
+        pg_sys::op_mergejoinable(operator, type_oid)
+            || pg_sys::get_ordering_op_properties(operator, &raw mut family, &raw mut compared, &raw mut strategy)
+    }
+}
+
+/// Types whose comparisons look at nothing but the two values.
+fn is_plain(type_oid: pg_sys::Oid) -> bool {
+    matches!(
+        type_oid,
+        pg_sys::BOOLOID
+            | pg_sys::INT2OID
+            | pg_sys::INT4OID
+            | pg_sys::INT8OID
+            | pg_sys::OIDOID
+            | pg_sys::FLOAT4OID
+            | pg_sys::FLOAT8OID
+            | pg_sys::NUMERICOID
+            | pg_sys::TEXTOID
+            | pg_sys::VARCHAROID
+            | pg_sys::BPCHAROID
+            | pg_sys::BYTEAOID
+            | pg_sys::UUIDOID
+            | pg_sys::DATEOID
+            | pg_sys::TIMEOID
+            | pg_sys::TIMESTAMPOID
+            | pg_sys::TIMESTAMPTZOID
+    )
+}
+
+/// A column of this place in the range table.
+fn column_of<'t>(node: Tree<'t, pg_sys::Node>, place: u32) -> Option<Tree<'t, pg_sys::Var>> {
+    node.as_a::<pg_sys::Var>().filter(|var| var.varno as u32 == place)
+}
+
+/// An expression without conversions that leave the value as it is.
+fn without_relabelling(node: Tree<'_, pg_sys::Node>) -> Tree<'_, pg_sys::Node> {
+    match node.as_a::<pg_sys::RelabelType>().and_then(|relabel| child!(relabel.arg)) {
+        Some(argument) => without_relabelling(argument.as_node()),
+        None => node,
+    }
+}

@@ -1,0 +1,177 @@
+"""A read with a limit of rows that has read all rows there can be: the plan proves it, so the answer is stored and served, and the
+server still says that the portal is suspended. Where the plan proves nothing, nothing is stored."""
+
+import pytest
+
+from support.wire import data_rows, types
+
+SETUP = """
+CREATE TABLE t (a int PRIMARY KEY, b text, c int UNIQUE, d int, e numeric, UNIQUE (d, e));
+INSERT INTO t SELECT g, 'b' || g, g * 10, g % 3, g FROM generate_series(1, 1000) g;
+CREATE TABLE small (a int PRIMARY KEY, n int, s varchar UNIQUE);
+INSERT INTO small VALUES (1, 0, 'x'), (2, 1, 'y'), (3, 0, 'z');
+CREATE TABLE loose (a int, b int, s text COLLATE "C" UNIQUE, UNIQUE (a) DEFERRABLE);
+INSERT INTO loose VALUES (1, 1, 'x'), (2, 2, 'X');
+CREATE UNIQUE INDEX ON loose (b) WHERE a > 0;
+CREATE UNIQUE INDEX ON loose (abs(b));
+CREATE COLLATION fold (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE TABLE parts (k int, v text, PRIMARY KEY (k)) PARTITION BY RANGE (k);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
+CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (10) TO (20);
+INSERT INTO parts SELECT g, 'v' || g FROM generate_series(0, 19) g;
+ANALYZE;
+"""
+
+PROVEN = [
+    ("SELECT b FROM t WHERE a = $1", [b"7"], 1),
+    ("SELECT a FROM t WHERE a = 7", [], 1),
+    ("SELECT b FROM t WHERE 70 = c", [], 1),
+    ("SELECT b FROM t WHERE a = 7::bigint AND b <> 'x'", [], 1),
+    ("SELECT b FROM t WHERE d = 1 AND e = 7", [], 1),
+    ("SELECT n FROM small WHERE a = 2", [], 1),
+    ("SELECT n FROM small WHERE s = 'y'", [], 1),
+    ("SELECT n FROM small WHERE n = 1 AND a = 2", [], 1),
+    ("SELECT 1 / n FROM small WHERE a = 2 AND 1 / n > 0", [], 1),
+    ("SELECT count(*) FROM t", [], 1),
+    ("SELECT sum(a) FROM t HAVING sum(a) > 0", [], 1),
+    ("SELECT max(a), min(a) FROM t", [], 1),
+    ("SELECT x FROM (SELECT sum(a) AS x FROM t) s ORDER BY x", [], 1),
+    ("SELECT a FROM t ORDER BY a LIMIT 3", [], 3),
+    ("SELECT a FROM t ORDER BY b LIMIT $1", [b"2"], 2),
+    ("SELECT a FROM t ORDER BY b OFFSET 5 LIMIT 1", [], 1),
+    ("SELECT a FROM t WHERE a > 998 ORDER BY b FETCH FIRST 2 ROWS ONLY", [], 2),
+    ("SELECT (SELECT count(*) FROM t) AS n, (SELECT max(a) FROM t)", [], 1),
+    ("SELECT count(*) FROM t UNION ALL SELECT count(*) FROM small", [], 2),
+    ("SELECT t.b, s.n FROM t JOIN small s ON s.a = t.a WHERE t.a = 2", [], 1),
+    ("SELECT t.b, s.n FROM t LEFT JOIN small s ON s.a = t.d WHERE t.a = 7", [], 1),
+    ("SELECT t.b FROM t WHERE t.a = 7 AND EXISTS (SELECT FROM small s WHERE s.n = t.d - 1)", [], 1),
+    ("SELECT d, count(*) FROM t WHERE a = 7 GROUP BY d", [], 1),
+    ("SELECT v FROM parts WHERE k = 13", [], 1),
+]
+
+UNPROVEN = [
+    ("SELECT b FROM t WHERE a > 999", [], 1),
+    ("SELECT b FROM t WHERE d = 1 AND e > 998", [], 1),
+    ("SELECT a FROM loose WHERE a = 1", [], 1),
+    ("SELECT a FROM loose WHERE b = 1", [], 1),
+    ("SELECT a FROM loose WHERE abs(b) = 1", [], 1),
+    ("SELECT a FROM loose WHERE s = 'x' COLLATE fold", [], 2),
+    ("SELECT count(*) FROM t GROUP BY GROUPING SETS ((), ())", [], 2),
+    ("SELECT a FROM t ORDER BY d FETCH FIRST 2 ROWS WITH TIES", [], 2),
+    ("SELECT a FROM t ORDER BY a LIMIT 3", [], 2),
+    ("SELECT a FROM t ORDER BY a LIMIT NULL", [], 2),
+    ("SELECT g FROM generate_series(1, (SELECT max(n) FROM small)) g", [], 1),
+    ("SELECT b FROM t WHERE a IN (7, 8)", [], 2),
+    ("SELECT t.b FROM t JOIN small s ON s.n = t.d WHERE t.a = 6", [], 2),
+]
+
+
+@pytest.fixture
+def both(session, wire):
+    """A session with the cache and one without."""
+    session.execute(SETUP)
+    on, off = wire(), wire()
+    off.query("SET pg_arrow_cache.enabled = off")
+    return on, off
+
+
+def cached(client):
+    return int(client.value("SELECT count(*) FROM arrow_cache.entries"))
+
+
+def fetch(client, query, values, limit):
+    return client.parse(query).bind(values).describe().execute(max_rows=limit).sync()
+
+
+@pytest.mark.parametrize("plans", ["auto", "force_generic_plan"])
+@pytest.mark.parametrize("scans", ["", "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off",
+                                   "SET enable_indexscan = off; SET enable_seqscan = off"])
+def test_stored_where_the_plan_proves_the_end(both, plans, scans):
+    on, off = both
+    for client in both:
+        client.query(f"SET plan_cache_mode = {plans}; {scans}")
+    for query, values, limit in PROVEN:
+        on.query("SELECT arrow_cache.flush()")
+        expected = fetch(off, query, values, limit)
+        assert types(expected).endswith("D" * limit + "sZ"), query
+        for status in ("MISS", "HIT", "HIT"):
+            assert fetch(on, query, values, limit) == expected, query
+            assert on.status() == status, query
+        assert fetch(on, query, values, 0) == fetch(off, query, values, 0), query
+        assert on.status() == "HIT", query
+
+
+def test_not_stored_where_it_does_not(both):
+    on, off = both
+    for query, values, limit in UNPROVEN:
+        on.query("SELECT arrow_cache.flush()")
+        for _ in range(2):
+            expected = fetch(off, query, values, limit)
+            assert types(expected).endswith("D" * limit + "sZ"), query
+            assert fetch(on, query, values, limit) == expected, query
+            assert on.status() == "MISS", query
+        assert cached(on) == 0, query
+
+
+def test_conditions_that_may_raise_for_other_rows(both):
+    """Reading on would convert a value of another row: nothing is stored that would hide the error."""
+    on, off = both
+    on.query("""CREATE TABLE js (a int PRIMARY KEY, j jsonb); INSERT INTO js VALUES (1, 'true'), (2, '"x"')""")
+    query = "SELECT a FROM js WHERE j::bool AND a = 1"
+    for client in both:
+        client.query("SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off")
+    for _ in range(2):
+        answer = fetch(on, query, [], 1)
+        assert answer == fetch(off, query, [], 1) and types(answer) == "12TDsZ"
+        assert on.status() == "MISS"
+    assert cached(on) == 0
+    answer = fetch(on, query, [], 0)
+    assert answer == fetch(off, query, [], 0) and types(answer) == "12TDEZ"
+
+
+def test_in_parts_up_to_the_proven_end(both):
+    """The last row that can be is read by the second part; the portal ends as it does without the cache."""
+    on, off = both
+    for status in ("MISS", "HIT"):
+        answers = []
+        for client in (off, on):
+            client.query("BEGIN")
+            client.parse("SELECT a FROM t ORDER BY b LIMIT 3").bind(portal="p").step("2")
+            answer = [client.execute("p", part).step("s", "C") for part in (2, 1)]
+            client.sync()
+            if client is on and status == "MISS":
+                assert cached(on) == 1, "stored when the last row was read"
+            answer.append(client.execute("p", 1).step("s", "C"))
+            client.sync()
+            client.query("COMMIT")
+            answers.append(answer)
+        assert answers[0] == answers[1]
+        assert [types(part) for part in answers[0]] == ["DDs", "Ds", "C"]
+        assert data_rows(on.query("SELECT a FROM t ORDER BY b LIMIT 3")) == data_rows(off.query("SELECT a FROM t ORDER BY b LIMIT 3"))
+        assert on.status() == "HIT"
+
+
+def test_a_key_that_was_not_unique_for_an_old_snapshot(both, session, other):
+    """An older snapshot sees both rows, though the index was made later."""
+    session.execute("CREATE TABLE twice (a int, b int); INSERT INTO twice VALUES (1, 1), (1, 2)")
+    with other.transaction():
+        other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        assert other.rows("SELECT count(*) FROM small") == [(3,)]
+        session.execute("DELETE FROM twice WHERE b = 2")
+        session.execute("CREATE UNIQUE INDEX ON twice (a)")
+        other.execute("SET LOCAL enable_indexscan = off; SET LOCAL enable_bitmapscan = off")
+        other.execute("DECLARE c NO SCROLL CURSOR FOR SELECT b FROM twice WHERE a = 1")
+        assert other.rows("FETCH 1 FROM c") == [(1,)]
+        assert other.rows("FETCH 1 FROM c") == [(2,)]
+    assert session.rows("SELECT count(*) FROM arrow_cache.entries WHERE query LIKE '%twice%'") == [(0,)]
+    assert session.rows("SELECT b FROM twice WHERE a = 1") == [(1,)]
+
+
+def test_an_invalid_index_proves_nothing(both, session):
+    session.execute("CREATE TABLE doubled (a int, b int); INSERT INTO doubled VALUES (1, 1), (1, 2)")
+    with pytest.raises(Exception, match="could not create unique index"):
+        session.execute("CREATE UNIQUE INDEX CONCURRENTLY broken ON doubled (a)")
+    on, off = both
+    assert fetch(on, "SELECT b FROM doubled WHERE a = 1", [], 1) == fetch(off, "SELECT b FROM doubled WHERE a = 1", [], 1)
+    assert cached(on) == 0
+    assert len(data_rows(fetch(on, "SELECT b FROM doubled WHERE a = 1", [], 0))) == 2

@@ -1,0 +1,212 @@
+-- Queries that ask for the time: the values of their clock expressions are in the key if they change by the minute at most.
+\set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
+\pset footer off
+\pset format unaligned
+\pset tuples_only on
+CREATE TABLE event (id int, at timestamptz, day date, plain timestamp, n int);
+INSERT INTO event SELECT g, now() - g * interval '1 day', CURRENT_DATE - g, now() - g * interval '1 day', g FROM generate_series(1, 800) g;
+-- Whether each of these queries is cacheable. What a value is depends on the day, so it is not shown here.
+CREATE VIEW asked AS
+SELECT number, query, (arrow_cache.why(query)).* FROM (VALUES
+    (1, 'SELECT count(*) FROM event WHERE day > CURRENT_DATE - 7'),
+    (2, 'SELECT count(*) FROM event WHERE at >= date_trunc(''month'', now() - interval ''12 months'')'),
+    (3, 'SELECT count(*) FROM event WHERE at >= date_trunc(''DAY'', transaction_timestamp())'),
+    (4, 'SELECT count(*) FROM event WHERE at >= date_trunc(''hours'', statement_timestamp())'),
+    (5, 'SELECT count(*) FROM event WHERE plain >= date_trunc(''week'', LOCALTIMESTAMP)'),
+    (6, 'SELECT count(*) FROM event WHERE plain >= date_trunc(''week'', LOCALTIMESTAMP(0)) AND at < date_trunc(''minute'', CURRENT_TIMESTAMP(2))'),
+    (7, 'SELECT count(*) FROM event WHERE at >= date_trunc(''day'', now(), ''Europe/Berlin'')'),
+    (8, 'SELECT count(*) FROM event WHERE day = (now() AT TIME ZONE ''Europe/Berlin'')::date'),
+    (9, 'SELECT count(*) FROM event WHERE at >= date_bin(''15 minutes'', now(), ''2020-01-01'')'),
+    (10, 'SELECT count(*) FROM event WHERE extract(year FROM at) = extract(year FROM now()) - 1'),
+    (11, 'SELECT count(*) FROM event WHERE n = date_part(''doy'', now())::int % 7'),
+    (12, 'SELECT to_char(now(), ''"on" YYYY-MM-DD HH24:MI''), id FROM event'),
+    (13, 'SELECT extract(hour FROM LOCALTIME), extract(minute FROM CURRENT_TIME), id FROM event'),
+    (14, 'SELECT count(*) FROM event WHERE at >= date_trunc(''month'', now() - make_interval(months => 3, days => 1))'),
+    (15, 'SELECT count(*) FROM event WHERE at >= date_trunc(''day'', now() - ($1 || '' days'')::interval)'),
+    (16, 'SELECT count(*) FROM event WHERE day > CURRENT_DATE - $1::int AND at > date_trunc($2, now())'),
+    (17, 'SELECT count(*) FROM event WHERE at >= date_trunc(''day'', now() - 2 * interval ''1 week'')::date + interval ''3 hours'''),
+    (18, 'SELECT date_trunc(''day'', now())::date - day AS age, count(*) FROM event GROUP BY 1'),
+    (19, 'SELECT id FROM event WHERE CASE WHEN day > CURRENT_DATE THEN true ELSE at > date_trunc(''year'', now()) END'),
+    (20, 'WITH w AS MATERIALIZED (SELECT id FROM event WHERE day > CURRENT_DATE - 3) SELECT count(*) FROM w WHERE id IN (SELECT n FROM event WHERE at < now()::date)'),
+    -- What moves all the time.
+    (30, 'SELECT count(*) FROM event WHERE at > now() - interval ''1 hour'''),
+    (31, 'SELECT count(*) FROM event WHERE at > date_trunc(''second'', now())'),
+    (32, 'SELECT count(*) FROM event WHERE at > date_trunc(''milliseconds'', now()) - interval ''1 day'''),
+    (33, 'SELECT count(*) FROM event WHERE at > date_bin(''59 seconds'', now(), ''2020-01-01'')'),
+    (34, 'SELECT extract(epoch FROM now()), id FROM event'),
+    (35, 'SELECT extract(second FROM CURRENT_TIME), id FROM event'),
+    (36, 'SELECT to_char(now(), ''HH24:MI:SS''), id FROM event'),
+    (37, 'SELECT to_char(now(), ''US''), id FROM event'),
+    (38, 'SELECT count(*) FROM event WHERE day > CURRENT_DATE - 7 AND at < now()'),
+    (39, 'SELECT date_trunc(''day'', now() - at) FROM event'),
+    (40, 'SELECT CURRENT_TIME, id FROM event'),
+    (41, 'SELECT LOCALTIMESTAMP, id FROM event'),
+    (42, 'SELECT date_trunc(''day'', CASE WHEN id = 1 THEN now() END) FROM event'),
+    (43, 'SELECT date_trunc(''day'', (SELECT now())) FROM event'),
+    (44, 'SELECT date_trunc(''day'', GREATEST(now(), at)) FROM event'),
+    -- What asks for this very moment, or for the time in other ways.
+    (60, 'SELECT date_trunc(''day'', clock_timestamp()), id FROM event'),
+    (61, 'SELECT timeofday()::date, id FROM event'),
+    (62, 'SELECT age(at), id FROM event')
+) AS questions (number, query) ORDER BY number;
+SELECT cacheable, reason, query FROM asked;
+-- What cannot be computed is left to PostgreSQL, which may not need it.
+SELECT cacheable, reason FROM arrow_cache.why('SELECT count(*) FROM event WHERE false AND day > CURRENT_DATE + 2147483647');
+SELECT cacheable, reason FROM arrow_cache.why('SELECT count(*) FROM event WHERE day > CURRENT_DATE + 2147483647');
+
+-- The second execution is a hit. A hit has the rows of an execution.
+SELECT count(*), min(id), max(id) FROM event WHERE day > CURRENT_DATE - 7;
+SELECT count(*), min(id), max(id) FROM event WHERE day > CURRENT_DATE - 7;
+:status
+-- Another constant is another question of the same form, and is served without planning once it is stored.
+SELECT count(*), min(id), max(id) FROM event WHERE day > CURRENT_DATE - 8;
+:status
+SELECT count(*), min(id), max(id) FROM event WHERE day > CURRENT_DATE - 8;
+:status
+SELECT count(*), min(id), max(id) FROM event WHERE day > CURRENT_DATE - 8;
+:status
+-- A change of the table is seen.
+INSERT INTO event VALUES (0, now(), CURRENT_DATE, now(), 0);
+SELECT count(*), min(id), max(id) FROM event WHERE day > CURRENT_DATE - 8;
+:status
+-- A form is not refused for all constants because it is for one.
+SELECT count(*) >= 0 FROM event WHERE at > date_trunc('second', now());
+:status
+SELECT count(*) FROM event WHERE at > date_trunc('day', now()) - interval '370 days' AND at < now()::date - 360;
+:status
+SELECT count(*) >= 0 FROM event WHERE at > date_trunc('year', now());
+:status
+SELECT count(*) >= 0 FROM event WHERE at > date_trunc('year', now());
+:status
+
+-- The zone of the session decides when a day begins.
+SET TimeZone = 'Pacific/Kiritimati';
+SELECT count(*) >= 0 FROM event WHERE day = CURRENT_DATE;
+SET TimeZone = 'Pacific/Niue';
+SELECT count(*) >= 0 FROM event WHERE day = CURRENT_DATE;
+:status
+SELECT count(*) >= 0 FROM event WHERE day = CURRENT_DATE;
+:status
+SET TimeZone = 'Pacific/Kiritimati';
+SELECT count(*) >= 0 FROM event WHERE day = CURRENT_DATE;
+:status
+RESET TimeZone;
+
+-- Prepared statements: with plans for their values, and with plans for all values.
+PREPARE since (int) AS SELECT count(*) FROM event WHERE day > CURRENT_DATE - $1;
+EXECUTE since(7);
+:status
+EXECUTE since(7);
+:status
+EXECUTE since(9);
+:status
+SET plan_cache_mode = force_generic_plan;
+EXECUTE since(7);
+EXECUTE since(7);
+:status
+EXECUTE since(9);
+EXECUTE since(9);
+:status
+EXECUTE since(10);
+:status
+EXECUTE since(NULL);
+EXECUTE since(NULL);
+:status
+EXECUTE since(2147483647);
+:status
+PREPARE from_unit (text, text) AS SELECT count(*) FROM event WHERE at > date_trunc($1, now() - ($2 || ' days')::interval) AND at < now()::date;
+EXECUTE from_unit('year', '1000');
+EXECUTE from_unit('year', '1000');
+:status
+EXECUTE from_unit('second', '1000');
+:status
+EXECUTE from_unit('no unit', '1000');
+:status
+EXECUTE from_unit('year', 'no number of');
+:status
+EXECUTE from_unit(NULL, '1');
+EXECUTE from_unit(NULL, '1');
+:status
+RESET plan_cache_mode;
+
+-- The time of a transaction is that of its start, however late a statement in it is.
+BEGIN;
+SELECT count(*) FROM event WHERE day > CURRENT_DATE - 9;
+SELECT count(*) FROM event WHERE day > CURRENT_DATE - 9;
+:status
+COMMIT;
+SELECT count(*) FROM event WHERE day > CURRENT_DATE - 9;
+:status
+-- statement_timestamp() moves within a transaction, and not within a statement.
+SELECT count(*) FROM event WHERE at < date_trunc('day', statement_timestamp()) - interval '730 days';
+SELECT count(*) FROM event WHERE at < date_trunc('day', statement_timestamp()) - interval '730 days';
+:status
+PREPARE by_statement AS SELECT count(*) FROM event WHERE at < date_trunc('day', statement_timestamp()) - interval '730 days';
+EXECUTE by_statement;
+EXECUTE by_statement;
+:status
+
+-- Views, row security, EXPLAIN, cursors.
+CREATE VIEW recent AS SELECT id FROM event WHERE day > CURRENT_DATE - 30;
+SELECT count(*) FROM recent;
+SELECT count(*) FROM recent;
+:status
+EXPLAIN (COSTS OFF) SELECT count(*) FROM recent;
+CREATE ROLE regress_cache_clock;
+GRANT SELECT ON event TO regress_cache_clock;
+ALTER TABLE event ENABLE ROW LEVEL SECURITY;
+CREATE POLICY young ON event USING (day > CURRENT_DATE - 10);
+SET ROLE regress_cache_clock;
+SELECT count(*) FROM event;
+SELECT count(*) FROM event;
+:status
+RESET ROLE;
+SELECT count(*) FROM event WHERE id >= 0;
+ALTER POLICY young ON event USING (at > now() - interval '10 days');
+SET ROLE regress_cache_clock;
+SELECT count(*) FROM event;
+:status
+RESET ROLE;
+ALTER TABLE event DISABLE ROW LEVEL SECURITY;
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id FROM event WHERE day > CURRENT_DATE - 3 ORDER BY id;
+FETCH ALL FROM c;
+COMMIT;
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id FROM event WHERE day > CURRENT_DATE - 3 ORDER BY id;
+:status
+FETCH ALL FROM c;
+COMMIT;
+
+-- Exports.
+SELECT octet_length(arrow_cache.query('SELECT count(*) FROM event WHERE day > CURRENT_DATE - 11')) > 0;
+:status
+SELECT octet_length(arrow_cache.query('SELECT count(*) FROM event WHERE day > CURRENT_DATE - 11')) > 0;
+:status
+SELECT count(*) FROM event WHERE day > CURRENT_DATE - 11;
+:status
+
+-- What is not part of a query has no value of the clock in a key: a constraint that excludes a child, and a function that is put in place
+-- of its call.
+CREATE FUNCTION today() RETURNS date LANGUAGE sql STABLE RETURN CURRENT_DATE;
+SELECT count(*) FROM event WHERE day > today();
+:status
+-- A function of the server that is marked otherwise is computed when a query is planned.
+ALTER FUNCTION pg_catalog.now() IMMUTABLE;
+SELECT count(*) FROM event WHERE at > date_trunc('year', now()) - interval '1 year' AND id < 0;
+:status
+ALTER FUNCTION pg_catalog.now() STABLE;
+SELECT count(*) FROM event WHERE at > date_trunc('year', now()) - interval '1 year' AND id < 0;
+:status
+-- More than a key can hold.
+SELECT cacheable, reason FROM arrow_cache.why('SELECT count(*) FROM event WHERE ' || (SELECT string_agg(format('day > CURRENT_DATE - %s', n), ' OR ') FROM generate_series(1, 17) n));
+SELECT cacheable, reason FROM arrow_cache.why('SELECT count(*) FROM event WHERE ' || (SELECT string_agg(format('day > CURRENT_DATE - %s', n), ' OR ') FROM generate_series(1, 16) n));
+-- An expression that is nested too deeply counts as what its parts are.
+SELECT cacheable, reason FROM arrow_cache.why('SELECT count(*) FROM event WHERE day > ' || repeat('(', 30) || 'CURRENT_DATE' || repeat(' - 1)', 30));
+
+SELECT reason FROM arrow_cache.bypass_reasons WHERE reason = 'moving_clock' AND statements > 0;
+DROP FUNCTION today();
+DROP VIEW recent, asked;
+DROP OWNED BY regress_cache_clock;
+DROP ROLE regress_cache_clock;
+DROP TABLE event;
