@@ -51,11 +51,14 @@ impl ClockProgram {
 
     /// Makes the program for the clock expressions of a query, in the current memory context. `None` if they are too many, or too large.
     pub fn of(expressions: &ClockExpressions) -> Option<Self> {
-        let mut words = vec![expressions.count() as u32];
+        let mut words = vec![expressions.total() as u32];
         for node in expressions.nodes()? {
             // SAFETY: a node of the query that the expressions were found in, which is there as long as it is planned.
             add(&mut words, unsafe { Tree::enter(*node) }?, 0)?;
             words.push(END);
+        }
+        if expressions.reads_day() {
+            words.extend([LEAF | (Leaf::Date as u32) << 8, (-1i32).cast_unsigned(), END]);
         }
         Some(Self::from_words(words.into_iter()))
     }
