@@ -162,6 +162,22 @@ $node->safe_psql('used', 'DROP SCHEMA evil CASCADE; DROP FUNCTION public.flush()
 $node->safe_psql('used', q{COMMIT PREPARED 'across'});
 is(uses('after the update'), $dumped, 'pg_dump writes the same rights, comments and policies as before');
 
+# Functions that are not for PUBLIC, and have gone from their place: the update makes them anew, and not for PUBLIC either.
+for my $case (
+	[ 'renamed', 'ALTER FUNCTION arrow_cache.flush() RENAME TO flush_all; ALTER FUNCTION arrow_cache.reset_stats() RENAME TO reset' ],
+	[ 'moved', 'ALTER FUNCTION arrow_cache.invalidate(regclass) SET SCHEMA public; ALTER FUNCTION arrow_cache.invalidate_on_change() SET SCHEMA public' ],
+	[ 'dropped', join('; ', map { "ALTER EXTENSION pg_arrow_cache DROP FUNCTION arrow_cache.$_; DROP FUNCTION arrow_cache.$_" } 'flush()', 'invalidate(regclass)', 'invalidate_on_change()', 'reset_stats()') ],
+	[ 'in another schema', 'ALTER SCHEMA arrow_cache RENAME TO "an other"; ALTER FUNCTION "an other".flush() RENAME TO flush_all' ])
+{
+	my ($what, $change) = @$case;
+	$node->safe_psql('postgres', 'CREATE DATABASE gone');
+	$node->safe_psql('gone', "CREATE EXTENSION pg_arrow_cache VERSION '0.1.0'; $change; ALTER EXTENSION pg_arrow_cache UPDATE");
+	is($node->safe_psql('gone', q{SELECT string_agg(p.oid::regprocedure::text, ' ') FROM pg_proc p JOIN pg_depend ON objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e'
+		WHERE prosrc ~ '(flush|invalidate|invalidate_on_change|reset_stats)(_wrapper|_0_2)$' AND has_function_privilege('plain', p.oid, 'EXECUTE')}), '', "functions that were $what before the update are not for PUBLIC after it");
+	is($node->safe_psql('gone', q{SELECT count(*) FROM pg_proc WHERE pronamespace = (SELECT extnamespace FROM pg_extension WHERE extname = 'pg_arrow_cache') AND prosrc ~ '_0_2$'}), 18, 'and all functions are there');
+	$node->safe_psql('postgres', 'DROP DATABASE gone');
+}
+
 # A session that has called the old functions goes on.
 my $session = q{
 	PREPARE p AS SELECT arrow_cache.flush() >= 0;
