@@ -16,6 +16,7 @@ use super::{definition_versions, entry_validity, kept_templates, portal, snapsho
 use crate::invalidation::own_writes;
 use crate::pg::query_desc::QueryDesc;
 use crate::query::clock::Clock;
+use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FactsHash, FormId};
 use crate::query::identity::Identified;
 use crate::query::key::{self, Asked, HashedText};
@@ -55,12 +56,14 @@ pub fn make(
     store: &SharedStore,
     call: &Call<'_>,
     identified: Identified,
-    reads_session: bool,
+    traits: &QueryTraits,
     versions: Versions,
 ) -> Option<Placeholder> {
-    // A bound portal may be read under other settings than it was started with: `serve::Guard` needs the real plan for that.
-    let may_change = reads_session && call.has_values();
-    if may_change || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {
+    // A bound portal may be read under other settings than it was started with: `serve::Guard` needs the real plan for that. And the server
+    // adds the costs of plans for values up, to choose between such plans and one for all values. Where that choice decides which relations
+    // are read, and so whether the user may read them, the costs have to be those of these values.
+    let needs_plan = call.has_values() && (traits.reads_session || traits.may_drop_relations);
+    if needs_plan || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {
         return None;
     }
     let Identified { form, tree, clock } = identified;

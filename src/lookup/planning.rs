@@ -80,7 +80,7 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
         && !traits.may_garble_text()
         && forms::has_templates(form, versions)
         && let Some(placeholder) =
-            placeholder::make(&store, call, meaning(identified, traits), traits.reads_session, versions)
+            placeholder::make(&store, call, meaning(identified, traits), traits, versions)
     {
         return Ok(Planning::Ready(placeholder));
     }
