@@ -6,9 +6,17 @@ use std::ffi::CString;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::Blamed;
-use super::sql_functions::MetBodies;
+use super::met_bodies::MetBodies;
 use crate::query::types::{Nature, TypeFacts};
+
+/// A function that is to blame for a refusal.
+#[derive(Clone, Copy, Debug)]
+pub struct Blamed {
+    /// The function.
+    pub function: pg_sys::Oid,
+    /// What is wrong with it, as the rest of the sentence "It calls …,".
+    pub because: Option<&'static str>,
+}
 
 /// Where in a query the check is, as far as the clock is concerned.
 #[derive(Clone, Copy, PartialEq, Eq)]
