@@ -64,12 +64,18 @@ QUESTIONS = (
     "SELECT count(*), min(id) FROM recent",
     "SELECT count(*), min(id) FROM parts WHERE day >= date_trunc('month', CURRENT_DATE)",
     "SELECT count(*), min(id), max(id) FROM event WHERE at < date_trunc('day', statement_timestamp())",
+    # Words in stored texts.
+    "SELECT id, w::date::text, (date(w) - 1)::text FROM word ORDER BY id",
+    "SELECT w::date = CURRENT_DATE, w::date > now()::date, id FROM word ORDER BY id",
+    "SELECT count(*), min(id) FROM event WHERE day IN (SELECT w::date FROM word)",
 )
 
 SCHEMA = """
     CREATE TABLE event (id int, at timestamptz, day date, plain timestamp);
     INSERT INTO event SELECT row_number() OVER (), b.at + h * interval '1 second', b.at::date, (b.at + h * interval '1 second') AT TIME ZONE 'UTC'
     FROM (SELECT unnest({boundaries}::timestamptz[])) b (at), unnest('{{-90000,-86400,-3601,-1800,-60,-1,0,1,60,1800,3600,86400}}'::int[]) h;
+    CREATE TABLE word AS SELECT * FROM unnest('{{today,now,tomorrow,yesterday,epoch,2026-03-01,today 23:59:59,tomorrow 10:00 Asia/Tokyo,yesterday 24:00 UTC,infinity,Jan 1 2026 23:00 PST,J2461000}}'::text[])
+        WITH ORDINALITY AS u (w, id);
     CREATE VIEW recent AS SELECT * FROM event WHERE at > date_trunc('week', now());
     CREATE TABLE parts (id int, day date) PARTITION BY RANGE (day);
     CREATE TABLE parts_2025 PARTITION OF parts FOR VALUES FROM ('2025-01-01') TO ('2026-01-01');
