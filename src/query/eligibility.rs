@@ -4,6 +4,7 @@
 
 mod catalog_search;
 mod checker;
+mod coercions;
 mod join_columns;
 mod met_bodies;
 mod node_kinds;
@@ -275,11 +276,7 @@ impl EligibilityChecker {
                     self.types.note_contained(type_of(column));
                 }
             },
-            // Its functions say whether they read settings; the server tells them below.
-            CoerceViaIO(coercion) => {
-                self.calls_output = true;
-                self.note_type(coercion.resulttype);
-            },
+            CoerceViaIO(coercion) => return self.check_coercion(node, coercion),
             SubLink(_link) => self.has_sublinks = true,
             Aggref(_call) => self.aggregates = true,
             _ => {}

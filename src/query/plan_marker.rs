@@ -212,6 +212,10 @@ unsafe fn append(list: *mut pg_sys::List, words: *const [(usize, u32)]) -> *mut 
 pub fn read(plan: Tree<'_, pg_sys::PlannedStmt>) -> Verdict {
     let mut words = [None::<u32>; EXTRAS];
     for item in children!(plan.invalItems as PlanInvalItem) {
+        if item.cacheId <= FIRST_CLOCK_WORD {
+            // These are the last, and are read where they are needed.
+            break;
+        }
         let index = FIRST_WORD.wrapping_sub(item.cacheId);
         if let Some(word) = usize::try_from(index).ok().and_then(|i| words.get_mut(i)) {
             *word = Some(item.hashValue);
@@ -275,6 +279,8 @@ fn read_extras(plan: Tree<'_, pg_sys::PlannedStmt>) -> Extras {
 /// The words of the clock expressions, which `attach` has appended in order.
 fn read_clock(plan: Tree<'_, pg_sys::PlannedStmt>) -> ClockProgram {
     let items = children!(plan.invalItems as PlanInvalItem);
-    // Those of catalogs have numbers from 0 on.
-    ClockProgram::from_words(items.filter(|item| item.cacheId <= FIRST_CLOCK_WORD).map(|item| item.hashValue))
+    let Some(first) = items.clone().position(|item| item.cacheId <= FIRST_CLOCK_WORD) else {
+        return ClockProgram::NONE;
+    };
+    ClockProgram::read(items.skip(first).map(|item| item.hashValue))
 }

@@ -61,6 +61,8 @@ pub(super) struct EligibilityChecker {
     pub(super) clock: ClockPlace,
     /// How many clock expressions were met.
     pub(super) clocks: usize,
+    /// Texts become dates, which counts as one of them (`coercions`).
+    pub(super) reads_day: bool,
     /// A node was met that leaves the answer open.
     pub(super) may_vary: bool,
     /// The query reads something: a relation, a function in FROM, or VALUES.
@@ -100,6 +102,7 @@ impl EligibilityChecker {
             settings: Vec::new(),
             clock: ClockPlace::Outside,
             clocks: 0,
+            reads_day: false,
             may_vary: false,
             reads_something: false,
             queries: Vec::new(),
