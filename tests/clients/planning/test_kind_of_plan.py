@@ -1,0 +1,46 @@
+"""After five executions of a prepared statement the server compares what its plans for single values have cost with what a plan for all values
+would cost. A hit without planning must not change what it chooses: a plan for all values may read tables that the user may not read, and
+that a plan for these values leaves out."""
+
+from psycopg import pq
+
+TEXT = b"SELECT b, row_number() OVER (ORDER BY b) FROM t WHERE a = $2::int AND ($1::bool OR b IN (SELECT id FROM forbidden))"
+EXECUTIONS = 9
+
+
+def executed(session, name, value):
+    """How many rows came, or which error."""
+    result = session.pgconn.exec_prepared(name, [b"t", value])
+    return result.ntuples if result.status == pq.ExecStatus.TUPLES_OK else result.error_field(pq.DiagnosticField.SQLSTATE)
+
+
+def test_costs_of_another_value(connect):
+    owner = connect()
+    owner.execute("CREATE TABLE t AS SELECT CASE WHEN g % 1000 = 0 THEN 2 ELSE 1 END AS a, g AS b FROM generate_series(1, 20000) g")
+    owner.execute("CREATE TABLE forbidden (id int)")
+    owner.execute("ANALYZE t, forbidden")
+    owner.execute("DROP ROLE IF EXISTS plan_reader")
+    owner.execute("CREATE ROLE plan_reader")
+    try:
+        owner.execute(f"GRANT USAGE ON SCHEMA {connect.schema} TO plan_reader; GRANT SELECT ON t TO plan_reader")
+        answers, kinds, statuses = {}, {}, []
+        for enabled in "off", "on":
+            reader = connect()
+            reader.execute("SET ROLE plan_reader")
+            reader.execute(f"SET pg_arrow_cache.enabled = {enabled}")
+            # A template with the high costs of the frequent value.
+            reader.pgconn.prepare(b"frequent", TEXT)
+            for _ in range(3):
+                assert executed(reader, b"frequent", b"1") == 19980
+            reader.pgconn.prepare(b"rare", TEXT)
+            answers[enabled] = []
+            for _ in range(EXECUTIONS):
+                answers[enabled].append(executed(reader, b"rare", b"2"))
+                statuses += [reader.status()] if enabled == "on" else []
+            kinds[enabled] = reader.rows("SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE name = 'rare'")
+        assert answers["off"] == [20] * EXECUTIONS
+        assert answers["on"] == answers["off"]
+        assert kinds["on"] == kinds["off"]
+        assert "HIT" in statuses
+    finally:
+        owner.execute("DROP OWNED BY plan_reader; DROP ROLE plan_reader")
