@@ -1,5 +1,6 @@
 //! A miss that is executed: what becomes of its rows, and how long it has taken. Belongs to one query of this backend.
 
+use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 
 use arrow_cache_core::{Pin, Reason};
@@ -39,12 +40,22 @@ pub struct MissRun {
     pub has_run: bool,
     /// Rows that its runs have given so far.
     rows: u64,
+    /// The most rows that there can be, once that was asked: `None` if the plan proves nothing.
+    most: OnceCell<Option<u64>>,
 }
 
 impl MissRun {
     /// A miss whose query has just been started.
     pub fn new(miss: Box<Miss>, stage: Stage) -> Self {
-        Self { miss, stage, elapsed: Duration::ZERO, run_started: Instant::now(), has_run: false, rows: 0 }
+        Self {
+            miss,
+            stage,
+            elapsed: Duration::ZERO,
+            run_started: Instant::now(),
+            has_run: false,
+            rows: 0,
+            most: OnceCell::new(),
+        }
     }
 
     /// A run begins.
@@ -64,7 +75,7 @@ impl MissRun {
         // SAFETY: the parameters of a query are null or valid as long as it.
         let params = unsafe { Tree::enter(query.params()) };
         matches!(self.stage, Stage::Filling(_) | Stage::Timing)
-            && row_bound::of(query.plan(), params).is_some_and(|most| self.rows >= most)
+            && self.most.get_or_init(|| row_bound::of(query.plan(), params)).is_some_and(|most| self.rows >= most)
     }
 
     /// The result has been read to its end: stores it if it is worth storing and nothing has changed since the start. Returns the pin of

@@ -104,9 +104,9 @@ def comparable(messages):
 class Pair:
     """Both sessions, and what is open in them."""
 
-    def __init__(self, plain, cached, schemas, role, other, seed):
+    def __init__(self, plain, cached, schemas, role, other, queries, seed):
         self.clients = [plain, cached]
-        self.schemas, self.role, self.other = schemas, role, other
+        self.schemas, self.role, self.other, self.queries = schemas, role, other, queries
         self.random = random.Random(seed)
         self.steps = []
         self.serial = 0
@@ -160,12 +160,12 @@ class Pair:
         self.serial += 1
         name = f"c{self.serial}"
         self.cursors.append(name)
-        return self.sql(f"DECLARE {name} {self.random.choice(CURSORS)} FOR {self.random.choice(QUERIES)}")
+        return self.sql(f"DECLARE {name} {self.random.choice(CURSORS)} FOR {self.random.choice(self.queries)}")
 
     def open_portal(self):
         self.serial += 1
         name = f"p{self.serial}" if self.random.random() < 0.8 else ""
-        query, binary = self.random.choice(QUERIES), int(self.random.random() < 0.2)
+        query, binary = self.random.choice(self.queries), int(self.random.random() < 0.2)
         limit = self.random.choice([None, 0, 1, 2, 3, 4, 9, 40, 100])
 
         def act(client, _):
