@@ -1,7 +1,6 @@
 """What the programs of the bench share: progress on stderr, and the check that the right library is measured."""
 
 import filecmp
-import os
 import sys
 import time
 from pathlib import Path
@@ -20,6 +19,6 @@ def progress(text):
 def check_build():
     """A debug build, or another checkout's, would be measured without a word."""
     installed = Path(private.pg_config("--pkglibdir")) / "pg_arrow_cache.so"
-    built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "libpg_arrow_cache.so"
+    built = ROOT / "target" / "release" / "libpg_arrow_cache.so"
     if not built.exists() or not installed.exists() or not filecmp.cmp(built, installed, shallow=False):
         sys.exit(f"bench: {installed} is not this checkout's release build; run `make install`")

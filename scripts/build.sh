@@ -34,4 +34,7 @@ for place in "${places[@]}"; do
 done
 export CARGO_ENCODED_RUSTFLAGS=$flags CFLAGS CC_SHELL_ESCAPED_FLAGS=1
 
-cargo build --locked --release --package pg_arrow_cache --lib --no-default-features --features "pg$major"
+# Below target, where install.sh looks for it: the environment may name another place, and a library that an earlier build has left there
+# would be installed.
+unset CARGO_BUILD_TARGET
+cargo build --target-dir target --locked --release --package pg_arrow_cache --lib --no-default-features --features "pg$major"

@@ -15,8 +15,19 @@ version=$(sed -nE "s/^default_version = '(.*)'/\1/p" pg_arrow_cache.control)
 # One stamp per server: building for another one replaces $built, which the comparison below then notices.
 stamp=target/install-$(printf '%s' "$pg_config" | cksum | cut -d' ' -f1).stamp
 
+present_script() { cat sql/schema.sql sql/functions.sql sql/views.sql; }
+
+# Are the scripts and the control file that are installed those of the sources? Another checkout may have put its own there.
+same_scripts() {
+    local file
+    present_script | cmp -s - "$extension_dir/pg_arrow_cache--$version.sql" || return 1
+    for file in pg_arrow_cache.control sql/versions/*.sql; do
+        [ ! -e "$file" ] || cmp -s "$file" "$extension_dir/${file##*/}" || return 1
+    done
+}
+
 up_to_date() {
-    [ -z "$destination" ] && [ -f "$stamp" ] && [ -f "$extension_dir/pg_arrow_cache--$version.sql" ] && cmp -s "$built" "$installed" &&
+    [ -z "$destination" ] && [ -f "$stamp" ] && same_scripts && cmp -s "$built" "$installed" &&
         [ -z "$(find Cargo.toml Cargo.lock build.rs ./*.control scripts/build.sh scripts/install.sh src sql core \
             -newer "$stamp" -type f -print -quit 2>/dev/null)" ]
 }
@@ -44,7 +55,7 @@ touch "$work/started"
 scripts/build.sh
 
 as_owner install -d "$lib_dir" "$extension_dir"
-cat sql/schema.sql sql/functions.sql sql/views.sql >"$work/script.sql"
+present_script >"$work/script.sql"
 put 755 "$built" "$installed"
 put 644 "$work/script.sql" "$extension_dir/pg_arrow_cache--$version.sql"
 for script in sql/versions/*.sql; do

@@ -166,7 +166,7 @@ bench_python() {
     cp "$pins" "$venv/requirements-bench.txt"
 }
 
-test_packages=(python3 python3-venv perl libipc-run-perl util-linux locales shellcheck)
+test_packages=(python3 python3-venv perl libipc-run-perl util-linux locales shellcheck libfaketime)
 
 purpose=${1:-all}
 case $purpose in

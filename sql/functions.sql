@@ -57,6 +57,17 @@ CREATE FUNCTION @extschema@.why(query pg_catalog.text)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_why_0_2';
 
+-- src/functions/change_token.rs
+
+CREATE FUNCTION @extschema@.etag(query pg_catalog.text) RETURNS pg_catalog.text VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_etag_0_2';
+CREATE FUNCTION @extschema@.etag(query pg_catalog.text, VARIADIC params pg_catalog."any") RETURNS pg_catalog.text
+    VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_etag_0_2';
+CREATE FUNCTION @extschema@.version(VARIADIC relations pg_catalog.regclass[]) RETURNS pg_catalog.text
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_version_0_2';
+
 -- src/functions/stats.rs, for the views
 
 CREATE FUNCTION @extschema@.stats_data()

@@ -44,7 +44,7 @@ reasons! {
     VolatileFunction, "volatile_function", "The query calls a volatile function.";
     StableFunction, "stable_function", "The query calls a stable function whose inputs are not all part of the key.";
     SessionFunction, "session_function", "The query asks for the user, a setting or other state of the session, or for the time at this very moment.";
-    MovingClock, "moving_clock", "The answer moves with the clock. Relative dates are cached if they change by the minute or more slowly: write date_trunc('minute', now()), now()::date or CURRENT_DATE, say.";
+    MovingClock, "moving_clock", "The answer moves with the clock. Round the time to a minute or more: date_trunc('minute', now()), now()::date or CURRENT_DATE.";
     UserDefinedFunction, "user_defined_function", "The query calls a function, operator or aggregate that is not built in.";
     SystemCatalog, "system_catalog", "The query reads a system catalog.";
     SystemColumn, "system_column", "The query reads a system column such as ctid or xmin.";

@@ -27,6 +27,32 @@ BEGIN
 END
 $check$;
 
+-- Four functions are not for PUBLIC. If one of them has been renamed, moved to another schema or dropped, this script makes it anew, and
+-- PUBLIC may call a new function. So it is made here, without that right. One that is there keeps the rights that it has.
+
+DO LANGUAGE plpgsql $missing$
+BEGIN
+    IF pg_catalog.to_regprocedure('@extschema@.flush()') IS NULL THEN
+        CREATE FUNCTION @extschema@.flush() RETURNS pg_catalog.int8 LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_flush_0_2';
+        REVOKE ALL ON FUNCTION @extschema@.flush() FROM PUBLIC;
+    END IF;
+    IF pg_catalog.to_regprocedure('@extschema@.invalidate(pg_catalog.regclass)') IS NULL THEN
+        CREATE FUNCTION @extschema@.invalidate(relation pg_catalog.regclass) RETURNS pg_catalog.int8
+            LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_0_2';
+        REVOKE ALL ON FUNCTION @extschema@.invalidate(pg_catalog.regclass) FROM PUBLIC;
+    END IF;
+    IF pg_catalog.to_regprocedure('@extschema@.invalidate_on_change()') IS NULL THEN
+        CREATE FUNCTION @extschema@.invalidate_on_change() RETURNS pg_catalog.trigger
+            LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_on_change_0_2';
+        REVOKE ALL ON FUNCTION @extschema@.invalidate_on_change() FROM PUBLIC;
+    END IF;
+    IF pg_catalog.to_regprocedure('@extschema@.reset_stats()') IS NULL THEN
+        CREATE FUNCTION @extschema@.reset_stats() RETURNS pg_catalog.void LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_reset_stats_0_2';
+        REVOKE ALL ON FUNCTION @extschema@.reset_stats() FROM PUBLIC;
+    END IF;
+END
+$missing$;
+
 -- src/functions/admin.rs
 
 CREATE OR REPLACE FUNCTION @extschema@.flush() RETURNS pg_catalog.int8 STRICT VOLATILE PARALLEL UNSAFE
@@ -82,6 +108,17 @@ CREATE OR REPLACE FUNCTION @extschema@.why(query pg_catalog.text)
     RETURNS TABLE (cacheable pg_catalog.bool, reason pg_catalog.text, detail pg_catalog.text)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_why_0_2';
+
+-- src/functions/change_token.rs
+
+CREATE FUNCTION @extschema@.etag(query pg_catalog.text) RETURNS pg_catalog.text VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_etag_0_2';
+CREATE FUNCTION @extschema@.etag(query pg_catalog.text, VARIADIC params pg_catalog."any") RETURNS pg_catalog.text
+    VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_etag_0_2';
+CREATE FUNCTION @extschema@.version(VARIADIC relations pg_catalog.regclass[]) RETURNS pg_catalog.text
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_version_0_2';
 
 -- src/functions/stats.rs, for the views
 

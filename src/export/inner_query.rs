@@ -14,6 +14,7 @@ use crate::pg::error_passing::kept;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::pg::{compat, server};
+use crate::session::StartingExport;
 
 /// How an export function runs its query.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,6 +91,7 @@ impl<'q> InnerQuery<'q> {
     fn start_with(&self, flags: u32) {
         assert!(!self.desc.is_started(), "a query is started once");
         let (desc, flags) = (self.desc.as_ptr(), flags as i32);
+        let _counted = StartingExport::enter();
         // SAFETY: the query is ours, and not started.
         unsafe { kept!(server::ExecutorStart(desc, flags)) };
     }

@@ -21,11 +21,11 @@ mod query_function;
 mod row_sink;
 mod schema_function;
 
-pub use arguments::text as query_text;
+pub use arguments::{Argument, parameters as query_parameters, text as query_text};
 pub use decision::{Decision, decide};
 pub use error_context::within;
 pub use export_run::Export;
-pub use inner_query::{check_permitted, under_callers_snapshot};
+pub use inner_query::{Pace, check_permitted, plan, under_callers_snapshot};
 pub use ipc_stream::{END_OF_STREAM, Output};
 pub use one_select::{OwnQuery, command_name, node_of, parse_one};
 pub use options::from_words;

@@ -2,6 +2,7 @@
 //! its caller. Nothing is kept here but that the provider of labels is registered.
 
 mod admin;
+mod change_token;
 mod change_trigger;
 mod clock_values;
 mod last_status;

@@ -12,9 +12,12 @@
 //! 5. A hit is served. A miss is executed, and its answer stored if it may be (`storing`). Whatever came of it is counted and logged
 //!    (`outcome`).
 //!
+//! `change_token` says what an answer rests on without looking it up.
+//!
 //! State of this backend only (`forms`, `kept_templates`, `quick_statements`); what is shared is read through `shmem`.
 
 mod call;
+mod change_token;
 mod definition_versions;
 mod description;
 mod entry_validity;
@@ -34,6 +37,7 @@ mod storing;
 mod verdict;
 
 pub use call::Call;
+pub use change_token::{change_token, definitions};
 pub use definition_versions::current as definition_versions;
 pub use find::find;
 pub use outcome::{Found, Miss};

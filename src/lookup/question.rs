@@ -67,6 +67,11 @@ impl<'q> Question<'q> {
         }
     }
 
+    /// The question, with the values of its parameters.
+    pub fn with_params(self, params: Option<Tree<'q, pg_sys::ParamListInfoData>>) -> Self {
+        Self { params, ..self }
+    }
+
     /// The question, with a text that stands for it in the place of its own, if there is one.
     pub fn with_text(self, text: Option<&'q CStr>) -> Self {
         Self { text, ..self }

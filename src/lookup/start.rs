@@ -52,7 +52,9 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
         return None;
     }
     if !session::at_top_level() || !portal::runs(planned) {
-        tally::count_nested(&store);
+        if !session::take_starting_export() {
+            tally::count_nested(&store);
+        }
         return None;
     }
     session::begin_statement(Reason::NotSelect);

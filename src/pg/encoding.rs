@@ -16,6 +16,11 @@ pub fn client_differs() -> bool {
     server::pg_get_client_encoding() != server::GetDatabaseEncoding()
 }
 
+/// The number of the encoding of the session's client.
+pub fn of_client() -> i32 {
+    server::pg_get_client_encoding()
+}
+
 /// Text of the database as a string. Raises when it cannot be written in UTF-8, or there is no memory for it.
 pub fn to_string(text: &CStr) -> String {
     // SAFETY: the conversion reads as many bytes as it is told, and returns its argument or a palloc'd, NUL-terminated copy.

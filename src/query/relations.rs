@@ -93,6 +93,11 @@ pub fn read_by<'t>(plan: Tree<'t, pg_sys::PlannedStmt>) -> impl Iterator<Item = 
     })
 }
 
+/// Does the plan read a relation that its owner trusts, whose changes may not be seen?
+pub fn reads_trusted(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+    read_by(plan).any(|relation| relation_policy::of(relation) == Policy::Trusted)
+}
+
 /// The OIDs of the plan's relations and of `others`, each once, in ascending order.
 pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, others: Vec<u32>) -> Vec<u32> {
     let mut relations = others;

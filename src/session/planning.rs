@@ -1,4 +1,4 @@
-//! What the planner hook has to know of the session: whether the plan that is made now can be answered from the cache, and whether it
+//! What the hooks of planner and executor have to know of the session: whether the plan that is made now can be answered from the cache, and whether it
 //! must be a real plan. State of this backend, set by the hooks and by export functions; no lock.
 
 use std::cell::Cell;
@@ -10,6 +10,8 @@ use crate::pg::backend_local::Local;
 
 /// An export function is planning its query.
 static PLANNING_EXPORT: Local<Cell<bool>> = Local::new(Cell::new(false));
+/// An export function is starting its query.
+static STARTING_EXPORT: Local<Cell<bool>> = Local::new(Cell::new(false));
 /// The last plan's number, 0 before the first.
 static PLANS: Local<Cell<u64>> = Local::new(Cell::new(0));
 /// No placeholder may be given.
@@ -30,6 +32,28 @@ impl Drop for PlanningExport {
     fn drop(&mut self) {
         PLANNING_EXPORT.set(false);
     }
+}
+
+/// Marks that an export function is starting its query, which it counts itself, as long as the value lives.
+pub struct StartingExport(());
+
+impl StartingExport {
+    /// Enters the start.
+    pub fn enter() -> Self {
+        STARTING_EXPORT.set(true);
+        Self(())
+    }
+}
+
+impl Drop for StartingExport {
+    fn drop(&mut self) {
+        STARTING_EXPORT.set(false);
+    }
+}
+
+/// Is the query that starts now counted by the export function that starts it? Asked once.
+pub fn take_starting_export() -> bool {
+    STARTING_EXPORT.replace(false)
 }
 
 /// Could the plan that is made now be answered from the cache?

@@ -27,6 +27,7 @@ $node->safe_psql('postgres', q{
 my %call = (
 	bypass_reasons_data => 'SELECT * FROM arrow_cache.bypass_reasons',
 	entries_data => 'SELECT * FROM arrow_cache.entries',
+	etag => q{SELECT arrow_cache.etag('SELECT a FROM t')},
 	fetch => q{SELECT arrow_cache.fetch('SELECT a FROM t')},
 	flush => 'SELECT arrow_cache.flush()',
 	invalidate => q{SELECT arrow_cache.invalidate('t')},
@@ -42,6 +43,7 @@ my %call = (
 	set_policy => q{SELECT arrow_cache.set_policy('t', 'never')},
 	statements_data => 'SELECT * FROM arrow_cache.statements_data()',
 	stats_data => 'SELECT * FROM arrow_cache.stats',
+	version => q{SELECT arrow_cache.version('t')},
 	why => q{SELECT * FROM arrow_cache.why('SELECT a FROM t')},
 );
 my $functions = $node->safe_psql('postgres',

@@ -52,7 +52,7 @@ sub traps
 		[ 'regclass(oid)', 'regclass', '0' ], [ 'count(bigint)', 'bigint', '0' ],
 		(map { [ "${_}_data()", 'bigint', '0' ] } qw(stats statements entries relations bypass_reasons)),
 		(map { [ "$_()", 'bigint', '0' ] } qw(flush reset_stats last_status last_reason)),
-		(map { [ "$_(regclass)", 'bigint', '0' ] } qw(invalidate policy)), (map { [ "$_(text)", 'bytea', 'NULL' ] } qw(query fetch messages schema why)))
+		(map { [ "$_(regclass)", 'bigint', '0' ] } qw(invalidate policy)), (map { [ "$_(text)", 'bytea', 'NULL' ] } qw(query fetch messages schema why etag)), [ 'version(regclass)', 'text', 'NULL' ])
 	{
 		my ($signature, $type, $value) = @$function;
 		next if $without{own} && $signature !~ /^(convert_from|get|current|regclass|count)/;

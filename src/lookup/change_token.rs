@@ -1,0 +1,53 @@
+//! What an answer would rest on if it were computed now, as one number, without computing it. Equal numbers stand for the same answer
+//! (docs/architecture/exactness.md, Change tokens). Reads shared memory; keeps nothing.
+
+use arrow_cache_core::{Hash128, HashBuffer, Reason};
+use pgrx::pg_sys;
+
+use super::definition_versions;
+use super::description::{Description, describe};
+use super::question::Question;
+use super::storing;
+use crate::pg::{allocator, encoding};
+use crate::query::Versions;
+use crate::query::relations;
+use crate::shmem::SharedStore;
+
+/// The versions of the definitions at this moment, and the catalogs at least as new as these. To be asked before a query is parsed.
+pub fn definitions(store: &SharedStore) -> Versions {
+    let versions = definition_versions::current(store);
+    // SAFETY: called inside a transaction.
+    unsafe { pg_sys::AcceptInvalidationMessages() };
+    versions
+}
+
+/// The token of a question under its snapshot. `parsed_under` is what `definitions` told before its query was parsed.
+///
+/// # Errors
+/// The reason for which nothing can be promised.
+pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: Versions) -> Result<Hash128, Reason> {
+    if allocator::is_short() {
+        return Err(Reason::OutOfMemory);
+    }
+    // Whoever keeps a token has no `ttl` that bounds how long a change which nobody has told stays unseen.
+    if relations::reads_trusted(question.plan()) {
+        return Err(Reason::ForeignTable);
+    }
+    let Description { traits, planned, key, relations, snapshot, .. } = describe(store, question)?;
+    let dependencies = storing::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
+    // What was parsed and planned meant the same when the versions were read.
+    if planned.versions != parsed_under || definition_versions::current(store) != parsed_under {
+        return Err(Reason::DdlInProgress);
+    }
+    let mut token = HashBuffer::new();
+    token.u64(store.seed());
+    token.part(b"change token");
+    token.hash(key.0);
+    // In other encodings of the client the same answer has other bytes.
+    token.u32(encoding::of_client() as u32);
+    for dependency in &dependencies {
+        token.words([dependency.slot.0, dependency.relation]);
+        token.u64(dependency.version);
+    }
+    if token.is_complete() { Ok(token.finish()) } else { Err(Reason::OutOfMemory) }
+}
