@@ -53,6 +53,8 @@ const HAS_CLOCK: u32 = 256;
 const CALLS_BODIES: u32 = 512;
 /// Flag: some of them are kept as text.
 const RESOLVES_NAMES: u32 = 1024;
+/// Flag: some extensions were trusted.
+const TRUSTS: u32 = 2048;
 /// Place of the first word of the clock expressions, far behind those of all extras; and its cache number.
 const FIRST_CLOCK: usize = 0x1_0000;
 const FIRST_CLOCK_WORD: i32 = FIRST_WORD - FIRST_CLOCK as i32;
@@ -111,6 +113,7 @@ fn words_of(
         (has_clock, HAS_CLOCK),
         (traits.bodies.is_some(), CALLS_BODIES),
         (traits.resolves_names(), RESOLVES_NAMES),
+        (traits.trusts, TRUSTS),
     ] {
         if set {
             flags |= flag;
@@ -209,6 +212,10 @@ unsafe fn append(list: *mut pg_sys::List, words: *const [(usize, u32)]) -> *mut 
 pub fn read(plan: Tree<'_, pg_sys::PlannedStmt>) -> Verdict {
     let mut words = [None::<u32>; EXTRAS];
     for item in children!(plan.invalItems as PlanInvalItem) {
+        if item.cacheId <= FIRST_CLOCK_WORD {
+            // These are the last, and are read where they are needed.
+            break;
+        }
         let index = FIRST_WORD.wrapping_sub(item.cacheId);
         if let Some(word) = usize::try_from(index).ok().and_then(|i| words.get_mut(i)) {
             *word = Some(item.hashValue);
@@ -250,6 +257,7 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
         unites: false,
         aggregates: flags & AGGREGATES != 0,
         receives_text: flags & RECEIVES_TEXT != 0,
+        trusts: flags & TRUSTS != 0,
         clocks: 0,
         // What they mean is in the hash of the tree.
         bodies: (flags & CALLS_BODIES != 0)
@@ -271,6 +279,8 @@ fn read_extras(plan: Tree<'_, pg_sys::PlannedStmt>) -> Extras {
 /// The words of the clock expressions, which `attach` has appended in order.
 fn read_clock(plan: Tree<'_, pg_sys::PlannedStmt>) -> ClockProgram {
     let items = children!(plan.invalItems as PlanInvalItem);
-    // Those of catalogs have numbers from 0 on.
-    ClockProgram::from_words(items.filter(|item| item.cacheId <= FIRST_CLOCK_WORD).map(|item| item.hashValue))
+    let Some(first) = items.clone().position(|item| item.cacheId <= FIRST_CLOCK_WORD) else {
+        return ClockProgram::NONE;
+    };
+    ClockProgram::read(items.skip(first).map(|item| item.hashValue))
 }

@@ -63,6 +63,7 @@ def group_questions(pair):
 
 GROUP_QUESTIONS = {pair: tuple(group_questions(pair)) for pair in PAIRS}
 
+ANY_VALUE = (0, 1, 2, 3)
 DATA = [Question(*q) for q in (
     ("SELECT * FROM customer",),
     ("SELECT name, mood, since, tags, home FROM customer WHERE id % 4 = %s", (0, 1, 2, 3)),
@@ -117,6 +118,9 @@ DATA = [Question(*q) for q in (
     ("SELECT * FROM v_changing",),
     ("SELECT * FROM v_rate",),
     ("SELECT rate(), count(*) FROM account", (), False, True),
+    ("SELECT id, level(id) FROM account", (), False, True),
+    ("SELECT count(*) FROM account WHERE level(id) > %s", (2, 5, 20), False, True),
+    ("SELECT * FROM secret_tenant WHERE tenant = tenant()",),
     ("SELECT * FROM sales",),
     ("SELECT count(*), sum(amount) FROM sales",),
     ("SELECT id, open_part FROM vault",),
@@ -132,10 +136,15 @@ DATA = [Question(*q) for q in (
     ("SELECT count(*) FROM stock WHERE id > %s", (0, 1, 2), False, True),
     ("SELECT * FROM one.stock UNION ALL SELECT * FROM two.stock",),
     ("SELECT o.what, s.what FROM one.stock o JOIN stock s USING (id)", (), False, True),
+    # Relative dates, which move once a day at most.
+    ("SELECT count(*), max(at) FROM event WHERE at >= date_trunc('month', now() - interval '12 months')",),
+    ("SELECT id, CURRENT_DATE - at::date FROM event WHERE at < CURRENT_DATE + %s", ANY_VALUE),
+    ("SELECT mood, count(*) FROM customer WHERE since < date_trunc('day', now() - make_interval(days => %s)) GROUP BY mood", ANY_VALUE),
+    ("SELECT to_char(now(), 'YYYY-MM'), count(*) FROM orders WHERE placed <= (now() AT TIME ZONE 'Europe/Berlin')::date + 1",),
+    ("SELECT e.id FROM event e WHERE e.at > date_trunc('year', CURRENT_DATE) AND EXISTS (SELECT FROM customer c WHERE c.since < now()::date)",),
     ("VALUES (1, 'one'), (2, NULL)",),
     ("SELECT 1 / (id - 4) FROM one.stock",),          # an error while there is a row 4
 )]
-ANY_VALUE = (0, 1, 2, 3)
 # With parts that the planner leaves out for some values: of one form, each reads relations of its own.
 DROPPED = [Question(*q) for q in (
     ("SELECT id, name FROM customer WHERE %s = 1 OR id IN (SELECT customer FROM orders WHERE amount > 20)", ANY_VALUE),

@@ -92,7 +92,8 @@ pub fn with_values<R>(clock: &Clock<'_>, act: impl FnOnce(&[Value]) -> R) -> Res
         let count = caught(|| run(&clock, place)).flatten();
         let result = count.and_then(|count| values.get(..count)).ok_or(Reason::MovingClock).map(act);
         pg_sys::MemoryContextSwitchTo(caller);
-        pg_sys::MemoryContextReset(context);
+        // That cannot raise: the context has no callbacks.
+        direct!(server::MemoryContextReset(context));
         result
     }
 }

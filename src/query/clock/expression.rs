@@ -2,7 +2,7 @@
 
 use pgrx::pg_sys;
 
-use super::functions::{self, Coarse, FUNCTIONS, Kind, MOST_ARGUMENTS};
+use super::functions::{self, Coarse, FUNCTIONS, Function, Kind, MOST_ARGUMENTS};
 use crate::pg::compat::tree::walkers;
 use crate::pg::tree::{Tree, child, match_node};
 
@@ -104,8 +104,47 @@ pub enum Part<'t> {
     Reading(Tree<'t, pg_sys::Node>),
 }
 
-/// The arguments of a call in their order. One of `make_interval` that is left out is zero, and missing here.
-pub type Arguments<'t> = [Option<Tree<'t, pg_sys::Node>>; MOST_ARGUMENTS];
+/// The arguments of a call, as the parser has left them.
+#[derive(Clone, Copy)]
+pub struct Arguments<'t> {
+    list: Option<Tree<'t, pg_sys::List>>,
+    taken: usize,
+}
+
+impl<'t> Arguments<'t> {
+    /// The arguments of a function; `None` if it lacks one that is not known to be zero.
+    fn of(list: Option<Tree<'t, pg_sys::List>>, place: usize) -> Option<Self> {
+        let Function { oid, arguments: taken, .. } = FUNCTIONS[place];
+        let given = list.map_or(0, Tree::length);
+        (given == taken || (oid == MAKE_INTERVAL && given < taken)).then_some(Self { list, taken })
+    }
+
+    /// Those that are given, in any order.
+    fn given(self) -> impl Iterator<Item = Option<Tree<'t, pg_sys::Node>>> {
+        self.list.into_iter().flat_map(Tree::items).map(|argument| {
+            let argument = argument?;
+            match argument.as_a::<pg_sys::NamedArgExpr>() {
+                Some(named) => child!(named.arg).map(Tree::as_node),
+                None => Some(argument),
+            }
+        })
+    }
+
+    /// All that the function takes, in their order. One that is left out is zero, and missing here. `None` if there is more than it takes.
+    pub fn ordered(self) -> Option<impl Iterator<Item = Option<Tree<'t, pg_sys::Node>>>> {
+        let mut ordered = [None; MOST_ARGUMENTS];
+        for (position, argument) in self.list.into_iter().flat_map(Tree::items).enumerate() {
+            let argument = argument?;
+            // One that is given by its name stands behind those that are not.
+            let (position, argument) = match argument.as_a::<pg_sys::NamedArgExpr>() {
+                Some(named) => (usize::try_from(named.argnumber).ok()?, child!(named.arg)?.as_node()),
+                None => (position, argument),
+            };
+            *ordered.get_mut(position).filter(|_| position < self.taken)? = Some(argument);
+        }
+        Some(ordered.into_iter().take(self.taken))
+    }
+}
 
 /// What a node is in a clock expression; `None` if it may not stand in one, whatever is below it.
 pub fn part(node: Tree<'_, pg_sys::Node>) -> Option<Part<'_>> {
@@ -138,19 +177,7 @@ fn called(
     arguments: Option<Tree<'_, pg_sys::List>>,
 ) -> Option<Part<'_>> {
     let place = functions::place_of(function)?;
-    let mut ordered: Arguments<'_> = [None; MOST_ARGUMENTS];
-    for (position, argument) in arguments.into_iter().flat_map(Tree::items).enumerate() {
-        let argument = argument?;
-        // One that is given by its name stands behind those that are not.
-        let (position, argument) = match argument.as_a::<pg_sys::NamedArgExpr>() {
-            Some(named) => (usize::try_from(named.argnumber).ok()?, child!(named.arg)?.as_node()),
-            None => (position, argument),
-        };
-        *ordered.get_mut(position)? = Some(argument);
-    }
-    let (taken, beyond) = ordered.split_at(FUNCTIONS[place].arguments);
-    let complete = taken.iter().all(Option::is_some) || function.to_u32() == MAKE_INTERVAL;
-    (complete && beyond.iter().all(Option::is_none)).then_some(Part::Call(place, collation, ordered))
+    Some(Part::Call(place, collation, Arguments::of(arguments, place)?))
 }
 
 /// Is this what the server adds to a call of `make_interval` for an argument that is left out: zero? Whoever replaces the function may
@@ -186,26 +213,30 @@ pub struct Closed {
 
 /// What is known of an expression that is made of nothing but such parts; `None` for any other.
 pub fn closed(node: Tree<'_, pg_sys::Node>) -> Option<Closed> {
-    closed_at(node, 0)
+    closed_above(node, &[], 0)
 }
 
-fn closed_at(node: Tree<'_, pg_sys::Node>, depth: usize) -> Option<Closed> {
+/// As `closed`, for an expression that may have some below it of which all is `known`.
+fn closed_above(node: Tree<'_, pg_sys::Node>, known: &[*mut pg_sys::Node], depth: usize) -> Option<Closed> {
     if depth > DEEPEST {
         return None;
+    }
+    if known.contains(&node.as_ptr()) {
+        return Some(Closed { asks: true, may_settle: true });
     }
     match part(node)? {
         Part::Leaf(leaf, _) => Some(Closed { asks: true, may_settle: leaf == Leaf::Date }),
         Part::Constant(..) | Part::Parameter(..) => Some(Closed { asks: false, may_settle: true }),
         Part::Call(place, _, arguments) => {
             let mut all = Closed { asks: false, may_settle: true };
-            for argument in arguments.into_iter().flatten() {
-                let one = closed_at(argument, depth + 1)?;
+            for argument in arguments.given() {
+                let one = closed_above(argument?, known, depth + 1)?;
                 all = Closed { asks: all.asks || one.asks, may_settle: all.may_settle && one.may_settle };
             }
             let coarse = FUNCTIONS[place].coarse != Coarse::Never;
             Some(Closed { may_settle: all.may_settle || coarse, ..all })
         }
-        Part::Reading(text) => closed_at(text, depth + 1),
+        Part::Reading(text) => closed_above(text, known, depth + 1),
     }
 }
 
@@ -217,23 +248,40 @@ pub const MOST: usize = 16;
 pub struct ClockExpressions {
     nodes: [*mut pg_sys::Node; MOST],
     count: usize,
+    /// Texts become dates (`eligibility`, coercions).
+    reads_day: bool,
 }
 
 impl ClockExpressions {
     /// None yet.
-    pub const NONE: Self = Self { nodes: [std::ptr::null_mut(); MOST], count: 0 };
+    pub const NONE: Self = Self { nodes: [std::ptr::null_mut(); MOST], count: 0, reads_day: false };
 
-    /// How many there are. There may be more than are kept.
+    /// Notes that texts become dates, which may be words such as `today`: CURRENT_DATE is one more expression.
+    pub fn note_day(&mut self) {
+        self.reads_day = true;
+    }
+
+    /// Is CURRENT_DATE one more expression?
+    pub fn reads_day(&self) -> bool {
+        self.reads_day
+    }
+
+    /// How many there are with that.
+    pub fn total(&self) -> usize {
+        self.count + usize::from(self.reads_day)
+    }
+
+    /// How many there are that stand in the query. There may be more than are kept.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Notes a node that the walk leaves: it asks for the time, or there were fewer expressions, `before`, when the walk came to it. If it
-    /// is one expression with what was found below, it takes the place of that.
-    #[cold]
+    /// Notes a node that the walk leaves: it asks for the time itself, or there were fewer expressions, `before`, when the walk came to it.
+    /// If it is one expression with what was found below, it takes the place of that.
     #[inline(never)]
     pub fn leave(&mut self, node: Tree<'_, pg_sys::Node>, before: usize) {
-        if closed(node).is_some_and(|closed| closed.asks) {
+        let found = self.nodes.get(before..self.count.min(MOST)).unwrap_or(&[]);
+        if closed_above(node, found, 0).is_some_and(|closed| closed.asks) {
             if let Some(place) = self.nodes.get_mut(before) {
                 *place = node.as_ptr();
             }

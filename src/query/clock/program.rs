@@ -2,13 +2,13 @@
 //! can have them computed at each start. It lies in server memory, because it crosses calls that an ERROR may jump over: nothing in it has
 //! a destructor.
 //!
-//! The first word is the number of expressions, with `ASKS_FOR_STATEMENT`. Then each part of an expression follows its arguments, as on the
+//! The first word has the number of expressions, the number of words and `ASKS_FOR_STATEMENT`. Then each part of an expression follows its arguments, as on the
 //! paper of a stack machine, and `END` follows each expression. The lower byte of a part's word says what it is.
 
 use pgrx::pg_sys;
 
 use super::expression::{ClockExpressions, DEEPEST, Leaf, Part, part};
-use super::functions::{FUNCTIONS, Kind};
+use super::functions::Kind;
 use crate::pg::tree::Tree;
 
 // Kinds of parts.
@@ -30,8 +30,12 @@ pub(super) const READING: u32 = 7;
 pub(super) const NULL: u32 = 1 << 31;
 /// Flag of the first word: an expression asks for the arrival of the message.
 const ASKS_FOR_STATEMENT: u32 = 1 << 31;
+/// Part of the first word: the number of expressions.
+const EXPRESSIONS: u32 = 0xFF;
+/// Where in the first word the number of words begins.
+const LENGTH: u32 = 8;
 /// Most words. More would make a plan larger than what they stand for is worth.
-const MOST_WORDS: usize = 1024;
+const MOST_WORDS: usize = 512;
 
 /// The clock expressions of a query. Plain data.
 #[derive(Clone, Copy, Debug)]
@@ -51,22 +55,35 @@ impl ClockProgram {
 
     /// Makes the program for the clock expressions of a query, in the current memory context. `None` if they are too many, or too large.
     pub fn of(expressions: &ClockExpressions) -> Option<Self> {
-        let mut words = vec![expressions.count() as u32];
+        let mut words = Words { words: [0; MOST_WORDS], count: 0 };
+        words.push(expressions.total() as u32)?;
         for node in expressions.nodes()? {
             // SAFETY: a node of the query that the expressions were found in, which is there as long as it is planned.
-            add(&mut words, unsafe { Tree::enter(*node) }?, 0)?;
-            words.push(END);
+            words.add(unsafe { Tree::enter(*node) }?, 0)?;
+            words.push(END)?;
         }
-        Some(Self::from_words(words.into_iter()))
+        if expressions.reads_day() {
+            for word in [LEAF | (Leaf::Date as u32) << 8, (-1i32).cast_unsigned(), END] {
+                words.push(word)?;
+            }
+        }
+        let Words { mut words, count } = words;
+        words[0] |= (count as u32) << LENGTH;
+        Some(Self::from_words(words.into_iter().take(count)))
     }
 
-    /// Keeps words that `words` has returned, in the current memory context.
-    pub fn from_words(words: impl Iterator<Item = u32> + Clone) -> Self {
-        let count = words.clone().count();
-        // SAFETY: as many words as are allocated. What is allocated is aligned for any value.
+    /// Keeps words that `words` has returned, in the current memory context. What stands behind them is left out.
+    pub fn read(words: impl ExactSizeIterator<Item = u32> + Clone) -> Self {
+        let length = words.clone().next().map_or(0, |first| (first & !ASKS_FOR_STATEMENT) >> LENGTH) as usize;
+        Self::from_words(words.take(length))
+    }
+
+    fn from_words(words: impl ExactSizeIterator<Item = u32>) -> Self {
+        let count = words.len().min(MOST_WORDS);
+        // SAFETY: as many words as are allocated. What is allocated is aligned for any value. What it raises unwinds as a panic.
         unsafe {
             let place: *mut u32 = pg_sys::palloc(count.max(1) * size_of::<u32>()).cast();
-            for (index, word) in words.enumerate() {
+            for (index, word) in words.take(count).enumerate() {
                 place.add(index).write(word);
             }
             Self { words: place, count }
@@ -92,7 +109,7 @@ impl ClockProgram {
     pub unsafe fn expressions(self) -> usize {
         // SAFETY: the caller promises the same.
         let first = unsafe { self.words() }.first().copied().unwrap_or(0);
-        (first & !ASKS_FOR_STATEMENT) as usize
+        (first & EXPRESSIONS) as usize
     }
 
     /// Does an expression ask for the arrival of the message?
@@ -105,67 +122,83 @@ impl ClockProgram {
     }
 }
 
-/// Adds an expression; `None` if that is too large.
-fn add(words: &mut Vec<u32>, node: Tree<'_, pg_sys::Node>, depth: usize) -> Option<()> {
-    if depth > DEEPEST || words.len() > MOST_WORDS {
-        return None;
-    }
-    match part(node)? {
-        Part::Leaf(leaf, modifier) => {
-            if leaf == Leaf::Statement {
-                words[0] |= ASKS_FOR_STATEMENT;
-            }
-            words.extend([LEAF | (leaf as u32) << 8, modifier.cast_unsigned()]);
-        }
-        Part::Constant(kind, constant) => add_constant(words, kind, &constant)?,
-        Part::Parameter(kind, number) => words.extend([PARAMETER | (kind as u32) << 8, number.cast_unsigned()]),
-        Part::Call(place, collation, arguments) => {
-            for argument in arguments.into_iter().take(FUNCTIONS[place].arguments) {
-                match argument {
-                    Some(argument) => add(words, argument, depth + 1)?,
-                    None => words.push(ZERO),
-                }
-            }
-            words.extend([CALL | (place as u32) << 8, collation.to_u32()]);
-        }
-        Part::Reading(text) => {
-            add(words, text, depth + 1)?;
-            words.push(READING);
-        }
-    }
-    Some(())
+/// Words that are being gathered. No more than a plan may carry.
+struct Words {
+    words: [u32; MOST_WORDS],
+    count: usize,
 }
 
-fn add_constant(words: &mut Vec<u32>, kind: Kind, constant: &pg_sys::Const) -> Option<()> {
-    let head = CONSTANT | (kind as u32) << 8;
-    if constant.constisnull {
-        words.push(head | NULL);
-        return Some(());
+/// Each function returns `None` if that is too much.
+impl Words {
+    fn push(&mut self, word: u32) -> Option<()> {
+        *self.words.get_mut(self.count)? = word;
+        self.count += 1;
+        Some(())
     }
-    let value = constant.constvalue;
-    let word = (value.value() as u64).to_ne_bytes();
-    // SAFETY: a constant that is not null holds a value of its type: the value itself, or a pointer to as many bytes as that type has.
-    let bytes = unsafe {
-        match kind.form() {
-            (_, true) => word.as_slice(),
-            (-1, false) => {
-                let flat = pg_sys::pg_detoast_datum_packed(value.cast_mut_ptr());
-                std::slice::from_raw_parts(flat.cast::<u8>(), pgrx::varsize_any(flat))
-            }
-            (length, false) => std::slice::from_raw_parts(value.cast_mut_ptr::<u8>(), length as usize),
+
+    /// Adds an expression.
+    fn add(&mut self, node: Tree<'_, pg_sys::Node>, depth: usize) -> Option<()> {
+        if depth > DEEPEST {
+            return None;
         }
-    };
-    if bytes.len() > MOST_WORDS * 4 {
-        return None;
+        match part(node)? {
+            Part::Leaf(leaf, modifier) => {
+                if leaf == Leaf::Statement {
+                    self.words[0] |= ASKS_FOR_STATEMENT;
+                }
+                self.push(LEAF | (leaf as u32) << 8)?;
+                self.push(modifier.cast_unsigned())
+            }
+            Part::Constant(kind, constant) => self.add_constant(kind, &constant),
+            Part::Parameter(kind, number) => {
+                self.push(PARAMETER | (kind as u32) << 8)?;
+                self.push(number.cast_unsigned())
+            }
+            Part::Call(place, collation, arguments) => {
+                for argument in arguments.ordered()? {
+                    match argument {
+                        Some(argument) => self.add(argument, depth + 1)?,
+                        None => self.push(ZERO)?,
+                    }
+                }
+                self.push(CALL | (place as u32) << 8)?;
+                self.push(collation.to_u32())
+            }
+            Part::Reading(text) => {
+                self.add(text, depth + 1)?;
+                self.push(READING)
+            }
+        }
     }
-    words.extend([head, bytes.len() as u32]);
-    if words.len() % 2 == 1 {
-        words.push(0);
+
+    fn add_constant(&mut self, kind: Kind, constant: &pg_sys::Const) -> Option<()> {
+        let head = CONSTANT | (kind as u32) << 8;
+        if constant.constisnull {
+            return self.push(head | NULL);
+        }
+        let value = constant.constvalue;
+        let word = (value.value() as u64).to_ne_bytes();
+        // SAFETY: a constant that is not null holds a value of its type: the value itself, or a pointer to as many bytes as that type has.
+        let bytes = unsafe {
+            match kind.form() {
+                (_, true) => word.as_slice(),
+                (-1, false) => {
+                    let flat = pg_sys::pg_detoast_datum_packed(value.cast_mut_ptr());
+                    std::slice::from_raw_parts(flat.cast::<u8>(), pgrx::varsize_any(flat))
+                }
+                (length, false) => std::slice::from_raw_parts(value.cast_mut_ptr::<u8>(), length as usize),
+            }
+        };
+        self.push(head)?;
+        self.push(u32::try_from(bytes.len()).ok()?)?;
+        if self.count % 2 == 1 {
+            self.push(0)?;
+        }
+        for part in bytes.chunks(4) {
+            let mut word = [0; 4];
+            word[..part.len()].copy_from_slice(part);
+            self.push(u32::from_ne_bytes(word))?;
+        }
+        Some(())
     }
-    for part in bytes.chunks(4) {
-        let mut word = [0; 4];
-        word[..part.len()].copy_from_slice(part);
-        words.push(u32::from_ne_bytes(word));
-    }
-    Some(())
 }
