@@ -33,19 +33,7 @@ VALUES = {
     "boolean": "true", "uuid": "'00000000-0000-0000-0000-000000000001'", "interval": "'1 day'", "inet": "'127.0.0.1'",
 }
 
-INTRODUCTION = """\
-# Coverage
-
-Which share of what tools and applications send is answered from the cache? `bench/coverage.py FOLDER` makes this table. It creates the
-tables of each corpus on a private server, puts every SELECT to `arrow_cache.why()`, and executes it twice with `min_execution_time` 0.
-The statements of others are not part of this repository.
-
-* *cacheable*: `why()` says so. *hit*: the second execution was answered from the cache.
-* *reasons of the rest*: what `why()`, or `last_reason()` after the second execution, says of each SELECT that was no hit.
-* *not run*: what is no SELECT, and what PostgreSQL itself refused (a missing extension, a table that the schema lacks). Shares are of the
-  SELECTs that ran.
-
-"""
+BEGIN, END = "<!-- made by bench/coverage.py -->", "<!-- end -->"
 
 
 @dataclass
@@ -187,6 +175,15 @@ def sources(corpora):
     return "\n".join(f"* {corpus.name}: {corpus.source}" for corpus in corpora if corpus.source)
 
 
+def write_between_marks(file, text):
+    """What people have written around the table stays."""
+    before, _, rest = file.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    if not rest or END not in rest:
+        sys.exit(f"coverage: {file} has no lines {BEGIN} and {END}")
+    file.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
 def troubles(corpora):
     """What stood in the way of running, as counts of messages."""
     lines = []
@@ -199,7 +196,7 @@ def troubles(corpora):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--write", type=Path, metavar="FILE", help="writes the table, with its introduction, to this file")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="replaces the table in this file")
     parser.add_argument("--rest", type=Path, metavar="FILE", help="writes each statement that was no hit to this file")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of the server")
     parser.add_argument("--variable", action="append", default=[], metavar="NAME=VALUE", help="a variable of Grafana")
@@ -221,7 +218,7 @@ def main():
     print(table(corpora))
     print("\n" + troubles(corpora))
     if given.write:
-        given.write.write_text(INTRODUCTION + table(corpora) + "\n\nWhere the corpora come from:\n\n" + sources(corpora) + "\n")
+        write_between_marks(given.write, table(corpora) + "\n\nWhere the statements come from:\n\n" + sources(corpora))
     if given.rest:
         given.rest.write_text("".join(f"-- {corpus.name}: {reason}: {detail}\n{statement};\n\n"
                                       for corpus in corpora for reason, detail, statement in corpus.rest) +
