@@ -33,6 +33,8 @@ static MIN_EXECUTION_TIME_MS: GucSetting<f64> = GucSetting::<f64>::new(1.0);
 static MIN_RUNS: GucSetting<i32> = GucSetting::<i32>::new(1);
 /// Share of hits that are also executed. Such a hit costs as much as an execution.
 static VERIFY_SAMPLE_RATE: GucSetting<f64> = GucSetting::<f64>::new(0.0);
+/// Extensions whose immutable functions count like built-in ones.
+static TRUSTED_EXTENSIONS: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 /// Shows what the cache does with an application's statements.
 static LOG_DECISIONS: GucSetting<LogDecisions> = GucSetting::<LogDecisions>::new(LogDecisions::Off);
 /// The version of this library. Nobody can set it.
@@ -59,6 +61,7 @@ pub fn define() {
     define_switches();
     define_sizes_of_shared_memory();
     define_admission();
+    define_trust();
     define_diagnostics();
     define_presets();
     // SAFETY: a plain C call with a NUL-terminated literal, in the postmaster during preload.
@@ -149,6 +152,18 @@ fn define_admission() {
         1,
         65_535,
         GucContext::Userset,
+        GucFlags::default(),
+    );
+}
+
+/// What a superuser promises.
+fn define_trust() {
+    GucRegistry::define_string_guc(
+        c"pg_arrow_cache.trusted_extensions",
+        c"Extensions whose immutable functions, operators and operator classes count like built-in ones.",
+        c"Names, separated by commas.",
+        &TRUSTED_EXTENSIONS,
+        GucContext::Suset,
         GucFlags::default(),
     );
 }
@@ -246,6 +261,16 @@ pub fn min_runs() -> u32 {
 /// Share of hits that are executed as well and compared, from 0 to 1.
 pub fn verify_sample_rate() -> f64 {
     VERIFY_SAMPLE_RATE.get()
+}
+
+/// The list of trusted extensions as it was set; `None` if it is empty. Not to be kept.
+pub fn trusted_extensions<'s>() -> Option<&'s CStr> {
+    // SAFETY: the server's variable, null or a text that ends with NUL. Nobody sets it while it is read.
+    let list = unsafe {
+        let list = *TRUSTED_EXTENSIONS.as_ptr();
+        if list.is_null() { return None } else { CStr::from_ptr(list) }
+    };
+    (!list.to_bytes().trim_ascii().is_empty()).then_some(list)
 }
 
 /// Which statements are logged?

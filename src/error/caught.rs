@@ -35,7 +35,7 @@ pub fn none_if_out_of_memory<T>(code: impl FnOnce() -> T + std::panic::UnwindSaf
 /// An ERROR that was caught.
 pub enum Raised {
     /// The statement was cancelled, or ran out of time. To be raised again.
-    Cancel(CaughtError),
+    Cancel(Box<CaughtError>),
     /// Something else.
     Failure,
 }
@@ -44,7 +44,7 @@ pub enum Raised {
 pub fn caught<R>(code: impl FnOnce() -> R) -> Result<R, Raised> {
     let code = AssertUnwindSafe(code);
     PgTryBuilder::new(AssertUnwindSafe(move || Ok(code())))
-        .catch_when(PgSqlErrorCode::ERRCODE_QUERY_CANCELED, |error| Err(Raised::Cancel(error)))
+        .catch_when(PgSqlErrorCode::ERRCODE_QUERY_CANCELED, |error| Err(Raised::Cancel(Box::new(error))))
         .catch_others(|_| Err(Raised::Failure))
         .execute()
 }

@@ -23,6 +23,7 @@ use crate::query::eligibility::{self, Checked, Offender};
 use crate::query::opened_relations::opened_by;
 use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
+use crate::query::trusted_extensions::extension_of_function;
 use crate::shmem::{self, SharedStore};
 use crate::{export, settings};
 
@@ -97,7 +98,9 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<(Vec<u32>, Vec<Vec<u
             offender: offender.map(|offender| match offender {
                 Offender::Function(blamed) => {
                     let because = blamed.because.map_or(String::new(), |because| format!(", {because}"));
-                    [b"calls ".to_vec(), function_name(blamed.function), because.into_bytes()].concat()
+                    let extension = extension_of_function(blamed.function)
+                        .map_or(Vec::new(), |name| [b" of the extension ", name.to_bytes()].concat());
+                    [b"calls ".to_vec(), function_name(blamed.function), extension, because.into_bytes()].concat()
                 }
                 Offender::Relation(relation) => reads(relation),
             }),

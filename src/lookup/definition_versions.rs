@@ -3,7 +3,7 @@
 use pgrx::pg_sys;
 
 use crate::invalidation::catalogs::SHARED;
-use crate::query::Versions;
+use crate::query::{Versions, trusted_extensions};
 use crate::shmem::SharedStore;
 
 /// Stands for a version of the catalogs under which no plan may be stored.
@@ -20,5 +20,6 @@ pub fn current(store: &SharedStore) -> Versions {
     // Both only grow, so their sum stays the same only if both stay the same.
     let ddl = versions.slot(versions.ddl(database)).version() + versions.slot(versions.ddl(SHARED)).version();
     let catalogs = versions.slot(versions.catalogs(database)).version();
-    Versions { catalogs, ddl }
+    // Which extensions are trusted decides like a definition, and each session may have another list.
+    Versions { catalogs, ddl: ddl.wrapping_add(trusted_extensions::fingerprint()) }
 }

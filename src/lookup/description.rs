@@ -144,6 +144,11 @@ fn check_age(
         portal::ask_for_new_plan();
         return Err(Reason::OldPlan);
     }
+    if traits.trusts && current.ddl != planned.ddl {
+        // Other extensions may be trusted by now.
+        portal::ask_for_new_plan();
+        return Err(Reason::OldPlan);
+    }
     if traits.aggregates && current.ddl != planned.ddl {
         // Their parts may be others by now, and nobody has checked those.
         portal::ask_for_new_plan();

@@ -4,7 +4,9 @@
 
 mod catalog_search;
 mod checker;
+mod coercions;
 mod join_columns;
+mod met_bodies;
 mod node_kinds;
 mod session_values;
 mod sql_functions;
@@ -19,16 +21,18 @@ use super::operator_families;
 use super::ordering::{self, OrderedPrefix};
 use super::repeatability;
 use super::row_types_and_custom_settings::Extras;
+use super::trusted_extensions::{self, is_trusted_function, is_trusted_operator};
 use super::types::{Nature, nature};
 use super::volatility::definition::{self, Definition};
 use super::volatility::{self, FunctionVerdict};
 use crate::pg::encoding;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
+pub use checker::Blamed;
 use checker::{ClockPlace, EligibilityChecker};
+pub use met_bodies::SqlBodies;
 use node_kinds::{makes_a_type, refusal_of, type_of};
 use session_values::SESSION_FUNCTIONS;
-pub use sql_functions::SqlBodies;
 
 /// What an eligible query asks that its answer depends on.
 #[derive(Clone, Copy, Debug)]
@@ -55,15 +59,8 @@ pub struct QueryTraits {
     pub receives_text: bool,
     /// It calls functions of users, which are written in SQL.
     pub bodies: Option<SqlBodies>,
-}
-
-/// A function that is to blame for a refusal.
-#[derive(Clone, Copy, Debug)]
-pub struct Blamed {
-    /// The function.
-    pub function: pg_sys::Oid,
-    /// What is wrong with it, as the rest of the sentence "It calls …,".
-    pub because: Option<&'static str>,
+    /// Some extensions were trusted when it was checked.
+    pub trusts: bool,
 }
 
 impl QueryTraits {
@@ -130,6 +127,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             clocks: checker.clocks,
             receives_text: checker.receives_text,
             bodies: checker.bodies.meaning(),
+            trusts: trusted_extensions::fingerprint() != 0,
         })
     });
     Checked { traits, offender, resolves_names: checker.bodies.resolves_names() }
@@ -278,11 +276,7 @@ impl EligibilityChecker {
                     self.types.note_contained(type_of(column));
                 }
             },
-            // Its functions say whether they read settings; the server tells them below.
-            CoerceViaIO(coercion) => {
-                self.calls_output = true;
-                self.note_type(coercion.resulttype);
-            },
+            CoerceViaIO(coercion) => return self.check_coercion(node, coercion),
             SubLink(_link) => self.has_sublinks = true,
             Aggref(_call) => self.aggregates = true,
             _ => {}
@@ -314,7 +308,8 @@ impl EligibilityChecker {
         related.into_iter().filter(|one| *one != pg_sys::InvalidOid).any(|one| {
             // SAFETY: reads a catalog; InvalidOid for what is no operator.
             let function = unsafe { pg_sys::get_opcode(one) };
-            if one.to_u32() >= FIRST_UNPINNED_OID || operator_families::hash_or_sort_by_user(one) {
+            let is_of_user = one.to_u32() >= FIRST_UNPINNED_OID && !is_trusted_operator(one);
+            if is_of_user || operator_families::hash_or_sort_by_user(one) {
                 return self.blame(function, Reason::UserDefinedFunction);
             }
             self.check_function(function)
@@ -330,7 +325,8 @@ impl EligibilityChecker {
             return self.check_definition(call.funcid, definition::of(call.funcid));
         }
         if call.funcid.to_u32() >= FIRST_UNPINNED_OID {
-            return self.check_call_of_user(call) || self.check_missing_arguments(call.funcid, child!(call.args));
+            return (!is_trusted_function(call.funcid) && self.check_call_of_user(call))
+                || self.check_missing_arguments(call.funcid, child!(call.args));
         }
         if !self.bodies.immutable && self.reads_custom_setting(call) {
             return self.reason.is_some() || self.check_definition(call.funcid, definition::of(call.funcid));
@@ -379,6 +375,10 @@ impl EligibilityChecker {
         }
         if self.bodies.immutable && !volatility::is_immutable(function) {
             return self.blame(function, Reason::StableFunction);
+        }
+        if function.to_u32() >= FIRST_UNPINNED_OID {
+            // One that counts like a built-in one, and is no more than its code.
+            return false;
         }
         self.receives_text |= volatility::receives_text(function);
         self.defined.insert((function, self.bodies.immutable))

@@ -124,7 +124,7 @@ impl Identity {
         let (form, tree, clock) = (self.form, TreeHash(self.shared.finish()), self.clock);
         // What follows may raise, so nothing that is to be dropped may be left.
         drop(self);
-        let clock = match clock.count() {
+        let clock = match clock.total() {
             0 => ClockProgram::NONE,
             _ => ClockProgram::of(&clock).ok_or(Reason::TooComplex)?,
         };
@@ -283,6 +283,9 @@ impl TreeHasher {
         let stopped = self.too_complex || self.parts_of(node);
         if self.clock.count() != before {
             self.clock.leave(node, before);
+        }
+        if node.as_a::<pg_sys::CoerceViaIO>().is_some_and(|coercion| coercion.resulttype == pg_sys::DATEOID) {
+            self.clock.note_day();
         }
         stopped
     }

@@ -3,7 +3,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | May the answer to this query be kept? | `eligibility` (nodes), `volatility` (functions), `types`, `operator_families` |
+//! | May the answer to this query be kept? | `eligibility` (nodes), `volatility` (functions), `trusted_extensions`, `types`, `operator_families` |
 //! | Which values of the clock does it ask for? | `clock` |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (constraints, indexes, partition keys) |
 //! | Is it the same question? | `key`: `statement_text`, `identity` (form and tree), `environment` (settings, role), `parameters` |
@@ -43,6 +43,7 @@ pub mod row_bound;
 pub mod row_types_and_custom_settings;
 pub mod statement_terms;
 pub mod statement_text;
+pub mod trusted_extensions;
 pub mod types;
 mod unique_scan;
 pub mod updatable_cursor;

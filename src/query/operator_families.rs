@@ -3,11 +3,16 @@
 
 use pgrx::pg_sys;
 
+use super::trusted_extensions::{is_trusted_family, is_trusted_function};
 use crate::pg::lists::oids;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 
-fn is_of_user(object: pg_sys::Oid) -> bool {
-    object.to_u32() >= FIRST_UNPINNED_OID
+fn is_of_user(function: pg_sys::Oid) -> bool {
+    function.to_u32() >= FIRST_UNPINNED_OID && !is_trusted_function(function)
+}
+
+fn is_family_of_user(family: pg_sys::Oid) -> bool {
+    family.to_u32() >= FIRST_UNPINNED_OID && !is_trusted_family(family)
 }
 
 /// Are values hashed or sorted by code of a user where they are compared with this operator in bulk? An operator of the server's that has no
@@ -20,7 +25,7 @@ pub fn hash_or_sort_by_user(operator: pg_sys::Oid) -> bool {
     unsafe {
         let hashes = pg_sys::get_op_hash_functions(operator, &raw mut left, &raw mut right);
         let sorting = oids(pg_sys::get_mergejoin_opfamilies(operator)).next();
-        (hashes && (is_of_user(left) || is_of_user(right))) || sorting.is_some_and(is_of_user)
+        (hashes && (is_of_user(left) || is_of_user(right))) || sorting.is_some_and(is_family_of_user)
     }
 }
 
@@ -33,6 +38,6 @@ pub fn compares_by_user(family: pg_sys::Oid, element: pg_sys::Oid) -> bool {
             let operator = pg_sys::get_opfamily_member(family, element, element, strategy as i16);
             (operator, pg_sys::get_opcode(operator))
         };
-        is_of_user(operator) || is_of_user(function)
+        operator.to_u32() >= FIRST_UNPINNED_OID || is_of_user(function)
     })
 }

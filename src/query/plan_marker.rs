@@ -53,6 +53,8 @@ const HAS_CLOCK: u32 = 256;
 const CALLS_BODIES: u32 = 512;
 /// Flag: some of them are kept as text.
 const RESOLVES_NAMES: u32 = 1024;
+/// Flag: some extensions were trusted.
+const TRUSTS: u32 = 2048;
 /// Place of the first word of the clock expressions, far behind those of all extras; and its cache number.
 const FIRST_CLOCK: usize = 0x1_0000;
 const FIRST_CLOCK_WORD: i32 = FIRST_WORD - FIRST_CLOCK as i32;
@@ -111,6 +113,7 @@ fn words_of(
         (has_clock, HAS_CLOCK),
         (traits.bodies.is_some(), CALLS_BODIES),
         (traits.resolves_names(), RESOLVES_NAMES),
+        (traits.trusts, TRUSTS),
     ] {
         if set {
             flags |= flag;
@@ -254,6 +257,7 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
         unites: false,
         aggregates: flags & AGGREGATES != 0,
         receives_text: flags & RECEIVES_TEXT != 0,
+        trusts: flags & TRUSTS != 0,
         clocks: 0,
         // What they mean is in the hash of the tree.
         bodies: (flags & CALLS_BODIES != 0)

@@ -15,6 +15,7 @@ use pgrx::pg_sys;
 use super::eligibility;
 use super::opened_relations::Opened;
 use super::relations::{self, RelationRefusal};
+use super::trusted_extensions::is_trusted_class;
 use crate::pg::backend_local::Local;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::lists::oids;
@@ -139,7 +140,7 @@ fn of_index(index: pg_sys::Oid) -> Refusals {
     let row = CatalogRow::find(pg_sys::SysCacheIdentifier::INDEXRELID, index);
     // An index that is gone was not checked.
     let always = match &row {
-        Some(row) if !has_class_of_user(row, catalog_columns::INDEX_CLASSES) => {
+        Some(row) if !has_class_of_user(row, catalog_columns::INDEX_CLASSES) && !has_method_of_user(index) => {
             refusal_of_kept(row, catalog_columns::INDEX_EXPRESSIONS)
         }
         _ => Some(Reason::UserDefinedFunction),
@@ -181,7 +182,18 @@ fn check_text(text: &CStr) -> Result<bool, Reason> {
     eligibility::check_expression(unsafe { Tree::enter(pg_sys::stringToNode(text.as_ptr()).cast()) })
 }
 
+fn is_class_of_user(class: pg_sys::Oid) -> bool {
+    class.to_u32() >= FIRST_USER_OID && !is_trusted_class(class)
+}
+
+/// Does the index have an access method of a user? Such an index may give other rows than a scan of the table, by settings of its own.
+fn has_method_of_user(index: pg_sys::Oid) -> bool {
+    CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, index)
+        .and_then(|row| row.relation().map(|class| class.relam.to_u32() >= FIRST_USER_OID))
+        .unwrap_or(true)
+}
+
 /// Are there operator classes of users in a column of a catalog row? Yes if it is null.
 fn has_class_of_user(row: &CatalogRow, column: u32) -> bool {
-    row.oids(column as i16).is_none_or(|classes| classes.iter().any(|class| class.to_u32() >= FIRST_USER_OID))
+    row.oids(column as i16).is_none_or(|classes| classes.iter().any(|class| is_class_of_user(*class)))
 }

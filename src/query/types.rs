@@ -8,6 +8,7 @@ use crate::pg::object_ids::FIRST_UNPINNED_OID;
 
 use super::operator_families;
 use super::row_types_and_custom_settings::MOST_ROW_TYPES;
+use super::trusted_extensions::is_trusted_function;
 
 /// Deepest nesting of composite types that is classified; a deeper one counts as a user's own.
 const MAX_TYPE_DEPTH: u32 = 8;
@@ -189,7 +190,7 @@ const TEXT_SEARCH: &[u32] = &[3734, 3735, 3769, 3770];
 
 /// Is this a function of a user?
 fn is_users(function: pg_sys::Oid) -> bool {
-    function.to_u32() >= FIRST_UNPINNED_OID
+    function.to_u32() >= FIRST_UNPINNED_OID && !is_trusted_function(function)
 }
 
 /// Are values of this type, where they are part of others, compared or hashed by functions of a user?

@@ -164,6 +164,24 @@ class Definitions:
     def body(self):
         return f"CREATE OR REPLACE FUNCTION rate() RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT {next(self.fresh)}'"
 
+    def called_body(self):
+        """Of a function that another one calls, and of that other one."""
+        n = next(self.fresh)
+        return self.rng.choice((
+            f"CREATE OR REPLACE FUNCTION step(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + {n}'",
+            f"CREATE OR REPLACE FUNCTION step(int) RETURNS int IMMUTABLE LANGUAGE sql RETURN $1 + {n}",
+            f"CREATE OR REPLACE FUNCTION level(int) RETURNS int STABLE STRICT LANGUAGE sql AS 'SELECT coalesce(step($1), 0) * {n}'",
+            f"CREATE OR REPLACE FUNCTION level(int) RETURNS int STABLE STRICT LANGUAGE plpgsql AS 'BEGIN RETURN step($1) - {n}; END'",
+            f"BEGIN; DROP FUNCTION level(int); CREATE FUNCTION level(int) RETURNS int STABLE LANGUAGE sql AS 'SELECT step({n})'; COMMIT",
+            f"BEGIN; CREATE OR REPLACE FUNCTION step(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT -{n}'; ROLLBACK",
+            "ALTER FUNCTION level(int) SECURITY DEFINER", "ALTER FUNCTION level(int) SECURITY INVOKER",
+            "ALTER FUNCTION level(int) VOLATILE", "ALTER FUNCTION level(int) STABLE",
+        ))
+
+    def shadow_called(self):
+        create = f"CREATE FUNCTION shadow.step(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 * {next(self.fresh)}'"
+        return self.either("shadow called", create, "DROP FUNCTION shadow.step(int)")
+
     def labels(self):
         n = next(self.fresh)
         old = self.toggles.get("label", "merry")
@@ -222,6 +240,8 @@ CHANGES = {
     "shadow table": Definitions.shadow,
     "shadow function": Definitions.shadow_function,
     "function body": Definitions.body,
+    "called function": Definitions.called_body,
+    "shadow called function": Definitions.shadow_called,
     "enum labels": Definitions.labels,
     "attributes": Definitions.attributes,
     "grants": Definitions.grants,

@@ -165,6 +165,10 @@ END $$;
 INSERT INTO made SELECT g, g FROM generate_series(1, 6) g;
 CREATE TABLE model AS SELECT customer, sum(amount) AS total FROM orders GROUP BY customer;
 CREATE FUNCTION rate() RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1';
+-- Not put in the place of its call, because it is STRICT: the server resolves the name in its body when it runs.
+CREATE FUNCTION step(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 1';
+CREATE FUNCTION level(int) RETURNS int STABLE STRICT LANGUAGE sql AS 'SELECT coalesce(step($1), 0)';
+CREATE FUNCTION tenant() RETURNS text STABLE LANGUAGE sql AS $$ SELECT current_setting('app.tenant', true) $$;
 CREATE VIEW v_customer AS SELECT id, name, mood FROM customer WHERE id > 3;
 CREATE VIEW v_orders WITH (security_barrier) AS
     SELECT o.id, c.name, o.amount FROM orders o JOIN customer c ON c.id = o.customer;

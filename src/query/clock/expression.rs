@@ -248,13 +248,30 @@ pub const MOST: usize = 16;
 pub struct ClockExpressions {
     nodes: [*mut pg_sys::Node; MOST],
     count: usize,
+    /// Texts become dates (`eligibility`, coercions).
+    reads_day: bool,
 }
 
 impl ClockExpressions {
     /// None yet.
-    pub const NONE: Self = Self { nodes: [std::ptr::null_mut(); MOST], count: 0 };
+    pub const NONE: Self = Self { nodes: [std::ptr::null_mut(); MOST], count: 0, reads_day: false };
 
-    /// How many there are. There may be more than are kept.
+    /// Notes that texts become dates, which may be words such as `today`: CURRENT_DATE is one more expression.
+    pub fn note_day(&mut self) {
+        self.reads_day = true;
+    }
+
+    /// Is CURRENT_DATE one more expression?
+    pub fn reads_day(&self) -> bool {
+        self.reads_day
+    }
+
+    /// How many there are with that.
+    pub fn total(&self) -> usize {
+        self.count + usize::from(self.reads_day)
+    }
+
+    /// How many there are that stand in the query. There may be more than are kept.
     pub fn count(&self) -> usize {
         self.count
     }

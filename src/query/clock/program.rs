@@ -56,11 +56,16 @@ impl ClockProgram {
     /// Makes the program for the clock expressions of a query, in the current memory context. `None` if they are too many, or too large.
     pub fn of(expressions: &ClockExpressions) -> Option<Self> {
         let mut words = Words { words: [0; MOST_WORDS], count: 0 };
-        words.push(expressions.count() as u32)?;
+        words.push(expressions.total() as u32)?;
         for node in expressions.nodes()? {
             // SAFETY: a node of the query that the expressions were found in, which is there as long as it is planned.
             words.add(unsafe { Tree::enter(*node) }?, 0)?;
             words.push(END)?;
+        }
+        if expressions.reads_day() {
+            for word in [LEAF | (Leaf::Date as u32) << 8, (-1i32).cast_unsigned(), END] {
+                words.push(word)?;
+            }
         }
         let Words { mut words, count } = words;
         words[0] |= (count as u32) << LENGTH;

@@ -6,9 +6,17 @@ use std::ffi::CString;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::Blamed;
-use super::sql_functions::MetBodies;
+use super::met_bodies::MetBodies;
 use crate::query::types::{Nature, TypeFacts};
+
+/// A function that is to blame for a refusal.
+#[derive(Clone, Copy, Debug)]
+pub struct Blamed {
+    /// The function.
+    pub function: pg_sys::Oid,
+    /// What is wrong with it, as the rest of the sentence "It calls …,".
+    pub because: Option<&'static str>,
+}
 
 /// Where in a query the check is, as far as the clock is concerned.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,6 +61,8 @@ pub(super) struct EligibilityChecker {
     pub(super) clock: ClockPlace,
     /// How many clock expressions were met.
     pub(super) clocks: usize,
+    /// Texts become dates, which counts as one of them (`coercions`).
+    pub(super) reads_day: bool,
     /// A node was met that leaves the answer open.
     pub(super) may_vary: bool,
     /// The query reads something: a relation, a function in FROM, or VALUES.
@@ -92,6 +102,7 @@ impl EligibilityChecker {
             settings: Vec::new(),
             clock: ClockPlace::Outside,
             clocks: 0,
+            reads_day: false,
             may_vary: false,
             reads_something: false,
             queries: Vec::new(),

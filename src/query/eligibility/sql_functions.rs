@@ -2,15 +2,14 @@
 //! expression stood in the query. Whatever it calls, reads of the session or converts is then found by the same walk.
 //!
 //! A body that is kept as text means what `search_path` and the catalogs say at that moment. What it was found to mean is hashed, and becomes
-//! part of what the query means (`SqlBodies`). The value of an IMMUTABLE function may be computed when the query is planned, and kept with
+//! part of what the query means (`met_bodies`). The value of an IMMUTABLE function may be computed when the query is planned, and kept with
 //! its plan: its body must therefore consist of IMMUTABLE functions, which read nothing but settings that are known of each plan.
 
-use std::collections::HashSet;
-
-use arrow_cache_core::{Hash128, HashBuffer, Reason};
+use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::checker::{ClockPlace, EligibilityChecker};
+use super::checker::{Blamed, ClockPlace, EligibilityChecker};
+use super::met_bodies::Called;
 use super::node_kinds::type_of;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat::tree::KEEPS_BODIES;
@@ -21,9 +20,6 @@ use crate::query::identity;
 
 /// pg_language, SQL (catalog/pg_language.dat).
 const SQL_LANGUAGE: u32 = 14;
-/// Most bodies that are read for one query, and how deeply they may call each other.
-const MOST_BODIES: usize = 128;
-const DEEPEST: u32 = 16;
 
 /// interval, whose literals are read by a setting, and the arrays of `TIMELESS`, in whose literals a setting says what NULL is.
 const READ_BY_SETTINGS: [u32; 13] = [1186, 1000, 1005, 1007, 1009, 1015, 1016, 1021, 1022, 1231, 2951, 3807, 199];
@@ -35,101 +31,6 @@ const TIMELESS: &[u32] = &[
     16, 17, 18, 19, 20, 21, 23, 25, 26, 114, 700, 701, 705, 1000, 1005, 1007, 1009, 1015, 1016, 1021, 1022, 1042, 1043,
     1186, 1231, 1700, 2950, 3802,
 ];
-
-/// What the bodies of the functions that a query calls were found to mean.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SqlBodies {
-    /// All of it. A plan that carries the finding does not have it, but has it in the hash of its tree.
-    pub hash: Hash128,
-    /// Some of them are kept as text, so that the same functions may mean something else under another `search_path`, or after a change of any
-    /// definition.
-    pub by_name: bool,
-}
-
-/// A function as a query calls it: what its body is analysed for.
-#[derive(PartialEq, Eq, Hash)]
-struct Called {
-    function: u32,
-    collation: u32,
-    result: u32,
-    arguments: Vec<u32>,
-    /// Inside a function that is IMMUTABLE.
-    immutable: bool,
-}
-
-/// The bodies of functions that a check has met.
-pub(super) struct MetBodies {
-    /// The secret of the store; `None` where no function of a user is accepted.
-    seed: Option<u64>,
-    met: HashSet<Called>,
-    hash: HashBuffer,
-    by_name: bool,
-    /// A body was met that could not be read.
-    unreadable: bool,
-    depth: u32,
-    /// The check is inside a function that is IMMUTABLE.
-    pub(super) immutable: bool,
-    /// The body that the check is in, and its function.
-    body: Option<(pg_sys::Oid, Body)>,
-    /// Where bodies are read.
-    memory: pg_sys::MemoryContext,
-}
-
-impl MetBodies {
-    /// None yet.
-    pub(super) fn new(seed: Option<u64>) -> Self {
-        Self {
-            seed,
-            met: HashSet::new(),
-            hash: HashBuffer::new(),
-            by_name: false,
-            unreadable: false,
-            depth: 0,
-            immutable: false,
-            body: None,
-            memory: std::ptr::null_mut(),
-        }
-    }
-
-    /// What they mean together; `None` if there were none.
-    pub(super) fn meaning(&self) -> Option<SqlBodies> {
-        (!self.met.is_empty()).then(|| SqlBodies { hash: self.hash.finish(), by_name: self.by_name })
-    }
-
-    /// Does what was found so far rest on how names are resolved?
-    pub(super) fn resolves_names(&self) -> bool {
-        self.by_name || self.unreadable
-    }
-
-    /// Frees the trees of all bodies. After an error they go with the memory context that was current.
-    pub(super) fn free(&mut self) {
-        if !self.memory.is_null() {
-            // SAFETY: a context of ours, and nothing refers to what is in it any more.
-            unsafe { pg_sys::MemoryContextDelete(std::mem::replace(&mut self.memory, std::ptr::null_mut())) };
-        }
-    }
-
-    /// Reads a body into memory of its own.
-    fn read(&mut self, call: &SqlCall<'_, '_>) -> Option<Body> {
-        // SAFETY: a child of the current context, which is made current for the time of the reading alone.
-        unsafe {
-            if self.memory.is_null() {
-                self.memory = pg_sys::AllocSetContextCreateInternal(
-                    pg_sys::CurrentMemoryContext,
-                    c"pg_arrow_cache bodies".as_ptr(),
-                    0,
-                    pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-                    pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-                );
-            }
-            let caller = pg_sys::MemoryContextSwitchTo(self.memory);
-            let body = call.body();
-            pg_sys::MemoryContextSwitchTo(caller);
-            self.unreadable |= body.is_none();
-            body
-        }
-    }
-}
 
 /// What a function is declared as.
 struct Declaration {
@@ -218,10 +119,10 @@ impl EligibilityChecker {
             arguments: given().map(|argument| type_of(argument).to_u32()).collect(),
             immutable: declared.immutable,
         };
-        if self.bodies.met.contains(&called) {
+        if self.bodies.knows(&called) {
             return false;
         }
-        if self.bodies.met.len() >= MOST_BODIES || self.bodies.depth >= DEEPEST {
+        if !self.bodies.has_room() {
             return self.blame(function, Reason::TooComplex);
         }
         let Some(body) = self.bodies.read(&SqlCall { row: &row, call, shows_types }) else {
@@ -238,12 +139,7 @@ impl EligibilityChecker {
             Ok(meaning) => meaning,
             Err(reason) => return self.refuse(reason),
         };
-        let hash = &mut self.bodies.hash;
-        hash.words([called.function, called.collation, called.result, called.arguments.len() as u32]);
-        called.arguments.iter().for_each(|argument| hash.u32(*argument));
-        hash.hash(meaning);
-        self.bodies.by_name |= body.by_name;
-        self.bodies.met.insert(called);
+        self.bodies.add(called, body, meaning);
         false
     }
 
@@ -261,7 +157,7 @@ impl EligibilityChecker {
         self.bodies.depth -= 1;
         (self.bodies.body, self.bodies.immutable) = outer;
         if stopped && self.offender.is_none() {
-            self.offender = Some(super::Blamed { function, because: None });
+            self.offender = Some(Blamed { function, because: None });
         }
         stopped
     }

@@ -11,6 +11,7 @@ mod stable;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use super::trusted_extensions::is_trusted_function;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use immutable::{CLEAN, READING, UNCOVERED};
 use stable::{OUTPUT, SETTINGS_ONLY, TO_JSON, TO_JSON_THOUGH_IMMUTABLE};
@@ -34,6 +35,9 @@ pub enum FunctionVerdict {
 pub fn check(oid: pg_sys::Oid) -> FunctionVerdict {
     let number = oid.to_u32();
     if number >= FIRST_UNPINNED_OID {
+        if is_trusted_function(oid) {
+            return FunctionVerdict::Sound;
+        }
         return FunctionVerdict::Unsound(Reason::UserDefinedFunction);
     }
     // SAFETY: reads a catalog; the function is named by the query, so it exists.

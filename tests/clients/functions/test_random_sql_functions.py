@@ -68,7 +68,7 @@ def test_random_sql_functions(session, other, connect):
     schema = connect.schema
     schemas = [schema, f"{schema}_a", f"{schema}_b"]
     for one in (session, other):
-        one.prepare_threshold = None
+        one.prepare_threshold = 10**9
     session.execute(f"CREATE SCHEMA {schemas[1]}; CREATE SCHEMA {schemas[2]}; GRANT ALL ON SCHEMA {schema}, {schemas[1]}, {schemas[2]} TO PUBLIC; "
                     "CREATE TABLE t AS SELECT g AS a FROM generate_series(-2, 6) g; GRANT SELECT ON t TO PUBLIC; CREATE ROLE random_sql_user; "
                     "SET plan_cache_mode = force_generic_plan")
@@ -92,12 +92,15 @@ def test_random_sql_functions(session, other, connect):
             call = rng.choice((f"{name}(a)", f"{schemas[0]}.{name}(a)", f"{name}(3)", f"CASE WHEN a > 100 THEN {name}(a) ELSE 0 END"))
             query = rng.choice((f"SELECT {call} FROM {schema}.t", f"SELECT a FROM {schema}.t WHERE {call} > 2"))
             prepare = rng.random() < 0.5
+            if prepare:
+                # PostgreSQL itself does not notice each change that a kept plan has taken something from. The cache has it made anew.
+                outcome(session, query, prepare)
             for _ in range(2):
                 session.execute("SET pg_arrow_cache.enabled = on")
                 found = outcome(session, query, prepare)
                 hits += session.rows("SELECT arrow_cache.last_status()") == [("HIT",)]
                 session.execute("SET pg_arrow_cache.enabled = off")
-                assert found == outcome(session, query, prepare), (place, query)
+                assert found == outcome(session, query, False), (place, query)
                 session.execute("SET pg_arrow_cache.enabled = on")
     finally:
         session.execute(f"RESET ROLE; DROP SCHEMA {schemas[1]} CASCADE; DROP SCHEMA {schemas[2]} CASCADE; DROP OWNED BY random_sql_user; "

@@ -13,7 +13,7 @@ OLD, NEW = [[b"10"], [b"20"]], [[b"1000"], [b"2000"]]
 def ahead(session):
     """A schema in front of that of the test, which functions may be put into."""
     schema = session.rows("SELECT current_schema()")[0][0]
-    session.prepare_threshold = None
+    session.prepare_threshold = 10**9
     session.execute(f"""
         CREATE SCHEMA {schema}_ahead;
         CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 2) g;
@@ -27,6 +27,11 @@ def ahead(session):
 
 def shadow(ahead):
     return f"CREATE FUNCTION {ahead}.inner_one(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 * 1000'"
+
+
+def hear_of_changes(client):
+    """A lock that the session does not hold yet has it read what others have changed."""
+    client.parse("SELECT count(*) FROM pg_am", name="m").bind(portal="m", name="m").execute("m").step("C")
 
 
 @pytest.mark.parametrize("enabled", ["off", "on"])
@@ -46,6 +51,7 @@ def test_shadow_before_execute(session, other, wire, ahead, enabled, filled_befo
         client.parse(shadow(ahead), name="s").bind(portal="other", name="s").execute("other").step("C")
     else:
         other.execute(shadow(ahead))
+    hear_of_changes(client)
     assert data_rows(client.execute().step("C")) == NEW
     client.sync()
     client.query("COMMIT")
@@ -84,11 +90,14 @@ def test_replaced_before_execute(session, other, wire, ahead):
         session.rows(QUERY)
         client = wire()
         client.query(f"SET pg_arrow_cache.enabled = {enabled}; SET search_path = {ahead}, {ahead.removesuffix('_ahead')}")
+        client.query("BEGIN")
         client.parse(QUERY).bind().step("2")
         name = f"{ahead.removesuffix('_ahead')}.inner_one"
         other.execute(f"CREATE OR REPLACE FUNCTION {name}(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 * 1000'")
+        hear_of_changes(client)
         assert data_rows(client.execute().step("C")) == NEW
         client.sync()
+        client.query("COMMIT")
         assert session.rows(QUERY) == [(1000,), (2000,)]
         other.execute(f"CREATE OR REPLACE FUNCTION {name}(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 * 10'")
         assert session.rows(QUERY) == [(10,), (20,)]

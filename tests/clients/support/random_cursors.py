@@ -41,6 +41,11 @@ QUERIES = [
     "SELECT id, 10 / (20 - max(id)) FROM t GROUP BY id ORDER BY id",
     "SELECT id, sum(n) OVER (ORDER BY id), max(ts) OVER (ORDER BY id) - '1 day' FROM t ORDER BY id",
     "SELECT id, sum(n) FROM t GROUP BY id HAVING length(max(ts)::text) > 22 ORDER BY id",
+    # With the clock: the day is that of the session's zone.
+    "SELECT id, date_trunc('day', now()) FROM u ORDER BY v, id",
+    "SELECT id, count(*), date_trunc('day', now()) FROM t GROUP BY id ORDER BY id",
+    "SELECT a.id, CURRENT_DATE - b.d FROM t a JOIN u b ON a.id = b.id ORDER BY a.id",
+    "SELECT id, max(ts) FROM t GROUP BY id HAVING max(ts) < CURRENT_DATE + 100000 ORDER BY id",
     # The current row of these can be updated.
     "SELECT id, v FROM t WHERE n = 3 ORDER BY id",
     "SELECT id, ts::text FROM t ORDER BY id",

@@ -72,9 +72,9 @@ SELECT id, to_regclass('t') IS NULL AS n FROM t WHERE id = 1;
 :status
 SELECT id, age(ts) IS NULL AS n FROM t WHERE id = 1;
 :status
-SELECT id, ('to' || 'day')::date IS NULL AS n FROM t WHERE id = 1;
+SELECT id, ('to' || 'day')::timestamp IS NULL AS n FROM t WHERE id = 1;
 :status
-SELECT id, (substr('today', id))::date IS NULL AS n FROM t WHERE id = 1;
+SELECT id, (substr('today', id))::timestamptz IS NULL AS n FROM t WHERE id = 1;
 :status
 SELECT id, has_table_privilege('t', 'SELECT') FROM t WHERE id = 1;
 :status

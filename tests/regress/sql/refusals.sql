@@ -86,8 +86,47 @@ SELECT * FROM arrow_cache.why('SELECT table_name FROM information_schema.tables'
 SELECT * FROM arrow_cache.why('SELECT pg_relation_size(oid) FROM pg_class');
 SELECT * FROM arrow_cache.why('SELECT id FROM a WHERE EXISTS (SELECT FROM pg_class c WHERE c.oid = a.o AND random() < 2)');
 
+-- A text that becomes a date may be the word today, so the date is in the key. One that becomes a timestamp may be now, another one each time.
+CREATE TABLE said (id int, d text, j jsonb);
+INSERT INTO said VALUES (1, '2024-02-01', '{"d": "2024-02-03"}'), (2, 'today', '{"d": "03.02.2024"}'), (3, 'tomorrow', '{"d": "now"}');
+SELECT id, d::date = CURRENT_DATE, (j->>'d')::date < CURRENT_DATE FROM said ORDER BY id;
+SELECT id, d::date = CURRENT_DATE, (j->>'d')::date < CURRENT_DATE FROM said ORDER BY id;
+:status
+SELECT count(*) FROM said WHERE d::date > '2024-01-01' AND date(d) IS NOT NULL;
+SELECT count(*) FROM said WHERE d::date > '2024-01-01' AND date(d) IS NOT NULL;
+:status
+SELECT (j->>'d')::date FROM said WHERE id < 3;
+SELECT (j->>'d')::date FROM said WHERE id < 3;
+:status
+SET DateStyle = 'ISO, DMY';
+SELECT (j->>'d')::date FROM said WHERE id < 3;
+:status
+RESET DateStyle;
+SET TimeZone = 'Pacific/Kiritimati';
+SELECT count(*) FROM said WHERE d::date > '2024-01-01' AND date(d) IS NOT NULL;
+:status
+RESET TimeZone;
+SELECT regexp_replace(detail, '[-0-9]{10}', 'DATE') FROM arrow_cache.why('SELECT d::date FROM said');
+SET plan_cache_mode = force_generic_plan;
+PREPARE dated AS SELECT $1::text::date + id FROM said WHERE d::date = $2::text::date ORDER BY id;
+EXECUTE dated('2024-05-01', '2024-02-01');
+EXECUTE dated('2024-05-01', '2024-02-01');
+:status
+EXECUTE dated('2024-05-02', '2024-02-01');
+:status
+DEALLOCATE dated;
+RESET plan_cache_mode;
+SELECT count(d::timestamp) FROM said;
+:status
+SELECT count((j->>'d')::timestamptz) FROM said WHERE id < 2;
+:status
+CREATE FUNCTION day_of(text) RETURNS date LANGUAGE sql STABLE AS 'SELECT $1::date';
+SELECT count(day_of(d)) FROM said;
+:status
+DROP FUNCTION day_of;
+
 DEALLOCATE felt;
-DROP TABLE a, b;
+DROP TABLE a, b, said;
 DROP CAST (feeling AS json);
 DROP FUNCTION feeling_json;
 DROP TYPE feeling;
