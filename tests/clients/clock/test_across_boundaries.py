@@ -217,7 +217,7 @@ def test_a_plan_that_keeps_what_another_zone_gave(events, at):
         session.execute(f"PREPARE kept AS {question}")
         session.execute("EXECUTE kept")
         session.execute("SET TimeZone = 'Europe/Berlin'")
-    for moment in ("2026-06-15 21:30:00", "2026-06-15 22:30:00", "2026-06-15 23:30:00"):
+    for moment in ("2026-06-15 21:59:00", "2026-06-15 22:01:00", "2026-06-15 23:01:00"):
         events.set(moment)
         for _ in range(2):
             cached, plain = (session.rows("EXECUTE kept") for session in sessions)
