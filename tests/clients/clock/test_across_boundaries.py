@@ -210,3 +210,21 @@ def test_bound_before_midnight_and_read_after(events, leaf):
                 assert rows == answer, (leaf, portal)
     finally:
         client.close()
+
+
+def test_a_plan_that_keeps_what_another_zone_gave(events, at):
+    """age() is marked IMMUTABLE and reads the zone, so a kept plan has its value from where it was planned: 29 days, not 29 days and an hour."""
+    question = ("SELECT count(*), date_trunc('day', now() - age(timestamptz '2026-03-30 00:00+00', timestamptz '2026-03-01 00:00+00')) "
+                "FROM event WHERE at < date_trunc('day', now() - age(timestamptz '2026-03-30 00:00+00', timestamptz '2026-03-01 00:00+00'))")
+    sessions = at("-c plan_cache_mode=force_generic_plan"), at("-c plan_cache_mode=force_generic_plan -c pg_arrow_cache.enabled=off")
+    events.set("2026-06-15 12:00:00")
+    for session in sessions:
+        session.execute("SET TimeZone = UTC")
+        session.execute(f"PREPARE kept AS {question}")
+        session.execute("EXECUTE kept")
+        session.execute("SET TimeZone = 'Europe/Berlin'")
+    for moment in ("2026-06-15 21:59:00", "2026-06-15 22:01:00", "2026-06-15 23:01:00"):
+        events.set(moment)
+        for _ in range(2):
+            cached, plain = (session.rows("EXECUTE kept") for session in sessions)
+            assert cached == plain, moment

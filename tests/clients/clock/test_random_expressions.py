@@ -135,13 +135,10 @@ def test_random_expressions(server, at):
     first = at()
     expressions = Expressions(rng, first)
     seen = collections.Counter()
+    cached, plain = at("-c plan_cache_mode=force_generic_plan"), at("-c pg_arrow_cache.enabled=off")
     for _ in range(EXPRESSIONS):
         zone, question = rng.choice(ZONES), expressions.question()
-        options = f"-c TimeZone={zone} -c plan_cache_mode=force_generic_plan -c lc_messages=C"
-        if seen.total() % 50 == 0 or "sessions" not in locals():
-            sessions = at(options), at(options + " -c pg_arrow_cache.enabled=off")
-        cached, plain = sessions
-        for session in sessions:
+        for session in (cached, plain):
             session.execute(f"SET TimeZone = '{zone}'")
         try:
             cached.execute(f"PREPARE q AS {question}")

@@ -91,6 +91,16 @@ REFUSED = [
      "LANGUAGE internal STRICT IMMUTABLE AS 'make_interval'", "SELECT make_interval(a) FROM t"),
     ("CREATE OR REPLACE FUNCTION pg_catalog.lag(anycompatible, int, anycompatible DEFAULT public.factor()) RETURNS anycompatible "
      "LANGUAGE internal WINDOW STRICT IMMUTABLE AS 'window_lag_with_offset_and_default'", "SELECT a, lag(a, 1) OVER (ORDER BY a) FROM t"),
+    # Parts of clock expressions.
+    ("CREATE OR REPLACE FUNCTION pg_catalog.now() RETURNS timestamptz LANGUAGE sql STABLE RETURN clock_timestamp()",
+     "SELECT a, date_trunc('year', now()) FROM t"),
+    ("CREATE OR REPLACE FUNCTION pg_catalog.date_trunc(text, timestamptz) RETURNS timestamptz LANGUAGE sql STABLE RETURN now()",
+     "SELECT a, date_trunc('year', now()) FROM t"),
+    ("SET allow_system_table_mods = on; UPDATE pg_operator SET oprcode = 'timestamptz_mi_interval' WHERE oid = '+(timestamptz, interval)'::regoperator",
+     "SELECT a, date_trunc('year', now() + interval '1 day') FROM t"),
+    ("CREATE OR REPLACE FUNCTION pg_catalog.make_interval(years int DEFAULT 0, months int DEFAULT 0, weeks int DEFAULT 0, "
+     "days int DEFAULT 1, hours int DEFAULT 0, mins int DEFAULT 0, secs float8 DEFAULT 0) RETURNS interval "
+     "LANGUAGE internal STRICT IMMUTABLE AS 'make_interval'", "SELECT a, date_trunc('year', now() - make_interval(1)) FROM t"),
     # What the server asks to make a call simpler.
     ("CREATE FUNCTION public.support(internal) RETURNS internal LANGUAGE internal AS 'generate_series_int4_support'; "
      "ALTER FUNCTION pg_catalog.upper(text) SUPPORT public.support", "SELECT upper(b) FROM t"),
@@ -104,7 +114,8 @@ REFUSED = [
       for kind, value, call in [("mood", "'sad'", "'' || v"), ("mood", "'sad'", "v || ''"), ("mood", "'sad'", "quote_literal(v)"),
                                 ("mood", "'sad'", "quote_nullable(v)"), ("int", "a", "'' || v"), ("pair", "(1, a)", "'' || v")]),
     # Marks.
-    ("ALTER FUNCTION pg_catalog.now() IMMUTABLE", "SELECT a, now() FROM t"),
+    ("ALTER FUNCTION pg_catalog.now() IMMUTABLE", "SELECT a, date_trunc('year', now()) FROM t"),
+    ("ALTER FUNCTION pg_catalog.now() VOLATILE", "SELECT a, date_trunc('year', now()) FROM t"),
     ("ALTER FUNCTION pg_catalog.random() IMMUTABLE", "SELECT a, random() < 2 FROM t"),
     ("ALTER FUNCTION pg_catalog.enum_range(anyenum) IMMUTABLE", "SELECT enum_range(NULL::mood) FROM t"),
 ]
