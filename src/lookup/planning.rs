@@ -79,8 +79,7 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
         && let Some(traits) = &traits
         && !traits.may_garble_text()
         && forms::has_templates(form, versions)
-        && let Some(placeholder) =
-            placeholder::make(&store, call, meaning(identified, traits), traits, versions)
+        && let Some(placeholder) = placeholder::make(&store, call, meaning(identified, traits), traits, versions)
     {
         return Ok(Planning::Ready(placeholder));
     }
