@@ -132,6 +132,12 @@ fn is_plain(type_oid: pg_sys::Oid) -> bool {
     kind == pg_sys::TYPTYPE_BASE
 }
 
+/// Is this a type of a trusted extension whose output function depends on its argument alone?
+pub fn is_trusted_type(type_oid: pg_sys::Oid) -> bool {
+    is_plain(type_oid)
+        && trusted_extension_of(pg_sys::TypeRelationId, type_oid).is_some_and(|extension| !is_known_unsafe(extension))
+}
+
 /// Does an operator that is not built in count like one that is, as far as its functions do?
 pub fn is_trusted_operator(operator: pg_sys::Oid) -> bool {
     trusted_extension_of(pg_sys::OperatorRelationId, operator).is_some()
@@ -144,7 +150,10 @@ pub fn is_trusted_family(family: pg_sys::Oid) -> bool {
 
 /// Does an operator class that is not built in count like one that is?
 pub fn is_trusted_class(class: pg_sys::Oid) -> bool {
-    trusted_extension_of(pg_sys::OperatorClassRelationId, class).is_some_and(|extension| {
-        !matches!(KNOWN.iter().find(|(known, _)| *known == extension.to_bytes()), Some((_, Safe::Nothing)))
-    })
+    trusted_extension_of(pg_sys::OperatorClassRelationId, class).is_some_and(|extension| !is_known_unsafe(extension))
+}
+
+/// Is nothing of this extension safe?
+fn is_known_unsafe(extension: &CStr) -> bool {
+    matches!(KNOWN.iter().find(|(known, _)| *known == extension.to_bytes()), Some((_, Safe::Nothing)))
 }

@@ -181,3 +181,35 @@ def test_http_example(session, other):
     assert get(later)[0] == 304
     other.execute("COMMIT")
     assert get(later)[0] == 200
+
+
+# What is printed as the name of something, and a change of that name which no table of the query knows of.
+NAMES = [
+    ("regclass", "named", "ALTER TABLE named RENAME TO renamed"), ("regclass", "named", "CREATE TABLE earlier.named (v int)"),
+    ("regclass[]", "{named}", "DROP TABLE named"), ("regtype", "kind", "ALTER TYPE kind RENAME TO sort"),
+    ("regproc", "called", "CREATE FUNCTION called(int) RETURNS int LANGUAGE sql RETURN 1"), ("regnamespace", "earlier", "ALTER SCHEMA earlier RENAME TO later"),
+    ("name_and_number", "(named,1)", "ALTER TABLE named RENAME TO renamed"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "change"), NAMES, ids=[f"{kind} {change}" for kind, _, change in NAMES])
+def test_values_that_are_printed_by_catalogs(connect, session, kind, value, change):
+    session.execute(f"SET search_path = earlier, {connect.schema}; CREATE SCHEMA earlier")
+    try:
+        session.execute(f"""CREATE TABLE {connect.schema}.named (v int); CREATE TYPE {connect.schema}.kind AS (v int);
+            CREATE FUNCTION {connect.schema}.called() RETURNS int LANGUAGE sql RETURN 1; CREATE TYPE {connect.schema}.name_and_number AS (c regclass, n int);
+            CREATE TABLE {connect.schema}.t (c {kind}, v int); INSERT INTO t VALUES ('{value}', 1)""")
+
+        def asked():
+            answer = str(session.pgconn.exec_(b"SELECT c FROM t").get_value(0, 0))
+            return answer, session.rows("SELECT arrow_cache.etag('SELECT c FROM t'), arrow_cache.version('t')")[0]
+
+        before = asked()
+        session.execute(change)
+        after = asked()
+        assert before[0] != after[0]
+        for earlier, later in zip(before[1], after[1]):
+            assert earlier is None or earlier != later
+        assert session.rows("SELECT arrow_cache.etag('SELECT v FROM t WHERE c IS NOT NULL')") != [(None,)], "what is not printed does no harm"
+    finally:
+        session.execute("SET client_min_messages = warning; DROP SCHEMA IF EXISTS earlier, later CASCADE")
