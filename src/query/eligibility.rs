@@ -5,6 +5,7 @@
 mod catalog_search;
 mod checker;
 mod coercions;
+mod failures;
 mod join_columns;
 mod met_bodies;
 mod node_kinds;
@@ -48,6 +49,8 @@ pub struct QueryTraits {
     pub repeatable: Option<OrderedPrefix>,
     /// Constants may decide which of the relations that it names its plan reads: it has sub-queries in expressions.
     pub may_drop_relations: bool,
+    /// Computing it may raise an error, so that it shows which parts of it are computed.
+    pub may_fail: bool,
     /// It has set operations.
     pub unites: bool,
     /// It calls aggregates, whose parts the server finds anew at each execution; or it converts enums to JSON, and the server looks for
@@ -122,6 +125,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             extras: Extras::keep(&checker.types.row_types, &checker.settings),
             repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
             may_drop_relations: checker.has_sublinks,
+            may_fail: checker.may_fail,
             unites: checker.unites,
             aggregates: checker.aggregates || (checker.converts_to_json && checker.types.enums),
             clocks: checker.clocks,
@@ -209,6 +213,7 @@ impl EligibilityChecker {
     /// Checks one node alone.
     fn check_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         self.may_vary = self.may_vary || repeatability::leaves_open(node);
+        self.may_fail = self.may_fail || failures::may_fail(node, !self.queries.is_empty());
         if makes_a_type(node) {
             self.note_type(type_of(node));
         }

@@ -55,6 +55,8 @@ const CALLS_BODIES: u32 = 512;
 const RESOLVES_NAMES: u32 = 1024;
 /// Flag: some extensions were trusted.
 const TRUSTS: u32 = 2048;
+/// Flag: computing it may fail.
+const MAY_FAIL: u32 = 4096;
 /// Place of the first word of the clock expressions, far behind those of all extras; and its cache number.
 const FIRST_CLOCK: usize = 0x1_0000;
 const FIRST_CLOCK_WORD: i32 = FIRST_WORD - FIRST_CLOCK as i32;
@@ -108,6 +110,7 @@ fn words_of(
         (planned.settings.is_some(), HAS_SETTINGS),
         (planned.for_values, FOR_VALUES),
         (traits.may_drop_relations, MAY_DROP_RELATIONS),
+        (traits.may_fail, MAY_FAIL),
         (traits.aggregates, AGGREGATES),
         (traits.receives_text, RECEIVES_TEXT),
         (has_clock, HAS_CLOCK),
@@ -253,6 +256,7 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
             .filter(|order| *order != NOT_REPEATABLE)
             .map(|order| OrderedPrefix::unpack(order >> 1)),
         may_drop_relations: flags & MAY_DROP_RELATIONS != 0,
+        may_fail: flags & MAY_FAIL != 0,
         // Asked when the plan is made, and not later.
         unites: false,
         aggregates: flags & AGGREGATES != 0,

@@ -49,6 +49,8 @@ pub(super) struct EligibilityChecker {
     pub(super) bodies: MetBodies,
     /// A sub-query was met in an expression.
     pub(super) has_sublinks: bool,
+    /// A node was met that may raise an error when it is computed.
+    pub(super) may_fail: bool,
     /// A set operation was met.
     pub(super) unites: bool,
     /// An aggregate was met.
@@ -96,6 +98,7 @@ impl EligibilityChecker {
             defined: HashSet::new(),
             bodies: MetBodies::new(seed),
             has_sublinks: false,
+            may_fail: false,
             unites: false,
             aggregates: false,
             types: TypeFacts::NONE,

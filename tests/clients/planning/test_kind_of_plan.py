@@ -2,6 +2,7 @@
 would cost. A hit without planning must not change what it chooses: a plan for all values may read tables that the user may not read, and
 that a plan for these values leaves out."""
 
+import pytest
 from psycopg import pq
 
 TEXT = b"SELECT b, row_number() OVER (ORDER BY b) FROM t WHERE a = $2::int AND ($1::bool OR b IN (SELECT id FROM forbidden))"
@@ -44,3 +45,35 @@ def test_costs_of_another_value(connect):
         assert "HIT" in statuses
     finally:
         owner.execute("DROP OWNED BY plan_reader; DROP ROLE plan_reader")
+
+
+# What raises an error for some values is computed by the planner where it plans for these values, and not at all in a plan for all of them: no row asks for it.
+FAILING = b"SELECT b, CASE WHEN b < 0 THEN 1 / $1::int ELSE 0 END, row_number() OVER (ORDER BY b) FROM t WHERE a = $2::int"
+# NULL as a value lets the planner drop what it is compared and computed with.
+DROPPED = b"SELECT b, 1 / (b - 2000) + $1::int, row_number() OVER (ORDER BY b) FROM t WHERE a = $2::int"
+
+
+@pytest.mark.parametrize(("text", "usual", "last"), [(FAILING, b"7", b"0"), (DROPPED, None, None)], ids=["computed", "dropped"])
+@pytest.mark.parametrize(("template", "value"), [(b"1", b"2"), (b"2", b"1")], ids=["rare", "frequent"])
+def test_errors_of_the_chosen_plan(connect, text, usual, last, template, value):
+    owner = connect()
+    owner.execute("CREATE TABLE t AS SELECT CASE WHEN g % 1000 = 0 THEN 2 ELSE 1 END AS a, g AS b FROM generate_series(1, 20000) g; ANALYZE t")
+    answers, statuses = {}, []
+    for enabled in "off", "on":
+        reader = connect(f"-c pg_arrow_cache.enabled={enabled}")
+
+        def run(name, *values):
+            result = reader.pgconn.exec_prepared(name, values)
+            return result.ntuples if result.status == pq.ExecStatus.TUPLES_OK else result.error_field(pq.DiagnosticField.SQLSTATE)
+
+        reader.pgconn.prepare(b"template", text)
+        for _ in range(3):
+            run(b"template", usual, template)
+        reader.pgconn.prepare(b"asked", text)
+        answers[enabled] = []
+        for execution in range(12):
+            answers[enabled].append(run(b"asked", usual if execution < 7 else last, value))
+            statuses += [reader.status()] if enabled == "on" else []
+        answers[enabled] += reader.rows("SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE name = 'asked'")
+    assert answers["on"] == answers["off"]
+    assert "HIT" in statuses

@@ -1,0 +1,86 @@
+//! May computing a part of a query raise an error? If so, it shows in which plan the part is computed: the planner drops parts by the values of a
+//! Bind, and computes others itself. Everything counts as something that may fail, but for a short list.
+
+use pgrx::pg_sys;
+
+use crate::pg::lists::oids;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
+use crate::pg::tree::{Tree, match_node};
+
+/// Casts of numbers to wider types. Ascending.
+const WIDENING: &[u32] = &[
+    235,  // float8(int2)
+    236,  // float4(int2)
+    311,  // float8(float4)
+    313,  // int4(int2)
+    316,  // float8(int4)
+    318,  // float4(int4)
+    481,  // int8(int4)
+    482,  // float8(int8)
+    652,  // float4(int8)
+    754,  // int8(int2)
+    1740, // numeric(int4)
+    1781, // numeric(int8)
+    1782, // numeric(int2)
+];
+
+/// sum and avg of integers and numerics.
+const SUMS: [u32; 8] = [2100, 2101, 2102, 2103, 2107, 2108, 2109, 2114];
+/// max, min and count("any") of the types that have functions of their own (catalog/pg_aggregate.dat).
+const EXTREMES_AND_COUNT: std::ops::RangeInclusive<u32> = 2115..=2147;
+/// count(*)
+const COUNT_ALL: u32 = 2803;
+/// row_number, rank, dense_rank, percent_rank, cume_dist
+const RANKS: std::ops::RangeInclusive<u32> = 3100..=3104;
+
+/// May this node, by itself, raise an error when it is computed? `is_inner` tells that a query is inside another one.
+pub(super) fn may_fail(node: Tree<'_, pg_sys::Node>, is_inner: bool) -> bool {
+    match_node! { node;
+        // A limit must not be negative. That of the outermost query is read whatever its plan.
+        Query(query) => is_inner && !(query.limitCount.is_null() && query.limitOffset.is_null()),
+        WindowClause(window) => !(window.startOffset.is_null() && window.endOffset.is_null()),
+        FuncExpr(call) => WIDENING.binary_search(&call.funcid.to_u32()).is_err(),
+        OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => !only_compares(operator.opno, operator.inputcollid),
+        ScalarArrayOpExpr(operator) => !only_compares(operator.opno, operator.inputcollid),
+        RowCompareExpr(_row) => true,
+        CoerceViaIO(_coercion) => true,
+        Aggref(call) => !only_counts(call.aggfnoid),
+        WindowFunc(call) => !only_counts(call.winfnoid) && !RANKS.contains(&call.winfnoid.to_u32()),
+        _ => false,
+    }
+}
+
+fn only_counts(aggregate: pg_sys::Oid) -> bool {
+    let number = aggregate.to_u32();
+    SUMS.contains(&number) || EXTREMES_AND_COUNT.contains(&number) || number == COUNT_ALL
+}
+
+/// Does an operator of the server's own put values of one type in order, which cannot fail?
+fn only_compares(operator: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
+    if operator.to_u32() >= FIRST_UNPINNED_OID {
+        return false;
+    }
+    let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+    // SAFETY: reads catalogs about an operator that the query uses.
+    unsafe {
+        pg_sys::op_input_types(operator, &raw mut left, &raw mut right);
+        // What is in rows and arrays may have no order. So may texts whose collation nobody knows.
+        if matches!(left, pg_sys::RECORDOID | pg_sys::ANYARRAYOID)
+            || (collation == pg_sys::InvalidOid && pg_sys::get_typcollation(left) != pg_sys::InvalidOid)
+        {
+            return false;
+        }
+        // `<>`, `<=` and `>=` are known by their negators.
+        orders(operator) || orders(pg_sys::get_negator(operator))
+    }
+}
+
+/// Is it the `=`, `<` or `>` of an order?
+fn orders(operator: pg_sys::Oid) -> bool {
+    let (mut family, mut element, mut strategy) = (pg_sys::InvalidOid, pg_sys::InvalidOid, 0i16);
+    // SAFETY: reads catalogs; nothing is found about what is no operator. The list holds OIDs.
+    unsafe {
+        oids(pg_sys::get_mergejoin_opfamilies(operator)).next().is_some()
+            || pg_sys::get_ordering_op_properties(operator, &raw mut family, &raw mut element, &raw mut strategy)
+    }
+}
