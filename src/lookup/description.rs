@@ -95,7 +95,8 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     check_age(question, &traits, &relations, planned.versions, current)?;
     let old_plan = (current.ddl != planned.versions.ddl).then_some(planned.plan);
     let planned_under = planned.settings.filter(|then| *then != now);
-    let asked = Asked { tree, old_plan, planned_under, environment };
+    let errs_by_kind = traits.may_fail && planned.for_values;
+    let asked = Asked { tree, old_plan, planned_under, errs_by_kind, environment };
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;
     let clock = Clock { program, params: question.params(), one_message: question.runs_in_one_message() };
     let key = key::of(&asked, &text, &clock, store.seed())?;

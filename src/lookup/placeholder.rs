@@ -71,7 +71,8 @@ pub fn make(
     let terms = StatementTerms::of(call.own_text()).ok()?;
     let text = HashedText::of(call.own_text(), store.seed()).ok()?;
     let environment = environment::hash(store.seed(), &[]).ok()?;
-    let asked = Asked { tree, old_plan: None, planned_under: None, environment };
+    // A Bind of a query that may fail has been left to the planner above.
+    let asked = Asked { tree, old_plan: None, planned_under: None, errs_by_kind: false, environment };
     // What the planner is given for a Bind is read at its Execute.
     let clock = Clock { program: clock, params: call.params(), one_message: !call.has_values() };
     let key = key::of(&asked, &text, &clock, store.seed()).ok()?;

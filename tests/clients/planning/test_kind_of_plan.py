@@ -49,7 +49,7 @@ def test_costs_of_another_value(connect):
 
 # What raises an error for some values is computed by the planner where it plans for these values, and not at all in a plan for all of them: no row asks for it.
 FAILING = b"SELECT b, CASE WHEN b < 0 THEN 1 / $1::int ELSE 0 END, row_number() OVER (ORDER BY b) FROM t WHERE a = $2::int"
-# NULL as a value lets the planner drop what it is compared and computed with.
+# NULL as a value lets the planner drop what it is computed with.
 DROPPED = b"SELECT b, 1 / (b - 2000) + $1::int, row_number() OVER (ORDER BY b) FROM t WHERE a = $2::int"
 
 
@@ -77,3 +77,22 @@ def test_errors_of_the_chosen_plan(connect, text, usual, last, template, value):
         answers[enabled] += reader.rows("SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE name = 'asked'")
     assert answers["on"] == answers["off"]
     assert "HIT" in statuses
+
+
+@pytest.mark.parametrize("values", [(b"1", b"5"), (None, b"5")], ids=["true", "null"])
+def test_an_answer_of_the_other_kind_of_plan(connect, values):
+    """A plan for these values has dropped what divides by zero, and a plan for all values has not: each kind has its own answers."""
+    session = connect()
+    session.execute("CREATE TABLE t AS SELECT g AS a FROM generate_series(0, 3) g")
+    texts = {b"1": b"SELECT a FROM t WHERE (1 / a > -1 OR $1::int = 1) AND a < $2::int", None: b"SELECT 1 / a + $1::int FROM t WHERE a < $2::int"}
+    session.pgconn.prepare(b"asked", texts[values[0]])
+
+    def run(kind):
+        session.execute(f"SET plan_cache_mode = force_{kind}_plan")
+        result = session.pgconn.exec_prepared(b"asked", values)
+        return result.ntuples if result.status == pq.ExecStatus.TUPLES_OK else result.error_field(pq.DiagnosticField.SQLSTATE)
+
+    assert [run("custom") for _ in range(3)] == [4] * 3
+    assert session.status() == "HIT"
+    assert [run("generic"), run("custom")] == [b"22012", 4]
+    assert session.status() == "HIT"
