@@ -35,9 +35,11 @@ impl<'t> Prover<'t> {
             NestLoop(join) => self.of_join(&join.join),
             HashJoin(join) => self.of_join(&join.join),
             MergeJoin(join) => self.of_join(&join.join),
+            // A scan in the order of distances computes those of other rows when it goes on.
             IndexScan(scan) => self.one(
                 finds_one(scan.indexid, scan.indexqual)
-                    || self.lets_one_through(&scan.scan, &[scan.indexqualorig, scan.scan.plan.qual]),
+                    || (scan.indexorderby.is_null()
+                        && self.lets_one_through(&scan.scan, &[scan.indexqualorig, scan.scan.plan.qual])),
             ),
             IndexOnlyScan(scan) => self.one(finds_one(scan.indexid, scan.indexqual)),
             BitmapHeapScan(scan) => {
@@ -107,10 +109,13 @@ impl<'t> Prover<'t> {
         u64::try_from(datum?.value() as i64).ok()
     }
 
+    /// Plans that run one after another. One that gives no row at all (LIMIT 0) may begin behind the last row of the others, and its
+    /// beginning may raise an error (OFFSET -1): then nothing is proven.
     fn sum(&self, plans: Option<Tree<'t, pg_sys::List>>) -> Option<u64> {
         plans?.items().try_fold(0u64, |sum, plan| {
             // SAFETY: every node of a list of plans begins with a plan.
-            sum.checked_add(self.most(unsafe { Tree::enter(plan?.as_ptr().cast()) })?)
+            let most = self.most(unsafe { Tree::enter(plan?.as_ptr().cast()) })?;
+            sum.checked_add(most).filter(|_| most > 0)
         })
     }
 

@@ -20,6 +20,14 @@ struct Comparison {
     type_oid: pg_sys::Oid,
 }
 
+/// Types whose values are compared as values of one of them, where different ones stay different.
+const CONVERTED_EXACTLY: [&[pg_sys::Oid]; 4] = [
+    &[pg_sys::INT2OID, pg_sys::INT4OID, pg_sys::INT8OID],
+    &[pg_sys::FLOAT4OID, pg_sys::FLOAT8OID],
+    &[pg_sys::TEXTOID, pg_sys::NAMEOID],
+    &[pg_sys::DATEOID, pg_sys::TIMESTAMPOID],
+];
+
 /// The key of a unique index, as far as it can prove something.
 struct UniqueKey {
     columns: Vec<i16>,
@@ -139,6 +147,16 @@ impl Comparison {
         let strategy = unsafe { pg_sys::get_op_opfamily_strategy(self.operator, family) };
         strategy == pg_sys::BTEqualStrategyNumber as i32
             && (collation == pg_sys::InvalidOid || collation == self.collation)
+            && self.is_equal_to_one()
+    }
+
+    /// Is the value equal to one value of the column at most? Not so across types where values of the column are converted to others:
+    /// 02:30 and 03:30 of the day when clocks go forward are one `timestamptz`, which is equal to both as a `timestamp`.
+    fn is_equal_to_one(&self) -> bool {
+        let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+        // SAFETY: reads the catalogs about an operator of a plan that a family has.
+        unsafe { pg_sys::op_input_types(self.operator, &raw mut left, &raw mut right) };
+        left == right || CONVERTED_EXACTLY.iter().any(|types| types.contains(&left) && types.contains(&right))
     }
 
     /// Does comparing any value of the column raise no error?

@@ -174,7 +174,7 @@ for my $case (
 	$node->safe_psql('gone', "CREATE EXTENSION pg_arrow_cache VERSION '0.1.0'; $change; ALTER EXTENSION pg_arrow_cache UPDATE");
 	is($node->safe_psql('gone', q{SELECT string_agg(p.oid::regprocedure::text, ' ') FROM pg_proc p JOIN pg_depend ON objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e'
 		WHERE prosrc ~ '(flush|invalidate|invalidate_on_change|reset_stats)(_wrapper|_0_2)$' AND has_function_privilege('plain', p.oid, 'EXECUTE')}), '', "functions that were $what before the update are not for PUBLIC after it");
-	is($node->safe_psql('gone', q{SELECT count(*) FROM pg_proc WHERE pronamespace = (SELECT extnamespace FROM pg_extension WHERE extname = 'pg_arrow_cache') AND prosrc ~ '_0_2$'}), 18, 'and all functions are there');
+	is($node->safe_psql('gone', q{SELECT count(*) FROM pg_proc WHERE pronamespace = (SELECT extnamespace FROM pg_extension WHERE extname = 'pg_arrow_cache') AND prosrc ~ '_0_2$'}), 22, 'and all functions are there');
 	$node->safe_psql('postgres', 'DROP DATABASE gone');
 }
 

@@ -48,7 +48,10 @@ impl Search {
                 unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags) }
             },
             RangeTblEntry(entry) => {
-                let names = entry.rtekind == pg_sys::RTEKind::RTE_RELATION && entry.relid.to_u32() < FIRST_USER_OID;
+                // From 16 on the entry of a view is a sub-query that keeps the view's OID.
+                let may_name = matches!(entry.rtekind, pg_sys::RTEKind::RTE_RELATION | pg_sys::RTEKind::RTE_SUBQUERY);
+                let number = entry.relid.to_u32();
+                let names = may_name && number != 0 && number < FIRST_USER_OID;
                 self.found = names.then_some(entry.relid);
                 names
             },

@@ -1,5 +1,5 @@
-//! Functions of users that are written in SQL: one that is STABLE or IMMUTABLE, and whose body is one expression, is checked as if that
-//! expression stood in the query. Whatever it calls, reads of the session or converts is then found by the same walk.
+//! Functions of users that are written in SQL: one whose body is one expression is checked as if that expression stood in the query. That
+//! a function is declared VOLATILE, as it is by default, changes nothing: such an expression reads no rows and has no effects. Whatever it calls, reads of the session or converts is then found by the same walk.
 //!
 //! A body that is kept as text means what `search_path` and the catalogs say at that moment. What it was found to mean is hashed, and becomes
 //! part of what the query means (`met_bodies`). The value of an IMMUTABLE function may be computed when the query is planned, and kept with
@@ -42,7 +42,6 @@ struct Declaration {
 
 /// Why a function cannot be checked by its body, as the rest of the sentence "It calls …,".
 const NOT_SQL: &str = "which is not written in SQL";
-const VOLATILE: &str = "which is not declared STABLE or IMMUTABLE";
 const OTHER_RIGHTS: &str = "which is SECURITY DEFINER or has a SET clause";
 const SUPPORTED: &str = "which has a support function";
 const NO_VALUE: &str = "which does not return one value";
@@ -57,10 +56,6 @@ fn declaration(row: &CatalogRow) -> Result<Declaration, &'static str> {
     if form.prolang.to_u32() != SQL_LANGUAGE || form.prokind as u8 != pg_sys::PROKIND_FUNCTION {
         return Err(NOT_SQL);
     }
-    let volatility = form.provolatile as u8;
-    if !matches!(volatility, pg_sys::PROVOLATILE_STABLE | pg_sys::PROVOLATILE_IMMUTABLE) {
-        return Err(VOLATILE);
-    }
     if form.prosecdef || !row.is_null(pg_sys::Anum_pg_proc_proconfig as i16) {
         return Err(OTHER_RIGHTS);
     }
@@ -72,7 +67,7 @@ fn declaration(row: &CatalogRow) -> Result<Declaration, &'static str> {
         return Err(NO_VALUE);
     }
     Ok(Declaration {
-        immutable: volatility == pg_sys::PROVOLATILE_IMMUTABLE,
+        immutable: form.provolatile as u8 == pg_sys::PROVOLATILE_IMMUTABLE,
         // SAFETY: reads a catalog about the type of an argument. Functions in SQL have no other arguments of pseudo-types.
         polymorphic: arguments
             .iter()

@@ -36,6 +36,9 @@ SERVED = {
     "convert_km": ("CREATE FUNCTION f(n numeric, unit text) RETURNS numeric LANGUAGE sql IMMUTABLE RETURNS NULL ON NULL INPUT AS "
                    "$$ SELECT CASE WHEN $2 = 'km' THEN $1 WHEN $2 = 'mi' THEN $1 / 1.60934 END; $$",
                    "SELECT f(sum(n), 'mi') FROM t"),
+    "declared volatile": ("CREATE FUNCTION f(n numeric, unit text) RETURNS numeric LANGUAGE sql AS $$ SELECT round($1 / 1.60934) + length($2) $$",
+                          "SELECT a, f(a, 'mi') FROM t"),
+    "declared volatile, in a condition": ("CREATE FUNCTION f(x int) RETURNS int LANGUAGE sql VOLATILE AS 'SELECT x % 3'", "SELECT a FROM t WHERE f(a) = 1"),
     "by its tree": ("CREATE FUNCTION f(x int) RETURNS int LANGUAGE sql IMMUTABLE RETURN x / 2", "SELECT f(a) FROM t"),
     "atomic": ("CREATE FUNCTION f(x int) RETURNS int LANGUAGE sql STABLE BEGIN ATOMIC SELECT helper(x) / 2; END", "SELECT f(a) FROM t"),
     "result converted": ("CREATE FUNCTION f(x int) RETURNS numeric LANGUAGE sql STABLE AS 'SELECT x'", "SELECT f(a) FROM t"),
@@ -69,7 +72,8 @@ def test_served(made, name):
 
 
 REFUSED = {
-    "volatile": ("f(x int) RETURNS int LANGUAGE sql AS 'SELECT x'", "f(a)", "user_defined_function"),
+    "volatile that reads": ("f(x int) RETURNS bigint LANGUAGE sql AS 'SELECT count(*) + x FROM t'", "f(a)", "user_defined_function"),
+    "volatile by its body": ("f(x int) RETURNS float8 LANGUAGE sql AS 'SELECT x + random() * 0'", "f(a)", "volatile_function"),
     "definer": ("f(x int) RETURNS int LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT x'", "f(a)", "user_defined_function"),
     "SET": ("f(x int) RETURNS int LANGUAGE sql STABLE SET work_mem = '1MB' AS 'SELECT x'", "f(a)", "user_defined_function"),
     "plpgsql": ("f(x int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN x; END'", "f(a)", "user_defined_function"),

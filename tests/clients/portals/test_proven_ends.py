@@ -175,3 +175,73 @@ def test_an_invalid_index_proves_nothing(both, session):
     assert fetch(on, "SELECT b FROM doubled WHERE a = 1", [], 1) == fetch(off, "SELECT b FROM doubled WHERE a = 1", [], 1)
     assert cached(on) == 0
     assert len(data_rows(fetch(on, "SELECT b FROM doubled WHERE a = 1", [], 0))) == 2
+
+
+AT_ONE_MOMENT = [
+    ("Europe/Berlin", "SELECT v FROM clock WHERE t = timestamptz '2024-03-31 01:30+00'", 2),
+    ("Europe/Berlin", "SELECT v FROM clock WHERE timestamptz '2024-03-31 01:30+00' = t ORDER BY v", 2),
+    ("UTC", "SELECT v FROM clock WHERE t = timestamptz '2024-03-31 02:30+00'", 1),
+    ("Pacific/Apia", "SELECT v FROM days WHERE t = timestamptz '2011-12-30 10:00+00'", 2),
+]
+
+
+def test_different_values_that_are_equal_to_one_of_another_type(both, session):
+    """When clocks go forward, the hour that is left out is the same moment as the next one: a unique column has two rows for it."""
+    session.execute("""
+        CREATE TABLE clock (t timestamp PRIMARY KEY, v int); INSERT INTO clock VALUES ('2024-03-31 02:30', 1), ('2024-03-31 03:30', 2);
+        CREATE TABLE days (t date PRIMARY KEY, v int); INSERT INTO days VALUES ('2011-12-30', 1), ('2011-12-31', 2)""")
+    on, off = both
+    for scans in ("", "SET enable_seqscan = off", "SET enable_seqscan = off; SET enable_indexscan = off"):
+        for zone, query, rows in AT_ONE_MOMENT:
+            for client in both:
+                client.query(f"RESET enable_seqscan; RESET enable_indexscan; SET timezone = '{zone}'; {scans}")
+            on.query("SELECT arrow_cache.flush()")
+            assert fetch(on, query, [], 1) == fetch(off, query, [], 1), query
+            answer = fetch(on, query, [], 0)
+            assert answer == fetch(off, query, [], 0) and len(data_rows(answer)) == rows, query
+
+
+def test_types_that_are_compared_exactly(both, session):
+    session.execute("""
+        CREATE TABLE exact (i smallint PRIMARY KEY, f real UNIQUE, n name UNIQUE, t timestamp UNIQUE, tz timestamptz UNIQUE);
+        INSERT INTO exact VALUES (1, 0.5, 'x', '2024-01-01', '2024-01-01'), (2, 1.5, 'y', '2024-01-02', '2024-01-02')""")
+    on, off = both
+    for query in ("SELECT n FROM exact WHERE i = 1::bigint", "SELECT i FROM exact WHERE f = 0.5::float8",
+                  "SELECT i FROM exact WHERE n = 'x'::text", "SELECT i FROM exact WHERE t = date '2024-01-01'",
+                  "SELECT i FROM exact WHERE tz = timestamptz '2024-01-01'"):
+        expected = fetch(off, query, [], 1)
+        for status in ("MISS", "HIT"):
+            assert fetch(on, query, [], 1) == expected and types(expected) == "12TDsZ", query
+            assert on.status() == status, query
+        assert fetch(on, query, [], 0) == fetch(off, query, [], 0), query
+
+
+@pytest.mark.parametrize("empty", [
+    "SELECT a FROM t LIMIT 0 OFFSET -1",
+    "SELECT a FROM t LIMIT 0 OFFSET (SELECT 1 / min(n) FROM small)",
+])
+def test_a_part_without_rows_whose_beginning_raises(both, empty):
+    """It begins behind the last row: nothing is stored that would hide the error."""
+    on, off = both
+    query = f"SELECT b FROM t WHERE a = 7 UNION ALL (SELECT 'none' FROM ({empty}) s)"
+    for limit, expected in ((1, "12TDsZ"), (0, "12TDEZ"), (1, "12TDsZ"), (2, "12TDEZ")):
+        answer = fetch(on, query, [], limit)
+        assert answer == fetch(off, query, [], limit) and types(answer) == expected
+    assert cached(on) == 0
+
+
+def test_distances_of_other_rows(both, session):
+    """Reading on in the order of distances would compute one that is out of range."""
+    session.execute("""
+        CREATE TABLE places (id int PRIMARY KEY, p point);
+        CREATE INDEX ON places USING gist (p);
+        INSERT INTO places SELECT g, point(g % 3 * 0.1, -0.7e308 + g * 1e300) FROM generate_series(1, 2000) g;
+        INSERT INTO places VALUES (0, point(0.1, 0.9e308)); ANALYZE places""")
+    on, off = both
+    query = "SELECT id FROM places WHERE id = 1 ORDER BY p <-> point(0.1, -1.2e308)"
+    for client in both:
+        client.query("SET enable_sort = off; SET enable_bitmapscan = off; SET enable_seqscan = off")
+    for limit, expected in ((1, "12TDsZ"), (0, "12TDEZ"), (2, "12TDEZ")):
+        answer = fetch(on, query, [], limit)
+        assert answer == fetch(off, query, [], limit) and types(answer) == expected
+    assert cached(on) == 0

@@ -78,16 +78,16 @@ SELECT id, (substr('today', id))::timestamptz IS NULL AS n FROM t WHERE id = 1;
 :status
 SELECT id, has_table_privilege('t', 'SELECT') FROM t WHERE id = 1;
 :status
--- user_defined_function: a function that is declared VOLATILE or is not in SQL, an operator, an aggregate, a cast, the output of a type, the comparison of a range.
-CREATE FUNCTION own_volatile(int) RETURNS int LANGUAGE sql AS 'SELECT $1 + 1';
+-- user_defined_function: a function that reads a table or is not in SQL, an operator, an aggregate, a cast, the output of a type, the comparison of a range.
+CREATE FUNCTION own_reader(int) RETURNS int LANGUAGE sql AS 'SELECT min(id) + $1 FROM t';
 CREATE FUNCTION own_plain(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1 + 1; END';
 CREATE OPERATOR @#@ (PROCEDURE = own_plain, RIGHTARG = int);
 CREATE AGGREGATE own_sum(int) (SFUNC = int4pl, STYPE = int, INITCOND = '0');
 CREATE TYPE own_type AS (a int);
 CREATE FUNCTION own_cast(int) RETURNS own_type IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN ROW($1); END';
 CREATE CAST (int AS own_type) WITH FUNCTION own_cast(int);
-SELECT own_volatile(id) FROM t WHERE id = 1;
-SELECT own_volatile(id) FROM t WHERE id = 1;
+SELECT own_reader(id) FROM t WHERE id = 1;
+SELECT own_reader(id) FROM t WHERE id = 1;
 :status
 SELECT own_plain(id) FROM t WHERE id = 1;
 :status
@@ -241,7 +241,7 @@ DROP ACCESS METHOD heap_too;
 DROP CAST (int AS own_type);
 DROP AGGREGATE own_sum(int);
 DROP OPERATOR @#@ (NONE, int);
-DROP FUNCTION own_volatile, own_plain, own_cast, own_rows;
+DROP FUNCTION own_reader, own_plain, own_cast, own_rows;
 DROP TYPE own_type;
 DROP DOMAIN positive;
 DROP SCHEMA shadow CASCADE;
