@@ -77,10 +77,9 @@ fn only_compares(operator: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
 
 /// Is it the `=`, `<` or `>` of an order?
 fn orders(operator: pg_sys::Oid) -> bool {
-    let (mut family, mut element, mut strategy) = (pg_sys::InvalidOid, pg_sys::InvalidOid, 0i16);
     // SAFETY: reads catalogs; nothing is found about what is no operator. The list holds OIDs.
     unsafe {
         oids(pg_sys::get_mergejoin_opfamilies(operator)).next().is_some()
-            || pg_sys::get_ordering_op_properties(operator, &raw mut family, &raw mut element, &raw mut strategy)
+            || pg_sys::get_equality_op_for_ordering_op(operator, std::ptr::null_mut()) != pg_sys::InvalidOid
     }
 }
