@@ -94,7 +94,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let environment = environment::hash_under(store.seed(), now, &settings)?;
     check_age(question, &traits, &relations, planned.versions, current)?;
     let old_plan = (current.ddl != planned.versions.ddl).then_some(planned.plan);
-    let planned_under = planned.settings.filter(|then| *then != now);
+    let planned_under = planned.under.filter(|then| *then != environment::planning(store.seed(), now));
     let errs_by_kind = traits.may_fail && planned.for_values;
     let asked = Asked { tree, old_plan, planned_under, errs_by_kind, environment };
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;

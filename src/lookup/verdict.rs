@@ -79,7 +79,7 @@ pub fn check(
         planned: Planned {
             versions,
             plan: session::next_plan_number(),
-            settings: (!is_one_shot).then(|| environment::settings(store.seed())),
+            under: (!is_one_shot).then(|| environment::planning(store.seed(), environment::settings(store.seed()))),
             for_values: call.has_values(),
         },
         seed: store.seed(),

@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, c_char};
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys;
 
-use super::hashes::{EnvironmentHash, SettingsHash};
+use super::hashes::{EnvironmentHash, PlanningHash, SettingsHash};
 use crate::pg::backend_local::Local;
 use crate::pg::{backend, server, server_settings};
 
@@ -61,6 +61,15 @@ static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new())
 /// The present settings as one number: those that a function may read, whoever calls it.
 pub fn settings(seed: u64) -> SettingsHash {
     SettingsHash(hashed(seed, add_settings))
+}
+
+/// What the planner goes by when it computes or inlines functions in advance, as one number, for the present settings as `settings` has told
+/// them. It also asks whether the role may execute a function that it inlines, and then nobody asks again.
+pub fn planning(seed: u64, settings: SettingsHash) -> PlanningHash {
+    PlanningHash(hashed(seed, |key| {
+        key.hash(settings.0);
+        key.u32(backend::user_id().to_u32());
+    }))
 }
 
 /// The present environment as one number, with the values of the `custom` settings that a query reads by name.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use arrow_cache_core::{CacheKey, Hash128, HashBuffer, OutOfMemory, Reason};
 
 use super::clock::{self, Clock};
-use super::hashes::{EnvironmentHash, SettingsHash, TreeHash};
+use super::hashes::{EnvironmentHash, PlanningHash, TreeHash};
 use super::parameters;
 use super::statement_text::{self, Text};
 use crate::pg::allocator::headroom;
@@ -22,8 +22,9 @@ pub struct Asked {
     /// PostgreSQL does not invalidate plans for (text search, …) may mean something else to such a plan than to any other, so
     /// it shares answers with nobody.
     pub old_plan: Option<u64>,
-    /// The settings that its plan was made under, if it runs under others: the plan keeps what the planner computed by them.
-    pub planned_under: Option<SettingsHash>,
+    /// The role and the settings that its plan was made under, if it runs under others: the plan keeps what the planner computed by them, and
+    /// the functions that it inlined, which that role may execute.
+    pub planned_under: Option<PlanningHash>,
     /// Its plan was made for the values of its parameters, and executing a plan for all values may raise an error where this one does not: the
     /// planner drops parts of the query by the values.
     pub errs_by_kind: bool,
@@ -85,7 +86,7 @@ pub fn of(asked: &Asked, text: &HashedText, clock: &Clock<'_>, seed: u64) -> Res
     let (old, under, kind) = (asked.old_plan.is_some(), asked.planned_under.is_some(), asked.errs_by_kind);
     key.u8(u8::from(old) | u8::from(under) << 1 | u8::from(kind) << 2);
     key.u64(asked.old_plan.unwrap_or(0));
-    key.hash(asked.planned_under.map_or(Hash128::NONE, |settings| settings.0));
+    key.hash(asked.planned_under.map_or(Hash128::NONE, |planning| planning.0));
     key.hash(asked.environment.0);
     let added = parameters::add_parameters(&mut key, clock.params).and_then(|()| clock::add_values(&mut key, clock));
     let hash = key.is_complete().then(|| CacheKey(key.finish())).ok_or(Reason::OutOfMemory);

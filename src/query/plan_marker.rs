@@ -13,7 +13,7 @@ use pgrx::pg_sys;
 
 use super::clock::ClockProgram;
 use super::eligibility::{QueryTraits, SqlBodies};
-use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
+use super::hashes::{FactsHash, FormId, PlanningHash, TreeHash};
 use super::ordering::OrderedPrefix;
 use super::row_types_and_custom_settings::Extras;
 use super::verdict::{Planned, Verdict, Versions};
@@ -27,18 +27,18 @@ const FIRST_WORD: i32 = -0x00AC_0000;
 /// Words of every marker of a cacheable query: reason or 0, tree (4), versions and number of the plan (6), flags, order, form (2),
 /// facts (4).
 const WORDS: usize = 19;
-/// Words of the settings under which the plan was made, which follow if it is kept.
-const SETTINGS: std::ops::Range<usize> = WORDS..WORDS + 4;
+/// Words of the role and the settings under which the plan was made, which follow if it is kept.
+const PLANNED_UNDER: std::ops::Range<usize> = WORDS..WORDS + 4;
 /// Extras follow from here on.
-const EXTRAS: usize = SETTINGS.end;
+const EXTRAS: usize = PLANNED_UNDER.end;
 /// Flag: rows that are computed later may differ.
 const READS_SESSION: u32 = 1;
 /// Flag: the answer rests on the labels of enums.
 const RESTS_ON_ENUMS: u32 = 2;
 /// Flag: words of extras follow.
 const HAS_EXTRAS: u32 = 4;
-/// Flag: words of settings are there.
-const HAS_SETTINGS: u32 = 8;
+/// Flag: words of the role and the settings are there.
+const WAS_KEPT: u32 = 8;
 /// Flag: the plan was made for the values of its parameters.
 const FOR_VALUES: u32 = 16;
 /// Flag: constants may decide which relations the plan reads.
@@ -79,8 +79,8 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             // SAFETY: extras and clock expressions are kept in the context in which the plan is made.
             let (extras, clock): (Vec<u32>, _) = unsafe { (traits.extras.words().collect(), clock.words()) };
             let words = words_of(&traits, tree, form, facts, &planned, (!extras.is_empty(), !clock.is_empty()));
-            let settings = planned.settings.map(|settings| halves(settings.0)).into_iter().flatten();
-            let words = words.into_iter().enumerate().chain(SETTINGS.zip(settings)).chain((EXTRAS..).zip(extras));
+            let under = planned.under.map(|planning| halves(planning.0)).into_iter().flatten();
+            let words = words.into_iter().enumerate().chain(PLANNED_UNDER.zip(under)).chain((EXTRAS..).zip(extras));
             let clock = (FIRST_CLOCK..).zip(clock.iter().copied());
             let words = words.chain(clock);
             let words: Vec<(usize, u32)> = words.collect();
@@ -107,7 +107,7 @@ fn words_of(
         (traits.reads_session, READS_SESSION),
         (traits.rests_on_enums, RESTS_ON_ENUMS),
         (has_extras, HAS_EXTRAS),
-        (planned.settings.is_some(), HAS_SETTINGS),
+        (planned.under.is_some(), WAS_KEPT),
         (planned.for_values, FOR_VALUES),
         (traits.may_drop_relations, MAY_DROP_RELATIONS),
         (traits.may_fail, MAY_FAIL),
@@ -245,7 +245,7 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
     let planned = Planned {
         versions: Versions { catalogs: word(5)? | word(6)? << 32, ddl: word(7)? | word(8)? << 32 },
         plan: word(9)? | word(10)? << 32,
-        settings: if flags & HAS_SETTINGS == 0 { None } else { Some(SettingsHash(key(SETTINGS.start)?)) },
+        under: if flags & WAS_KEPT == 0 { None } else { Some(PlanningHash(key(PLANNED_UNDER.start)?)) },
         for_values: flags & FOR_VALUES != 0,
     };
     let traits = QueryTraits {

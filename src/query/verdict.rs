@@ -4,7 +4,7 @@ use arrow_cache_core::Reason;
 
 use super::clock::ClockProgram;
 use super::eligibility::QueryTraits;
-use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
+use super::hashes::{FactsHash, FormId, PlanningHash, TreeHash};
 
 /// Versions of the database's definitions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,9 +22,9 @@ pub struct Planned {
     pub versions: Versions,
     /// Number of the plan, which no other plan has.
     pub plan: u64,
-    /// The settings under which the planner computed in advance what can be (`environment::settings`). `None` for a plan that is
-    /// made for one execution, which runs under the same.
-    pub settings: Option<SettingsHash>,
+    /// The role and the settings under which the planner computed and inlined what can be (`environment::planning`). `None` for a plan that
+    /// is made for one execution, which runs under the same.
+    pub under: Option<PlanningHash>,
     /// The plan was made for the values of its parameters, and for no others.
     pub for_values: bool,
 }

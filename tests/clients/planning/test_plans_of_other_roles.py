@@ -1,0 +1,55 @@
+"""The planner asks whether the role may execute a function that it inlines or computes in advance, and the executor does not ask again. So a
+kept plan that runs as another role gives rows that this role could not ask for afresh. Nobody else gets them."""
+
+import psycopg
+import pytest
+
+ROLE = "plans_of_other_roles"
+
+# What stands in the query, and the same with another constant: the plan of that does not have the function.
+CALLS = {
+    "inlined": ("hidden(a)", None),
+    "inlined_below": ("around(a)", None),
+    "default": ("by_default(a)", None),
+    "dropped_branch": ("CASE WHEN 1 = 1 THEN lower('ABC') ELSE 'abc' END", "CASE WHEN 1 = 2 THEN lower('ABC') ELSE 'abc' END"),
+}
+
+
+@pytest.fixture
+def shared(session, connect):
+    schema = connect.schema
+    session.execute(f"""
+        CREATE ROLE {ROLE}; GRANT USAGE ON SCHEMA {schema} TO {ROLE};
+        CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 2) g; GRANT SELECT ON t TO {ROLE};
+        CREATE FUNCTION hidden(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT $1 * 7';
+        CREATE FUNCTION around(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT hidden($1)';
+        CREATE FUNCTION by_default(int, int DEFAULT hidden(1)) RETURNS int LANGUAGE sql STABLE AS 'SELECT $1 + $2';
+        REVOKE EXECUTE ON FUNCTION hidden(int), lower(text) FROM PUBLIC
+    """)
+    yield session
+    session.execute(f"RESET ROLE; GRANT EXECUTE ON FUNCTION lower(text) TO PUBLIC; DROP OWNED BY {ROLE}; DROP ROLE {ROLE}")
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_rows_of_a_kept_plan(shared, connect, name):
+    call, harmless = CALLS[name]
+    query = f"SELECT a, {call} FROM t ORDER BY a"
+    afresh = connect(f"-c role={ROLE}")
+    if harmless:
+        for _ in range(3):
+            afresh.rows(f"SELECT a, {harmless} FROM t ORDER BY a")
+    shared.execute(f"PREPARE q AS {query}")
+    rows = shared.rows("EXECUTE q")
+    shared.execute(f"SET ROLE {ROLE}")
+    for _ in range(3):
+        assert shared.rows("EXECUTE q") == rows, "what PostgreSQL answers with this plan"
+    assert shared.status() == "HIT"
+    for _ in range(3):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            afresh.execute(query)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        shared.execute(query)
+    shared.execute("RESET ROLE")
+    for _ in range(2):
+        assert shared.rows(query) == shared.rows("EXECUTE q") == rows
+    assert shared.status() == "HIT"
