@@ -18,6 +18,8 @@ FEW, MANY = 100, 300      # the difference between two sessions is what the addi
 SHOWN = 10
 EXIT_SECONDS = 60
 LOOK_UP = "SELECT abalance FROM pgbench_accounts WHERE aid = 1"
+TABLE = "CREATE TABLE days AS SELECT date '2020-01-01' + g AS d, g AS n FROM generate_series(1, 3000) g"
+SINCE = "SELECT sum(n) FROM days WHERE d >= "
 WRAPPER = """#!/bin/sh
 exec valgrind --tool=callgrind --trace-children=yes --callgrind-out-file={out} {postgres} "$@"
 """
@@ -34,9 +36,13 @@ class Case:
 CASES = [
     Case(f"{name}, {'prepared' if prepared else 'simple'}", sql, prepared, caching)
     for prepared in (False, True)
-    for name, sql, caching in (("SELECT 1", "SELECT 1", True), ("one row, cache off", LOOK_UP, False),
-                               ("one row, hit", LOOK_UP, True))
+    for name, sql, caching in (("SELECT 1", "SELECT 1", True), ("one row, cache off", LOOK_UP, False), ("one row, hit", LOOK_UP, True),
+                               ("a date, hit", f"{SINCE}date '2025-11-01'", True),
+                               ("a time, hit", f"{SINCE}timestamptz '2025-11-01 00:00+00'", True),
+                               ("CURRENT_DATE, hit", f"{SINCE}CURRENT_DATE - 365", True),
+                               ("months before now(), hit", f"{SINCE}date_trunc('month', now() - interval '12 months')", True))
 ]
+UNIT = "SELECT 1"
 
 
 def run_session(server, out, case, count):
@@ -48,7 +54,7 @@ def run_session(server, out, case, count):
         session.prepare(case.sql)
     for _ in range(count):
         session.execute_prepared() if case.prepared else session.execute(case.sql)
-    if case.sql == LOOK_UP:
+    if case.sql != UNIT:
         session.expect("HIT" if case.caching else "BYPASS")
     session.close()
     until = time.monotonic() + EXIT_SECONDS
@@ -119,7 +125,7 @@ def profile(case, counts):
 
 def report(counts):
     totals = {case: sum(functions.values()) for case, functions in counts.items()}
-    units = {case.prepared: total for case, total in totals.items() if case.sql != LOOK_UP}
+    units = {case.prepared: total for case, total in totals.items() if case.sql == UNIT}
     sections = [markdown(
         "Instructions for a statement",
         f"Executed by the session's process outside the kernel, counted by callgrind: a session of {MANY} statements "
@@ -139,6 +145,7 @@ def measure_instructions(directory, size, progress):
         with private.Cluster(directory, conf=conf, postgres=wrapper(out)) as server:
             load_accounts(server, 1)
             server.psql("CREATE EXTENSION pg_arrow_cache")
+            server.psql(TABLE)
             counts = {}
             for case in CASES:
                 progress(f"instructions: {case.name}")
