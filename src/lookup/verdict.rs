@@ -1,8 +1,6 @@
 //! The verdict on a query: is it eligible, first by its tree, then by the relations of its plan? It is attached to the plan, and what
 //! holds for all queries of the form is remembered (`forms`). Keeps but one version itself.
 
-use std::cell::Cell;
-
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
@@ -11,8 +9,6 @@ use super::definition_versions::UNKNOWN_CATALOGS;
 use super::forms::{self, Finding};
 use super::{portal, snapshot};
 use crate::invalidation::own_writes;
-use crate::pg::backend_local::Local;
-use crate::pg::compat;
 use crate::pg::tree::{Tree, children};
 use crate::query::eligibility::{Checked, QueryTraits, check_query};
 use crate::query::hashes::{FormHash, ResolutionHash};
@@ -22,9 +18,6 @@ use crate::query::relations::{self, Relations};
 use crate::query::{Planned, Verdict, Versions, environment, name_resolution, plan_facts, plan_marker, planner_input};
 use crate::session;
 use crate::shmem::SharedStore;
-
-/// The version of the catalogs at which the server was last told to resolve the names in bodies of functions anew.
-static RESOLVED_AT: Local<Cell<u64>> = Local::new(Cell::new(UNKNOWN_CATALOGS));
 
 /// What was found out about an eligible query before the planner took it apart.
 #[derive(Clone, Copy)]
@@ -104,9 +97,6 @@ fn find_out(
     versions: Versions,
 ) -> Result<(QueryTraits, Option<ResolutionHash>), Reason> {
     let Checked { traits, resolves_names, .. } = check_query(call.query(), store.seed());
-    if resolves_names && RESOLVED_AT.replace(versions.catalogs) != versions.catalogs {
-        compat::tree::forget_bodies();
-    }
     let resolution = if resolves_names { Some(name_resolution::hash(store.seed())?) } else { None };
     let traits = traits.inspect_err(|reason| {
         // What a transaction sees that has changed definitions itself may be rolled back.

@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_void};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::catalog_row::CatalogRow;
-use super::compat::tree::{KEEPS_BODIES, walkers};
+use super::compat::tree::walkers;
 use super::error_passing::guarded;
 use super::lists::{node_at, nodes};
 use super::server;
@@ -85,7 +85,7 @@ impl SqlCall<'_, '_> {
     /// # Safety
     /// The text must be the body of the function.
     unsafe fn of_text(&self, text: &CStr) -> Option<Body> {
-        if text.to_bytes().len() > LONGEST || is_read_by_settings(text) {
+        if text.to_bytes().len() > LONGEST {
             return None;
         }
         // SAFETY: the steps that the server takes with a body (optimizer/util/clauses.c, `inline_function`), with its own structures.
@@ -137,12 +137,6 @@ impl SqlCall<'_, '_> {
             Some(converted)
         }
     }
-}
-
-/// May the server have made something else of the same text, under other settings of the parser, and have kept that?
-fn is_read_by_settings(text: &CStr) -> bool {
-    // SAFETY: a plain global of the backend.
-    KEEPS_BODIES && (text.to_bytes().contains(&b'\\') || unsafe { pg_sys::Transform_null_equals })
 }
 
 /// What a tree says before it is analysed.

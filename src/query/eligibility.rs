@@ -241,7 +241,6 @@ impl EligibilityChecker {
             OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => {
                 self.is_not_as_listed(operator.opno)
                     || self.check_operator(operator.opno)
-                    || self.check_operands(child!(operator.args))
                     || self.check_functions_in(node)
             },
             ScalarArrayOpExpr(operator) => self.check_operator(operator.opno) || self.check_functions_in(node),

@@ -36,18 +36,9 @@ pub mod walkers {
     }
 }
 
-/// Does the server keep what it has made of the bodies of functions in SQL beyond a statement (18)? It does not look again whether their
-/// names and literals stand for something else by now, unless it is told to or `search_path` is another.
+/// Does the server keep what it has made of the bodies of functions in SQL beyond a statement (18)? It does not look again whether the names
+/// and literals of a text stand for something else by now.
 pub const KEEPS_BODIES: bool = cfg!(feature = "pg18");
-
-/// Has the server analyse bodies of functions in SQL anew that it keeps, and plan what it keeps anew.
-pub fn forget_bodies() {
-    #[cfg(feature = "pg18")]
-    // SAFETY: marks plans as invalid, which the server makes anew when they are used.
-    unsafe {
-        pg_sys::ResetPlanCache();
-    }
-}
 
 /// Calls `visit` with the words of a set, and with how many there are.
 fn for_each_word(set: Option<Tree<'_, pg_sys::Bitmapset>>, mut visit: impl FnMut(u64)) {

@@ -21,8 +21,6 @@ use crate::query::identity;
 /// pg_language, SQL (catalog/pg_language.dat).
 const SQL_LANGUAGE: u32 = 14;
 
-/// interval, whose literals are read by a setting, and the arrays of `TIMELESS`, in whose literals a setting says what NULL is.
-const READ_BY_SETTINGS: [u32; 13] = [1186, 1000, 1005, 1007, 1009, 1015, 1016, 1021, 1022, 1231, 2951, 3807, 199];
 /// timetz and its array: a literal of it may name a zone, whose offset is that of today.
 const TIME_WITH_ZONE: [u32; 2] = [1266, 1270];
 /// Types whose literals have no word for the present time: bool, bytea, char, name, int8, int2, int4, text, oid, json, float4, float8, unknown,
@@ -47,6 +45,8 @@ const SUPPORTED: &str = "which has a support function";
 const NO_VALUE: &str = "which does not return one value";
 const NO_EXPRESSION: &str =
     "whose body is not a SELECT of one expression without relations, or is not valid at this moment";
+const KEPT_TEXT: &str =
+    "whose body is kept as text, and PostgreSQL 18 keeps what that meant before; write it as RETURN or BEGIN ATOMIC";
 const UNKNOWN_TYPES: &str = "which is polymorphic and is called with names or defaults of arguments";
 const LITERAL: &str = "whose body has a literal of a type that is not built in";
 const CLOCK: &str = "whose body has a literal that may depend on the time";
@@ -100,6 +100,9 @@ impl EligibilityChecker {
         }
         if self.bodies.immutable && !declared.immutable {
             return self.blame(function, Reason::StableFunction);
+        }
+        if KEEPS_BODIES && row.is_null(pg_sys::Anum_pg_proc_prosqlbody as i16) {
+            return self.blame_because(function, Reason::UserDefinedFunction, KEPT_TEXT);
         }
         let given = || child!(call.args).into_iter().flat_map(Tree::items).flatten();
         let shows_types = given().count() == declared.arguments
@@ -157,18 +160,6 @@ impl EligibilityChecker {
         stopped
     }
 
-    /// Checks the operands of an operator. A setting may turn `x = NULL` into `x IS NULL` when a body is parsed.
-    pub(super) fn check_operands(&mut self, operands: Option<Tree<'_, pg_sys::List>>) -> bool {
-        let Some((function, _)) = self.bodies.body.filter(|(_, body)| KEEPS_BODIES && body.by_name) else {
-            return false;
-        };
-        let is_null = |operand: Tree<'_, pg_sys::Node>| {
-            operand.as_a::<pg_sys::Const>().is_some_and(|constant| constant.constisnull)
-        };
-        operands.into_iter().flat_map(Tree::items).flatten().any(is_null)
-            && self.blame_because(function, Reason::StableFunction, CLOCK)
-    }
-
     /// Checks a constant. One in the text of a body is made anew whenever the body is analysed, so it must not depend on the moment.
     pub(super) fn check_constant(&mut self, constant: &pg_sys::Const) -> bool {
         self.note_type(constant.consttype);
@@ -176,11 +167,7 @@ impl EligibilityChecker {
         let number = constant.consttype.to_u32();
         if number < FIRST_UNPINNED_OID {
             let timeless = TIMELESS.binary_search(&number).is_ok();
-            let fixed = if KEEPS_BODIES {
-                timeless && !READ_BY_SETTINGS.contains(&number)
-            } else {
-                !TIME_WITH_ZONE.contains(&number) && (timeless || !body.has_clock_words)
-            };
+            let fixed = !TIME_WITH_ZONE.contains(&number) && (timeless || !body.has_clock_words);
             return !fixed && !constant.constisnull && self.blame_because(function, Reason::StableFunction, CLOCK);
         }
         // Another type's input function is a user's. Labels of enums are followed.

@@ -4,6 +4,8 @@ these definitions, this role. Each answer is compared with that of the same stat
 import psycopg
 import pytest
 
+from support.text_bodies import analysed_anew  # noqa: F401  (used by pytest)
+
 TABLE = """
     CREATE TABLE t AS SELECT g AS a, g * 1.5::numeric AS n, 'x' || g AS s, date '2020-01-01' + g AS d FROM generate_series(1, 20) g;
     CREATE FUNCTION helper(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT x + 1';

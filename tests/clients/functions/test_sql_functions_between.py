@@ -3,6 +3,7 @@ something else by then."""
 
 import pytest
 
+from support.text_bodies import analysed_anew  # noqa: F401  (used by pytest)
 from support.wire import data_rows
 
 QUERY = "SELECT kept(a) FROM t"

@@ -4,6 +4,8 @@ kept plan that runs as another role gives rows that this role could not ask for 
 import psycopg
 import pytest
 
+from support.text_bodies import analysed_anew  # noqa: F401  (used by pytest)
+
 ROLE = "plans_of_other_roles"
 
 # What stands in the query, and the same with another constant: the plan of that does not have the function.

@@ -120,7 +120,7 @@ SELECT count(d::timestamp) FROM said;
 :status
 SELECT count((j->>'d')::timestamptz) FROM said WHERE id < 2;
 :status
-CREATE FUNCTION day_of(text) RETURNS date LANGUAGE sql STABLE AS 'SELECT $1::date';
+CREATE FUNCTION day_of(text) RETURNS date LANGUAGE sql STABLE RETURN $1::date;
 SELECT count(day_of(d)) FROM said;
 :status
 DROP FUNCTION day_of;
