@@ -144,7 +144,7 @@ impl<O: Output> Export<O> {
                 // A plan that has given as many rows as it was asked for may have more.
                 let limited = self.query.processed() >= *asked;
                 if limited || !tee.sink.has_paused() {
-                    tee.sink.finish(!limited, *elapsed);
+                    tee.sink.finish(self.query, !limited, *elapsed);
                     self.done = true;
                 }
             }
