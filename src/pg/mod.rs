@@ -19,6 +19,7 @@ pub mod lists;
 pub mod object_ids;
 pub mod privileges;
 pub mod query_desc;
+pub mod record_type;
 pub mod relcache_listener;
 pub mod returned;
 pub mod row;

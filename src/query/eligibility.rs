@@ -9,6 +9,7 @@ mod failures;
 mod join_columns;
 mod met_bodies;
 mod node_kinds;
+mod record_columns;
 mod session_values;
 mod sql_functions;
 
@@ -104,7 +105,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
     }
     let here = 0u8;
     let mut checker = EligibilityChecker::new((&raw const here) as usize, Some(seed));
-    checker.check_all(query.as_node());
+    let _ = checker.check_all(query.as_node()) || checker.check_record_columns(query);
     checker.bodies.free();
     let mut offender = checker.offender.map(Offender::Function);
     let traits = checker.conclude().map_err(|reason| {

@@ -168,7 +168,10 @@ SELECT 1 AS one;
 :status
 SELECT upper('x') AS u WHERE true;
 :status
--- record_type
+-- record_type: a record whose parts the query does not tell, and an array of records
+SELECT (id, (v, id)) AS pair FROM t WHERE id = 1;
+SELECT (id, (v, id)) AS pair FROM t WHERE id = 1;
+:status
 SELECT (id, v) AS pair FROM t WHERE id = 1;
 SELECT (id, v) AS pair FROM t WHERE id = 1;
 :status
