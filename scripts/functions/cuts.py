@@ -142,5 +142,6 @@ NARROWED = [
 
 # What accepted functions of the lists in stable.rs read, and the walk over the query's tree sees to in another way.
 JUDGED_OTHERWISE = {
+    "TSCurrentConfigCache": "the configuration is in the key of queries that call functions of SEARCHING (pg/text_search.rs)",
     "catalogs, in find_coercion_pathway": "a cast to JSON, which is looked for if the type is not built in: ConvertsToJson refuses those",
 }

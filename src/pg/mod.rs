@@ -31,6 +31,7 @@ pub mod sql_body;
 pub mod sql_function;
 pub mod subtransaction;
 pub mod tee;
+pub mod text_search;
 pub mod transaction_changes;
 pub mod tree;
 pub mod tuplestore;

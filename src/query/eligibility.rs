@@ -386,6 +386,9 @@ impl EligibilityChecker {
             return false;
         }
         self.receives_text |= volatility::receives_text(function);
+        if volatility::searches_by_default(function) && self.reads_search_configuration() {
+            return true;
+        }
         self.defined.insert((function, self.bodies.immutable))
             && self.check_definition(function, definition::of(function))
     }

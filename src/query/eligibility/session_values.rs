@@ -8,6 +8,7 @@ use pgrx::pg_sys;
 use super::checker::{ClockPlace, EligibilityChecker};
 use crate::pg::tree::{Tree, child};
 use crate::query::clock;
+use crate::query::environment::SEARCH_CONFIGURATION;
 use crate::query::identity::CURRENT_SETTING;
 use crate::query::row_types_and_custom_settings::{LONGEST_NAME, MOST_SETTINGS};
 
@@ -60,16 +61,28 @@ impl EligibilityChecker {
         if !name.contains(&b'.') || name.len() > LONGEST_NAME {
             return false;
         }
-        self.reads_settings = true;
-        if !self.settings.iter().any(|known| known.to_bytes() == name) {
-            if self.settings.len() == MOST_SETTINGS {
-                self.refuse(Reason::TooComplex);
-            } else {
-                // A text has no byte that is zero.
-                self.settings.push(CString::new(name).unwrap_or_default());
-            }
-        }
+        // A text has no byte that is zero.
+        self.note_setting(CString::new(name).unwrap_or_default());
         true
+    }
+
+    /// The query reads the text search configuration that a setting names: what it stands for in the session that asks will be part of the
+    /// key (`environment`). True refuses the query, which reads one setting too many.
+    pub(super) fn reads_search_configuration(&mut self) -> bool {
+        self.note_setting(SEARCH_CONFIGURATION.to_owned());
+        self.reason.is_some()
+    }
+
+    fn note_setting(&mut self, name: CString) {
+        self.reads_settings = true;
+        if self.settings.contains(&name) {
+            return;
+        }
+        if self.settings.len() == MOST_SETTINGS {
+            self.refuse(Reason::TooComplex);
+        } else {
+            self.settings.push(name);
+        }
     }
 }
 
