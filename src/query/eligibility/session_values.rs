@@ -24,6 +24,7 @@ impl EligibilityChecker {
             pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_ROLE
             | pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_USER
             | pg_sys::SQLValueFunctionOp::SVFOP_USER => false,
+            pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_DATE if self.clock == ClockPlace::FromToday => false,
             _ if self.clock == ClockPlace::Inside => false,
             _ => self.refuse(Reason::SessionFunction),
         }
@@ -43,6 +44,13 @@ impl EligibilityChecker {
             self.refuse(Reason::MovingClock);
         }
         true
+    }
+
+    /// CURRENT_DATE becomes a clock expression of the query.
+    pub(super) fn note_day(&mut self) {
+        self.clocks += usize::from(!self.reads_day);
+        self.reads_day = true;
+        self.reads_settings = true;
     }
 
     /// Is this the operator of a clock expression, and not the one that `clock` takes it for? True refuses the query.

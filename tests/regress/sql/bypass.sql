@@ -70,7 +70,7 @@ SELECT id, 'now'::timestamptz IS NULL AS n FROM t WHERE id = 1;
 SELECT id, to_regclass('t') IS NULL AS n FROM t WHERE id = 1;
 SELECT id, to_regclass('t') IS NULL AS n FROM t WHERE id = 1;
 :status
-SELECT id, age(ts) IS NULL AS n FROM t WHERE id = 1;
+SELECT id, pg_typeof(ts) IS NULL AS n FROM t WHERE id = 1;
 :status
 SELECT id, ('to' || 'day')::timestamp IS NULL AS n FROM t WHERE id = 1;
 :status
