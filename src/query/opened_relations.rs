@@ -20,6 +20,8 @@ pub struct Opened {
     pub scanned: Vec<pg_sys::Oid>,
     /// The plan has nodes of a kind that is not known here, which may open anything.
     pub has_unknown_nodes: bool,
+    /// Some nodes run code of other libraries, which may do anything when the plan starts.
+    pub has_foreign_nodes: bool,
 }
 
 struct Collector<'t> {
@@ -30,6 +32,7 @@ struct Collector<'t> {
     scanned: Vec<pg_sys::Oid>,
     prunes_at_start: bool,
     has_unknown_nodes: bool,
+    has_foreign_nodes: bool,
     /// What is met now may be left out when the plan starts.
     uncertain: bool,
 }
@@ -43,6 +46,7 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened {
         scanned: Vec::new(),
         prunes_at_start: false,
         has_unknown_nodes: false,
+        has_foreign_nodes: false,
         uncertain: false,
     };
     found.walk(child!(plan.planTree));
@@ -55,6 +59,7 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened {
         prunes_at_start: found.prunes_at_start,
         scanned: found.scanned,
         has_unknown_nodes: found.has_unknown_nodes,
+        has_foreign_nodes: found.has_foreign_nodes,
     }
 }
 
@@ -81,7 +86,10 @@ impl<'t> Collector<'t> {
             BitmapHeapScan(scan) => self.table(scan.scan.scanrelid),
             TidScan(scan) => self.table(scan.scan.scanrelid),
             TidRangeScan(scan) => self.table(scan.scan.scanrelid),
-            ForeignScan(scan) => self.table(scan.scan.scanrelid),
+            ForeignScan(scan) => {
+                self.has_foreign_nodes = true;
+                self.table(scan.scan.scanrelid);
+            },
             IndexScan(scan) => {
                 self.table(scan.scan.scanrelid);
                 self.index(scan.indexid);
@@ -103,6 +111,7 @@ impl<'t> Collector<'t> {
             },
             SubqueryScan(scan) => self.walk(child!(scan.subplan)),
             CustomScan(scan) => {
+                self.has_foreign_nodes = true;
                 self.table(scan.scan.scanrelid);
                 self.walk_all(child!(scan.custom_plans));
             },

@@ -28,6 +28,15 @@ pub enum FirstRun {
     Part,
 }
 
+/// As whom a plan is started after its statement.
+#[derive(Clone, Copy)]
+pub enum Authority {
+    /// As the role that had started the statement. No definition has changed since, so that role still may do what it might do then.
+    Role(pg_sys::Oid),
+    /// As the owner of the server's functions. Definitions have changed: the role may have lost a right that it had.
+    Server,
+}
+
 /// What a guarded scan has to check before its first row.
 pub struct Guard {
     /// The settings that the entry was chosen for.
@@ -44,10 +53,17 @@ pub struct Guard {
     pub has_row_types: bool,
     /// What the first run reads, as far as is known.
     pub first_run: FirstRun,
+    /// The role that the statement was started as.
+    pub role: pg_sys::Oid,
+    /// The plan may be started when it is needed, as far as the query tells: it calls nothing but the server's own functions, and reads no
+    /// foreign table, row type or enum.
+    pub may_start_late: bool,
     /// How often the session had changed a definition by then.
     pub definition_changes: u64,
     /// The version of all definitions, if the plan resolves names in bodies of functions when it runs.
     pub catalogs: Option<u64>,
+    /// The version of all definitions when the statement was started.
+    pub catalogs_at_start: u64,
     /// The relations of the plan, ascending, if there are foreign tables among them: these are read when the first row is asked for.
     pub foreign: Vec<u32>,
 }
@@ -71,6 +87,14 @@ impl Guard {
             && self.catalogs.is_none_or(|version| version_of_catalogs(store) == version)
             && (self.foreign.is_empty() || own_writes::check_own_writes(&self.foreign).is_ok())
             && environment::hash(store.seed(), &self.settings) == Ok(self.environment)
+    }
+
+    /// Under whose authority does the plan have to be started by now? What its start asks of the catalogs was asked when the statement was started.
+    pub fn authority(&self, store: &SharedStore, pin: &Pin) -> Authority {
+        let unmoved = store.is_current(pin)
+            && session::definition_changes() == self.definition_changes
+            && version_of_catalogs(store) == self.catalogs_at_start;
+        if unmoved { Authority::Role(self.role) } else { Authority::Server }
     }
 
     /// Are the rows after the first one, and those that are read again, the same whatever changes once the first one is out?
