@@ -36,6 +36,7 @@ pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
         let context = pg_sys::GetMemoryChunkContext(std::ptr::from_mut(hold).cast());
         let caller = pg_sys::MemoryContextSwitchTo(context);
         let mut open = if stays_open { what_to_open(real, template.as_deref()) } else { OpenRelations::NONE };
+        // Nothing is known to be held open if the portal does not stay open.
         let waits = waits && open.may_start_late;
         let real_plan = match (is_guarded, open.prunes_at_start) {
             (true, _) if waits => RealPlan::WhenNeeded(real.as_ptr()),

@@ -9,7 +9,7 @@ from support.session import DSN
 from support.wire import data_rows
 
 NAMES = itertools.count(1)
-ROLES = "late_reader", "late_stranger"
+ROLES = "late_reader", "late_stranger", "late_owner"
 SETUP = """
     CREATE TABLE t (d date, n int);
     INSERT INTO t SELECT date '2020-01-02' + g, g FROM generate_series(1, 5) g;
@@ -17,7 +17,9 @@ SETUP = """
     CREATE VIEW over AS SELECT d, n FROM t;
     CREATE TABLE groups (n int, name text);
     INSERT INTO groups SELECT g, 'g' || g % 2 FROM generate_series(1, 5) g;
-    GRANT USAGE ON SCHEMA {schema} TO late_reader, late_stranger;
+    GRANT USAGE ON SCHEMA {schema} TO late_reader, late_stranger, late_owner;
+    GRANT SELECT ON t TO late_owner;
+    ALTER VIEW over OWNER TO late_owner;
     GRANT SELECT ON t, over, groups TO late_reader"""
 
 QUERIES = [
@@ -50,7 +52,7 @@ OTHERS = {
     "nothing": ("", ""),
     "rows": ("INSERT INTO t VALUES ('2021-01-01', 6)", "DELETE FROM t WHERE n = 6"),
     "revoke of the table": ("REVOKE ALL ON t, over FROM late_reader", "GRANT SELECT ON t, over TO late_reader"),
-    "revoke of the view's owner": ("REVOKE ALL ON t FROM CURRENT_USER", "GRANT ALL ON t TO CURRENT_USER"),
+    "revoke of the view's owner": ("REVOKE ALL ON t FROM late_owner", "GRANT SELECT ON t TO late_owner"),
     "revoke of functions": ("REVOKE EXECUTE ON FUNCTION upper(text), date_lt(date, date), max(date) FROM PUBLIC",
                             "GRANT EXECUTE ON FUNCTION upper(text), date_lt(date, date), max(date) TO PUBLIC"),
 }
