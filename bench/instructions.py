@@ -45,7 +45,8 @@ PLANS = {"custom plan": "force_custom_plan", "generic plan": "force_generic_plan
 WAYS = ("simple", "prepared", "bound", *PLANS)
 SHAPES = (
     ("cannot fail", "SELECT sum(n) FROM days WHERE n > $1"),
-    ("may fail", "SELECT sum(1000 / n) FROM days WHERE n > $1"),
+    ("columns may fail", "SELECT sum(1000 / n) FROM days WHERE n > $1"),
+    ("condition may fail", "SELECT sum(n) FROM days WHERE n > $1 AND 1000 / n >= 0"),
     ("may drop a sub-query", "SELECT sum(n) FROM days WHERE $1 > 0 OR n IN (SELECT n FROM days WHERE n < 10)"),
 )
 
