@@ -14,6 +14,7 @@ from program import private
 from session import Session
 from transactions import load_accounts
 
+STORING = 3
 FEW, MANY = 100, 300      # the difference between two sessions is what the additional statements took
 SHOWN = 10
 EXIT_SECONDS = 60
@@ -29,18 +30,36 @@ exec valgrind --tool=callgrind --trace-children=yes --callgrind-out-file={out} {
 class Case:
     name: str
     sql: str
-    prepared: bool
-    caching: bool
+    way: str                # one of WAYS
+    caching: bool = True
+    values: tuple = ()
 
+    @property
+    def unit(self):
+        """The way of SELECT 1 that this is compared with."""
+        return "prepared" if self.way in PLANS else self.way
+
+
+# Values are bound to an unnamed statement, or to a prepared one whose plan is of the kind that the way names.
+PLANS = {"custom plan": "force_custom_plan", "generic plan": "force_generic_plan"}
+WAYS = ("simple", "prepared", "bound", *PLANS)
+SHAPES = (
+    ("cannot fail", "SELECT sum(n) FROM days WHERE n > $1"),
+    ("columns may fail", "SELECT sum(1000 / n) FROM days WHERE n > $1"),
+    ("condition may fail", "SELECT sum(n) FROM days WHERE n > $1 AND 1000 / n >= 0"),
+    ("may drop a sub-query", "SELECT sum(n) FROM days WHERE $1 > 0 OR n IN (SELECT n FROM days WHERE n < 10)"),
+)
 
 CASES = [
-    Case(f"{name}, {'prepared' if prepared else 'simple'}", sql, prepared, caching)
-    for prepared in (False, True)
+    Case(f"{name}, {way}", sql, way, caching)
+    for way in ("simple", "prepared")
     for name, sql, caching in (("SELECT 1", "SELECT 1", True), ("one row, cache off", LOOK_UP, False), ("one row, hit", LOOK_UP, True),
                                ("a date, hit", f"{SINCE}date '2025-11-01'", True),
                                ("a time, hit", f"{SINCE}timestamptz '2025-11-01 00:00+00'", True),
                                ("CURRENT_DATE, hit", f"{SINCE}CURRENT_DATE - 365", True),
                                ("months before now(), hit", f"{SINCE}date_trunc('month', now() - interval '12 months')", True))
+] + [Case("SELECT 1, bound", "SELECT 1", "bound")] + [
+    Case(f"{name}, hit, {way}", sql, way, values=(b"2900",)) for way in ("bound", *PLANS) for name, sql in SHAPES
 ]
 UNIT = "SELECT 1"
 
@@ -50,10 +69,12 @@ def run_session(server, out, case, count):
     session = Session(server.dsn())
     pid = session.pid
     session.caching(case.caching)
-    if case.prepared:
+    if case.way in PLANS:
+        session.execute(f"SET plan_cache_mode = {PLANS[case.way]}")
+    if case.unit == "prepared":
         session.prepare(case.sql)
     for _ in range(count):
-        session.execute_prepared() if case.prepared else session.execute(case.sql)
+        run_once(session, case)
     if case.sql != UNIT:
         session.expect("HIT" if case.caching else "BYPASS")
     session.close()
@@ -61,6 +82,15 @@ def run_session(server, out, case, count):
     while Path(f"/proc/{pid}").exists() and time.monotonic() < until:
         time.sleep(0.05)
     return out / f"callgrind.{pid}"
+
+
+def run_once(session, case):
+    if case.unit == "prepared":
+        session.execute_prepared(values=case.values)
+    elif case.unit == "bound":
+        session.execute_bound(case.sql, case.values)
+    else:
+        session.execute(case.sql)
 
 
 def by_function(file):
@@ -88,6 +118,8 @@ def function_of(text):
 
 
 def per_statement(server, out, case):
+    # The first session stores the answer: a miss among the statements that are taken off would count as less for each of the others.
+    run_session(server, out, case, STORING)
     few, many = (by_function(run_session(server, out, case, count)) for count in (FEW, MANY))
     many.subtract(few)
     return Counter({function: count / (MANY - FEW) for function, count in many.items()})
@@ -125,12 +157,12 @@ def profile(case, counts):
 
 def report(counts):
     totals = {case: sum(functions.values()) for case, functions in counts.items()}
-    units = {case.prepared: total for case, total in totals.items() if case.sql == UNIT}
+    units = {case.unit: total for case, total in totals.items() if case.sql == UNIT}
     sections = [markdown(
         "Instructions for a statement",
         f"Executed by the session's process outside the kernel, counted by callgrind: a session of {MANY} statements "
         f"less one of {FEW}. Rows as text.", ["statement", "instructions", "of SELECT 1"],
-        [[case.name, f"{total:,.0f}", f"{total / units[case.prepared]:.3f}"] for case, total in totals.items()])]
+        [[case.name, f"{total:,.0f}", f"{total / units[case.unit]:.3f}"] for case, total in totals.items()])]
     for case in CASES:
         if case.sql == LOOK_UP and case.caching:
             sections += profile(case, counts[case])

@@ -30,8 +30,12 @@ class Session:
     def prepare(self, sql, name=b"one"):
         return self._checked(self.connection.pgconn.prepare(name, sql.encode()))
 
-    def execute_prepared(self, name=b"one"):
-        return self._checked(self.connection.pgconn.exec_prepared(name, None))
+    def execute_prepared(self, name=b"one", values=()):
+        return self._checked(self.connection.pgconn.exec_prepared(name, list(values) or None))
+
+    def execute_bound(self, sql, values):
+        """By an unnamed statement with values: text."""
+        return self._checked(self.connection.pgconn.exec_params(sql.encode(), list(values) or None))
 
     @staticmethod
     def _checked(result):

@@ -6,14 +6,12 @@ use pgrx::pg_sys;
 
 use crate::pg::tree::Tree;
 use crate::query::clock::{Clock, Value, with_values};
-use crate::query::{Verdict, plan_marker};
+use crate::query::{Marked, plan_marker};
 
 /// The values of the clock in the key of a query with this plan, as texts; none if it does not ask for the time. Parameters count as NULL.
 pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>) -> Vec<Vec<u8>> {
-    let Verdict::Cacheable { clock: program, .. } = plan_marker::read(plan) else { return Vec::new() };
-    if program.is_none() {
-        return Vec::new();
-    }
+    let Marked::Cacheable { asks_for_time: true, .. } = plan_marker::read(plan) else { return Vec::new() };
+    let program = plan_marker::read_clock(plan);
     let clock = Clock { program, params: None, one_message: true };
     with_values(&clock, |values| values.iter().map(shown).collect()).unwrap_or_default()
 }

@@ -12,13 +12,13 @@ use super::question::Question;
 use super::{kept_templates, portal, quick_statements, snapshot};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
-use crate::query::clock::Clock;
+use crate::query::clock::{Clock, ClockProgram};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{EnvironmentHash, FactsHash, FormId};
 use crate::query::key::{self, Asked, HashedText};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::Text;
-use crate::query::{Planned, Verdict, Versions, environment, plan_marker, relations};
+use crate::query::{Marked, Planned, Versions, environment, plan_marker, relations};
 use crate::serve::Template;
 use crate::shmem::SharedStore;
 
@@ -64,9 +64,11 @@ pub struct Description<'q> {
 /// The reason to bypass.
 #[inline]
 pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Description<'q>, Reason> {
-    let (traits, tree, form, facts, planned, program) = match plan_marker::read(question.plan()) {
-        Verdict::Cacheable { traits, tree, form, facts, planned, clock } => (traits, tree, form, facts, planned, clock),
-        Verdict::Bypass(reason) => return Err(reason),
+    let (traits, tree, form, facts, planned, asks_for_time) = match plan_marker::read(question.plan()) {
+        Marked::Cacheable { traits, tree, form, facts, planned, asks_for_time } => {
+            (traits, tree, form, facts, planned, asks_for_time)
+        }
+        Marked::Bypass(reason) => return Err(reason),
     };
     if traits.may_garble_text() {
         return Err(Reason::TextEncoding);
@@ -98,6 +100,8 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let errs_by_kind = traits.may_fail && planned.for_values;
     let asked = Asked { tree, old_plan, planned_under, errs_by_kind, environment };
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;
+    let program =
+        if asks_for_time { clock_program(question, template.as_deref(), planned.plan) } else { ClockProgram::NONE };
     let clock = Clock { program, params: question.params(), one_message: question.runs_in_one_message() };
     let key = key::of(&asked, &text, &clock, store.seed())?;
     let columns = match &template {
@@ -156,6 +160,18 @@ fn check_age(
         return Err(Reason::OldPlan);
     }
     Ok(())
+}
+
+/// The clock expressions of the question. The template remembers those of a plan that is kept.
+#[inline]
+fn clock_program(question: &Question<'_>, template: Option<&Template>, plan: u64) -> ClockProgram {
+    let keeper = template.filter(|_| portal::is_bound());
+    if let Some(program) = keeper.and_then(|template| template.clock_of(plan)) {
+        return program;
+    }
+    let program = plan_marker::read_clock(question.plan());
+    keeper.inspect(|template| template.remember_clock(plan, program));
+    program
 }
 
 /// The normalized text of the question. The template remembers that of a plan that is kept, since such a plan belongs to one text.

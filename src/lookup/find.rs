@@ -127,6 +127,12 @@ fn hit(store: &SharedStore, question: &Question<'_>, description: Description<'_
         params: question.params().map_or(std::ptr::null_mut(), Tree::as_ptr),
         has_row_types: has_row_types(),
         first_run: FirstRun::Whole,
+        role: backend::user_id(),
+        may_start_late: !(changes.reads_foreign
+            || traits.rests_on_enums
+            || traits.trusts
+            || traits.bodies.is_some()
+            || has_row_types()),
         definition_changes: session::definition_changes(),
         catalogs: traits.resolves_names().then_some(description.current.catalogs),
         foreign: if changes.reads_foreign { relations } else { Vec::new() },

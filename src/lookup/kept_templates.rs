@@ -13,7 +13,7 @@ use crate::query::Versions;
 use crate::query::hashes::{FactsHash, FormId};
 use crate::serve::Template;
 
-/// Templates kept. With the size of a template (`serve::Template`) it bounds what a backend keeps: 8 MB.
+/// Templates kept. With the size of a template (`serve::Template`) it bounds what a backend keeps: 9 MB.
 const PLACES: usize = 256;
 /// Templates stand in rows of this many, which share the places for their hashes.
 const WAYS: usize = 4;

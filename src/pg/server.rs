@@ -51,6 +51,10 @@ unsafe extern "C" {
     pub safe fn GetCurrentTimestamp() -> pg_sys::TimestampTz;
     /// miscadmin.h
     pub safe fn GetUserId() -> pg_sys::Oid;
+    /// miscadmin.h
+    pub fn GetUserIdAndSecContext(user: *mut pg_sys::Oid, restrictions: *mut c_int);
+    /// miscadmin.h
+    pub fn SetUserIdAndSecContext(user: pg_sys::Oid, restrictions: c_int);
     /// mb/pg_wchar.h
     pub safe fn GetDatabaseEncoding() -> c_int;
     /// mb/pg_wchar.h

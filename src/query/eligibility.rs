@@ -126,7 +126,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             extras: Extras::keep(&checker.types.row_types, &checker.settings),
             repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
             may_drop_relations: checker.has_sublinks,
-            may_fail: checker.may_fail,
+            may_fail: checker.may_fail && !fails_in_any_plan(query, seed),
             unites: checker.unites,
             aggregates: checker.aggregates || (checker.converts_to_json && checker.types.enums),
             clocks: checker.clocks,
@@ -136,6 +136,21 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
         })
     });
     Checked { traits, offender, resolves_names: checker.bodies.resolves_names() }
+}
+
+/// Does computing a query fail in every kind of plan if it fails in one? Only the columns of its single row may fail (`failures::gives_one_row`):
+/// the rows that these are made of are the same in all plans, and all of them are read before that row.
+fn fails_in_any_plan(query: Tree<'_, pg_sys::Query>, seed: u64) -> bool {
+    if !failures::gives_one_row(query) {
+        return false;
+    }
+    let rest = pg_sys::Query { targetList: std::ptr::null_mut(), ..*query };
+    let here = 0u8;
+    let mut checker = EligibilityChecker::new((&raw const here) as usize, Some(seed));
+    // SAFETY: a query like the one that it was copied from, but for its columns; it lives as long as this call.
+    let stopped = unsafe { Tree::enter(&raw const rest) }.is_none_or(|rest| checker.check_all(rest.as_node()));
+    checker.bodies.free();
+    !stopped && !checker.may_fail
 }
 
 /// Checks an expression, or a list of expressions, that is part of no query: a constraint, say. Returns whether its value depends on

@@ -50,4 +50,4 @@ pub mod updatable_cursor;
 mod verdict;
 mod volatility;
 
-pub use verdict::{Planned, Verdict, Versions};
+pub use verdict::{Marked, Planned, Verdict, Versions};

@@ -24,6 +24,8 @@ pub struct Opened {
     pub is_parallel: bool,
     /// The plan has nodes of a kind that is not known here, which may open anything.
     pub has_unknown_nodes: bool,
+    /// Some nodes run code of other libraries, which may do anything when the plan starts.
+    pub has_foreign_nodes: bool,
 }
 
 struct Collector<'t> {
@@ -36,6 +38,7 @@ struct Collector<'t> {
     is_parallel: bool,
     prunes_at_start: bool,
     has_unknown_nodes: bool,
+    has_foreign_nodes: bool,
     /// What is met now may be left out when the plan starts.
     uncertain: bool,
 }
@@ -51,6 +54,7 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened {
         is_parallel: false,
         prunes_at_start: false,
         has_unknown_nodes: false,
+        has_foreign_nodes: false,
         uncertain: false,
     };
     found.walk(child!(plan.planTree));
@@ -65,6 +69,7 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened {
         scanned_tables: found.scanned_places.iter().filter_map(relation).collect(),
         is_parallel: found.is_parallel,
         has_unknown_nodes: found.has_unknown_nodes,
+        has_foreign_nodes: found.has_foreign_nodes,
     }
 }
 
@@ -96,7 +101,10 @@ impl<'t> Collector<'t> {
             BitmapHeapScan(scan) => self.scan(scan.scan.scanrelid),
             TidScan(scan) => self.scan(scan.scan.scanrelid),
             TidRangeScan(scan) => self.scan(scan.scan.scanrelid),
-            ForeignScan(scan) => self.scan(scan.scan.scanrelid),
+            ForeignScan(scan) => {
+                self.has_foreign_nodes = true;
+                self.scan(scan.scan.scanrelid);
+            },
             IndexScan(scan) => {
                 self.scan(scan.scan.scanrelid);
                 self.index(scan.indexid);
@@ -118,6 +126,7 @@ impl<'t> Collector<'t> {
             },
             SubqueryScan(scan) => self.walk(child!(scan.subplan)),
             CustomScan(scan) => {
+                self.has_foreign_nodes = true;
                 self.scan(scan.scan.scanrelid);
                 self.walk_all(child!(scan.custom_plans));
             },

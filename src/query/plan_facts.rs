@@ -33,8 +33,8 @@ pub fn hold_now(facts: FactsHash) -> bool {
     facts.0.lo & PRUNING == pruning()
 }
 
-/// The facts of a plan that has just been made: relations, permissions, columns, the tables and indexes that it opens, and the
-/// settings by which children are left out.
+/// The facts of a plan that has just been made: relations, permissions, columns, the tables and indexes that it opens, what else its start
+/// does, and the settings by which children are left out.
 /// `opened` is what its executor opens.
 pub fn of(plan: Tree<'_, pg_sys::PlannedStmt>, opened: &Opened, seed: u64) -> FactsHash {
     let mut key = BUFFER.take();
@@ -57,6 +57,7 @@ pub fn of(plan: Tree<'_, pg_sys::PlannedStmt>, opened: &Opened, seed: u64) -> Fa
     }
     add_oids(&mut key, opened.tables.iter().copied());
     add_oids(&mut key, opened.indexes.iter().copied());
+    key.u8(u8::from(opened.prunes_at_start) | u8::from(opened.has_foreign_nodes) << 1);
     let hash = key.finish();
     BUFFER.set(key);
     FactsHash(Hash128 { lo: hash.lo & !PRUNING | pruning(), ..hash })

@@ -16,7 +16,7 @@ use super::eligibility::{QueryTraits, SqlBodies};
 use super::hashes::{FactsHash, FormId, PlanningHash, TreeHash};
 use super::ordering::OrderedPrefix;
 use super::row_types_and_custom_settings::Extras;
-use super::verdict::{Planned, Verdict, Versions};
+use super::verdict::{Marked, Planned, Verdict, Versions};
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::direct;
 use crate::pg::server;
@@ -212,7 +212,7 @@ unsafe fn append(list: *mut pg_sys::List, words: *const [(usize, u32)]) -> *mut 
 }
 
 /// Reads the verdict back; a plan without one was made by somebody else.
-pub fn read(plan: Tree<'_, pg_sys::PlannedStmt>) -> Verdict {
+pub fn read(plan: Tree<'_, pg_sys::PlannedStmt>) -> Marked {
     let mut words = [None::<u32>; EXTRAS];
     for item in children!(plan.invalItems as PlanInvalItem) {
         if item.cacheId <= FIRST_CLOCK_WORD {
@@ -225,17 +225,17 @@ pub fn read(plan: Tree<'_, pg_sys::PlannedStmt>) -> Verdict {
         }
     }
     match words[0] {
-        Some(CACHEABLE) => cacheable(&words, plan).unwrap_or(Verdict::Bypass(Reason::NotAnalyzed)),
+        Some(CACHEABLE) => cacheable(&words, plan).unwrap_or(Marked::Bypass(Reason::NotAnalyzed)),
         Some(number) => {
             let reason = Reason::ALL.get(number as usize - 1).copied();
-            Verdict::Bypass(reason.unwrap_or(Reason::NotAnalyzed))
+            Marked::Bypass(reason.unwrap_or(Reason::NotAnalyzed))
         }
-        None => Verdict::Bypass(Reason::NotAnalyzed),
+        None => Marked::Bypass(Reason::NotAnalyzed),
     }
 }
 
 /// The verdict of a marker that says "cacheable"; `None` if some of its words are missing.
-fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Verdict> {
+fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Marked> {
     let word = |index: usize| words[index].map(u64::from);
     let key = |first: usize| {
         let (hi, lo) = (word(first)? | word(first + 1)? << 32, word(first + 2)? | word(first + 3)? << 32);
@@ -267,10 +267,10 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
         bodies: (flags & CALLS_BODIES != 0)
             .then_some(SqlBodies { hash: Hash128::NONE, by_name: flags & RESOLVES_NAMES != 0 }),
     };
-    let clock = if flags & HAS_CLOCK == 0 { ClockProgram::NONE } else { read_clock(plan) };
+    let asks_for_time = flags & HAS_CLOCK != 0;
     let (tree, facts) = (TreeHash(key(1)?), FactsHash(key(15)?));
     let form = FormId(word(13)? | word(14)? << 32);
-    Some(Verdict::Cacheable { traits, tree, form, facts, planned, clock })
+    Some(Marked::Cacheable { traits, tree, form, facts, planned, asks_for_time })
 }
 
 /// The words behind those of every marker, which `attach` has appended in order.
@@ -280,8 +280,9 @@ fn read_extras(plan: Tree<'_, pg_sys::PlannedStmt>) -> Extras {
     Extras::from_words(items.filter(|item| is_extra(item.cacheId)).map(|item| item.hashValue))
 }
 
-/// The words of the clock expressions, which `attach` has appended in order.
-fn read_clock(plan: Tree<'_, pg_sys::PlannedStmt>) -> ClockProgram {
+/// The clock expressions of a plan whose marker says that it has some: the words that `attach` has appended in order. In the current memory
+/// context.
+pub fn read_clock(plan: Tree<'_, pg_sys::PlannedStmt>) -> ClockProgram {
     let items = children!(plan.invalItems as PlanInvalItem);
     let Some(first) = items.clone().position(|item| item.cacheId <= FIRST_CLOCK_WORD) else {
         return ClockProgram::NONE;

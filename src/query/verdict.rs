@@ -45,3 +45,19 @@ pub enum Verdict {
     /// Its answer may not be kept.
     Bypass(Reason),
 }
+
+/// The verdict that a plan carries, as it is read back.
+#[derive(Clone, Copy, Debug)]
+pub enum Marked {
+    /// As `Verdict::Cacheable`; the clock expressions are read where they are needed.
+    Cacheable {
+        traits: QueryTraits,
+        tree: TreeHash,
+        form: FormId,
+        facts: FactsHash,
+        planned: Planned,
+        asks_for_time: bool,
+    },
+    /// Its answer may not be kept.
+    Bypass(Reason),
+}

@@ -44,6 +44,11 @@ pub struct Guard {
     pub has_row_types: bool,
     /// What the first run reads, as far as is known.
     pub first_run: FirstRun,
+    /// The role that the statement was started as.
+    pub role: pg_sys::Oid,
+    /// The plan may be started when it is needed, as far as the query tells: it calls nothing but the server's own functions, and reads no
+    /// foreign table, row type or enum.
+    pub may_start_late: bool,
     /// How often the session had changed a definition by then.
     pub definition_changes: u64,
     /// The version of all definitions, if the plan resolves names in bodies of functions when it runs.

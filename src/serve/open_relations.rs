@@ -14,16 +14,25 @@ pub struct OpenRelations {
     pub indexes: *mut pg_sys::List,
     /// Some are left out when the plan starts, and which is not known before.
     pub prunes_at_start: bool,
+    /// Starting the plan does nothing but what `rerun::start_late` can do later in the same way.
+    pub may_start_late: bool,
 }
 
 impl OpenRelations {
     /// No relations.
-    pub const NONE: Self = Self { tables: std::ptr::null_mut(), indexes: std::ptr::null_mut(), prunes_at_start: false };
+    pub const NONE: Self = Self {
+        tables: std::ptr::null_mut(),
+        indexes: std::ptr::null_mut(),
+        prunes_at_start: false,
+        may_start_late: false,
+    };
 
     /// What a plan would hold open. In the current memory context.
     pub fn of(real: Tree<'_, pg_sys::PlannedStmt>) -> Self {
-        let Opened { tables, indexes, prunes_at_start, .. } = opened_by(real);
-        Self { tables: list(tables), indexes: list(indexes), prunes_at_start }
+        let opened = opened_by(real);
+        let Opened { prunes_at_start, has_unknown_nodes, has_foreign_nodes, .. } = opened;
+        let may_start_late = !prunes_at_start && !has_unknown_nodes && !has_foreign_nodes;
+        Self { tables: list(opened.tables), indexes: list(opened.indexes), prunes_at_start, may_start_late }
     }
 }
 

@@ -24,8 +24,18 @@ pub struct CachedScan {
     custom: pg_sys::CustomScan,
     hold: *mut Hold,
     open: OpenRelations,
-    /// The real plan, if it is started beside the scan; else null. Lives as long as its portal.
-    real: *mut pg_sys::PlannedStmt,
+    real: RealPlan,
+}
+
+/// When the real plan of a scan is started. It lives as long as its portal.
+#[derive(Clone, Copy)]
+pub enum RealPlan {
+    /// Not at all: the entry is right whatever happens.
+    Never,
+    /// Together with the scan.
+    Beside(*mut pg_sys::PlannedStmt),
+    /// When the first row is asked for and the guard does not hold.
+    WhenNeeded(*mut pg_sys::PlannedStmt),
 }
 
 /// The executor node.
@@ -34,7 +44,7 @@ struct CachedScanState {
     custom: pg_sys::CustomScanState,
     /// The pinned entry. Lives as long as the query's descriptor.
     hold: *mut Hold,
-    /// The real plan, if it was started beside the scan; else null.
+    /// The real plan, if it was started; else null.
     real: *mut pg_sys::QueryDesc,
     /// It runs in the place of the entry.
     reruns: bool,
@@ -80,14 +90,9 @@ pub fn register() {
 }
 
 impl CachedScan {
-    /// A node like `custom` that reads a held entry and holds `open` open, or has `real` started beside it (null: nothing). In the current
-    /// memory context. The hold and the real plan must outlive it.
-    pub fn make(
-        custom: pg_sys::CustomScan,
-        hold: *mut Hold,
-        open: OpenRelations,
-        real: *mut pg_sys::PlannedStmt,
-    ) -> *mut pg_sys::Plan {
+    /// A node like `custom` that reads a held entry, holds `open` open, and starts `real` as that says. In the current memory context. The
+    /// hold and the real plan must outlive it.
+    pub fn make(custom: pg_sys::CustomScan, hold: *mut Hold, open: OpenRelations, real: RealPlan) -> *mut pg_sys::Plan {
         let custom = pg_sys::CustomScan { methods: &raw const SCAN_METHODS.0, ..custom };
         // SAFETY: as many bytes as are written.
         unsafe {
@@ -128,11 +133,17 @@ unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *m
                 }
             }
         });
-        if !(*plan).real.is_null() && flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
-            let order = flags as u32 & (pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD);
-            (*scan).real = rerun::start(estate, (*plan).real, order as c_int);
+        if let RealPlan::Beside(real) = (*plan).real
+            && flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0
+        {
+            (*scan).real = rerun::start(estate, real, order_of(flags));
         }
     }
+}
+
+/// The flags of a scan that tell in which order its rows may be read.
+fn order_of(flags: c_int) -> c_int {
+    flags & (pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD) as c_int
 }
 
 /// The next row: of the entry, or of the real plan if a guarded hit turns out not to hold. That plan's errors jump over this frame, as do
@@ -142,8 +153,15 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
     unsafe {
         let scan = node.cast::<CachedScanState>();
         let slot = (*node).ss.ss_ScanTupleSlot;
-        if !(*scan).reruns {
-            (*scan).reruns = !(*scan).real.is_null() && edge(|| rerun::is_needed(&mut *(*scan).hold));
+        if !(*scan).reruns
+            && (*(*scan).hold).guard().is_some()
+            && let Some(role) = edge(|| rerun::needed(&mut *(*scan).hold))
+        {
+            if let RealPlan::WhenNeeded(real) = (*(*node).ss.ps.plan.cast::<CachedScan>()).real {
+                let estate = (*node).ss.ps.state;
+                (*scan).real = rerun::start_late(estate, real, order_of((*estate).es_top_eflags), role);
+            }
+            (*scan).reruns = true;
         }
         if (*scan).reruns {
             let row = rerun::next((*scan).real, (*(*node).ss.ps.state).es_direction);

@@ -8,7 +8,7 @@ use super::column_names;
 use super::hit::Hit;
 use super::hold::{Hold, Lifetime};
 use super::open_relations::OpenRelations;
-use super::scan::CachedScan;
+use super::scan::{CachedScan, RealPlan};
 use super::scan_plan::{plan_with, scan_like};
 use super::template::Template;
 use crate::pg::query_desc::QueryDesc;
@@ -24,7 +24,7 @@ pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
     let shape = if template.is_none() { columns.clone() } else { Vec::new() };
     // SAFETY: a hit has the columns of its entry. The hold was made just now, and lives as long as the query's descriptor.
     let hold: &'q mut Hold = unsafe { &mut *Hold::new(query, Lifetime::Descriptor, pin, columns)? };
-    let is_guarded = guard.is_some();
+    let (is_guarded, waits) = (guard.is_some(), guard.as_ref().is_some_and(|guard| guard.may_start_late));
     if let Some(guard) = guard {
         hold.set_guard(guard);
     }
@@ -36,8 +36,14 @@ pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
         let context = pg_sys::GetMemoryChunkContext(std::ptr::from_mut(hold).cast());
         let caller = pg_sys::MemoryContextSwitchTo(context);
         let mut open = if stays_open { what_to_open(real, template.as_deref()) } else { OpenRelations::NONE };
-        let starts_real = is_guarded || open.prunes_at_start;
-        if starts_real {
+        // Nothing is known to be held open if the portal does not stay open.
+        let waits = waits && open.may_start_late;
+        let real_plan = match (is_guarded, open.prunes_at_start) {
+            (true, _) if waits => RealPlan::WhenNeeded(real.as_ptr()),
+            (true, _) | (_, true) => RealPlan::Beside(real.as_ptr()),
+            (false, false) => RealPlan::Never,
+        };
+        if matches!(real_plan, RealPlan::Beside(_)) {
             open = OpenRelations::NONE;
         }
         let mut scan = match template {
@@ -50,8 +56,7 @@ pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
         };
         scan.scan.plan.plan_rows = rows as f64;
         let range_table = session::explaining().then(|| name_columns(&mut scan, real));
-        let beside = if starts_real { real.as_ptr() } else { std::ptr::null_mut() };
-        let plan = plan_with(real, CachedScan::make(scan, hold, open, beside));
+        let plan = plan_with(real, CachedScan::make(scan, hold, open, real_plan));
         if let Some(range_table) = range_table {
             (*plan).rtable = range_table;
         }

@@ -2,6 +2,8 @@
 
 use pgrx::pg_sys;
 
+#[cfg(feature = "pg15")]
+use crate::pg::lists::nodes;
 use crate::pg::tree::Tree;
 #[cfg(not(feature = "pg18"))]
 use crate::pg::tree::child;
@@ -45,6 +47,34 @@ pub unsafe fn copy_permissions(stub: &mut pg_sys::PlannedStmt) {
         stub.unprunableRelids = pg_sys::bms_copy(stub.unprunableRelids);
     }
     let _ = stub;
+}
+
+/// A copy of a plan, in the current memory context, whose start checks no rights to tables. It shares all other parts with the plan.
+///
+/// # Safety
+/// The plan must be valid, and outlive the copy.
+pub unsafe fn unchecked_plan(plan: *const pg_sys::PlannedStmt) -> *mut pg_sys::PlannedStmt {
+    // SAFETY: as many bytes as are written; the caller vouches for the plan, whose range table is a list of entries.
+    unsafe {
+        let copy: *mut pg_sys::PlannedStmt = pg_sys::palloc(size_of::<pg_sys::PlannedStmt>()).cast();
+        copy.copy_from_nonoverlapping(plan, 1);
+        #[cfg(feature = "pg15")]
+        {
+            (*copy).rtable =
+                nodes::<pg_sys::RangeTblEntry>((*plan).rtable).fold(std::ptr::null_mut(), |list, entry| {
+                    let unchecked: *mut pg_sys::RangeTblEntry =
+                        pg_sys::palloc(size_of::<pg_sys::RangeTblEntry>()).cast();
+                    unchecked.copy_from_nonoverlapping(entry, 1);
+                    (*unchecked).requiredPerms = 0;
+                    pg_sys::lappend(list, unchecked.cast())
+                });
+        }
+        #[cfg(not(feature = "pg15"))]
+        {
+            (*copy).permInfos = std::ptr::null_mut();
+        }
+        copy
+    }
 }
 
 /// Defines a function that tells how children of a node may be left out. That moved from the node to the plan in 18.

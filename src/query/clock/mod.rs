@@ -20,4 +20,4 @@ mod program;
 pub use evaluation::{Clock, Value, add_values, with_values};
 pub use expression::{ClockExpressions, asks_for_time, closed, counts_from_today, is_zero};
 pub use functions::behind;
-pub use program::ClockProgram;
+pub use program::{ClockProgram, KeptProgram};

@@ -5,6 +5,7 @@
 //! The first word has the number of expressions, the number of words and `ASKS_FOR_STATEMENT`. Then each part of an expression follows its arguments, as on the
 //! paper of a stack machine, and `END` follows each expression. The lower byte of a part's word says what it is.
 
+use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys;
 
 use super::expression::{ClockExpressions, DEEPEST, Leaf, Part, part};
@@ -121,6 +122,34 @@ impl ClockProgram {
     pub unsafe fn asks_for_statement(self) -> bool {
         // SAFETY: the caller promises the same.
         unsafe { self.words() }.first().is_some_and(|first| first & ASKS_FOR_STATEMENT != 0)
+    }
+}
+
+/// Words of a program that outlive the memory context in which it was made. At most 2 kB.
+pub struct KeptProgram {
+    /// Two words each, so that they are aligned as those of a program are.
+    pairs: Vec<u64>,
+    count: usize,
+}
+
+impl KeptProgram {
+    /// A copy of a program; `None` if there is no memory for it.
+    ///
+    /// # Safety
+    /// As `ClockProgram::words`.
+    pub unsafe fn of(program: ClockProgram) -> Option<Self> {
+        // SAFETY: the caller promises the same.
+        let words = unsafe { program.words() };
+        let mut pairs = Vec::new();
+        pairs.lengthen(words.len().div_ceil(2), 0).ok()?;
+        // SAFETY: as many words as there is room for.
+        unsafe { pairs.as_mut_ptr().cast::<u32>().copy_from_nonoverlapping(words.as_ptr(), words.len()) };
+        Some(Self { pairs, count: words.len() })
+    }
+
+    /// The program, which lives as long as this.
+    pub fn as_program(&self) -> ClockProgram {
+        ClockProgram { words: self.pairs.as_ptr().cast(), count: self.count }
     }
 }
 

@@ -1,11 +1,13 @@
 //! May computing a part of a query raise an error? If so, it shows in which plan the part is computed: the planner drops parts by the values of a
 //! Bind, and computes others itself. Everything counts as something that may fail, but for a short list.
 
-use pgrx::pg_sys;
+use std::ffi::c_void;
+
+use pgrx::pg_sys::{self, NodeTag};
 
 use crate::pg::lists::oids;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
-use crate::pg::tree::{Tree, match_node};
+use crate::pg::tree::{Tree, children, match_node};
 
 /// Casts of numbers to wider types. Ascending.
 const WIDENING: &[u32] = &[
@@ -48,6 +50,38 @@ pub(super) fn may_fail(node: Tree<'_, pg_sys::Node>, is_inner: bool) -> bool {
         WindowFunc(call) => !only_counts(call.winfnoid) && !RANKS.contains(&call.winfnoid.to_u32()),
         _ => false,
     }
+}
+
+/// Is this a query over tables that gives one row, made of aggregates, whose columns are computed of the same rows in every plan? None of its
+/// columns has a parameter, by whose value a part of it could be dropped or computed in advance, nor a column of a sub-query, which might
+/// stand for one.
+pub(super) fn gives_one_row(query: Tree<'_, pg_sys::Query>) -> bool {
+    query.hasAggs
+        && !(query.hasWindowFuncs || query.hasTargetSRFs || query.hasSubLinks || query.hasDistinctOn)
+        && [query.groupClause, query.groupingSets, query.distinctClause, query.cteList]
+            .into_iter()
+            .all(|list| list.is_null())
+        && [query.havingQual, query.limitCount, query.limitOffset, query.setOperations]
+            .into_iter()
+            .all(|node| node.is_null())
+        && children!(query.rtable as RangeTblEntry)
+            .all(|entry| matches!(entry.rtekind, pg_sys::RTEKind::RTE_RELATION | pg_sys::RTEKind::RTE_JOIN))
+        && !has_parameter(query.targetList.cast())
+}
+
+/// Is there a parameter in an expression, or in a list of expressions?
+fn has_parameter(node: *mut pg_sys::Node) -> bool {
+    #[pgrx::pg_guard]
+    unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, _context: *mut c_void) -> bool {
+        // SAFETY: the node is null or part of the tree that is walked.
+        unsafe {
+            !node.is_null()
+                && ((*node).type_ == NodeTag::T_Param
+                    || pg_sys::expression_tree_walker(node, Some(visit), std::ptr::null_mut()))
+        }
+    }
+    // SAFETY: a valid tree without sub-queries.
+    unsafe { visit(node, std::ptr::null_mut()) }
 }
 
 fn only_counts(aggregate: pg_sys::Oid) -> bool {

@@ -96,3 +96,71 @@ def test_an_answer_of_the_other_kind_of_plan(connect, values):
     assert session.status() == "HIT"
     assert [run("generic"), run("custom")] == [b"22012", 4]
     assert session.status() == "HIT"
+
+
+# Queries whose columns may fail, and whether the kind of plan can show in that. All of them are asked with values by Bind.
+ONE_ROW = "SELECT sum(1000 / b) FROM t WHERE a = $1::int"
+SHAPES = [
+    (ONE_ROW, True),
+    ("SELECT avg(t.b * u.b), count(*), 1 + max(t.b) FROM t JOIN t u USING (b) WHERE t.a = $1::int", True),
+    ("SELECT sum(1000 / b) FILTER (WHERE b > 5 + 1) FROM t WHERE a BETWEEN $1::int AND 9", True),
+    ("SELECT sum(1000 / b) FROM t WHERE 1000 / b > 0 AND a = $1::int", False),
+    ("SELECT sum(b / $1::int) FROM t", False),
+    ("SELECT sum(CASE WHEN b < 0 THEN 1 / $1::int ELSE 0 END) FROM t", False),
+    ("SELECT sum(1000 / x) FROM (SELECT $1::int AS x, b FROM t) s", False),
+    ("SELECT sum(1000 / x) FROM t, LATERAL (SELECT $1::int + b AS x) s", False),
+    ("SELECT sum(b / x) FROM t, abs($1::int) x", False),
+    ("SELECT sum(1000 / b) FROM t WHERE a = $1::int GROUP BY a", False),
+    ("SELECT sum(1000 / b) FROM t WHERE a = $1::int HAVING max(b) > 0", False),
+    ("SELECT sum(1000 / b) FROM t WHERE a = $1::int LIMIT 1", False),
+    ("SELECT 1000 / b FROM t WHERE a = $1::int ORDER BY b", False),
+    ("SELECT sum(1000 / b) OVER () FROM t WHERE a = $1::int", False),
+    ("SELECT max(b) - (SELECT sum(1000 / b) FROM t WHERE a = $1::int) FROM t", False),
+    ("WITH w AS MATERIALIZED (SELECT 1000 / b AS x FROM t WHERE a = $1::int) SELECT sum(x) FROM w", False),
+]
+
+
+def answer_of(session, query):
+    """The first value and the number of rows."""
+    result = session.pgconn.exec_params(query.encode(), [b"2"])
+    assert result.status == pq.ExecStatus.TUPLES_OK, result.error_message
+    return result.get_value(0, 0), result.ntuples
+
+
+@pytest.mark.parametrize(("query", "spared"), SHAPES, ids=range(len(SHAPES)))
+def test_planning_is_spared(connect, query, spared):
+    session = connect("-c client_min_messages=log")
+    session.execute("CREATE TABLE t AS SELECT 1 + g % 3 AS a, g AS b FROM generate_series(1, 300) g")
+    for _ in range(4):
+        answer = answer_of(session, query)
+    assert session.status() == "HIT"
+    notices = []
+    session.add_notice_handler(lambda notice: notices.append(notice.message_detail or ""))
+    session.execute("SET debug_print_plan = on")
+    assert answer_of(session, query) == answer
+    plans = [notice for notice in notices if "PLANNEDSTMT" in notice]
+    assert len(plans) == 1
+    assert ("ArrowCachePlaceholder" in plans[0]) == spared
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_errors_of_one_row(connect, bad):
+    """Where planning is spared, a failing row fails in every kind of plan."""
+    owner = connect()
+    owner.execute("CREATE TABLE t AS SELECT CASE WHEN g % 1000 = 0 THEN 2 ELSE 1 END AS a, g AS b FROM generate_series(1, 20000) g; CREATE INDEX ON t (a)")
+    owner.execute("ANALYZE t")
+    for mode in "auto", "force_custom_plan", "force_generic_plan":
+        answers = {}
+        for enabled in "off", "on":
+            session = connect(f"-c pg_arrow_cache.enabled={enabled} -c plan_cache_mode={mode}")
+            session.pgconn.prepare(b"asked", ONE_ROW.encode())
+            answers[enabled] = []
+            for execution in range(12):
+                if execution == 8:
+                    owner.execute("INSERT INTO t VALUES (2, 0)" if bad else "INSERT INTO t VALUES (1, 0)")
+                result = session.pgconn.exec_prepared(b"asked", [b"2"])
+                fine = result.status == pq.ExecStatus.TUPLES_OK
+                answers[enabled].append(result.get_value(0, 0) if fine else result.error_field(pq.DiagnosticField.SQLSTATE))
+            owner.execute("DELETE FROM t WHERE b = 0")
+        assert answers["on"] == answers["off"]
+        assert (b"22012" in answers["on"]) == bool(bad), mode
