@@ -2,6 +2,7 @@
 //! query's form (`identity`) and the definitions in the catalogs alone, so it is done once for all queries of a form. A node of a kind that
 //! is not known (`node_kinds`) is a reason too.
 
+mod body_relations;
 mod catalog_search;
 mod checker;
 mod coercions;
@@ -119,10 +120,11 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
         if !checker.reads_something {
             return Err(Reason::NoRelation);
         }
+        let relations = checker.rests_on().ok_or(Reason::TooComplex)?;
         Ok(QueryTraits {
             reads_session: checker.reads_session(),
             rests_on_enums: checker.types.enums,
-            extras: Extras::keep(&checker.types.row_types, &checker.settings),
+            extras: Extras::keep(&relations, &checker.settings),
             repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
             may_drop_relations: checker.has_sublinks,
             may_fail: checker.may_fail,
