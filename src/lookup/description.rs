@@ -18,7 +18,7 @@ use crate::query::hashes::{EnvironmentHash, FactsHash, FormId};
 use crate::query::key::{self, Asked, HashedText};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::Text;
-use crate::query::{Planned, Verdict, Versions, environment, plan_marker, relations};
+use crate::query::{Planned, Verdict, Versions, environment, name_resolution, plan_marker, relations};
 use crate::serve::Template;
 use crate::shmem::SharedStore;
 
@@ -87,6 +87,10 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     // SAFETY: the extras were just read, into the current memory context.
     let relations = relations::of_plan(question.plan(), unsafe { traits.extras.relations() });
     own_writes::check_own_writes(&relations)?;
+    if traits.calls_declared() && own_writes::has_transaction_id() {
+        // Nobody knows yet what they are going to read.
+        return Err(Reason::OwnWrites);
+    }
 
     // SAFETY: as above.
     let settings = unsafe { traits.extras.settings() };
@@ -101,6 +105,13 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         return Err(Reason::OldPlan);
     }
     let errs_by_kind = traits.may_fail && planned.for_values;
+    // What the names in the queries of such functions stand for is seen by nobody before they run.
+    let tree = if traits.calls_declared() {
+        let resolution = name_resolution::hash(store.seed())?;
+        tree.under_definitions(current.catalogs, resolution)
+    } else {
+        tree
+    };
     let asked = Asked { tree, old_plan, planned_under, errs_by_kind, environment };
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;
     let clock = Clock { program, params: question.params(), one_message: question.runs_in_one_message() };

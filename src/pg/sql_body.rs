@@ -180,9 +180,8 @@ impl RawFindings {
                 return None;
             }
             let lists = [select.fromClause, select.valuesLists];
-            found.is_query = lists.into_iter().any(|list| !list.is_null())
-                || !select.withClause.is_null()
-                || !select.larg.is_null();
+            found.is_query =
+                lists.into_iter().any(|list| !list.is_null()) || !select.withClause.is_null() || !select.larg.is_null();
             let context: *mut c_void = (&raw mut found).cast();
             guarded!(walkers::raw_expression_tree_walker(statement, Some(visit_raw), context));
         }

@@ -6,6 +6,7 @@ mod body_relations;
 mod catalog_search;
 mod checker;
 mod coercions;
+mod declared_functions;
 mod failures;
 mod join_columns;
 mod met_bodies;
@@ -32,6 +33,7 @@ use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 pub use checker::Blamed;
 use checker::{ClockPlace, EligibilityChecker};
+pub use declared_functions::{PURE, may_be_declared};
 pub use met_bodies::SqlBodies;
 use node_kinds::{makes_a_type, refusal_of, type_of};
 use session_values::SESSION_FUNCTIONS;
@@ -71,6 +73,11 @@ impl QueryTraits {
     /// May executing the query in this session garble text? Then no answer of it is of use to others.
     pub fn may_garble_text(&self) -> bool {
         self.receives_text && encoding::client_differs()
+    }
+
+    /// Does it call functions that are declared pure, whose queries are seen when they run?
+    pub fn calls_declared(&self) -> bool {
+        self.bodies.is_some_and(|bodies| bodies.are_declared)
     }
 
     /// Does what it means rest on how names in bodies of functions are resolved?

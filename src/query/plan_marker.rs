@@ -59,6 +59,8 @@ const TRUSTS: u32 = 2048;
 const MAY_FAIL: u32 = 4096;
 /// Flag: some of those functions read relations.
 const BODIES_ARE_QUERIES: u32 = 8192;
+/// Flag: some of those functions are declared pure.
+const BODIES_ARE_DECLARED: u32 = 16384;
 /// Place of the first word of the clock expressions, far behind those of all extras; and its cache number.
 const FIRST_CLOCK: usize = 0x1_0000;
 const FIRST_CLOCK_WORD: i32 = FIRST_WORD - FIRST_CLOCK as i32;
@@ -120,6 +122,7 @@ fn words_of(
         (traits.resolves_names(), RESOLVES_NAMES),
         (traits.trusts, TRUSTS),
         (traits.bodies.is_some_and(|bodies| bodies.are_queries), BODIES_ARE_QUERIES),
+        (traits.calls_declared(), BODIES_ARE_DECLARED),
     ] {
         if set {
             flags |= flag;
@@ -271,6 +274,7 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
             hash: Hash128::NONE,
             by_name: flags & RESOLVES_NAMES != 0,
             are_queries: flags & BODIES_ARE_QUERIES != 0,
+            are_declared: flags & BODIES_ARE_DECLARED != 0,
         }),
     };
     let clock = if flags & HAS_CLOCK == 0 { ClockProgram::NONE } else { read_clock(plan) };

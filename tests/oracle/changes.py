@@ -226,6 +226,7 @@ def tenancy(rng):
         "TRUNCATE tenancy; INSERT INTO tenancy SELECT n, 't' || (random() * 2)::int, (random() * 9)::int "
         "FROM unnest(ARRAY['postgres', 'alice', 'bob', 'carol', 'dora']) n",
         f"INSERT INTO secret_ruled VALUES ({rng.randint(10, 20)}, 't{rng.randrange(3)}', 'new')",
+        f"UPDATE secret_declared SET tenant = 't{rng.randrange(3)}' WHERE id = {rng.randint(1, 9)}",
         f"DELETE FROM secret_ruled WHERE id > {rng.randint(9, 20)}",
     ))
 

@@ -22,8 +22,10 @@ pub struct SqlBodies {
     /// Some of them are kept as text, so that the same functions may mean something else under another `search_path`, or after a change of any
     /// definition. Or some are queries, of which the same is true for another role, too.
     pub by_name: bool,
-    /// Some of them are queries.
+    /// Some of them are queries, or run some.
     pub are_queries: bool,
+    /// Some of them are declared pure: what they read is seen when they run.
+    pub are_declared: bool,
 }
 
 /// A function as a query calls it: what its body is analysed for.
@@ -57,6 +59,7 @@ pub(super) struct MetBodies {
     hash: HashBuffer,
     by_name: bool,
     are_queries: bool,
+    are_declared: bool,
     /// The relations that bodies read, each once.
     pub(super) relations: Vec<u32>,
     /// A body was met that could not be read.
@@ -81,6 +84,7 @@ impl MetBodies {
             hash: HashBuffer::new(),
             by_name: false,
             are_queries: false,
+            are_declared: false,
             relations: Vec::new(),
             unreadable: false,
             depth: 0,
@@ -112,12 +116,22 @@ impl MetBodies {
         self.met.insert(called);
     }
 
+    /// Adds a function that is declared pure. What it means is that of all definitions: the names in its queries are resolved when it runs.
+    pub(super) fn add_declared(&mut self, called: Called) {
+        self.hash.words([called.function, called.collation, called.result, u32::MAX]);
+        self.by_name = true;
+        self.are_queries = true;
+        self.are_declared = true;
+        self.met.insert(called);
+    }
+
     /// What they mean together; `None` if there were none.
     pub(super) fn meaning(&self) -> Option<SqlBodies> {
         (!self.met.is_empty()).then(|| SqlBodies {
             hash: self.hash.finish(),
             by_name: self.by_name,
             are_queries: self.are_queries,
+            are_declared: self.are_declared,
         })
     }
 

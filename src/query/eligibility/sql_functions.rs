@@ -12,6 +12,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::{Blamed, ClockPlace, EligibilityChecker};
+use super::declared_functions::is_declared;
 use super::met_bodies::{Called, Read};
 use super::node_kinds::type_of;
 use crate::pg::catalog_row::CatalogRow;
@@ -43,7 +44,7 @@ struct Declaration {
 }
 
 /// Why a function cannot be checked by its body, as the rest of the sentence "It calls …,".
-const NOT_SQL: &str = "which is not written in SQL";
+const NOT_SQL: &str = "which is not written in SQL, nor declared pure";
 const OTHER_RIGHTS: &str = "which is SECURITY DEFINER or has a SET clause";
 const SUPPORTED: &str = "which has a support function";
 const NO_VALUE: &str = "which does not return one value";
@@ -98,6 +99,9 @@ impl EligibilityChecker {
         let Some(seed) = self.bodies.seed else { return self.blame(function, Reason::UserDefinedFunction) };
         let found = CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, function);
         let Some(row) = found else { return self.blame(function, Reason::UserDefinedFunction) };
+        if is_declared(function, &row) {
+            return self.check_declared(call, &row);
+        }
         let declared = match declaration(&row) {
             Ok(declared) => declared,
             Err(because) => return self.blame_because(function, Reason::UserDefinedFunction, because),
