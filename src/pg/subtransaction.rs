@@ -26,7 +26,17 @@ pub fn attempt<R>(code: impl FnOnce() -> Option<R>) -> Option<R> {
         pg_sys::client_min_messages = pgrx::PgLogLevel::ERROR as i32;
         pg_sys::log_min_messages = pgrx::PgLogLevel::ERROR as i32;
         pg_sys::LockTimeout = LONGEST_WAIT;
-        let result = caught(code);
+        let mut result = caught(code);
+        // The time may have been up when a lock was given: the server then cancels the statement at the next occasion, which must not come later
+        // than this.
+        let interrupted = caught(|| {
+            pgrx::check_for_interrupts!();
+        });
+        if let Err(raised) = interrupted
+            && !matches!(result, Err(Raised::Cancel(_)))
+        {
+            result = Err(raised);
+        }
         pg_sys::LockTimeout = wait;
         pg_sys::client_min_messages = to_client;
         pg_sys::log_min_messages = to_log;
