@@ -6,8 +6,9 @@ use std::time::Duration;
 use arrow_cache_core::Reason;
 
 use super::fill::ResultFill;
-use super::outcome;
+use super::{outcome, unread};
 use crate::lookup::Miss;
+use crate::pg::query_desc::QueryDesc;
 use crate::shmem;
 
 /// An export that the cache has no answer to. When it is dropped unfinished, perhaps in the middle of error recovery, what it has stored
@@ -44,12 +45,13 @@ impl ExportFill {
         }
     }
 
-    /// Publishes the answer, which has been read to its end in `elapsed`, if it is worth storing and nothing has changed since the start.
-    pub fn finish(&mut self, elapsed: Duration) {
+    /// Publishes the answer of `query`, which has been read to its end in `elapsed`, if it is worth storing and nothing has changed since the start.
+    pub fn finish(&mut self, query: QueryDesc<'_>, elapsed: Duration) {
         if !matches!(self.miss.refused, None | Some(Reason::TooQuick)) {
             return;
         }
         let too_quick = outcome::remember_speed(&self.miss, elapsed);
+        unread::leave_out(&mut self.miss, query);
         if let Some(fill) = self.fill.take()
             && let Some(pin) = outcome::publish(&self.miss, fill, too_quick, elapsed)
             && let Some(store) = shmem::store()

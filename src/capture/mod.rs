@@ -20,6 +20,7 @@
 //! | `miss_run` | How far is a miss that is executed? |
 //! | `fill` | How do rows become an entry? |
 //! | `outcome` | Is the finished result stored, and who is told? |
+//! | `unread` | On which relations does the result not rest after all? |
 //! | `replay` | `debug_serve_fills`: how does the client get the rows of the entry just stored? |
 //! | `export_fill` | How is the result of an export stored? |
 //!
@@ -33,6 +34,7 @@ mod replay;
 mod run;
 mod running;
 mod start;
+mod unread;
 
 pub use export_fill::ExportFill;
 pub use run::{after_run, before_run, end, replay};

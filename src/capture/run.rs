@@ -8,6 +8,7 @@ use super::miss_run::{MissRun, Stage};
 use super::outcome;
 use super::replay::{self, Replay};
 use super::running::{self, Running};
+use super::unread;
 use crate::lookup::{observation, portal};
 use crate::pg::error_passing::{direct, edge};
 use crate::pg::query_desc::QueryDesc;
@@ -145,6 +146,9 @@ fn note_miss_run(run: &mut MissRun, pass: Pass<'_>) {
         run.give_up(reason);
     }
     let is_complete = pass.is_at_end() || run.has_all_rows(pass.query);
+    if is_complete && matches!(run.stage, Stage::Filling(_)) {
+        unread::leave_out(&mut run.miss, pass.query);
+    }
     let entry = if is_complete { run.finish() } else { None };
     let is_stored = entry.is_some();
     if pass.replays {

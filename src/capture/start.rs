@@ -36,7 +36,7 @@ pub fn is_prepared() -> bool {
 pub fn begin(query: QueryDesc<'_>) {
     let prepared = PREPARED.with_borrow_mut(|prepared| prepared.take_if(|(address, _)| *address == query.address()));
     let Some((_, task)) = prepared else { return };
-    let Some(Ok(columns)) = query.row_type().map(|rows| column::columns_of(rows, Records::Refused)) else { return };
+    let Some(Ok(columns)) = query.row_type().map(|rows| column::columns_of(rows, Records::Stored)) else { return };
     match task {
         Task::Store(miss) if miss.columns == columns => store(query, miss),
         Task::Verify(sample) => compare(query, sample, &columns),

@@ -34,6 +34,17 @@ pub(super) enum Answer {
     Verify(Box<verify::Sample>),
 }
 
+impl Answer {
+    /// The columns of the answer in the cache, the present one or the one to come.
+    pub(super) fn columns(&self) -> Option<&[Column]> {
+        match self {
+            Self::Stored { columns, .. } => Some(columns),
+            Self::Run(miss) => miss.as_ref().map(|miss| miss.columns.as_slice()),
+            Self::Verify(sample) => Some(sample.columns()),
+        }
+    }
+}
+
 /// Asks the cache, counts the answer, and on a hit puts the serving plan in the place of the query's own. The query must not be started yet.
 /// `text` stands for the query in the cache if it is not part of its own source. `stays_open` tells that other statements may run before its
 /// last row is read.

@@ -62,8 +62,12 @@ impl<O: Output> Export<O> {
             unreachable!("an export begins when its query has started")
         };
         assert_eq!(decision.query, query.address(), "a decision is about one query");
-        // Anonymous records are delivered: they do not leave the session.
-        let columns = column::columns_of(row_type, Records::Local)
+        // All anonymous records are delivered if they do not leave the session. Rows with the columns of the answer may be stored.
+        let storable = column::columns_of(row_type, Records::Stored);
+        let columns = storable
+            .ok()
+            .filter(|columns| decision.answer.columns() == Some(columns.as_slice()))
+            .map_or_else(|| column::columns_of(row_type, Records::Local), Ok)
             .unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
         let _headroom = or_raise(headroom_for(&columns));
         let run_plan = |aside| {
@@ -144,7 +148,7 @@ impl<O: Output> Export<O> {
                 // A plan that has given as many rows as it was asked for may have more.
                 let limited = self.query.processed() >= *asked;
                 if limited || !tee.sink.has_paused() {
-                    tee.sink.finish(!limited, *elapsed);
+                    tee.sink.finish(self.query, !limited, *elapsed);
                     self.done = true;
                 }
             }

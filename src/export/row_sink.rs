@@ -10,6 +10,7 @@ use crate::arrow::chunk::Chunk;
 use crate::arrow::encode::Encoder;
 use crate::capture::ExportFill;
 use crate::error::{CacheError, or_raise};
+use crate::pg::query_desc::QueryDesc;
 use crate::pg::row::Row;
 use crate::pg::tee::RowSink;
 use crate::verify::Comparison;
@@ -102,13 +103,15 @@ impl<O: Output> ExportSink<O> {
         self.delivering += start.elapsed();
     }
 
-    /// The plan will give no more rows; it has taken `elapsed` in all. `complete` says whether these are all rows of the result.
-    pub fn finish(&mut self, complete: bool, elapsed: Duration) {
+    /// The plan of `query` will give no more rows; it has taken `elapsed` in all. `complete` says whether these are all rows of the result.
+    pub fn finish(&mut self, query: QueryDesc<'_>, complete: bool, elapsed: Duration) {
         if self.encoder.pending_rows() > 0 {
             self.flush();
         }
         match std::mem::replace(&mut self.aside, Aside::Nothing) {
-            Aside::Stored(mut fill) if complete => fill.finish(elapsed.saturating_sub(self.delivering)),
+            Aside::Stored(mut fill) if complete => {
+                fill.finish(query, elapsed.saturating_sub(self.delivering));
+            }
             Aside::Stored(mut fill) => fill.give_up(Reason::IncompleteRead),
             // SAFETY: the query is there until its executor ends.
             Aside::Compared(comparison) if complete => unsafe { comparison.finish() },

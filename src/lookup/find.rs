@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use arrow_cache_core::{Pin, Reason};
 
 use super::description::{Description, describe};
-use super::outcome::{Found, Miss};
+use super::outcome::{Found, Miss, Unread};
 use super::question::Question;
 use super::{entry_validity, observation, portal, quick_statements, storing};
 use crate::arrow::column;
@@ -160,8 +160,17 @@ fn miss(
     } else {
         Some(Reason::DdlInProgress)
     };
+    // SAFETY: the extras were read by `describe`, into the current memory context.
+    let unread = if traits.bodies.is_some() || !unsafe { traits.extras.relations() }.is_empty() {
+        Unread::None
+    } else if traits.may_fail {
+        Unread::LeftOutAtStart
+    } else {
+        Unread::NeverScanned
+    };
     Ok(Found::Miss(Box::new(Miss {
         key,
+        unread,
         facts: if is_of_values { description.facts } else { FactsHash::NONE },
         fingerprint: description.fingerprint,
         text: description.text,

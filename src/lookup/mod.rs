@@ -41,7 +41,7 @@ pub use call::Call;
 pub use change_token::{change_token, definitions};
 pub use definition_versions::current as definition_versions;
 pub use find::find;
-pub use outcome::{Found, Miss};
+pub use outcome::{Found, Miss, Unread};
 pub use placeholder::{Pending, Placeholder, pending, serve_pending};
 pub use planning::{Planning, before_planning};
 pub use question::Question;

@@ -30,6 +30,8 @@ pub struct Miss {
     pub text: Rc<[u8]>,
     /// What its answer will rest on, with the versions at the start.
     pub dependencies: Vec<Dependency>,
+    /// What it may turn out not to rest on.
+    pub unread: Unread,
     /// The columns of its answer.
     pub columns: Vec<Column>,
     /// A stored answer was out of date.
@@ -61,6 +63,17 @@ pub struct Miss {
     pub scrolls: bool,
     /// Its rows, when they are kept beside the entry (`debug_serve_fills`); null otherwise.
     pub tuples: *mut pg_sys::Tuplestorestate,
+}
+
+/// Which of the relations that its plan names an answer does not rest on, if they were not read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unread {
+    /// None: something else than the plan may read them.
+    None,
+    /// Partitions that were left out when the plan was started. A run of the plan that goes another way might meet an error in the others.
+    LeftOutAtStart,
+    /// Every relation whose scan was never begun.
+    NeverScanned,
 }
 
 impl Miss {

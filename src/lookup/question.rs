@@ -151,6 +151,6 @@ impl<'q> Question<'q> {
     pub fn columns(&self) -> Result<Vec<Column>, Reason> {
         // SAFETY: a question's plan is valid, with a tree of its own; the row type is made here.
         let row_type = unsafe { RowType::of(pg_sys::ExecCleanTypeFromTL((*self.plan.planTree).targetlist)) };
-        column::columns_of(row_type, Records::Refused)
+        column::columns_of(row_type, Records::Stored)
     }
 }

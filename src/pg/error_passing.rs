@@ -66,6 +66,42 @@ static KEPT: Local<std::cell::Cell<pg_sys::MemoryContext>> = Local::new(std::cel
 /// # Safety
 /// `call` may only call a C function.
 pub unsafe fn keeping<R: Copy>(call: impl FnOnce() -> R + Copy) -> R {
+    // SAFETY: the caller promises what `tried` asks for.
+    unsafe { tried(call) }.unwrap_or_else(|Present| {
+        // SAFETY: where PG_CATCH would be, in the memory context of the caller.
+        resume_unwind(Box::new(unsafe { put_aside() }))
+    })
+}
+
+/// Calls functions of `server` that compute a value. `None` if they raise an ERROR about a value: it is dropped. Any other ERROR passes as it
+/// does through `kept!`.
+///
+/// # Safety
+/// `call` may only call such functions: what they have begun is not undone, so they must take no lock and hold nothing but memory of the
+/// current context. Its frames must have no destructors, and must not panic.
+pub unsafe fn caught<R: Copy>(call: impl FnOnce() -> R + Copy) -> Option<R> {
+    // SAFETY: the caller promises what `tried` asks for. The server keeps the code of the ERROR until its state is flushed.
+    unsafe {
+        match tried(call) {
+            Ok(result) => Some(result),
+            Err(Present) if !is_about_a_value(direct!(server::geterrcode())) => resume_unwind(Box::new(put_aside())),
+            Err(Present) => {
+                pg_sys::FlushErrorState();
+                None
+            }
+        }
+    }
+}
+
+/// An ERROR that was just raised, and is the server's present one. Handlers and memory context are those from before the call.
+struct Present;
+
+/// Calls C functions, and tells whether they have raised an ERROR (PG_TRY and PG_CATCH, in C).
+///
+/// # Safety
+/// `call` may only call C functions, through `direct!`. Its frames must have no destructors, and must not panic.
+#[inline(always)]
+unsafe fn tried<R: Copy>(call: impl FnOnce() -> R + Copy) -> Result<R, Present> {
     let mut result = MaybeUninit::<R>::uninit();
     let place = result.as_mut_ptr();
     // SAFETY: the backend has one thread. The jump buffer lives on this frame and is taken off PostgreSQL's stack of handlers before
@@ -81,48 +117,15 @@ pub unsafe fn keeping<R: Copy>(call: impl FnOnce() -> R + Copy) -> R {
         });
         pg_sys::PG_exception_stack = handlers;
         pg_sys::error_context_stack = contexts;
-        if raised != 0 {
-            pg_sys::CurrentMemoryContext = memory;
-            resume_unwind(Box::new(put_aside()));
-        }
-        result.assume_init()
-    }
-}
-
-/// Calls functions of `server` that compute a value. `None` if they raise an ERROR about a value: it is dropped. Any other ERROR passes as it
-/// does through `kept!`.
-///
-/// # Safety
-/// `call` may only call such functions: what they have begun is not undone, so they must take no lock and hold nothing but memory of the
-/// current context. Its frames must have no destructors, and must not panic.
-pub unsafe fn caught<R: Copy>(call: impl FnOnce() -> R + Copy) -> Option<R> {
-    let mut result = MaybeUninit::<R>::uninit();
-    let place = result.as_mut_ptr();
-    // SAFETY: as in `keeping`. The server keeps the code of the ERROR until its state is flushed.
-    unsafe {
-        let handlers = pg_sys::PG_exception_stack;
-        let contexts = pg_sys::error_context_stack;
-        let memory = pg_sys::CurrentMemoryContext;
-        let raised = cee_scape::call_with_sigsetjmp(false, |buffer| {
-            pg_sys::PG_exception_stack = std::ptr::from_ref(buffer).cast_mut().cast();
-            place.write(call());
-            0
-        });
-        pg_sys::PG_exception_stack = handlers;
-        pg_sys::error_context_stack = contexts;
         if raised == 0 {
-            return Some(result.assume_init());
+            return Ok(result.assume_init());
         }
         pg_sys::CurrentMemoryContext = memory;
-        if !is_about_a_value(direct!(server::geterrcode())) {
-            resume_unwind(Box::new(put_aside()));
-        }
-        pg_sys::FlushErrorState();
-        None
+        Err(Present)
     }
 }
 
-/// Puts the ERROR that was just raised aside.
+/// Puts the server's present ERROR aside.
 ///
 /// # Safety
 /// Called where PG_CATCH would be, in a memory context that outlives errors.

@@ -202,6 +202,7 @@ tagged! {
     BoolExpr = T_BoolExpr,
     BooleanTest = T_BooleanTest,
     CaseExpr = T_CaseExpr,
+    CoalesceExpr = T_CoalesceExpr,
     CoerceViaIO = T_CoerceViaIO,
     CollateExpr = T_CollateExpr,
     CommonTableExpr = T_CommonTableExpr,

@@ -11,6 +11,7 @@ mod failures;
 mod join_columns;
 mod met_bodies;
 mod node_kinds;
+mod record_columns;
 mod session_values;
 mod sql_functions;
 
@@ -19,7 +20,7 @@ use std::ffi::c_void;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::clock::{asks_for_time, is_zero};
+use super::clock::{asks_for_time, counts_from_today, is_zero};
 use super::operator_families;
 use super::ordering::{self, OrderedPrefix};
 use super::repeatability;
@@ -112,7 +113,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
     }
     let here = 0u8;
     let mut checker = EligibilityChecker::new((&raw const here) as usize, Some(seed));
-    checker.check_all(query.as_node());
+    let _ = checker.check_all(query.as_node()) || checker.check_record_columns(query);
     checker.bodies.free();
     let mut offender = checker.offender.map(Offender::Function);
     let traits = checker.conclude().map_err(|reason| {
@@ -337,6 +338,10 @@ impl EligibilityChecker {
             }
             return self.check_definition(call.funcid, definition::of(call.funcid));
         }
+        if self.clock == ClockPlace::Outside && counts_from_today(call.funcid) && volatility::is_stable(call.funcid) {
+            self.note_day();
+            return self.check_definition_at(ClockPlace::FromToday, call.funcid, definition::of(call.funcid));
+        }
         if call.funcid.to_u32() >= FIRST_UNPINNED_OID {
             return (!is_trusted_function(call.funcid) && self.check_call_of_user(call))
                 || self.check_missing_arguments(call.funcid, child!(call.args));
@@ -394,15 +399,23 @@ impl EligibilityChecker {
             return false;
         }
         self.receives_text |= volatility::receives_text(function);
+        if volatility::searches_by_default(function) && self.reads_search_configuration() {
+            return true;
+        }
         self.defined.insert((function, self.bodies.immutable))
             && self.check_definition(function, definition::of(function))
     }
 
     /// Checks what a function consists of, as if the query had it in its place.
     fn check_definition(&mut self, function: pg_sys::Oid, definition: Option<Definition>) -> bool {
-        let Some(definition) = definition else { return self.blame(function, Reason::UserDefinedFunction) };
         // What asks for the time there is in no clock expression of the query.
-        let place = std::mem::replace(&mut self.clock, ClockPlace::Elsewhere);
+        self.check_definition_at(ClockPlace::Elsewhere, function, definition)
+    }
+
+    /// As `check_definition`, where of the time this much is in the key.
+    fn check_definition_at(&mut self, at: ClockPlace, function: pg_sys::Oid, definition: Option<Definition>) -> bool {
+        let Some(definition) = definition else { return self.blame(function, Reason::UserDefinedFunction) };
+        let place = std::mem::replace(&mut self.clock, at);
         // How the function is declared whose parts these are, and under which snapshot they would read, is not asked: none may.
         let volatile = std::mem::replace(&mut self.bodies.volatile, true);
         let refused = definition.functions.iter().any(|part| self.check_function(*part))

@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 
 use super::hashes::{EnvironmentHash, PlanningHash, SettingsHash};
 use crate::pg::backend_local::Local;
-use crate::pg::{backend, server, server_settings};
+use crate::pg::{backend, server, server_settings, text_search};
 
 /// Adds the settings that shape or decide what functions return.
 fn add_settings(key: &mut HashBuffer) {
@@ -83,12 +83,12 @@ pub fn hash(seed: u64, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
 /// As `hash`, for the present settings as `settings` has told them.
 ///
 /// # Errors
-/// `SessionFunction` when a custom setting is hidden from some roles.
+/// `SessionFunction` when a custom setting is hidden from some roles, or it is not sure which text search configuration a setting names.
 pub fn hash_under(seed: u64, settings: SettingsHash, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
     let mut added = Ok(());
     let hash = hashed(seed, |key| {
         add_environment(key, settings);
-        added = custom.iter().try_for_each(|name| add_custom_setting(key, name));
+        added = custom.iter().try_for_each(|name| add_read_setting(key, name));
     });
     added.map(|()| EnvironmentHash(hash))
 }
@@ -101,6 +101,19 @@ fn hashed(seed: u64, add: impl FnOnce(&mut HashBuffer)) -> Hash128 {
     let hash = key.finish();
     BUFFER.set(key);
     hash
+}
+
+/// The setting that names a text search configuration. In the list of what a query reads, it stands for that configuration.
+pub const SEARCH_CONFIGURATION: &CStr = c"default_text_search_config";
+
+/// Adds a setting that a query reads.
+fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
+    if name != SEARCH_CONFIGURATION {
+        return add_custom_setting(key, name);
+    }
+    let configuration = text_search::default_configuration().ok_or(Reason::SessionFunction)?;
+    key.u32(configuration.to_u32());
+    Ok(())
 }
 
 /// Adds a setting as `current_setting` would show it. One that is not set is not the same as an empty one.

@@ -24,7 +24,7 @@ use std::ffi::c_void;
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::clock::{ClockExpressions, ClockProgram, asks_for_time};
+use super::clock::{ClockExpressions, ClockProgram, asks_for_time, counts_from_today};
 use super::hashes::{FormHash, TreeHash};
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tree::{self, walkers};
@@ -189,6 +189,9 @@ impl TreeHasher {
             },
             FuncExpr(call) => {
                 self.call(call);
+                if counts_from_today(call.funcid) {
+                    self.clock.note_day();
+                }
                 self.arguments(node, child!(call.args), asks_for_time(call.funcid))
             },
             BoolExpr(expression) => {
@@ -258,9 +261,8 @@ impl TreeHasher {
             | NodeTag::T_ConvertRowtypeExpr
             | NodeTag::T_CaseTestExpr
             | NodeTag::T_ArrayExpr
-            | NodeTag::T_CoalesceExpr
             | NodeTag::T_CoerceToDomain => self.add_expression(node),
-            NodeTag::T_CoerceViaIO => return self.coercion(node),
+            NodeTag::T_CoerceViaIO | NodeTag::T_CoalesceExpr => return self.coercion(node),
             NodeTag::T_JoinExpr
             | NodeTag::T_WindowClause
             | NodeTag::T_CommonTableExpr
@@ -276,7 +278,7 @@ impl TreeHasher {
         self.too_complex || self.parts_of(node)
     }
 
-    /// Adds a coercion by way of a text, which may be part of a clock expression.
+    /// Adds a coercion by way of a text, or a choice, which may be part of a clock expression.
     fn coercion(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         self.add_expression(node);
         let before = self.clock.count();

@@ -1,7 +1,7 @@
 //! The tables and indexes that a plan's executor would hold open: while it does, the server refuses DDL on them in the
 //! same session.
 
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, NodeTag};
 
 use super::plan_kinds::opens_nothing_itself;
 use crate::pg::compat;
@@ -18,6 +18,10 @@ pub struct Opened {
     pub prunes_at_start: bool,
     /// Every index that the plan may scan.
     pub scanned: Vec<pg_sys::Oid>,
+    /// Every table that the plan may scan.
+    pub scanned_tables: Vec<pg_sys::Oid>,
+    /// Other processes run parts of it.
+    pub is_parallel: bool,
     /// The plan has nodes of a kind that is not known here, which may open anything.
     pub has_unknown_nodes: bool,
 }
@@ -28,6 +32,8 @@ struct Collector<'t> {
     places: Vec<u32>,
     indexes: Vec<pg_sys::Oid>,
     scanned: Vec<pg_sys::Oid>,
+    scanned_places: Vec<u32>,
+    is_parallel: bool,
     prunes_at_start: bool,
     has_unknown_nodes: bool,
     /// What is met now may be left out when the plan starts.
@@ -41,6 +47,8 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened {
         places: Vec::new(),
         indexes: Vec::new(),
         scanned: Vec::new(),
+        scanned_places: Vec::new(),
+        is_parallel: false,
         prunes_at_start: false,
         has_unknown_nodes: false,
         uncertain: false,
@@ -54,6 +62,8 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened {
         indexes: found.indexes,
         prunes_at_start: found.prunes_at_start,
         scanned: found.scanned,
+        scanned_tables: found.scanned_places.iter().filter_map(relation).collect(),
+        is_parallel: found.is_parallel,
         has_unknown_nodes: found.has_unknown_nodes,
     }
 }
@@ -63,6 +73,11 @@ impl<'t> Collector<'t> {
         if !self.uncertain {
             self.places.push(place);
         }
+    }
+
+    fn scan(&mut self, place: u32) {
+        self.scanned_places.push(place);
+        self.table(place);
     }
 
     fn index(&mut self, index: pg_sys::Oid) {
@@ -76,18 +91,18 @@ impl<'t> Collector<'t> {
         let Some(plan) = plan else { return };
         let node = plan.as_node();
         match_node! { node;
-            SeqScan(scan) => self.table(scan.scan.scanrelid),
-            SampleScan(scan) => self.table(scan.scan.scanrelid),
-            BitmapHeapScan(scan) => self.table(scan.scan.scanrelid),
-            TidScan(scan) => self.table(scan.scan.scanrelid),
-            TidRangeScan(scan) => self.table(scan.scan.scanrelid),
-            ForeignScan(scan) => self.table(scan.scan.scanrelid),
+            SeqScan(scan) => self.scan(scan.scan.scanrelid),
+            SampleScan(scan) => self.scan(scan.scan.scanrelid),
+            BitmapHeapScan(scan) => self.scan(scan.scan.scanrelid),
+            TidScan(scan) => self.scan(scan.scan.scanrelid),
+            TidRangeScan(scan) => self.scan(scan.scan.scanrelid),
+            ForeignScan(scan) => self.scan(scan.scan.scanrelid),
             IndexScan(scan) => {
-                self.table(scan.scan.scanrelid);
+                self.scan(scan.scan.scanrelid);
                 self.index(scan.indexid);
             },
             IndexOnlyScan(scan) => {
-                self.table(scan.scan.scanrelid);
+                self.scan(scan.scan.scanrelid);
                 self.index(scan.indexid);
             },
             BitmapIndexScan(scan) => self.index(scan.indexid),
@@ -103,10 +118,13 @@ impl<'t> Collector<'t> {
             },
             SubqueryScan(scan) => self.walk(child!(scan.subplan)),
             CustomScan(scan) => {
-                self.table(scan.scan.scanrelid);
+                self.scan(scan.scan.scanrelid);
                 self.walk_all(child!(scan.custom_plans));
             },
-            _ => self.has_unknown_nodes |= !opens_nothing_itself(node.tag()),
+            _ => {
+                self.is_parallel |= matches!(node.tag(), NodeTag::T_Gather | NodeTag::T_GatherMerge);
+                self.has_unknown_nodes |= !opens_nothing_itself(node.tag());
+            }
         }
         self.walk(child!(plan.lefttree));
         self.walk(child!(plan.righttree));

@@ -44,6 +44,13 @@ impl RowSink for Comparison {
     }
 }
 
+impl Sample {
+    /// The columns of the answer.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+}
+
 impl Comparison {
     /// Begins to compare rows with these columns; `None` if they are not those of the answer: another library may have changed the plan.
     pub fn begin(sample: Box<Sample>, columns: &[Column]) -> Option<Self> {

@@ -36,7 +36,9 @@ upgrades() {
         for major in $old $new; do
             /usr/lib/postgresql/\$major/bin/initdb -D \$major -A trust -k >\$major.log
         done
-        echo 'CREATE TABLE t (a int)' | /usr/lib/postgresql/$old/bin/postgres --single -D $old postgres >single.log
+        /usr/lib/postgresql/$old/bin/pg_ctl -w -D $old -l server.log -o '-c listen_addresses= -k $place' start >start.log
+        /usr/lib/postgresql/$old/bin/psql -h $place -c 'CREATE TABLE t (a int)' postgres >table.log
+        /usr/lib/postgresql/$old/bin/pg_ctl -w -D $old stop >stop.log
         /usr/lib/postgresql/$new/bin/pg_upgrade -b /usr/lib/postgresql/$old/bin -B /usr/lib/postgresql/$new/bin -d $old -D $new -s $place >upgrade.log" \
         >/dev/null 2>&1 || status=$?
     rm -rf "$place"

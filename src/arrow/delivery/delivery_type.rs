@@ -107,7 +107,9 @@ impl DeliveryType {
             Kind::Timestamp | Kind::TimestampTz if profile.on_unrepresentable == OnUnrepresentable::Text => {
                 Ok(Self::Text)
             }
-            Kind::FlatVarlena | Kind::FlatFixed | Kind::FlatCString => of_flat(column, profile, budget, depth),
+            Kind::FlatVarlena | Kind::FlatFixed | Kind::FlatCString | Kind::Record => {
+                of_flat(column, profile, budget, depth)
+            }
             _ => Ok(Self::Stored(column.storage_type())),
         }
     }

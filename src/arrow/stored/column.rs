@@ -60,6 +60,8 @@ pub enum Kind {
     FlatFixed,
     /// cstring: the characters without the final NUL
     FlatCString,
+    /// an anonymous record: its flat body and a description of its type (`record_types`)
+    Record,
 }
 
 /// One column of a stored result.
@@ -112,7 +114,7 @@ impl Column {
             Kind::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
             Kind::Uuid => DataType::FixedSizeBinary(16),
             Kind::Numeric | Kind::Jsonb | Kind::Text | Kind::Name => DataType::Utf8,
-            Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString => DataType::Binary,
+            Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString | Kind::Record => DataType::Binary,
             Kind::FlatFixed => DataType::FixedSizeBinary(i32::from(self.length)),
         }
     }
@@ -125,26 +127,31 @@ impl Column {
     }
 }
 
-/// May columns be of types that no stored result has: anonymous records, void?
+/// Do the values of the columns leave this session?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Records {
-    /// No: only the session that made a record type knows its attributes.
-    Refused,
-    /// Yes: the values do not leave this session.
+    /// Yes, into the store. Only the session that made a record type knows its attributes, so anonymous records are stored with a
+    /// description, and arrays of them are refused.
+    Stored,
+    /// No: anonymous records may stay as they are.
     Local,
 }
 
 /// The columns of a row type, in order. To be called in a transaction.
 ///
 /// # Errors
-/// `RecordType` when a column is an anonymous record and those are refused; `UnsupportedType` for a
+/// `RecordType` when a column is an array of anonymous records that would be stored; `UnsupportedType` for another
 /// pseudo-type.
 pub fn columns_of(row_type: RowType<'_>, records: Records) -> Result<Vec<Column>, Reason> {
     row_type
         .attributes()
         .map(|attribute| {
             check(attribute, records)?;
-            Ok(Column::of_attribute(attribute))
+            let mut column = Column::of_attribute(attribute);
+            if column.type_oid == pg_sys::RECORDOID && records == Records::Stored {
+                column.kind = Kind::Record;
+            }
+            Ok(column)
         })
         .collect()
 }
@@ -161,8 +168,8 @@ pub fn describe(columns: &[Column]) -> Vec<u8> {
 /// Checks that values of this attribute can be in a stored result.
 fn check(attribute: &pg_sys::FormData_pg_attribute, records: Records) -> Result<(), Reason> {
     match attribute.atttypid {
-        pg_sys::RECORDOID | pg_sys::RECORDARRAYOID if records == Records::Refused => Err(Reason::RecordType),
-        pg_sys::VOIDOID if records == Records::Refused => Err(Reason::UnsupportedType),
+        pg_sys::RECORDARRAYOID if records == Records::Stored => Err(Reason::RecordType),
+        pg_sys::VOIDOID if records == Records::Stored => Err(Reason::UnsupportedType),
         pg_sys::INTERNALOID => Err(Reason::UnsupportedType),
         _ if attribute.attlen < -2 || attribute.attlen == 0 => Err(Reason::UnsupportedType),
         _ => Ok(()),

@@ -11,6 +11,7 @@ use pgrx::pg_sys;
 
 use super::chunk::Chunk;
 use super::column::{Column, Kind};
+use super::record_types::{self, Numbered};
 use crate::pg::varlena;
 
 /// Alignment of by-reference values: the largest PostgreSQL type alignment.
@@ -24,6 +25,8 @@ pub struct Decoder {
     number: Vec<u8>,
     /// Reused for the images of a row's jsonb values: one for each column, empty for columns of other types. The list itself is empty if there are no such columns.
     images: Vec<Vec<u8>>,
+    /// As `images`, the types of a row's records.
+    records: Vec<Numbered>,
     parser: jsonb::Parser,
 }
 
@@ -98,7 +101,14 @@ fn buffers<'a>(columns: &[Column], chunk: Chunk<'a>) -> impl ExactSizeIterator<I
 fn is_variable(kind: Kind) -> bool {
     matches!(
         kind,
-        Kind::Numeric | Kind::Jsonb | Kind::Text | Kind::Name | Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString
+        Kind::Numeric
+            | Kind::Jsonb
+            | Kind::Text
+            | Kind::Name
+            | Kind::Bytea
+            | Kind::FlatVarlena
+            | Kind::FlatCString
+            | Kind::Record
     )
 }
 
@@ -106,7 +116,7 @@ impl Decoder {
     /// A decoder for rows of these columns.
     pub fn new(columns: Vec<Column>) -> Self {
         let parser = jsonb::Parser::default();
-        Self { columns, scratch: Vec::new(), number: Vec::new(), images: Vec::new(), parser }
+        Self { columns, scratch: Vec::new(), number: Vec::new(), images: Vec::new(), records: Vec::new(), parser }
     }
 
     /// The columns this decoder was made for.
@@ -172,6 +182,16 @@ impl Decoder {
                     assert!(parsed, "stored jsonb that is none");
                     image.len() + 2 * ALIGNMENT
                 }
+                Kind::Record => {
+                    if self.records.len() <= index {
+                        self.records.make_room(index + 1 - self.records.len())?;
+                        self.records.resize_with(index + 1, Numbered::default);
+                    }
+                    if !buffers.is_null(row) {
+                        self.records[index].find(buffers.bytes(row))?;
+                    }
+                    buffers.bytes(row).len() + 2 * ALIGNMENT
+                }
                 kind if is_variable(kind) => buffers.bytes(row).len() + 2 * ALIGNMENT,
                 _ => 0,
             };
@@ -229,6 +249,14 @@ impl Decoder {
                 let image = std::mem::take(&mut self.images[index]);
                 let datum = self.place(used, varlena::header(image.len()), &image, 0);
                 self.images[index] = image;
+                datum
+            }
+            Kind::Record => {
+                let number = self.records[index].number();
+                let body = record_types::body(buffers.bytes(row));
+                let datum = self.place(used, varlena::header(body.len()), body, 0);
+                // SAFETY: the value that was just placed, of which the number is the first word behind the header.
+                unsafe { datum.cast_mut_ptr::<u8>().add(varlena::HEADER).cast::<i32>().write_unaligned(number) };
                 datum
             }
             Kind::Text | Kind::Bytea | Kind::FlatVarlena => {

@@ -98,6 +98,7 @@ impl Encoder {
             Kind::Text => Representation::Text,
             Kind::Name => Representation::TextCharacters,
             Kind::FlatCString => Representation::Characters,
+            Kind::Record => Representation::Record,
             _ => Representation::Body,
         };
         let (place, size) = match usize::try_from(column.length) {
@@ -122,8 +123,8 @@ impl Encoder {
     /// Appends one row.
     ///
     /// # Errors
-    /// `UnsupportedType` for bytes that are no value of the type, `TooLarge` for a row of more than
-    /// `limit` bytes, `OutOfMemory`. The encoder is of no further use then.
+    /// `UnsupportedType` for bytes that are no value of the type, `RecordType` for a record
+    /// with records in it, `TooLarge` for a row of more than `limit` bytes, `OutOfMemory`. The encoder is of no further use then.
     #[inline]
     pub fn append(&mut self, row: Row<'_>, limit: usize) -> Result<(), Reason> {
         if self.rows.is_multiple_of(row_block::ROWS) {

@@ -10,6 +10,7 @@ pub mod decode;
 pub mod encode;
 mod fixed_builder;
 mod null_bitmap;
+mod record_types;
 mod row_block;
 mod scalar_builder;
 mod variable_builder;

@@ -10,6 +10,7 @@ use arrow_cache_core::formats::numeric;
 use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec};
 
 use super::null_bitmap::Validity;
+use super::record_types::Described;
 use super::row_block::RowBlock;
 use crate::arrow::ipc_message::Body;
 use crate::pg::row::Row;
@@ -31,6 +32,8 @@ pub enum Representation {
     Numeric,
     /// A jsonb, stored as its text.
     Jsonb,
+    /// An anonymous record, whose body is stored with a description of its type.
+    Record,
     /// Characters up to a NUL.
     Characters,
     /// The same, and they must be UTF-8.
@@ -45,12 +48,21 @@ pub struct VariableBuilder {
     /// Where each row's bytes begin, and at last where they end.
     offsets: Vec<[u8; END]>,
     validity: Validity,
+    /// The type of the last record.
+    described: Described,
 }
 
 impl VariableBuilder {
     /// Column number `column` of the rows.
     pub fn new(column: usize, representation: Representation) -> Self {
-        Self { column, representation, bytes: Vec::new(), offsets: Vec::new(), validity: Validity::default() }
+        Self {
+            column,
+            representation,
+            bytes: Vec::new(),
+            offsets: Vec::new(),
+            validity: Validity::default(),
+            described: Described::default(),
+        }
     }
 
     /// Makes room for that many rows.
@@ -73,7 +85,7 @@ impl VariableBuilder {
     ///
     /// # Errors
     /// `TooLarge` for a value of more than `limit` bytes, `UnsupportedType` for bytes that are no
-    /// value of the type, `OutOfMemory`.
+    /// value of the type, `RecordType` for a record with records in it, `OutOfMemory`.
     #[inline]
     pub fn append(&mut self, row: Row<'_>, limit: usize) -> Result<Range<usize>, Reason> {
         let start = self.bytes.len();
@@ -81,9 +93,11 @@ impl VariableBuilder {
         // SAFETY: the row was made for this encoder, so its value is valid and of the column's type, which this representation stands for.
         let value = unsafe {
             match self.representation {
-                Representation::Body | Representation::Text | Representation::Numeric | Representation::Jsonb => {
-                    Varlena::of(value).body(limit)?
-                }
+                Representation::Body
+                | Representation::Text
+                | Representation::Numeric
+                | Representation::Jsonb
+                | Representation::Record => Varlena::of(value).body(limit)?,
                 Representation::Characters | Representation::TextCharacters => {
                     CStr::from_ptr(value.datum().cast_mut_ptr()).to_bytes()
                 }
@@ -102,6 +116,10 @@ impl VariableBuilder {
                     Refusal::TooLong => Reason::TooLarge,
                     Refusal::NoMemory => Reason::OutOfMemory,
                 })?
+            }
+            Representation::Record => {
+                self.copy(value, limit)?;
+                self.bytes.add_all(self.described.of(value)?)?;
             }
             _ => self.copy(value, limit)?,
         }

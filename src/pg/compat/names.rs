@@ -18,6 +18,18 @@ pub fn owns(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
     }
 }
 
+/// May the role look up what is in the schema? Raises if there is no such schema.
+pub fn may_use_schema(role: pg_sys::Oid, schema: pg_sys::Oid) -> bool {
+    const USAGE: pg_sys::AclMode = pg_sys::ACL_USAGE as pg_sys::AclMode;
+    #[cfg(feature = "pg15")]
+    // SAFETY: a catalog search by OID.
+    let result = unsafe { pg_sys::pg_namespace_aclcheck(schema, role, USAGE) };
+    #[cfg(not(feature = "pg15"))]
+    // SAFETY: a catalog search by OID.
+    let result = unsafe { pg_sys::object_aclcheck(pg_sys::NamespaceRelationId, schema, role, USAGE) };
+    result == pg_sys::AclResult::ACLCHECK_OK
+}
+
 /// A name such as `schema.table` or `"Odd Name"`, taken apart, in the current memory context. A malformed name raises.
 pub fn qualified_name(name: &CStr) -> *mut pg_sys::List {
     #[cfg(feature = "pg15")]

@@ -18,6 +18,9 @@ pub mod walkers {
     /// Called for each part of a node; true stops.
     pub type Visit = unsafe extern "C-unwind" fn(node: *mut pg_sys::Node, context: *mut c_void) -> bool;
 
+    /// Called for each node of a plan that runs; true stops.
+    pub type VisitState = unsafe extern "C-unwind" fn(state: *mut pg_sys::PlanState, context: *mut c_void) -> bool;
+
     unsafe extern "C-unwind" {
         /// nodes/nodeFuncs.h
         #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
@@ -29,6 +32,13 @@ pub mod walkers {
             visit: Option<Visit>,
             context: *mut c_void,
             flags: i32,
+        ) -> bool;
+        /// nodes/nodeFuncs.h: the nodes below a node of a plan that runs; raises on a plan that nests too deeply.
+        #[cfg_attr(not(feature = "pg15"), link_name = "planstate_tree_walker_impl")]
+        pub fn planstate_tree_walker(
+            state: *mut pg_sys::PlanState,
+            visit: Option<VisitState>,
+            context: *mut c_void,
         ) -> bool;
         /// nodes/nodeFuncs.h; raises on a tree that nests too deeply.
         #[cfg_attr(not(feature = "pg15"), link_name = "raw_expression_tree_walker_impl")]

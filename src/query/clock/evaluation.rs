@@ -13,7 +13,7 @@ use pgrx::pg_sys::{self, Datum};
 use super::coarse;
 use super::expression::{Leaf, MOST};
 use super::functions::{Coarse, FUNCTIONS, Function, Kind, MOST_ARGUMENTS};
-use super::program::{CALL, CONSTANT, ClockProgram, END, LEAF, NULL, PARAMETER, READING, ZERO};
+use super::program::{CALL, CHOICE, CONSTANT, ClockProgram, END, LEAF, NULL, PARAMETER, READING, ZERO};
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::{caught, direct};
 use crate::pg::server;
@@ -179,6 +179,15 @@ unsafe fn run(clock: &Clock<'_>, results: *mut [Value; MOST]) -> Option<usize> {
                 // SAFETY: the expression below is a text; the caller promises the rest.
                 let value = unsafe { interval(stack.pop(1)?[0]) };
                 stack.push(value)?;
+            }
+            CHOICE => {
+                next -= 1;
+                let value = *stack.values.get(stack.height.checked_sub(1)?)?;
+                if value.is_null {
+                    stack.pop(1)?;
+                } else {
+                    next = (operand as usize).max(next);
+                }
             }
             END => {
                 next -= 1;

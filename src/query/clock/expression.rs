@@ -95,6 +95,11 @@ pub fn asks_for_time(function: pg_sys::Oid) -> bool {
     Leaf::of_function(function).is_some()
 }
 
+/// Is this `age` with one argument, which counts from the present date: age(timestamptz), age(timestamp)? CURRENT_DATE is in its body.
+pub fn counts_from_today(function: pg_sys::Oid) -> bool {
+    matches!(function.to_u32(), 1386 | 2059)
+}
+
 /// A node that may stand in a clock expression.
 pub enum Part<'t> {
     /// It asks for the time; with the modifier of its type.
@@ -107,6 +112,8 @@ pub enum Part<'t> {
     Call(usize, pg_sys::Oid, Arguments<'t>),
     /// A text, which is read as an interval.
     Reading(Tree<'t, pg_sys::Node>),
+    /// COALESCE: the first of these that is not NULL. Those behind it are not computed.
+    First(Tree<'t, pg_sys::List>),
 }
 
 /// The arguments of a call, as the parser has left them.
@@ -164,6 +171,10 @@ pub fn part(node: Tree<'_, pg_sys::Node>) -> Option<Part<'_>> {
             // SAFETY: an expression of a valid tree.
             let reads_text = unsafe { walkers::exprType(text.as_ptr()) } == pg_sys::TEXTOID;
             (reads_text && coercion.resulttype == pg_sys::INTERVALOID).then_some(Part::Reading(text))
+        },
+        CoalesceExpr(choice) => {
+            Kind::of(choice.coalescetype)?;
+            Some(Part::First(child!(choice.args)?))
         },
         SQLValueFunction(value) => Some(Part::Leaf(Leaf::of_value(&value)?, value.typmod)),
         Const(constant) => Some(Part::Constant(Kind::of(constant.consttype)?, constant)),
@@ -245,6 +256,16 @@ fn closed_above(node: Tree<'_, pg_sys::Node>, known: &[*mut pg_sys::Node], depth
             Some(Closed { may_settle: all.may_settle || coarse, ..all })
         }
         Part::Reading(text) => closed_above(text, known, depth + 1),
+        Part::First(choices) => {
+            let mut all = None;
+            for choice in choices.items() {
+                let one = closed_above(choice?, known, depth + 1)?;
+                // If the first one moves, so does its being chosen. If it does not, it may be what is chosen.
+                let first = all.unwrap_or(Closed { asks: false, ..one });
+                all = Some(Closed { asks: first.asks || one.asks, ..first });
+            }
+            all
+        }
     }
 }
 
@@ -256,7 +277,7 @@ pub const MOST: usize = 16;
 pub struct ClockExpressions {
     nodes: [*mut pg_sys::Node; MOST],
     count: usize,
-    /// Texts become dates (`eligibility`, coercions).
+    /// Texts become dates (`eligibility`, coercions), or ages are counted from today.
     reads_day: bool,
 }
 
@@ -264,7 +285,8 @@ impl ClockExpressions {
     /// None yet.
     pub const NONE: Self = Self { nodes: [std::ptr::null_mut(); MOST], count: 0, reads_day: false };
 
-    /// Notes that texts become dates, which may be words such as `today`: CURRENT_DATE is one more expression.
+    /// Notes that texts become dates, which may be words such as `today`, or that ages are counted from today: CURRENT_DATE is one more
+    /// expression.
     pub fn note_day(&mut self) {
         self.reads_day = true;
     }

@@ -18,6 +18,6 @@ mod functions;
 mod program;
 
 pub use evaluation::{Clock, Value, add_values, with_values};
-pub use expression::{ClockExpressions, asks_for_time, closed, is_zero};
+pub use expression::{ClockExpressions, asks_for_time, closed, counts_from_today, is_zero};
 pub use functions::behind;
 pub use program::ClockProgram;

@@ -26,6 +26,8 @@ pub(super) const END: u32 = 5;
 pub(super) const ZERO: u32 = 6;
 /// A text is read as an interval.
 pub(super) const READING: u32 = 7;
+/// If the value is not NULL, the words go on at the place that the operand tells; else the value is dropped.
+pub(super) const CHOICE: u32 = 8;
 /// Flag of a constant.
 pub(super) const NULL: u32 = 1 << 31;
 /// Flag of the first word: an expression asks for the arrival of the message.
@@ -164,10 +166,32 @@ impl Words {
                 self.push(CALL | (place as u32) << 8)?;
                 self.push(collation.to_u32())
             }
+            Part::First(choices) => self.add_choices(choices, depth),
             Part::Reading(text) => {
                 self.add(text, depth + 1)?;
                 self.push(READING)
             }
+        }
+    }
+
+    fn add_choices(&mut self, choices: Tree<'_, pg_sys::List>, depth: usize) -> Option<()> {
+        // Each `CHOICE` goes on at the next one, which finds the same value, and the last at the end.
+        let mut open = None;
+        for (number, choice) in choices.items().enumerate() {
+            if number > 0 {
+                self.push(CHOICE)?;
+                self.end_choice(open.replace(self.count - 1), self.count - 1);
+            }
+            self.add(choice?, depth + 1)?;
+        }
+        self.end_choice(open, self.count);
+        Some(())
+    }
+
+    /// The words go on at `target` behind the `CHOICE` at this place, if it has a value.
+    fn end_choice(&mut self, choice: Option<usize>, target: usize) {
+        if let Some(word) = choice.and_then(|place| self.words.get_mut(place)) {
+            *word = CHOICE | (target as u32) << 8;
         }
     }
 

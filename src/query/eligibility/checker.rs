@@ -26,6 +26,8 @@ pub(super) enum ClockPlace {
     Outside,
     /// In one.
     Inside,
+    /// In what a function consists of that counts from today: CURRENT_DATE is in the key.
+    FromToday,
     /// Not in the query itself: in what a function consists of, or in a constraint. No value of the clock there is in the key.
     Elsewhere,
 }
@@ -64,7 +66,7 @@ pub(super) struct EligibilityChecker {
     pub(super) clock: ClockPlace,
     /// How many clock expressions were met.
     pub(super) clocks: usize,
-    /// Texts become dates, which counts as one of them (`coercions`).
+    /// Texts become dates (`coercions`), or ages are counted from today: this counts as one of them.
     pub(super) reads_day: bool,
     /// A node was met that leaves the answer open.
     pub(super) may_vary: bool,

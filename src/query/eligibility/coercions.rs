@@ -4,6 +4,7 @@
 //! `yesterday`) are about that start (datetime.c, `DecodeDateTime`). So CURRENT_DATE becomes a clock expression of such a query, and its
 //! value is in the key. Texts that become times or timestamps are refused: `now` is another one each time.
 
+use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
@@ -13,6 +14,10 @@ use crate::query::volatility::definition;
 
 /// date_in(cstring)
 const DATE_IN: u32 = 1084;
+
+/// Types whose values a text may give by the time at which it is read.
+const READ_NOW: [pg_sys::Oid; 4] = [pg_sys::TIMESTAMPOID, pg_sys::TIMESTAMPTZOID, pg_sys::TIMEOID, pg_sys::TIMETZOID];
+const NOW: &str = "which reads the word `now` in a text as the present time (`to_timestamp` with a format does not)";
 
 impl EligibilityChecker {
     /// Checks a coercion. True stops the walk.
@@ -24,6 +29,12 @@ impl EligibilityChecker {
         self.calls_output = true;
         self.note_type(coercion.resulttype);
         let outside = self.clock == ClockPlace::Outside;
+        if READ_NOW.contains(&coercion.resulttype) {
+            let (mut reads, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+            // SAFETY: reads a catalog about a type of the server's own.
+            unsafe { pg_sys::getTypeInputInfo(coercion.resulttype, &raw mut reads, &raw mut parameter) };
+            return self.blame_because(reads, Reason::StableFunction, NOW);
+        }
         let Some(argument) = child!(coercion.arg).filter(|_| outside && coercion.resulttype == pg_sys::DATEOID) else {
             // Its functions say whether they read settings.
             return self.check_functions_in(node);
@@ -38,9 +49,7 @@ impl EligibilityChecker {
         if reads.to_u32() != DATE_IN {
             return self.check_functions_in(node);
         }
-        self.clocks += usize::from(!self.reads_day);
-        self.reads_day = true;
-        self.reads_settings = true;
+        self.note_day();
         self.check_function(writes)
             || (self.defined.insert((reads, false)) && self.check_definition(reads, definition::of(reads)))
     }

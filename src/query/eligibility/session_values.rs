@@ -8,6 +8,7 @@ use pgrx::pg_sys;
 use super::checker::{ClockPlace, EligibilityChecker};
 use crate::pg::tree::{Tree, child};
 use crate::query::clock;
+use crate::query::environment::SEARCH_CONFIGURATION;
 use crate::query::identity::CURRENT_SETTING;
 use crate::query::row_types_and_custom_settings::{LONGEST_NAME, MOST_SETTINGS};
 
@@ -23,6 +24,7 @@ impl EligibilityChecker {
             pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_ROLE
             | pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_USER
             | pg_sys::SQLValueFunctionOp::SVFOP_USER => false,
+            pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_DATE if self.clock == ClockPlace::FromToday => false,
             _ if self.clock == ClockPlace::Inside => false,
             _ => self.refuse(Reason::SessionFunction),
         }
@@ -44,6 +46,13 @@ impl EligibilityChecker {
         true
     }
 
+    /// CURRENT_DATE becomes a clock expression of the query.
+    pub(super) fn note_day(&mut self) {
+        self.clocks += usize::from(!self.reads_day);
+        self.reads_day = true;
+        self.reads_settings = true;
+    }
+
     /// Is this the operator of a clock expression, and not the one that `clock` takes it for? True refuses the query.
     pub(super) fn is_not_as_listed(&mut self, operator: pg_sys::Oid) -> bool {
         // SAFETY: reads a catalog about an operator that the query uses.
@@ -60,16 +69,28 @@ impl EligibilityChecker {
         if !name.contains(&b'.') || name.len() > LONGEST_NAME {
             return false;
         }
-        self.reads_settings = true;
-        if !self.settings.iter().any(|known| known.to_bytes() == name) {
-            if self.settings.len() == MOST_SETTINGS {
-                self.refuse(Reason::TooComplex);
-            } else {
-                // A text has no byte that is zero.
-                self.settings.push(CString::new(name).unwrap_or_default());
-            }
-        }
+        // A text has no byte that is zero.
+        self.note_setting(CString::new(name).unwrap_or_default());
         true
+    }
+
+    /// The query reads the text search configuration that a setting names: what it stands for in the session that asks will be part of the
+    /// key (`environment`). True refuses the query, which reads one setting too many.
+    pub(super) fn reads_search_configuration(&mut self) -> bool {
+        self.note_setting(SEARCH_CONFIGURATION.to_owned());
+        self.reason.is_some()
+    }
+
+    fn note_setting(&mut self, name: CString) {
+        self.reads_settings = true;
+        if self.settings.contains(&name) {
+            return;
+        }
+        if self.settings.len() == MOST_SETTINGS {
+            self.refuse(Reason::TooComplex);
+        } else {
+            self.settings.push(name);
+        }
     }
 }
 

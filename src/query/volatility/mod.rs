@@ -14,7 +14,7 @@ use pgrx::pg_sys;
 use super::trusted_extensions::is_trusted_function;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use immutable::{CLEAN, READING, UNCOVERED};
-use stable::{OUTPUT, SETTINGS_ONLY, TO_JSON, TO_JSON_THOUGH_IMMUTABLE};
+use stable::{OUTPUT, SEARCHING, SETTINGS_ONLY, TO_JSON, TO_JSON_THOUGH_IMMUTABLE};
 
 /// How a call of a function bears on caching.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub fn check(oid: pg_sys::Oid) -> FunctionVerdict {
             FunctionVerdict::Unsound(Reason::StableFunction)
         };
     }
-    if is_among(SETTINGS_ONLY, number) {
+    if is_among(SETTINGS_ONLY, number) || is_among(SEARCHING, number) {
         return FunctionVerdict::ReadsSettings;
     }
     if is_among(OUTPUT, number) {
@@ -79,6 +79,11 @@ pub fn is_stable(oid: pg_sys::Oid) -> bool {
 pub fn is_immutable(oid: pg_sys::Oid) -> bool {
     // SAFETY: reads a catalog about a function that a tree names.
     unsafe { pg_sys::func_volatile(oid) as u8 == pg_sys::PROVOLATILE_IMMUTABLE }
+}
+
+/// Does the function read the text search configuration that a setting names?
+pub fn searches_by_default(oid: pg_sys::Oid) -> bool {
+    is_among(SEARCHING, oid.to_u32())
 }
 
 /// Functions that read a value by a function that reads what a client sends, as `array_agg` does in a parallel plan with what another process
@@ -110,5 +115,5 @@ const fn is_ascending(list: &[u32]) -> bool {
 }
 
 const _: () = assert!(is_ascending(CLEAN) && is_ascending(READING) && is_ascending(UNCOVERED));
-const _: () = assert!(is_ascending(SETTINGS_ONLY) && is_ascending(OUTPUT));
+const _: () = assert!(is_ascending(SETTINGS_ONLY) && is_ascending(SEARCHING) && is_ascending(OUTPUT));
 const _: () = assert!(is_ascending(TO_JSON) && is_ascending(TO_JSON_THOUGH_IMMUTABLE) && is_ascending(RECEIVING));

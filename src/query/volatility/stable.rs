@@ -85,6 +85,27 @@ pub const SETTINGS_ONLY: &[u32] = &[
     6203, // "extract"(text,timestamp with time zone)
 ];
 
+/// STABLE functions that read the text search configuration which `default_text_search_config` names, and nothing else. Ascending.
+pub const SEARCHING: &[u32] = &[
+    3749, // to_tsvector(text)
+    3750, // to_tsquery(text)
+    3751, // plainto_tsquery(text)
+    3754, // ts_headline(text,tsquery,text)
+    3755, // ts_headline(text,tsquery)
+    3760, // ts_match_tt(text,text)
+    3761, // ts_match_tq(text,tsquery)
+    4203, // ts_headline(jsonb,tsquery,text)
+    4204, // ts_headline(jsonb,tsquery)
+    4207, // ts_headline(json,tsquery,text)
+    4208, // ts_headline(json,tsquery)
+    4209, // to_tsvector(jsonb)
+    4210, // to_tsvector(json)
+    4213, // jsonb_to_tsvector(jsonb,jsonb)
+    4215, // json_to_tsvector(json,jsonb)
+    5001, // phraseto_tsquery(text)
+    5009, // websearch_to_tsquery(text)
+];
+
 /// STABLE functions that call the output functions of their arguments' types. Ascending.
 pub const OUTPUT: &[u32] = &[
     384,  // array_to_string(anyarray,text,text)

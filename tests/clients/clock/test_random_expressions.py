@@ -78,8 +78,14 @@ class Expressions:
                 self.makers["date"].append((lambda parts: f"{parts[0]}::date", [kind]))
                 self.makers["text"].append((self.shown, [kind]))
                 self.makers["numeric"].append((self.extracted, [kind]))
+        for kind in CONSTANTS:
+            self.makers[kind] += [(self.chosen, [kind] * number) for number in (2, 3)]
         self.makers["interval"].append((lambda parts: f"make_interval(days => {parts[0]})", ["integer"]))
         self.makers["interval"].append((lambda parts: f"({parts[0]} || ' days')::interval", ["text"]))
+
+    def chosen(self, parts):
+        """The first that is not NULL; the first of them often is."""
+        return f"COALESCE({', '.join(self.rng.choice((part, part, f'NULLIF({part}, {part})', 'NULL')) for part in parts[:-1])}, {parts[-1]})"
 
     def truncated(self, parts):
         return f"date_trunc('{self.rng.choice(UNITS)}', {parts[0]})"

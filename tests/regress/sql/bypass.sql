@@ -70,7 +70,7 @@ SELECT id, 'now'::timestamptz IS NULL AS n FROM t WHERE id = 1;
 SELECT id, to_regclass('t') IS NULL AS n FROM t WHERE id = 1;
 SELECT id, to_regclass('t') IS NULL AS n FROM t WHERE id = 1;
 :status
-SELECT id, age(ts) IS NULL AS n FROM t WHERE id = 1;
+SELECT id, pg_typeof(ts) IS NULL AS n FROM t WHERE id = 1;
 :status
 SELECT id, ('to' || 'day')::timestamp IS NULL AS n FROM t WHERE id = 1;
 :status
@@ -168,7 +168,10 @@ SELECT 1 AS one;
 :status
 SELECT upper('x') AS u WHERE true;
 :status
--- record_type
+-- record_type: a record whose parts the query does not tell, and an array of records
+SELECT (id, (v, id)) AS pair FROM t WHERE id = 1;
+SELECT (id, (v, id)) AS pair FROM t WHERE id = 1;
+:status
 SELECT (id, v) AS pair FROM t WHERE id = 1;
 SELECT (id, v) AS pair FROM t WHERE id = 1;
 :status

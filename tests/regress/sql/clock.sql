@@ -28,6 +28,12 @@ SELECT number, query, (arrow_cache.why(query)).* FROM (VALUES
     (18, 'SELECT date_trunc(''day'', now())::date - day AS age, count(*) FROM event GROUP BY 1'),
     (19, 'SELECT id FROM event WHERE CASE WHEN day > CURRENT_DATE THEN true ELSE at > date_trunc(''year'', now()) END'),
     (20, 'WITH w AS MATERIALIZED (SELECT id FROM event WHERE day > CURRENT_DATE - 3) SELECT count(*) FROM w WHERE id IN (SELECT n FROM event WHERE at < now()::date)'),
+    (21, 'SELECT count(*) FROM event WHERE at >= date_trunc(''day'', COALESCE($1, now() - interval ''7 days''))'),
+    (22, 'SELECT count(*) FROM event WHERE at >= COALESCE(''2020-01-01''::timestamptz, now() - interval ''7 days'')'),
+    (23, 'SELECT count(*) FROM event WHERE day >= COALESCE(NULL, ''2020-01-01''::date, CURRENT_DATE + 2147483647)'),
+    (24, 'SELECT COALESCE(day, CURRENT_DATE) FROM event'),
+    (25, 'SELECT age(at), age(plain), age(day), id FROM event'),
+    (26, 'SELECT count(*) FROM event WHERE date_part(''year'', age(at)) = 1 AND day > CURRENT_DATE'),
     -- What moves all the time.
     (30, 'SELECT count(*) FROM event WHERE at > now() - interval ''1 hour'''),
     (31, 'SELECT count(*) FROM event WHERE at > date_trunc(''second'', now())'),
@@ -44,10 +50,13 @@ SELECT number, query, (arrow_cache.why(query)).* FROM (VALUES
     (42, 'SELECT date_trunc(''day'', CASE WHEN id = 1 THEN now() END) FROM event'),
     (43, 'SELECT date_trunc(''day'', (SELECT now())) FROM event'),
     (44, 'SELECT date_trunc(''day'', GREATEST(now(), at)) FROM event'),
+    (45, 'SELECT count(*) FROM event WHERE at >= COALESCE($1, now() - interval ''7 days'')'),
+    (46, 'SELECT count(*) FROM event WHERE at >= COALESCE(now() - interval ''7 days'', ''2020-01-01'')'),
+    (47, 'SELECT date_trunc(''day'', COALESCE(at, now())) FROM event'),
     -- What asks for this very moment, or for the time in other ways.
     (60, 'SELECT date_trunc(''day'', clock_timestamp()), id FROM event'),
     (61, 'SELECT timeofday()::date, id FROM event'),
-    (62, 'SELECT age(at), id FROM event')
+    (62, 'SELECT age(now(), at), id FROM event')
 ) AS questions (number, query) ORDER BY number;
 SELECT cacheable, reason, query FROM asked;
 -- What cannot be computed is left to PostgreSQL, which may not need it.
@@ -91,6 +100,45 @@ SET TimeZone = 'Pacific/Kiritimati';
 SELECT count(*) >= 0 FROM event WHERE day = CURRENT_DATE;
 :status
 RESET TimeZone;
+
+-- age() with one argument counts from today, as CURRENT_DATE does in a body of its own, which a superuser may replace.
+SELECT count(*) > 0 FROM event WHERE age(at) > interval '2 years' OR age(plain) IS NULL;
+SELECT count(*) > 0 FROM event WHERE age(at) > interval '2 years' OR age(plain) IS NULL;
+:status
+BEGIN;
+CREATE OR REPLACE FUNCTION pg_catalog.age(timestamp) RETURNS interval LANGUAGE sql STABLE STRICT RETURN age(LOCALTIMESTAMP, $1);
+COMMIT;
+SELECT cacheable, reason FROM arrow_cache.why('SELECT age(plain) FROM event');
+SELECT cacheable, reason FROM arrow_cache.why('SELECT age(at) FROM event');
+CREATE OR REPLACE FUNCTION pg_catalog.age(timestamp) RETURNS interval LANGUAGE sql STABLE STRICT PARALLEL SAFE COST 1 RETURN age(CAST(CURRENT_DATE AS timestamp), $1);
+SELECT cacheable, reason FROM arrow_cache.why('SELECT age(plain) FROM event');
+
+-- An optional limit: only one that is given makes the answer last. What COALESCE does not choose is not computed.
+PREPARE optional (timestamptz, int) AS SELECT count(*) >= 0 FROM event WHERE at >= COALESCE($1, date_trunc('day', now()), now()) AND day < COALESCE($1::date, CURRENT_DATE + $2);
+EXECUTE optional ('2020-01-01', 2147483647);
+EXECUTE optional ('2020-01-01', 2147483647);
+:status
+EXECUTE optional (NULL, 2147483647);
+:status
+EXECUTE optional (NULL, 1);
+EXECUTE optional (NULL, 1);
+:status
+PREPARE moving (timestamptz) AS SELECT count(*) >= 0 FROM event WHERE at >= COALESCE($1, now() - interval '1 day');
+EXECUTE moving ('2020-01-01');
+EXECUTE moving ('2020-01-01');
+:status
+EXECUTE moving (NULL);
+:status
+SET plan_cache_mode = force_generic_plan;
+EXECUTE moving ('2020-01-02');
+EXECUTE moving ('2020-01-02');
+:status
+EXECUTE moving (NULL);
+:status
+EXECUTE optional ('2020-01-02', 2147483647);
+EXECUTE optional ('2020-01-02', 2147483647);
+:status
+RESET plan_cache_mode;
 
 -- Prepared statements: with plans for their values, and with plans for all values.
 PREPARE since (int) AS SELECT count(*) FROM event WHERE day > CURRENT_DATE - $1;

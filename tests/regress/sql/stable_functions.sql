@@ -115,6 +115,25 @@ INSERT INTO listed VALUES
     (3787, 'to_jsonb(anyelement)'),
     (3835, 'range_out(anyrange)'),
     (4232, 'multirange_out(anymultirange)');
+-- SEARCHING
+INSERT INTO listed VALUES
+    (3749, 'to_tsvector(text)'),
+    (3750, 'to_tsquery(text)'),
+    (3751, 'plainto_tsquery(text)'),
+    (3754, 'ts_headline(text,tsquery,text)'),
+    (3755, 'ts_headline(text,tsquery)'),
+    (3760, 'ts_match_tt(text,text)'),
+    (3761, 'ts_match_tq(text,tsquery)'),
+    (4203, 'ts_headline(jsonb,tsquery,text)'),
+    (4204, 'ts_headline(jsonb,tsquery)'),
+    (4207, 'ts_headline(json,tsquery,text)'),
+    (4208, 'ts_headline(json,tsquery)'),
+    (4209, 'to_tsvector(jsonb)'),
+    (4210, 'to_tsvector(json)'),
+    (4213, 'jsonb_to_tsvector(jsonb,jsonb)'),
+    (4215, 'json_to_tsvector(json,jsonb)'),
+    (5001, 'phraseto_tsquery(text)'),
+    (5009, 'websearch_to_tsquery(text)');
 SELECT count(*) FROM listed;
 -- Every row of these results is a mistake in the list. From 16 on date_trunc with a time zone of its own (1284) is IMMUTABLE.
 SELECT l.oid, l.signature, p.oid::regprocedure AS really, p.provolatile

@@ -12,6 +12,11 @@ CREATE TABLE parted (id int) PARTITION BY RANGE (id);
 SELECT format('CREATE TABLE parted_%s PARTITION OF parted FOR VALUES FROM (%s) TO (%s)', n, n, n + 1) FROM generate_series(10, 34) AS n \gexec
 SELECT arrow_cache.flush() >= 0;
 
+-- Casts of texts to times and timestamps.
+SELECT * FROM arrow_cache.why('SELECT v::timestamp FROM t');
+SELECT * FROM arrow_cache.why('SELECT v::timestamptz(3) FROM t');
+SELECT * FROM arrow_cache.why('SELECT string_to_array(v, '','')::time[] FROM t');
+
 -- Eligible: the relations that the answer would depend on. why() runs and stores nothing.
 SELECT * FROM arrow_cache.why('SELECT v FROM t');
 SELECT * FROM arrow_cache.why('SELECT v FROM over_t JOIN "Other"."Odd.Name" USING (id);');
@@ -49,7 +54,7 @@ SELECT * FROM arrow_cache.why('SELECT id FROM t FOR UPDATE');
 CREATE SEQUENCE number;
 SELECT * FROM arrow_cache.why($$SELECT nextval('number') FROM t$$);
 SELECT * FROM arrow_cache.why('SELECT id FROM t WHERE random() < 2');
-SELECT * FROM arrow_cache.why('SELECT age(d) FROM t');
+SELECT * FROM arrow_cache.why('SELECT pg_typeof(d) FROM t');
 SELECT * FROM arrow_cache.why('SELECT now() FROM t');
 SELECT cacheable, reason, detail ~ '^rests on public.t; the clock in its key: [0-9-]+$' FROM arrow_cache.why('SELECT CURRENT_DATE FROM t');
 CREATE FUNCTION "Other".plus(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1 + 1; END';
@@ -59,7 +64,7 @@ SELECT * FROM arrow_cache.why('SELECT @#@ id FROM t');
 SELECT * FROM arrow_cache.why('SELECT ctid FROM t');
 SELECT * FROM arrow_cache.why('SELECT id FROM t TABLESAMPLE SYSTEM (1)');
 SELECT * FROM arrow_cache.why('SELECT 1');
-SELECT * FROM arrow_cache.why('SELECT (id, v) FROM t');
+SELECT * FROM arrow_cache.why('SELECT (id, (v, id)) FROM t');
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
 SELECT * FROM arrow_cache.why('SELECT id::positive FROM t');
 SELECT * FROM arrow_cache.why('SELECT xmlelement(name e, id) FROM t');

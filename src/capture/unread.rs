@@ -1,0 +1,112 @@
+//! Which relations a run that has read all of its rows has not read: partitions that were left out when the plan was started, and those whose
+//! scan never began, since the values that a sub-query or a join gave have left them out. The answer does not rest on them. Reads the
+//! plan and its state; keeps nothing.
+//!
+//! With the same values and the same rows in all other relations, a run of the plan leaves them out again, whatever has become of their
+//! rows. Another plan for the same query gives the same rows. If computing the query may raise an error, another plan might meet the
+//! error in a row that this one has not looked at. Then only what pruning has left out at the start counts, which every plan leaves out.
+
+use std::ffi::c_void;
+
+use arrow_cache_core::RoomyVec;
+use pgrx::pg_sys::{self, NodeTag};
+
+use crate::lookup::{Miss, Unread};
+use crate::pg::compat::tree::walkers::planstate_tree_walker;
+use crate::pg::error_passing::{direct, guarded};
+use crate::pg::query_desc::QueryDesc;
+use crate::pg::tree::{Tree, children};
+use crate::query::opened_relations::{Opened, opened_by};
+
+/// Takes out of a miss the dependencies that its finished run has not read.
+pub fn leave_out(miss: &mut Miss, query: QueryDesc<'_>) {
+    if miss.unread == Unread::None || query.plan().appendRelations.is_null() || query.plan_state().is_null() {
+        return;
+    }
+    let opened = opened_by(query.plan());
+    if opened.has_unknown_nodes {
+        return;
+    }
+    let begun_only = miss.unread == Unread::NeverScanned && !opened.is_parallel;
+    let mut read = Read { begun_only, relations: Vec::new(), complete: true };
+    // SAFETY: the state of a query that runs, and a context that outlives the walk. No frame of it has a destructor pending.
+    unsafe {
+        note_node(query.plan_state(), &mut read);
+        guarded!(planstate_tree_walker(query.plan_state(), Some(visit), (&raw mut read).cast()));
+    }
+    if read.complete {
+        let unread = |relation: u32| may_be_left_out(query, &opened, relation) && !read.relations.contains(&relation);
+        miss.dependencies.retain(|dependency| dependency.relation == 0 || !unread(dependency.relation));
+    }
+}
+
+/// Is it a table that only scans of the plan read? The rows of a foreign table are not those of a snapshot.
+fn may_be_left_out(query: QueryDesc<'_>, opened: &Opened, relation: u32) -> bool {
+    let is_table = |entry: Tree<'_, pg_sys::RangeTblEntry>| {
+        entry.relid.to_u32() == relation && entry.relkind as u8 == pg_sys::RELKIND_RELATION
+    };
+    let plan = query.plan();
+    opened.scanned_tables.iter().any(|table| table.to_u32() == relation)
+        && children!(plan.rtable as RangeTblEntry).any(is_table)
+}
+
+/// The relations that a run has read.
+struct Read {
+    /// Only those whose scan has begun, as far as that can be told.
+    begun_only: bool,
+    relations: Vec<u32>,
+    /// There was memory to list all of them.
+    complete: bool,
+}
+
+impl Read {
+    fn note(&mut self, scan: &pg_sys::ScanState, is_begun: bool) {
+        if !scan.ss_currentRelation.is_null() && (is_begun || !self.begun_only) {
+            // SAFETY: a relation that the scan holds open.
+            let relation = unsafe { (*scan.ss_currentRelation).rd_id };
+            self.complete &= self.relations.add(relation.to_u32()).is_ok();
+        }
+    }
+}
+
+/// Notes what a node of the plan has read, and goes on to the nodes below it.
+///
+/// # Safety
+/// `state` must be a node of a plan that runs, `context` a `Read`. An error jumps over this frame.
+unsafe extern "C-unwind" fn visit(state: *mut pg_sys::PlanState, context: *mut c_void) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        note_node(state, &mut *context.cast());
+        direct!(planstate_tree_walker(state, Some(visit), context))
+    }
+}
+
+/// Notes what a node of the plan has read itself.
+///
+/// # Safety
+/// `state` must be a node of a plan that runs.
+unsafe fn note_node(state: *mut pg_sys::PlanState, read: &mut Read) {
+    // SAFETY: the tag of a node tells its type. Scans of tables and indexes begin when their first row is asked for.
+    unsafe {
+        match (*state).type_ {
+            NodeTag::T_SeqScanState => {
+                let scan = &(*state.cast::<pg_sys::SeqScanState>()).ss;
+                read.note(scan, !scan.ss_currentScanDesc.is_null());
+            }
+            NodeTag::T_IndexScanState => {
+                let scan = &*state.cast::<pg_sys::IndexScanState>();
+                read.note(&scan.ss, !scan.iss_ScanDesc.is_null());
+            }
+            NodeTag::T_IndexOnlyScanState => {
+                let scan = &*state.cast::<pg_sys::IndexOnlyScanState>();
+                read.note(&scan.ss, !scan.ioss_ScanDesc.is_null());
+            }
+            NodeTag::T_BitmapHeapScanState
+            | NodeTag::T_SampleScanState
+            | NodeTag::T_TidScanState
+            | NodeTag::T_TidRangeScanState
+            | NodeTag::T_CustomScanState => read.note(&*state.cast::<pg_sys::ScanState>(), true),
+            _ => {}
+        }
+    }
+}
