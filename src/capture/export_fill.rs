@@ -22,6 +22,11 @@ impl ExportFill {
     /// Begins to store the answer, unless it is known already that it will not be stored.
     pub fn begin(miss: Box<Miss>) -> Self {
         let mut begun = Self { miss, fill: None };
+        if begun.miss.observes {
+            // Its runs are not those of a query on the list, below which queries are looked at.
+            begun.miss.refused = Some(Reason::UserDefinedFunction);
+            outcome::note_refusal(&begun.miss, Reason::UserDefinedFunction);
+        }
         if begun.miss.refused.is_none() {
             match ResultFill::new(&begun.miss) {
                 Ok(fill) => begun.fill = Some(fill),

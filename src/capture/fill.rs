@@ -161,6 +161,8 @@ fn check_session(miss: &Miss) -> Result<(), Reason> {
             miss.dependencies.iter().map(|dependency| dependency.relation).filter(|relation| *relation != 0);
         let mut listed = Vec::with_room(miss.dependencies.len()).map_err(|_| Reason::OutOfMemory)?;
         listed.extend(relations);
+        // What was observed during the run comes behind the relations of the plan.
+        listed.sort_unstable();
         own_writes::check_own_writes(&listed)?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use super::outcome;
 use super::replay::{self, Replay};
 use super::running::{self, Running};
 use super::unread;
-use crate::lookup::portal;
+use crate::lookup::{observation, portal};
 use crate::pg::error_passing::{direct, edge};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row_type::RowType;
@@ -25,6 +25,8 @@ pub struct Pass<'q> {
     pub count: u64,
     /// Rows are then delivered from the stored entry.
     pub replays: bool,
+    /// The queries below it are looked at.
+    observes: bool,
     /// It runs forward, so that it may reach the end of the result.
     forward: bool,
     /// The receiver to put back after the run; null when it was not replaced.
@@ -34,6 +36,9 @@ pub struct Pass<'q> {
 impl Pass<'_> {
     /// Puts the client's receiver back, after an error too.
     pub fn restore(self) {
+        if self.observes {
+            observation::pause();
+        }
         if !self.receiver.is_null() {
             // SAFETY: the query's own receiver, which `before_run` found there.
             unsafe { self.query.set_receiver(self.receiver) };
@@ -50,7 +55,7 @@ impl Pass<'_> {
 pub fn before_run(query: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, count: u64) -> Pass<'_> {
     let receiver = std::ptr::null_mut();
     let forward = direction == pg_sys::ScanDirection::ForwardScanDirection;
-    let mut pass = Pass { query, runs_plan: true, count, replays: false, forward, receiver };
+    let mut pass = Pass { query, runs_plan: true, count, replays: false, observes: false, forward, receiver };
     let Some(running) = running::find(query) else { return pass };
     match &mut *running.borrow_mut() {
         Running::Miss(run) => {
@@ -82,6 +87,10 @@ fn prepare_miss(run: &mut MissRun, pass: &mut Pass<'_>) {
     }
     run.start_clock();
     let query = pass.query;
+    if run.miss.observes && matches!(run.stage, Stage::Filling(_)) {
+        pass.observes = true;
+        observation::begin(query);
+    }
     let replays = settings::debug_serve_fills() && !run.has_run && !run.miss.scrolls;
     match &mut run.stage {
         // If only a part of the rows is asked for, or they may be asked for again, each is delivered as it comes: a cursor's position must
@@ -125,6 +134,12 @@ pub fn after_run(pass: Pass<'_>) {
 
 fn note_miss_run(run: &mut MissRun, pass: Pass<'_>) {
     run.note_run(pass.query.processed());
+    if pass.observes {
+        match observation::end() {
+            Ok(seen) => run.miss.dependencies.extend(seen),
+            Err(reason) => run.give_up(reason),
+        }
+    }
     if let Stage::Filling(tee) = &run.stage
         && let Some(reason) = tee.failure
     {

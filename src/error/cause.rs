@@ -46,6 +46,13 @@ pub enum CacheError {
     UnknownPolicy { word: String, default: bool },
     /// A policy cannot be set for an object whose rows no query reads.
     NotARelation,
+    /// A function was given a policy of this name.
+    UnknownFunctionPolicy {
+        /// The word.
+        word: String,
+    },
+    /// A function was declared pure that is not written in PL/pgSQL.
+    NotInPlpgsql,
     /// A placeholder was executed as if it were a plan.
     PlaceholderRun,
     /// There is no memory for what the user has asked for.

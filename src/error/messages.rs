@@ -54,6 +54,8 @@ impl CacheError {
             Self::NothingRestsOn { name } => nothing_rests_on(name),
             Self::UnknownPolicy { word, default } => unknown_policy(word, *default),
             Self::NotARelation => not_a_relation(),
+            Self::UnknownFunctionPolicy { word } => unknown_function_policy(word),
+            Self::NotInPlpgsql => not_in_plpgsql(),
         }
     }
 }
@@ -258,6 +260,22 @@ fn unknown_policy(word: &str, default: bool) -> Report {
         } else {
             "A label is \"never\" or \"trusted\"; NULL stands for the default."
         },
+    )
+}
+
+fn unknown_function_policy(word: &str) -> Report {
+    Report::new(
+        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        format!("unknown cache policy of a function \"{word}\""),
+        "A function may be declared \"pure\".",
+    )
+}
+
+fn not_in_plpgsql() -> Report {
+    Report::new(
+        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        "only a function in PL/pgSQL can be declared pure",
+        "Functions in SQL are checked by their bodies.",
     )
 }
 

@@ -9,12 +9,14 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::error::CacheError;
+use crate::invalidation::write_set;
 use crate::pg::backend_local::Local;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::privileges;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
+use crate::query::eligibility::{PURE, may_be_declared};
 use crate::query::relation_policy::{self, PROVIDER, Policy};
 use crate::shmem;
 
@@ -42,6 +44,9 @@ unsafe extern "C-unwind" fn check_label(object: *const pg_sys::ObjectAddress, la
     // SAFETY: PostgreSQL's own arguments; a null label removes the present one.
     unsafe {
         let object = &*object;
+        if object.classId == pg_sys::ProcedureRelationId {
+            return check_label_of_function(object.objectId, label);
+        }
         if object.classId != pg_sys::RelationRelationId || object.objectSubId != 0 {
             CacheError::NotARelation.raise();
         }
@@ -54,6 +59,24 @@ unsafe extern "C-unwind" fn check_label(object: *const pg_sys::ObjectAddress, la
         }
         announce(object.objectId);
     }
+}
+
+/// Checks the label of a function that belongs to the user: only `pure`, and only of functions in PL/pgSQL.
+///
+/// # Safety
+/// The label must be null or a C string.
+unsafe fn check_label_of_function(function: pg_sys::Oid, label: *const c_char) {
+    // SAFETY: the caller promises that it is null or a C string.
+    if let Some(word) = unsafe { label.as_ref().map(|label| CStr::from_ptr(label)) } {
+        if word != PURE {
+            CacheError::UnknownFunctionPolicy { word: shown(word.to_bytes()) }.raise();
+        }
+        if !may_be_declared(function) {
+            CacheError::NotInPlpgsql.raise();
+        }
+    }
+    // The server sends no message about labels, and every plan that calls the function may be another one.
+    write_set::note_silent_definition();
 }
 
 /// Checks the relation's kind, and tells all backends to make plans over it anew.

@@ -28,6 +28,9 @@ pub unsafe extern "C-unwind" fn start(query_desc: *mut pg_sys::QueryDesc, flags:
             direct!(next(query_desc, flags));
             return;
         }
+        if lookup::observation::is_under_way() {
+            edge(|| lookup::observation::look_at(desc));
+        }
         edge(|| before_start(desc, planned, flags));
         direct!(next(query_desc, flags));
         // Permissions have been checked: who was refused has changed nothing.

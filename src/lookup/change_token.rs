@@ -44,6 +44,10 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
     if !columns.iter().all(|column| is_printed_alike(column.type_oid)) {
         return Err(Reason::StableFunction);
     }
+    // Nobody has checked whether the user may read what the bodies of functions read: that is done when they run.
+    if traits.bodies.is_some_and(|bodies| bodies.are_queries) {
+        return Err(Reason::UserDefinedFunction);
+    }
     let dependencies = storing::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
     // What was parsed and planned meant the same when the versions were read.
     if planned.versions != parsed_under || definition_versions::current(store) != parsed_under {

@@ -18,7 +18,7 @@ use crate::query::hashes::{EnvironmentHash, FactsHash, FormId};
 use crate::query::key::{self, Asked, HashedText};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::Text;
-use crate::query::{Marked, Planned, Versions, environment, plan_marker, relations};
+use crate::query::{Marked, Planned, Versions, environment, name_resolution, plan_marker, relations};
 use crate::serve::Template;
 use crate::shmem::SharedStore;
 
@@ -89,6 +89,10 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     // SAFETY: the extras were just read, into the current memory context.
     let relations = relations::of_plan(question.plan(), unsafe { traits.extras.relations() });
     own_writes::check_own_writes(&relations)?;
+    if traits.calls_declared() && own_writes::has_transaction_id() {
+        // Nobody knows yet what they are going to read.
+        return Err(Reason::OwnWrites);
+    }
 
     // SAFETY: as above.
     let settings = unsafe { traits.extras.settings() };
@@ -97,7 +101,19 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     check_age(question, &traits, &relations, planned.versions, current)?;
     let old_plan = (current.ddl != planned.versions.ddl).then_some(planned.plan);
     let planned_under = planned.under.filter(|then| *then != environment::planning(store.seed(), now));
+    if planned_under.is_some() && traits.bodies.is_some_and(|bodies| bodies.are_queries) {
+        // The server rewrites the queries in bodies when it runs them: for the present role, by its policies, and those were not checked.
+        portal::ask_for_new_plan();
+        return Err(Reason::OldPlan);
+    }
     let errs_by_kind = traits.may_fail && planned.for_values;
+    // What the names in the queries of such functions stand for is seen by nobody before they run.
+    let tree = if traits.calls_declared() {
+        let resolution = name_resolution::hash(store.seed())?;
+        tree.under_definitions(current.catalogs, resolution)
+    } else {
+        tree
+    };
     let asked = Asked { tree, old_plan, planned_under, errs_by_kind, environment };
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;
     let program =
@@ -139,14 +155,14 @@ fn check_age(
     planned: Versions,
     current: Versions,
 ) -> Result<(), Reason> {
-    if current.catalogs != planned.catalogs && !relations::are_of_plan(relations, question.plan()) {
-        // What the query's row types contain was asked when the plan was made.
-        return Err(Reason::OldPlan);
-    }
     let bodies_moved = if traits.resolves_names() { current != planned } else { current.ddl != planned.ddl };
     if traits.bodies.is_some() && bodies_moved {
         // The server may run bodies as they are by now, and nobody has checked those.
         portal::ask_for_new_plan();
+        return Err(Reason::OldPlan);
+    }
+    if current.catalogs != planned.catalogs && !relations::are_of_plan(relations, question.plan()) {
+        // What the query's row types contain was asked when the plan was made.
         return Err(Reason::OldPlan);
     }
     if traits.trusts && current.ddl != planned.ddl {

@@ -12,7 +12,7 @@
 //! 5. A hit is served. A miss is executed, and its answer stored if it may be (`storing`). Whatever came of it is counted and logged
 //!    (`outcome`).
 //!
-//! `change_token` says what an answer rests on without looking it up.
+//! `observation` looks at the queries that functions run below a miss, if they are declared pure. `change_token` says what an answer rests on without looking it up.
 //!
 //! State of this backend only (`forms`, `kept_templates`, `quick_statements`); what is shared is read through `shmem`.
 
@@ -25,6 +25,7 @@ mod find;
 mod fingerprint;
 mod forms;
 mod kept_templates;
+pub mod observation;
 mod outcome;
 mod placeholder;
 mod planning;

@@ -55,6 +55,8 @@ pub struct Miss {
     /// The version of all definitions, if they must be the same when its last row has been read: names in bodies of functions are resolved
     /// while it runs.
     pub catalogs: Option<u64>,
+    /// It calls functions that are declared pure: the queries that these run are looked at (`observation`).
+    pub observes: bool,
     /// The role that it started as.
     pub role: u32,
     /// Its rows may be read in any order.

@@ -67,6 +67,10 @@ pub fn make(
     if needs_plan || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {
         return None;
     }
+    if traits.calls_declared() {
+        // Their key has more in it.
+        return None;
+    }
     let Identified { form, tree, clock } = identified;
     let terms = StatementTerms::of(call.own_text()).ok()?;
     let text = HashedText::of(call.own_text(), store.seed()).ok()?;

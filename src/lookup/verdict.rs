@@ -58,6 +58,9 @@ pub fn check(
         Some(traits) => (traits, None),
         None => find_out(call, store, form, versions)?,
     };
+    if traits.calls_declared() {
+        session::note_observed();
+    }
     // SAFETY: the program was just made.
     if unsafe { identified.clock.expressions() } != traits.clocks {
         // The walk that identifies the query has seen another tree than the check.
@@ -156,6 +159,10 @@ fn verdict(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
     }
     let checked = relations.and_then(|relations| {
         planner_input::check(plan, &opened, traits.unites, planned.versions.ddl).map_err(|refusal| refusal.reason)?;
+        if traits.calls_declared() && opened.prunes_at_start {
+            // Functions that run before the first row are not seen.
+            return Err(Reason::TooComplex);
+        }
         own_definitions.map(|()| relations)
     });
     let facts = plan_facts::of(plan, &opened, eligible.seed);

@@ -1,6 +1,6 @@
-//! The body of a function in SQL, as the one expression that it may consist of: read from the tree that the server has kept (`BEGIN ATOMIC`,
-//! `RETURN`), or parsed and analysed from its text as the server does whenever it runs or inlines the function. Then names stand for what they
-//! stand for at this moment. Keeps nothing.
+//! The body of a function in SQL, as an expression: the one that it consists of, or a sub-query in its place. Read from the tree that the server
+//! has kept (`BEGIN ATOMIC`, `RETURN`), or parsed and analysed from its text as the server does whenever it runs or inlines the function. Then
+//! names stand for what they stand for at this moment. Keeps nothing, and gives back all locks.
 
 use std::ffi::{CStr, c_void};
 
@@ -27,11 +27,13 @@ pub struct SqlCall<'t, 'r> {
     pub shows_types: bool,
 }
 
-/// A body that is one expression.
+/// A body that computes one value.
 #[derive(Clone, Copy)]
 pub struct Body {
     /// The expression, converted to the result's type. Its parameters are the arguments of the function.
     pub expression: *mut pg_sys::Node,
+    /// It is a query, which may read relations: the expression is a sub-query, rewritten for the present role.
+    pub is_query: bool,
     /// It was analysed just now: the names in it may stand for something else another time.
     pub by_name: bool,
     /// A string in it has a word that stands for the time as a date or a timestamp: an analysis at another time may find another constant.
@@ -41,16 +43,19 @@ pub struct Body {
 /// Words that date and time types read as the present time (utils/adt/datetime.c).
 const CLOCK_WORDS: [&[u8]; 4] = [b"now", b"today", b"tomorrow", b"yesterday"];
 
+/// Asked about the query that a body is, as it is rewritten for the present role, while all that it names is locked. False refuses it.
+pub type Inspect<'i> = &'i mut dyn FnMut(Tree<'_, pg_sys::Query>) -> bool;
+
 impl SqlCall<'_, '_> {
-    /// The body of the function, in the current memory context. `None` if it is not one expression, or if the server does not accept it at
-    /// this moment.
-    pub fn body(&self) -> Option<Body> {
+    /// The body of the function, in the current memory context. Without `inspect`, only one that is an expression. `None` for any other, or if the
+    /// server does not accept it at this moment, or if it would have to wait for a lock.
+    pub fn body(&self, mut inspect: Option<Inspect<'_>>) -> Option<Body> {
         subtransaction::attempt(|| {
             // SAFETY: what the server raises is caught by `attempt`. The row is held meanwhile.
             unsafe {
                 match self.row.text(pg_sys::Anum_pg_proc_prosqlbody as i16) {
-                    Some(kept) => self.of_kept(kept),
-                    None => self.of_text(self.row.text(pg_sys::Anum_pg_proc_prosrc as i16)?),
+                    Some(kept) => self.of_kept(kept, &mut inspect),
+                    None => self.of_text(self.row.text(pg_sys::Anum_pg_proc_prosrc as i16)?, &mut inspect),
                 }
             }
         })
@@ -58,7 +63,7 @@ impl SqlCall<'_, '_> {
 
     /// # Safety
     /// The text must be a body that the server has written.
-    unsafe fn of_kept(&self, text: &CStr) -> Option<Body> {
+    unsafe fn of_kept(&self, text: &CStr, inspect: &mut Option<Inspect<'_>>) -> Option<Body> {
         if text.to_bytes().len() > LONGEST {
             return None;
         }
@@ -77,14 +82,21 @@ impl SqlCall<'_, '_> {
             if body.is_null() || (*body).type_ != NodeTag::T_Query {
                 return None;
             }
-            let expression = self.converted(expression_of(&*body.cast::<pg_sys::Query>())?)?;
-            Some(Body { expression, by_name: false, has_clock_words: false })
+            let query: *mut pg_sys::Query = body.cast();
+            let (expression, is_query) = match expression_of(&*query) {
+                Some(expression) => (expression, false),
+                None => {
+                    pg_sys::AcquireRewriteLocks(query, true, false);
+                    (sub_query(query, inspect.as_mut()?)?, true)
+                }
+            };
+            Some(Body { expression: self.converted(expression)?, is_query, by_name: false, has_clock_words: false })
         }
     }
 
     /// # Safety
     /// The text must be the body of the function.
-    unsafe fn of_text(&self, text: &CStr) -> Option<Body> {
+    unsafe fn of_text(&self, text: &CStr, inspect: &mut Option<Inspect<'_>>) -> Option<Body> {
         if text.to_bytes().len() > LONGEST {
             return None;
         }
@@ -95,8 +107,8 @@ impl SqlCall<'_, '_> {
                 return None;
             }
             let statement: *mut pg_sys::RawStmt = node_at(statements, 0)?;
-            let mut found = RawFindings::default();
-            if !reads_nothing((*statement).stmt, &mut found) {
+            let found = RawFindings::of((*statement).stmt)?;
+            if found.is_query && inspect.is_none() {
                 return None;
             }
             let call = if self.shows_types { self.call.as_ptr().cast() } else { std::ptr::null_mut() };
@@ -107,8 +119,10 @@ impl SqlCall<'_, '_> {
             guarded!(server::sql_fn_parser_setup(state, info));
             let query = pg_sys::transformTopLevelStmt(state, statement);
             pg_sys::free_parsestate(state);
-            let expression = self.converted(expression_of(&*query)?)?;
-            Some(Body { expression, by_name: true, has_clock_words: found.has_clock_words })
+            let expression =
+                if found.is_query { sub_query(query, inspect.as_mut()?)? } else { expression_of(&*query)? };
+            let (is_query, has_clock_words) = (found.is_query, found.has_clock_words);
+            Some(Body { expression: self.converted(expression)?, is_query, by_name: true, has_clock_words })
         }
     }
 
@@ -142,38 +156,42 @@ impl SqlCall<'_, '_> {
 /// What a tree says before it is analysed.
 #[derive(Default)]
 struct RawFindings {
-    reads: bool,
+    /// It is more than one expression: it reads a relation, or has a sub-query.
+    is_query: bool,
     has_clock_words: bool,
+    /// It names the type of a column.
+    names_column_types: bool,
 }
 
-/// Is it a SELECT that names no relation, as far as can be told before anything is opened?
-///
-/// # Safety
-/// It must be a statement that was just parsed.
-unsafe fn reads_nothing(statement: *mut pg_sys::Node, found: &mut RawFindings) -> bool {
-    // SAFETY: a valid tree; the walker gives the findings back to `visit_raw`.
-    unsafe {
-        if statement.is_null() || (*statement).type_ != NodeTag::T_SelectStmt {
-            return false;
+impl RawFindings {
+    /// What a statement says; `None` if it is none that a body may consist of.
+    ///
+    /// # Safety
+    /// It must be a statement that was just parsed.
+    unsafe fn of(statement: *mut pg_sys::Node) -> Option<Self> {
+        let mut found = Self::default();
+        // SAFETY: a valid tree; the walker gives the findings back to `visit_raw`.
+        unsafe {
+            if statement.is_null() || (*statement).type_ != NodeTag::T_SelectStmt {
+                return None;
+            }
+            let select = &*statement.cast::<pg_sys::SelectStmt>();
+            if !select.intoClause.is_null() || !select.lockingClause.is_null() {
+                return None;
+            }
+            let lists = [select.fromClause, select.valuesLists];
+            found.is_query =
+                lists.into_iter().any(|list| !list.is_null()) || !select.withClause.is_null() || !select.larg.is_null();
+            let context: *mut c_void = (&raw mut found).cast();
+            guarded!(walkers::raw_expression_tree_walker(statement, Some(visit_raw), context));
         }
-        let select = &*statement.cast::<pg_sys::SelectStmt>();
-        let lists = [select.fromClause, select.valuesLists, select.lockingClause];
-        if lists.into_iter().any(|list| !list.is_null())
-            || !select.withClause.is_null()
-            || !select.intoClause.is_null()
-            || !select.larg.is_null()
-        {
-            return false;
-        }
-        let context: *mut c_void = std::ptr::from_mut(found).cast();
-        guarded!(walkers::raw_expression_tree_walker(statement, Some(visit_raw), context));
-        !found.reads
+        (!found.names_column_types).then_some(found)
     }
 }
 
 /// Called by the server's walker for each part of a tree that is not analysed.
 unsafe extern "C-unwind" fn visit_raw(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
-    // SAFETY: the context is the findings that `reads_nothing` passed; the node is null or part of its tree. What the walker raises jumps over
+    // SAFETY: the context is the findings that `RawFindings::of` passed; the node is null or part of its tree. What the walker raises jumps over
     // this frame, which holds plain data.
     unsafe {
         if node.is_null() {
@@ -181,12 +199,12 @@ unsafe extern "C-unwind" fn visit_raw(node: *mut pg_sys::Node, context: *mut c_v
         }
         let found = &mut *context.cast::<RawFindings>();
         match (*node).type_ {
-            NodeTag::T_SubLink | NodeTag::T_RangeVar | NodeTag::T_SelectStmt => found.reads = true,
-            NodeTag::T_TypeName => found.reads |= (*node.cast::<pg_sys::TypeName>()).pct_type,
+            NodeTag::T_SubLink | NodeTag::T_RangeVar | NodeTag::T_SelectStmt => found.is_query = true,
+            NodeTag::T_TypeName => found.names_column_types |= (*node.cast::<pg_sys::TypeName>()).pct_type,
             NodeTag::T_A_Const => found.has_clock_words |= has_clock_word(&*node.cast::<pg_sys::A_Const>()),
             _ => {}
         }
-        found.reads
+        found.names_column_types
             || super::error_passing::direct!(walkers::raw_expression_tree_walker(node, Some(visit_raw), context))
     }
 }
@@ -199,6 +217,36 @@ fn has_clock_word(constant: &pg_sys::A_Const) -> bool {
         }
         let text = CStr::from_ptr(constant.val.sval.sval).to_bytes();
         CLOCK_WORDS.iter().any(|word| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word)))
+    }
+}
+
+/// A query in the place of an expression: what a function gives that runs it and returns the first row's only column.
+///
+/// # Safety
+/// It must be a query that was just analysed, or read, and what it names must be locked.
+unsafe fn sub_query(query: *mut pg_sys::Query, inspect: &mut Inspect<'_>) -> Option<*mut pg_sys::Node> {
+    // SAFETY: the step that the server takes with the queries of a function (executor/functions.c). A zeroed node of the right size and tag,
+    // with a query, is a valid sub-query.
+    unsafe {
+        if (*query).commandType != pg_sys::CmdType::CMD_SELECT || !(*query).utilityStmt.is_null() {
+            return None;
+        }
+        let rewritten = guarded!(server::QueryRewrite(query));
+        if nodes::<pg_sys::Query>(rewritten).len() != 1 {
+            return None;
+        }
+        let query: *mut pg_sys::Query = node_at(rewritten, 0)?;
+        let columns = nodes::<pg_sys::TargetEntry>((*query).targetList);
+        let mut shown = columns.map(|column| !(*column).resjunk);
+        if shown.next() != Some(true) || shown.any(|is_shown| is_shown) || !inspect(Tree::enter(query)?) {
+            return None;
+        }
+        let link: *mut pg_sys::SubLink = pg_sys::palloc0(std::mem::size_of::<pg_sys::SubLink>()).cast();
+        (*link).xpr.type_ = NodeTag::T_SubLink;
+        (*link).subLinkType = pg_sys::SubLinkType::EXPR_SUBLINK;
+        (*link).subselect = query.cast();
+        (*link).location = -1;
+        Some(link.cast())
     }
 }
 

@@ -2,9 +2,11 @@
 //! query's form (`identity`) and the definitions in the catalogs alone, so it is done once for all queries of a form. A node of a kind that
 //! is not known (`node_kinds`) is a reason too.
 
+mod body_relations;
 mod catalog_search;
 mod checker;
 mod coercions;
+mod declared_functions;
 mod failures;
 mod join_columns;
 mod met_bodies;
@@ -32,6 +34,7 @@ use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 pub use checker::Blamed;
 use checker::{ClockPlace, EligibilityChecker};
+pub use declared_functions::{PURE, may_be_declared};
 pub use met_bodies::SqlBodies;
 use node_kinds::{makes_a_type, refusal_of, type_of};
 use session_values::SESSION_FUNCTIONS;
@@ -71,6 +74,11 @@ impl QueryTraits {
     /// May executing the query in this session garble text? Then no answer of it is of use to others.
     pub fn may_garble_text(&self) -> bool {
         self.receives_text && encoding::client_differs()
+    }
+
+    /// Does it call functions that are declared pure, whose queries are seen when they run?
+    pub fn calls_declared(&self) -> bool {
+        self.bodies.is_some_and(|bodies| bodies.are_declared)
     }
 
     /// Does what it means rest on how names in bodies of functions are resolved?
@@ -120,10 +128,11 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
         if !checker.reads_something {
             return Err(Reason::NoRelation);
         }
+        let relations = checker.rests_on().ok_or(Reason::TooComplex)?;
         Ok(QueryTraits {
             reads_session: checker.reads_session(),
             rests_on_enums: checker.types.enums,
-            extras: Extras::keep(&checker.types.row_types, &checker.settings),
+            extras: Extras::keep(&relations, &checker.settings),
             repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
             may_drop_relations: checker.has_sublinks,
             may_fail: checker.may_fail && !fails_in_any_plan(query, seed),
@@ -422,10 +431,13 @@ impl EligibilityChecker {
     fn check_definition_at(&mut self, at: ClockPlace, function: pg_sys::Oid, definition: Option<Definition>) -> bool {
         let Some(definition) = definition else { return self.blame(function, Reason::UserDefinedFunction) };
         let place = std::mem::replace(&mut self.clock, at);
+        // How the function is declared whose parts these are, and under which snapshot they would read, is not asked: none may.
+        let volatile = std::mem::replace(&mut self.bodies.volatile, true);
         let refused = definition.functions.iter().any(|part| self.check_function(*part))
             // SAFETY: trees that the server has read into the current memory context, for this check alone.
             || definition.trees.iter().filter_map(|tree| unsafe { Tree::enter(*tree) }).any(|tree| self.check_all(tree));
         self.clock = place;
+        self.bodies.volatile = volatile;
         refused
     }
 }

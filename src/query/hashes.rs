@@ -31,6 +31,16 @@ impl TreeHash {
         both.hash(bodies);
         Self(both.finish())
     }
+
+    /// The tree under one version of all definitions, and one way of resolving names.
+    #[must_use]
+    pub fn under_definitions(self, catalogs: u64, resolution: ResolutionHash) -> Self {
+        let mut all = HashBuffer::new();
+        all.hash(self.0);
+        all.u64(catalogs);
+        all.hash(resolution.0);
+        Self(all.finish())
+    }
 }
 
 /// How names in bodies of functions are resolved (`name_resolution`).

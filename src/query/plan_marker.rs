@@ -57,6 +57,10 @@ const RESOLVES_NAMES: u32 = 1024;
 const TRUSTS: u32 = 2048;
 /// Flag: computing it may fail.
 const MAY_FAIL: u32 = 4096;
+/// Flag: some of those functions read relations.
+const BODIES_ARE_QUERIES: u32 = 8192;
+/// Flag: some of those functions are declared pure.
+const BODIES_ARE_DECLARED: u32 = 16384;
 /// Place of the first word of the clock expressions, far behind those of all extras; and its cache number.
 const FIRST_CLOCK: usize = 0x1_0000;
 const FIRST_CLOCK_WORD: i32 = FIRST_WORD - FIRST_CLOCK as i32;
@@ -117,6 +121,8 @@ fn words_of(
         (traits.bodies.is_some(), CALLS_BODIES),
         (traits.resolves_names(), RESOLVES_NAMES),
         (traits.trusts, TRUSTS),
+        (traits.bodies.is_some_and(|bodies| bodies.are_queries), BODIES_ARE_QUERIES),
+        (traits.calls_declared(), BODIES_ARE_DECLARED),
     ] {
         if set {
             flags |= flag;
@@ -264,8 +270,12 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
         trusts: flags & TRUSTS != 0,
         clocks: 0,
         // What they mean is in the hash of the tree.
-        bodies: (flags & CALLS_BODIES != 0)
-            .then_some(SqlBodies { hash: Hash128::NONE, by_name: flags & RESOLVES_NAMES != 0 }),
+        bodies: (flags & CALLS_BODIES != 0).then_some(SqlBodies {
+            hash: Hash128::NONE,
+            by_name: flags & RESOLVES_NAMES != 0,
+            are_queries: flags & BODIES_ARE_QUERIES != 0,
+            are_declared: flags & BODIES_ARE_DECLARED != 0,
+        }),
     };
     let asks_for_time = flags & HAS_CLOCK != 0;
     let (tree, facts) = (TreeHash(key(1)?), FactsHash(key(15)?));

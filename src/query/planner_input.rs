@@ -72,6 +72,26 @@ pub fn check(
     Ok(())
 }
 
+/// Checks what a planner may take from the definition of a relation, locked by the caller, whatever plan it makes.
+///
+/// # Errors
+/// Why answers must not rest on it.
+pub fn check_without_plan(relation: pg_sys::Oid) -> Result<(), Reason> {
+    let found = of_relation(relation);
+    // SAFETY: the reference keeps the list's owner; an error leaves it to the resource owner. The list holds OIDs.
+    let indexes: Vec<pg_sys::Oid> = unsafe {
+        let open = pg_sys::RelationIdGetRelation(relation);
+        if open.is_null() {
+            return Err(Reason::UnsupportedRelation);
+        }
+        let indexes = oids(pg_sys::RelationGetIndexList(open)).collect();
+        pg_sys::RelationClose(open);
+        indexes
+    };
+    let of_indexes = || indexes.into_iter().find_map(|index| of_index(index).always);
+    found.always.or(found.by_constraints).or_else(of_indexes).map_or(Ok(()), Err)
+}
+
 /// May the planner have read CHECK constraints?
 fn excludes_by_constraints(plan: Tree<'_, pg_sys::PlannedStmt>, unites: bool) -> bool {
     // SAFETY: a plain global of the backend.

@@ -1,5 +1,5 @@
-//! What some answers rest on besides the relations of their plan: row types (as the relations that define them) and
-//! custom settings that the query reads by name. Found in the query tree, carried inside the plan.
+//! What some answers rest on besides the relations of their plan: row types (as the relations that define them), relations that bodies of
+//! functions read, and custom settings that the query reads by name. Found in the query tree, carried inside the plan.
 //!
 //! Kept as a list of words in server memory, because it crosses calls that an ERROR may jump over: nothing in it may have a
 //! destructor. Most queries have none and carry a null pointer.

@@ -11,7 +11,8 @@ mod wrapping;
 pub use definition_changes::{definition_changes, note_definition_change};
 pub use nesting::{at_top_level, depth, enter_level, leave_level};
 pub use planning::{
-    PlanningExport, StartingExport, must_plan, next_plan_number, plans_matter, set_must_plan, take_starting_export,
+    PlanningExport, StartingExport, must_plan, next_plan_number, note_observed, plans_matter, set_must_plan,
+    take_starting_export,
 };
 pub use status::{
     Status, begin_statement, begin_statement_as, last_status, set_status, set_status_of, statement_number,

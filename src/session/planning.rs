@@ -14,6 +14,8 @@ static PLANNING_EXPORT: Local<Cell<bool>> = Local::new(Cell::new(false));
 static STARTING_EXPORT: Local<Cell<bool>> = Local::new(Cell::new(false));
 /// The last plan's number, 0 before the first.
 static PLANS: Local<Cell<u64>> = Local::new(Cell::new(0));
+/// This session has met functions that are declared pure: the plans that they keep need a verdict, too.
+static OBSERVES: Local<Cell<bool>> = Local::new(Cell::new(false));
 /// No placeholder may be given.
 static MUST_PLAN: Local<Cell<bool>> = Local::new(Cell::new(false));
 
@@ -56,9 +58,14 @@ pub fn take_starting_export() -> bool {
     STARTING_EXPORT.replace(false)
 }
 
-/// Could the plan that is made now be answered from the cache?
+/// Could the plan that is made now be answered from the cache, or could an answer rest on what it reads?
 pub fn plans_matter() -> bool {
-    at_top_level() || PLANNING_EXPORT.get()
+    at_top_level() || PLANNING_EXPORT.get() || OBSERVES.get()
+}
+
+/// Notes that a query calls functions that are declared pure. From now on all plans get verdicts.
+pub fn note_observed() {
+    OBSERVES.set(true);
 }
 
 /// Sets whether a query must really be planned from now on, even if an answer is stored.

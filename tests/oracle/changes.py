@@ -214,6 +214,23 @@ def positioned(rng):
             "UPDATE account SET balance = balance + 100 WHERE CURRENT OF c; COMMIT")
 
 
+def tenancy(rng):
+    """What functions and policies read."""
+    name = rng.choice(("postgres", "alice", "bob", "carol", "dora"))
+    return rng.choice((
+        f"UPDATE tenancy SET tenant = 't{rng.randrange(3)}' WHERE name = '{name}'",
+        f"UPDATE tenancy SET top = {rng.randrange(12)} WHERE name = '{name}'",
+        "UPDATE tenancy SET top = top + 1",
+        f"BEGIN; DELETE FROM tenancy WHERE name = '{name}'; SAVEPOINT s; INSERT INTO tenancy VALUES ('{name}', 't1', 3); COMMIT",
+        f"BEGIN; UPDATE tenancy SET tenant = 'nowhere' WHERE name = '{name}'; ROLLBACK",
+        "TRUNCATE tenancy; INSERT INTO tenancy SELECT n, 't' || (random() * 2)::int, (random() * 9)::int "
+        "FROM unnest(ARRAY['postgres', 'alice', 'bob', 'carol', 'dora']) n",
+        f"INSERT INTO secret_ruled VALUES ({rng.randint(10, 20)}, 't{rng.randrange(3)}', 'new')",
+        f"UPDATE secret_declared SET tenant = 't{rng.randrange(3)}' WHERE id = {rng.randint(1, 9)}",
+        f"DELETE FROM secret_ruled WHERE id > {rng.randint(9, 20)}",
+    ))
+
+
 def truncation(rng):
     refill = "INSERT INTO event SELECT g, now(), 'new ' || g FROM generate_series(1, 8) g"
     return rng.choice((
@@ -236,5 +253,5 @@ DATA_CHANGES = {
     "cascade": cascades, "insert": inserts, "trigger": triggers, "routine": routines,
     "subtransactions": subtransactions, "partitions": partitions, "inheritance": inheritance, "plain": plain,
     "uncounted": uncounted, "positioned": positioned, "slow": slow,
-    "TRUNCATE": truncation,
+    "TRUNCATE": truncation, "tenancy": tenancy,
 }

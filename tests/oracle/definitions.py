@@ -178,6 +178,24 @@ class Definitions:
             "ALTER FUNCTION level(int) VOLATILE", "ALTER FUNCTION level(int) STABLE",
         ))
 
+    def reading_body(self):
+        """Of functions that read, and the policies of what they read."""
+        n = next(self.fresh)
+        name, forth, back = self.rng.choice((
+            ("hidden", "ALTER TABLE tenancy ENABLE ROW LEVEL SECURITY", "ALTER TABLE tenancy DISABLE ROW LEVEL SECURITY"),
+            ("tenancy", "REVOKE SELECT ON tenancy FROM PUBLIC", "GRANT SELECT ON tenancy TO PUBLIC"),
+            ("volatile", "ALTER FUNCTION balance_of(int) VOLATILE", "ALTER FUNCTION balance_of(int) STABLE"),
+            ("immutable", "ALTER FUNCTION my_tenant() IMMUTABLE", "ALTER FUNCTION my_tenant() STABLE"),
+        ))
+        return self.rng.choice((
+            self.either(f"reading {name}", forth, back),
+            f"CREATE OR REPLACE FUNCTION balance_of(int) RETURNS numeric STABLE STRICT LANGUAGE sql AS 'SELECT balance + {n} FROM account WHERE id = $1'",
+            f"CREATE OR REPLACE FUNCTION my_top() RETURNS int STABLE LANGUAGE sql BEGIN ATOMIC SELECT top + {n} % 3 FROM tenancy WHERE name = current_user; END",
+            f"CREATE OR REPLACE FUNCTION seen_secrets() RETURNS bigint STABLE LANGUAGE sql AS 'SELECT count(*) + {n} FROM secret_user'",
+            f"BEGIN; CREATE OR REPLACE FUNCTION seen_secrets() RETURNS bigint STABLE LANGUAGE sql AS 'SELECT -{n}::bigint'; ROLLBACK",
+            f"BEGIN; DROP POLICY IF EXISTS p ON tenancy; CREATE POLICY p ON tenancy USING (name = current_user AND top <> {n}); COMMIT",
+        ))
+
     def shadow_called(self):
         create = f"CREATE FUNCTION shadow.step(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 * {next(self.fresh)}'"
         return self.either("shadow called", create, "DROP FUNCTION shadow.step(int)")
@@ -242,6 +260,7 @@ CHANGES = {
     "function body": Definitions.body,
     "called function": Definitions.called_body,
     "shadow called function": Definitions.shadow_called,
+    "function that reads": Definitions.reading_body,
     "enum labels": Definitions.labels,
     "attributes": Definitions.attributes,
     "grants": Definitions.grants,

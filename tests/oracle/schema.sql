@@ -196,6 +196,39 @@ CREATE POLICY own ON secret_user USING (owner = current_user);
 CREATE POLICY tenant ON secret_tenant USING (tenant = current_setting('app.tenant', true));
 ALTER TABLE secret_user OWNER TO alice;          -- whom the policy binds only while it is forced
 
+-- What functions read, and a policy that calls one of them.
+CREATE TABLE tenancy (name name PRIMARY KEY, tenant text, top int);
+INSERT INTO tenancy VALUES ('postgres', 't0', 9), ('alice', 't1', 4), ('bob', 't2', 6), ('carol', 't0', 2), ('dora', 't1', 9);
+CREATE FUNCTION my_tenant() RETURNS text STABLE LANGUAGE sql AS 'SELECT tenant FROM tenancy WHERE name = current_user';
+CREATE FUNCTION my_top() RETURNS int STABLE LANGUAGE sql BEGIN ATOMIC SELECT top FROM tenancy WHERE name = current_user; END;
+CREATE FUNCTION balance_of(int) RETURNS numeric STABLE STRICT LANGUAGE sql AS 'SELECT balance FROM account WHERE id = $1';
+CREATE FUNCTION seen_secrets() RETURNS bigint STABLE LANGUAGE sql AS 'SELECT count(*) FROM secret_user';
+CREATE FUNCTION seen_customers() RETURNS bigint STABLE LANGUAGE sql AS 'SELECT count(*) + (SELECT count(*) FROM v_changing WHERE balance > 50) FROM v_customer';
+-- Declared by their owner, who promises that the names in them stand for nothing else.
+CREATE FUNCTION declared_tenant() RETURNS text STABLE LANGUAGE plpgsql AS $$
+BEGIN RETURN (SELECT tenant FROM public.tenancy WHERE name = current_user); END $$;
+CREATE FUNCTION declared_balance(which int) RETURNS numeric STABLE LANGUAGE plpgsql AS $$
+DECLARE found numeric;
+BEGIN
+    IF which > 6 THEN SELECT sum(quantity) INTO found FROM public.line WHERE id < which * 2;
+    ELSE SELECT a.balance + public.rate() INTO found FROM public.account a WHERE a.id = which; END IF;
+    RETURN found;
+END $$;
+SECURITY LABEL FOR pg_arrow_cache ON FUNCTION declared_tenant() IS 'pure';
+SECURITY LABEL FOR pg_arrow_cache ON FUNCTION declared_balance(int) IS 'pure';
+CREATE TABLE secret_ruled (id int, tenant text, what text);
+INSERT INTO secret_ruled SELECT id, 't' || id % 3, open_part FROM vault;
+CREATE TABLE secret_declared AS TABLE secret_ruled;
+ALTER TABLE secret_declared ENABLE ROW LEVEL SECURITY;
+CREATE POLICY declared ON secret_declared USING (tenant = declared_tenant());
+ALTER TABLE secret_ruled ENABLE ROW LEVEL SECURITY;
+CREATE POLICY ruled ON secret_ruled USING (tenant = my_tenant() OR id < my_top());
+
+SET check_function_bodies = off;
+-- Its table is found by the reader's search_path.
+CREATE FUNCTION named_in_stock(int) RETURNS text STABLE LANGUAGE sql AS 'SELECT max(what) FROM stock WHERE id <> $1';
+RESET check_function_bodies;
+
 CREATE TABLE one.stock (id int, what text);
 CREATE TABLE two.stock (LIKE one.stock);
 INSERT INTO one.stock SELECT g, 'one ' || g FROM generate_series(1, 4) g;

@@ -7,6 +7,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::met_bodies::MetBodies;
+use crate::query::row_types_and_custom_settings::MOST_ROW_TYPES;
 use crate::query::types::{Nature, TypeFacts};
 
 /// A function that is to blame for a refusal.
@@ -154,6 +155,14 @@ impl EligibilityChecker {
             || self.types.text_search
             || !self.types.row_types.is_empty()
             || self.bodies.meaning().is_some()
+    }
+
+    /// The relations that the answer rests on besides those of the query's plan: those that define row types, and those that bodies of functions read.
+    /// `None` if there are more than a plan can carry.
+    pub(super) fn rests_on(&self) -> Option<Vec<u32>> {
+        let mut relations = self.types.row_types.clone();
+        relations.extend(self.bodies.relations.iter().filter(|read| !self.types.row_types.contains(read)));
+        (relations.len() <= MOST_ROW_TYPES).then_some(relations)
     }
 
     /// What only shows when all was seen.

@@ -2,10 +2,13 @@
 
 use std::collections::HashSet;
 
-use arrow_cache_core::{Hash128, HashBuffer};
+use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys;
 
+use super::body_relations;
 use crate::pg::sql_body::{Body, SqlCall};
+use crate::pg::tree::Tree;
+use crate::query::row_types_and_custom_settings::MOST_ROW_TYPES;
 
 /// Most bodies that are read for one query, and how deeply they may call each other.
 const MOST_BODIES: usize = 128;
@@ -17,8 +20,12 @@ pub struct SqlBodies {
     /// All of it. A plan that carries the finding does not have it, but has it in the hash of its tree.
     pub hash: Hash128,
     /// Some of them are kept as text, so that the same functions may mean something else under another `search_path`, or after a change of any
-    /// definition.
+    /// definition. Or some are queries, of which the same is true for another role, too.
     pub by_name: bool,
+    /// Some of them are queries, or run some.
+    pub are_queries: bool,
+    /// Some of them are declared pure: what they read is seen when they run.
+    pub are_declared: bool,
 }
 
 /// A function as a query calls it: what its body is analysed for.
@@ -30,6 +37,18 @@ pub(super) struct Called {
     pub(super) arguments: Vec<u32>,
     /// Inside a function that is IMMUTABLE.
     pub(super) immutable: bool,
+    /// Inside a function that is VOLATILE.
+    pub(super) volatile: bool,
+}
+
+/// What reading a body came to.
+pub(super) enum Read {
+    /// It was read.
+    Body(Body),
+    /// It is not one that is accepted, or not valid now.
+    Unreadable,
+    /// It is a query that reads something on which answers must not rest.
+    Refused(Reason),
 }
 
 /// The bodies of functions that a check has met.
@@ -39,11 +58,17 @@ pub(super) struct MetBodies {
     met: HashSet<Called>,
     hash: HashBuffer,
     by_name: bool,
+    are_queries: bool,
+    are_declared: bool,
+    /// The relations that bodies read, each once.
+    pub(super) relations: Vec<u32>,
     /// A body was met that could not be read.
     unreadable: bool,
     pub(super) depth: u32,
     /// The check is inside a function that is IMMUTABLE.
     pub(super) immutable: bool,
+    /// The check is inside a function that is VOLATILE. Unless the server puts its body in its place, it takes a new snapshot for each call.
+    pub(super) volatile: bool,
     /// The body that the check is in, and its function.
     pub(super) body: Option<(pg_sys::Oid, Body)>,
     /// Where bodies are read.
@@ -58,9 +83,13 @@ impl MetBodies {
             met: HashSet::new(),
             hash: HashBuffer::new(),
             by_name: false,
+            are_queries: false,
+            are_declared: false,
+            relations: Vec::new(),
             unreadable: false,
             depth: 0,
             immutable: false,
+            volatile: false,
             body: None,
             memory: std::ptr::null_mut(),
         }
@@ -82,13 +111,28 @@ impl MetBodies {
         self.hash.words([function, collation, result, called.arguments.len() as u32]);
         called.arguments.iter().for_each(|argument| self.hash.u32(*argument));
         self.hash.hash(meaning);
-        self.by_name |= body.by_name;
+        self.by_name |= body.by_name || body.is_query;
+        self.are_queries |= body.is_query;
+        self.met.insert(called);
+    }
+
+    /// Adds a function that is declared pure. What it means is that of all definitions: the names in its queries are resolved when it runs.
+    pub(super) fn add_declared(&mut self, called: Called) {
+        self.hash.words([called.function, called.collation, called.result, u32::MAX]);
+        self.by_name = true;
+        self.are_queries = true;
+        self.are_declared = true;
         self.met.insert(called);
     }
 
     /// What they mean together; `None` if there were none.
     pub(super) fn meaning(&self) -> Option<SqlBodies> {
-        (!self.met.is_empty()).then(|| SqlBodies { hash: self.hash.finish(), by_name: self.by_name })
+        (!self.met.is_empty()).then(|| SqlBodies {
+            hash: self.hash.finish(),
+            by_name: self.by_name,
+            are_queries: self.are_queries,
+            are_declared: self.are_declared,
+        })
     }
 
     /// Does what was found so far rest on how names are resolved?
@@ -104,10 +148,25 @@ impl MetBodies {
         }
     }
 
-    /// Reads a body into memory of its own.
-    pub(super) fn read(&mut self, call: &SqlCall<'_, '_>) -> Option<Body> {
+    /// Adds relations that a body reads. False if there are too many.
+    fn note_relations(&mut self, relations: &[u32]) -> bool {
+        for relation in relations {
+            if !self.relations.contains(relation) {
+                self.relations.push(*relation);
+            }
+        }
+        self.relations.len() <= MOST_ROW_TYPES
+    }
+
+    /// Reads a body into memory of its own. `may_query`: it may be a query.
+    pub(super) fn read(&mut self, call: &SqlCall<'_, '_>, may_query: bool) -> Read {
+        let mut found = Ok(Vec::new());
+        let mut inspect = |query: Tree<'_, pg_sys::Query>| {
+            found = body_relations::read_by(query);
+            found.is_ok()
+        };
         // SAFETY: a child of the current context, which is made current for the time of the reading alone.
-        unsafe {
+        let body = unsafe {
             if self.memory.is_null() {
                 self.memory = pg_sys::AllocSetContextCreateInternal(
                     pg_sys::CurrentMemoryContext,
@@ -118,10 +177,16 @@ impl MetBodies {
                 );
             }
             let caller = pg_sys::MemoryContextSwitchTo(self.memory);
-            let body = call.body();
+            let body = call.body(if may_query { Some(&mut inspect) } else { None });
             pg_sys::MemoryContextSwitchTo(caller);
-            self.unreadable |= body.is_none();
             body
+        };
+        self.unreadable |= body.is_none();
+        match (body, found) {
+            (_, Err(reason)) => Read::Refused(reason),
+            (None, _) => Read::Unreadable,
+            (Some(_), Ok(relations)) if !self.note_relations(&relations) => Read::Refused(Reason::TooComplex),
+            (Some(body), Ok(_)) => Read::Body(body),
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Functions of users that are written in SQL: one whose body is one expression is checked as if that expression stood in the query. That
 //! a function is declared VOLATILE, as it is by default, changes nothing: such an expression reads no rows and has no effects. Whatever it calls, reads of the session or converts is then found by the same walk.
 //!
+//! A body that is a query is checked as a sub-query, if the function is STABLE: it then runs under the snapshot of the statement that calls it. What it
+//! reads (`body_relations`) joins what the answer rests on.
+//!
 //! A body that is kept as text means what `search_path` and the catalogs say at that moment. What it was found to mean is hashed, and becomes
 //! part of what the query means (`met_bodies`). The value of an IMMUTABLE function may be computed when the query is planned, and kept with
 //! its plan: its body must therefore consist of IMMUTABLE functions, which read nothing but settings that are known of each plan.
@@ -9,7 +12,8 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::{Blamed, ClockPlace, EligibilityChecker};
-use super::met_bodies::Called;
+use super::declared_functions::is_declared;
+use super::met_bodies::{Called, Read};
 use super::node_kinds::type_of;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat::tree::KEEPS_BODIES;
@@ -33,18 +37,21 @@ const TIMELESS: &[u32] = &[
 /// What a function is declared as.
 struct Declaration {
     immutable: bool,
+    volatile: bool,
     /// It has arguments of types that each call chooses.
     polymorphic: bool,
     arguments: usize,
 }
 
 /// Why a function cannot be checked by its body, as the rest of the sentence "It calls …,".
-const NOT_SQL: &str = "which is not written in SQL";
+const NOT_SQL: &str = "which is not written in SQL, nor declared pure";
 const OTHER_RIGHTS: &str = "which is SECURITY DEFINER or has a SET clause";
 const SUPPORTED: &str = "which has a support function";
 const NO_VALUE: &str = "which does not return one value";
 const NO_EXPRESSION: &str =
     "whose body is not a SELECT of one expression without relations, or is not valid at this moment";
+const NO_QUERY: &str = "whose body is not a SELECT of one column, or is not valid at this moment";
+const READS: &str = "whose body reads what results must not rest on, or what only a plan would show";
 const KEPT_TEXT: &str =
     "whose body is kept as text, and PostgreSQL 18 keeps what that meant before; write it as RETURN or BEGIN ATOMIC";
 const UNKNOWN_TYPES: &str = "which is polymorphic and is called with names or defaults of arguments";
@@ -68,6 +75,7 @@ fn declaration(row: &CatalogRow) -> Result<Declaration, &'static str> {
     }
     Ok(Declaration {
         immutable: form.provolatile as u8 == pg_sys::PROVOLATILE_IMMUTABLE,
+        volatile: form.provolatile as u8 == pg_sys::PROVOLATILE_VOLATILE,
         // SAFETY: reads a catalog about the type of an argument. Functions in SQL have no other arguments of pseudo-types.
         polymorphic: arguments
             .iter()
@@ -91,6 +99,9 @@ impl EligibilityChecker {
         let Some(seed) = self.bodies.seed else { return self.blame(function, Reason::UserDefinedFunction) };
         let found = CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, function);
         let Some(row) = found else { return self.blame(function, Reason::UserDefinedFunction) };
+        if is_declared(function, &row) {
+            return self.check_declared(call, &row);
+        }
         let declared = match declaration(&row) {
             Ok(declared) => declared,
             Err(because) => return self.blame_because(function, Reason::UserDefinedFunction, because),
@@ -115,7 +126,8 @@ impl EligibilityChecker {
             collation: call.inputcollid.to_u32(),
             result: call.funcresulttype.to_u32(),
             arguments: given().map(|argument| type_of(argument).to_u32()).collect(),
-            immutable: declared.immutable,
+            immutable: declared.immutable || self.bodies.immutable,
+            volatile: declared.volatile || self.bodies.volatile,
         };
         if self.bodies.knows(&called) {
             return false;
@@ -123,10 +135,18 @@ impl EligibilityChecker {
         if !self.bodies.has_room() {
             return self.blame(function, Reason::TooComplex);
         }
-        let Some(body) = self.bodies.read(&SqlCall { row: &row, call, shows_types }) else {
-            return self.blame_because(function, Reason::UserDefinedFunction, NO_EXPRESSION);
+        // The planner may compute an IMMUTABLE function and keep the value, and a VOLATILE one reads under snapshots of its own. PostgreSQL 18
+        // keeps plans of bodies.
+        let may_query = !called.immutable && !called.volatile && !KEEPS_BODIES;
+        let body = match self.bodies.read(&SqlCall { row: &row, call, shows_types }, may_query) {
+            Read::Body(body) => body,
+            Read::Unreadable => {
+                let because = if may_query { NO_QUERY } else { NO_EXPRESSION };
+                return self.blame_because(function, Reason::UserDefinedFunction, because);
+            }
+            Read::Refused(reason) => return self.blame_because(function, reason, READS),
         };
-        self.note_body(called, body, seed) || self.check_body(function, body, declared.immutable)
+        self.note_body(called, body, seed) || self.check_body(function, body, &declared)
     }
 
     /// Adds what a body means.
@@ -142,18 +162,23 @@ impl EligibilityChecker {
     }
 
     /// Checks the parts of a body.
-    fn check_body(&mut self, function: pg_sys::Oid, body: Body, immutable: bool) -> bool {
+    fn check_body(&mut self, function: pg_sys::Oid, body: Body, declared: &Declaration) -> bool {
         // SAFETY: as in `note_body`.
         let Some(tree) = (unsafe { Tree::enter(body.expression) }) else { return false };
-        let outer = (self.bodies.body.replace((function, body)), self.bodies.immutable);
-        self.bodies.immutable |= immutable;
+        let outer = (self.bodies.body.replace((function, body)), self.bodies.immutable, self.bodies.volatile);
+        self.bodies.immutable |= declared.immutable;
+        self.bodies.volatile |= declared.volatile;
         self.bodies.depth += 1;
+        // Of several rows the function returns the first.
+        self.may_vary |= body.is_query;
+        let queries = std::mem::take(&mut self.queries);
         // No value of the clock in a body is in the key.
         let place = std::mem::replace(&mut self.clock, ClockPlace::Elsewhere);
         let stopped = self.check_all(tree);
         self.clock = place;
+        self.queries = queries;
         self.bodies.depth -= 1;
-        (self.bodies.body, self.bodies.immutable) = outer;
+        (self.bodies.body, self.bodies.immutable, self.bodies.volatile) = outer;
         if stopped && self.offender.is_none() {
             self.offender = Some(Blamed { function, because: None });
         }

@@ -97,6 +97,21 @@ SELECT relation, policy FROM arrow_cache.policies;
 DROP VIEW over_plain;
 SELECT relation, policy FROM arrow_cache.policies;
 
+-- Functions in PL/pgSQL are declared pure by a label. It is no policy of a relation.
+CREATE FUNCTION plain_sum() RETURNS bigint LANGUAGE plpgsql STABLE AS 'BEGIN RETURN (SELECT sum(a) FROM plain); END';
+SELECT cacheable, reason, detail FROM arrow_cache.why('SELECT a, plain_sum() FROM plain');
+SECURITY LABEL FOR pg_arrow_cache ON FUNCTION plain_sum() IS 'pure';
+SELECT cacheable, reason, detail FROM arrow_cache.why('SELECT a, plain_sum() FROM plain');
+SELECT count(*) AS policies FROM arrow_cache.policies;
+ALTER FUNCTION plain_sum() VOLATILE;
+SELECT detail FROM arrow_cache.why('SELECT a, plain_sum() FROM plain');
+ALTER FUNCTION plain_sum() STABLE PARALLEL SAFE;
+SELECT detail FROM arrow_cache.why('SELECT a, plain_sum() FROM plain');
+SECURITY LABEL FOR pg_arrow_cache ON FUNCTION plain_sum() IS 'never';
+SECURITY LABEL FOR pg_arrow_cache ON FUNCTION abs(int) IS 'pure';
+SECURITY LABEL FOR pg_arrow_cache ON FUNCTION plain_sum() IS NULL;
+DROP FUNCTION plain_sum();
+
 -- Refused calls.
 SELECT arrow_cache.set_policy('plain', 'always');
 SELECT arrow_cache.set_policy('plain', 'Never');
