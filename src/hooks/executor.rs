@@ -32,7 +32,7 @@ pub unsafe extern "C-unwind" fn start(query_desc: *mut pg_sys::QueryDesc, flags:
         direct!(next(query_desc, flags));
         // Permissions have been checked: who was refused has changed nothing.
         if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 && !desc.plan().resultRelations.is_null() {
-            edge(|| targets::note_plan(desc.plan()));
+            edge(|| targets::note_started(desc));
         }
         if capture::is_prepared() {
             edge(|| capture::begin(desc));

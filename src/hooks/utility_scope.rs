@@ -10,7 +10,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::previous::active;
 use crate::functions::set_policy;
-use crate::invalidation::{after_commit, foreign, publication, targets, write_set};
+use crate::invalidation::{after_commit, foreign, targets, write_set};
 use crate::pg::error_passing::direct;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, children};
@@ -211,8 +211,7 @@ fn announce_effects(statement: Tree<'_, pg_sys::Node>) {
     } else if let Some(copy) = statement.as_a::<pg_sys::CopyStmt>() {
         let target = if copy.is_from { targets::changeable(child!(copy.relation), pg_sys::ACL_INSERT) } else { None };
         if let Some(relation) = target {
-            publication::note_relation(relation);
-            foreign::note_reached(relation);
+            targets::note_named(relation);
         }
     } else if let Some(truncate) = statement.as_a::<pg_sys::TruncateStmt>() {
         for name in children!(truncate.relations as RangeVar) {

@@ -1,5 +1,6 @@
 //! Foreign tables that their owners trust. Changes through this server are published like all others. A transaction whose view of the
-//! remote data may be older than a change neither gets nor stores answers. State of this backend; no lock.
+//! remote data may be older than a change neither gets nor stores answers. Tables of other access methods are found here, too, when a
+//! statement reaches them through a table above them. State of this backend; no lock.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +10,9 @@ use pgrx::pg_sys;
 
 use crate::invalidation::{publication, writer};
 use crate::pg::backend_local::Local;
+use crate::pg::catalog_row::CatalogRow;
 use crate::pg::lists::oids;
+use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::pg::tree::{Tree, children};
 use crate::pg::{backend, inheritance, relcache_listener};
 use crate::shmem::{self, SharedStore};
@@ -46,7 +49,8 @@ pub fn check_settled(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>) -
     Ok(any)
 }
 
-/// Notes the foreign tables that a change of `relation`, of kind `kind`, may reach.
+/// Notes what a change of `relation`, of kind `kind`, may reach and the server may not list: foreign tables, and tables of other access
+/// methods than the server's own.
 ///
 /// A change of a foreign table assigns no transaction id, and without an id nothing is published. So the transaction gets an id here,
 /// whatever the table's policy is: it may become `trusted` before this transaction commits. The change is published at once and once more
@@ -54,19 +58,26 @@ pub fn check_settled(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>) -
 pub fn note_target(relation: pg_sys::Oid, kind: u8) {
     match kind {
         pg_sys::RELKIND_FOREIGN_TABLE => note(relation),
-        pg_sys::RELKIND_PARTITIONED_TABLE => reached_through(relation).into_iter().for_each(note),
+        pg_sys::RELKIND_PARTITIONED_TABLE => note_members(relation),
         _ => {}
     }
 }
 
-/// Notes the foreign tables that COPY FROM or TRUNCATE of a relation may change.
+/// The same for the relation that COPY FROM or TRUNCATE names.
 pub fn note_reached(relation: pg_sys::Oid) {
     // SAFETY: a search without a lock.
     match unsafe { pg_sys::get_rel_relkind(relation) } as u8 {
         // TRUNCATE goes on to the children that inherit.
-        pg_sys::RELKIND_RELATION => reached_through(relation).into_iter().for_each(note),
+        pg_sys::RELKIND_RELATION => note_members(relation),
         kind => note_target(relation, kind),
     }
+}
+
+/// Notes those members of the family of `root` whose changes the server may not list.
+fn note_members(root: pg_sys::Oid) {
+    let (foreign, uncounted) = reached_through(root);
+    foreign.into_iter().for_each(note);
+    uncounted.into_iter().for_each(publication::note_relation);
 }
 
 /// Notes and publishes that a foreign table may be changed, once in each transaction.
@@ -116,6 +127,14 @@ struct Family {
     members: Vec<u32>,
     /// The foreign tables among them.
     foreign: Vec<pg_sys::Oid>,
+    /// The tables of other access methods among them, which need not count what they change.
+    uncounted: Vec<pg_sys::Oid>,
+}
+
+impl Family {
+    fn unlisted(&self) -> (Vec<pg_sys::Oid>, Vec<pg_sys::Oid>) {
+        (self.foreign.clone(), self.uncounted.clone())
+    }
 }
 
 /// Families by their roots. A family is forgotten when one of its members changes.
@@ -131,22 +150,27 @@ fn relation_changed(relation: pg_sys::Oid) {
     });
 }
 
-/// The foreign tables below a relation.
-fn reached_through(root: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+/// The foreign tables below a relation, and the tables of other access methods.
+fn reached_through(root: pg_sys::Oid) -> (Vec<pg_sys::Oid>, Vec<pg_sys::Oid>) {
     let number = root.to_u32();
-    if let Some(foreign) = FAMILIES.with_borrow(|families| families.get(&number).map(|family| family.foreign.clone())) {
-        return foreign;
+    if let Some(unlisted) = FAMILIES.with_borrow(|families| families.get(&number).map(Family::unlisted)) {
+        return unlisted;
     }
     relcache_listener::listen(relation_changed);
-    // SAFETY: catalog searches; the result is a list of OIDs.
-    let family = unsafe {
-        let list = inheritance::all_inheritors(root);
-        let mut members: Vec<u32> = oids(list).map(pg_sys::Oid::to_u32).collect();
-        members.sort_unstable();
-        let is_foreign = |oid: &pg_sys::Oid| pg_sys::get_rel_relkind(*oid) as u8 == pg_sys::RELKIND_FOREIGN_TABLE;
-        Family { members, foreign: oids(list).filter(is_foreign).collect() }
-    };
-    let foreign = family.foreign.clone();
+    let list = inheritance::all_inheritors(root);
+    let mut family = Family { members: Vec::new(), foreign: Vec::new(), uncounted: Vec::new() };
+    // SAFETY: a list of OIDs, which was just made.
+    for member in unsafe { oids(list) } {
+        family.members.push(member.to_u32());
+        let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, member);
+        match row.as_ref().and_then(CatalogRow::relation).map(|class| (class.relkind as u8, class.relam.to_u32())) {
+            Some((pg_sys::RELKIND_FOREIGN_TABLE, _)) => family.foreign.push(member),
+            Some((pg_sys::RELKIND_RELATION, HEAP_TABLE_AM_OID) | (pg_sys::RELKIND_PARTITIONED_TABLE, _)) => {}
+            Some(_) | None => family.uncounted.push(member),
+        }
+    }
+    family.members.sort_unstable();
+    let unlisted = family.unlisted();
     FAMILIES.with_borrow_mut(|families| families.insert(number, family));
-    foreign
+    unlisted
 }

@@ -5,26 +5,61 @@ use pgrx::pg_sys;
 
 use crate::invalidation::{foreign, publication};
 use crate::pg::lists::{integers, node_at, nodes};
+use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::pg::privileges;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::query::relations;
 
-/// Notes the targets of a data-modifying plan, at any nesting level. To be called when the server has found that the user may change
+/// Notes the targets of a data-modifying query, at any nesting level. To be called when the server has found that the user may change
 /// them, and before the first row.
-pub fn note_plan(plan: Tree<'_, pg_sys::PlannedStmt>) {
-    if plan.resultRelations.is_null() {
-        return;
-    }
+pub fn note_started(query: QueryDesc<'_>) {
+    let plan = query.plan();
     // SAFETY: `resultRelations` of a valid plan holds positions in its `rtable`, from 1.
     unsafe {
         for index in integers(plan.resultRelations) {
             if let Some(entry) = node_at::<pg_sys::RangeTblEntry>(plan.rtable, index as usize - 1) {
-                publication::note_relation((*entry).relid);
                 foreign::note_target((*entry).relid, (*entry).relkind as u8);
             }
         }
     }
+    let Some(state) = query.estate() else { return };
+    // SAFETY: the state of a query is valid with its lists, and the targets are open, until the query is ended.
+    unsafe {
+        for target in nodes::<pg_sys::ResultRelInfo>(state.as_ref().es_opened_result_relations) {
+            if !is_listed_when_changed(target) {
+                publication::note_relation((*(*target).ri_RelationDesc).rd_id);
+            }
+        }
+    }
+}
+
+/// Is it enough that the server lists the target if a row of it changes? A partitioned table has no rows of its own. A member of a
+/// family that the statement does not name may stay as it is, and results over it are then still right.
+///
+/// # Safety
+/// `target` must be an open target of a query that is under way.
+unsafe fn is_listed_when_changed(target: *const pg_sys::ResultRelInfo) -> bool {
+    // SAFETY: the caller's promise.
+    let (class, root) = unsafe { ((*(*target).ri_RelationDesc).rd_rel, (*target).ri_RootResultRelInfo) };
+    // SAFETY: an open relation has its row of pg_class.
+    let (kind, access_method) = unsafe { ((*class).relkind as u8, (*class).relam.to_u32()) };
+    match kind {
+        pg_sys::RELKIND_PARTITIONED_TABLE => true,
+        pg_sys::RELKIND_RELATION => !root.is_null() && access_method == HEAP_TABLE_AM_OID,
+        _ => false,
+    }
+}
+
+/// Notes the relation that COPY FROM names.
+pub fn note_named(relation: pg_sys::Oid) {
+    // SAFETY: a search without a lock.
+    let kind = unsafe { pg_sys::get_rel_relkind(relation) } as u8;
+    // The server lists the leaves that get rows.
+    if kind != pg_sys::RELKIND_PARTITIONED_TABLE {
+        publication::note_relation(relation);
+    }
+    foreign::note_reached(relation);
 }
 
 /// Is there anything left to run when a plan has returned its last row: triggers, or the rest of a WITH clause?
@@ -47,7 +82,8 @@ pub fn has_routed(query: QueryDesc<'_>) -> bool {
     query.estate().is_some_and(|state| unsafe { !state.as_ref().es_tuple_routing_result_relations.is_null() })
 }
 
-/// Notes the foreign tables among the leaves that a query has sent rows to: one may have been attached since the query was started.
+/// Notes those leaves that a query has sent rows to whose changes the server may not list: one may have been attached since the query
+/// was started.
 /// To be called before the query is ended.
 pub fn note_routed(query: QueryDesc<'_>) {
     let Some(state) = query.estate() else { return };
@@ -56,6 +92,9 @@ pub fn note_routed(query: QueryDesc<'_>) {
         for leaf in nodes::<pg_sys::ResultRelInfo>(state.as_ref().es_tuple_routing_result_relations) {
             let relation = (*leaf).ri_RelationDesc;
             foreign::note_target((*relation).rd_id, (*(*relation).rd_rel).relkind as u8);
+            if !is_listed_when_changed(leaf) {
+                publication::note_relation((*relation).rd_id);
+            }
         }
     }
 }

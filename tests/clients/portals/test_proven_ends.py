@@ -231,7 +231,7 @@ def test_a_part_without_rows_whose_beginning_raises(both, empty):
 
 
 def test_distances_of_other_rows(both, session):
-    """Reading on in the order of distances would compute one that is out of range."""
+    """Reading on in the order of distances computes one that is out of range. Some versions build the index so that the first row does, too."""
     session.execute("""
         CREATE TABLE places (id int PRIMARY KEY, p point);
         CREATE INDEX ON places USING gist (p);
@@ -241,7 +241,7 @@ def test_distances_of_other_rows(both, session):
     query = "SELECT id FROM places WHERE id = 1 ORDER BY p <-> point(0.1, -1.2e308)"
     for client in both:
         client.query("SET enable_sort = off; SET enable_bitmapscan = off; SET enable_seqscan = off")
-    for limit, expected in ((1, "12TDsZ"), (0, "12TDEZ"), (2, "12TDEZ")):
+    for limit, expected in ((1, ("12TDsZ", "12TEZ")), (0, ("12TDEZ", "12TEZ")), (2, ("12TDEZ", "12TEZ"))):
         answer = fetch(on, query, [], limit)
-        assert answer == fetch(off, query, [], limit) and types(answer) == expected
+        assert answer == fetch(off, query, [], limit) and types(answer) in expected
     assert cached(on) == 0

@@ -65,6 +65,83 @@ INSERT INTO part VALUES (2, 'a');
 :status
 :read_pruned
 :status
+-- A write through the root outdates, of the answers that were read through the root, those that rest on a leaf that it changed.
+\set read_others 'SELECT count(*), sum(k) FROM part WHERE k >= 100;'
+:read_others
+INSERT INTO part VALUES (3, 'a');
+:read_others
+:status
+:read_pruned
+:status
+UPDATE part SET v = v || '' WHERE k + 0 = 3;
+:read_others
+:status
+:read_pruned
+:status
+DELETE FROM part WHERE k IN (SELECT 3 FROM part LIMIT 1);
+:read_others
+:status
+:read_pruned
+:status
+COPY part FROM stdin;
+4	a
+\.
+:read_others
+:status
+:read_pruned
+:status
+MERGE INTO part USING (VALUES (4, 'b'), (5, 'b')) new (k, v) ON part.k = new.k
+    WHEN MATCHED THEN UPDATE SET v = new.v WHEN NOT MATCHED THEN INSERT VALUES (new.k, new.v);
+:read_others
+:status
+:read_pruned
+:status
+-- No row is changed: nothing is outdated.
+UPDATE part SET v = v WHERE k + 0 = 1000;
+:read_others
+:status
+:read_pruned
+:status
+-- A key above leaves: the row goes from one to the other by a cascade, or is deleted by one.
+CREATE TABLE above (k int PRIMARY KEY);
+INSERT INTO above VALUES (1), (2), (4), (5), (6), (101), (102);
+ALTER TABLE part ADD FOREIGN KEY (k) REFERENCES above ON UPDATE CASCADE ON DELETE CASCADE;
+:read_others
+:read_pruned
+DELETE FROM above WHERE k = 4;
+:read_others
+:status
+:read_pruned
+:status
+UPDATE above SET k = 105 WHERE k = 5;
+:read_others
+:status
+:read_pruned
+:status
+DELETE FROM part WHERE k = 105;
+ALTER TABLE part DROP CONSTRAINT part_k_fkey;
+DROP TABLE above;
+-- The leaves of a subordinate branch, through the root.
+TRUNCATE part_high_rest;
+INSERT INTO part VALUES (102, 'b');
+:read_others
+:status
+:read_pruned
+:status
+-- Inheritance: the same.
+CREATE TABLE old_style (k int);
+CREATE TABLE old_style_child (CHECK (k < 100)) INHERITS (old_style);
+INSERT INTO old_style VALUES (200);
+INSERT INTO old_style_child VALUES (1);
+SELECT sum(k) FROM ONLY old_style;
+SELECT sum(k) FROM old_style_child;
+UPDATE old_style SET k = k + 1 WHERE k + 0 = 1;
+SELECT sum(k) FROM ONLY old_style;
+:status
+SELECT sum(k) FROM old_style_child;
+:status
+DROP TABLE old_style CASCADE;
+
 -- Through a leaf; through the branch.
 INSERT INTO part_high_a VALUES (103, 'a');
 :read_root
