@@ -125,7 +125,7 @@ bench_packages() {
 drivers_packages() {
     command -v apt-get >/dev/null || { say "no apt-get: install a JDK, Go, Node, psqlODBC and PgBouncer yourself"; return 0; }
     local missing=() name
-    for name in curl ca-certificates odbc-postgresql pgbouncer; do installed "$name" || missing+=("$name"); done
+    for name in curl ca-certificates odbc-postgresql libodbc2 pgbouncer; do installed "$name" || missing+=("$name"); done
     command -v javac >/dev/null || missing+=(default-jdk-headless)
     command -v go >/dev/null || missing+=(golang-go)
     command -v node >/dev/null || missing+=(nodejs)

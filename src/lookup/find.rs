@@ -126,6 +126,7 @@ fn hit(store: &SharedStore, question: &Question<'_>, description: Description<'_
         plan: question.plan().as_ptr(),
         params: question.params().map_or(std::ptr::null_mut(), Tree::as_ptr),
         has_row_types: has_row_types(),
+        scrolls: false,
         first_run: FirstRun::Whole,
         role: backend::user_id(),
         may_start_late: !(changes.reads_foreign

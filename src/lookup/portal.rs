@@ -8,6 +8,7 @@ use std::ffi::CStr;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use crate::pg::backend;
 use crate::pg::lists::nodes;
 use crate::pg::query_desc::QueryDesc;
 use crate::session;
@@ -76,6 +77,13 @@ pub fn may_be_read_later() -> bool {
     let named =
         active().is_some_and(|portal| portal.status == pg_sys::PortalStatus::PORTAL_DEFINED && is_named(portal));
     session::declaring_cursor() || (named && session::at_top_level())
+}
+
+/// As `may_be_read_later`, if another statement could update the row that is read (WHERE CURRENT OF). In a read-only transaction none
+/// can: the server refuses it when it starts, and a transaction that has taken a snapshot never becomes writable again. A subtransaction may be read-only by
+/// itself, and leave the portal to a transaction that is not.
+pub fn may_be_updated() -> bool {
+    may_be_read_later() && !backend::is_read_only_transaction()
 }
 
 /// Does the query under way run in a cursor or a named portal, whose rows may be fetched with other statements in between?

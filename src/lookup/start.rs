@@ -9,7 +9,7 @@ use super::outcome::{Found, Miss, note_bypass, note_hit};
 use super::question::Question;
 use super::{forms, kept_templates, portal, quick_statements};
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::tree::{Tree, child};
+use crate::pg::tree::Tree;
 use crate::query::plan_marker;
 use crate::query::updatable_cursor::is_updatable_scan;
 use crate::report::{decision_log, tally};
@@ -148,10 +148,13 @@ fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>, flags: i32) {
 /// # Errors
 /// The reason to bypass; the entry is let go.
 fn check_cursor(found: Found, flags: i32, plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<Found, Reason> {
-    let Found::Hit(hit, verify) = found else { return Ok(found) };
-    let refusal = if portal::may_be_read_later() && is_updatable_scan(child!(plan.planTree)) {
+    let Found::Hit(mut hit, verify) = found else { return Ok(found) };
+    if let Some(guard) = hit.guard.as_mut() {
+        guard.scrolls = scrolls(flags);
+    }
+    let refusal = if portal::may_be_updated() && is_updatable_scan(plan) {
         Reason::UpdatableCursor
-    } else if scrolls(flags) && hit.guard.as_ref().is_some_and(|guard| !guard.outlasts_changes()) {
+    } else if hit.guard.as_ref().is_some_and(|guard| guard.scrolls && !guard.may_be_read_again()) {
         Reason::SettingsInCursor
     } else {
         return Ok(Found::Hit(hit, verify));

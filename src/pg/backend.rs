@@ -21,6 +21,12 @@ pub fn in_transaction() -> bool {
     server::IsTransactionState() || server::GetCurrentTransactionNestLevel() > 1
 }
 
+/// Is the code in a read-only transaction, and in none of its subtransactions?
+pub fn is_read_only_transaction() -> bool {
+    // SAFETY: a plain global of the backend.
+    unsafe { pg_sys::XactReadOnly && transaction_nest_level() == 1 }
+}
+
 /// The present time, in microseconds since 2000-01-01 00:00 UTC, as the server counts.
 pub fn now() -> i64 {
     server::GetCurrentTimestamp()

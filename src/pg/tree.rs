@@ -226,6 +226,7 @@ tagged! {
     JoinExpr = T_JoinExpr,
     Limit = T_Limit,
     List = T_List | T_IntList | T_OidList,
+    Memoize = T_Memoize,
     MergeAppend = T_MergeAppend,
     MergeJoin = T_MergeJoin,
     MinMaxExpr = T_MinMaxExpr,
@@ -262,6 +263,7 @@ tagged! {
     TruncateStmt = T_TruncateStmt,
     ValuesScan = T_ValuesScan,
     Var = T_Var,
+    WindowAgg = T_WindowAgg,
     WindowClause = T_WindowClause,
     WindowFunc = T_WindowFunc,
 }

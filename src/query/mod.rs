@@ -15,13 +15,12 @@
 //! | What does a comment before the statement ask? | `statement_terms` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
 //! | How many rows can there be at most? | `row_bound`, `unique_scan` |
-//! | Are rows that are read later computed later? | `computed_first` |
+//! | Which rows of a plan no later change can show in? | `settled_rows` |
 //!
 //! `hashes` are the types of all hashes.
 
 mod bytewise;
 pub mod clock;
-pub mod computed_first;
 pub mod eligibility;
 pub mod environment;
 pub mod hashes;
@@ -41,6 +40,7 @@ pub mod relations;
 mod repeatability;
 pub mod row_bound;
 pub mod row_types_and_custom_settings;
+pub mod settled_rows;
 pub mod statement_terms;
 pub mod statement_text;
 pub mod trusted_extensions;

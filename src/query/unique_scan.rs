@@ -117,7 +117,7 @@ fn family(class: pg_sys::Oid) -> pg_sys::Oid {
 }
 
 /// Is the index a B-tree? Other kinds may be unique by something else than equality, such as keys WITHOUT OVERLAPS (18).
-fn is_btree(index: pg_sys::Oid) -> bool {
+pub fn is_btree(index: pg_sys::Oid) -> bool {
     CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, index)
         .is_some_and(|row| row.relation().is_some_and(|form| form.relam == pg_sys::BTREE_AM_OID))
 }

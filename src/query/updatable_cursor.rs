@@ -6,22 +6,44 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::plan_kinds::opens_nothing_itself;
 use crate::pg::tree::{Tree, child, children, match_node};
 
-/// Could the server find the scan of a table by descending from this node as it does for WHERE CURRENT OF
-/// (search_plan_tree in execCurrent.c)? The answer may be yes too often: it is for a node of an unknown kind.
-pub fn is_updatable_scan(plan: Option<Tree<'_, pg_sys::Plan>>) -> bool {
-    let Some(plan) = plan else { return false };
-    let node = plan.as_node();
-    match_node! { node;
-        Append(append) => children!(append.appendplans as Plan).any(|child| is_updatable_scan(Some(child))),
-        SubqueryScan(scan) => is_updatable_scan(child!(scan.subplan)),
-        _ => match node.tag() {
-            NodeTag::T_Result | NodeTag::T_Limit => is_updatable_scan(child!(plan.lefttree)),
-            NodeTag::T_MergeAppend
-            | NodeTag::T_ModifyTable
-            | NodeTag::T_BitmapAnd
-            | NodeTag::T_BitmapOr
-            | NodeTag::T_BitmapIndexScan => false,
-            tag => !opens_nothing_itself(tag),
-        },
+/// Could the server find the scan of a table in this plan, for WHERE CURRENT OF (search_plan_tree in execCurrent.c)? The answer may be
+/// yes too often: it is for a node of an unknown kind. No statement changes the rows of a materialized view: the server refuses it
+/// when it starts, before it looks for the cursor's row.
+pub fn is_updatable_scan(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+    Search { plan }.finds_scan(child!(plan.planTree))
+}
+
+struct Search<'t> {
+    plan: Tree<'t, pg_sys::PlannedStmt>,
+}
+
+impl<'t> Search<'t> {
+    fn finds_scan(&self, plan: Option<Tree<'t, pg_sys::Plan>>) -> bool {
+        let Some(plan) = plan else { return false };
+        let node = plan.as_node();
+        match_node! { node;
+            Append(append) => children!(append.appendplans as Plan).any(|child| self.finds_scan(Some(child))),
+            SubqueryScan(scan) => self.finds_scan(child!(scan.subplan)),
+            SeqScan(scan) => self.may_be_changed(scan.scan.scanrelid),
+            IndexScan(scan) => self.may_be_changed(scan.scan.scanrelid),
+            IndexOnlyScan(scan) => self.may_be_changed(scan.scan.scanrelid),
+            BitmapHeapScan(scan) => self.may_be_changed(scan.scan.scanrelid),
+            _ => match node.tag() {
+                NodeTag::T_Result | NodeTag::T_Limit => self.finds_scan(child!(plan.lefttree)),
+                NodeTag::T_MergeAppend
+                | NodeTag::T_ModifyTable
+                | NodeTag::T_BitmapAnd
+                | NodeTag::T_BitmapOr
+                | NodeTag::T_BitmapIndexScan => false,
+                tag => !opens_nothing_itself(tag),
+            },
+        }
+    }
+
+    /// Can statements change rows of the relation at this place of the range table?
+    fn may_be_changed(&self, place: u32) -> bool {
+        let plan = self.plan;
+        let entry = children!(plan.rtable as RangeTblEntry).nth((place as usize).wrapping_sub(1));
+        entry.is_none_or(|entry| entry.relkind as u8 != pg_sys::RELKIND_MATVIEW)
     }
 }

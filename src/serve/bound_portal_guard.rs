@@ -11,9 +11,8 @@ use pgrx::pg_sys;
 
 use crate::invalidation::own_writes;
 use crate::pg::tree::Tree;
-use crate::query::computed_first::computes_all_first;
 use crate::query::hashes::EnvironmentHash;
-use crate::query::{environment, row_bound};
+use crate::query::{environment, row_bound, settled_rows};
 use crate::session;
 use crate::shmem::SharedStore;
 
@@ -42,6 +41,8 @@ pub struct Guard {
     pub params: pg_sys::ParamListInfo,
     /// There are row types in the answer, whose values are made of parts when they are read.
     pub has_row_types: bool,
+    /// Rows may be read again.
+    pub scrolls: bool,
     /// What the first run reads, as far as is known.
     pub first_run: FirstRun,
     /// The role that the statement was started as.
@@ -58,9 +59,10 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Notes that up to `limit` rows (0: all) of an entry with `rows` rows are going to be read.
-    pub fn note_limit(&mut self, limit: u64, rows: u64) {
+    /// Notes that up to `limit` rows (0: all) of an entry with `rows` rows are going to be read, forward or not.
+    pub fn note_limit(&mut self, forward: bool, limit: u64, rows: u64) {
         self.first_run = match limit {
+            _ if !forward => FirstRun::Part,
             0 => FirstRun::Whole,
             _ if limit > rows => FirstRun::Whole,
             _ if limit == rows => FirstRun::AllRows,
@@ -78,20 +80,37 @@ impl Guard {
             && environment::hash(store.seed(), &self.settings) == Ok(self.environment)
     }
 
-    /// Are the rows after the first one, and those that are read again, the same whatever changes once the first one is out?
-    pub fn outlasts_changes(&self) -> bool {
-        !self.has_row_types && self.foreign.is_empty() && computes_all_first(self.real_plan())
+    /// Can it be told from the plan that rows which are read again are what they were, at least if all of them are read first?
+    pub fn may_be_read_again(&self) -> bool {
+        self.is_computed_in_plan() && settled_rows::keeps_rows(self.real_plan(), true)
     }
 
     /// Does the answer hold for what is read after the first run as well?
     fn outlasts_first_run(&self, rows: u64) -> bool {
-        // SAFETY: the parameters live as long as the portal, like the plan.
-        let params = unsafe { Tree::enter(self.params) };
-        match self.first_run {
+        let plan = self.real_plan();
+        let all_read = match self.first_run {
             FirstRun::Whole => true,
-            FirstRun::AllRows => self.outlasts_changes() || row_bound::of(self.real_plan(), params) == Some(rows),
-            FirstRun::Part => self.outlasts_changes(),
+            FirstRun::AllRows => {
+                row_bound::of(plan, self.params()) == Some(rows) || settled_rows::ends_with_last_row(plan)
+            }
+            FirstRun::Part => false,
+        };
+        if self.scrolls {
+            self.is_computed_in_plan() && settled_rows::keeps_rows(plan, all_read)
+        } else {
+            all_read || (self.is_computed_in_plan() && settled_rows::later_rows_are_settled(plan))
         }
+    }
+
+    /// Are the values of a row all there once its plan has given it? Those of row types are put together when they are read, those of
+    /// foreign tables come from elsewhere.
+    fn is_computed_in_plan(&self) -> bool {
+        !self.has_row_types && self.foreign.is_empty()
+    }
+
+    fn params(&self) -> Option<Tree<'_, pg_sys::ParamListInfoData>> {
+        // SAFETY: the parameters live as long as the portal, like the plan.
+        unsafe { Tree::enter(self.params) }
     }
 
     fn real_plan(&self) -> Tree<'_, pg_sys::PlannedStmt> {

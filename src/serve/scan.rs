@@ -253,7 +253,7 @@ impl ServedQuery<'_> {
         let (Some(pin), Some(store)) = (hold.pin(), shmem::store()) else { return };
         let rows = store.view(pin).rows();
         if let Some(guard) = hold.guard() {
-            guard.note_limit(limit, rows);
+            guard.note_limit(direction == pg_sys::ScanDirection::ForwardScanDirection, limit, rows);
         }
     }
 }

@@ -61,7 +61,9 @@ def in_parts(client, query, sizes, portal, change_after=None):
     (SORTED, [1000, 1], [None, 1, 2]),
     (SORTED, [0], [None, 1, 2]),
     (GROUPED, [400, 400, 400], []),
-    (GROUPED, [1000, 1], []),
+    # A group is given when the next one begins, or the end is met: after the last one there is nothing to compute.
+    (GROUPED, [1000, 1], [None, 1, 2]),
+    (GROUPED, [999, 1], []),
     (GROUPED, [1001], [None, 1, 2]),
 ])
 def test_answers_that_depend_on_settings(both, portal, query, sizes, from_cache, change_after):

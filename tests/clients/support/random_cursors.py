@@ -13,6 +13,7 @@ INSERT INTO t SELECT g, g % 7, timestamptz '2026-01-01 UTC' + g * interval '7 ho
     (g, 'y' || g)::pair, repeat('v', g % 5) || g FROM generate_series(1, 40) g;
 CREATE TABLE u (id int PRIMARY KEY, d date, v text);
 INSERT INTO u SELECT g, date '2026-01-01' + g, 'u' || g FROM generate_series(1, 12) g;
+CREATE INDEX u_d ON u (d);
 CREATE TABLE parts (k int, v text) PARTITION BY RANGE (k);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
 CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (10) TO (20);
@@ -46,6 +47,25 @@ QUERIES = [
     "SELECT id, count(*), date_trunc('day', now()) FROM t GROUP BY id ORDER BY id",
     "SELECT a.id, CURRENT_DATE - b.d FROM t a JOIN u b ON a.id = b.id ORDER BY a.id",
     "SELECT id, max(ts) FROM t GROUP BY id HAVING max(ts) < CURRENT_DATE + 100000 ORDER BY id",
+    # The zone decides which rows are read, before the first one is out or row by row, by the plan.
+    "SELECT n, count(*), max(ts) FROM t WHERE ts >= date_trunc('day', timestamptz '2026-01-03 12:00 UTC') GROUP BY n ORDER BY n",
+    "SELECT id, count(*) FROM t WHERE ts::date <= date '2026-01-08' GROUP BY id ORDER BY id",
+    "SELECT n FROM t WHERE ts::date > date '2026-01-04' GROUP BY n ORDER BY n",
+    "SELECT DISTINCT ON (n) n, v FROM t WHERE ts::date > date '2026-01-04' ORDER BY n, id",
+    "SELECT d, v, count(*) FROM u WHERE d > (timestamptz '2026-01-05 UTC')::date GROUP BY d, v ORDER BY d, v",
+    "SELECT d, count(*) FROM u WHERE d > (timestamptz '2026-01-05 UTC')::date GROUP BY d ORDER BY d LIMIT 4",
+    "SELECT a.id, count(*) FROM u a JOIN t b ON b.id >= a.id AND b.ts::date > a.d GROUP BY a.id ORDER BY a.id",
+    "SELECT a.id, min(b.d) FROM t a JOIN u b ON a.n = b.id WHERE b.d > (timestamptz '2026-01-03 UTC')::date GROUP BY a.id ORDER BY a.id",
+    "SELECT a.id, min(b.d) FROM t a LEFT JOIN u b ON a.n = b.id AND b.d > (timestamptz '2026-01-03 UTC')::date GROUP BY a.id ORDER BY a.id",
+    "SELECT a.id, min(b.n) FROM u a JOIN t b ON a.id = b.id WHERE b.ts::date > date '2026-01-02' GROUP BY a.id ORDER BY a.id",
+    "SELECT id, sum(n) FROM t GROUP BY id HAVING id < 5 OR sum(n) > (SELECT count(*) FROM u WHERE d > (timestamptz '2026-01-05 UTC')::date) / 3 ORDER BY id",
+    "SELECT id, sum(n) OVER (ORDER BY id) FROM t WHERE ts::date > date '2026-01-03' ORDER BY id",
+    "SELECT n, id, count(*) OVER (PARTITION BY n ORDER BY ts::text, id) FROM t ORDER BY n, ts::text, id",
+    "SELECT id, count(*) OVER (ORDER BY ts RANGE BETWEEN '1 day' PRECEDING AND CURRENT ROW) FROM t WHERE ts::date > date '2026-01-03' ORDER BY ts",
+    "SELECT n, count(*) FROM t WHERE ts::date > date '2026-01-03' GROUP BY ROLLUP (n) ORDER BY n",
+    "SELECT n, count(*) FROM t WHERE n = 3 AND ts::date > date '2026-01-03' GROUP BY n",
+    "SELECT id, count(*) FROM t WHERE ts::date = date '2026-01-04' GROUP BY id HAVING max(ts)::date <> date '2026-01-05' ORDER BY id",
+    "SELECT x.n, x.c + 1 FROM (SELECT n, count(*) AS c FROM t WHERE ts::date > date '2026-01-03' GROUP BY n ORDER BY n LIMIT 5) x",
     # The current row of these can be updated.
     "SELECT id, v FROM t WHERE n = 3 ORDER BY id",
     "SELECT id, ts::text FROM t ORDER BY id",
@@ -65,6 +85,13 @@ SETTINGS = [
     "timezone = 'America/New_York'", "extra_float_digits = 1", "extra_float_digits = -5", "intervalstyle = 'iso_8601'", "app.tenant = 'one'",
     "app.tenant = 'two'", "search_path = {schema}, pg_catalog", "role = '{role}'", "role = 'none'", "pg_arrow_cache.populate = off",
     "pg_arrow_cache.populate = on", "work_mem = '64kB'", "enable_sort = off", "enable_sort = on",
+]
+
+# One that plans in this way and one that does not, by turns: every kind of node is met.
+PLANNING = [
+    "enable_hashagg = off", "enable_sort = off", "enable_hashjoin = off", "enable_mergejoin = off", "enable_nestloop = off", "enable_seqscan = off",
+    "enable_material = off", "enable_bitmapscan = off", "enable_indexscan = off", "enable_indexonlyscan = off", "enable_memoize = off",
+    "enable_incremental_sort = off", "max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0",
 ]
 
 WRITES = [
@@ -131,7 +158,9 @@ class Pair:
         return answer[-1] == ("Z", b"E")
 
     def transaction(self, length):
-        self.sql("BEGIN")
+        for setting in self.random.sample(PLANNING, self.random.choice([0, 1, 2, 4])):
+            self.sql(f"SET {setting}")
+        self.sql(self.random.choice(["BEGIN", "BEGIN", "BEGIN READ ONLY"]))
         self.forget_all()
         for _ in range(length):
             answer = self.random.choices([self.open_cursor, self.open_portal, self.fetch, self.execute, self.set, self.write,

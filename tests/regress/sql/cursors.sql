@@ -363,6 +363,54 @@ DECLARE d NO SCROLL CURSOR FOR SELECT count(*) FROM positions;
 FETCH 1 FROM d;
 UPDATE positions SET v = 'x' WHERE CURRENT OF d;
 ROLLBACK;
+-- In a read-only transaction no statement can change the row, and the transaction stays so.
+SELECT id, v FROM positions WHERE id > 0;
+SELECT id, v FROM positions WHERE id > 0;
+:status
+BEGIN READ ONLY;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM positions WHERE id > 0;
+:status
+FETCH 1 FROM c;
+SAVEPOINT s;
+SET TRANSACTION READ WRITE;
+ROLLBACK TO s;
+UPDATE positions SET v = 'x' WHERE CURRENT OF c;
+ROLLBACK;
+-- A subtransaction that is read-only leaves its cursors to a transaction that is not.
+BEGIN;
+SAVEPOINT s;
+SET TRANSACTION READ ONLY;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM positions WHERE id > 0;
+:status
+RELEASE s;
+FETCH 1 FROM c;
+UPDATE positions SET v = 'x' WHERE CURRENT OF c RETURNING id, v;
+ROLLBACK;
+-- No statement changes the rows of a materialized view.
+CREATE MATERIALIZED VIEW kept_positions AS SELECT id, v FROM positions;
+SELECT id, v FROM kept_positions;
+SELECT id, v FROM kept_positions;
+:status
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM kept_positions;
+:status
+FETCH 1 FROM c;
+SAVEPOINT s;
+UPDATE kept_positions SET v = 'x' WHERE CURRENT OF c;
+ROLLBACK TO s;
+UPDATE positions SET v = 'x' WHERE CURRENT OF c;
+ROLLBACK;
+SET pg_arrow_cache.enabled = off;
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM kept_positions;
+FETCH 1 FROM c;
+SAVEPOINT s;
+UPDATE kept_positions SET v = 'x' WHERE CURRENT OF c;
+ROLLBACK TO s;
+UPDATE positions SET v = 'x' WHERE CURRENT OF c;
+ROLLBACK;
+RESET pg_arrow_cache.enabled;
+DROP MATERIALIZED VIEW kept_positions;
 DROP TABLE positions;
 
 DEALLOCATE p;
