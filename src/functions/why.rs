@@ -106,8 +106,9 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<(Vec<u32>, Vec<Vec<u
             }),
         })?;
         let ddl = lookup::definition_versions(store).ddl;
-        let checked =
-            relations::check(plan).and_then(|_| planner_input::check(plan, &opened_by(plan), traits.unites, ddl));
+        let checked = relations::check(plan)
+            .and_then(|_| planner_input::check(plan, &opened_by(plan), traits.unites, ddl))
+            .and_then(|()| planner_input::check_bodies(&traits));
         checked.map_err(|RelationRefusal { reason, relation }| Refusal { reason, offender: Some(reads(relation)) })?;
         if !settings::enabled() {
             return Err(Reason::Disabled.into());

@@ -14,7 +14,7 @@ use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
 use crate::query::clock::{Clock, ClockProgram};
 use crate::query::eligibility::QueryTraits;
-use crate::query::hashes::{EnvironmentHash, FactsHash, FormId};
+use crate::query::hashes::{EnvironmentHash, FactsHash, FormId, TreeHash};
 use crate::query::key::{self, Asked, HashedText};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::Text;
@@ -70,9 +70,6 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         }
         Marked::Bypass(reason) => return Err(reason),
     };
-    if traits.may_garble_text() {
-        return Err(Reason::TextEncoding);
-    }
     if planned.versions.catalogs == UNKNOWN_CATALOGS {
         portal::ask_for_new_plan();
     }
@@ -88,42 +85,24 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let template = kept_templates::find(form, planned.versions, facts).filter(|_| current == planned.versions);
     // SAFETY: the extras were just read, into the current memory context.
     let relations = relations::of_plan(question.plan(), unsafe { traits.extras.relations() });
-    own_writes::check_own_writes(&relations)?;
-    if traits.calls_declared() && own_writes::has_transaction_id() {
-        // Nobody knows yet what they are going to read.
-        return Err(Reason::OwnWrites);
-    }
-
+    check_session(&traits, &relations)?;
     // SAFETY: as above.
     let settings = unsafe { traits.extras.settings() };
     let now = environment::settings(store.seed());
     let environment = environment::hash_under(store.seed(), now, &settings)?;
-    check_age(question, &traits, &relations, planned.versions, current)?;
-    let old_plan = (current.ddl != planned.versions.ddl).then_some(planned.plan);
     let planned_under = planned.under.filter(|then| *then != environment::planning(store.seed(), now));
-    if planned_under.is_some() && traits.bodies.is_some_and(|bodies| bodies.are_queries) {
-        // The server rewrites the queries in bodies when it runs them: for the present role, by its policies, and those were not checked.
-        portal::ask_for_new_plan();
-        return Err(Reason::OldPlan);
-    }
+    check_age(question, &traits, &relations, planned.versions, current)?;
+    check_role(&traits, planned_under.is_none())?;
+    let old_plan = (current.ddl != planned.versions.ddl).then_some(planned.plan);
     let errs_by_kind = traits.may_fail && planned.for_values;
-    // What the names in the queries of such functions stand for is seen by nobody before they run.
-    let tree = if traits.calls_declared() {
-        let resolution = name_resolution::hash(store.seed())?;
-        tree.under_definitions(current.catalogs, resolution)
-    } else {
-        tree
-    };
+    let tree = tree_of(store, tree, &traits, current)?;
     let asked = Asked { tree, old_plan, planned_under, errs_by_kind, environment };
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;
     let program =
         if asks_for_time { clock_program(question, template.as_deref(), planned.plan) } else { ClockProgram::NONE };
     let clock = Clock { program, params: question.params(), one_message: question.runs_in_one_message() };
     let key = key::of(&asked, &text, &clock, store.seed())?;
-    let columns = match &template {
-        Some(template) => template.columns().to_vec(),
-        None => question.columns()?,
-    };
+    let columns = template.as_ref().map_or_else(|| question.columns(), |template| Ok(template.columns().to_vec()))?;
     let text = text.bytes;
     Ok(Description {
         traits,
@@ -142,6 +121,45 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         key,
         columns,
     })
+}
+
+/// May this session get or store an answer over these relations?
+///
+/// # Errors
+/// `TextEncoding`, `OwnWrites` or `OwnDdl`.
+fn check_session(traits: &QueryTraits, relations: &[u32]) -> Result<(), Reason> {
+    if traits.may_garble_text() {
+        return Err(Reason::TextEncoding);
+    }
+    own_writes::check_own_writes(relations)?;
+    // Nobody knows yet what functions that are declared pure are going to read.
+    if traits.calls_declared() && own_writes::has_transaction_id() { Err(Reason::OwnWrites) } else { Ok(()) }
+}
+
+/// May a plan be answered for that was made under other settings, or as another role, than the present ones? Not if it calls functions whose
+/// bodies are queries. The server rewrites these when it runs them: for the present role, by its policies, and those were not checked.
+///
+/// # Errors
+/// `OldPlan`.
+fn check_role(traits: &QueryTraits, made_as_now: bool) -> Result<(), Reason> {
+    if made_as_now || !traits.bodies.is_some_and(|bodies| bodies.are_queries) {
+        return Ok(());
+    }
+    portal::ask_for_new_plan();
+    Err(Reason::OldPlan)
+}
+
+/// The hash of a query's tree; together with all that decides on what functions that are declared pure read: the names in their queries stand for
+/// something that nobody sees before they run.
+///
+/// # Errors
+/// `OutOfMemory`.
+fn tree_of(store: &SharedStore, tree: TreeHash, traits: &QueryTraits, current: Versions) -> Result<TreeHash, Reason> {
+    if !traits.calls_declared() {
+        return Ok(tree);
+    }
+    let resolution = name_resolution::hash(store.seed())?;
+    Ok(tree.under_definitions(current.catalogs, resolution))
 }
 
 /// May the plan be answered for, though definitions have changed since it was made?

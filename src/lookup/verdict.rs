@@ -158,7 +158,10 @@ fn verdict(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
         remember(form, &eligible, relations, traits.may_drop_relations || depends_on_values(plan));
     }
     let checked = relations.and_then(|relations| {
-        planner_input::check(plan, &opened, traits.unites, planned.versions.ddl).map_err(|refusal| refusal.reason)?;
+        planner_input::check(plan, &opened, traits.unites, planned.versions.ddl)
+            // SAFETY: the extras were made for this planning.
+            .and_then(|()| unsafe { planner_input::check_bodies(&traits) })
+            .map_err(|refusal| refusal.reason)?;
         if traits.calls_declared() && opened.prunes_at_start {
             // Functions that run before the first row are not seen.
             return Err(Reason::TooComplex);

@@ -56,3 +56,10 @@ pub fn is_in_recovery() -> bool {
 pub fn is_logical_worker() -> bool {
     server::IsLogicalWorker()
 }
+
+/// How much stack a walk over a tree may use, in bytes.
+pub fn stack_of_walks() -> usize {
+    // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the walk must not, and leaves
+    // most of the stack to the planner, which needs less per level.
+    unsafe { pg_sys::max_stack_depth as usize * 1024 / 4 }
+}

@@ -12,7 +12,7 @@ use std::ffi::CStr;
 use arrow_cache_core::{KnownRelations, Reason};
 use pgrx::pg_sys;
 
-use super::eligibility;
+use super::eligibility::{self, QueryTraits};
 use super::opened_relations::Opened;
 use super::relations::{self, RelationRefusal};
 use super::trusted_extensions::is_trusted_class;
@@ -72,11 +72,31 @@ pub fn check(
     Ok(())
 }
 
-/// Checks what a planner may take from the definition of a relation, locked by the caller, whatever plan it makes.
+/// Checks what the planner may take from the definitions of what the bodies of functions read, whatever plans it makes of them. No lock is held on
+/// these relations; but a plan with such functions is good only for the version of the catalogs that was read before.
+///
+/// # Errors
+/// The first relation that answers must not rest on.
+///
+/// # Safety
+/// The extras of the traits must be in memory.
+pub unsafe fn check_bodies(traits: &QueryTraits) -> Result<(), RelationRefusal> {
+    if !traits.bodies.is_some_and(|bodies| bodies.are_queries) {
+        return Ok(());
+    }
+    // SAFETY: the caller's promise.
+    for relation in unsafe { traits.extras.relations() } {
+        let relation = pg_sys::Oid::from(relation);
+        check_without_plan(relation).map_err(|reason| RelationRefusal { reason, relation })?;
+    }
+    Ok(())
+}
+
+/// Checks what a planner may take from the definition of a relation, whatever plan it makes.
 ///
 /// # Errors
 /// Why answers must not rest on it.
-pub fn check_without_plan(relation: pg_sys::Oid) -> Result<(), Reason> {
+fn check_without_plan(relation: pg_sys::Oid) -> Result<(), Reason> {
     let found = of_relation(relation);
     // SAFETY: the reference keeps the list's owner; an error leaves it to the resource owner. The list holds OIDs.
     let indexes: Vec<pg_sys::Oid> = unsafe {

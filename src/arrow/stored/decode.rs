@@ -235,10 +235,19 @@ impl Decoder {
                 self.place(used, 0, bytes, padding)
             }
             Kind::FlatCString => self.place(used, 0, buffers.bytes(row), 1),
+            Kind::Numeric | Kind::Jsonb | Kind::Record | Kind::Text | Kind::Bytea | Kind::FlatVarlena => {
+                self.varlena(index, column.kind, buffers.bytes(row), used)
+            }
+        }
+    }
+
+    /// A value of variable length, with its header. `bytes` is what is stored of it.
+    fn varlena(&mut self, index: usize, kind: Kind, bytes: &[u8], used: &mut usize) -> pg_sys::Datum {
+        match kind {
             Kind::Numeric => {
                 self.number.clear();
                 // The text was made by numeric's own rules, so it always reads back.
-                let parsed = numeric::from_text(buffers.bytes(row), &mut self.number);
+                let parsed = numeric::from_text(bytes, &mut self.number);
                 debug_assert!(parsed);
                 let number = std::mem::take(&mut self.number);
                 let datum = self.place(used, varlena::header(number.len()), &number, 0);
@@ -253,16 +262,13 @@ impl Decoder {
             }
             Kind::Record => {
                 let number = self.records[index].number();
-                let body = record_types::body(buffers.bytes(row));
+                let body = record_types::body(bytes);
                 let datum = self.place(used, varlena::header(body.len()), body, 0);
                 // SAFETY: the value that was just placed, of which the number is the first word behind the header.
                 unsafe { datum.cast_mut_ptr::<u8>().add(varlena::HEADER).cast::<i32>().write_unaligned(number) };
                 datum
             }
-            Kind::Text | Kind::Bytea | Kind::FlatVarlena => {
-                let bytes = buffers.bytes(row);
-                self.place(used, varlena::header(bytes.len()), bytes, 0)
-            }
+            _ => self.place(used, varlena::header(bytes.len()), bytes, 0),
         }
     }
 

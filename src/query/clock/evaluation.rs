@@ -133,6 +133,20 @@ impl Stack {
         self.height = height.checked_sub(count)?;
         self.values.get(self.height..height)
     }
+
+    /// Takes the last value off if it is NULL; says whether it was.
+    fn drops_null(&mut self) -> Option<bool> {
+        let last = self.height.checked_sub(1)?;
+        let is_null = self.values.get(last)?.is_null;
+        self.height -= usize::from(is_null);
+        Some(is_null)
+    }
+
+    /// Takes the last value off, which must not move.
+    fn settled(&mut self) -> Option<Value> {
+        let value = self.pop(1)?[0];
+        value.settled.then_some(value)
+    }
 }
 
 /// Runs the program; `None` if a value moves, or the program is none that `ClockProgram::of` has made. Returns how many values it has
@@ -182,21 +196,15 @@ unsafe fn run(clock: &Clock<'_>, results: *mut [Value; MOST]) -> Option<usize> {
             }
             CHOICE => {
                 next -= 1;
-                let value = *stack.values.get(stack.height.checked_sub(1)?)?;
-                if value.is_null {
-                    stack.pop(1)?;
-                } else {
-                    next = (operand as usize).max(next);
+                if stack.drops_null()? {
+                    continue;
                 }
+                next = (operand as usize).max(next);
             }
             END => {
                 next -= 1;
-                let value = stack.pop(1)?[0];
-                if !value.settled {
-                    return None;
-                }
                 // SAFETY: the caller promises that the results are valid.
-                *unsafe { &mut *results }.get_mut(count)? = value;
+                *unsafe { &mut *results }.get_mut(count)? = stack.settled()?;
                 count += 1;
             }
             _ => return None,

@@ -1,14 +1,15 @@
 //! The relations that the body of a function in SQL reads, when it is a query. The server plans such a query when the function is first called in a
-//! statement, so there is no plan to look at: whatever a plan of it may read, or take from definitions, has to be harmless. Keeps nothing.
+//! statement, so there is no plan to look at: whatever a plan of it may read has to be harmless. What it may take from definitions is checked
+//! with the plan of the statement (`planner_input`). Keeps nothing.
 
 use std::ffi::c_void;
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::checker::stack_limit;
+use crate::pg::backend;
 use crate::pg::tree::{Tree, match_node};
-use crate::query::{planner_input, relations};
+use crate::query::relations;
 
 /// Most relations of one body.
 const MOST: usize = 64;
@@ -44,7 +45,7 @@ impl Search {
     /// Looks at a node and all below it. True stops the search.
     fn look_at(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         let here = 0u8;
-        if self.stack_base.abs_diff((&raw const here) as usize) > stack_limit() {
+        if self.stack_base.abs_diff((&raw const here) as usize) > backend::stack_of_walks() {
             return self.refuse(Reason::TooComplex);
         }
         let context = (&raw mut *self).cast();
@@ -72,9 +73,7 @@ impl Search {
         if self.found.len() == MOST {
             return self.refuse(Reason::TooComplex);
         }
-        let checked = relations::check_without_plan(relation, entry.inh)
-            .and_then(|()| planner_input::check_without_plan(relation));
-        if let Err(reason) = checked {
+        if let Err(reason) = relations::check_without_plan(relation, entry.inh) {
             return self.refuse(reason);
         }
         self.found.push(relation.to_u32());

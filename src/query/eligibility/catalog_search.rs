@@ -5,7 +5,7 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys;
 
-use super::checker::stack_limit;
+use crate::pg::backend;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::tree::{Tree, match_node};
 
@@ -37,7 +37,7 @@ impl Search {
     /// Looks at a node and all below it. True stops the search.
     fn look_at(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         let here = 0u8;
-        if self.stack_base.abs_diff((&raw const here) as usize) > stack_limit() {
+        if self.stack_base.abs_diff((&raw const here) as usize) > backend::stack_of_walks() {
             return true;
         }
         let context = (&raw mut *self).cast();

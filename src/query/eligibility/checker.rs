@@ -7,6 +7,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::met_bodies::MetBodies;
+use crate::pg::backend;
 use crate::query::row_types_and_custom_settings::MOST_ROW_TYPES;
 use crate::query::types::{Nature, TypeFacts};
 
@@ -80,13 +81,6 @@ pub(super) struct EligibilityChecker {
     stack_limit: usize,
 }
 
-/// How much stack a walk may use, in bytes.
-pub(super) fn stack_limit() -> usize {
-    // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the walk must not, and leaves
-    // most of the stack to the planner, which needs less per level.
-    unsafe { pg_sys::max_stack_depth as usize * 1024 / 4 }
-}
-
 impl EligibilityChecker {
     /// A check that has not begun, at this address of the stack. `seed` is the secret by which bodies of users' functions are hashed; `None`
     /// where none are accepted.
@@ -113,7 +107,7 @@ impl EligibilityChecker {
             reads_something: false,
             queries: Vec::new(),
             stack_base,
-            stack_limit: stack_limit(),
+            stack_limit: backend::stack_of_walks(),
         }
     }
 

@@ -6,6 +6,7 @@ use std::ffi::CStr;
 use arrow_cache_core::HashBuffer;
 use pgrx::pg_sys;
 
+use crate::pg::backend;
 use crate::pg::compat::tree;
 use crate::pg::compat::tree::walkers;
 use crate::pg::tree::{Tree, child, child_integers, child_oids, child_text, children};
@@ -59,9 +60,7 @@ impl TreeHasher {
             too_complex: false,
             clock: ClockExpressions::NONE,
             stack_base,
-            // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the
-            // walk must not, and leaves most of the stack to the planner, which needs less per level.
-            stack_limit: unsafe { pg_sys::max_stack_depth } as usize * 1024 / 4,
+            stack_limit: backend::stack_of_walks(),
         }
     }
 
