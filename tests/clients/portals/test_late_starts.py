@@ -24,7 +24,7 @@ SETUP = """
 
 QUERIES = [
     "SELECT upper(d::text) AS day FROM t ORDER BY d",
-    "SELECT upper(d::text) AS day FROM over WHERE n > 2 ORDER BY n",
+    "SELECT upper(d::text) AS day FROM over WHERE n > 2 ORDER BY n, d",
     "SELECT name, upper(max(d)::text), count(*) FROM t JOIN groups USING (n) GROUP BY name ORDER BY name",
     "SELECT n, (SELECT upper(max(u.d)::text) FROM t u WHERE u.n <= t.n) FROM t WHERE n IN (SELECT n FROM groups) ORDER BY n",
     "SELECT n FROM t WHERE d < CURRENT_DATE - 3 ORDER BY d::text",
