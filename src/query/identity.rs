@@ -251,6 +251,7 @@ impl TreeHasher {
             | NodeTag::T_FieldSelect
             | NodeTag::T_FieldStore
             | NodeTag::T_RowExpr
+            | NodeTag::T_NamedArgExpr
             | NodeTag::T_SubLink
             | NodeTag::T_CaseExpr
             | NodeTag::T_CollateExpr
@@ -270,8 +271,8 @@ impl TreeHasher {
             NodeTag::T_SetOperationStmt | NodeTag::T_GroupingSet | NodeTag::T_IntList | NodeTag::T_OidList => {
                 return self.unwalked(node);
             }
-            // The name of an argument is in the text, and the query of a CTE says what it searches for.
-            NodeTag::T_NamedArgExpr | NodeTag::T_CTESearchClause | NodeTag::T_CTECycleClause => {}
+            // The query of a CTE says what it searches for.
+            NodeTag::T_CTESearchClause | NodeTag::T_CTECycleClause => {}
             tag if is_refused(tag) => {}
             _ => return self.stop(),
         }

@@ -64,7 +64,19 @@ pub fn normalized(text: Text, out: &mut Vec<u8>) -> Result<(), OutOfMemory> {
     out.clear();
     out.make_exact_room(text.len())?;
     // SAFETY: a plain global of the backend.
-    normalize(text, unsafe { pg_sys::standard_conforming_strings }, out);
+    let conforming = unsafe { pg_sys::standard_conforming_strings };
+    normalize(text, conforming, out);
+    if text.contains(&b'\\') {
+        // The setting may be another one than when the text was parsed. A text that can be read in two ways is kept as it stands: what looks
+        // like a word may stand in quotes.
+        let mut otherwise = Vec::new();
+        otherwise.make_exact_room(text.len())?;
+        normalize(text, !conforming, &mut otherwise);
+        if otherwise != *out {
+            out.clear();
+            return out.add_all(text);
+        }
+    }
     let body = statement_body(out);
     let (length, prefix) = (body.len(), body.as_ptr() as usize - out.as_ptr() as usize);
     out.truncate(prefix + length);

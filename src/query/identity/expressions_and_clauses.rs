@@ -72,6 +72,8 @@ impl TreeHasher {
             FieldSelect(field) => self.form.u32(field.fieldnum as u32),
             FieldStore(store) => self.integers(child_integers!(store.fieldnums)),
             RowExpr(row) => self.names(children!(row.colnames as String)),
+            // Arguments stand in the order in which they were written, and the name decides which one it is.
+            NamedArgExpr(argument) => self.form.u32(argument.argnumber.cast_unsigned()),
             SubLink(link) => {
                 self.form.u32(link.subLinkType);
                 self.form.u32(link.subLinkId as u32);
@@ -130,6 +132,7 @@ impl TreeHasher {
                 self.all_oids(child_oids!(function.funccoltypes));
                 self.all_oids(child_oids!(function.funccolcollations));
                 self.integers(child_integers!(function.funccoltypmods));
+                self.names(children!(function.funccolnames as String));
             },
             GroupingSet(set) => self.form.u32(set.kind),
             _ => self.too_complex = true,

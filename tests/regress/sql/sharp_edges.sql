@@ -111,5 +111,27 @@ DROP FUNCTION edge_cmp, edge_lt, edge_le, edge_eq, edge_ge, edge_gt CASCADE;
 DROP TYPE edge_enum CASCADE;
 DROP SEQUENCE edge_calls;
 DROP ROLE edge_reader;
+
+-- Arguments with names, where quotes are read in another way than when the statement was parsed: the names are not in the tree, and a text that
+-- can be read in two ways is compared as it stands.
+CREATE TABLE named (id int);
+INSERT INTO named VALUES (1), (2);
+CREATE FUNCTION less(a int, "A" int) RETURNS int IMMUTABLE LANGUAGE sql RETURN a - "A";
+PREPARE named_1 AS SELECT '\' AS "k\'", 'w' AS "x'", less("a" => id, "A" => 100) FROM named;
+PREPARE named_2 AS SELECT '\' AS "k\'", 'w' AS "x'", less("A" => id, "a" => 100) FROM named;
+SET standard_conforming_strings = off;
+EXECUTE named_1;
+EXECUTE named_1;
+EXECUTE named_2;
+:status;
+RESET standard_conforming_strings;
+SELECT less("a" => id, "A" => 100) FROM named;
+SELECT less("A" => id, "a" => 100) FROM named;
+SELECT less(id, 100) FROM named;
+:status;
+DEALLOCATE ALL;
+DROP FUNCTION less;
+DROP TABLE named;
+
 SELECT arrow_cache.flush() IS NOT NULL;
 TABLE cache_leftovers;
