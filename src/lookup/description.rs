@@ -5,6 +5,7 @@ use std::ffi::CString;
 use std::rc::Rc;
 
 use arrow_cache_core::{CacheKey, Reason, SnapshotView};
+use pgrx::pg_sys;
 
 use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::fingerprint::Fingerprint;
@@ -80,6 +81,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         quick_statements::time_run(Some(fingerprint));
         return Err(Reason::TooQuick);
     }
+    lock_bodies(&traits);
     let snapshot = snapshot::view(store, question.snapshot())?;
     let current = definition_versions::current(store);
     let template = kept_templates::find(form, planned.versions, facts).filter(|_| current == planned.versions);
@@ -121,6 +123,17 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         key,
         columns,
     })
+}
+
+/// Locks what the bodies of functions read, as the server does when it calls them: a hit waits for whom an execution would wait for.
+fn lock_bodies(traits: &QueryTraits) {
+    if traits.bodies.is_some_and(|bodies| bodies.are_queries) {
+        // SAFETY: the extras were just read, into the current memory context. What is no relation any more can be locked all the same.
+        for relation in unsafe { traits.extras.relations() } {
+            // SAFETY: inside a transaction, which holds the lock to its end.
+            unsafe { pg_sys::LockRelationOid(pg_sys::Oid::from(relation), pg_sys::AccessShareLock as i32) };
+        }
+    }
 }
 
 /// May this session get or store an answer over these relations?

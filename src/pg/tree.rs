@@ -204,6 +204,7 @@ tagged! {
     CaseExpr = T_CaseExpr,
     CoalesceExpr = T_CoalesceExpr,
     CoerceViaIO = T_CoerceViaIO,
+    ArrayExpr = T_ArrayExpr,
     CollateExpr = T_CollateExpr,
     CommonTableExpr = T_CommonTableExpr,
     Const = T_Const,

@@ -36,7 +36,7 @@ pub use checker::Blamed;
 use checker::{ClockPlace, EligibilityChecker};
 pub use declared_functions::{PURE, may_be_declared};
 pub use met_bodies::SqlBodies;
-use node_kinds::{makes_a_type, refusal_of, type_of};
+use node_kinds::{makes_a_type, names_collation, refusal_of, type_of};
 use session_values::SESSION_FUNCTIONS;
 
 /// What an eligible query asks that its answer depends on.
@@ -242,6 +242,7 @@ impl EligibilityChecker {
         if makes_a_type(node) {
             self.note_type(type_of(node));
         }
+        self.collates_by_name = self.collates_by_name || names_collation(node);
         if definition::unseen_casts(node).into_iter().any(|function| self.check_function(function)) {
             return true;
         }

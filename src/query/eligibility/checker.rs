@@ -59,6 +59,8 @@ pub(super) struct EligibilityChecker {
     pub(super) unites: bool,
     /// An aggregate was met.
     pub(super) aggregates: bool,
+    /// A collation was met that can be dropped: no lock protects it until the server uses it.
+    pub(super) collates_by_name: bool,
     /// The types met.
     pub(super) types: TypeFacts,
     /// Custom settings that the query reads by name.
@@ -96,6 +98,7 @@ impl EligibilityChecker {
             bodies: MetBodies::new(seed),
             has_sublinks: false,
             may_fail: false,
+            collates_by_name: false,
             unites: false,
             aggregates: false,
             types: TypeFacts::NONE,
@@ -145,6 +148,7 @@ impl EligibilityChecker {
     /// Do rows that are computed later differ, because of settings or of definitions that no lock protects?
     pub(super) fn reads_session(&self) -> bool {
         self.reads_settings
+            || self.collates_by_name
             || self.types.enums
             || self.types.text_search
             || !self.types.row_types.is_empty()

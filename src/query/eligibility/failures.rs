@@ -7,7 +7,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use crate::pg::lists::oids;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
-use crate::pg::tree::{Tree, children, match_node};
+use crate::pg::tree::{Tree, child, children, match_node};
 
 /// Casts of numbers to wider types. Ascending.
 const WIDENING: &[u32] = &[
@@ -26,8 +26,8 @@ const WIDENING: &[u32] = &[
     1782, // numeric(int2)
 ];
 
-/// sum and avg of integers and numerics.
-const SUMS: [u32; 8] = [2100, 2101, 2102, 2103, 2107, 2108, 2109, 2114];
+/// sum and avg of integers. Sums of other numbers may be out of range.
+const SUMS: [u32; 6] = [2100, 2101, 2102, 2107, 2108, 2109];
 /// max, min and count("any") of the types that have functions of their own (catalog/pg_aggregate.dat).
 const EXTREMES_AND_COUNT: std::ops::RangeInclusive<u32> = 2115..=2147;
 /// count(*)
@@ -41,15 +41,65 @@ pub(super) fn may_fail(node: Tree<'_, pg_sys::Node>, is_inner: bool) -> bool {
         // A limit must not be negative. That of the outermost query is read whatever its plan.
         Query(query) => is_inner && !(query.limitCount.is_null() && query.limitOffset.is_null()),
         WindowClause(window) => !(window.startOffset.is_null() && window.endOffset.is_null()),
+        SortGroupClause(clause) => clause.eqop != pg_sys::InvalidOid && !only_compares(clause.eqop, None),
         FuncExpr(call) => WIDENING.binary_search(&call.funcid.to_u32()).is_err(),
-        OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => !only_compares(operator.opno, operator.inputcollid),
-        ScalarArrayOpExpr(operator) => !only_compares(operator.opno, operator.inputcollid),
-        RowCompareExpr(_row) => true,
-        CoerceViaIO(_coercion) => true,
+        OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => !only_compares(operator.opno, Some(operator.inputcollid)),
+        ScalarArrayOpExpr(operator) => !only_compares(operator.opno, Some(operator.inputcollid)),
         Aggref(call) => !only_counts(call.aggfnoid),
         WindowFunc(call) => !only_counts(call.winfnoid) && !RANKS.contains(&call.winfnoid.to_u32()),
-        _ => false,
+        // One that stands for a value must not give two rows, and the arrays that it gathers must fit each other.
+        SubLink(link) => match link.subLinkType {
+            pg_sys::SubLinkType::EXISTS_SUBLINK | pg_sys::SubLinkType::ANY_SUBLINK | pg_sys::SubLinkType::ALL_SUBLINK => false,
+            pg_sys::SubLinkType::EXPR_SUBLINK => !child!(link.subselect).and_then(Tree::as_a).is_some_and(|query| is_one_row(&query)),
+            _ => true,
+        },
+        // Parts that are arrays must fit each other.
+        ArrayExpr(array) => array.multidims,
+        SubscriptingRef(subscript) => !subscript.refassgnexpr.is_null(),
+        _ => !matches!(
+            node.tag(),
+            NodeTag::T_List
+                | NodeTag::T_Const
+                | NodeTag::T_Param
+                | NodeTag::T_Var
+                | NodeTag::T_TargetEntry
+                | NodeTag::T_FromExpr
+                | NodeTag::T_JoinExpr
+                | NodeTag::T_RangeTblRef
+                | NodeTag::T_RangeTblEntry
+                | NodeTag::T_RangeTblFunction
+                | NodeTag::T_CommonTableExpr
+                | NodeTag::T_CTESearchClause
+                | NodeTag::T_CTECycleClause
+                | NodeTag::T_SetOperationStmt
+                | NodeTag::T_GroupingSet
+                | NodeTag::T_GroupingFunc
+                | NodeTag::T_NamedArgExpr
+                | NodeTag::T_BoolExpr
+                | NodeTag::T_NullTest
+                | NodeTag::T_BooleanTest
+                | NodeTag::T_CaseExpr
+                | NodeTag::T_CaseWhen
+                | NodeTag::T_CaseTestExpr
+                | NodeTag::T_CoalesceExpr
+                | NodeTag::T_RowExpr
+                | NodeTag::T_FieldSelect
+                | NodeTag::T_RelabelType
+                | NodeTag::T_ArrayCoerceExpr
+                | NodeTag::T_ConvertRowtypeExpr
+                | NodeTag::T_CollateExpr
+                | NodeTag::T_SQLValueFunction
+        ),
     }
+}
+
+/// Does a query give one row, whatever it reads?
+fn is_one_row(query: &pg_sys::Query) -> bool {
+    query.hasAggs
+        && !query.hasTargetSRFs
+        && query.groupClause.is_null()
+        && query.groupingSets.is_null()
+        && query.setOperations.is_null()
 }
 
 /// Is this a query over tables that gives one row, made of aggregates, whose columns are computed of the same rows in every plan? None of its
@@ -89,8 +139,9 @@ fn only_counts(aggregate: pg_sys::Oid) -> bool {
     SUMS.contains(&number) || EXTREMES_AND_COUNT.contains(&number) || number == COUNT_ALL
 }
 
-/// Does an operator of the server's own put values of one type in order, which cannot fail?
-fn only_compares(operator: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
+/// Does an operator of the server's own put values of one type in order, which cannot fail? `collation` is the one of its arguments, if it is
+/// not that of the column that is compared.
+fn only_compares(operator: pg_sys::Oid, collation: Option<pg_sys::Oid>) -> bool {
     if operator.to_u32() >= FIRST_UNPINNED_OID {
         return false;
     }
@@ -100,7 +151,7 @@ fn only_compares(operator: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
         pg_sys::op_input_types(operator, &raw mut left, &raw mut right);
         // What is in rows and arrays may have no order. So may texts whose collation nobody knows.
         if matches!(left, pg_sys::RECORDOID | pg_sys::ANYARRAYOID)
-            || (collation == pg_sys::InvalidOid && pg_sys::get_typcollation(left) != pg_sys::InvalidOid)
+            || (collation == Some(pg_sys::InvalidOid) && pg_sys::get_typcollation(left) != pg_sys::InvalidOid)
         {
             return false;
         }

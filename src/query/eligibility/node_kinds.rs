@@ -6,6 +6,8 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::checker::EligibilityChecker;
 use crate::pg::compat::tree;
+use crate::pg::compat::tree::walkers::exprCollation;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::Tree;
 
 /// System column that is not tied to a tuple's physical place (access/sysattr.h).
@@ -74,6 +76,17 @@ pub(super) fn makes_a_type(node: Tree<'_, pg_sys::Node>) -> bool {
             | NodeTag::T_CaseExpr
             | NodeTag::T_CoalesceExpr
     )
+}
+
+/// Does a collation come in here that can be dropped? All that is not the server's own can, those that initdb has found among them. All other
+/// expressions have the collations of their parts.
+pub(super) fn names_collation(node: Tree<'_, pg_sys::Node>) -> bool {
+    let comes_in = matches!(
+        node.tag(),
+        NodeTag::T_Var | NodeTag::T_Const | NodeTag::T_Param | NodeTag::T_CollateExpr | NodeTag::T_RelabelType
+    );
+    // SAFETY: an expression of a valid tree.
+    comes_in && unsafe { exprCollation(node.as_ptr()) }.to_u32() >= FIRST_UNPINNED_OID
 }
 
 /// Checks of nodes that name no function. Each returns true to stop the walk.
