@@ -331,3 +331,20 @@ def test_partition_that_only_a_function_reads(made, language):
     made.execute("UPDATE parted SET n = 20 WHERE n = 2")
     assert made.rows(query) == [(1, 20)]
     assert made.status() == "STALE"
+
+
+def test_behind_a_wrapper_in_other_processes(made, connect):
+    """A wrapper that says it may run in parallel does not make the function that it calls run where nobody looks."""
+    made.execute("""
+        CREATE TABLE big AS SELECT g AS a FROM generate_series(1, 20000) g;
+        ALTER TABLE big SET (parallel_workers = 2);
+        CREATE FUNCTION wrap() RETURNS bigint STABLE PARALLEL SAFE LANGUAGE sql AS 'SELECT sometimes(7)';
+        SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+        SET parallel_leader_participation = off""")
+    query = "SELECT count(*) FROM big WHERE a > wrap()"
+    assert "Gather" in str(made.rows("EXPLAIN " + query))
+    other = connect()
+    for n in (1000, 2000):
+        assert agree(made, query) == ("BYPASS", "too_complex")
+        other.execute(f"UPDATE rare SET n = {n}")
+    assert made.rows(query) == made.uncached(query) == [(18000,)]

@@ -2,6 +2,9 @@
 asks, so that an answer rests on what it reads, on the policies of that, and on what its names stand for. Each answer is compared with that of the
 same statement without the cache."""
 
+import threading
+import time
+
 import psycopg
 import pytest
 
@@ -263,21 +266,59 @@ def test_changed_definitions(made, other):
     agree(made, query)
 
 
-def test_does_not_wait(made, other):
-    """Planning a statement must not wait for a table that the statement may never read, nor keep it locked."""
-    made.execute("CREATE FUNCTION known() RETURNS text LANGUAGE sql STABLE RETURN (SELECT max(tenant) FROM member)")
-    query = "SELECT CASE WHEN a < 0 THEN known() END FROM t"
+KNOWN = """CREATE FUNCTION known() RETURNS text LANGUAGE sql STABLE RETURN (SELECT max(tenant) FROM member);
+           CREATE TABLE calls AS SELECT 0 AS n; CREATE SEQUENCE called"""
+
+
+@pytest.mark.parametrize("query", ["SELECT known(), a FROM t ORDER BY a", "SELECT CASE WHEN a < 0 THEN known() END FROM t"])
+@pytest.mark.parametrize("prepare", [False, True])
+def test_waits_as_the_server_does(made, other, query, prepare):
+    """Planning and hits wait for a table that the bodies read, as long as the user's settings let them, and as calling the functions would."""
+    made.execute(KNOWN)
+    made.execute("SET plan_cache_mode = force_generic_plan; SET statement_timeout = '200ms'")
+    for _ in range(3):
+        made.rows(query, prepare=prepare)
+    assert made.status() == "HIT"
     with other.transaction():
         other.execute("LOCK TABLE member IN ACCESS EXCLUSIVE MODE")
-        made.execute("SET statement_timeout = '10s'")
-        made.rows(query)
-        assert (made.status(), made.reason()) == ("BYPASS", "user_defined_function")
-    other_query = "SELECT CASE WHEN a < 0 THEN known() END, a FROM t"
-    with made.transaction():
-        made.rows(other_query)
-        assert made.status() == "MISS"
-        held = made.rows("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND relation = 'member'::regclass")
-        assert held == [(0,)]
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            made.rows(query, prepare=prepare)
+    made.rows(query, prepare=prepare)
+    assert made.status() == "HIT"
+
+
+def test_cancelled_while_it_waits(made, other, connect):
+    made.execute(KNOWN)
+    query = "SELECT CASE WHEN a < 0 THEN known() END, pg_sleep(0.05) FROM t"
+    third = connect()
+    with other.transaction():
+        other.execute("LOCK TABLE member IN ACCESS EXCLUSIVE MODE")
+        waiting = threading.Thread(target=wait_and_cancel, args=(third, made.info.backend_pid))
+        waiting.start()
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            made.rows(query)
+        waiting.join()
+
+
+def wait_and_cancel(session, pid):
+    while not session.rows("SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'", [pid]):
+        time.sleep(0.01)
+    session.execute("SELECT pg_cancel_backend(%s)", [pid])
+
+
+def test_settings_are_as_they_were(made):
+    """Analysing a body may run code of users, which may set something."""
+    made.execute("""
+        CREATE FUNCTION checks(int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM set_config('client_min_messages', 'warning', false); PERFORM set_config('log_min_messages', 'panic', false);
+            PERFORM set_config('lock_timeout', '7777', false); RETURN true; END $$;
+        CREATE DOMAIN checked AS int CHECK (checks(VALUE));
+        CREATE FUNCTION f() RETURNS bigint STABLE LANGUAGE sql AS $$ SELECT count(*) FROM t WHERE a = ANY ('{1,5}'::checked[]::int[]) $$;
+        SET lock_timeout = '5s'""")
+    names = "client_min_messages", "log_min_messages", "lock_timeout"
+    before = [made.rows(f"SHOW {name}") for name in names]
+    made.rows("SELECT CASE WHEN false THEN f() ELSE a END FROM t")
+    assert [made.rows(f"SHOW {name}") for name in names] == before
 
 
 def test_cursor_and_portals(made, other):

@@ -219,3 +219,27 @@ def test_role_is_the_sessions_again(admin, connect, wire):
     assert client.query(f"SELECT 1 FROM {connect.schema}.t")[0].type == "E", "the right is gone"
     client.query("ROLLBACK")
     assert data_rows(client.query("SELECT current_user")) == [[b"late_reader"]]
+
+
+SORTED, GREATEST = "SELECT n FROM groups ORDER BY name COLLATE co", "SELECT max(name COLLATE co) FROM groups"
+
+
+@pytest.mark.parametrize("way", [by_portal, by_cursor])
+@pytest.mark.parametrize("query, by_other", [(SORTED, False), (SORTED, True), (GREATEST, False)])
+def test_collation_that_is_dropped(admin, connect, wire, way, query, by_other):
+    """No lock protects a collation before the server has used it, at the first row. (Whether it hears of a drop by another session by then depends
+    on what it has looked up before.)"""
+    answers = []
+    for enabled in ("off", "on"):
+        admin.execute("DROP COLLATION IF EXISTS co; CREATE COLLATION co (provider = icu, locale = 'en-US')")
+        for _ in range(2):
+            admin.rows(query)
+        client = wire()
+        client.query(f"SET pg_arrow_cache.enabled = {enabled}")
+        client.query("BEGIN")
+        between = (lambda: admin.execute("DROP COLLATION co") and []) if by_other else (lambda: client.query("DROP COLLATION co"))
+        found = way(client, query, lambda: between() or [], 1)
+        answers.append([(answer.type, answer.body.split(b"\0")[2] if answer.type == "E" else answer.body) for answer in found])
+        client.query("ROLLBACK")
+        client.close()
+    assert answers[0] == answers[1] and "E" in [kind for kind, _ in answers[0]]
