@@ -139,7 +139,7 @@ INSERT INTO log VALUES ('2026-03-30', 0, 0);
 SELECT sum(amount) FROM log WHERE at < '2026-02-01'::text::date;
 :status
 -- What it rests on, the table above among it: a partition more.
-SELECT relation FROM arrow_cache.relations ORDER BY 1;
+SELECT relation FROM arrow_cache.relations WHERE relation = ANY ('{log, log_1, log_2, log_3, closed}'::regclass[]) ORDER BY 1;
 CREATE TABLE log_0 PARTITION OF log FOR VALUES FROM ('2025-12-01') TO ('2026-01-01');
 EXECUTE month ('2026-01-01', '2026-02-01');
 :status
