@@ -18,7 +18,7 @@ pub use executor_run::{ExecutorRunHook, call_executor_run, executor_run, set_pro
 pub use names::{may_use_schema, owns, qualified_name};
 pub use plans::{copy_permissions, pruning_of_append, pruning_of_merge_append, query_id, strip_plan, unchecked_plan};
 pub use ranges::family_of_bounds;
-pub use row_types::{tuple_attribute, virtual_expressions};
+pub use row_types::{has_virtual_columns, tuple_attribute, virtual_expressions};
 pub use settings_table::setting_of_server;
 pub use shared_memory::{backend_number, create_area, next_full_transaction_id};
 pub use statistics::counted_relation;

@@ -23,6 +23,26 @@ pub unsafe fn tuple_attribute(descriptor: pg_sys::TupleDesc, index: usize) -> *m
     }
 }
 
+/// Has a relation, locked by the caller, virtual columns? Yes, if it is gone.
+pub fn has_virtual_columns(relation: pg_sys::Oid) -> bool {
+    #[cfg(not(feature = "pg18"))]
+    {
+        let _ = relation;
+        false
+    }
+    #[cfg(feature = "pg18")]
+    // SAFETY: the reference keeps the description; nothing between can raise.
+    unsafe {
+        let open = pg_sys::RelationIdGetRelation(relation);
+        if open.is_null() {
+            return true;
+        }
+        let found = (*(*open).rd_att).constr.as_ref().is_some_and(|all| all.has_generated_virtual);
+        pg_sys::RelationClose(open);
+        found
+    }
+}
+
 /// The expressions of a relation's virtual columns, as the server writes them: the planner puts them in the place of the columns. There are
 /// such columns from 18 on. Copies in the current memory context, which a user may have made large: without memory for them the server
 /// raises.
