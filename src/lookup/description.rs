@@ -71,9 +71,6 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         }
         Marked::Bypass(reason) => return Err(reason),
     };
-    if planned.versions.catalogs == UNKNOWN_CATALOGS {
-        portal::ask_for_new_plan();
-    }
     let own_text = question.own_text();
     let terms = StatementTerms::of(own_text)?;
     let fingerprint = question.fingerprint(Fingerprint::of_form(form));
@@ -93,7 +90,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let now = environment::settings(store.seed());
     let environment = environment::hash_under(store.seed(), now, &settings)?;
     let planned_under = planned.under.filter(|then| *then != environment::planning(store.seed(), now));
-    check_age(question, &traits, &relations, planned.versions, current)?;
+    check_age(question, &traits, &relations, planned, planned_under.is_none(), current)?;
     check_role(&traits, planned_under.is_none())?;
     let old_plan = (current.ddl != planned.versions.ddl).then_some(planned.plan);
     let errs_by_kind = traits.may_fail && planned.for_values;
@@ -158,7 +155,6 @@ fn check_role(traits: &QueryTraits, made_as_now: bool) -> Result<(), Reason> {
     if made_as_now || !traits.bodies.is_some_and(|bodies| bodies.are_queries) {
         return Ok(());
     }
-    portal::ask_for_new_plan();
     Err(Reason::OldPlan)
 }
 
@@ -183,13 +179,24 @@ fn check_age(
     question: &Question<'_>,
     traits: &QueryTraits,
     relations: &[u32],
-    planned: Versions,
+    planned: Planned,
+    made_as_now: bool,
     current: Versions,
 ) -> Result<(), Reason> {
+    // Planning might raise an error as another role, which the kept plan does not raise.
+    let ask_for_new_plan = || {
+        if made_as_now {
+            portal::ask_for_new_plan();
+        }
+    };
+    let planned = planned.versions;
+    if planned.catalogs == UNKNOWN_CATALOGS {
+        ask_for_new_plan();
+    }
     let bodies_moved = if traits.resolves_names() { current != planned } else { current.ddl != planned.ddl };
     if traits.bodies.is_some() && bodies_moved {
         // The server may run bodies as they are by now, and nobody has checked those.
-        portal::ask_for_new_plan();
+        ask_for_new_plan();
         return Err(Reason::OldPlan);
     }
     if current.catalogs != planned.catalogs && !relations::are_of_plan(relations, question.plan()) {
@@ -198,12 +205,12 @@ fn check_age(
     }
     if traits.trusts && current.ddl != planned.ddl {
         // Other extensions may be trusted by now.
-        portal::ask_for_new_plan();
+        ask_for_new_plan();
         return Err(Reason::OldPlan);
     }
     if traits.aggregates && current.ddl != planned.ddl {
         // Their parts may be others by now, and nobody has checked those.
-        portal::ask_for_new_plan();
+        ask_for_new_plan();
         return Err(Reason::OldPlan);
     }
     Ok(())

@@ -11,7 +11,7 @@ use arrow_cache_core::{Pin, Reason};
 use super::description::{Description, describe};
 use super::outcome::{Found, Miss, Unread};
 use super::question::Question;
-use super::{entry_validity, observation, portal, quick_statements, storing};
+use super::{entry_validity, portal, quick_statements, storing};
 use crate::arrow::column;
 use crate::invalidation::foreign;
 use crate::pg::tree::Tree;
@@ -157,9 +157,6 @@ fn miss(
     let dependencies =
         storing::dependencies(store, &description.relations, traits.rests_on_enums, &description.snapshot)?;
     foreign::check_settled(store, question.plan())?;
-    if traits.calls_declared() && !question.is_only_asked() {
-        observation::renew_plans();
-    }
     // A plan for all values reads and locks what the plan of a query with these values would not.
     let is_of_values = planned.for_values || parameters::count(question.params()) == 0;
     let refused = if storing::is_plan_current(store, &planned, description.current) {

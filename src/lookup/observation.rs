@@ -2,7 +2,7 @@
 //! What it reads joins what the answer rests on; one that could not be cached itself refuses the answer. State of this backend, for the run under
 //! way; no lock.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 use arrow_cache_core::{Dependency, Reason};
 use pgrx::pg_sys;
@@ -28,8 +28,6 @@ struct Observation {
     is_over: bool,
 }
 
-/// Plans were met that are older than what is known.
-static HAS_OLD_PLANS: Local<Cell<bool>> = Local::new(Cell::new(false));
 static UNDER_WAY: Local<RefCell<Option<Observation>>> = Local::new(RefCell::new(None));
 
 /// A run of a query begins: what starts below it is looked at, until `pause`.
@@ -104,7 +102,7 @@ fn read_by(query: QueryDesc<'_>, outer: Option<&pg_sys::SnapshotData>) -> Result
     let store = shmem::store().ok_or(Reason::NoRoom)?;
     let (traits, planned, asks_for_time) = match plan_marker::read(query.plan()) {
         Marked::Cacheable { traits, planned, asks_for_time, .. } => (traits, planned, asks_for_time),
-        Marked::Bypass(Reason::NotAnalyzed) => return Err(made_before()),
+        Marked::Bypass(Reason::NotAnalyzed) => return Err(Reason::OldPlan),
         Marked::Bypass(reason) => return Err(reason),
     };
     // SAFETY: the extras were just read, into the current memory context.
@@ -130,22 +128,7 @@ fn read_by(query: QueryDesc<'_>, outer: Option<&pg_sys::SnapshotData>) -> Result
     let is_old = planned.versions.catalogs == UNKNOWN_CATALOGS
         || planned.versions != definition_versions::current(&store)
         || planned.under.is_some_and(|then| then != now);
-    if is_old { Err(made_before()) } else { Ok(dependencies) }
-}
-
-/// The plan was kept by the language, and made before what is known: under other definitions, or before there was a need for its verdict.
-fn made_before() -> Reason {
-    HAS_OLD_PLANS.set(true);
-    Reason::OldPlan
-}
-
-/// To be called before a query is run that is going to be looked at. If plans were met that are too old, all plans that the session keeps are made anew at
-/// their next use, as after DISCARD PLANS. Not in the middle of a run, whose rows would be computed by two plans.
-pub fn renew_plans() {
-    if HAS_OLD_PLANS.replace(false) {
-        // SAFETY: marks plans as invalid, as a message about a change does at any moment.
-        unsafe { pg_sys::ResetPlanCache() };
-    }
+    if is_old { Err(Reason::OldPlan) } else { Ok(dependencies) }
 }
 
 /// Do two snapshots show the same rows?

@@ -13,6 +13,7 @@ mod met_bodies;
 mod node_kinds;
 mod record_columns;
 mod session_values;
+mod set_operations;
 mod sql_functions;
 
 use std::ffi::c_void;
@@ -238,7 +239,7 @@ impl EligibilityChecker {
     /// Checks one node alone.
     fn check_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         self.may_vary = self.may_vary || repeatability::leaves_open(node);
-        self.may_fail = self.may_fail || failures::may_fail(node, !self.queries.is_empty());
+        self.may_fail = self.may_fail || failures::may_fail(node, &self.queries);
         if makes_a_type(node) {
             self.note_type(type_of(node));
         }
@@ -253,7 +254,8 @@ impl EligibilityChecker {
             SortGroupClause(clause) => self.check_clause(&clause),
             SetOperationStmt(operation) => {
                 self.unites = true;
-                children!(operation.groupClauses as SortGroupClause).any(|clause| self.check_clause(&clause))
+                self.check_conversions(operation)
+                    || children!(operation.groupClauses as SortGroupClause).any(|clause| self.check_clause(&clause))
             },
             WindowClause(window) => [window.startInRangeFunc, window.endInRangeFunc]
                 .into_iter()

@@ -5,9 +5,10 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys::{self, NodeTag};
 
+use crate::pg::compat::tree::walkers::exprCollation;
 use crate::pg::lists::oids;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
-use crate::pg::tree::{Tree, child, children, match_node};
+use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 
 /// Casts of numbers to wider types. Ascending.
 const WIDENING: &[u32] = &[
@@ -30,23 +31,36 @@ const WIDENING: &[u32] = &[
 const SUMS: [u32; 6] = [2100, 2101, 2102, 2107, 2108, 2109];
 /// max, min and count("any") of the types that have functions of their own (catalog/pg_aggregate.dat).
 const EXTREMES_AND_COUNT: std::ops::RangeInclusive<u32> = 2115..=2147;
+/// max and min of text and bpchar
+const EXTREMES_OF_TEXTS: [u32; 4] = [2129, 2130, 2145, 2146];
 /// count(*)
 const COUNT_ALL: u32 = 2803;
 /// row_number, rank, dense_rank, percent_rank, cume_dist
 const RANKS: std::ops::RangeInclusive<u32> = 3100..=3104;
 
-/// May this node, by itself, raise an error when it is computed? `is_inner` tells that a query is inside another one.
-pub(super) fn may_fail(node: Tree<'_, pg_sys::Node>, is_inner: bool) -> bool {
+/// May this node, by itself, raise an error when it is computed? `around` are the queries around it, the outermost first.
+pub(super) fn may_fail(node: Tree<'_, pg_sys::Node>, around: &[*mut pg_sys::Query]) -> bool {
+    let is_inner = !around.is_empty();
     match_node! { node;
         // A limit must not be negative. That of the outermost query is read whatever its plan.
         Query(query) => is_inner && !(query.limitCount.is_null() && query.limitOffset.is_null()),
         WindowClause(window) => !(window.startOffset.is_null() && window.endOffset.is_null()),
-        SortGroupClause(clause) => clause.eqop != pg_sys::InvalidOid && !only_compares(clause.eqop, None),
-        FuncExpr(call) => WIDENING.binary_search(&call.funcid.to_u32()).is_err(),
-        OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => !only_compares(operator.opno, Some(operator.inputcollid)),
-        ScalarArrayOpExpr(operator) => !only_compares(operator.opno, Some(operator.inputcollid)),
-        Aggref(call) => !only_counts(call.aggfnoid),
-        WindowFunc(call) => !only_counts(call.winfnoid) && !RANKS.contains(&call.winfnoid.to_u32()),
+        SortGroupClause(clause) => {
+            clause.eqop != pg_sys::InvalidOid
+                && !collation_of(&clause, around).is_some_and(|collation| only_compares(clause.eqop, collation))
+        },
+        SetOperationStmt(operation) => children!(operation.groupClauses as SortGroupClause)
+            .zip(child_oids!(operation.colCollations))
+            .any(|(clause, collation)| !only_compares(clause.eqop, collation)),
+        // What the owner of a foreign table promises is not that reading it succeeds.
+        RangeTblEntry(entry) => entry.relkind as u8 == pg_sys::RELKIND_FOREIGN_TABLE,
+        FuncExpr(call) => !is_widening(call.funcid),
+        OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => !only_compares(operator.opno, operator.inputcollid),
+        ScalarArrayOpExpr(operator) => !only_compares(operator.opno, operator.inputcollid),
+        Aggref(call) => {
+            !(only_counts(call.aggfnoid, call.inputcollid) && call.aggorder.is_null() && call.aggdistinct.is_null())
+        },
+        WindowFunc(call) => !only_counts(call.winfnoid, call.inputcollid) && !RANKS.contains(&call.winfnoid.to_u32()),
         // One that stands for a value must not give two rows, and the arrays that it gathers must fit each other.
         SubLink(link) => match link.subLinkType {
             pg_sys::SubLinkType::EXISTS_SUBLINK | pg_sys::SubLinkType::ANY_SUBLINK | pg_sys::SubLinkType::ALL_SUBLINK => false,
@@ -66,12 +80,10 @@ pub(super) fn may_fail(node: Tree<'_, pg_sys::Node>, is_inner: bool) -> bool {
                 | NodeTag::T_FromExpr
                 | NodeTag::T_JoinExpr
                 | NodeTag::T_RangeTblRef
-                | NodeTag::T_RangeTblEntry
                 | NodeTag::T_RangeTblFunction
                 | NodeTag::T_CommonTableExpr
                 | NodeTag::T_CTESearchClause
                 | NodeTag::T_CTECycleClause
-                | NodeTag::T_SetOperationStmt
                 | NodeTag::T_GroupingSet
                 | NodeTag::T_GroupingFunc
                 | NodeTag::T_NamedArgExpr
@@ -134,14 +146,32 @@ fn has_parameter(node: *mut pg_sys::Node) -> bool {
     unsafe { visit(node, std::ptr::null_mut()) }
 }
 
-fn only_counts(aggregate: pg_sys::Oid) -> bool {
+/// Is it a cast of a number to a wider type?
+pub(super) fn is_widening(function: pg_sys::Oid) -> bool {
+    WIDENING.binary_search(&function.to_u32()).is_ok()
+}
+
+fn only_counts(aggregate: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
     let number = aggregate.to_u32();
+    if EXTREMES_OF_TEXTS.contains(&number) && collation == pg_sys::InvalidOid {
+        return false;
+    }
     SUMS.contains(&number) || EXTREMES_AND_COUNT.contains(&number) || number == COUNT_ALL
 }
 
-/// Does an operator of the server's own put values of one type in order, which cannot fail? `collation` is the one of its arguments, if it is
-/// not that of the column that is compared.
-fn only_compares(operator: pg_sys::Oid, collation: Option<pg_sys::Oid>) -> bool {
+/// The collation of what a clause of the innermost query sorts or groups.
+fn collation_of(clause: &pg_sys::SortGroupClause, around: &[*mut pg_sys::Query]) -> Option<pg_sys::Oid> {
+    // SAFETY: the queries around a node that is walked are valid.
+    let query = unsafe { Tree::enter(*around.last()?)? };
+    let column =
+        children!(query.targetList as TargetEntry).find(|column| column.ressortgroupref == clause.tleSortGroupRef)?;
+    let expression = child!(column.expr)?;
+    // SAFETY: an expression of a valid query.
+    Some(unsafe { exprCollation(expression.as_ptr().cast()) })
+}
+
+/// Does an operator of the server's own put values of one type in order, which cannot fail? `collation` is the one of its arguments.
+fn only_compares(operator: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
     if operator.to_u32() >= FIRST_UNPINNED_OID {
         return false;
     }
@@ -149,9 +179,9 @@ fn only_compares(operator: pg_sys::Oid, collation: Option<pg_sys::Oid>) -> bool 
     // SAFETY: reads catalogs about an operator that the query uses.
     unsafe {
         pg_sys::op_input_types(operator, &raw mut left, &raw mut right);
-        // What is in rows and arrays may have no order. So may texts whose collation nobody knows.
-        if matches!(left, pg_sys::RECORDOID | pg_sys::ANYARRAYOID)
-            || (collation == Some(pg_sys::InvalidOid) && pg_sys::get_typcollation(left) != pg_sys::InvalidOid)
+        // What is in rows, arrays and ranges may have no order. So may texts whose collation nobody knows.
+        if matches!(left, pg_sys::RECORDOID | pg_sys::ANYARRAYOID | pg_sys::ANYRANGEOID | pg_sys::ANYMULTIRANGEOID)
+            || (collation == pg_sys::InvalidOid && pg_sys::get_typcollation(left) != pg_sys::InvalidOid)
         {
             return false;
         }

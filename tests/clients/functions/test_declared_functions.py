@@ -69,7 +69,7 @@ def test_declared(made):
     assert agree(made) == ("BYPASS", "user_defined_function")
     declare(made, "mine()")
     # The plans that the session has kept are older than that.
-    agree(made)
+    made.execute("DISCARD PLANS")
     assert agree(made) == ("HIT", None)
 
 
@@ -174,8 +174,11 @@ def test_one_plan_for_all_rows(made, other):
         for _ in range(7):
             made.rows(query)
         other.execute(f"CREATE TABLE {schema}_ahead.member AS SELECT 'postgres'::name AS name, 't0' AS tenant")
-        assert made.rows(query) == [("t1",)]
-        assert made.rows(query) == [("t0",)]
+        for _ in range(3):
+            assert made.rows(query) == made.uncached(query) == [("t1",)]
+        made.execute("DISCARD PLANS")
+        for _ in range(3):
+            assert made.rows(query) == [("t0",)]
     finally:
         made.execute(f"DROP SCHEMA {schema}_ahead CASCADE")
 
@@ -197,12 +200,14 @@ def test_roles(roles, prepare):
 
 
 def test_plans_from_before(made):
-    """Plans that the language has kept before there was a need for their verdicts are made anew."""
+    """Plans that the language has kept before there was a need for their verdicts say nothing of what they read."""
     for _ in range(7):
         made.rows("SELECT mine(), sometimes(7)")
     query = "SELECT a, sometimes(a), mine() FROM t ORDER BY a"
-    made.rows(query)
-    assert (made.status(), made.reason()) == ("MISS", "old_plan")
+    for _ in range(2):
+        made.rows(query)
+        assert (made.status(), made.reason()) == ("MISS", "old_plan")
+    made.execute("DISCARD PLANS")
     assert agree(made, query) == ("HIT", None)
 
 
@@ -345,6 +350,28 @@ def test_behind_a_wrapper_in_other_processes(made, connect):
     assert "Gather" in str(made.rows("EXPLAIN " + query))
     other = connect()
     for n in (1000, 2000):
-        assert agree(made, query) == ("BYPASS", "too_complex")
+        assert agree(made, query)[0] == "BYPASS"
         other.execute(f"UPDATE rare SET n = {n}")
     assert made.rows(query) == made.uncached(query) == [(18000,)]
+
+
+@pytest.mark.parametrize("prepare", [False, True])
+def test_plans_of_another_role(roles, prepare):
+    """PL/pgSQL keeps the plan that another role has made, in which a function is inlined that this role may not execute."""
+    roles.execute("""
+        CREATE FUNCTION secret(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT $1 + 1';
+        REVOKE EXECUTE ON FUNCTION secret(int) FROM PUBLIC;
+        CREATE FUNCTION through() RETURNS bigint LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN (SELECT sum(secret(rank)) FROM member); END $$;
+        SECURITY LABEL FOR pg_arrow_cache ON FUNCTION through() IS 'pure'""")
+    query = "SELECT a, through() FROM t ORDER BY a"
+    expected = roles.uncached(query)
+    for _ in range(3):
+        assert roles.rows(query, prepare=prepare) == expected
+    roles.execute("SET ROLE declared_a")
+    for _ in range(3):
+        assert roles.uncached(query) == expected
+        assert roles.rows(query, prepare=prepare) == expected
+    roles.execute("RESET ROLE; CREATE TABLE unrelated (); SET ROLE declared_a")
+    for _ in range(3):
+        assert roles.uncached(query) == expected
+        assert roles.rows(query, prepare=prepare) == expected

@@ -181,13 +181,14 @@ def test_row_security_inside(roles, prepare):
             roles.execute(f"SET ROLE {role}")
             for _ in range(3):
                 assert roles.rows(query, prepare=prepare) == [(1, count), (2, count)]
-            assert roles.status() == "HIT"
+            # A kept plan is that of the role that has made it.
+            assert roles.status() == "HIT" or (prepare and role != "postgres" and roles.reason() == "old_plan")
             roles.execute("RESET ROLE")
     roles.execute("CREATE POLICY strange ON member TO reading_a USING (random() < 2)")
     roles.execute("SET ROLE reading_a")
     for _ in range(3):
         assert roles.rows(query, prepare=prepare) == [(1, 3), (2, 3)]
-    assert (roles.status(), roles.reason()) == ("BYPASS", "volatile_function")
+    assert roles.status() == "BYPASS" and roles.reason() in (("old_plan",) if prepare else ("volatile_function",))
     roles.execute("RESET ROLE")
     if not prepare:
         # The plan that was made for the other role carries its refusal along.
