@@ -70,39 +70,44 @@ pub(super) fn may_fail(node: Tree<'_, pg_sys::Node>, around: &[*mut pg_sys::Quer
         // Parts that are arrays must fit each other.
         ArrayExpr(array) => array.multidims,
         SubscriptingRef(subscript) => !subscript.refassgnexpr.is_null(),
-        _ => !matches!(
-            node.tag(),
-            NodeTag::T_List
-                | NodeTag::T_Const
-                | NodeTag::T_Param
-                | NodeTag::T_Var
-                | NodeTag::T_TargetEntry
-                | NodeTag::T_FromExpr
-                | NodeTag::T_JoinExpr
-                | NodeTag::T_RangeTblRef
-                | NodeTag::T_RangeTblFunction
-                | NodeTag::T_CommonTableExpr
-                | NodeTag::T_CTESearchClause
-                | NodeTag::T_CTECycleClause
-                | NodeTag::T_GroupingSet
-                | NodeTag::T_GroupingFunc
-                | NodeTag::T_NamedArgExpr
-                | NodeTag::T_BoolExpr
-                | NodeTag::T_NullTest
-                | NodeTag::T_BooleanTest
-                | NodeTag::T_CaseExpr
-                | NodeTag::T_CaseWhen
-                | NodeTag::T_CaseTestExpr
-                | NodeTag::T_CoalesceExpr
-                | NodeTag::T_RowExpr
-                | NodeTag::T_FieldSelect
-                | NodeTag::T_RelabelType
-                | NodeTag::T_ArrayCoerceExpr
-                | NodeTag::T_ConvertRowtypeExpr
-                | NodeTag::T_CollateExpr
-                | NodeTag::T_SQLValueFunction
-        ),
+        _ => !never_fails(node.tag()),
     }
+}
+
+/// Is nothing computed in a node of this kind, or nothing that may raise an error?
+fn never_fails(tag: NodeTag) -> bool {
+    matches!(
+        tag,
+        NodeTag::T_List
+            | NodeTag::T_Const
+            | NodeTag::T_Param
+            | NodeTag::T_Var
+            | NodeTag::T_TargetEntry
+            | NodeTag::T_FromExpr
+            | NodeTag::T_JoinExpr
+            | NodeTag::T_RangeTblRef
+            | NodeTag::T_RangeTblFunction
+            | NodeTag::T_CommonTableExpr
+            | NodeTag::T_CTESearchClause
+            | NodeTag::T_CTECycleClause
+            | NodeTag::T_GroupingSet
+            | NodeTag::T_GroupingFunc
+            | NodeTag::T_NamedArgExpr
+            | NodeTag::T_BoolExpr
+            | NodeTag::T_NullTest
+            | NodeTag::T_BooleanTest
+            | NodeTag::T_CaseExpr
+            | NodeTag::T_CaseWhen
+            | NodeTag::T_CaseTestExpr
+            | NodeTag::T_CoalesceExpr
+            | NodeTag::T_RowExpr
+            | NodeTag::T_FieldSelect
+            | NodeTag::T_RelabelType
+            | NodeTag::T_ArrayCoerceExpr
+            | NodeTag::T_ConvertRowtypeExpr
+            | NodeTag::T_CollateExpr
+            | NodeTag::T_SQLValueFunction
+    )
 }
 
 /// Does a query give one row, whatever it reads?
