@@ -276,14 +276,16 @@ KNOWN = """CREATE FUNCTION known() RETURNS text LANGUAGE sql STABLE RETURN (SELE
 def test_waits_as_the_server_does(made, other, query, prepare):
     """Planning and hits wait for a table that the bodies read, as long as the user's settings let them, and as calling the functions would."""
     made.execute(KNOWN)
-    made.execute("SET plan_cache_mode = force_generic_plan; SET statement_timeout = '200ms'")
+    made.execute("SET plan_cache_mode = force_generic_plan")
     for _ in range(3):
         made.rows(query, prepare=prepare)
     assert made.status() == "HIT"
     with other.transaction():
         other.execute("LOCK TABLE member IN ACCESS EXCLUSIVE MODE")
+        made.execute("SET statement_timeout = '200ms'")
         with pytest.raises(psycopg.errors.QueryCanceled):
             made.rows(query, prepare=prepare)
+    made.execute("RESET statement_timeout")
     made.rows(query, prepare=prepare)
     assert made.status() == "HIT"
 
