@@ -51,7 +51,9 @@ impl ExportFill {
             return;
         }
         let too_quick = outcome::remember_speed(&self.miss, elapsed);
-        unread::leave_out(&mut self.miss, query);
+        if self.fill.is_some() {
+            unread::leave_out(&mut self.miss, query);
+        }
         if let Some(fill) = self.fill.take()
             && let Some(pin) = outcome::publish(&self.miss, fill, too_quick, elapsed)
             && let Some(store) = shmem::store()
