@@ -7,6 +7,8 @@ import subprocess
 import psycopg
 import pytest
 
+from support.agreement import QUERY, agree
+
 TABLES = """
     CREATE TABLE t AS SELECT g AS a, 't' || g % 3 AS tenant FROM generate_series(1, 12) g;
     CREATE TABLE member (name name, tenant text, rank int);
@@ -24,7 +26,6 @@ TABLES = """
     SECURITY LABEL FOR pg_arrow_cache ON FUNCTION mine() IS 'pure';
     SECURITY LABEL FOR pg_arrow_cache ON FUNCTION sometimes(int) IS 'pure';
 """
-QUERY = "SELECT a FROM t WHERE tenant = mine() ORDER BY a"
 
 
 @pytest.fixture
@@ -41,15 +42,6 @@ def roles(made):
                  f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO declared_a, declared_b")
     yield made
     made.execute("RESET ROLE; DROP OWNED BY declared_a, declared_b; DROP ROLE declared_a, declared_b")
-
-
-def agree(session, query=QUERY, *, prepare=None):
-    """The status and the reason of the second of two executions, after both gave what they give without the cache."""
-    for _ in range(2):
-        rows = session.rows(query, prepare=prepare)
-        found = session.status(), session.reason()
-        assert rows == session.uncached(query)
-    return found
 
 
 def declare(session, signature, word="'pure'"):

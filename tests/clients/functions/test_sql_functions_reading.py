@@ -8,6 +8,7 @@ import time
 import psycopg
 import pytest
 
+from support.agreement import QUERY, agree
 from support.text_bodies import KEEPS_MEANINGS
 
 TABLES = """
@@ -18,7 +19,6 @@ TABLES = """
     CREATE VIEW shown AS SELECT name, tenant FROM member WHERE rank > 0;
     CREATE FUNCTION next_of(int) RETURNS int LANGUAGE sql AS 'SELECT $1 + 1';
 """
-QUERY = "SELECT a FROM t WHERE tenant = mine() ORDER BY a"
 
 
 @pytest.fixture
@@ -37,15 +37,6 @@ def roles(made):
                  "GRANT SELECT ON ALL TABLES IN SCHEMA " + schema + " TO reading_a, reading_b")
     yield made
     made.execute("RESET ROLE; DROP OWNED BY reading_a, reading_b; DROP ROLE reading_a, reading_b")
-
-
-def agree(session, query=QUERY, *, prepare=None):
-    """The status and the reason of the second of two executions, after both gave what they give without the cache."""
-    for _ in range(2):
-        rows = session.rows(query, prepare=prepare)
-        found = session.status(), session.reason()
-        assert rows == session.uncached(query)
-    return found
 
 
 SERVED = {
