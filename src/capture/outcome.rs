@@ -55,11 +55,17 @@ pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
 /// Tells that a result was stored. Called when its pin was given back or is held: writing to the log accepts interrupts, and an error
 /// would leave the pin behind.
 pub fn note_stored(miss: &Miss) {
+    if miss.is_part {
+        return;
+    }
     decision_log::note_late(miss.status(None), miss.query_id);
 }
 
 /// Counts and tells why a result was not stored.
 pub fn note_refusal(miss: &Miss, reason: Reason) {
+    if miss.is_part {
+        return;
+    }
     if let Some(store) = shmem::store() {
         store.counters().add_reason(store.stripe(), reason);
     }

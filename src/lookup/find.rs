@@ -194,5 +194,6 @@ fn miss(
         observes: traits.calls_declared(),
         role: backend::user_id().to_u32(),
         scrolls: false,
+        is_part: false,
     })))
 }

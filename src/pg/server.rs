@@ -180,6 +180,16 @@ unsafe extern "C-unwind" {
         receiver: *mut pg_sys::DestReceiver,
         completion: *mut pg_sys::QueryCompletion,
     );
+    /// nodes/nodes.h
+    pub fn nodeToString(node: *const c_void) -> *mut c_char;
+    /// executor/executor.h
+    pub fn ExecScan(
+        node: *mut pg_sys::ScanState,
+        access: pg_sys::ExecScanAccessMtd,
+        recheck: pg_sys::ExecScanRecheckMtd,
+    ) -> *mut pg_sys::TupleTableSlot;
+    /// executor/executor.h
+    pub fn ExecScanReScan(node: *mut pg_sys::ScanState);
     /// executor/executor.h
     pub fn ExecReScan(node: *mut pg_sys::PlanState);
     /// executor/executor.h

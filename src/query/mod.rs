@@ -21,6 +21,7 @@
 
 mod bytewise;
 pub mod clock;
+pub mod decomposition;
 pub mod eligibility;
 pub mod environment;
 pub mod hashes;
@@ -31,6 +32,7 @@ pub mod opened_relations;
 mod operator_families;
 pub mod ordering;
 pub mod parameters;
+pub mod partitions;
 pub mod plan_facts;
 mod plan_kinds;
 pub mod plan_marker;

@@ -1,6 +1,18 @@
-//! Kinds of plan nodes that open neither a table nor an index by themselves, for those who search a plan for tables and indexes.
+//! Kinds of plan nodes, for those who search a plan for tables and indexes: those that open neither by themselves, and the scan of the parts
+//! of an answer.
 
-use pgrx::pg_sys::NodeTag;
+use std::ffi::CStr;
+
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::decomposition::SCAN_NAME;
+use crate::pg::tree::Tree;
+
+/// Is this the scan of the parts that an answer is combined of (`fragments`)?
+pub fn is_scan_of_parts(scan: Tree<'_, pg_sys::CustomScan>) -> bool {
+    // SAFETY: the methods of a custom scan are constants of the library that made it, with a name that ends in NUL.
+    unsafe { CStr::from_ptr((*scan.methods).CustomName) == SCAN_NAME }
+}
 
 /// Does a plan node of this kind open no table and no index but through the nodes below it? No for a kind that is not known here, of a later
 /// version of the server, say.
