@@ -82,7 +82,8 @@ impl<'t> Collector<'t> {
 
     /// The tables that a scan of parts holds open: all that the range table has.
     fn tables_of_parts(&mut self) {
-        for (place, entry) in (1..).zip(children!(self.plan.rtable as RangeTblEntry)) {
+        let plan = self.plan;
+        for (place, entry) in (1..).zip(children!(plan.rtable as RangeTblEntry)) {
             let kind = entry.relkind as u8;
             let is_table =
                 [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE, pg_sys::RELKIND_MATVIEW].contains(&kind);
