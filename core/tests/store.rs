@@ -4,7 +4,7 @@ mod common;
 
 use arrow_cache_core::cache::counters::Counter;
 use arrow_cache_core::cache::versions::SnapshotView;
-use arrow_cache_core::cache::{CHUNK_OVERHEAD, Dependency, FormTimes, NewEntry, Pin, StoreError, Validity};
+use arrow_cache_core::cache::{CHUNK_OVERHEAD, Dependency, NewEntry, Pin, StoreError, Validity};
 use common::{Block, TestStore, described, fill, key};
 
 const KIB: usize = 1024;
@@ -331,54 +331,6 @@ fn runs_are_counted_by_key() {
         store.count_run(first);
     }
     assert_eq!(store.count_run(first), if cfg!(miri) { 12 } else { 65_535 });
-}
-
-/// A form in the same place as another.
-const SAME_PLACE: u64 = 1 << 60;
-
-#[test]
-fn times_of_forms_are_known_by_kind_of_run() {
-    let block = Block::new(1, 64 * KIB);
-    let store = block.attach(0);
-    let known = |form| store.form_times(form);
-    assert_eq!(known(5), FormTimes::default());
-    store.note_form_time(5, 8000, false);
-    assert_eq!(known(5), FormTimes { executions: 1, plain_micros: 8000, combined_micros: 0 });
-    assert_eq!([known(6), known(5 + SAME_PLACE)], [FormTimes::default(); 2]);
-    store.note_form_time(5, 4000, false);
-    store.note_form_time(5, 100, true);
-    assert_eq!(known(5), FormTimes { executions: 3, plain_micros: 7000, combined_micros: 100 });
-    // The form that nobody's memory looks like, and a time below one microsecond.
-    store.note_form_time(0, 0, true);
-    assert_eq!(known(0), FormTimes { executions: 1, plain_micros: 0, combined_micros: 1 });
-    assert_eq!(block.attach(1).form_times(5), known(5));
-}
-
-#[test]
-fn a_form_takes_the_place_of_another() {
-    let block = Block::new(1, 64 * KIB);
-    let store = block.attach(0);
-    let (first, second) = (5, 5 + SAME_PLACE);
-    store.note_form_time(first, 8000, false);
-    store.note_form_time(first, 90, true);
-    store.note_form_time(second, 20, false);
-    assert_eq!(store.form_times(second), FormTimes { executions: 1, plain_micros: 20, combined_micros: 0 });
-    assert_eq!(store.form_times(first), FormTimes { executions: 1, plain_micros: 0, combined_micros: 90 });
-    store.note_form_time(first, 6000, false);
-    assert_eq!(store.form_times(first), FormTimes { executions: 2, plain_micros: 6000, combined_micros: 90 });
-}
-
-#[test]
-fn counts_and_times_of_forms_have_an_upper_end() {
-    let block = Block::new(1, 64 * KIB);
-    let store = block.attach(0);
-    let form = u64::MAX;
-    for _ in 0..(if cfg!(miri) { 10 } else { 5000 }) {
-        store.note_form_time(form, u64::MAX, false);
-    }
-    let most = if cfg!(miri) { 10 } else { 4095 };
-    let longest = FormTimes { executions: most, plain_micros: u64::from(u32::MAX), combined_micros: 0 };
-    assert_eq!(store.form_times(form), longest);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `fill` | storing an answer: reserve, append, publish, abandon |
+//! | `fragment_share` | how much of the memory fragments take together |
 //! | `eviction` | making room |
 //! | `published` | looking an entry up, pinning it, is it still valid, retiring it |
 //! | `view` | what can be read of a pinned entry |
@@ -30,6 +31,7 @@ mod eviction;
 mod fill;
 mod form_line;
 mod form_times;
+mod fragment_share;
 mod header;
 mod index;
 pub mod key;
@@ -46,8 +48,8 @@ mod view;
 pub mod xid_window;
 
 pub use asked_xids::AskedXids;
-pub use entry::{Dependency, EntryId};
-pub use fill::{Fill, NewEntry, StoreError};
+pub use entry::{Dependency, EntryId, EntryKind};
+pub use fill::{Fill, NewEntry, NewKind, StoreError};
 pub use form_times::FormTimes;
 pub use payload::{CHUNK_OVERHEAD, Chunks};
 pub use published::{Pin, Validity};

@@ -148,6 +148,12 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         self.layout.bookkeeping_bytes() + payload
     }
 
+    /// Bytes of the published fragments.
+    #[must_use]
+    pub fn fragment_bytes(&self) -> u64 {
+        self.header().fragment_bytes.load(Relaxed)
+    }
+
     pub(crate) fn header(&self) -> &Header {
         // SAFETY: the layout has room for it at this offset, aligned to a line; zeroed memory is valid; all fields are atomics.
         unsafe { self.part::<Header>(self.layout.header) }
