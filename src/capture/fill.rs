@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use arrow_cache_core::{Counter, Fill, NewEntry, OutOfMemory, Pin, Reason, RoomyVec};
+use arrow_cache_core::{Counter, Fill, NewEntry, NewKind, OutOfMemory, Pin, Reason, RoomyVec};
 use pgrx::pg_sys;
 
 use crate::arrow::column;
@@ -104,6 +104,7 @@ impl ResultFill {
             None => store.reserve(now).map_err(|_| Reason::NoRoom)?,
         };
         let entry = NewEntry {
+            kind: NewKind::Answer,
             database,
             role: miss.role,
             text: &miss.text,

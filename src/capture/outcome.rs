@@ -42,6 +42,14 @@ fn names_may_have_moved(miss: &Miss) -> bool {
         .is_some_and(|version| shmem::store().is_none_or(|store| definition_versions(&store).catalogs != version))
 }
 
+/// Notes for all sessions how long a query of this form takes when it is executed to its end, whether its answer is stored or not.
+pub fn note_form_time(miss: &Miss, elapsed: Duration) {
+    if let Some(store) = shmem::store() {
+        let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+        store.note_form_time(miss.form.0, micros, miss.combined);
+    }
+}
+
 /// Remembers whether a run took less than `min_execution_time`, and returns that.
 pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
     if miss.terms.insisted {

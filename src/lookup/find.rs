@@ -177,6 +177,8 @@ fn miss(
         unread,
         facts: if is_of_values { description.facts } else { FactsHash::NONE },
         fingerprint: description.fingerprint,
+        form: description.form,
+        combined: false,
         text: description.text,
         dependencies,
         columns: description.columns,
