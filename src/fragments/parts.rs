@@ -3,6 +3,7 @@
 
 use std::ffi::c_void;
 
+use arrow_cache_core::Counter;
 use pgrx::pg_sys;
 
 use super::key::PartKeys;
@@ -47,6 +48,8 @@ struct Contents {
     states: Vec<PartState>,
     /// The part that is read now.
     position: usize,
+    /// Rows were asked for.
+    has_run: bool,
     /// Carries the rows of tuplestores.
     tuple: *mut pg_sys::TupleTableSlot,
 }
@@ -86,6 +89,7 @@ impl Parts {
                 states: states.collect(),
                 surroundings: Surroundings { state, columns: Vec::new(), may_store: false },
                 position: 0,
+                has_run: false,
                 tuple,
                 part: recipe.part,
             });
@@ -163,9 +167,15 @@ impl Contents {
     /// # Safety
     /// As `Parts::next`.
     unsafe fn next(&mut self, slot: *mut pg_sys::TupleTableSlot) -> bool {
+        if !std::mem::replace(&mut self.has_run, true) {
+            count(Counter::FragmentRuns, 1);
+            let stored = self.states.iter().filter(|part| matches!(part.rows, Rows::Stored(_))).count();
+            count(Counter::FragmentsServed, stored as u64);
+        }
         while let Some(part) = self.states.get_mut(self.position) {
             if matches!(part.rows, Rows::Waiting) {
                 let query = leaf_query(&self.part, part.leaf);
+                count(Counter::FragmentsComputed, 1);
                 part.rows = Rows::Computed(part_run::run(query, part.key.as_ref(), &self.surroundings));
             }
             // SAFETY: the caller's promise; holds and tuplestores last as long as the statement.
@@ -228,6 +238,12 @@ unsafe fn next_tuple(
         values.copy_from_slice(from_values);
         nulls.copy_from_slice(from_nulls);
         true
+    }
+}
+
+fn count(counter: Counter, times: u64) {
+    if let Some(store) = shmem::store() {
+        store.counters().add(store.stripe(), counter, times);
     }
 }
 

@@ -9,6 +9,7 @@ use crate::lookup::{Call, Eligible};
 use crate::pg::lists::oids;
 use crate::query::decomposition::decompose;
 use crate::query::partitions::leaves;
+use crate::query::statement_terms::StatementTerms;
 use crate::{session, settings};
 
 /// A query to plan in the place of the client's. Plain data, so that an error may jump over it.
@@ -24,13 +25,13 @@ pub struct Combination {
 /// The combined query to plan in the place of a query, if its answer can be combined of parts and that is worth it. `finish` must be called
 /// when it was planned, after an error too.
 pub fn combine(call: &Call<'_>, eligible: &Eligible) -> Option<Combination> {
-    if !may_combine(call, eligible) {
+    if !may_combine(call, eligible) || !admission::is_worth(eligible.form()) {
         return None;
     }
     let decomposition = decompose(call.query(), call.params()).ok()?;
     let part = decomposition.part;
     let found = leaves(part.relation, &part.bounds).ok()?;
-    if !admission::is_worth(eligible.form(), found.total) {
+    if !admission::has_enough(found.total) {
         return None;
     }
     // SAFETY: lists of OIDs.
@@ -58,8 +59,11 @@ fn may_combine(call: &Call<'_>, eligible: &Eligible) -> bool {
     let is_explained = session::explaining() && session::at_top_level();
     // The costs of plans for values decide whether the server goes over to a plan for all values, and a bound portal may be read under other
     // settings than it was started with.
+    let terms = StatementTerms::of(call.own_text());
+    let is_wanted = settings::enable_fragments() && terms.is_ok_and(|terms| terms.fragments);
     let choice_shows = traits.may_drop_relations || traits.may_fail || traits.reads_session;
-    (is_one_shot || is_explained)
+    is_wanted
+        && (is_one_shot || is_explained)
         && !(call.has_values() && choice_shows)
         && !settings::debug_serve_fills()
         && !path::is_planning()

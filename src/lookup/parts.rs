@@ -92,6 +92,7 @@ pub fn miss(
     columns: &[Column],
     snapshot: Option<&pg_sys::SnapshotData>,
 ) -> Result<Box<Miss>, Reason> {
+    let eligible_form = eligible.form();
     let Verdict::Cacheable { traits, planned, .. } = verdict::of_plan(plan, eligible) else {
         return Err(Reason::UnsupportedRelation);
     };
@@ -133,6 +134,8 @@ pub fn miss(
         scrolls: false,
         tuples: std::ptr::null_mut(),
         is_part: true,
+        form: eligible_form,
+        combined: false,
     }))
 }
 

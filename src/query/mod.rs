@@ -34,7 +34,7 @@ pub mod ordering;
 pub mod parameters;
 pub mod partitions;
 pub mod plan_facts;
-mod plan_kinds;
+pub mod plan_kinds;
 pub mod plan_marker;
 pub mod planner_input;
 pub mod relation_policy;

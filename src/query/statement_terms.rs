@@ -22,7 +22,7 @@ impl StatementTerms {
     pub const USUAL: Self = Self { insisted: false, ttl: None, fragments: true };
 
     /// The terms of what is stored at its first run, whatever it takes.
-    pub const INSISTED: Self = Self { insisted: true, ttl: None };
+    pub const INSISTED: Self = Self { insisted: true, ttl: None, fragments: false };
 
     /// The terms of the statement with this text.
     ///
