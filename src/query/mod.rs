@@ -15,6 +15,7 @@
 //! | What does a comment before the statement ask? | `statement_terms` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
 //! | How many rows can there be at most? | `row_bound`, `unique_scan` |
+//! | Which leaves of a partitioned table may hold rows that a query asks for? | `partitions` |
 //! | Which rows of a plan no later change can show in? | `settled_rows` |
 //!
 //! `hashes` are the types of all hashes.
