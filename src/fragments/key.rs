@@ -34,7 +34,7 @@ impl PartKeys {
     pub fn of(part: &Part, environment: EnvironmentHash, seed: u64) -> Result<Self, OutOfMemory> {
         let query = hash_of_node(part.query.cast(), seed)?;
         let clauses =
-            part.bounds.iter().map(|bound| hash_of_node(bound.clause.cast(), seed)).collect::<Result<_, _>>()?;
+            part.bounds().iter().map(|bound| hash_of_node(bound.clause.cast(), seed)).collect::<Result<_, _>>()?;
         Ok(Self { seed, query, clauses, environment })
     }
 

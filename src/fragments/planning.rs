@@ -28,10 +28,10 @@ pub fn combine(call: &Call<'_>, eligible: &Eligible) -> Option<Combination> {
     if !may_combine(call, eligible) || !admission::is_worth(eligible.form()) {
         return None;
     }
-    let decomposition = decompose(call.query(), call.params()).ok()?;
+    let decomposition = decompose(call.query(), call.params(), eligible.traits().may_fail).ok()?;
     let part = decomposition.part;
     // SAFETY: the bounds were taken from the query.
-    let found = unsafe { leaves(part.relation, &part.bounds) }.ok()?;
+    let found = unsafe { leaves(part.relation, part.bounds()) }.ok()?;
     if !admission::has_enough(found.total) {
         return None;
     }
@@ -42,13 +42,7 @@ pub fn combine(call: &Call<'_>, eligible: &Eligible) -> Option<Combination> {
             .chain(part.dimensions.iter().copied())
             .fold(std::ptr::null_mut(), |list, relation| pg_sys::list_append_unique_oid(list, relation))
     };
-    let recipe = Recipe {
-        part,
-        leaves: found.leaves,
-        relations,
-        versions: eligible.versions(),
-        rests_on_enums: eligible.traits().rests_on_enums,
-    };
+    let recipe = Recipe { part, leaves: found.leaves, relations, versions: eligible.versions() };
     let recipe = recipe.to_list();
     Some(Combination { query: decomposition.combined, recipe, outer: path::set_planned(recipe) })
 }

@@ -9,7 +9,7 @@ use crate::pg::error_passing::{direct, edge};
 use crate::pg::lists::{nodes, oids};
 use crate::pg::row_type::RowType;
 use crate::pg::server;
-use crate::query::decomposition::SCAN_NAME;
+use crate::query::plan_kinds::SCAN_NAME;
 
 /// The executor node.
 #[repr(C)]

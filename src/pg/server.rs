@@ -256,6 +256,8 @@ unsafe extern "C-unwind" {
     pub fn OutputFunctionCall(info: *mut pg_sys::FmgrInfo, value: pg_sys::Datum) -> *mut c_char;
     /// fmgr.h
     pub fn SendFunctionCall(info: *mut pg_sys::FmgrInfo, value: pg_sys::Datum) -> *mut pg_sys::varlena;
+    /// utils/datum.h
+    pub fn datumCopy(value: pg_sys::Datum, by_value: bool, length: c_int) -> pg_sys::Datum;
     /// utils/lsyscache.h
     pub fn getTypeOutputInfo(of: pg_sys::Oid, function: *mut pg_sys::Oid, is_varlena: *mut bool);
     /// utils/lsyscache.h
@@ -292,6 +294,8 @@ unsafe extern "C-unwind" {
     pub fn relation_open(relation: pg_sys::Oid, lock_mode: pg_sys::LOCKMODE) -> pg_sys::Relation;
     /// partitioning/partdesc.h
     pub fn RelationGetPartitionDesc(relation: pg_sys::Relation, omit_detached: bool) -> pg_sys::PartitionDesc;
+    /// catalog/pg_inherits.h
+    pub fn has_subclass(relation: pg_sys::Oid) -> bool;
     /// catalog/partition.h
     pub fn get_partition_ancestors(relation: pg_sys::Oid) -> *mut pg_sys::List;
     /// utils/snapmgr.h; may read pg_subtrans.

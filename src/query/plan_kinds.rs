@@ -5,8 +5,11 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::decomposition::{SCAN_NAME, TUPLESTORE_NAME};
+use super::decomposition::TUPLESTORE_NAME;
 use crate::pg::tree::{Tree, child_text, children};
+
+/// The name of the node that scans the parts of an answer (`fragments`).
+pub const SCAN_NAME: &CStr = c"ArrowCacheFragments";
 
 /// Is this the scan of the parts that an answer is combined of (`fragments`)?
 pub fn is_scan_of_parts(scan: Tree<'_, pg_sys::CustomScan>) -> bool {
