@@ -16,3 +16,9 @@ pub fn partition_ancestors(relation: pg_sys::Oid) -> *mut pg_sys::List {
     // SAFETY: reads a catalog; what it raises for a relation that is no partition any more is caught.
     unsafe { guarded!(server::get_partition_ancestors(relation)) }
 }
+
+/// Has, or had, a relation others that inherit from it? Raises if it is gone.
+pub fn may_have_children(relation: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog search by OID.
+    unsafe { guarded!(server::has_subclass(relation)) }
+}

@@ -239,6 +239,8 @@ unsafe extern "C-unwind" {
     pub fn OutputFunctionCall(info: *mut pg_sys::FmgrInfo, value: pg_sys::Datum) -> *mut c_char;
     /// fmgr.h
     pub fn SendFunctionCall(info: *mut pg_sys::FmgrInfo, value: pg_sys::Datum) -> *mut pg_sys::varlena;
+    /// utils/datum.h
+    pub fn datumCopy(value: pg_sys::Datum, by_value: bool, length: c_int) -> pg_sys::Datum;
     /// utils/lsyscache.h
     pub fn getTypeOutputInfo(of: pg_sys::Oid, function: *mut pg_sys::Oid, is_varlena: *mut bool);
     /// utils/lsyscache.h
@@ -271,6 +273,8 @@ unsafe extern "C-unwind" {
         lock_mode: pg_sys::LOCKMODE,
         parents: *mut *mut pg_sys::List,
     ) -> *mut pg_sys::List;
+    /// catalog/pg_inherits.h
+    pub fn has_subclass(relation: pg_sys::Oid) -> bool;
     /// catalog/partition.h
     pub fn get_partition_ancestors(relation: pg_sys::Oid) -> *mut pg_sys::List;
     /// utils/pgstat_internal.h

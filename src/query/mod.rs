@@ -16,11 +16,14 @@
 //! | May another statement change the cursor's row? | `updatable_cursor` |
 //! | How many rows can there be at most? | `row_bound`, `unique_scan` |
 //! | Which rows of a plan no later change can show in? | `settled_rows` |
+//! | Of which parts can its answer be made? | `decomposition` |
 //!
 //! `hashes` are the types of all hashes.
 
 mod bytewise;
 pub mod clock;
+#[allow(dead_code)]
+pub mod decomposition;
 pub mod eligibility;
 pub mod environment;
 pub mod hashes;
