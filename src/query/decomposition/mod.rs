@@ -31,7 +31,6 @@ use std::ffi::CStr;
 use pgrx::pg_sys;
 
 use columns::Columns;
-pub use columns::PartColumn;
 use combine::Combined;
 pub use obstacle::Obstacle;
 pub use part::Part;

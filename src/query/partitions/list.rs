@@ -1,8 +1,8 @@
 //! Partitions by lists of values of one column.
 
 use super::bound::Comparison;
-use super::level::{Bounds, Fate};
 use super::order::{Order, Place};
+use super::partition_bounds::{Bounds, Fate};
 
 /// Decides what the comparisons mean for each partition by a list. NULL passes no comparison; the default partition is left as it is.
 pub fn decide(bounds: &Bounds<'_>, order: &Order, comparisons: &[Comparison], fates: &mut [Fate]) {

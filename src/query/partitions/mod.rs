@@ -4,7 +4,7 @@
 //! |---|---|
 //! | Which leaves are there? | here (`leaves`) |
 //! | Does a bound say something about a partition key? | `bound` |
-//! | What do the bounds mean for the partitions of one table? | `level`: `range`, `list`, by the `order` of the key |
+//! | What do the bounds mean for the partitions of one table? | `level`: `range`, `list`, by the `order` of the key and the `partition_bounds` |
 //! | Is a row that the snapshot sees within its partition's bounds? | `definition` |
 //!
 //! A leaf that is left out has no row for which all bounds are true. A bound that is not asked in a leaf is true for each of its rows, as
@@ -16,6 +16,7 @@ mod definition;
 mod level;
 mod list;
 mod order;
+mod partition_bounds;
 mod range;
 
 use std::ffi::c_char;

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use pgrx::pg_sys;
 
 use super::bound::{Comparison, Interval};
-use super::level::{Bounds, Fate};
 use super::order::{Order, Place};
+use super::partition_bounds::{Bounds, Fate};
 
 /// Decides what the comparisons mean for each partition by a range. Such a partition holds no NULL; a default partition is left as it is.
 pub fn decide(bounds: &Bounds<'_>, order: &Order, comparisons: &[Comparison], fates: &mut [Fate]) {
