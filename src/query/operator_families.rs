@@ -50,10 +50,8 @@ pub fn is_ordered_by_server(
     operator: pg_sys::Oid,
     function: pg_sys::Oid,
 ) -> bool {
-    let holds_others = matches!(
-        type_oid,
-        pg_sys::ANYARRAYOID | pg_sys::ANYRANGEOID | pg_sys::ANYMULTIRANGEOID | pg_sys::RECORDOID
-    );
+    let holds_others =
+        matches!(type_oid, pg_sys::ANYARRAYOID | pg_sys::ANYRANGEOID | pg_sys::ANYMULTIRANGEOID | pg_sys::RECORDOID);
     // SAFETY: reads a catalog; InvalidOid for what is not there.
     let of_operator = unsafe { pg_sys::get_opcode(operator) };
     let is_valid = [family, operator, function, of_operator].iter().all(|object| *object != pg_sys::InvalidOid);
