@@ -3,8 +3,8 @@
 use pgrx::pg_sys;
 
 use super::bound::{Bound, Comparison};
+use super::limits::{Fate, Limits};
 use super::order::Order;
-use super::partition_bounds::{Bounds, Fate};
 use super::{list, range};
 use crate::pg::compat::{PartitionColumn, PartitionStrategy, partition_column};
 use crate::pg::error_passing::kept;
@@ -32,7 +32,7 @@ pub unsafe fn partitions(table: pg_sys::Oid, bounds: &[Bound], columns: &[i16]) 
         let count = described.nparts as usize;
         let mut fates = vec![Fate::default(); count];
         if let (Some(info), Some(key)) = (described.boundinfo.as_ref(), partition_column(relation)) {
-            decide(&Bounds::of(info), &key, bounds, columns, &mut fates);
+            decide(&Limits::of(info), &key, bounds, columns, &mut fates);
         }
         let partition = |(number, fate)| Partition { relation: *described.oids.add(number), fate };
         let partitions = fates.into_iter().enumerate().map(partition).collect();
@@ -45,13 +45,7 @@ pub unsafe fn partitions(table: pg_sys::Oid, bounds: &[Bound], columns: &[i16]) 
 ///
 /// # Safety
 /// As `partitions`; the table must be open.
-unsafe fn decide(
-    partition_bounds: &Bounds<'_>,
-    key: &PartitionColumn,
-    bounds: &[Bound],
-    columns: &[i16],
-    fates: &mut [Fate],
-) {
+unsafe fn decide(limits: &Limits<'_>, key: &PartitionColumn, bounds: &[Bound], columns: &[i16], fates: &mut [Fate]) {
     let order = Order::of(key);
     let comparison = |(number, (bound, column)): (usize, (&Bound, &i16))| {
         // SAFETY: the caller's promise.
@@ -59,8 +53,8 @@ unsafe fn decide(
     };
     let comparisons: Vec<Comparison> = bounds.iter().zip(columns).enumerate().filter_map(comparison).collect();
     match key.strategy {
-        PartitionStrategy::Range => range::decide(partition_bounds, &order, &comparisons, fates),
-        PartitionStrategy::List => list::decide(partition_bounds, &order, &comparisons, fates),
+        PartitionStrategy::Range => range::decide(limits, &order, &comparisons, fates),
+        PartitionStrategy::List => list::decide(limits, &order, &comparisons, fates),
     }
     // Without pruning the planner reads every partition.
     // SAFETY: a plain global of the backend.
