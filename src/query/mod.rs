@@ -22,7 +22,7 @@
 
 mod bytewise;
 pub mod clock;
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 pub mod decomposition;
 pub mod eligibility;
 pub mod environment;

@@ -174,7 +174,8 @@ fn is_column_of_one_width(expression: Tree<'_, pg_sys::Node>, site: &Site<'_>) -
 fn is_whole_field(expression: Tree<'_, pg_sys::Node>) -> bool {
     let Some(call) = expression.as_a::<pg_sys::FuncExpr>() else { return false };
     let field = child!(call.args).and_then(|arguments| arguments.items().next()).flatten();
-    let Some(field) = field.filter(|field| field.tag() == NodeTag::T_Const).and_then(Tree::as_a::<pg_sys::Const>) else {
+    let Some(field) = field.filter(|field| field.tag() == NodeTag::T_Const).and_then(Tree::as_a::<pg_sys::Const>)
+    else {
         return false;
     };
     if !FIELDS_OF_TIMES.contains(&call.funcid.to_u32()) || field.constisnull || field.consttype != pg_sys::TEXTOID {

@@ -2,7 +2,7 @@
 
 use pgrx::pg_sys;
 
-use super::Bound;
+use super::bound::Bound;
 use crate::pg::tree::{Tree, child, children};
 use crate::pg::tree_making::{copy, list_of};
 
@@ -103,7 +103,8 @@ fn column_of(node: Tree<'_, pg_sys::Node>, table: pg_sys::Index) -> Option<i16> 
         None => node,
     };
     let column = node.as_a::<pg_sys::Var>()?;
-    (column.varno as pg_sys::Index == table && column.varlevelsup == 0 && column.varattno > 0).then_some(column.varattno)
+    (column.varno as pg_sys::Index == table && column.varlevelsup == 0 && column.varattno > 0)
+        .then_some(column.varattno)
 }
 
 fn constant(node: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {

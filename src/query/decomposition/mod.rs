@@ -17,6 +17,7 @@
 //! Reads trees and catalogs; what it makes lies in the current memory context. Nothing is kept.
 
 mod algebra;
+mod bound;
 mod columns;
 mod combine;
 mod conditions;
@@ -30,8 +31,9 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-pub use columns::PartColumn;
+pub use bound::Bound;
 use columns::Columns;
+pub use columns::PartColumn;
 use combine::Combined;
 pub use obstacle::Obstacle;
 pub use part::Part;
@@ -48,17 +50,6 @@ pub struct Decomposition {
     /// The query, whose site reads the tuplestore.
     pub combined: *mut pg_sys::Query,
     pub part: Part,
-}
-
-/// A conjunct of WHERE that compares a column of the table with a constant.
-pub struct Bound {
-    pub clause: *mut pg_sys::Node,
-    /// The column, by its number in the parent.
-    pub column: i16,
-    /// The operator, with the column on its left side.
-    pub operator: pg_sys::Oid,
-    /// What is on its right side; not null.
-    pub value: *mut pg_sys::Const,
 }
 
 /// Finds out of which parts a query can be computed. `params` are the values of a Bind. `may_fail`: computing the query may raise an error.

@@ -53,7 +53,11 @@ impl Obstacle {
         match self {
             Self::NoTable => "It does not aggregate the rows of a table that has partitions or children.".into(),
             Self::TwoTables(one, other) => {
-                format!("It joins two tables that have partitions or children, {} and {}.", relation(one), relation(other))
+                format!(
+                    "It joins two tables that have partitions or children, {} and {}.",
+                    relation(one),
+                    relation(other)
+                )
             }
             Self::Relation(oid) => {
                 format!("It joins {}, which is no plain table or materialized view.", relation(oid))
@@ -71,10 +75,15 @@ impl Obstacle {
                 format!("The aggregate {} cannot be computed from the results of partitions.", function(oid))
             }
             Self::Extreme(oid) => {
-                format!("It asks for a min or max of type {}, of which equal values may look different.", type_name(oid))
+                format!(
+                    "It asks for a min or max of type {}, of which equal values may look different.",
+                    type_name(oid)
+                )
             }
             Self::CallOfAggregate => "A call of an aggregate has DISTINCT, ORDER BY, WITHIN GROUP or VARIADIC.".into(),
-            Self::SubLink => "A sub-query stands in WHERE, in a join, in a key or in the argument of an aggregate.".into(),
+            Self::SubLink => {
+                "A sub-query stands in WHERE, in a join, in a key or in the argument of an aggregate.".into()
+            }
             Self::SystemColumn => "It reads a system column, or whole rows, of the partitioned table.".into(),
             Self::VirtualColumn => "The partitioned table has virtual columns.".into(),
             Self::UngroupedColumn => "It uses a column that is not grouped.".into(),

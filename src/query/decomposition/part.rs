@@ -2,12 +2,13 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
+use super::bound::Bound;
 use super::columns::{Columns, PartColumn};
 use super::conditions::{Conditions, all_of, conjuncts};
+use super::leaf;
 use super::obstacle::Obstacle;
 use super::parameters::constant_of;
 use super::site::Site;
-use super::{Bound, leaf};
 use crate::pg::compat::tree::ask_no_permissions;
 use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::{copy, list_of, new_node, replaced_in_query};
@@ -106,7 +107,8 @@ unsafe fn asked(site: &Site<'_>, columns: &Columns, moved: &[*mut pg_sys::Node])
         (*from).quals = all_of(all.into_iter());
         (*query).jointree = from;
         let targets = columns.expressions().iter().zip(1..).map(|(expression, number)| {
-            let target = pg_sys::makeTargetEntry(copy(*expression).cast(), number, pg_sys::pstrdup(c"value".as_ptr()), false);
+            let target =
+                pg_sys::makeTargetEntry(copy(*expression).cast(), number, pg_sys::pstrdup(c"value".as_ptr()), false);
             let is_key = usize::from(number as u16) <= site.keys().count();
             (*target).ressortgroupref = if is_key { number as pg_sys::Index } else { 0 };
             (*query).hasAggs |= (**expression).type_ == NodeTag::T_Aggref;
@@ -173,4 +175,3 @@ pub(super) fn split_having(site: &Site<'_>) -> (Vec<*mut pg_sys::Node>, *mut pg_
     }
     (moved, all_of(kept.into_iter()))
 }
-
