@@ -38,7 +38,6 @@ use site::Site;
 
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::copy;
-use crate::query::partitions::Bound;
 
 /// The name of the tuplestore that the combined query reads: the rows of all parts.
 pub const TUPLESTORE_NAME: &CStr = c"arrow_cache_fragments";

@@ -4,13 +4,14 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::columns::Columns;
 use super::conditions::{Conditions, all_of, conjuncts};
+use super::leaf;
 use super::obstacle::Obstacle;
 use super::parameters::constant_of;
 use super::site::Site;
-use super::{Bound, leaf};
 use crate::pg::compat::tree::ask_no_permissions;
 use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::{copy, list_of, new_node, replaced_in_query};
+use crate::query::partitions::Bound;
 
 /// The site's question asked of one leaf.
 pub struct Part {
