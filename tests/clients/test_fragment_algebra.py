@@ -249,7 +249,7 @@ def test_policies(reader):
     as_owner(reader, "ALTER TABLE shops ENABLE ROW LEVEL SECURITY")
     assert rows_of(combined(reader, "SELECT name, count(*) FROM sales JOIN shops ON shops.id = shop GROUP BY name")) == 0
     assert rows_of(combined(reader, "SELECT name, count(*) FROM sales LEFT JOIN shops ON shops.id = shop GROUP BY name")) == 1
-    as_owner(reader, "CREATE POLICY some ON shops USING (size < 2)")
+    as_owner(reader, "CREATE POLICY small ON shops USING (size < 2)")
     assert rows_of(combined(reader, "SELECT name, count(*) FROM sales LEFT JOIN shops ON shops.id = shop GROUP BY name")) == 3
     # With a sub-query.
     as_owner(reader, "CREATE POLICY asking ON sales AS RESTRICTIVE USING (shop IN (SELECT id FROM shops))")
@@ -286,3 +286,97 @@ def test_policy_that_may_fail(reader):
     as_owner(reader, "ALTER TABLE sales ENABLE ROW LEVEL SECURITY; CREATE POLICY failing ON sales USING (10 / (x - 200) < 5)")
     assert is_answer(undivided(reader, "SELECT count(*) FROM sales WHERE at IN ('2024-01-05', '2024-01-06')"))
     assert undivided(reader, "SELECT count(*) FROM sales WHERE at >= '2024-02-05'") == DIVISION
+
+
+# Bounds that are computed, or have another type than the column. How many leaves are read, EXPLAIN tells.
+def parts_of(session, query):
+    with session.transaction(force_rollback=True):
+        session.execute("SET LOCAL pg_arrow_cache.debug_force_fragments = on")
+        plan = "\n".join(row[0] for row in session.rows(f"EXPLAIN (COSTS OFF) {query}", prepare=False))
+    assert "ArrowCacheFragments" in plan, (query, plan)
+    counts = [int(line.split()[-1]) for line in plan.splitlines() if " Parts: " in line]
+    return sum(counts), counts[0]
+
+
+BOUNDS = [
+    ("at", "at >= '2024-02-01'::date", 2),
+    ("at", "at >= date '2024-01-31' + interval '1 day'", 2),
+    ("at", "at >= date '2024-01-31' + 1 AND at < timestamp '2024-03-01 00:00' + interval '0'", 1),
+    ("at", "at BETWEEN date '2024-02-01' AND date '2024-02-01' + interval '1 month' - interval '1 microsecond'", 1),
+    ("at", "'2024-02-01'::date > at", 1),
+    ("at", "at = '2024-02-10'::date", 1),
+    ("at", "at < timestamptz '2024-02-01 UTC'", 3),
+    ("at", "at <= date 'infinity'", 3),
+    ("tz", "tz >= '2024-02-01'::date", 2),
+    ("tz", "tz < timestamptz '2024-02-08 00:00' - interval '7 days'", 1),
+    ("tz", "tz < timestamp '2024-02-01 00:00'", 1),
+    ("tz", "tz >= (timestamp '2024-01-31 00:00' + interval '1 day')::timestamptz", 2),
+    ("tz", "tz >= timestamp '2024-01-31 23:59:59.999999'", 3),
+    ("day", "day >= date '2024-01-31' + interval '1 day'", 2),
+    ("day", "day > date '2024-01-31' + interval '1 hour'", 3),
+    ("day", "day < timestamptz '2024-02-01 UTC'", 3),
+    ("day", "day < date '2024-03-02' - 30", 1),
+    ("big", "big < 100", 1),
+    ("big", "big < 100::smallint AND big >= 0::bigint", 1),
+    ("small", "small < 100::bigint", 1),
+    ("small", "small < 10000000000", 3),
+    ("small", "small >= 100 AND 200 > small", 1),
+]
+
+
+@pytest.fixture
+def series(session):
+    for column, kind, limits in [("at", "timestamp", ["2024-01-01", "2024-02-01", "2024-03-01", "2024-04-01"]),
+                                 ("tz", "timestamptz", ["2024-01-01", "2024-02-01", "2024-03-01", "2024-04-01"]),
+                                 ("day", "date", ["2024-01-01", "2024-02-01", "2024-03-01", "2024-04-01"]),
+                                 ("big", "bigint", [0, 100, 200, 300]), ("small", "smallint", [0, 100, 200, 300])]:
+        session.execute("SET timezone = 'UTC'")
+        session.execute(f"CREATE TABLE by_{column} ({column} {kind}, v int) PARTITION BY RANGE ({column})")
+        for number, (start, end) in enumerate(zip(limits, limits[1:])):
+            session.execute(f"CREATE TABLE by_{column}_{number} PARTITION OF by_{column} FOR VALUES FROM ('{start}') TO ('{end}')")
+        values = "g" if column in ("big", "small") else "timestamp '2024-01-01' + g * interval '6 hours'"
+        session.execute(f"INSERT INTO by_{column} SELECT {values}, g FROM generate_series(0, 299) g")
+    return session
+
+
+@pytest.mark.parametrize("column, condition, leaves", BOUNDS)
+def test_computed_bounds(series, column, condition, leaves):
+    query = f"SELECT count(*), sum(v), min({column}), max({column}) FROM by_{column} WHERE {condition}"
+    assert parts_of(series, query)[0] == leaves
+    combined(series, query)
+
+
+def test_computed_bounds_share_parts(series):
+    """A bound that all rows of a leaf fulfil is not part of its question, however it is written."""
+    query = "SELECT sum(v) FROM by_tz WHERE {}"
+    series.execute("SET pg_arrow_cache.debug_force_fragments = on")
+    series.execute(query.format("tz >= '2024-01-10 UTC'"))
+    assert parts_of(series, query.format("tz >= date '2024-01-02' + interval '8 days'")) == (3, 3)
+    assert parts_of(series, query.format("tz >= timestamptz '2024-01-12 00:00 UTC' - interval '1 day'")) == (3, 2)
+    series.execute("RESET pg_arrow_cache.debug_force_fragments")
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Pacific/Apia", "Africa/Casablanca"])
+@pytest.mark.parametrize("column", ["at", "tz", "day"])
+def test_zones(series, zone, column):
+    series.execute(f"SET timezone = '{zone}'")
+    for other in ["date '2024-02-01'", "timestamp '2024-02-01'", "timestamptz '2024-02-01'", "timestamp '2024-03-31 02:30'",
+                  "timestamptz '2024-02-02' - interval '1 day'", "date '2024-02-02' - interval '24 hours'"]:
+        for operator in ["<", "<=", "=", ">=", ">"]:
+            combined(series, f"SELECT count(*), sum(v) FROM by_{column} WHERE {column} {operator} {other}")
+            check(series, f"SELECT count(*), sum(v) FROM by_{column} WHERE {other} {operator} {column}")
+    series.execute("SET timezone = 'UTC'")
+
+
+@pytest.mark.parametrize("condition, error", [
+    ("at > date '5874897-12-31' + 1", "22008"),
+    ("at > timestamp '294276-12-31' + interval '1 year'", "22008"),
+    ("at > date 'infinity' - interval '1 day'", None),
+    ("at > date '2024-01-01' - interval '178000000 years'", "22008"),
+    ("at > date '2024-01-01' - interval '10000 years'", "22008"),
+    ("at > date '2024-01-01' + 2147483647", "22008"),
+    ("at > date '2024-01-01' + NULL::interval", None),
+])
+def test_bounds_that_fail(series, condition, error):
+    answer = undivided(series, f"SELECT count(*) FROM by_at WHERE {condition}")
+    assert (answer[0] if error else None) == error

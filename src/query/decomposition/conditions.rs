@@ -2,6 +2,7 @@
 
 use pgrx::pg_sys;
 
+use super::constants::{constant_of, of_column_type};
 use crate::pg::lists::{integers, nodes};
 use crate::pg::tree::{Tree, child, children};
 use crate::pg::tree_making::{copy, list_of, list_of_numbers};
@@ -114,31 +115,40 @@ impl Conditions {
     }
 }
 
-/// The bound that a conjunct is: a column of the table, compared with a constant.
+/// The bound that a conjunct is: a column of the table, compared with a constant. The condition of the bound
+/// says the same with the constant computed, and on the right.
 fn bound_of(conjunct: Tree<'_, pg_sys::Node>, table: pg_sys::Index) -> Option<Bound> {
     let comparison = conjunct.as_a::<pg_sys::OpExpr>().filter(|call| call.opresulttype == pg_sys::BOOLOID)?;
     let mut arguments = child!(comparison.args)?.items();
-    let (left, right) = (arguments.next()??, arguments.next()??);
-    if let (Some(column), Some(value)) = (column_of(left, table), constant(right)) {
-        return Some(Bound { clause: conjunct.as_ptr(), column, operator: comparison.opno, value });
+    let sides = (arguments.next()??, arguments.next()??);
+    let (left, right) = (column_of(sides.0, table), column_of(sides.1, table));
+    // SAFETY: an operator of a valid query, and its arguments. The copy of the condition is changed before anybody else knows of it.
+    unsafe {
+        let (column, argument, operator, value) = match (left, right) {
+            (Some(column), None) => (column, sides.0, comparison.opno, constant_of(sides.1)?),
+            (None, Some(column)) => {
+                (column, sides.1, pg_sys::get_commutator(comparison.opno), constant_of(sides.0)?)
+            }
+            _ => return None,
+        };
+        if operator == pg_sys::InvalidOid {
+            return None;
+        }
+        let (operator, value) = of_column_type(column.vartype, operator, value).unwrap_or((operator, value));
+        let clause = copy(comparison.as_ptr());
+        (*clause).opno = operator;
+        (*clause).opfuncid = pg_sys::get_opcode(operator);
+        (*clause).args = list_of([argument.as_ptr(), value.cast()]);
+        Some(Bound { clause: clause.cast(), column: column.varattno, operator, value })
     }
-    let (value, column) = (constant(left)?, column_of(right, table)?);
-    // SAFETY: a catalog search by OID.
-    let operator = unsafe { pg_sys::get_commutator(comparison.opno) };
-    (operator != pg_sys::InvalidOid).then_some(Bound { clause: conjunct.as_ptr(), column, operator, value })
 }
 
-/// The number of a column of the table, perhaps taken as one of a type with the same values.
-fn column_of(node: Tree<'_, pg_sys::Node>, table: pg_sys::Index) -> Option<i16> {
+/// A column of the table, perhaps taken as one of a type with the same values.
+fn column_of<'t>(node: Tree<'t, pg_sys::Node>, table: pg_sys::Index) -> Option<Tree<'t, pg_sys::Var>> {
     let node = match node.as_a::<pg_sys::RelabelType>() {
         Some(relabelled) => child!(relabelled.arg)?.as_node(),
         None => node,
     };
     let column = node.as_a::<pg_sys::Var>()?;
-    (column.varno as pg_sys::Index == table && column.varlevelsup == 0 && column.varattno > 0)
-        .then_some(column.varattno)
-}
-
-fn constant(node: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
-    node.as_a::<pg_sys::Const>().filter(|value| !value.constisnull).map(Tree::as_ptr)
+    (column.varno as pg_sys::Index == table && column.varlevelsup == 0 && column.varattno > 0).then_some(column)
 }

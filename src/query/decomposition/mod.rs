@@ -20,6 +20,7 @@ mod algebra;
 mod columns;
 mod combine;
 mod conditions;
+mod constants;
 mod failures;
 mod leaf;
 mod obstacle;

@@ -1,0 +1,205 @@
+//! Constants that conditions compare columns with: computed of other constants, and taken as values of the column's own type.
+//!
+//! A closed list of functions, for values that none of them can fail for: years 1 to 9999, intervals of up to a thousand years. Those that
+//! depend on the time zone are computed by the one that is set. That is the one of the execution, too: what is planned by such values is
+//! executed at once (`fragments::planning`).
+
+use pgrx::pg_sys;
+
+use crate::pg::lists::nodes;
+use crate::pg::tree::{Tree, match_node};
+
+/// date ± integer, date ± interval
+const DATE_FUNCTIONS: [u32; 4] = [1141, 1142, 2071, 2072];
+/// timestamp ± interval, timestamptz ± interval
+const TIMESTAMP_FUNCTIONS: [u32; 4] = [2032, 2033, 1189, 1190];
+/// Casts: date to timestamp and timestamptz, timestamp to date and timestamptz, timestamptz to date and timestamp.
+const DATE_TO_TIMESTAMP: u32 = 2024;
+const DATE_TO_TIMESTAMPTZ: u32 = 1174;
+const TIMESTAMP_TO_DATE: u32 = 2029;
+const TIMESTAMP_TO_TIMESTAMPTZ: u32 = 2028;
+const TIMESTAMPTZ_TO_DATE: u32 = 1178;
+const TIMESTAMPTZ_TO_TIMESTAMP: u32 = 2027;
+const CASTS: [u32; 6] = [
+    DATE_TO_TIMESTAMP,
+    DATE_TO_TIMESTAMPTZ,
+    TIMESTAMP_TO_DATE,
+    TIMESTAMP_TO_TIMESTAMPTZ,
+    TIMESTAMPTZ_TO_DATE,
+    TIMESTAMPTZ_TO_TIMESTAMP,
+];
+
+/// Casts between smallint, integer and bigint.
+const CASTS_OF_WHOLE_NUMBERS: [u32; 6] = [313, 314, 480, 481, 714, 754];
+
+/// The years 1 to 9999, in days and in microseconds from the beginning of 2000.
+const DAYS: std::ops::RangeInclusive<i64> = -730_119..=2_921_939;
+const MICROSECONDS: std::ops::RangeInclusive<i64> = -63_082_281_600_000_000..=252_455_615_999_999_999;
+/// A thousand years.
+const MOST_MONTHS: u32 = 12_000;
+const MOST_DAYS: u32 = 365_000;
+const MOST_MICROSECONDS: u64 = 365_000 * 86_400_000_000;
+
+/// btree families of integers and of times: their operators compare values of different types.
+const FAMILIES: [u32; 2] = [1976, 434];
+
+/// The constant that an expression is, or is computed of; `None` if it has a value that is null, or is none of these.
+pub(super) fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
+    match_node! { expression;
+        Const(constant) => (!constant.constisnull).then_some(constant.as_ptr()),
+        FuncExpr(call) => computed(call.funcid, call.funcresulttype, call.args),
+        // SAFETY: reads a catalog about an operator of the query.
+        OpExpr(call) => computed(unsafe { pg_sys::get_opcode(call.opno) }, call.opresulttype, call.args),
+        _ => None,
+    }
+}
+
+/// What a function on the list gives for constants.
+fn computed(
+    function: pg_sys::Oid,
+    result: pg_sys::Oid,
+    arguments: *mut pg_sys::List,
+) -> Option<*mut pg_sys::Const> {
+    let number = function.to_u32();
+    if CASTS_OF_WHOLE_NUMBERS.contains(&number) {
+        // SAFETY: the argument of a valid call.
+        return unsafe {
+            let value = constant_of(Tree::enter(nodes::<pg_sys::Node>(arguments).next()?)?)?;
+            Some(constant(result, converted(result, &*value)?))
+        };
+    }
+    let is_listed =
+        DATE_FUNCTIONS.contains(&number) || TIMESTAMP_FUNCTIONS.contains(&number) || CASTS.contains(&number);
+    if !is_listed {
+        return None;
+    }
+    // SAFETY: the arguments of a valid call, of which there are one or two, as its function takes them.
+    unsafe {
+        let mut values = Vec::new();
+        for argument in nodes::<pg_sys::Node>(arguments) {
+            let value = constant_of(Tree::enter(argument)?)?;
+            if !is_ordinary(&*value) {
+                return None;
+            }
+            values.push((*value).constvalue);
+        }
+        let value = match *values.as_slice() {
+            [one] => called(number, one),
+            [one, other] => pg_sys::OidFunctionCall2Coll(function, pg_sys::InvalidOid, one, other),
+            _ => return None,
+        };
+        Some(constant(result, value))
+    }
+}
+
+/// Is this a value that no function on the list fails for?
+///
+/// # Safety
+/// A constant that is not null.
+unsafe fn is_ordinary(constant: &pg_sys::Const) -> bool {
+    let value = constant.constvalue;
+    match constant.consttype {
+        pg_sys::DATEOID => DAYS.contains(&i64::from(value.value() as i32)),
+        pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID => MICROSECONDS.contains(&(value.value() as i64)),
+        pg_sys::INT4OID => (value.value() as i32).unsigned_abs() <= MOST_DAYS,
+        pg_sys::INTERVALOID => {
+            // SAFETY: a value of this type.
+            let interval = unsafe { *value.cast_mut_ptr::<pg_sys::Interval>() };
+            interval.month.unsigned_abs() <= MOST_MONTHS
+                && interval.day.unsigned_abs() <= MOST_DAYS
+                && interval.time.unsigned_abs() <= MOST_MICROSECONDS
+        }
+        _ => false,
+    }
+}
+
+/// What a cast gives.
+///
+/// # Safety
+/// A cast on the list, and an ordinary value of its type.
+unsafe fn called(function: u32, value: pg_sys::Datum) -> pg_sys::Datum {
+    // SAFETY: the caller's promise.
+    unsafe { pg_sys::OidFunctionCall1Coll(function.into(), pg_sys::InvalidOid, value) }
+}
+
+/// A constant of a type whose values are passed by value.
+fn constant(type_oid: pg_sys::Oid, value: pg_sys::Datum) -> *mut pg_sys::Const {
+    // SAFETY: a new node; the types of this module are of this kind.
+    unsafe {
+        let (mut length, mut by_value) = (0i16, false);
+        pg_sys::get_typlenbyval(type_oid, &raw mut length, &raw mut by_value);
+        pg_sys::makeConst(type_oid, -1, pg_sys::InvalidOid, length.into(), value, false, by_value)
+    }
+}
+
+/// A comparison of a column with a constant of another type, as one with a constant of the column's type that is true for the same values:
+/// its operator and constant. `None` if there is none.
+///
+/// # Safety
+/// A comparison of a valid query, with the column on the left, and a constant that is not null.
+pub(super) unsafe fn of_column_type(
+    column: pg_sys::Oid,
+    operator: pg_sys::Oid,
+    value: *mut pg_sys::Const,
+) -> Option<(pg_sys::Oid, *mut pg_sys::Const)> {
+    // SAFETY: reads catalogs about an operator of the query; the caller's promise.
+    unsafe {
+        let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+        pg_sys::op_input_types(operator, &raw mut left, &raw mut right);
+        if left != column || right != (*value).consttype {
+            return None;
+        }
+        let strategy = |family: &u32| pg_sys::get_op_opfamily_strategy(operator, (*family).into());
+        let family = FAMILIES.iter().find(|family| strategy(family) != 0)?;
+        let own = pg_sys::get_opfamily_member((*family).into(), column, column, strategy(family) as i16);
+        let converted = converted(column, &*value)?;
+        (own != pg_sys::InvalidOid).then(|| (own, constant(column, converted)))
+    }
+}
+
+/// The same value in another type.
+///
+/// A timestamp is not compared with a timestamptz, nor a date with one, in the order of the constant: the first are not in the order of
+/// their moments where a clock is put back, and two dates may begin at one moment where a day is left out.
+///
+/// # Safety
+/// A constant that is not null.
+unsafe fn converted(to: pg_sys::Oid, value: &pg_sys::Const) -> Option<pg_sys::Datum> {
+    // SAFETY: the casts are those of the types.
+    unsafe {
+        let datum = value.constvalue;
+        if let Some(number) = whole_number(value) {
+            return match to {
+                pg_sys::INT2OID => i16::try_from(number).ok().map(pg_sys::Datum::from),
+                pg_sys::INT4OID => i32::try_from(number).ok().map(pg_sys::Datum::from),
+                pg_sys::INT8OID => Some(pg_sys::Datum::from(number)),
+                _ => None,
+            };
+        }
+        if !is_ordinary(value) {
+            return None;
+        }
+        match (value.consttype, to) {
+            (pg_sys::DATEOID, pg_sys::TIMESTAMPOID) => Some(called(DATE_TO_TIMESTAMP, datum)),
+            (pg_sys::DATEOID, pg_sys::TIMESTAMPTZOID) => Some(called(DATE_TO_TIMESTAMPTZ, datum)),
+            (pg_sys::TIMESTAMPOID, pg_sys::TIMESTAMPTZOID) => Some(called(TIMESTAMP_TO_TIMESTAMPTZ, datum)),
+            (pg_sys::TIMESTAMPOID, pg_sys::DATEOID) => {
+                let date = called(TIMESTAMP_TO_DATE, datum);
+                let is_midnight = called(DATE_TO_TIMESTAMP, date).value() == datum.value();
+                is_midnight.then_some(date)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The number that a constant is, if its type is one of whole numbers.
+fn whole_number(value: &pg_sys::Const) -> Option<i64> {
+    let datum = value.constvalue.value();
+    match value.consttype {
+        pg_sys::INT2OID => Some(i64::from(datum as i16)),
+        pg_sys::INT4OID => Some(i64::from(datum as i32)),
+        pg_sys::INT8OID => Some(datum as i64),
+        _ => None,
+    }
+}
