@@ -45,8 +45,8 @@ impl Recipe {
         let leaves = list_of_oids(self.leaves.iter().map(|leaf| leaf.relation));
         let asked = list_of_numbers(self.leaves.iter().flat_map(|leaf| halves(leaf.asked)));
         let Versions { catalogs, ddl } = self.versions;
-        let numbers = [self.part.table, self.part.relation.to_u32()].map(u32::cast_signed);
-        let numbers = list_of_numbers(numbers.into_iter().chain(halves(catalogs)).chain(halves(ddl)));
+        let relation = self.part.relation.to_u32().cast_signed();
+        let numbers = list_of_numbers([relation].into_iter().chain(halves(catalogs)).chain(halves(ddl)));
         list_of([self.part.query.cast(), bounds, places, others, leaves, asked, self.relations, numbers])
     }
 
@@ -59,7 +59,7 @@ impl Recipe {
         unsafe {
             let list_at = |place| node_at::<pg_sys::List>(list, place);
             let numbers: Vec<i32> = integers(list_at(NUMBERS)?).collect();
-            let &[table, relation, catalogs_hi, catalogs_lo, ddl_hi, ddl_lo] = numbers.as_slice() else {
+            let &[relation, catalogs_hi, catalogs_lo, ddl_hi, ddl_lo] = numbers.as_slice() else {
                 return None;
             };
             let asked: Vec<i32> = integers(list_at(ASKED)?).collect();
@@ -71,7 +71,7 @@ impl Recipe {
             let lists = [bounds?.cast_const(), places?.cast_const(), others?.cast_const()];
             let relation = pg_sys::Oid::from(relation.cast_unsigned());
             Some(Self {
-                part: Part::of_lists(node_at(list, QUERY)?, table.cast_unsigned(), relation, lists),
+                part: Part::of_lists(node_at(list, QUERY)?, relation, lists),
                 leaves,
                 relations: list_at(RELATIONS)?,
                 versions: Versions { catalogs: whole(catalogs_hi, catalogs_lo), ddl: whole(ddl_hi, ddl_lo) },

@@ -380,3 +380,108 @@ def test_zones(series, zone, column):
 def test_bounds_that_fail(series, condition, error):
     answer = undivided(series, f"SELECT count(*) FROM by_at WHERE {condition}")
     assert (answer[0] if error else None) == error
+
+
+# Views, and other sub-queries of FROM that select, join and filter.
+VIEWS = """
+CREATE VIEW all_sales AS SELECT id, at, shop AS place, x, n, product FROM sales;
+CREATE VIEW late AS SELECT * FROM all_sales WHERE at >= '2024-02-10';
+CREATE VIEW joined AS SELECT s.at, s.x, name, size FROM sales s LEFT JOIN shops ON shops.id = s.shop;
+CREATE VIEW computed AS SELECT at, x, shop, lower(product) AS product, 10 / (x - 200) AS quotient FROM sales;
+CREATE VIEW barred WITH (security_barrier) AS SELECT at, x, shop FROM sales WHERE x > 20;
+CREATE VIEW small_shops AS SELECT id, name FROM shops WHERE size < 3;
+CREATE VIEW per_shop AS SELECT shop, count(*) AS sales FROM sales GROUP BY shop;
+CREATE VIEW limited AS SELECT * FROM sales ORDER BY at LIMIT 10;
+"""
+
+
+@pytest.fixture
+def views(sales):
+    sales.execute(VIEWS)
+    return sales
+
+
+@pytest.mark.parametrize("query, leaves", [
+    ("SELECT place, count(*), sum(x) FROM all_sales GROUP BY place", 3),
+    ("SELECT place, count(*), sum(n) FROM all_sales WHERE at >= '2024-02-01' GROUP BY place", 2),
+    ("SELECT place, count(*) FROM late WHERE at < '2024-03-01' GROUP BY place", 2),
+    ("SELECT name, sum(x) FROM joined WHERE at < '2024-03-01' GROUP BY name", 2),
+    ("SELECT product, sum(quotient) FROM computed WHERE x < 200 AND at < '2024-02-20' GROUP BY product", 2),
+    ("SELECT shop, sum(x) FROM barred WHERE at >= '2024-02-01' GROUP BY shop", 2),
+    ("SELECT name, sum(x) FROM sales JOIN small_shops ON small_shops.id = shop WHERE at >= '2024-02-01' GROUP BY name", 2),
+    ("SELECT name, sum(x) FROM late JOIN small_shops ON small_shops.id = place GROUP BY name", 3),
+    ("SELECT name, sum(x) FROM late LEFT JOIN small_shops ON small_shops.id = place GROUP BY name", 3),
+    ("SELECT s.shop, count(*) FROM (SELECT shop, at FROM sales WHERE b) s WHERE s.at > '2024-02-05' GROUP BY 1", 2),
+    ("SELECT max(sales) FROM per_shop", 3),
+    ("SELECT * FROM per_shop", 3),
+    ("SELECT w.place, w.c FROM (SELECT place, count(*) AS c FROM late GROUP BY place) w", 3),
+])
+def test_views(views, query, leaves):
+    assert parts_of(views, query)[0] == leaves
+    combined(views, query)
+    # With columns in other places.
+    views.execute("INSERT INTO sales_3 (at, shop, x, product) VALUES ('2024-03-05', 77, 77, 'q')")
+    check(views, query)
+
+
+@pytest.mark.parametrize("query", [
+    "SELECT count(*) FROM limited",
+    "SELECT count(*) FROM computed WHERE quotient > 1 AND at IN ('2024-01-05', '2024-01-06')",
+    "SELECT count(*) FROM small_shops LEFT JOIN late ON place = small_shops.id",
+    "SELECT count(*) FROM late JOIN all_sales USING (id)",
+    "SELECT count(late) FROM late",
+    "SELECT count(*) FROM all_sales, LATERAL (SELECT * FROM shops WHERE id = place) l",
+])
+def test_views_that_are_not_combined(views, query):
+    assert is_answer(undivided(views, query))
+
+
+def test_rights_to_views(views):
+    """A view is read with the rights of its owner, and by those who may read it."""
+    schema = views.rows("SELECT current_schema")[0][0]
+    owner, queries = "regress_fragment_owner", {
+        "SELECT place, count(*), sum(x) FROM mine GROUP BY place": "SELECT (place, x) ON mine",
+        "SELECT place, count(*) FROM nested GROUP BY place": "SELECT (place) ON nested",
+        "SELECT name, count(*) FROM mine JOIN my_shops ON my_shops.id = place GROUP BY name": "SELECT ON mine, my_shops",
+    }
+    views.execute(f"""
+        DROP ROLE IF EXISTS {READER}; CREATE ROLE {READER}; DROP ROLE IF EXISTS {owner}; CREATE ROLE {owner};
+        GRANT USAGE ON SCHEMA {schema} TO {READER}; GRANT CREATE, USAGE ON SCHEMA {schema} TO {owner};
+        GRANT SELECT ON sales, shops TO {owner};
+        GRANT SET ON PARAMETER pg_arrow_cache.debug_force_fragments TO {READER};
+        SET ROLE {owner};
+        CREATE VIEW mine AS SELECT at, shop AS place, x FROM sales; CREATE VIEW nested AS SELECT * FROM mine;
+        CREATE VIEW my_shops AS SELECT id, name FROM shops;
+        SET ROLE {READER}""")
+    try:
+        for query, right in queries.items():
+            assert check(views, query)[0][0] == DENIED
+            as_owner(views, f"GRANT {right} TO {READER}")
+            assert is_answer(combined(views, query))
+            as_owner(views, f"REVOKE SELECT ON sales FROM {owner}")
+            assert check(views, query)[0][0] == DENIED, "the view's owner has no right any more"
+            as_owner(views, f"GRANT SELECT (at, x) ON sales TO {owner}")
+            assert check(views, query)[0][0] == DENIED
+            as_owner(views, f"GRANT SELECT ON sales TO {owner}; REVOKE SELECT ON nested FROM {READER}")
+            assert is_answer(check(views, query)[0]) == ("nested" not in query)
+            as_owner(views, f"REVOKE {right} FROM {READER}")
+            assert check(views, query)[0][0] == DENIED
+        assert check(views, "SELECT shop, count(*) FROM sales GROUP BY shop")[0][0] == DENIED
+        # Policies are those of the view's owner.
+        query, right = list(queries.items())[0]
+        as_owner(views, f"GRANT {right} TO {READER}; ALTER TABLE sales ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON sales TO {owner} USING (shop = 1)")
+        assert rows_of(combined(views, query)) == 1
+        as_owner(views, f"CREATE POLICY reader ON sales TO {READER} USING (shop = 2)")
+        assert rows_of(check(views, query)[0]) == 1
+        as_owner(views, f"CREATE POLICY name ON sales TO {owner} USING (shop = 3 AND CURRENT_USER = '{READER}')")
+        assert rows_of(check(views, query)[0]) == 2
+    finally:
+        views.execute(f"RESET ROLE; DROP OWNED BY {READER}, {owner}; DROP ROLE {READER}, {owner}")
+
+
+def test_changed_view(views):
+    """The answer rests on the view."""
+    query = "SELECT place, count(*) FROM late GROUP BY place"
+    before = combined(views, query)
+    views.execute("CREATE OR REPLACE VIEW late AS SELECT * FROM all_sales WHERE at >= '2024-03-10'")
+    assert combined(views, query) != before

@@ -208,6 +208,52 @@ pub fn comparison_of_rows(row: &pg_sys::RowCompareExpr) -> u32 {
     }
 }
 
+/// Lets the columns and HAVING of a query without grouping sets name what they are grouped by as such, and not by the entry of the range table
+/// that stands for it from 18 on. That entry is left as an empty one.
+///
+/// # Safety
+/// A valid query that the caller may change.
+pub unsafe fn name_grouped_columns(query: *mut pg_sys::Query) {
+    #[cfg(not(feature = "pg18"))]
+    let _ = query;
+    #[cfg(feature = "pg18")]
+    // SAFETY: the caller's promise. No state of the planner is needed without grouping sets.
+    unsafe {
+        if !(*query).hasGroupRTE {
+            return;
+        }
+        let planner = std::ptr::null_mut();
+        (*query).targetList = pg_sys::flatten_group_exprs(planner, query, (*query).targetList.cast()).cast();
+        (*query).havingQual = pg_sys::flatten_group_exprs(planner, query, (*query).havingQual);
+        (*query).hasGroupRTE = false;
+        for entry in crate::pg::lists::nodes::<pg_sys::RangeTblEntry>((*query).rtable) {
+            if is_grouping_entry((*entry).rtekind) {
+                (*entry).rtekind = pg_sys::RTEKind::RTE_RESULT;
+                (*entry).groupexprs = std::ptr::null_mut();
+            }
+        }
+    }
+}
+
+/// Adds the entries of another query's range table to that of a query, with their permissions. Nothing may name the new ones by number.
+///
+/// # Safety
+/// Valid queries that the caller may change.
+pub unsafe fn add_range_table(query: *mut pg_sys::Query, other: *mut pg_sys::Query) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        {
+            (*query).rtable = pg_sys::list_concat((*query).rtable, (*other).rtable);
+        }
+        #[cfg(not(feature = "pg15"))]
+        {
+            let (entries, permissions) = (&raw mut (*query).rtable, &raw mut (*query).rteperminfos);
+            pg_sys::CombineRangeTables(entries, permissions, (*other).rtable, (*other).rteperminfos);
+        }
+    }
+}
+
 /// Takes all that a query says about permissions out of it, those of sub-queries aside: executing it asks for none.
 ///
 /// # Safety

@@ -3,8 +3,8 @@
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::obstacle::Obstacle;
-use super::site::Site;
-use crate::pg::tree::{Tree, child, children};
+use super::site::{Site, origin};
+use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::{are_equal, copy};
 use crate::query::bytewise::{equality_is_bytewise, sorted_target};
 
@@ -156,13 +156,10 @@ pub(super) fn has_one_form(expression: Tree<'_, pg_sys::Node>, site: &Site<'_>) 
 
 /// Is this a column of a table whose type modifier says how its values look: numbers with a scale, char(n)?
 fn is_column_of_one_width(expression: Tree<'_, pg_sys::Node>, site: &Site<'_>) -> bool {
-    let Some(column) = expression.as_a::<pg_sys::Var>().filter(|column| column.varlevelsup == 0) else { return false };
-    let (query, number) = (site.query, column.varno as usize);
-    let is_of_table = children!(query.rtable as RangeTblEntry)
-        .nth(number - 1)
-        .is_some_and(|entry| entry.rtekind == pg_sys::RTEKind::RTE_RELATION);
-    is_of_table
-        && column.vartypmod >= 0
+    let Some((_, column)) = expression.as_a::<pg_sys::Var>().and_then(|column| origin(site.query, column)) else {
+        return false;
+    };
+    column.vartypmod >= 0
         && match column.vartype {
             pg_sys::NUMERICOID => true,
             pg_sys::BPCHAROID => equality_is_bytewise(pg_sys::TEXTOID, column.varcollid),

@@ -8,6 +8,7 @@ use super::algebra::combination;
 use super::columns::{Columns, PartColumn};
 use super::obstacle::Obstacle;
 use super::site::Site;
+use crate::pg::compat::tree::add_range_table;
 use crate::pg::lists::nodes;
 use crate::pg::tree::{Tree, match_node};
 use crate::pg::tree_making::{alias, copy, list_of, list_of_numbers, list_of_oids, new_node, replaced};
@@ -48,10 +49,17 @@ impl Combined {
         // SAFETY: new nodes, and those of the query.
         unsafe {
             (*reference).rtindex = columns.tuplestore;
+            let below: Vec<*mut pg_sys::Query> = nodes::<pg_sys::RangeTblEntry>((*query).rtable)
+                .filter(|entry| (**entry).rtekind == RTEKind::RTE_SUBQUERY)
+                .map(|entry| (*entry).subquery)
+                .collect();
             for entry in nodes::<pg_sys::RangeTblEntry>((*query).rtable) {
                 retire(entry);
             }
             (*query).rtable = pg_sys::lappend((*query).rtable, tuplestore(columns, name).cast());
+            for below in below {
+                add_permissions(query, below);
+            }
             (*query).jointree = pg_sys::makeFromExpr(list_of([reference]), std::ptr::null_mut());
             (*query).targetList = self.targets;
             (*query).havingQual = self.having;
@@ -139,6 +147,27 @@ unsafe fn at_level_of_site<T>(expression: *mut T, depth: u32) -> *mut T {
         let own = copy(expression);
         pg_sys::IncrementVarSublevelsUp(own.cast(), -(depth as i32), 0);
         own
+    }
+}
+
+/// Adds the entries of what FROM selects of to the range table of the site, as the planner does when it takes such a sub-query apart: so their
+/// permissions are asked, and the answer rests on the views.
+///
+/// # Safety
+/// The site's query, which the caller may change, and a sub-query of its FROM.
+unsafe fn add_permissions(query: *mut pg_sys::Query, selection: *mut pg_sys::Query) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let selection = copy(selection);
+        for entry in nodes::<pg_sys::RangeTblEntry>((*selection).rtable) {
+            retire(entry);
+        }
+        add_range_table(query, selection);
+        for entry in nodes::<pg_sys::RangeTblEntry>((*selection).rtable) {
+            if (*entry).rtekind == RTEKind::RTE_SUBQUERY {
+                add_permissions(query, (*entry).subquery);
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use pgrx::pg_sys;
 
 use super::constants::{constant_of, of_column_type};
+use super::site::origin;
 use crate::pg::lists::{integers, nodes};
 use crate::pg::tree::{Tree, child, children};
 use crate::pg::tree_making::{copy, list_of, list_of_numbers};
@@ -52,11 +53,11 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// Takes WHERE apart; the table has this number.
-    pub fn of(condition: Option<Tree<'_, pg_sys::Node>>, table: pg_sys::Index) -> Self {
+    /// Takes WHERE of a query over a table apart.
+    pub fn of(query: Tree<'_, pg_sys::Query>, condition: Option<Tree<'_, pg_sys::Node>>, table: pg_sys::Oid) -> Self {
         let mut conditions = Self { bounds: Vec::new(), places: Vec::new(), others: Vec::new() };
         for conjunct in conjuncts(condition) {
-            match bound_of(conjunct, table).filter(|_| conditions.bounds.len() < MOST_BOUNDS) {
+            match bound_of(query, conjunct, table).filter(|_| conditions.bounds.len() < MOST_BOUNDS) {
                 Some(bound) => {
                     conditions.bounds.push(bound);
                     conditions.places.push(conditions.others.len());
@@ -117,11 +118,11 @@ impl Conditions {
 
 /// The bound that a conjunct is: a column of the table, compared with a constant. The condition of the bound
 /// says the same with the constant computed, and on the right.
-fn bound_of(conjunct: Tree<'_, pg_sys::Node>, table: pg_sys::Index) -> Option<Bound> {
+fn bound_of(query: Tree<'_, pg_sys::Query>, conjunct: Tree<'_, pg_sys::Node>, table: pg_sys::Oid) -> Option<Bound> {
     let comparison = conjunct.as_a::<pg_sys::OpExpr>().filter(|call| call.opresulttype == pg_sys::BOOLOID)?;
     let mut arguments = child!(comparison.args)?.items();
     let sides = (arguments.next()??, arguments.next()??);
-    let (left, right) = (column_of(sides.0, table), column_of(sides.1, table));
+    let (left, right) = (column_of(query, sides.0, table), column_of(query, sides.1, table));
     // SAFETY: an operator of a valid query, and its arguments. The copy of the condition is changed before anybody else knows of it.
     unsafe {
         let (column, argument, operator, value) = match (left, right) {
@@ -144,11 +145,15 @@ fn bound_of(conjunct: Tree<'_, pg_sys::Node>, table: pg_sys::Index) -> Option<Bo
 }
 
 /// A column of the table, perhaps taken as one of a type with the same values.
-fn column_of<'t>(node: Tree<'t, pg_sys::Node>, table: pg_sys::Index) -> Option<Tree<'t, pg_sys::Var>> {
+fn column_of<'t>(
+    query: Tree<'t, pg_sys::Query>,
+    node: Tree<'t, pg_sys::Node>,
+    table: pg_sys::Oid,
+) -> Option<Tree<'t, pg_sys::Var>> {
     let node = match node.as_a::<pg_sys::RelabelType>() {
         Some(relabelled) => child!(relabelled.arg)?.as_node(),
         None => node,
     };
-    let column = node.as_a::<pg_sys::Var>()?;
-    (column.varno as pg_sys::Index == table && column.varlevelsup == 0 && column.varattno > 0).then_some(column)
+    let (entry, column) = origin(query, node.as_a::<pg_sys::Var>()?)?;
+    (entry.relid == table && entry.inh).then_some(column)
 }

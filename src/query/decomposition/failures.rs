@@ -18,7 +18,7 @@ use super::combine::Combined;
 use super::conditions::conjuncts;
 use super::obstacle::Obstacle;
 use super::part::Part;
-use super::site::Site;
+use super::site::{Site, selection};
 use crate::pg::lists::nodes;
 use crate::pg::tree::{Tree, child, children};
 use crate::pg::tree_making::replaced;
@@ -42,12 +42,8 @@ pub(super) unsafe fn check(
     combined: &Combined,
 ) -> Result<(), Obstacle> {
     // SAFETY: the query of the part is valid.
-    let conditions_fail = unsafe {
-        expression_may_fail(part.all_conditions())
-            || expression_may_fail((*(*part.query).jointree).fromlist.cast())
-            || nodes::<pg_sys::RangeTblEntry>((*part.query).rtable)
-                .any(|entry| expression_may_fail((*entry).securityQuals.cast()))
-    };
+    let asked = unsafe { Tree::enter(part.query) }.ok_or(Obstacle::NoTable)?;
+    let conditions_fail = fails(asked, part.all_conditions()) || from_fails(asked);
     if conditions_fail {
         return Err(Obstacle::Condition);
     }
@@ -70,6 +66,34 @@ pub(super) unsafe fn check(
         return Err(Obstacle::Limit);
     }
     Ok(())
+}
+
+/// May a condition of FROM, of row security, or of WHERE of a sub-query of FROM fail?
+fn from_fails(query: Tree<'_, pg_sys::Query>) -> bool {
+    let from = child!(query.jointree).map_or(std::ptr::null_mut(), Tree::as_ptr);
+    fails(query, from.cast())
+        || children!(query.rtable as RangeTblEntry).any(|entry| {
+            expression_may_fail(entry.securityQuals.cast()) || child!(entry.subquery).is_some_and(from_fails)
+        })
+}
+
+/// May a condition of a query fail, where columns of sub-queries are what these compute?
+fn fails(query: Tree<'_, pg_sys::Query>, condition: *mut pg_sys::Node) -> bool {
+    if expression_may_fail(condition) {
+        return true;
+    }
+    let mut fails_below = false;
+    let mut examine = |node: Tree<'_, pg_sys::Node>, depth: u32| {
+        let column = node.as_a::<pg_sys::Var>().filter(|column| column.varlevelsup == depth)?;
+        let entry = children!(query.rtable as RangeTblEntry).nth((column.varno as usize).checked_sub(1)?)?;
+        let below = selection(entry)?;
+        let target = children!(below.targetList as TargetEntry).find(|target| target.resno == column.varattno)?;
+        fails_below |= fails(below, target.expr.cast());
+        None
+    };
+    // SAFETY: an expression of the query. Nothing is replaced.
+    unsafe { replaced(condition, &mut examine) };
+    fails_below
 }
 
 /// May it show in errors for which rows LIMIT leaves the columns uncomputed?

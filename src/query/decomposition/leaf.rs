@@ -2,15 +2,15 @@
 
 use std::ffi::CStr;
 
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, RTEKind};
 
 use super::obstacle::Obstacle;
 use crate::pg::compat::tree::columns_in;
-use crate::pg::lists::node_at;
+use crate::pg::lists::{node_at, nodes};
 use crate::pg::row_type::RowType;
 use crate::pg::tree_making::alias;
 
-/// Lets a query read a leaf in the place of the parent, which has this number. Both are locked.
+/// Lets a query read a leaf in the place of the parent, which FROM has once, perhaps in a sub-query. Both are locked.
 ///
 /// # Errors
 /// `Relation` if the leaf is gone, or has not the columns of the parent; `SystemColumn` if whole rows of the parent are asked for.
@@ -19,36 +19,63 @@ use crate::pg::tree_making::alias;
 /// A valid query that the caller may change.
 pub(super) unsafe fn read_instead(
     query: *mut pg_sys::Query,
-    table: pg_sys::Index,
     parent: pg_sys::Oid,
     leaf: pg_sys::Oid,
 ) -> Result<*mut pg_sys::Query, Obstacle> {
     // SAFETY: the references keep the descriptions; an error leaves them to the resource owner. The map is that of these relations.
     unsafe {
-        let (parent, open) = (pg_sys::RelationIdGetRelation(parent), pg_sys::RelationIdGetRelation(leaf));
-        if parent.is_null() || open.is_null() {
-            [parent, open].into_iter().filter(|open| !open.is_null()).for_each(|open| pg_sys::RelationClose(open));
+        let (one, other) = (pg_sys::RelationIdGetRelation(parent), pg_sys::RelationIdGetRelation(leaf));
+        if one.is_null() || other.is_null() {
+            [one, other].into_iter().filter(|open| !open.is_null()).for_each(|open| pg_sys::RelationClose(open));
             return Err(Obstacle::Relation(leaf));
         }
-        let map = columns_in((*open).rd_att, (*parent).rd_att);
-        let mut whole_row = false;
-        let query = if map.is_null() {
-            query
-        } else {
-            let (table, none) = (table as i32, pg_sys::InvalidOid);
-            pg_sys::map_variable_attnos(query.cast(), table, 0, map, none, &raw mut whole_row).cast()
-        };
-        let entry: *mut pg_sys::RangeTblEntry =
-            node_at((*query).rtable, table as usize - 1).ok_or(Obstacle::Relation(leaf))?;
-        (*entry).relid = leaf;
-        (*entry).relkind = (*(*open).rd_rel).relkind;
-        (*entry).inh = false;
-        (*entry).eref = alias(CStr::from_ptr((*(*entry).eref).aliasname), names(RowType::of((*open).rd_att)));
-        (*entry).alias = std::ptr::null_mut();
-        pg_sys::RelationClose(open);
-        pg_sys::RelationClose(parent);
-        if whole_row { Err(Obstacle::SystemColumn) } else { Ok(query) }
+        let map = columns_in((*other).rd_att, (*one).rd_att);
+        let query = renamed(query, parent, other, map);
+        pg_sys::RelationClose(other);
+        pg_sys::RelationClose(one);
+        query?.ok_or(Obstacle::Relation(leaf))
     }
+}
+
+/// The query with the leaf in the place of the parent; `None` if FROM has no parent. The map is null if all columns lie in the same places.
+///
+/// # Safety
+/// As `read_instead`; the leaf is open.
+unsafe fn renamed(
+    query: *mut pg_sys::Query,
+    parent: pg_sys::Oid,
+    leaf: pg_sys::Relation,
+    map: *mut pg_sys::AttrMap,
+) -> Result<Option<*mut pg_sys::Query>, Obstacle> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        for (place, entry) in nodes::<pg_sys::RangeTblEntry>((*query).rtable).enumerate() {
+            if (*entry).rtekind == RTEKind::RTE_SUBQUERY && !(*entry).subquery.is_null() {
+                if let Some(below) = renamed((*entry).subquery, parent, leaf, map)? {
+                    (*entry).subquery = below;
+                    return Ok(Some(query));
+                }
+            } else if (*entry).rtekind == RTEKind::RTE_RELATION && (*entry).relid == parent && (*entry).inh {
+                let mut whole_row = false;
+                let query: *mut pg_sys::Query = if map.is_null() {
+                    query
+                } else {
+                    let (number, none) = (place as i32 + 1, pg_sys::InvalidOid);
+                    pg_sys::map_variable_attnos(query.cast(), number, 0, map, none, &raw mut whole_row).cast()
+                };
+                let entry: Option<*mut pg_sys::RangeTblEntry> = node_at((*query).rtable, place);
+                let Some(entry) = entry.filter(|_| !whole_row) else { return Err(Obstacle::SystemColumn) };
+                (*entry).relid = (*leaf).rd_id;
+                (*entry).relkind = (*(*leaf).rd_rel).relkind;
+                (*entry).inh = false;
+                let name = CStr::from_ptr((*(*entry).eref).aliasname);
+                (*entry).eref = alias(name, names(RowType::of((*leaf).rd_att)));
+                (*entry).alias = std::ptr::null_mut();
+                return Ok(Some(query));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// The names of the columns of a row type; those that were dropped have none.

@@ -38,6 +38,7 @@ pub use obstacle::Obstacle;
 pub use part::Part;
 use site::Site;
 
+use crate::pg::compat::tree::name_grouped_columns;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::copy;
 
@@ -87,7 +88,7 @@ pub fn decompose(
 /// Lets a query level read the tuplestore.
 ///
 /// # Errors
-/// What stands in the way; then the query is unchanged.
+/// What stands in the way; then the query asks the same as before.
 ///
 /// # Safety
 /// A valid query that the caller may change.
@@ -96,6 +97,10 @@ unsafe fn part_of(
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
     may_fail: bool,
 ) -> Result<Part, Obstacle> {
+    if query.groupingSets.is_null() {
+        // SAFETY: the caller's promise. The query stays the same question.
+        unsafe { name_grouped_columns(query.as_ptr()) };
+    }
     let site = Site::of(query)?;
     let mut columns = Columns::of_keys(&site)?;
     let (moved, having) = part::split_having(&site);

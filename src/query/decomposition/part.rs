@@ -9,6 +9,7 @@ use super::obstacle::Obstacle;
 use super::parameters::constant_of;
 use super::site::Site;
 use crate::pg::compat::tree::ask_no_permissions;
+use crate::pg::lists::nodes;
 use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::{copy, list_of, new_node, replaced_in_query};
 use crate::query::partitions::Bound;
@@ -18,8 +19,6 @@ pub struct Part {
     /// SELECT keys…, part aggregates… FROM … WHERE (all conjuncts but the bounds) GROUP BY keys. It reads the parent, with all leaves. Values of
     /// parameters are constants in it. No permissions are asked.
     pub query: *mut pg_sys::Query,
-    /// The number of the table in the query's range table.
-    pub table: pg_sys::Index,
     /// The parent.
     pub relation: pg_sys::Oid,
     /// The relations that it is joined with: plain tables and materialized views without children.
@@ -43,13 +42,14 @@ impl Part {
     ) -> Result<Self, Obstacle> {
         // SAFETY: nodes of a valid query, and new ones made of copies of them.
         let (query, conditions) = unsafe {
-            let query = with_constants(asked(site, columns, moved), site.table, params)?;
+            let query = with_constants(asked(site, columns, moved), params)?;
             let from = (*query).jointree;
-            let conditions = Conditions::of(Tree::enter((*from).quals), site.table);
+            let asked = Tree::enter(query).ok_or(Obstacle::NoTable)?;
+            let conditions = Conditions::of(asked, Tree::enter((*from).quals), site.relation);
             (*from).quals = conditions.with(0);
             (query, conditions)
         };
-        Ok(Self { query, table: site.table, relation: site.relation, dimensions: site.dimensions.clone(), conditions })
+        Ok(Self { query, relation: site.relation, dimensions: site.dimensions.clone(), conditions })
     }
 
     /// All conditions of WHERE, the bounds among them. A copy.
@@ -65,16 +65,15 @@ impl Part {
     /// The part of such lists. It can be asked of leaves; its dimensions, and what its bounds compare are not among it.
     ///
     /// # Safety
-    /// The query, number and relation must be those of a part, the lists its `to_lists`, or copies. They outlive the part.
+    /// The query and relation must be those of a part, the lists its `to_lists`, or copies. They outlive the part.
     pub unsafe fn of_lists(
         query: *mut pg_sys::Query,
-        table: pg_sys::Index,
         relation: pg_sys::Oid,
         lists: [*const pg_sys::List; 3],
     ) -> Self {
         // SAFETY: the caller's promise.
         let conditions = unsafe { Conditions::of_lists(lists) };
-        Self { query, table, relation, dimensions: Vec::new(), conditions }
+        Self { query, relation, dimensions: Vec::new(), conditions }
     }
 
     /// The conjuncts of WHERE that compare a column of the table with a constant: the definition of a leaf may say that all of its rows fulfil
@@ -93,7 +92,7 @@ impl Part {
         unsafe {
             let query = copy(self.query);
             (*(*query).jointree).quals = self.conditions.with(asked);
-            leaf::read_instead(query, self.table, self.relation, leaf)
+            leaf::read_instead(query, self.relation, leaf)
         }
     }
 }
@@ -112,7 +111,7 @@ unsafe fn asked(site: &Site<'_>, columns: &Columns, moved: &[*mut pg_sys::Node])
         (*query).hasRowSecurity = site_query.hasRowSecurity;
         (*query).stmt_location = -1;
         (*query).rtable = copy(site_query.rtable);
-        ask_no_permissions(query);
+        ask_no_permissions_below(query);
         let from: *mut pg_sys::FromExpr = copy(site_query.jointree);
         let conditions = conjuncts(Tree::enter((*from).quals)).into_iter().map(Tree::as_ptr);
         let all: Vec<_> = conditions.chain(moved.iter().map(|one| copy(*one))).collect();
@@ -136,6 +135,22 @@ unsafe fn asked(site: &Site<'_>, columns: &Columns, moved: &[*mut pg_sys::Node])
     query
 }
 
+/// Takes the permissions out of a query and out of what FROM selects of.
+///
+/// # Safety
+/// A valid query that the caller may change.
+unsafe fn ask_no_permissions_below(query: *mut pg_sys::Query) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        ask_no_permissions(query);
+        for entry in nodes::<pg_sys::RangeTblEntry>((*query).rtable) {
+            if !(*entry).subquery.is_null() {
+                ask_no_permissions_below((*entry).subquery);
+            }
+        }
+    }
+}
+
 /// A copy of a part's query in which the values of parameters are constants.
 ///
 /// # Errors
@@ -145,7 +160,6 @@ unsafe fn asked(site: &Site<'_>, columns: &Columns, moved: &[*mut pg_sys::Node])
 /// A valid query.
 unsafe fn with_constants(
     query: *mut pg_sys::Query,
-    table: pg_sys::Index,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
 ) -> Result<*mut pg_sys::Query, Obstacle> {
     let mut obstacle = None;
@@ -156,7 +170,7 @@ unsafe fn with_constants(
                 Err(found) => Some(found),
             }
         } else if let Some(column) = node.as_a::<pg_sys::Var>() {
-            (column.varno as pg_sys::Index == table && column.varattno <= 0).then_some(Obstacle::SystemColumn)
+            (column.varattno <= 0).then_some(Obstacle::SystemColumn)
         } else {
             (node.tag() == NodeTag::T_SubLink).then_some(Obstacle::SubLink)
         };

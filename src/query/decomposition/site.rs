@@ -1,4 +1,7 @@
 //! The site: the query level that aggregates the table. Reads trees and catalogs; changes nothing.
+//!
+//! FROM may have sub-queries that select, join and filter, and do nothing else: views. The table may lie in such a one, whose rows then come
+//! each of one row of the table.
 
 use pgrx::pg_sys::{self, RTEKind};
 
@@ -10,8 +13,6 @@ use crate::pg::tree::{Tree, child, children, match_node};
 /// The query level that aggregates the table.
 pub(super) struct Site<'t> {
     pub query: Tree<'t, pg_sys::Query>,
-    /// The number of the table in the range table.
-    pub table: pg_sys::Index,
     /// The table.
     pub relation: pg_sys::Oid,
     /// The relations that it is joined with.
@@ -29,9 +30,7 @@ fn find_candidates<'t>(query: Tree<'t, pg_sys::Query>, found: &mut Vec<Tree<'t, 
     if query.commandType != pg_sys::CmdType::CMD_SELECT {
         return;
     }
-    if (query.hasAggs || !query.groupClause.is_null())
-        && children!(query.rtable as RangeTblEntry).any(|entry| is_table(&entry))
-    {
+    if (query.hasAggs || !query.groupClause.is_null()) && names_table(query) {
         found.push(query);
         return;
     }
@@ -53,6 +52,29 @@ fn find_candidates<'t>(query: Tree<'t, pg_sys::Query>, found: &mut Vec<Tree<'t, 
     }
 }
 
+/// Does FROM name a table with partitions or children, perhaps in a sub-query that does nothing but select?
+fn names_table(query: Tree<'_, pg_sys::Query>) -> bool {
+    children!(query.rtable as RangeTblEntry)
+        .any(|entry| is_table(&entry) || selection(entry).is_some_and(names_table))
+}
+
+/// The sub-query of an entry of the range table, if it selects, joins and filters, and does nothing else.
+pub(super) fn selection(entry: Tree<'_, pg_sys::RangeTblEntry>) -> Option<Tree<'_, pg_sys::Query>> {
+    if entry.rtekind != RTEKind::RTE_SUBQUERY || entry.lateral {
+        return None;
+    }
+    let query = child!(entry.subquery)?;
+    let is_plain = query.commandType == pg_sys::CmdType::CMD_SELECT
+        && !(query.hasAggs || query.hasWindowFuncs || query.hasTargetSRFs || query.hasSubLinks || query.hasForUpdate)
+        && [query.groupClause, query.groupingSets, query.distinctClause, query.sortClause, query.cteList, query.rowMarks]
+            .into_iter()
+            .all(|list| list.is_null())
+        && [query.havingQual, query.limitCount, query.limitOffset, query.setOperations]
+            .into_iter()
+            .all(|node| node.is_null());
+    is_plain.then_some(query)
+}
+
 /// Is this a table with partitions or children, all of whose rows are read?
 fn is_table(entry: &pg_sys::RangeTblEntry) -> bool {
     entry.rtekind == RTEKind::RTE_RELATION
@@ -71,32 +93,13 @@ impl<'t> Site<'t> {
     /// Why its answer is not made of parts.
     pub fn of(query: Tree<'t, pg_sys::Query>) -> Result<Self, Obstacle> {
         check_clauses(&query)?;
-        let (mut table, mut dimensions) = (None, Vec::new());
-        for (entry, number) in children!(query.rtable as RangeTblEntry).zip(1..) {
-            match entry.rtekind {
-                RTEKind::RTE_JOIN => {}
-                RTEKind::RTE_RELATION if !entry.tablesample.is_null() => return Err(Obstacle::Sample),
-                RTEKind::RTE_RELATION if is_table(&entry) => {
-                    if let Some((_, other)) = table.replace((number, entry.relid)) {
-                        return Err(Obstacle::TwoTables(other, entry.relid));
-                    }
-                }
-                RTEKind::RTE_RELATION => match entry.relkind as u8 {
-                    pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => dimensions.push(entry.relid),
-                    _ => return Err(Obstacle::Relation(entry.relid)),
-                },
-                _ => return Err(Obstacle::FromItem),
-            }
-        }
-        let (table, relation) = table.ok_or(Obstacle::NoTable)?;
+        let mut relations = Relations { table: None, dimensions: Vec::new() };
+        let is_held = relations.are_joined(query)?;
+        let relation = relations.table.filter(|_| is_held).ok_or(Obstacle::NoTable)?;
         if compat::has_virtual_columns(relation) {
             return Err(Obstacle::VirtualColumn);
         }
-        let from = child!(query.jointree).ok_or(Obstacle::NoTable)?;
-        match holds(from.as_node(), table)? {
-            true => Ok(Self { query, table, relation, dimensions }),
-            false => Err(Obstacle::NoTable),
-        }
+        Ok(Self { query, relation, dimensions: relations.dimensions })
     }
 
     /// Is there one row whatever the table holds?
@@ -128,31 +131,91 @@ fn check_clauses(query: &pg_sys::Query) -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// Does a part of FROM hold the table? Each of its rows then comes of one row of the table.
-///
-/// # Errors
-/// `OuterJoin` if some of its rows come of none.
-fn holds(node: Tree<'_, pg_sys::Node>, table: pg_sys::Index) -> Result<bool, Obstacle> {
-    match_node! { node;
-        RangeTblRef(reference) => Ok(reference.rtindex as pg_sys::Index == table),
-        FromExpr(from) => {
-            let mut found = false;
-            for item in children!(from.fromlist as Node) {
-                found |= holds(item, table)?;
-            }
-            Ok(found)
-        },
-        JoinExpr(join) => {
-            let side = |side: Option<Tree<'_, pg_sys::Node>>| side.map_or(Ok(false), |side| holds(side, table));
-            let (left, right) = (side(child!(join.larg))?, side(child!(join.rarg))?);
-            let adds_rows = match join.jointype {
-                pg_sys::JoinType::JOIN_INNER => false,
-                pg_sys::JoinType::JOIN_LEFT => right,
-                pg_sys::JoinType::JOIN_RIGHT => left,
-                _ => left || right,
-            };
-            if adds_rows { Err(Obstacle::OuterJoin) } else { Ok(left || right) }
-        },
-        _ => Err(Obstacle::FromItem),
+/// The relations of FROM.
+struct Relations {
+    table: Option<pg_sys::Oid>,
+    dimensions: Vec<pg_sys::Oid>,
+}
+
+impl Relations {
+    /// Adds those of a query's FROM. Does it hold the table? Each of its rows then comes of one row of the table.
+    ///
+    /// # Errors
+    /// What stands in the way. `OuterJoin` if some of the rows come of no row of the table.
+    fn are_joined(&mut self, query: Tree<'_, pg_sys::Query>) -> Result<bool, Obstacle> {
+        let from = child!(query.jointree).ok_or(Obstacle::NoTable)?;
+        self.are_in(from.as_node(), query)
     }
+
+    /// As `are_joined`, for a part of FROM.
+    fn are_in(&mut self, node: Tree<'_, pg_sys::Node>, query: Tree<'_, pg_sys::Query>) -> Result<bool, Obstacle> {
+        match_node! { node;
+            RangeTblRef(reference) => {
+                let entry = entry_of(query, reference.rtindex).ok_or(Obstacle::FromItem)?;
+                self.is_table(entry)
+            },
+            FromExpr(from) => {
+                let mut found = false;
+                for item in children!(from.fromlist as Node) {
+                    found |= self.are_in(item, query)?;
+                }
+                Ok(found)
+            },
+            JoinExpr(join) => {
+                let mut side = |side: Option<Tree<'_, pg_sys::Node>>| side.map_or(Ok(false), |side| self.are_in(side, query));
+                let (left, right) = (side(child!(join.larg))?, side(child!(join.rarg))?);
+                let adds_rows = match join.jointype {
+                    pg_sys::JoinType::JOIN_INNER => false,
+                    pg_sys::JoinType::JOIN_LEFT => right,
+                    pg_sys::JoinType::JOIN_RIGHT => left,
+                    _ => left || right,
+                };
+                if adds_rows { Err(Obstacle::OuterJoin) } else { Ok(left || right) }
+            },
+            _ => Err(Obstacle::FromItem),
+        }
+    }
+
+    /// Adds what an item of FROM reads. Is it, or does it hold, the table?
+    fn is_table(&mut self, entry: Tree<'_, pg_sys::RangeTblEntry>) -> Result<bool, Obstacle> {
+        if let Some(query) = selection(entry) {
+            return self.are_joined(query);
+        }
+        if entry.rtekind != RTEKind::RTE_RELATION {
+            return Err(Obstacle::FromItem);
+        }
+        if !entry.tablesample.is_null() {
+            return Err(Obstacle::Sample);
+        }
+        if is_table(&entry) {
+            return match self.table.replace(entry.relid) {
+                Some(other) => Err(Obstacle::TwoTables(other, entry.relid)),
+                None => Ok(true),
+            };
+        }
+        match entry.relkind as u8 {
+            pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => self.dimensions.push(entry.relid),
+            _ => return Err(Obstacle::Relation(entry.relid)),
+        }
+        Ok(false)
+    }
+}
+
+/// An entry of the range table.
+fn entry_of(query: Tree<'_, pg_sys::Query>, number: i32) -> Option<Tree<'_, pg_sys::RangeTblEntry>> {
+    children!(query.rtable as RangeTblEntry).nth(usize::try_from(number).ok()?.checked_sub(1)?)
+}
+
+/// The relation, and the number of its column, whose values a column has that a query reads, perhaps through sub-queries.
+pub(super) fn origin<'t>(
+    query: Tree<'t, pg_sys::Query>,
+    column: Tree<'t, pg_sys::Var>,
+) -> Option<(Tree<'t, pg_sys::RangeTblEntry>, Tree<'t, pg_sys::Var>)> {
+    let entry = entry_of(query, column.varno as i32).filter(|_| column.varlevelsup == 0 && column.varattno > 0)?;
+    if entry.rtekind == RTEKind::RTE_RELATION {
+        return Some((entry, column));
+    }
+    let below = selection(entry)?;
+    let target = children!(below.targetList as TargetEntry).find(|target| target.resno == column.varattno)?;
+    origin(below, child!(target.expr)?.as_node().as_a::<pg_sys::Var>()?)
 }
