@@ -61,7 +61,8 @@ pub fn combination(
     let part = decomposition.part;
     // SAFETY: the bounds were taken from the query.
     let found = unsafe { leaves(part.relation, part.bounds()) }.ok()?;
-    if !admission::has_enough(found.total) {
+    // Without any leaf nobody would plan what a part computes, and planning it may raise an error.
+    if !admission::has_enough(found.total) || found.leaves.is_empty() {
         return None;
     }
     // SAFETY: lists of OIDs.
