@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::fingerprint::Fingerprint;
 use super::question::Question;
-use super::{kept_templates, portal, quick_statements, snapshot};
+use super::{execute_rights, kept_templates, portal, quick_statements, snapshot};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
 use crate::query::clock::{Clock, ClockProgram};
@@ -93,7 +93,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     check_age(question, &traits, &relations, planned, planned_under.is_none(), current)?;
     check_role(&traits, planned_under.is_none())?;
     let old_plan = (current.ddl != planned.versions.ddl).then_some(planned.plan);
-    let errs_by_kind = traits.may_fail && planned.for_values;
+    let errs_by_kind = planned.for_values && (traits.may_fail || execute_rights::may_lack(current.ddl));
     let tree = tree_of(store, tree, &traits, current)?;
     let asked = Asked { tree, old_plan, planned_under, errs_by_kind, environment };
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;

@@ -14,13 +14,16 @@
 //!
 //! `observation` looks at the queries that functions run below a miss, if they are declared pure. `change_token` says what an answer rests on without looking it up.
 //!
-//! State of this backend only (`forms`, `kept_templates`, `quick_statements`); what is shared is read through `shmem`.
+//! `execute_rights` knows whether errors of permissions show the kind of a plan.
+//!
+//! State of this backend only (`execute_rights`, `forms`, `kept_templates`, `quick_statements`); what is shared is read through `shmem`.
 
 mod call;
 mod change_token;
 mod definition_versions;
 mod description;
 mod entry_validity;
+mod execute_rights;
 mod find;
 mod fingerprint;
 mod forms;

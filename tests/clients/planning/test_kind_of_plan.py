@@ -164,3 +164,66 @@ def test_errors_of_one_row(connect, bad):
             owner.execute("DELETE FROM t WHERE b = 0")
         assert answers["on"] == answers["off"]
         assert (b"22012" in answers["on"]) == bool(bad), mode
+
+
+# What a role calls that may not execute a built-in function, in a part that a plan for the value 1 drops: the query, and the function.
+FORBIDDEN = {
+    "operator": ("SELECT a FROM t WHERE $1::int = 1 OR a < 3 ORDER BY a", "int4lt(int4, int4)"),
+    "negator": ("SELECT a FROM t WHERE $1::int = 1 OR NOT a >= 3 ORDER BY a", "int4lt(int4, int4)"),
+    "cast": ("SELECT a, CASE WHEN $1::int = 1 THEN 0 ELSE a::int8 END FROM t ORDER BY a", "int8(int4)"),
+    "aggregate": ("SELECT a, CASE WHEN $1::int = 1 THEN 0 ELSE (SELECT max(u.a) FROM t u) END FROM t ORDER BY a", "max(int4)"),
+    "owner": ("SELECT a, CASE WHEN $1::int = 1 THEN 0 ELSE (SELECT max(u.a) FROM t u) END FROM t ORDER BY a", "int4larger(int4, int4)"),
+    "window": ("SELECT a, CASE WHEN $1::int = 1 THEN 0 ELSE rank() OVER (ORDER BY a) END FROM t ORDER BY a", "rank()"),
+    "distinct": ("SELECT a FROM t WHERE $1::int = 1 OR EXISTS (SELECT DISTINCT b FROM t OFFSET 0) ORDER BY a", "int8eq(int8, int8)"),
+    "hashed": ("SELECT a FROM t WHERE $1::int = 1 OR a IN (SELECT b FROM t) ORDER BY a", "int8eq(int8, int8)"),
+    "transitive": ("SELECT a FROM t WHERE $1::int = 1 OR EXISTS (SELECT FROM t u JOIN s ON u.a = s.c WHERE u.b = s.c AND u.b = t.b) ORDER BY a", "int84eq(int8, int4)"),
+    "view": ("SELECT a FROM few WHERE $1::int = 1 OR small ORDER BY a", "int4lt(int4, int4)"),
+    "policy": ("SELECT a FROM guarded WHERE $1::int = 1 OR a IN (SELECT a FROM guarded g) ORDER BY a", "int4lt(int4, int4)"),
+    "one_row": ("SELECT max(a) FROM t WHERE $1::int = 1 OR a < 3", "int4lt(int4, int4)"),
+}
+
+
+@pytest.fixture
+def forbidding(connect):
+    """Lets only its owner execute a function, and an aggregate's own functions be called by the right of a role."""
+    owner = connect()
+    owner.execute("""
+        CREATE TABLE t AS SELECT g AS a, g::int8 AS b FROM generate_series(1, 4) g;
+        CREATE TABLE s AS SELECT g AS c FROM generate_series(1, 4) g;
+        CREATE VIEW few AS SELECT a, a < 3 AS small FROM t;
+        CREATE TABLE guarded AS TABLE t;
+        CREATE ROLE kept_out;
+        CREATE POLICY small ON guarded USING (current_setting('kept.out', true) IS NULL OR a < 3)
+    """)
+    owner.execute(f"GRANT USAGE ON SCHEMA {connect.schema} TO kept_out; GRANT SELECT ON ALL TABLES IN SCHEMA {connect.schema} TO kept_out")
+    revoked = []
+
+    def revoke(function):
+        revoked.append(function)
+        owner.execute(f"REVOKE EXECUTE ON FUNCTION pg_catalog.{function} FROM PUBLIC")
+
+    yield revoke
+    for function in revoked:
+        owner.execute(f"GRANT EXECUTE ON FUNCTION pg_catalog.{function} TO PUBLIC")
+    owner.execute("DROP OWNED BY kept_out; DROP ROLE kept_out")
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_a_forbidden_function(connect, forbidding, name):
+    """A plan for this value has dropped what the role may not execute, and a plan for all values has not."""
+    query, function = FORBIDDEN[name]
+    forbidding(function)
+    answers = {}
+    for enabled in "off", "on":
+        reader = connect(f"-c role=kept_out -c pg_arrow_cache.enabled={enabled}")
+        reader.pgconn.prepare(b"asked", query.encode())
+        answers[enabled] = []
+        for kind in "custom", "custom", "custom", "generic", "custom":
+            reader.execute(f"SET plan_cache_mode = force_{kind}_plan")
+            result = reader.pgconn.exec_prepared(b"asked", [b"1"])
+            fine = result.status == pq.ExecStatus.TUPLES_OK
+            answers[enabled].append(result.ntuples if fine else result.error_field(pq.DiagnosticField.SQLSTATE))
+    assert answers["on"] == answers["off"]
+    assert answers["off"][0] == answers["off"][-1] != b"42501"
+    assert reader.status() == "HIT"
+    assert answers["off"][3] == b"42501"
