@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::fingerprint::Fingerprint;
 use super::question::Question;
-use super::{execute_rights, kept_templates, portal, quick_statements, snapshot};
+use super::{execute_rights, kept_templates, language_settings, portal, quick_statements, snapshot};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
 use crate::query::clock::{Clock, ClockProgram};
@@ -86,7 +86,11 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let relations = relations::of_plan(question.plan(), unsafe { traits.extras.relations() });
     check_session(&traits, &relations)?;
     // SAFETY: as above.
-    let settings = unsafe { traits.extras.settings() };
+    let mut settings = unsafe { traits.extras.settings() };
+    if traits.calls_declared() {
+        language_settings::check(store)?;
+        settings.push(environment::LANGUAGE.to_owned());
+    }
     let now = environment::settings(store.seed());
     let environment = environment::hash_under(store.seed(), now, &settings)?;
     let planned_under = planned.under.filter(|then| *then != environment::planning(store.seed(), now));

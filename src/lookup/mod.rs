@@ -12,11 +12,12 @@
 //! 5. A hit is served. A miss is executed, and its answer stored if it may be (`storing`). Whatever came of it is counted and logged
 //!    (`outcome`).
 //!
-//! `observation` looks at the queries that functions run below a miss, if they are declared pure. `change_token` says what an answer rests on without looking it up.
+//! `observation` looks at the queries that functions run below a miss, if they are declared pure; `language_settings` knows
+//! under which settings the session has compiled them. `change_token` says what an answer rests on without looking it up.
 //!
 //! `execute_rights` knows whether errors of permissions show the kind of a plan.
 //!
-//! State of this backend only (`execute_rights`, `forms`, `kept_templates`, `quick_statements`); what is shared is read through `shmem`.
+//! State of this backend only (`execute_rights`, `forms`, `kept_templates`, `language_settings`, `quick_statements`); what is shared is read through `shmem`.
 
 mod call;
 mod change_token;
@@ -28,6 +29,7 @@ mod find;
 mod fingerprint;
 mod forms;
 mod kept_templates;
+mod language_settings;
 pub mod observation;
 mod outcome;
 mod placeholder;
