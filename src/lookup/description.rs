@@ -85,12 +85,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     // SAFETY: the extras were just read, into the current memory context.
     let relations = relations::of_plan(question.plan(), unsafe { traits.extras.relations() });
     check_session(&traits, &relations)?;
-    // SAFETY: as above.
-    let mut settings = unsafe { traits.extras.settings() };
-    if traits.calls_declared() {
-        language_settings::check(store)?;
-        settings.push(environment::LANGUAGE.to_owned());
-    }
+    let settings = settings_read(store, &traits)?;
     let now = environment::settings(store.seed());
     let environment = environment::hash_under(store.seed(), now, &settings)?;
     let planned_under = planned.under.filter(|then| *then != environment::planning(store.seed(), now));
@@ -124,6 +119,20 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         key,
         columns,
     })
+}
+
+/// The settings that the query reads by name.
+///
+/// # Errors
+/// `SessionFunction` if some may have been others when a function was compiled that the query calls.
+fn settings_read(store: &SharedStore, traits: &QueryTraits) -> Result<Vec<CString>, Reason> {
+    // SAFETY: the extras were just read, into the current memory context.
+    let mut settings = unsafe { traits.extras.settings() };
+    if traits.calls_declared() {
+        language_settings::check(store)?;
+        settings.push(environment::LANGUAGE.to_owned());
+    }
+    Ok(settings)
 }
 
 /// Locks what the bodies of functions read, as the server does when it calls them: a hit waits for whom an execution would wait for.

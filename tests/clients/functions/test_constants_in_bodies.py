@@ -1,0 +1,49 @@
+"""What the server computes in advance of the body of a function in SQL that it does not put in the place of the call. PostgreSQL 18 keeps the plan of such a
+body for the session, and with it what was computed under older settings."""
+
+import pytest
+
+# Arguments that are NULL must not reach a STRICT function, so that a body in which they may come to another value than NULL is not put in its place.
+SETTINGS = "extra_float_digits = 1", "extra_float_digits = -12"
+THIRD = "0.3333333333333333::float8"
+BODIES = {
+    "cast": ("text", f"coalesce(x::text, '') || ({THIRD})::text"),
+    "call": ("text", f"coalesce(x::text, '') || textin(float8out({THIRD}))"),
+    "array": ("text", f"coalesce(x::text, '') || (ARRAY[{THIRD}])::text"),
+    "concatenation": ("text", f"coalesce(x::text, '') || quote_literal({THIRD})"),
+    "branch": ("text", f"CASE WHEN x IS NULL THEN '' ELSE ({THIRD})::text END"),
+    "bytes": ("text", "coalesce(x::text, '') || ('\\x41'::bytea)::text"),
+    "age": ("text", "coalesce(x::text, '') || age('2024-03-31 12:00+00'::timestamptz, '2024-03-30 12:00+00'::timestamptz)::text"),
+    "argument": ("text", "coalesce(x::text, '') || (x::float8 / 3)::text"),
+    "nothing": ("int", "coalesce(x, 1) + 41 - 1"),
+}
+OF_BODY = {"bytes": ("bytea_output = hex", "bytea_output = escape"), "age": ("TimeZone = 'UTC'", "TimeZone = 'Europe/Berlin'")}
+
+
+@pytest.mark.parametrize("volatility", ["IMMUTABLE", "STABLE"])
+@pytest.mark.parametrize("name", BODIES)
+def test_computed_under_older_settings(session, connect, name, volatility):
+    result, body = BODIES[name]
+    one, two = OF_BODY.get(name, SETTINGS)
+    session.execute("CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 2) g")
+    session.execute(f"CREATE FUNCTION f(x int) RETURNS {result} LANGUAGE sql STRICT {volatility} RETURN {body}")
+    query = "SELECT f(a) FROM t ORDER BY a"
+    plain, cached = connect("-c pg_arrow_cache.enabled=off"), connect()
+    fresh = {}
+    for setting in one, two:
+        begun = connect("-c pg_arrow_cache.enabled=off")
+        begun.execute(f"SET {setting}")
+        fresh[setting] = begun.rows(query)
+    assert (fresh[one] == fresh[two]) == (name == "nothing")
+    for setting in one, two, one, two:
+        for asked in plain, cached:
+            asked.execute(f"SET {setting}")
+        # More executions than those that are planned for the values of the arguments.
+        for _ in range(8):
+            cached.uncached(query)
+            expected = plain.rows(query)
+        for _ in range(2):
+            assert cached.rows(query) == expected
+            begun = connect()
+            begun.execute(f"SET {setting}")
+            assert begun.rows(query) == fresh[setting]
