@@ -4,8 +4,8 @@
     bench/run.py [--quick] [--out DIRECTORY] [PART ...]
 
 Parts: rates (small results), wide (large ones), storing (first executions), overhead (statements that are no hits),
-clock (hits with relative dates), scale (by entries and by clients), tpch, instructions; all by default. All parts in full length write DATE.md and its
-plots to bench/results; anything less, target/bench/results.
+clock (hits with relative dates), scale (by entries and by clients), tpch, instructions; all by default. All parts in
+full length write DATE.md and its plots to bench/results; anything less, target/bench/results.
 BENCH_ROUNDS and BENCH_SECONDS change the number of rounds and the seconds of a pgbench run.
 Goals not reached are reported, not failed: whether a machine is quick enough is no test.
 """

@@ -137,7 +137,7 @@ pub(super) fn gives_one_row(query: Tree<'_, pg_sys::Query>) -> bool {
 }
 
 /// Is there a parameter in an expression, or in a list of expressions?
-fn has_parameter(node: *mut pg_sys::Node) -> bool {
+pub(super) fn has_parameter(node: *mut pg_sys::Node) -> bool {
     #[pgrx::pg_guard]
     unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, _context: *mut c_void) -> bool {
         // SAFETY: the node is null or part of the tree that is walked.

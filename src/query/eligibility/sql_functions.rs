@@ -13,6 +13,7 @@ use pgrx::pg_sys;
 
 use super::checker::{Blamed, ClockPlace, EligibilityChecker};
 use super::declared_functions::is_declared;
+use super::failures;
 use super::met_bodies::{Called, Read};
 use super::node_kinds::type_of;
 use crate::pg::catalog_row::CatalogRow;
@@ -54,6 +55,9 @@ const NO_QUERY: &str = "whose body is not a SELECT of one column, or is not vali
 const READS: &str = "whose body reads what results must not rest on, or what only a plan would show";
 const KEPT_TEXT: &str =
     "whose body is kept as text, and PostgreSQL 18 keeps what that meant before; write it as RETURN or BEGIN ATOMIC";
+/// What is wrong with a function that is called with constants in the body of another.
+pub(super) const KEPT_VALUE: &str =
+    "which reads settings, with constants in the body of a function, and PostgreSQL 18 keeps the value for the session";
 const UNKNOWN_TYPES: &str = "which is polymorphic and is called with names or defaults of arguments";
 const LITERAL: &str = "whose body has a literal of a type that is not built in";
 const CLOCK: &str = "whose body has a literal that may depend on the time";
@@ -128,6 +132,7 @@ impl EligibilityChecker {
             arguments: given().map(|argument| type_of(argument).to_u32()).collect(),
             immutable: declared.immutable || self.bodies.immutable,
             volatile: declared.volatile || self.bodies.volatile,
+            nested: self.bodies.depth > 0,
         };
         if self.bodies.knows(&called) {
             return false;
@@ -147,6 +152,17 @@ impl EligibilityChecker {
             Read::Refused(reason) => return self.blame_because(function, reason, READS),
         };
         self.note_body(called, body, seed) || self.check_body(function, body, &declared)
+    }
+
+    /// Enters a node: may the server compute it when it makes a plan of the body that it keeps for the session (PostgreSQL 18)? It makes one wherever
+    /// it does not put a body in the place of the call. What has an argument of the function in it is computed when the body runs. In a body that is
+    /// called from another one, arguments may be constants. Returns what held before.
+    pub(super) fn enters_kept(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+        let kept = match self.bodies.depth {
+            1 => KEEPS_BODIES && !failures::has_parameter(node.as_ptr()),
+            depth => KEEPS_BODIES && depth > 1,
+        };
+        std::mem::replace(&mut self.bodies.kept, kept)
     }
 
     /// Adds what a body means.

@@ -29,6 +29,8 @@ def test_computed_under_older_settings(session, connect, name, volatility):
     session.execute(f"CREATE FUNCTION f(x int) RETURNS {result} LANGUAGE sql STRICT {volatility} RETURN {body}")
     query = "SELECT f(a) FROM t ORDER BY a"
     plain, cached = connect("-c pg_arrow_cache.enabled=off"), connect()
+    # A kept plan of the query itself has answers of its own once settings have changed.
+    plain.prepare_threshold = cached.prepare_threshold = 10**9
     fresh = {}
     for setting in one, two:
         begun = connect("-c pg_arrow_cache.enabled=off")
@@ -44,6 +46,26 @@ def test_computed_under_older_settings(session, connect, name, volatility):
             expected = plain.rows(query)
         for _ in range(2):
             assert cached.rows(query) == expected
+            assert cached.status() in ("MISS", "HIT") or name not in ("argument", "nothing")
             begun = connect()
             begun.execute(f"SET {setting}")
             assert begun.rows(query) == fresh[setting]
+
+
+def test_arguments_that_are_constants(session, connect):
+    """What a function makes of its argument is computed in advance if another function calls it with a constant."""
+    session.execute("CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 2) g")
+    session.execute("CREATE FUNCTION shown(x float8) RETURNS text LANGUAGE sql IMMUTABLE RETURN x::text; "
+                    f"CREATE FUNCTION f(x int) RETURNS text LANGUAGE sql STRICT STABLE RETURN coalesce(x::text, '') || shown({THIRD})")
+    queries = [f"SELECT f(a){more} FROM t ORDER BY a" for more in ("", ", shown(a)", ", shown(a / 3::float8)")] + ["SELECT shown(a), f(a) FROM t ORDER BY a"]
+    kept, other = connect(), connect()
+    kept.prepare_threshold = other.prepare_threshold = 10**9
+    for query in queries:
+        kept.execute("SET extra_float_digits = 1")
+        for _ in range(8):
+            kept.uncached(query)
+        for asked in kept, other:
+            asked.execute("SET extra_float_digits = -12")
+        for _ in range(2):
+            assert kept.rows(query) == kept.uncached(query)
+            assert other.rows(query) == connect("-c pg_arrow_cache.enabled=off -c extra_float_digits=-12").rows(query)
