@@ -395,6 +395,9 @@ impl EligibilityChecker {
     /// Checks a function, and what it consists of.
     fn check_function(&mut self, function: pg_sys::Oid) -> bool {
         let verdict = volatility::check(function);
+        if self.may_be_forbidden(function) {
+            return self.blame_because(function, Reason::UserDefinedFunction, sql_functions::FORBIDDEN);
+        }
         if self.bodies.kept && !matches!(verdict, FunctionVerdict::Sound | FunctionVerdict::Unsound(_)) {
             return self.blame_because(function, Reason::StableFunction, sql_functions::KEPT_VALUE);
         }

@@ -1,6 +1,7 @@
 """What the server computes in advance of the body of a function in SQL that it does not put in the place of the call. PostgreSQL 18 keeps the plan of such a
 body for the session, and with it what was computed under older settings."""
 
+import psycopg
 import pytest
 
 # Arguments that are NULL must not reach a STRICT function, so that a body in which they may come to another value than NULL is not put in its place.
@@ -69,3 +70,34 @@ def test_arguments_that_are_constants(session, connect):
         for _ in range(2):
             assert kept.rows(query) == kept.uncached(query)
             assert other.rows(query) == connect("-c pg_arrow_cache.enabled=off -c extra_float_digits=-12").rows(query)
+
+
+INNER = {"in SQL": ("hidden(1)", "hidden(int)"), "built in": ("length(lower('ABC'))", "lower(text)")}
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_planned_as_another_role(session, connect, name):
+    """The planner asks whether the role may execute what it computes or puts in its place, and nobody asks when another role runs the kept plan."""
+    call, function = INNER[name]
+    session.execute("CREATE ROLE kept_out; CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 2) g; "
+                    "CREATE FUNCTION hidden(x int) RETURNS int LANGUAGE sql IMMUTABLE RETURN x + 1; "
+                    f"CREATE FUNCTION f(x int) RETURNS int LANGUAGE sql STRICT STABLE RETURN coalesce(x, 1) + {call}; "
+                    f"GRANT USAGE ON SCHEMA {connect.schema} TO kept_out; GRANT SELECT ON t TO kept_out; REVOKE EXECUTE ON FUNCTION {function} FROM PUBLIC")
+    try:
+        kept = connect()
+        kept.prepare_threshold = 10**9
+        query = "SELECT f(a) FROM t ORDER BY a"
+        for _ in range(8):
+            kept.uncached(query)
+        kept.execute("SET ROLE kept_out")
+        for _ in range(3):
+            for run in kept.uncached, kept.rows:
+                try:
+                    run(query)
+                except psycopg.errors.InsufficientPrivilege:
+                    kept.execute("SET pg_arrow_cache.enabled = on")
+        for enabled in "off", "on":
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connect(f"-c role=kept_out -c pg_arrow_cache.enabled={enabled}").rows(query)
+    finally:
+        session.execute(f"GRANT EXECUTE ON FUNCTION {function} TO PUBLIC; DROP OWNED BY kept_out; DROP ROLE kept_out")
