@@ -31,6 +31,12 @@ static TTL_S: GucSetting<i32> = GucSetting::<i32>::new(3600);
 static MIN_EXECUTION_TIME_MS: GucSetting<f64> = GucSetting::<f64>::new(1.0);
 /// The execution at which a result is stored. Above 1, results of queries that come only once are not stored.
 static MIN_RUNS: GucSetting<i32> = GucSetting::<i32>::new(1);
+/// Off: this session computes no answer from fragments, and stores none.
+static ENABLE_FRAGMENTS: GucSetting<bool> = GucSetting::<bool>::new(true);
+/// Milliseconds. Below that, looking for parts would cost more than it saves.
+static FRAGMENT_MIN_TIME_MS: GucSetting<f64> = GucSetting::<f64>::new(20.0);
+/// Per cent of `memory`. Keeps fragments, of which one statement may need hundreds, from evicting the answers.
+static FRAGMENT_MEMORY_PERCENT: GucSetting<i32> = GucSetting::<i32>::new(50);
 /// Share of hits that are also executed. Such a hit costs as much as an execution.
 static VERIFY_SAMPLE_RATE: GucSetting<f64> = GucSetting::<f64>::new(0.0);
 /// Extensions whose immutable functions count like built-in ones.
@@ -41,6 +47,8 @@ static LOG_DECISIONS: GucSetting<LogDecisions> = GucSetting::<LogDecisions>::new
 static VERSION: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(VERSION_TEXT));
 /// Developer option: each execution is stored, and answered from the entry just stored.
 static DEBUG_SERVE_FILLS: GucSetting<bool> = GucSetting::<bool>::new(false);
+/// Developer option: each query that can be computed from fragments is, from its first run on.
+static DEBUG_FORCE_FRAGMENTS: GucSetting<bool> = GucSetting::<bool>::new(false);
 
 /// Which statements `log_decisions` logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PostgresGucEnum)]
@@ -61,6 +69,7 @@ pub fn define() {
     define_switches();
     define_sizes_of_shared_memory();
     define_admission();
+    define_fragments();
     define_trust();
     define_diagnostics();
     define_presets();
@@ -156,6 +165,38 @@ fn define_admission() {
     );
 }
 
+/// Which queries are computed from fragments.
+fn define_fragments() {
+    GucRegistry::define_bool_guc(
+        c"pg_arrow_cache.enable_fragments",
+        c"Computes aggregates over partitioned tables from stored parts, one for each partition.",
+        c"",
+        &ENABLE_FRAGMENTS,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_float_guc(
+        c"pg_arrow_cache.fragment_min_time",
+        c"Only queries that usually take at least this long are computed from stored parts.",
+        c"0 means all that were executed before.",
+        &FRAGMENT_MIN_TIME_MS,
+        0.0,
+        86_400_000.0,
+        GucContext::Userset,
+        GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_int_guc(
+        c"pg_arrow_cache.fragment_memory",
+        c"Most of the memory that stored parts take together, in per cent.",
+        c"0 stores none.",
+        &FRAGMENT_MEMORY_PERCENT,
+        0,
+        100,
+        GucContext::Suset,
+        GucFlags::default(),
+    );
+}
+
 /// What a superuser promises.
 fn define_trust() {
     GucRegistry::define_string_guc(
@@ -193,6 +234,14 @@ fn define_diagnostics() {
         c"Answers each statement from the entry that it has just stored.",
         c"For tests: one execution then exercises encoding, storing, decoding and serving.",
         &DEBUG_SERVE_FILLS,
+        GucContext::Suset,
+        GucFlags::NO_SHOW_ALL,
+    );
+    GucRegistry::define_bool_guc(
+        c"pg_arrow_cache.debug_force_fragments",
+        c"Computes each query from stored parts that can be, from its first run on.",
+        c"For tests: whatever the query takes, and however few partitions there are.",
+        &DEBUG_FORCE_FRAGMENTS,
         GucContext::Suset,
         GucFlags::NO_SHOW_ALL,
     );
@@ -256,6 +305,26 @@ pub fn min_execution_time() -> Duration {
 /// The execution of one query at which its result is stored, 1 being the first.
 pub fn min_runs() -> u32 {
     MIN_RUNS.get() as u32
+}
+
+/// Does this session compute answers from fragments?
+pub fn enable_fragments() -> bool {
+    ENABLE_FRAGMENTS.get()
+}
+
+/// Least usual time of a query that is computed from fragments.
+pub fn fragment_min_time() -> Duration {
+    Duration::from_secs_f64(FRAGMENT_MIN_TIME_MS.get() / 1000.0)
+}
+
+/// Most bytes that all fragments take together.
+pub fn fragment_bytes() -> u64 {
+    memory_bytes() as u64 / 100 * u64::from(FRAGMENT_MEMORY_PERCENT.get().unsigned_abs())
+}
+
+/// Is each query computed from fragments that can be, from its first run on?
+pub fn debug_force_fragments() -> bool {
+    DEBUG_FORCE_FRAGMENTS.get()
 }
 
 /// Share of hits that are executed as well and compared, from 0 to 1.

@@ -7,7 +7,7 @@ use arrow_cache_core::cache::key::CacheKey;
 use arrow_cache_core::cache::layout::{Layout, PARTITIONS, Sizes};
 use arrow_cache_core::cache::memory::{Arena, ArenaPtr, Locks};
 use arrow_cache_core::cache::versions::SnapshotView;
-use arrow_cache_core::cache::{Dependency, Fill, NewEntry, Pin, Store};
+use arrow_cache_core::cache::{Dependency, Fill, NewEntry, NewKind, Pin, Store};
 use arrow_cache_core::hash::Hash128;
 use std::alloc;
 use std::hint::black_box;
@@ -168,6 +168,7 @@ fn publish(store: &BenchStore<'_>, n: u64, now: i64) -> Pin {
     let on = |slot| Dependency { slot, relation: 1, version: versions.slot(slot).version() };
     let dependencies = [on(versions.ddl(1)), on(versions.wildcard(1)), on(versions.relation(1, n as u32 % 100))];
     let new = NewEntry {
+        kind: NewKind::Answer,
         database: 1,
         role: 10,
         text: b"select 1",

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | bucket chains, an entry's step between published and limbo | the partition lock, exclusive; lookups take none (`cache/index.rs`) |
 //! | free list, limbo list | the store lock |
-//! | pins, hits, last use, counters, run counts | nothing: atomics |
+//! | pins, hits, last use, counters, run counts, times of forms, bytes of fragments | nothing: atomics |
 //! | versions of relations ([`cache::versions`]) | the sequence word of the slot |
 //! | payload bytes and the describing fields of an entry | written by the process that fills, until it publishes; then constant until the last pin is gone |
 //!
@@ -34,7 +34,10 @@ pub use cache::key::CacheKey;
 pub use cache::layout::{Layout, LayoutError, PARTITIONS, Sizes};
 pub use cache::memory::{Arena, ArenaPtr, Locks};
 pub use cache::versions::{Slot, SlotId, SnapshotView, Versions, widen_xid};
-pub use cache::{AskedXids, Dependency, EntryId, EntryView, Fill, NewEntry, Pin, Store, StoreError, Validity};
+pub use cache::{
+    AskedXids, Dependency, EntryId, EntryKind, EntryView, Fill, FormTimes, NewEntry, NewKind, Pin, Store, StoreError,
+    Validity,
+};
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};
 pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
 pub use formats::undeliverable::{UndeliverableType, Unrepresentable, Why};

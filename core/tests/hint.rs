@@ -3,10 +3,15 @@
 use arrow_cache_core::{Hint, hint, normalize};
 use proptest::prelude::*;
 
-const PLAIN: Option<Hint> = Some(Hint::Always { ttl: None });
+const PLAIN: Option<Hint> = Some(Hint::Always { ttl: None, fragments: true });
+const WHOLE: Option<Hint> = Some(Hint::Always { ttl: None, fragments: false });
 
 fn lasting(seconds: u32) -> Option<Hint> {
-    Some(Hint::Always { ttl: Some(seconds) })
+    Some(Hint::Always { ttl: Some(seconds), fragments: true })
+}
+
+fn lasting_whole(seconds: u32) -> Option<Hint> {
+    Some(Hint::Always { ttl: Some(seconds), fragments: false })
 }
 
 fn check(cases: &[(&str, Option<Hint>)]) {
@@ -23,6 +28,9 @@ fn each_hint_is_read() {
         ("/*+ arrow_cache(ttl=30) */ SELECT 1", lasting(30)),
         ("/*+ arrow_cache(ttl=0) */ SELECT 1", lasting(0)),
         ("/*+ arrow_cache(ttl=2147483647) */ SELECT 1", lasting(2_147_483_647)),
+        ("/*+ arrow_cache(fragments=off) */ SELECT 1", WHOLE),
+        ("/*+ arrow_cache(ttl=30, fragments=off) */ SELECT 1", lasting_whole(30)),
+        ("/*+ arrow_cache(fragments=off,ttl=30) */ SELECT 1", lasting_whole(30)),
     ]);
 }
 
@@ -31,6 +39,7 @@ fn case_and_white_space_are_free() {
     check(&[
         ("/*+arrow_cache*/SELECT 1", PLAIN),
         ("  \n\t/*+\n\tArrow_Cache ( TTL\n= 007 )\n*/ SELECT 1", lasting(7)),
+        ("/*+Arrow_Cache(\n Fragments = OFF , ttl = 7 )*/ SELECT 1", lasting_whole(7)),
         ("/*+NO_ARROW_CACHE*/(SELECT 1)", Some(Hint::Never)),
     ]);
 }
@@ -72,6 +81,16 @@ fn what_does_not_parse_asks_for_nothing() {
         "arrow_cache(ttl=2147483648)",
         "arrow_cache(ttl=99999999999999999999)",
         "arrow_cache(ttl=1, ttl=2)",
+        "arrow_cache(ttl=1,)",
+        "arrow_cache(,ttl=1)",
+        "arrow_cache(ttl=1 fragments=off)",
+        "arrow_cache(fragments)",
+        "arrow_cache(fragments=)",
+        "arrow_cache(fragments=on)",
+        "arrow_cache(fragments=0)",
+        "arrow_cache(fragments=offf)",
+        "arrow_cache(fragments='off')",
+        "arrow_cache(fragments=off, fragments=off)",
         "arrow_cache(age=1)",
         "arrow_cache(=1)",
         "no_arrow_cache(ttl=1)",
@@ -133,8 +152,8 @@ proptest! {
     fn pieces_of_hints_are_read_without_a_fault(
         pieces in proptest::collection::vec(
             prop::sample::select(vec![
-                "/*+", "*/", "/*", "--", "\n", " ", "(", ")", "\"", "'", "arrow_cache", "no_arrow_cache", "ttl", "=", "30", "explain", "as",
-                "select",
+                "/*+", "*/", "/*", "--", "\n", " ", "(", ")", "\"", "'", "arrow_cache", "no_arrow_cache", "ttl", "fragments", "=", "30", "off", ",",
+                "explain", "as", "select",
             ]),
             0..24,
         )

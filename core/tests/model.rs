@@ -4,7 +4,7 @@ mod common;
 
 use arrow_cache_core::cache::counters::Counter;
 use arrow_cache_core::cache::versions::SlotId;
-use arrow_cache_core::cache::{Dependency, Fill, Pin};
+use arrow_cache_core::cache::{Dependency, EntryKind, Fill, NewKind, Pin};
 use common::{Block, TestStore, described, key};
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 #[derive(Clone, Debug)]
 enum Step {
     Lookup { n: u64, keep: bool },
-    Fill { n: u64, chunks: Vec<usize>, lives: i64, slot: u32, ending: Ending },
+    Fill { n: u64, chunks: Vec<usize>, lives: i64, slot: u32, is_part: bool, ending: Ending },
     Unpin { which: usize },
     Retire { which: usize },
     Change { slot: u32 },
@@ -36,10 +36,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         Ending::Abandon,
         Ending::AbandonUnlocked,
     ]);
-    let filling = (0..12u64, prop::collection::vec(0..3000usize, 0..4), 1..40i64, 0..3u32, ending);
+    let filling = (0..12u64, prop::collection::vec(0..3000usize, 0..4), 1..40i64, 0..3u32, any::<bool>(), ending);
     let step = prop_oneof![
         4 => (0..12u64, any::<bool>()).prop_map(|(n, keep)| Step::Lookup { n, keep }),
-        8 => filling.prop_map(|(n, chunks, lives, slot, ending)| Step::Fill { n, chunks, lives, slot, ending }),
+        8 => filling.prop_map(|(n, chunks, lives, slot, is_part, ending)| {
+            Step::Fill { n, chunks, lives, slot, is_part, ending }
+        }),
         4 => any::<prop::sample::Index>().prop_map(|which| Step::Unpin { which: which.index(1000) }),
         1 => any::<prop::sample::Index>().prop_map(|which| Step::Retire { which: which.index(1000) }),
         1 => (0..3u32).prop_map(|slot| Step::Change { slot }),
@@ -55,6 +57,7 @@ struct Content {
     chunks: Vec<Vec<u8>>,
     current: bool,
     slot: u32,
+    is_part: bool,
 }
 
 struct Run<'a> {
@@ -74,6 +77,7 @@ impl Run<'_> {
         for (pin, content) in &self.held {
             let view = self.store.view(pin);
             assert_eq!(view.text(), content.serial.to_le_bytes());
+            assert_eq!(view.kind() == EntryKind::Fragment, content.is_part);
             assert!(view.chunks().eq(content.chunks.iter().map(Vec::as_slice)));
             assert_eq!(self.store.is_current(pin), content.current);
         }
@@ -82,11 +86,15 @@ impl Run<'_> {
     /// Compares what is published with the model. Entries that only the model has must have been evicted, and are forgotten.
     fn check_published(&mut self) {
         let mut published = HashMap::new();
+        let mut in_parts = 0;
         self.store.for_each(|view| {
+            in_parts += if view.kind() == EntryKind::Fragment { view.bytes() } else { 0 };
             let serial = u64::from_le_bytes(view.text().try_into().unwrap());
             let chunks: Vec<Vec<u8>> = view.chunks().map(<[u8]>::to_vec).collect();
             assert!(published.insert(serial, chunks).is_none(), "published twice");
         });
+        assert_eq!(self.store.fragment_bytes(), in_parts);
+        assert!(in_parts <= SHARE);
         let before = self.model.len() as u64;
         self.model
             .retain(|_, content| published.remove(&content.serial).is_some_and(|chunks| chunks == content.chunks));
@@ -107,7 +115,7 @@ impl Run<'_> {
     }
 
     fn step(&mut self, step: &Step) {
-        self.now += 1;
+        self.now += STEP;
         match step {
             Step::Lookup { n, keep } => {
                 let found = self.store.lookup(key(*n));
@@ -122,7 +130,9 @@ impl Run<'_> {
                     }
                 }
             }
-            Step::Fill { n, chunks, lives, slot, ending } => self.fill(*n, chunks, *lives, *slot, *ending),
+            Step::Fill { n, chunks, lives, slot, is_part, ending } => {
+                self.fill(*n, chunks, *lives, *slot, *is_part, *ending);
+            }
             Step::Unpin { which } => {
                 if !self.held.is_empty() {
                     let (pin, _) = self.held.swap_remove(which % self.held.len());
@@ -163,7 +173,7 @@ impl Run<'_> {
         assert!(arena <= CAPACITY);
     }
 
-    fn fill(&mut self, n: u64, lens: &[usize], lives: i64, slot: u32, ending: Ending) {
+    fn fill(&mut self, n: u64, lens: &[usize], lives: i64, slot: u32, is_part: bool, ending: Ending) {
         self.serial += 1;
         let chunks: Vec<Vec<u8>> = lens.iter().map(|&len| vec![self.serial as u8; len]).collect();
         let Some(fill) = self.filled(&chunks) else {
@@ -177,7 +187,10 @@ impl Run<'_> {
                 let on = [Dependency { slot: SlotId(slot), relation: slot, version }];
                 let text = self.serial.to_le_bytes();
                 let mut new = described(&text, &on);
-                new.expires_at = self.now + lives;
+                if is_part {
+                    new.kind = NewKind::Fragment { most_bytes: SHARE };
+                }
+                new.expires_at = self.now + lives * STEP;
                 let published = self.store.publish(fill, key(n), new, self.now);
                 if let Ok(pin) = published {
                     if self.model.remove(&n).is_some() {
@@ -189,7 +202,7 @@ impl Run<'_> {
                         assert!(evicted_old <= 1);
                         self.removed += evicted_old;
                     }
-                    let content = Content { serial: self.serial, chunks, current: true, slot };
+                    let content = Content { serial: self.serial, chunks, current: true, slot, is_part };
                     self.model.insert(n, content.clone());
                     if ending == Ending::PublishAndKeep {
                         self.held.push((pin, content));
@@ -206,13 +219,17 @@ impl Run<'_> {
             self.store.unpin(pin);
         }
         assert_eq!(self.store.retire_matching(|_| true) as usize, self.model.len());
-        assert_eq!(self.store.entries(), 0);
+        assert_eq!((self.store.entries(), self.store.fragment_bytes()), (0, 0));
         assert_eq!(self.store.bytes_used(), self.block.layout.bookkeeping_bytes());
         assert_eq!(self.block.live(), 0);
     }
 }
 
 const CAPACITY: usize = 24 * 1024;
+/// Most bytes of fragments.
+const SHARE: u64 = 8 * 1024;
+/// Microseconds that pass between two steps: fragments are spared for others after some of them.
+const STEP: i64 = 10_000_000;
 
 proptest! {
     #![proptest_config(ProptestConfig {

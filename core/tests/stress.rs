@@ -3,13 +3,15 @@
 mod common;
 
 use arrow_cache_core::cache::versions::SnapshotView;
-use arrow_cache_core::cache::{Dependency, Pin};
+use arrow_cache_core::cache::{Dependency, NewKind, Pin};
 use common::{Block, TestStore, described, key};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 const THREADS: u64 = if cfg!(miri) { 3 } else { 6 };
 const ROUNDS: u64 = if cfg!(miri) { 25 } else { 40_000 };
 const KEYS: u64 = 24;
+/// Most bytes of fragments.
+const SHARE: u64 = 5000;
 
 /// xorshift: reproducible and enough.
 struct Dice(u64);
@@ -80,6 +82,9 @@ fn one_thread(block: &Block, number: u64, serials: &AtomicU64) {
                         let on = [Dependency { slot, relation: n as u32, version: versions.slot(slot).version() }];
                         let text = [n.to_le_bytes(), serial.to_le_bytes()].concat();
                         let mut new = described(&text, &on);
+                        if dice.roll(2) == 0 {
+                            new.kind = NewKind::Fragment { most_bytes: SHARE };
+                        }
                         new.rows = serial;
                         new.expires_at = now + 1 + dice.roll(500) as i64;
                         if let Ok(pin) = store.publish(fill, key(n), new, now) {
@@ -96,6 +101,7 @@ fn one_thread(block: &Block, number: u64, serials: &AtomicU64) {
             }
         }
         assert!(store.entries() <= THREADS as u32 + 12);
+        assert!(store.fragment_bytes() <= SHARE);
     }
 }
 
@@ -174,7 +180,7 @@ fn pinned_payloads_never_change_and_nothing_leaks() {
     store.for_each(|_| left += 1);
     assert_eq!(store.entries(), left);
     assert_eq!(store.retire_matching(|_| true), u64::from(left));
-    assert_eq!(store.entries(), 0);
+    assert_eq!((store.entries(), store.fragment_bytes()), (0, 0));
     assert_eq!(store.bytes_used(), block.layout.bookkeeping_bytes());
     assert_eq!(block.live(), 0);
     // Every record is free again.

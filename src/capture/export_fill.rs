@@ -47,6 +47,7 @@ impl ExportFill {
 
     /// Publishes the answer of `query`, which has been read to its end in `elapsed`, if it is worth storing and nothing has changed since the start.
     pub fn finish(&mut self, query: QueryDesc<'_>, elapsed: Duration) {
+        outcome::note_form_time(&self.miss, elapsed);
         if !matches!(self.miss.refused, None | Some(Reason::TooQuick)) {
             return;
         }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use arrow_cache_core::{Counter, Fill, NewEntry, OutOfMemory, Pin, Reason, RoomyVec};
+use arrow_cache_core::{Counter, Fill, NewEntry, NewKind, OutOfMemory, Pin, Reason, RoomyVec};
 use pgrx::pg_sys;
 
 use crate::arrow::column;
@@ -104,6 +104,11 @@ impl ResultFill {
             None => store.reserve(now).map_err(|_| Reason::NoRoom)?,
         };
         let entry = NewEntry {
+            kind: if miss.is_part {
+                NewKind::Fragment { most_bytes: settings::fragment_bytes() }
+            } else {
+                NewKind::Answer
+            },
             database,
             role: miss.role,
             text: &miss.text,
@@ -117,7 +122,8 @@ impl ResultFill {
             expires_at: miss.terms.ttl_micros().map_or(i64::MAX, |ttl| now.saturating_add(ttl)),
         };
         let pin = store.publish(fill, miss.key, entry, now).map_err(|_| Reason::NoRoom)?;
-        store.counters().add(store.stripe(), Counter::Stores, 1);
+        let counter = if miss.is_part { Counter::FragmentsStored } else { Counter::Stores };
+        store.counters().add(store.stripe(), counter, 1);
         Ok(pin)
     }
 

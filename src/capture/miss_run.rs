@@ -18,11 +18,11 @@ use crate::query::row_bound;
 pub enum Stage {
     /// They are stored.
     Filling(Box<Tee<ResultFill>>),
-    /// They only pass; the run is timed.
+    /// They only pass; it is asked whether the run is too quick.
     Timing,
     /// They come from the entry just stored, not from the plan (`debug_serve_fills`).
     Replaying(Replay),
-    /// Nothing more is done.
+    /// Nothing is done with them.
     Done,
 }
 
@@ -32,6 +32,8 @@ pub struct MissRun {
     pub miss: Box<Miss>,
     /// What becomes of the rows.
     pub stage: Stage,
+    /// Its time says how long queries of its form take, and was not noted yet.
+    is_timed: bool,
     /// Time spent in running the plan so far, without the present run.
     elapsed: Duration,
     /// When the present run began.
@@ -50,6 +52,7 @@ impl MissRun {
         Self {
             miss,
             stage,
+            is_timed: true,
             elapsed: Duration::ZERO,
             run_started: Instant::now(),
             has_run: false,
@@ -74,13 +77,16 @@ impl MissRun {
     pub fn has_all_rows(&self, query: QueryDesc<'_>) -> bool {
         // SAFETY: the parameters of a query are null or valid as long as it.
         let params = unsafe { Tree::enter(query.params()) };
-        matches!(self.stage, Stage::Filling(_) | Stage::Timing)
+        self.is_timed
             && self.most.get_or_init(|| row_bound::of(query.plan(), params)).is_some_and(|most| self.rows >= most)
     }
 
     /// The result has been read to its end: stores it if it is worth storing and nothing has changed since the start. Returns the pin of
     /// the new entry.
     pub fn finish(&mut self) -> Option<Pin> {
+        if std::mem::take(&mut self.is_timed) {
+            outcome::note_form_time(&self.miss, self.elapsed);
+        }
         let stage = std::mem::replace(&mut self.stage, Stage::Done);
         let too_quick = match stage {
             Stage::Filling(_) | Stage::Timing => outcome::remember_speed(&self.miss, self.elapsed),
@@ -97,6 +103,7 @@ impl MissRun {
 
     /// The rows are not read in their order from the first to the last: they are not stored, and their time says nothing.
     pub fn leave_order(&mut self) {
+        self.is_timed = false;
         self.give_up(Reason::ScrollableCursor);
         if matches!(self.stage, Stage::Timing) {
             self.stage = Stage::Done;

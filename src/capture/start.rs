@@ -51,7 +51,7 @@ fn store(query: QueryDesc<'_>, miss: Box<Miss>) {
             Err(reason) => return outcome::note_refusal(&miss, reason),
         },
         Some(Reason::TooQuick) => Stage::Timing,
-        Some(_) => return,
+        Some(_) => Stage::Done,
     };
     if let Err(Running::Miss(run)) = running::add(query, Running::Miss(MissRun::new(miss, stage))) {
         outcome::note_refusal(&run.miss, Reason::OutOfMemory);

@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use super::fingerprint::Fingerprint;
 use crate::arrow::column::Column;
 use crate::pg::tree::Tree;
-use crate::query::hashes::{EnvironmentHash, FactsHash};
+use crate::query::hashes::{EnvironmentHash, FactsHash, FormId};
 use crate::query::statement_terms::StatementTerms;
 use crate::report::{decision_log, tally};
 use crate::serve::Hit;
@@ -26,6 +26,10 @@ pub struct Miss {
     pub facts: FactsHash,
     /// By what its speed is remembered.
     pub fingerprint: Fingerprint,
+    /// The form of its query, by which its time is remembered for all sessions.
+    pub form: FormId,
+    /// Its plan combines fragments.
+    pub combined: bool,
     /// Its normalized text.
     pub text: Rc<[u8]>,
     /// What its answer will rest on, with the versions at the start.
@@ -61,6 +65,8 @@ pub struct Miss {
     pub role: u32,
     /// Its rows may be read in any order.
     pub scrolls: bool,
+    /// It is a part of a statement: what becomes of it is not told as what became of the statement.
+    pub is_part: bool,
     /// Its rows, when they are kept beside the entry (`debug_serve_fills`); null otherwise.
     pub tuples: *mut pg_sys::Tuplestorestate,
 }

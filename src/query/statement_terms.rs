@@ -13,11 +13,16 @@ pub struct StatementTerms {
     pub insisted: bool,
     /// The statement's own `ttl` in seconds, 0 for no limit.
     ttl: Option<u32>,
+    /// The statement may be computed from fragments, as far as it says itself.
+    pub fragments: bool,
 }
 
 impl StatementTerms {
     /// The terms of a statement that says nothing about them.
-    pub const USUAL: Self = Self { insisted: false, ttl: None };
+    pub const USUAL: Self = Self { insisted: false, ttl: None, fragments: true };
+
+    /// The terms of what is stored at its first run, whatever it takes.
+    pub const INSISTED: Self = Self { insisted: true, ttl: None, fragments: false };
 
     /// The terms of the statement with this text.
     ///
@@ -26,7 +31,7 @@ impl StatementTerms {
     pub fn of(text: Text) -> Result<Self, Reason> {
         match hint(statement_text::with_what_is_before(&text)) {
             None => Ok(Self::USUAL),
-            Some(Hint::Always { ttl }) => Ok(Self { insisted: true, ttl }),
+            Some(Hint::Always { ttl, fragments }) => Ok(Self { insisted: true, ttl, fragments }),
             Some(Hint::Never) => Err(Reason::NoCacheHint),
         }
     }

@@ -16,7 +16,7 @@ pub fn check(statement: &[u8]) {
     let Some(found) = found else {
         return;
     };
-    if let Hint::Always { ttl: Some(seconds) } = found {
+    if let Hint::Always { ttl: Some(seconds), .. } = found {
         assert!(seconds <= LONGEST_TTL);
     }
     let lower = statement.to_ascii_lowercase();

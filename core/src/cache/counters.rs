@@ -33,6 +33,16 @@ pub enum Counter {
     OtherStatements,
     /// Statements that others run inside.
     NestedStatements,
+    /// Fragments stored.
+    FragmentsStored,
+    /// Parts of statements that were answered from fragments.
+    FragmentsServed,
+    /// Parts of statements that were executed.
+    FragmentsComputed,
+    /// Statements that were combined from parts.
+    FragmentRuns,
+    /// Execution time that served fragments saved, in microseconds.
+    FragmentTimeSavedMicros,
 }
 
 /// A hit counts both, so they are on one cache line.
@@ -54,10 +64,15 @@ impl Counter {
         Counter::VerifyMismatches,
         Counter::OtherStatements,
         Counter::NestedStatements,
+        Counter::FragmentsStored,
+        Counter::FragmentsServed,
+        Counter::FragmentsComputed,
+        Counter::FragmentRuns,
+        Counter::FragmentTimeSavedMicros,
     ];
 }
 
-const COUNTERS: usize = 13;
+const COUNTERS: usize = 18;
 
 /// Number of stripes; a backend uses the one of its number modulo this.
 pub const STRIPES: usize = 64;

@@ -34,6 +34,15 @@ pub struct Dependency {
 
 const _: () = assert!(size_of::<Dependency>() == 16);
 
+/// What an entry holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EntryKind {
+    /// The answer of a statement.
+    Answer,
+    /// The answer of a part, from which answers are combined.
+    Fragment,
+}
+
 /// Where an entry is in its life. Zeroed memory is a free entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
@@ -99,6 +108,7 @@ pub(crate) struct Entry {
     pub(crate) role: AtomicU32,
     facts_hi: AtomicU64,
     facts_lo: AtomicU64,
+    kind: AtomicU32,
 }
 
 /// The line that every hit writes, and what a hit reads once it has the line.
@@ -154,6 +164,15 @@ impl Entry {
     pub(crate) fn set_facts(&self, facts: Hash128) {
         self.facts_hi.store(facts.hi, Relaxed);
         self.facts_lo.store(facts.lo, Relaxed);
+    }
+
+    pub(crate) fn kind(&self) -> EntryKind {
+        if self.kind.load(Relaxed) == 0 { EntryKind::Answer } else { EntryKind::Fragment }
+    }
+
+    /// While filling.
+    pub(crate) fn set_kind(&self, kind: EntryKind) {
+        self.kind.store(u32::from(kind == EntryKind::Fragment), Relaxed);
     }
 
     pub(crate) fn pins(&self) -> u64 {

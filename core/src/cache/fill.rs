@@ -3,7 +3,7 @@
 //!
 //! Every allocation is recorded in the entry at once, so that an entry abandoned at any moment can be freed by another process.
 
-use crate::cache::entry::{Dependency, Entry, EntryId};
+use crate::cache::entry::{Dependency, Entry, EntryId, EntryKind};
 use crate::cache::key::CacheKey;
 use crate::cache::memory::{Arena, ArenaPtr, Locks};
 use crate::cache::payload::{CHUNK_OVERHEAD, HeadShape, chunk_header, data_of};
@@ -40,9 +40,23 @@ impl Fill {
     }
 }
 
+/// What is published.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NewKind {
+    /// The answer of a statement.
+    Answer,
+    /// The answer of a part.
+    Fragment {
+        /// Most bytes that all fragments may take together, this one included.
+        most_bytes: u64,
+    },
+}
+
 /// The description of a result, given when it is published.
 #[derive(Clone, Copy, Debug)]
 pub struct NewEntry<'a> {
+    /// What it is.
+    pub kind: NewKind,
     /// Database the result belongs to.
     pub database: u32,
     /// Role that computed it.
@@ -65,6 +79,15 @@ pub struct NewEntry<'a> {
     pub created_at: i64,
     /// When it is no longer served, in microseconds; `i64::MAX` = never.
     pub expires_at: i64,
+}
+
+impl NewKind {
+    fn of_entry(self) -> EntryKind {
+        match self {
+            NewKind::Answer => EntryKind::Answer,
+            NewKind::Fragment { .. } => EntryKind::Fragment,
+        }
+    }
 }
 
 /// Why something was not stored.
@@ -119,10 +142,10 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// returned one.
     ///
     /// # Errors
-    /// [`StoreError::NoRoom`] when there is no room for the description; the fill has been abandoned.
+    /// [`StoreError::NoRoom`] when there is no room for the description, or not for one more fragment; the fill has been abandoned.
     pub fn publish(&self, fill: Fill, key: CacheKey, new: NewEntry<'_>, now: i64) -> Result<Pin, StoreError> {
         let index = fill.entry.0;
-        if let Err(error) = self.write_head(index, &new, now) {
+        if let Err(error) = self.write_head(index, &new, now).and_then(|()| self.claim(index, new.kind, now)) {
             self.abandon(fill);
             return Err(error);
         }
@@ -131,12 +154,20 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         // Before the entry can be found, because a process that retires it subtracts it.
         self.header().published.fetch_add(1, Relaxed);
         if let Some(replaced) = self.link(index, key) {
-            self.header().published.fetch_sub(1, Relaxed);
+            self.note_unpublished(replaced);
             self.enter_limbo(replaced);
             self.unpin(Pin::of(replaced));
             self.reclaim_some();
         }
         Ok(Pin::of(index))
+    }
+
+    /// Claims what is shared out by kind. The last step that can fail: it is undone only when the entry leaves the index.
+    fn claim(&self, index: u32, kind: NewKind, now: i64) -> Result<(), StoreError> {
+        match kind {
+            NewKind::Fragment { most_bytes } if !self.claim_fragment(index, most_bytes, now) => Err(StoreError::NoRoom),
+            NewKind::Answer | NewKind::Fragment { .. } => Ok(()),
+        }
     }
 
     /// Gives up a fill and frees what it holds at once.
@@ -202,6 +233,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         entry.database.store(new.database, Relaxed);
         entry.role.store(new.role, Relaxed);
         entry.columns.store(new.columns, Relaxed);
+        entry.set_kind(new.kind.of_entry());
         entry.set_facts(new.facts);
         entry.set_result(new.rows, new.execution_micros);
         entry.created_at.store(new.created_at, Relaxed);

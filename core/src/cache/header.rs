@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 pub(crate) struct Header {
     pub(crate) constant: Constant,
     pub(crate) payload_bytes: AtomicU64,
+    /// Bytes of the published fragments, and of those that are about to be.
+    pub(crate) fragment_bytes: AtomicU64,
     pub(crate) published: AtomicU32,
     /// Records of the entry table ever used; changed under the store lock.
     pub(crate) fresh: AtomicU32,

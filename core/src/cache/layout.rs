@@ -4,6 +4,7 @@
 use crate::cache::bucket::Bucket;
 use crate::cache::counters::{STRIPES, Stripe};
 use crate::cache::entry::Entry;
+use crate::cache::form_line::FormLine;
 use crate::cache::header::Header;
 use crate::cache::versions::{Slot, slot_count};
 use std::fmt;
@@ -12,6 +13,8 @@ use std::fmt;
 pub const PARTITIONS: usize = 64;
 /// Number of words that count how often a query ran.
 pub const RUN_WORDS: usize = 16_384;
+/// Number of lines that tell how long queries of one form run. A power of two.
+pub const FORM_PLACES: usize = 4096;
 /// Least bytes for results; a smaller block is refused.
 pub const LEAST_ARENA: usize = 1 << 20;
 
@@ -77,6 +80,7 @@ pub struct Layout {
     pub(crate) slot_count: usize,
     pub(crate) stripes: usize,
     pub(crate) runs: usize,
+    pub(crate) form_lines: usize,
     pub(crate) buckets: usize,
     /// A power of two, so that a bucket belongs to one partition.
     pub(crate) bucket_count: usize,
@@ -102,6 +106,7 @@ impl Layout {
         let slots = part(slot_count * size_of::<Slot>());
         let stripes = part(STRIPES * size_of::<Stripe>());
         let runs = part(RUN_WORDS * size_of::<u32>());
+        let form_lines = part(FORM_PLACES * size_of::<FormLine>());
         let buckets = part(bucket_count * size_of::<Bucket>());
         let entries = part(sizes.max_entries as usize * size_of::<Entry>());
         let occupied = part(occupied_words(sizes.max_entries) * size_of::<u64>());
@@ -120,6 +125,7 @@ impl Layout {
             slot_count,
             stripes,
             runs,
+            form_lines,
             buckets,
             bucket_count,
             entries,
@@ -158,6 +164,7 @@ mod tests {
                 layout.slots,
                 layout.stripes,
                 layout.runs,
+                layout.form_lines,
                 layout.buckets,
                 layout.entries,
                 layout.occupied,

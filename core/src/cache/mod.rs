@@ -4,17 +4,19 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `fill` | storing an answer: reserve, append, publish, abandon |
+//! | `fragment_share` | how much of the memory fragments take together |
 //! | `eviction` | making room |
 //! | `published` | looking an entry up, pinning it, is it still valid, retiring it |
 //! | `view` | what can be read of a pinned entry |
 //! | `run_counts` | how often a query ran without an entry |
+//! | `form_times` | how long queries of one form run without an answer |
 //! | `index` | chains of published entries, by key |
 //! | `limbo` | lists of free and of retired records |
 //! | `payload` | the layout of an entry's memory in the arena |
 //! | `occupancy` | which records are published, as bits |
 //! | `store` | what a process holds to reach all this: the block, the locks, the arena |
 //! | `layout` | where each part of the block lies |
-//! | `header`, `bucket`, `entry` | the records in the block |
+//! | `header`, `bucket`, `entry`, `form_line` | the records in the block |
 //! | `counters` | what is counted |
 //! | `versions`, `xid_window` | what entries rest on: versions, and which transactions changed them |
 //! | `asked_xids` | which transactions run, remembered for one publication |
@@ -27,6 +29,9 @@ pub mod counters;
 mod entry;
 mod eviction;
 mod fill;
+mod form_line;
+mod form_times;
+mod fragment_share;
 mod header;
 mod index;
 pub mod key;
@@ -43,8 +48,9 @@ mod view;
 pub mod xid_window;
 
 pub use asked_xids::AskedXids;
-pub use entry::{Dependency, EntryId};
-pub use fill::{Fill, NewEntry, StoreError};
+pub use entry::{Dependency, EntryId, EntryKind};
+pub use fill::{Fill, NewEntry, NewKind, StoreError};
+pub use form_times::FormTimes;
 pub use payload::{CHUNK_OVERHEAD, Chunks};
 pub use published::{Pin, Validity};
 pub use store::Store;

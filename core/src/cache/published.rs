@@ -89,7 +89,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let index = pin.entry.0;
         let retired = self.unlink(index);
         if retired {
-            self.header().published.fetch_sub(1, Relaxed);
+            self.note_unpublished(index);
             self.enter_limbo(index);
         }
         retired

@@ -13,8 +13,9 @@
 use crate::cache::bucket::Bucket;
 use crate::cache::counters::{Counters, STRIPES, Stripe};
 use crate::cache::entry::Entry;
+use crate::cache::form_line::FormLine;
 use crate::cache::header::Header;
-use crate::cache::layout::{Layout, RUN_WORDS};
+use crate::cache::layout::{FORM_PLACES, Layout, RUN_WORDS};
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::versions::{Slot, Versions};
 use std::ptr::NonNull;
@@ -147,6 +148,12 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         self.layout.bookkeeping_bytes() + payload
     }
 
+    /// Bytes of the published fragments.
+    #[must_use]
+    pub fn fragment_bytes(&self) -> u64 {
+        self.header().fragment_bytes.load(Relaxed)
+    }
+
     pub(crate) fn header(&self) -> &Header {
         // SAFETY: the layout has room for it at this offset, aligned to a line; zeroed memory is valid; all fields are atomics.
         unsafe { self.part::<Header>(self.layout.header) }
@@ -179,6 +186,12 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
     pub(crate) fn runs(&self) -> &[AtomicU32; RUN_WORDS] {
         // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; an atomic may be shared.
         unsafe { self.part(self.layout.runs) }
+    }
+
+    /// The lines that tell how long queries of one form run: see `form_times`.
+    pub(crate) fn form_lines(&self) -> &[FormLine; FORM_PLACES] {
+        // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all fields are atomics.
+        unsafe { self.part(self.layout.form_lines) }
     }
 
     /// # Safety

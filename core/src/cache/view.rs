@@ -1,6 +1,6 @@
 //! What can be read of a published entry. Everything here is constant while the pin is held, except the usage figures, which are atomics.
 
-use crate::cache::entry::{Dependency, Entry, EntryId};
+use crate::cache::entry::{Dependency, Entry, EntryId, EntryKind};
 use crate::cache::memory::{Arena, ArenaPtr};
 use crate::cache::payload::{Chunks, HeadShape};
 use crate::hash::Hash128;
@@ -30,6 +30,12 @@ impl<'a> EntryView<'a> {
     #[must_use]
     pub fn entry_id(&self) -> u64 {
         (u64::from(self.entry.life().generation()) << 32) | u64::from(self.index)
+    }
+
+    /// What the entry holds.
+    #[must_use]
+    pub fn kind(&self) -> EntryKind {
+        self.entry.kind()
     }
 
     /// The text to compare on a match of the key.

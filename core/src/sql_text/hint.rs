@@ -14,7 +14,14 @@ pub enum Hint {
     Always {
         /// `(ttl=…)`, in seconds, 0 for no limit: used instead of the session's.
         ttl: Option<u32>,
+        /// Not `(fragments=off)`: it may be computed from stored fragments.
+        fragments: bool,
     },
+}
+
+impl Hint {
+    /// `arrow_cache` without options.
+    const PLAIN: Self = Self::Always { ttl: None, fragments: true };
 }
 
 /// Longest `ttl`, in seconds: that of the setting.
@@ -82,22 +89,39 @@ fn in_comment(comment: &[u8]) -> Option<Hint> {
         }
         if is_one_of(word, &[b"arrow_cache"]) {
             return match options {
-                None => Some(Hint::Always { ttl: None }),
-                Some(options) => Some(Hint::Always { ttl: Some(ttl_option(options)?) }),
+                None => Some(Hint::PLAIN),
+                Some(options) => with_options(options),
             };
         }
     }
 }
 
-/// The seconds in `ttl = seconds`.
-fn ttl_option(options: &[u8]) -> Option<u32> {
-    let at = skip_space(options, 0);
-    let word = options.get(at).filter(|&&byte| is_ident_start(byte)).map(|_| word_at(options, at))?;
-    if !is_one_of(word, &[b"ttl"]) {
-        return None;
+/// `arrow_cache` with options: `name = value`, separated by commas, each at most once.
+fn with_options(options: &[u8]) -> Option<Hint> {
+    let (mut ttl, mut fragments) = (None, true);
+    for option in options.split(|&byte| byte == b',') {
+        let (name, value) = name_and_value(option)?;
+        if is_one_of(name, &[b"ttl"]) && ttl.is_none() {
+            ttl = Some(seconds(value)?);
+        } else if is_one_of(name, &[b"fragments"]) && fragments && is_one_of(value, &[b"off"]) {
+            fragments = false;
+        } else {
+            return None;
+        }
     }
-    let at = skip_space(options, at + word.len());
-    let value = options[at..].strip_prefix(b"=")?.trim_ascii();
+    Some(Hint::Always { ttl, fragments })
+}
+
+/// The two sides of `name = value`.
+fn name_and_value(option: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = skip_space(option, 0);
+    let name = option.get(at).filter(|&&byte| is_ident_start(byte)).map(|_| word_at(option, at))?;
+    let at = skip_space(option, at + name.len());
+    Some((name, option[at..].strip_prefix(b"=")?.trim_ascii()))
+}
+
+/// The seconds of a `ttl`.
+fn seconds(value: &[u8]) -> Option<u32> {
     if !value.iter().all(u8::is_ascii_digit) {
         return None;
     }

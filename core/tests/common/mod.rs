@@ -4,7 +4,7 @@
 use arrow_cache_core::cache::key::CacheKey;
 use arrow_cache_core::cache::layout::{Layout, PARTITIONS, Sizes};
 use arrow_cache_core::cache::memory::{Arena, ArenaPtr, Locks};
-use arrow_cache_core::cache::{Dependency, Fill, NewEntry, Store, StoreError};
+use arrow_cache_core::cache::{Dependency, Fill, NewEntry, NewKind, Store, StoreError};
 use arrow_cache_core::hash::Hash128;
 use std::alloc;
 use std::cell::Cell;
@@ -162,6 +162,7 @@ pub fn key(n: u64) -> CacheKey {
 /// A description with a text, and nothing special.
 pub fn described<'a>(text: &'a [u8], dependencies: &'a [Dependency]) -> NewEntry<'a> {
     NewEntry {
+        kind: NewKind::Answer,
         database: 1,
         role: 10,
         text,

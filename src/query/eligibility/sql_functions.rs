@@ -60,8 +60,7 @@ const KEPT_TEXT: &str =
 pub(super) const KEPT_VALUE: &str =
     "which reads settings, with constants in the body of a function, and PostgreSQL 18 keeps the value for the session";
 /// What is wrong with a function that another one calls.
-pub(super) const FORBIDDEN: &str =
-    "which some roles may not execute, in the body of a function, and PostgreSQL 18 keeps the plan of that for all roles";
+pub(super) const FORBIDDEN: &str = "which some roles may not execute, in the body of a function, and PostgreSQL 18 keeps the plan of that for all roles";
 const UNKNOWN_TYPES: &str = "which is polymorphic and is called with names or defaults of arguments";
 const LITERAL: &str = "whose body has a literal of a type that is not built in";
 const CLOCK: &str = "whose body has a literal that may depend on the time";

@@ -53,6 +53,12 @@ RESET pg_arrow_cache.enabled;
 :status
 RESET pg_arrow_cache.min_execution_time;
 
+-- fragments=off: stored like any other, but not computed from parts.
+/*+ arrow_cache(fragments=off) */ SELECT max(v) + 1 AS m FROM hinted;
+:status
+/*+ arrow_cache(ttl=60, fragments=off) */ SELECT max(v) + 1 AS m FROM hinted;
+:status
+
 -- ttl: the age that this statement accepts, and the life of what it stores.
 /*+ arrow_cache(ttl=0) */ SELECT count(*) FROM hinted;
 :status
@@ -81,6 +87,8 @@ SELECT arrow_cache.flush() > 0 AS flushed;
 /*+ arrow_cache(ttl=-1) no_arrow_cache */ SELECT count(*) FROM hinted;
 :status
 /*+ no_arrow_cache( */ SELECT count(*) FROM hinted;
+:status
+/*+ arrow_cache(fragments=perhaps) no_arrow_cache */ SELECT count(*) FROM hinted;
 :status
 /* no_arrow_cache */ SELECT count(*) FROM hinted;
 :status

@@ -7,10 +7,11 @@ SELECT e.extname, n.nspname AS schema, e.extrelocatable AS relocatable, r.rolsup
 FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace JOIN pg_roles r ON r.oid = e.extowner
 WHERE e.extname = 'pg_arrow_cache';
 
--- Settings: names, units, ranges, defaults and who may change them. debug_serve_fills is a developer option.
+-- Settings: names, units, ranges, defaults and who may change them. debug_serve_fills and debug_force_fragments are developer options.
 SELECT name, vartype, unit, boot_val, min_val, max_val, context
 FROM pg_settings WHERE name LIKE 'pg\_arrow\_cache.%' ORDER BY name;
 SHOW pg_arrow_cache.debug_serve_fills;
+SHOW pg_arrow_cache.debug_force_fragments;
 
 -- The prefix is reserved, values are checked, and memory cannot be changed while the server runs.
 SET pg_arrow_cache.no_such_setting = 1;
@@ -18,6 +19,11 @@ SET pg_arrow_cache.no_such_setting = 1;
 DO $$ BEGIN SET pg_arrow_cache.ttl = -1; EXCEPTION WHEN invalid_parameter_value THEN RAISE NOTICE '%', regexp_replace(SQLERRM, '(\d) s( \.\.|\))', '\1\2', 'g'); END $$;
 SET pg_arrow_cache.min_runs = 0;
 SET pg_arrow_cache.enabled = 'perhaps';
+SET pg_arrow_cache.enable_fragments = 'perhaps';
+DO $$ BEGIN SET pg_arrow_cache.fragment_min_time = -1; EXCEPTION WHEN invalid_parameter_value THEN RAISE NOTICE '%', regexp_replace(SQLERRM, '([-\d]) ms( \.\.|\))', '\1\2', 'g'); END $$;
+SET pg_arrow_cache.fragment_memory = 101;
+SET pg_arrow_cache.fragment_memory = -1;
+SET pg_arrow_cache.fragment_memory = '10MB';
 SET pg_arrow_cache.memory = '64MB';
 SET pg_arrow_cache.max_entries = 5;
 
@@ -26,9 +32,16 @@ CREATE ROLE regress_cache_plain;
 SET ROLE regress_cache_plain;
 SET pg_arrow_cache.max_entry_size = '1GB';
 SET pg_arrow_cache.debug_serve_fills = on;
+SET pg_arrow_cache.debug_force_fragments = on;
+SET pg_arrow_cache.fragment_memory = 90;
 SET pg_arrow_cache.ttl = '10min';
 SHOW pg_arrow_cache.ttl;
 RESET pg_arrow_cache.ttl;
+SET pg_arrow_cache.enable_fragments = off;
+SET pg_arrow_cache.fragment_min_time = '1s';
+SHOW pg_arrow_cache.fragment_min_time;
+RESET pg_arrow_cache.enable_fragments;
+RESET pg_arrow_cache.fragment_min_time;
 RESET ROLE;
 DROP ROLE regress_cache_plain;
 

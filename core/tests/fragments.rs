@@ -1,0 +1,175 @@
+//! What the store does for fragments: it tells them from answers, bounds what they take together, and remembers how long queries of a form
+//! run.
+
+mod common;
+
+use arrow_cache_core::cache::{CHUNK_OVERHEAD, Dependency, EntryKind, FormTimes, NewEntry, NewKind, Pin, StoreError};
+use common::{Block, TestStore, described, fill, key};
+
+const KIB: usize = 1024;
+
+/// Bytes of each fragment.
+const FRAGMENT: u64 = (1000 + CHUNK_OVERHEAD + "columns".len() + "q".len()) as u64;
+
+/// Fills and publishes.
+fn put(store: &TestStore<'_>, n: u64, bytes: usize, new: NewEntry<'_>, now: i64) -> Result<Pin, StoreError> {
+    store.publish(fill(store, &[vec![1; bytes]], now)?, key(n), new, now)
+}
+
+fn answer(store: &TestStore<'_>, n: u64) {
+    let pin = put(store, n, 100, described(b"q", &[]), 0).unwrap();
+    store.unpin(pin);
+}
+
+fn present(store: &TestStore<'_>, n: u64) -> bool {
+    store.lookup(key(n)).map(|pin| store.unpin(pin)).is_some()
+}
+
+fn is_empty(block: &Block, store: &TestStore<'_>) -> bool {
+    store.entries() == 0 && store.bytes_used() == block.layout.bookkeeping_bytes() && block.live() == 0
+}
+
+fn fragment(dependencies: &[Dependency], most_bytes: u64) -> NewEntry<'_> {
+    NewEntry { kind: NewKind::Fragment { most_bytes }, ..described(b"q", dependencies) }
+}
+
+/// Publishes a fragment; `room` is how many of them may be there at once.
+fn part(store: &TestStore<'_>, n: u64, room: u64, now: i64) -> Result<(), StoreError> {
+    let new = fragment(&[], room * FRAGMENT);
+    put(store, n, 1000, new, now).map(|pin| store.unpin(pin))
+}
+
+fn in_minutes(minutes: i64) -> i64 {
+    minutes * 60_000_000
+}
+
+#[test]
+fn fragments_are_told_from_answers_and_counted() {
+    let block = Block::new(10, 64 * KIB);
+    let store = block.attach(0);
+    answer(&store, 1);
+    assert_eq!(store.fragment_bytes(), 0);
+    part(&store, 2, 2, 0).unwrap();
+    part(&store, 3, 2, 0).unwrap();
+    assert_eq!(store.fragment_bytes(), 2 * FRAGMENT);
+    let mut kinds = Vec::new();
+    store.for_each(|view| kinds.push(view.kind()));
+    assert_eq!(kinds, [EntryKind::Answer, EntryKind::Fragment, EntryKind::Fragment]);
+
+    // One that was retired counts no more, whoever reads it; nor does one that was replaced.
+    let pin = store.lookup(key(2)).unwrap();
+    assert!(store.retire(&pin));
+    assert_eq!(store.fragment_bytes(), FRAGMENT);
+    store.unpin(pin);
+    answer(&store, 3);
+    assert_eq!(store.fragment_bytes(), 0);
+    // The record of a fragment holds an answer next.
+    store.reclaim();
+    for n in 4..8 {
+        answer(&store, n);
+    }
+    store.for_each(|view| assert_eq!(view.kind(), EntryKind::Answer));
+    store.retire_matching(|_| true);
+    assert!(is_empty(&block, &store));
+}
+
+#[test]
+fn fragments_in_use_are_not_spared_for_another() {
+    let block = Block::new(10, 64 * KIB);
+    let store = block.attach(0);
+    assert_eq!(part(&store, 1, 0, 0), Err(StoreError::NoRoom));
+    part(&store, 1, 2, 0).unwrap();
+    part(&store, 2, 2, 0).unwrap();
+    let live = block.live();
+    assert_eq!(part(&store, 3, 2, in_minutes(1)), Err(StoreError::NoRoom));
+    assert!(present(&store, 1) && present(&store, 2) && !present(&store, 3));
+    assert_eq!((store.fragment_bytes(), block.live()), (2 * FRAGMENT, live));
+    // What is smaller than the room that is left has room.
+    part(&store, 3, 3, 0).unwrap();
+    assert_eq!(store.fragment_bytes(), 3 * FRAGMENT);
+}
+
+#[test]
+fn fragments_out_of_use_make_room_for_another_and_answers_do_not() {
+    let block = Block::new(10, 64 * KIB);
+    let store = block.attach(0);
+    answer(&store, 9);
+    part(&store, 1, 2, 1).unwrap();
+    part(&store, 2, 2, 2).unwrap();
+    let pin = store.lookup(key(1)).unwrap();
+    store.touch(&pin, in_minutes(1));
+    part(&store, 3, 2, in_minutes(1) + 3).unwrap();
+    assert!(present(&store, 1) && !present(&store, 2) && present(&store, 3));
+    // Pinned by us, so it would free nothing.
+    assert_eq!(part(&store, 4, 1, in_minutes(9)), Err(StoreError::NoRoom));
+    store.unpin(pin);
+    // A share that was made smaller.
+    part(&store, 4, 1, in_minutes(9)).unwrap();
+    assert!(!present(&store, 1) && !present(&store, 3) && present(&store, 4));
+    assert_eq!(store.fragment_bytes(), FRAGMENT);
+    assert!(present(&store, 9));
+}
+
+#[test]
+fn outdated_fragments_make_room_at_once() {
+    let block = Block::new(10, 64 * KIB);
+    let store = block.attach(0);
+    let slot = store.versions().relation(1, 42);
+    let on = [Dependency { slot, relation: 42, version: store.versions().slot(slot).version() }];
+    let bytes = FRAGMENT + size_of::<Dependency>() as u64;
+    let pin = put(&store, 1, 1000, fragment(&on, bytes), 0).unwrap();
+    store.unpin(pin);
+    assert_eq!(part(&store, 2, 1, 0), Err(StoreError::NoRoom));
+    store.versions().slot(slot).bump(1);
+    part(&store, 2, 1, 0).unwrap();
+    assert!(!present(&store, 1));
+    assert_eq!(store.fragment_bytes(), FRAGMENT);
+}
+
+/// A form in the same place as another.
+const SAME_PLACE: u64 = 1 << 60;
+
+#[test]
+fn times_of_forms_are_known_by_kind_of_run() {
+    let block = Block::new(1, 64 * KIB);
+    let store = block.attach(0);
+    let known = |form| store.form_times(form);
+    assert_eq!(known(5), FormTimes::default());
+    store.note_form_time(5, 8000, false);
+    assert_eq!(known(5), FormTimes { executions: 1, plain_micros: 8000, combined_micros: 0 });
+    assert_eq!([known(6), known(5 + SAME_PLACE)], [FormTimes::default(); 2]);
+    store.note_form_time(5, 4000, false);
+    store.note_form_time(5, 100, true);
+    assert_eq!(known(5), FormTimes { executions: 3, plain_micros: 7000, combined_micros: 100 });
+    // The form that nobody's memory looks like, and a time below one microsecond.
+    store.note_form_time(0, 0, true);
+    assert_eq!(known(0), FormTimes { executions: 1, plain_micros: 0, combined_micros: 1 });
+    assert_eq!(block.attach(1).form_times(5), known(5));
+}
+
+#[test]
+fn a_form_takes_the_place_of_another() {
+    let block = Block::new(1, 64 * KIB);
+    let store = block.attach(0);
+    let (first, second) = (5, 5 + SAME_PLACE);
+    store.note_form_time(first, 8000, false);
+    store.note_form_time(first, 90, true);
+    store.note_form_time(second, 20, false);
+    assert_eq!(store.form_times(second), FormTimes { executions: 1, plain_micros: 20, combined_micros: 0 });
+    assert_eq!(store.form_times(first), FormTimes { executions: 1, plain_micros: 0, combined_micros: 90 });
+    store.note_form_time(first, 6000, false);
+    assert_eq!(store.form_times(first), FormTimes { executions: 2, plain_micros: 6000, combined_micros: 90 });
+}
+
+#[test]
+fn counts_and_times_of_forms_have_an_upper_end() {
+    let block = Block::new(1, 64 * KIB);
+    let store = block.attach(0);
+    let form = u64::MAX;
+    for _ in 0..(if cfg!(miri) { 10 } else { 5000 }) {
+        store.note_form_time(form, u64::MAX, false);
+    }
+    let most = if cfg!(miri) { 10 } else { 4095 };
+    let longest = FormTimes { executions: most, plain_micros: u64::from(u32::MAX), combined_micros: 0 };
+    assert_eq!(store.form_times(form), longest);
+}
