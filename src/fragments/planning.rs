@@ -5,7 +5,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::recipe::Recipe;
 use super::{admission, path};
 use crate::lookup::parts::may_have_parts;
-use crate::lookup::{Call, Eligible};
+use crate::lookup::{Call, Eligible, may_lack_execute};
 use crate::pg::lists::oids;
 use crate::query::decomposition::decompose;
 use crate::query::partitions::leaves;
@@ -63,6 +63,8 @@ fn may_combine(call: &Call<'_>, eligible: &Eligible) -> bool {
         && !settings::debug_serve_fills()
         && !path::is_planning()
         && may_have_parts(traits)
+        // The parts call other functions than the query. Who may execute these, and not those, would not get the error.
+        && !may_lack_execute(eligible.versions().ddl)
 }
 
 /// A combined query was planned, or planning it has failed (null): adds the relations of the parts to the plan, so that the answer rests on them.

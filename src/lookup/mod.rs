@@ -46,6 +46,7 @@ mod verdict;
 pub use call::Call;
 pub use change_token::{change_token, definitions};
 pub use definition_versions::current as definition_versions;
+pub use execute_rights::may_lack as may_lack_execute;
 pub use find::find;
 pub use outcome::{Found, Miss, Unread};
 pub use placeholder::{Pending, Placeholder, pending, serve_pending};
