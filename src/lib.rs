@@ -6,6 +6,7 @@
 //! * `copy`: `COPY … TO STDOUT (FORMAT arrow)`
 //! * `functions`: the SQL functions that do not deliver results
 //! * `export`: the SQL functions that deliver results as Arrow
+//! * `fragments`: combining answers of stored parts
 //! * `capture`: storing the rows of an execution
 //! * `lookup`: from a started statement to a hit or a miss
 //! * `verify`: comparing hits with what executing returns
@@ -26,6 +27,7 @@ mod capture;
 mod copy;
 mod error;
 mod export;
+mod fragments;
 mod functions;
 mod hooks;
 mod invalidation;

@@ -104,7 +104,11 @@ impl ResultFill {
             None => store.reserve(now).map_err(|_| Reason::NoRoom)?,
         };
         let entry = NewEntry {
-            kind: NewKind::Answer,
+            kind: if miss.is_part {
+                NewKind::Fragment { most_bytes: settings::fragment_bytes() }
+            } else {
+                NewKind::Answer
+            },
             database,
             role: miss.role,
             text: &miss.text,
@@ -118,7 +122,8 @@ impl ResultFill {
             expires_at: miss.terms.ttl_micros().map_or(i64::MAX, |ttl| now.saturating_add(ttl)),
         };
         let pin = store.publish(fill, miss.key, entry, now).map_err(|_| Reason::NoRoom)?;
-        store.counters().add(store.stripe(), Counter::Stores, 1);
+        let counter = if miss.is_part { Counter::FragmentsStored } else { Counter::Stores };
+        store.counters().add(store.stripe(), counter, 1);
         Ok(pin)
     }
 

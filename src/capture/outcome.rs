@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use arrow_cache_core::{Pin, Reason};
+use arrow_cache_core::{Counter, Pin, Reason};
 
 use super::fill::ResultFill;
 use crate::lookup::quick_statements;
@@ -42,17 +42,26 @@ fn names_may_have_moved(miss: &Miss) -> bool {
         .is_some_and(|version| shmem::store().is_none_or(|store| definition_versions(&store).catalogs != version))
 }
 
-/// Notes for all sessions how long a query of this form takes when it is executed to its end, whether its answer is stored or not.
+/// Notes for all sessions how long a query of this form takes when it is executed to its end, whether its answer is stored or not. Counts
+/// the time that parts have saved.
 pub fn note_form_time(miss: &Miss, elapsed: Duration) {
+    if miss.is_part {
+        return;
+    }
     if let Some(store) = shmem::store() {
         let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+        if miss.combined {
+            let saved = store.form_times(miss.form.0).plain_micros.saturating_sub(micros);
+            store.counters().add(store.stripe(), Counter::FragmentTimeSavedMicros, saved);
+        }
         store.note_form_time(miss.form.0, micros, miss.combined);
     }
 }
 
 /// Remembers whether a run took less than `min_execution_time`, and returns that.
 pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
-    if miss.terms.insisted {
+    // A run that combines parts is quick because they are stored; computing the answer would not be.
+    if miss.terms.insisted || miss.combined {
         return false;
     }
     let too_quick = elapsed < settings::min_execution_time() && !settings::debug_serve_fills();
@@ -63,11 +72,17 @@ pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
 /// Tells that a result was stored. Called when its pin was given back or is held: writing to the log accepts interrupts, and an error
 /// would leave the pin behind.
 pub fn note_stored(miss: &Miss) {
+    if miss.is_part {
+        return;
+    }
     decision_log::note_late(miss.status(None), miss.query_id);
 }
 
 /// Counts and tells why a result was not stored.
 pub fn note_refusal(miss: &Miss, reason: Reason) {
+    if miss.is_part {
+        return;
+    }
     if let Some(store) = shmem::store() {
         store.counters().add_reason(store.stripe(), reason);
     }

@@ -6,6 +6,7 @@
 
 mod executor;
 mod object_access;
+mod paths;
 mod planner;
 mod previous;
 mod shared_memory;
@@ -17,7 +18,7 @@ mod utility_scope;
 use pgrx::pg_sys;
 
 use crate::pg::server_settings;
-use crate::{invalidation, serve};
+use crate::{fragments, invalidation, serve};
 use previous::{PREVIOUS, Previous};
 
 /// Installs all hooks and callbacks. Called once, while the postmaster preloads libraries.
@@ -29,6 +30,7 @@ pub fn install() {
             request: pg_sys::shmem_request_hook,
             startup: pg_sys::shmem_startup_hook,
             planner: pg_sys::planner_hook,
+            paths: pg_sys::set_rel_pathlist_hook,
             start: pg_sys::ExecutorStart_hook,
             run: pg_sys::ExecutorRun_hook,
             finish: pg_sys::ExecutorFinish_hook,
@@ -44,6 +46,7 @@ pub fn install() {
         pg_sys::shmem_request_hook = Some(shared_memory::request);
         pg_sys::shmem_startup_hook = Some(shared_memory::startup);
         pg_sys::planner_hook = Some(planner::plan);
+        pg_sys::set_rel_pathlist_hook = Some(paths::add);
         pg_sys::ExecutorStart_hook = Some(executor::start);
         pg_sys::ExecutorRun_hook = Some(executor::run);
         pg_sys::ExecutorFinish_hook = Some(executor::finish);
@@ -53,4 +56,5 @@ pub fn install() {
         pg_sys::RegisterResourceReleaseCallback(Some(transaction::resources_released), std::ptr::null_mut());
     }
     serve::register();
+    fragments::register();
 }

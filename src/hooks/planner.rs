@@ -5,8 +5,9 @@ use std::ffi::{c_char, c_int};
 use pgrx::pg_sys;
 
 use super::previous::{PREVIOUS, active};
+use crate::fragments;
 use crate::lookup::{self, Call, Placeholder, Planning};
-use crate::pg::error_passing::{direct, edge};
+use crate::pg::error_passing::{direct, edge, with_outcome};
 use crate::pg::lists::oids;
 use crate::pg::server;
 use crate::session;
@@ -36,7 +37,28 @@ pub unsafe extern "C-unwind" fn plan(
             return plan;
         }
         let next = PREVIOUS.planner.unwrap_or(server::standard_planner);
-        let plan = direct!(next(query, text, options, params));
+        let combination = match &planning {
+            Planning::Eligible(eligible) => {
+                edge(|| fragments::combine(&Call::of_hook(query, text, options, params), eligible))
+            }
+            _ => None,
+        };
+        let mut plan: *mut pg_sys::PlannedStmt = std::ptr::null_mut();
+        let place = &raw mut plan;
+        match combination {
+            None => place.write(direct!(next(query, text, options, params))),
+            Some(combined) => {
+                with_outcome(
+                    || place.write(direct!(next(combined.query, text, options, params))),
+                    |failed| {
+                        if failed {
+                            fragments::finish(combined, std::ptr::null_mut())
+                        }
+                    },
+                );
+                edge(|| fragments::finish(combined, plan));
+            }
+        }
         match planning {
             Planning::Eligible(eligible) => edge(|| lookup::after_planning(plan, eligible)),
             Planning::Refused(reason) => edge(|| lookup::refuse(plan, reason)),

@@ -18,6 +18,7 @@ use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend, compat};
 use crate::query::hashes::FactsHash;
 use crate::query::parameters;
+use crate::query::plan_kinds::is_combined;
 use crate::serve::{FirstRun, Guard, Hit};
 use crate::shmem::SharedStore;
 use crate::{session, settings, verify};
@@ -178,7 +179,7 @@ fn miss(
         facts: if is_of_values { description.facts } else { FactsHash::NONE },
         fingerprint: description.fingerprint,
         form: description.form,
-        combined: false,
+        combined: is_combined(question.plan()),
         text: description.text,
         dependencies,
         columns: description.columns,
@@ -196,5 +197,6 @@ fn miss(
         observes: traits.calls_declared(),
         role: backend::user_id().to_u32(),
         scrolls: false,
+        is_part: false,
     })))
 }

@@ -65,6 +65,8 @@ pub struct Miss {
     pub role: u32,
     /// Its rows may be read in any order.
     pub scrolls: bool,
+    /// It is a part of a statement: what becomes of it is not told as what became of the statement.
+    pub is_part: bool,
     /// Its rows, when they are kept beside the entry (`debug_serve_fills`); null otherwise.
     pub tuples: *mut pg_sys::Tuplestorestate,
 }

@@ -11,7 +11,7 @@ use super::{portal, snapshot};
 use crate::invalidation::own_writes;
 use crate::pg::tree::{Tree, children};
 use crate::query::eligibility::{Checked, QueryTraits, check_query};
-use crate::query::hashes::{FormHash, ResolutionHash};
+use crate::query::hashes::{FormHash, FormId, ResolutionHash};
 use crate::query::identity::Identified;
 use crate::query::opened_relations::opened_by;
 use crate::query::relations::{self, Relations};
@@ -36,6 +36,23 @@ pub struct Eligible {
     seed: u64,
     /// How many messages about changes of definitions the backend had received by then.
     messages: u64,
+}
+
+impl Eligible {
+    /// What the answer depends on.
+    pub fn traits(&self) -> &QueryTraits {
+        &self.traits
+    }
+
+    /// The form of the query.
+    pub fn form(&self) -> FormId {
+        self.identified.form.id()
+    }
+
+    /// The definitions that were current before it was checked.
+    pub fn versions(&self) -> Versions {
+        self.planned.versions
+    }
 }
 
 /// Checks the tree of a query, unless its `traits` are known. `versions` were read before.
@@ -140,13 +157,13 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, eligible: Eligible)
     // SAFETY: the caller promises that the plan was just made, so it is valid. It is not read any more when the verdict is attached.
     unsafe {
         let Some(made) = Tree::enter(plan) else { return };
-        let verdict = verdict(made, eligible);
+        let verdict = of_plan(made, eligible);
         plan_marker::attach(plan, verdict);
     }
 }
 
 /// The verdict on the plan of an eligible query. Planning has locked the plan's relations.
-fn verdict(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
+pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdict {
     let Eligible { traits, identified: Identified { form, tree, clock }, planned, .. } = eligible;
     // A message that arrives while the plan is made finds no plan that it could invalidate: PostgreSQL loses it.
     let unsettled = portal::messages_received() != eligible.messages;

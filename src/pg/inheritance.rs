@@ -1,8 +1,8 @@
-//! Relations that inherit from others, partitions included. Catalog searches; nothing is locked or kept.
+//! Relations that inherit from others, partitions included. Catalog searches; nothing is kept.
 
 use pgrx::pg_sys;
 
-use super::error_passing::guarded;
+use super::error_passing::{guarded, kept};
 use super::server;
 
 /// The OIDs of a relation and of all that inherit from it, partitions included: a list in the current memory context.
@@ -11,8 +11,20 @@ pub fn all_inheritors(root: pg_sys::Oid) -> *mut pg_sys::List {
     unsafe { guarded!(server::find_all_inheritors(root, pg_sys::NoLock as _, std::ptr::null_mut())) }
 }
 
+/// The same, under locks like those that the planner takes: those that were dropped before they could be locked are left out.
+pub fn locked_inheritors(root: pg_sys::Oid) -> *mut pg_sys::List {
+    // SAFETY: catalog searches by OID; nobody asks for the numbers of parents.
+    unsafe { kept!(server::find_all_inheritors(root, pg_sys::AccessShareLock as _, std::ptr::null_mut())) }
+}
+
 /// The partitioned tables that a partition is part of, the nearest first: a list of OIDs in the current memory context.
 pub fn partition_ancestors(relation: pg_sys::Oid) -> *mut pg_sys::List {
     // SAFETY: reads a catalog; what it raises for a relation that is no partition any more is caught.
     unsafe { guarded!(server::get_partition_ancestors(relation)) }
+}
+
+/// Has, or had, a relation others that inherit from it? Raises if it is gone.
+pub fn may_have_children(relation: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog search by OID.
+    unsafe { guarded!(server::has_subclass(relation)) }
 }

@@ -34,5 +34,6 @@ pub mod tee;
 pub mod text_search;
 pub mod transaction_changes;
 pub mod tree;
+pub mod tree_making;
 pub mod tuplestore;
 pub mod varlena;

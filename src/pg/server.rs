@@ -180,6 +180,16 @@ unsafe extern "C-unwind" {
         receiver: *mut pg_sys::DestReceiver,
         completion: *mut pg_sys::QueryCompletion,
     );
+    /// nodes/nodes.h
+    pub fn nodeToString(node: *const c_void) -> *mut c_char;
+    /// executor/executor.h
+    pub fn ExecScan(
+        node: *mut pg_sys::ScanState,
+        access: pg_sys::ExecScanAccessMtd,
+        recheck: pg_sys::ExecScanRecheckMtd,
+    ) -> *mut pg_sys::TupleTableSlot;
+    /// executor/executor.h
+    pub fn ExecScanReScan(node: *mut pg_sys::ScanState);
     /// executor/executor.h
     pub fn ExecReScan(node: *mut pg_sys::PlanState);
     /// executor/executor.h
@@ -236,9 +246,18 @@ unsafe extern "C-unwind" {
     /// fmgr.h
     pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
     /// fmgr.h
+    pub fn FunctionCall2Coll(
+        info: *mut pg_sys::FmgrInfo,
+        collation: pg_sys::Oid,
+        one: pg_sys::Datum,
+        other: pg_sys::Datum,
+    ) -> pg_sys::Datum;
+    /// fmgr.h
     pub fn OutputFunctionCall(info: *mut pg_sys::FmgrInfo, value: pg_sys::Datum) -> *mut c_char;
     /// fmgr.h
     pub fn SendFunctionCall(info: *mut pg_sys::FmgrInfo, value: pg_sys::Datum) -> *mut pg_sys::varlena;
+    /// utils/datum.h
+    pub fn datumCopy(value: pg_sys::Datum, by_value: bool, length: c_int) -> pg_sys::Datum;
     /// utils/lsyscache.h
     pub fn getTypeOutputInfo(of: pg_sys::Oid, function: *mut pg_sys::Oid, is_varlena: *mut bool);
     /// utils/lsyscache.h
@@ -271,8 +290,16 @@ unsafe extern "C-unwind" {
         lock_mode: pg_sys::LOCKMODE,
         parents: *mut *mut pg_sys::List,
     ) -> *mut pg_sys::List;
+    /// access/relation.h
+    pub fn relation_open(relation: pg_sys::Oid, lock_mode: pg_sys::LOCKMODE) -> pg_sys::Relation;
+    /// partitioning/partdesc.h
+    pub fn RelationGetPartitionDesc(relation: pg_sys::Relation, omit_detached: bool) -> pg_sys::PartitionDesc;
+    /// catalog/pg_inherits.h
+    pub fn has_subclass(relation: pg_sys::Oid) -> bool;
     /// catalog/partition.h
     pub fn get_partition_ancestors(relation: pg_sys::Oid) -> *mut pg_sys::List;
+    /// utils/snapmgr.h; may read pg_subtrans.
+    pub fn XidInMVCCSnapshot(transaction: pg_sys::TransactionId, snapshot: pg_sys::Snapshot) -> bool;
     /// utils/pgstat_internal.h
     pub fn pgstat_get_xact_stack_level(nest_level: c_int) -> *mut SubXactStatus;
     /// storage/procarray.h

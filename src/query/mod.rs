@@ -15,12 +15,14 @@
 //! | What does a comment before the statement ask? | `statement_terms` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
 //! | How many rows can there be at most? | `row_bound`, `unique_scan` |
+//! | Which leaves of a partitioned table may hold rows that a query asks for? | `partitions` |
 //! | Which rows of a plan no later change can show in? | `settled_rows` |
 //!
 //! `hashes` are the types of all hashes.
 
 mod bytewise;
 pub mod clock;
+pub mod decomposition;
 pub mod eligibility;
 pub mod environment;
 pub mod hashes;
@@ -31,8 +33,9 @@ pub mod opened_relations;
 mod operator_families;
 pub mod ordering;
 pub mod parameters;
+pub mod partitions;
 pub mod plan_facts;
-mod plan_kinds;
+pub mod plan_kinds;
 pub mod plan_marker;
 pub mod planner_input;
 pub mod relation_policy;

@@ -3,7 +3,7 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::plan_kinds::opens_nothing_itself;
+use super::plan_kinds::{is_scan_of_parts, opens_nothing_itself};
 use crate::pg::compat;
 use crate::pg::tree::{Tree, child, children, match_node};
 
@@ -80,6 +80,19 @@ impl<'t> Collector<'t> {
         }
     }
 
+    /// The tables that a scan of parts holds open: all that the range table has.
+    fn tables_of_parts(&mut self) {
+        let plan = self.plan;
+        for (place, entry) in (1..).zip(children!(plan.rtable as RangeTblEntry)) {
+            let kind = entry.relkind as u8;
+            let is_table =
+                [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE, pg_sys::RELKIND_MATVIEW].contains(&kind);
+            if entry.rtekind == pg_sys::RTEKind::RTE_RELATION && is_table {
+                self.table(place);
+            }
+        }
+    }
+
     fn scan(&mut self, place: u32) {
         self.scanned_places.push(place);
         self.table(place);
@@ -125,7 +138,9 @@ impl<'t> Collector<'t> {
                 self.walk_children(child!(append.mergeplans), pruning);
             },
             SubqueryScan(scan) => self.walk(child!(scan.subplan)),
-            CustomScan(scan) => {
+            CustomScan(scan) => if is_scan_of_parts(scan) {
+                self.tables_of_parts();
+            } else {
                 self.has_foreign_nodes = true;
                 self.scan(scan.scan.scanrelid);
                 self.walk_all(child!(scan.custom_plans));

@@ -1,6 +1,29 @@
-//! Kinds of plan nodes that open neither a table nor an index by themselves, for those who search a plan for tables and indexes.
+//! Kinds of plan nodes, for those who search a plan for tables and indexes: those that open neither by themselves, and the scan of the parts
+//! of an answer.
 
-use pgrx::pg_sys::NodeTag;
+use std::ffi::CStr;
+
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::decomposition::TUPLESTORE_NAME;
+use crate::pg::tree::{Tree, child_text, children};
+
+/// The name of the node that scans the parts of an answer (`fragments`).
+pub const SCAN_NAME: &CStr = c"ArrowCacheFragments";
+
+/// Is this the scan of the parts that an answer is combined of (`fragments`)?
+pub fn is_scan_of_parts(scan: Tree<'_, pg_sys::CustomScan>) -> bool {
+    // SAFETY: the methods of a custom scan are constants of the library that made it, with a name that ends in NUL.
+    unsafe { CStr::from_ptr((*scan.methods).CustomName) == SCAN_NAME }
+}
+
+/// Does the plan combine parts of an answer? Asked of its range table, which is quicker than a walk: a transition table of the same name
+/// would count as well.
+pub fn is_combined(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+    children!(plan.rtable as RangeTblEntry).any(|entry| {
+        entry.rtekind == pg_sys::RTEKind::RTE_NAMEDTUPLESTORE && child_text!(entry.enrname) == Some(TUPLESTORE_NAME)
+    })
+}
 
 /// Does a plan node of this kind open no table and no index but through the nodes below it? No for a kind that is not known here, of a later
 /// version of the server, say.

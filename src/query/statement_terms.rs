@@ -21,6 +21,9 @@ impl StatementTerms {
     /// The terms of a statement that says nothing about them.
     pub const USUAL: Self = Self { insisted: false, ttl: None, fragments: true };
 
+    /// The terms of what is stored at its first run, whatever it takes.
+    pub const INSISTED: Self = Self { insisted: true, ttl: None, fragments: false };
+
     /// The terms of the statement with this text.
     ///
     /// # Errors

@@ -50,8 +50,18 @@ impl Hold {
     /// # Safety
     /// `columns` must be those of the entry.
     pub unsafe fn new(query: QueryDesc<'_>, lasts: Lifetime, pin: Pin, columns: Vec<Column>) -> Option<*mut Self> {
+        let registered = Self::register(query, lasts, pin);
+        // SAFETY: the caller's promise.
+        unsafe { Self::ready(registered, columns) }
+    }
+
+    /// Makes a hold ready to be read, if there was memory for it.
+    ///
+    /// # Safety
+    /// As `new`.
+    unsafe fn ready(registered: Result<*mut Self, Pin>, columns: Vec<Column>) -> Option<*mut Self> {
         let store = shmem::store()?;
-        let hold = match Self::register(query, lasts, pin) {
+        let hold = match registered {
             Ok(hold) => hold,
             Err(pin) => {
                 store.unpin(pin);
@@ -73,13 +83,30 @@ impl Hold {
         Some(hold)
     }
 
+    /// As `new`, for as long as a memory context lives.
+    ///
+    /// # Safety
+    /// `columns` must be those of the entry, and the context a live one.
+    pub unsafe fn in_context(context: pg_sys::MemoryContext, pin: Pin, columns: Vec<Column>) -> Option<*mut Self> {
+        let registered = Self::register_in(context, pin);
+        // SAFETY: the caller's promise.
+        unsafe { Self::ready(registered, columns) }
+    }
+
     /// Hands a pin over to a memory context of the query. Gives it back when there is no memory.
     fn register(query: QueryDesc<'_>, lasts: Lifetime, pin: Pin) -> Result<*mut Self, Pin> {
         let context = match lasts {
             Lifetime::Descriptor => child_context(query),
             Lifetime::Execution => query.memory(),
         };
-        let Some(context) = context else { return Err(pin) };
+        match context {
+            Some(context) => Self::register_in(context, pin),
+            None => Err(pin),
+        }
+    }
+
+    /// Hands a pin over to a memory context. Gives it back when there is no memory.
+    fn register_in(context: pg_sys::MemoryContext, pin: Pin) -> Result<*mut Self, Pin> {
         // SAFETY: a context of a query that is there; with NO_OOM a lack of memory gives null. The callback is part of the struct, so it
         // lives as long as it is registered.
         unsafe {

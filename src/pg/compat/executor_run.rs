@@ -114,6 +114,24 @@ pub unsafe fn executor_run(
     }
 }
 
+/// Runs a started query to its end, without the hooks.
+///
+/// # Safety
+/// `query_desc` must be a started query.
+pub unsafe fn standard_executor_run(query_desc: *mut pg_sys::QueryDesc) {
+    let forward = pg_sys::ScanDirection::ForwardScanDirection;
+    #[cfg(not(feature = "pg18"))]
+    // SAFETY: a started query.
+    unsafe {
+        kept!(standard_ExecutorRun(query_desc, forward, 0, true));
+    }
+    #[cfg(feature = "pg18")]
+    // SAFETY: a started query.
+    unsafe {
+        kept!(standard_ExecutorRun(query_desc, forward, 0));
+    }
+}
+
 /// Makes a started query report this number of rows in all.
 pub fn set_processed(query: QueryDesc<'_>, rows: u64) {
     let Some(mut state) = query.estate() else { return };

@@ -18,6 +18,9 @@ pub mod walkers {
     /// Called for each part of a node; true stops.
     pub type Visit = unsafe extern "C-unwind" fn(node: *mut pg_sys::Node, context: *mut c_void) -> bool;
 
+    /// Called for each part of a node that is copied; gives what stands in its place.
+    pub type Change = unsafe extern "C-unwind" fn(node: *mut pg_sys::Node, context: *mut c_void) -> *mut pg_sys::Node;
+
     /// Called for each node of a plan that runs; true stops.
     pub type VisitState = unsafe extern "C-unwind" fn(state: *mut pg_sys::PlanState, context: *mut c_void) -> bool;
 
@@ -40,6 +43,21 @@ pub mod walkers {
             visit: Option<VisitState>,
             context: *mut c_void,
         ) -> bool;
+        /// nodes/nodeFuncs.h: a copy of a node, with what `change` gives for the parts of it; raises without memory.
+        #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_mutator_impl")]
+        pub fn expression_tree_mutator(
+            node: *mut pg_sys::Node,
+            change: Option<Change>,
+            context: *mut c_void,
+        ) -> *mut pg_sys::Node;
+        /// nodes/nodeFuncs.h; as above, for a query.
+        #[cfg_attr(not(feature = "pg15"), link_name = "query_tree_mutator_impl")]
+        pub fn query_tree_mutator(
+            query: *mut pg_sys::Query,
+            change: Option<Change>,
+            context: *mut c_void,
+            flags: i32,
+        ) -> *mut pg_sys::Query;
         /// nodes/nodeFuncs.h; raises on a tree that nests too deeply.
         #[cfg_attr(not(feature = "pg15"), link_name = "raw_expression_tree_walker_impl")]
         pub fn raw_expression_tree_walker(node: *mut pg_sys::Node, visit: Option<Visit>, context: *mut c_void) -> bool;
@@ -187,5 +205,49 @@ pub fn comparison_of_rows(row: &pg_sys::RowCompareExpr) -> u32 {
     #[cfg(feature = "pg18")]
     {
         row.cmptype
+    }
+}
+
+/// Takes all that a query says about permissions out of it, those of sub-queries aside: executing it asks for none.
+///
+/// # Safety
+/// A valid query that the caller may change.
+pub unsafe fn ask_no_permissions(query: *mut pg_sys::Query) {
+    // SAFETY: the range table of a valid query holds valid entries, which the caller may change.
+    unsafe {
+        for entry in crate::pg::lists::nodes::<pg_sys::RangeTblEntry>((*query).rtable) {
+            #[cfg(feature = "pg15")]
+            {
+                (*entry).requiredPerms = 0;
+                (*entry).checkAsUser = pg_sys::InvalidOid;
+                (*entry).selectedCols = std::ptr::null_mut();
+            }
+            #[cfg(not(feature = "pg15"))]
+            {
+                (*entry).perminfoindex = 0;
+            }
+        }
+        #[cfg(not(feature = "pg15"))]
+        {
+            (*query).rteperminfos = std::ptr::null_mut();
+        }
+    }
+}
+
+/// Where the columns of one row type lie in another that has the same columns, by their names; null if all lie in the same places. Raises
+/// if they have not the same columns.
+///
+/// # Safety
+/// Valid row types.
+pub unsafe fn columns_in(other: pg_sys::TupleDesc, one: pg_sys::TupleDesc) -> *mut pg_sys::AttrMap {
+    #[cfg(feature = "pg15")]
+    // SAFETY: the caller's promise.
+    unsafe {
+        pg_sys::build_attrmap_by_name_if_req(other, one)
+    }
+    #[cfg(not(feature = "pg15"))]
+    // SAFETY: the caller's promise.
+    unsafe {
+        pg_sys::build_attrmap_by_name_if_req(other, one, false)
     }
 }

@@ -1,0 +1,29 @@
+//! Is a statement worth being combined of parts? Only if statements of its form were executed before, and took long. Reads shared memory;
+//! keeps nothing.
+
+use arrow_cache_core::FormTimes;
+
+use crate::query::hashes::FormId;
+use crate::{settings, shmem};
+
+/// Combined runs after which it shows whether they are quicker than plain ones.
+const RUNS_TO_LEARN: u32 = 8;
+/// If they are not, one in so many executions is combined nevertheless: more parts may be stored by then.
+const TRY_EVERY: u32 = 16;
+
+/// Are statements of this form worth being combined of parts?
+pub fn is_worth(form: FormId) -> bool {
+    if settings::debug_force_fragments() {
+        return true;
+    }
+    let Some(store) = shmem::store() else { return false };
+    let FormTimes { executions, plain_micros, combined_micros } = store.form_times(form.0);
+    let is_slow = plain_micros > 0 && u128::from(plain_micros) >= settings::fragment_min_time().as_micros();
+    let has_paid = combined_micros <= plain_micros || executions < RUNS_TO_LEARN;
+    is_slow && (has_paid || executions.is_multiple_of(TRY_EVERY))
+}
+
+/// Is a table with so many leaves worth being taken apart?
+pub fn has_enough(leaves: usize) -> bool {
+    leaves >= if settings::debug_force_fragments() { 1 } else { 2 }
+}

@@ -1,0 +1,97 @@
+//! The key of a part: everything that its rows can depend on besides the data. Keeps nothing.
+//!
+//! A part has no text of its own. The server's own serialization of its query stands in for it: that has every field of every node, so two
+//! parts with the same are the same question. Where the nodes stood in a text is left out.
+
+use std::ffi::CStr;
+use std::rc::Rc;
+
+use arrow_cache_core::{CacheKey, Hash128, HashBuffer, OutOfMemory};
+use pgrx::pg_sys;
+
+use crate::pg::error_passing::kept;
+use crate::pg::server;
+use crate::query::decomposition::Part;
+use crate::query::hashes::EnvironmentHash;
+use crate::query::partitions::Leaf;
+
+/// Fields that say where in a text a node stood.
+const PLACES: [&[u8]; 3] = [b":location ", b":stmt_location ", b":stmt_len "];
+
+/// What all parts of a statement have in common.
+pub struct PartKeys {
+    seed: u64,
+    query: Hash128,
+    clauses: Vec<Hash128>,
+    environment: EnvironmentHash,
+}
+
+impl PartKeys {
+    /// The keys of the parts of a statement that runs in this environment.
+    ///
+    /// # Errors
+    /// There is no memory for the serialized query.
+    pub fn of(part: &Part, environment: EnvironmentHash, seed: u64) -> Result<Self, OutOfMemory> {
+        let query = hash_of_node(part.query.cast(), seed)?;
+        let clauses =
+            part.bounds().iter().map(|bound| hash_of_node(bound.clause.cast(), seed)).collect::<Result<_, _>>()?;
+        Ok(Self { seed, query, clauses, environment })
+    }
+
+    /// The key of one leaf's part, and the text that is stored with it, which tells it from parts with the same key.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn of_leaf(&self, leaf: Leaf) -> Result<(CacheKey, Rc<[u8]>), OutOfMemory> {
+        let mut key = HashBuffer::new();
+        key.u64(self.seed);
+        key.part(b"part");
+        key.hash(self.query);
+        key.hash(self.environment.0);
+        key.u32(leaf.relation.to_u32());
+        let mut question = HashBuffer::new();
+        question.hash(self.query);
+        for (place, clause) in self.clauses.iter().enumerate() {
+            if leaf.asked & (1 << place) != 0 {
+                key.hash(*clause);
+                question.hash(*clause);
+            }
+        }
+        if !key.is_complete() || !question.is_complete() {
+            return Err(OutOfMemory);
+        }
+        let Hash128 { hi, lo } = question.finish();
+        let text = format!("part {hi:016x}{lo:016x} of relation {}", leaf.relation.to_u32());
+        Ok((CacheKey(key.finish()), Rc::from(text.as_bytes())))
+    }
+}
+
+/// The hash of a node and all below it, wherever they stood in a text.
+fn hash_of_node(node: *const pg_sys::Node, seed: u64) -> Result<Hash128, OutOfMemory> {
+    let mut hash = HashBuffer::new();
+    hash.u64(seed);
+    // SAFETY: a valid node; the text ends with NUL, and is freed once, when nobody uses it any more.
+    unsafe {
+        let text = kept!(server::nodeToString(node.cast()));
+        add_without_places(&mut hash, CStr::from_ptr(text).to_bytes());
+        pg_sys::pfree(text.cast());
+    }
+    if hash.is_complete() { Ok(hash.finish()) } else { Err(OutOfMemory) }
+}
+
+/// Adds a serialized node without the numbers of `PLACES`. No name or constant can look like such a field: the server writes spaces in
+/// names with a backslash, and constants as numbers.
+fn add_without_places(hash: &mut HashBuffer, mut rest: &[u8]) {
+    while let Some(start) = rest.iter().position(|byte| *byte == b':') {
+        let (before, field) = rest.split_at(start);
+        hash.part(before);
+        let name = PLACES.iter().find(|name| field.starts_with(name)).map_or(1, |name| name.len());
+        hash.part(&field[..name]);
+        rest = &field[name..];
+        if name > 1 {
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'-').count();
+            rest = &rest[digits..];
+        }
+    }
+    hash.part(rest);
+}

@@ -1,0 +1,27 @@
+//! Fragments: stored parts of an answer. An aggregate over a partitioned table is combined of one part for each of its leaves
+//! (`query::decomposition`); the parts are stored, so that after a change only those of changed leaves are computed again.
+//!
+//! The walk of such a statement:
+//!
+//! 1. The planner hook asks `planning` whether the query may be combined of parts, and is worth it (`admission`). If so, the server plans the
+//!    combined query in its place. That reads a named tuplestore, and the path hook puts our scan there (`path`).
+//! 2. When the plan starts, the scan (`scan`) looks for the stored parts under the snapshot of the statement, and pins them (`parts`).
+//! 3. When it is asked for rows, it gives those of the stored parts, and runs the query of each other part (`part_run`), whose rows are stored
+//!    on the way (`capture`).
+//!
+//! A part is planned and run as a statement of its own, by the server's own functions: nothing of the statement around it can reach into what
+//! is stored, and the hooks of other libraries see one statement. All state belongs to one query of this backend.
+
+mod admission;
+mod explain;
+mod key;
+mod part_run;
+mod parts;
+mod path;
+mod planning;
+mod recipe;
+mod scan;
+
+pub use path::{add_path, is_planning as plans_combined};
+pub use planning::{combine, finish};
+pub use scan::register;

@@ -1,0 +1,262 @@
+//! The parts of one statement under way: which are stored, which are computed, and where reading them stands. Belongs to one scan of this
+//! backend; a memory context of the statement drops it, after an error too.
+
+use std::ffi::c_void;
+
+use arrow_cache_core::Counter;
+use pgrx::pg_sys;
+
+use super::key::PartKeys;
+use super::part_run::{self, Surroundings};
+use super::recipe::Recipe;
+use crate::arrow::column::{self, Records};
+use crate::error::or_raise;
+use crate::lookup::parts::{self, PartKey};
+use crate::pg::row_type::RowType;
+use crate::query::decomposition::Part;
+use crate::query::partitions::Leaf;
+use crate::serve::{Hold, slot_values};
+use crate::shmem;
+
+/// Where the rows of a part come from.
+enum Rows {
+    /// From the store: pinned.
+    Stored(*mut Hold),
+    /// From running its query, which is still to be done.
+    Waiting,
+    /// From running its query.
+    Computed(*mut pg_sys::Tuplestorestate),
+}
+
+struct PartState {
+    leaf: Leaf,
+    /// What it is stored as; `None` if it is not looked up.
+    key: Option<PartKey>,
+    rows: Rows,
+}
+
+/// The parts of a statement.
+pub struct Parts {
+    callback: pg_sys::MemoryContextCallback,
+    contents: Option<Box<Contents>>,
+}
+
+/// What is dropped with the statement.
+struct Contents {
+    part: Part,
+    surroundings: Surroundings,
+    states: Vec<PartState>,
+    /// The part that is read now.
+    position: usize,
+    /// Rows were asked for.
+    has_run: bool,
+    /// Carries the rows of tuplestores.
+    tuple: *mut pg_sys::TupleTableSlot,
+}
+
+/// How many parts came from where.
+#[derive(Clone, Copy, Default)]
+pub struct Counts {
+    /// From the store.
+    pub stored: usize,
+    /// They were computed, or will be.
+    pub computed: usize,
+}
+
+impl Parts {
+    /// The parts of a statement whose scan is being started: looks for the stored ones, under the statement's snapshot. In the statement's
+    /// memory.
+    ///
+    /// # Safety
+    /// `state` must be the state of the statement, `row_type` the type of the rows of the parts.
+    pub unsafe fn begin(recipe: Recipe, state: *mut pg_sys::EState, row_type: RowType<'_>) -> *mut Self {
+        // SAFETY: the caller's promise. The callback lies in the context whose end it reports.
+        unsafe {
+            let context = (*state).es_query_cxt;
+            let parts: *mut Self = pg_sys::MemoryContextAlloc(context, size_of::<Self>()).cast();
+            parts.write(Self {
+                callback: pg_sys::MemoryContextCallback {
+                    func: Some(context_gone),
+                    arg: parts.cast(),
+                    next: std::ptr::null_mut(),
+                },
+                contents: None,
+            });
+            pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*parts).callback);
+            let tuple = pg_sys::MakeSingleTupleTableSlot(row_type.as_ptr(), &raw const pg_sys::TTSOpsMinimalTuple);
+            let states = recipe.leaves.iter().map(|leaf| PartState { leaf: *leaf, key: None, rows: Rows::Waiting });
+            let mut contents = Box::new(Contents {
+                states: states.collect(),
+                surroundings: Surroundings { state, columns: Vec::new(), may_store: false },
+                position: 0,
+                has_run: false,
+                tuple,
+                part: recipe.part,
+            });
+            if let Ok(columns) = column::columns_of(row_type, Records::Stored) {
+                contents.surroundings.columns = columns;
+                contents.look_up(recipe.versions);
+            }
+            (*parts).contents = Some(contents);
+            parts
+        }
+    }
+
+    /// Puts the next row into a virtual slot. False at the end.
+    ///
+    /// # Safety
+    /// The slot must be a virtual one with the columns of the parts.
+    pub unsafe fn next(&mut self, slot: *mut pg_sys::TupleTableSlot) -> bool {
+        // SAFETY: the caller's promise.
+        self.contents.as_mut().is_some_and(|contents| unsafe { contents.next(slot) })
+    }
+
+    /// Goes back to the first row.
+    pub fn rewind(&mut self) {
+        if let Some(contents) = &mut self.contents {
+            contents.rewind();
+        }
+    }
+
+    /// How many parts come from where.
+    pub fn counts(&self) -> Counts {
+        let Some(contents) = &self.contents else { return Counts::default() };
+        let stored = contents.states.iter().filter(|part| matches!(part.rows, Rows::Stored(_))).count();
+        Counts { stored, computed: contents.states.len() - stored }
+    }
+
+    /// Lets the stored parts go, and frees the others.
+    pub fn end(&mut self) {
+        let Some(contents) = self.contents.take() else { return };
+        for part in &contents.states {
+            // SAFETY: holds and tuplestores were made for this statement, and are used no more.
+            unsafe {
+                match part.rows {
+                    Rows::Stored(hold) => (*hold).release(),
+                    Rows::Computed(rows) => pg_sys::tuplestore_end(rows),
+                    Rows::Waiting => {}
+                }
+            }
+        }
+    }
+}
+
+impl Contents {
+    /// Looks for stored parts, and pins those that hold. What cannot be looked up is computed.
+    fn look_up(&mut self, planned: crate::query::Versions) {
+        let Some(store) = shmem::store() else { return };
+        let Some(environment) = parts::environment(&store, planned) else { return };
+        let Ok(keys) = PartKeys::of(&self.part, environment, store.seed()) else { return };
+        self.surroundings.may_store = true;
+        let state = self.surroundings.state;
+        // SAFETY: the statement runs, with a registered snapshot; its memory outlives the holds. A stored part has the columns that were
+        // compared with its own.
+        let (snapshot, context) = unsafe { ((*state).es_snapshot.as_ref(), (*state).es_query_cxt) };
+        for part in &mut self.states {
+            let Ok(key) = keys.of_leaf(part.leaf) else { continue };
+            if let Some(pin) = parts::stored_part(&store, &key, &self.surroundings.columns, snapshot) {
+                // SAFETY: as above.
+                if let Some(hold) = unsafe { Hold::in_context(context, pin, self.surroundings.columns.clone()) } {
+                    part.rows = Rows::Stored(hold);
+                }
+            }
+            part.key = Some(key);
+        }
+    }
+
+    /// # Safety
+    /// As `Parts::next`.
+    unsafe fn next(&mut self, slot: *mut pg_sys::TupleTableSlot) -> bool {
+        if !std::mem::replace(&mut self.has_run, true) {
+            count(Counter::FragmentRuns, 1);
+            let stored = self.states.iter().filter(|part| matches!(part.rows, Rows::Stored(_))).count();
+            count(Counter::FragmentsServed, stored as u64);
+        }
+        while let Some(part) = self.states.get_mut(self.position) {
+            if matches!(part.rows, Rows::Waiting) {
+                let query = leaf_query(&self.part, part.leaf);
+                count(Counter::FragmentsComputed, 1);
+                part.rows = Rows::Computed(part_run::run(query, part.key.as_ref(), &self.surroundings));
+            }
+            // SAFETY: the caller's promise; holds and tuplestores last as long as the statement.
+            let filled = unsafe {
+                match part.rows {
+                    Rows::Stored(hold) => {
+                        let (values, nulls) = slot_values(slot);
+                        (*hold).rows().is_some_and(|rows| or_raise(rows.next(values, nulls)))
+                    }
+                    Rows::Computed(rows) => next_tuple(rows, self.tuple, slot),
+                    Rows::Waiting => false,
+                }
+            };
+            if filled {
+                // SAFETY: all values were written.
+                unsafe { pg_sys::ExecStoreVirtualTuple(slot) };
+                return true;
+            }
+            self.position += 1;
+        }
+        false
+    }
+
+    fn rewind(&mut self) {
+        self.position = 0;
+        for part in &self.states {
+            // SAFETY: as in `next`.
+            unsafe {
+                match part.rows {
+                    Rows::Stored(hold) => {
+                        if let Some(rows) = (*hold).rows() {
+                            rows.rewind();
+                        }
+                    }
+                    Rows::Computed(rows) => pg_sys::tuplestore_rescan(rows),
+                    Rows::Waiting => {}
+                }
+            }
+        }
+    }
+}
+
+/// Writes the next row of a tuplestore into the values of a slot. False at the end.
+///
+/// # Safety
+/// `tuple` must be a slot for minimal tuples, `slot` a virtual one, both with the columns of the tuplestore.
+unsafe fn next_tuple(
+    rows: *mut pg_sys::Tuplestorestate,
+    tuple: *mut pg_sys::TupleTableSlot,
+    slot: *mut pg_sys::TupleTableSlot,
+) -> bool {
+    // SAFETY: the caller's promise. The values of a minimal tuple stay until the next one takes its place.
+    unsafe {
+        if !pg_sys::tuplestore_gettupleslot(rows, true, false, tuple) {
+            return false;
+        }
+        pg_sys::slot_getallattrs(tuple);
+        let (values, nulls) = slot_values(slot);
+        let (from_values, from_nulls) = slot_values(tuple);
+        values.copy_from_slice(from_values);
+        nulls.copy_from_slice(from_nulls);
+        true
+    }
+}
+
+fn count(counter: Counter, times: u64) {
+    if let Some(store) = shmem::store() {
+        store.counters().add(store.stripe(), counter, times);
+    }
+}
+
+/// The query of one leaf.
+fn leaf_query(part: &Part, leaf: Leaf) -> *mut pg_sys::Query {
+    match part.of_leaf(leaf.relation, leaf.asked) {
+        Ok(query) => query,
+        Err(_) => pgrx::error!("part of a query has no query for a leaf"),
+    }
+}
+
+/// The memory of the statement goes: its end, or an error. Frees Rust memory and does nothing else.
+unsafe extern "C-unwind" fn context_gone(parts: *mut c_void) {
+    // SAFETY: registered with the address of the parts, which the context still contains.
+    drop(unsafe { (*parts.cast::<Parts>()).contents.take() });
+}

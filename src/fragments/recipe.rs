@@ -1,0 +1,81 @@
+//! What a plan knows of the parts that it is combined of: nodes in the private list of its scan, so that the server can copy the plan. Made
+//! once by `planning`; read when the plan starts.
+
+use pgrx::pg_sys;
+
+use crate::pg::lists::{integers, node_at, oids};
+use crate::pg::tree_making::{list_of, list_of_numbers, list_of_oids};
+use crate::query::Versions;
+use crate::query::decomposition::Part;
+use crate::query::partitions::Leaf;
+
+/// The parts of one plan.
+pub struct Recipe {
+    /// What is asked of each leaf.
+    pub part: Part,
+    /// The leaves.
+    pub leaves: Vec<Leaf>,
+    /// Relations to hold open while the plan runs, as the executor of an undivided plan would: a list of OIDs.
+    pub relations: *mut pg_sys::List,
+    /// The definitions that were current when the plan was made.
+    pub versions: Versions,
+}
+
+/// Places in the list.
+const QUERY: usize = 0;
+const CONDITIONS: [usize; 3] = [1, 2, 3];
+const LEAVES: usize = 4;
+const ASKED: usize = 5;
+const RELATIONS: usize = 6;
+const NUMBERS: usize = 7;
+
+/// A number as two of a list of integers.
+fn halves(number: u64) -> [i32; 2] {
+    [((number >> 32) as u32).cast_signed(), (number as u32).cast_signed()]
+}
+
+fn whole(hi: i32, lo: i32) -> u64 {
+    u64::from(hi.cast_unsigned()) << 32 | u64::from(lo.cast_unsigned())
+}
+
+impl Recipe {
+    /// The recipe as a list of nodes, in the current memory context.
+    pub fn to_list(&self) -> *mut pg_sys::List {
+        let [bounds, places, others] = self.part.to_lists();
+        let leaves = list_of_oids(self.leaves.iter().map(|leaf| leaf.relation));
+        let asked = list_of_numbers(self.leaves.iter().flat_map(|leaf| halves(leaf.asked)));
+        let Versions { catalogs, ddl } = self.versions;
+        let numbers = [self.part.table, self.part.relation.to_u32()].map(u32::cast_signed);
+        let numbers = list_of_numbers(numbers.into_iter().chain(halves(catalogs)).chain(halves(ddl)));
+        list_of([self.part.query.cast(), bounds, places, others, leaves, asked, self.relations, numbers])
+    }
+
+    /// The recipe that `to_list` has made a list of, or the server a copy of that.
+    ///
+    /// # Safety
+    /// `list` must be such a list, and outlive what is read.
+    pub unsafe fn of_list(list: *const pg_sys::List) -> Option<Self> {
+        // SAFETY: the caller's promise: the places hold what `to_list` puts there.
+        unsafe {
+            let list_at = |place| node_at::<pg_sys::List>(list, place);
+            let numbers: Vec<i32> = integers(list_at(NUMBERS)?).collect();
+            let &[table, relation, catalogs_hi, catalogs_lo, ddl_hi, ddl_lo] = numbers.as_slice() else {
+                return None;
+            };
+            let asked: Vec<i32> = integers(list_at(ASKED)?).collect();
+            let leaves = oids(list_at(LEAVES)?)
+                .zip(asked.chunks_exact(2))
+                .map(|(relation, asked)| Leaf { relation, asked: whole(asked[0], asked[1]) })
+                .collect();
+            let [bounds, places, others] = CONDITIONS.map(list_at);
+            let lists = [bounds?.cast_const(), places?.cast_const(), others?.cast_const()];
+            let relation = pg_sys::Oid::from(relation.cast_unsigned());
+            Some(Self {
+                part: Part::of_lists(node_at(list, QUERY)?, table.cast_unsigned(), relation, lists),
+                leaves,
+                relations: list_at(RELATIONS)?,
+                versions: Versions { catalogs: whole(catalogs_hi, catalogs_lo), ddl: whole(ddl_hi, ddl_lo) },
+            })
+        }
+    }
+}

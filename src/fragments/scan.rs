@@ -1,0 +1,174 @@
+//! The Custom Scan that gives the rows of all parts: what the executor calls. Its nodes belong to one query of this backend.
+
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::explain;
+use super::parts::Parts;
+use super::recipe::Recipe;
+use crate::pg::error_passing::{direct, edge};
+use crate::pg::lists::{nodes, oids};
+use crate::pg::row_type::RowType;
+use crate::pg::server;
+use crate::query::plan_kinds::SCAN_NAME;
+
+/// The executor node.
+#[repr(C)]
+pub struct FragmentScanState {
+    custom: pg_sys::CustomScanState,
+    /// Null before the scan is started.
+    parts: *mut Parts,
+    /// The tables that are held open.
+    open: *mut pg_sys::List,
+}
+
+struct ScanMethods(pg_sys::CustomScanMethods);
+struct ExecMethods(pg_sys::CustomExecMethods);
+
+// SAFETY: constant tables of function pointers and literals.
+unsafe impl Sync for ScanMethods {}
+// SAFETY: as above.
+unsafe impl Sync for ExecMethods {}
+
+static SCAN_METHODS: ScanMethods = ScanMethods(pg_sys::CustomScanMethods {
+    CustomName: SCAN_NAME.as_ptr(),
+    CreateCustomScanState: Some(create_state),
+});
+
+static EXEC_METHODS: ExecMethods = ExecMethods(pg_sys::CustomExecMethods {
+    CustomName: SCAN_NAME.as_ptr(),
+    BeginCustomScan: Some(begin),
+    ExecCustomScan: Some(next),
+    EndCustomScan: Some(end),
+    ReScanCustomScan: Some(rescan),
+    MarkPosCustomScan: None,
+    RestrPosCustomScan: None,
+    EstimateDSMCustomScan: None,
+    InitializeDSMCustomScan: None,
+    ReInitializeDSMCustomScan: None,
+    InitializeWorkerCustomScan: None,
+    ShutdownCustomScan: None,
+    ExplainCustomScan: Some(show),
+});
+
+/// Makes the node type known by name.
+pub fn register() {
+    // SAFETY: a constant table, registered once while libraries are preloaded.
+    unsafe { pg_sys::RegisterCustomScanMethods(&raw const SCAN_METHODS.0) };
+}
+
+/// A plan node that gives the rows of a recipe's parts. `columns` are target entries for the columns of the parts.
+pub fn plan_node(columns: *mut pg_sys::List, recipe: *mut pg_sys::List) -> *mut pg_sys::CustomScan {
+    let scan = pg_sys::CustomScan {
+        scan: pg_sys::Scan { plan: pg_sys::Plan { type_: NodeTag::T_CustomScan, ..Default::default() }, scanrelid: 0 },
+        custom_private: recipe,
+        custom_scan_tlist: columns,
+        methods: &raw const SCAN_METHODS.0,
+        ..Default::default()
+    };
+    // SAFETY: as many bytes as are written.
+    unsafe {
+        let place: *mut pg_sys::CustomScan = pg_sys::palloc(size_of::<pg_sys::CustomScan>()).cast();
+        place.write(scan);
+        place
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn create_state(_scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
+    // SAFETY: zeroed memory is a state that is not started.
+    unsafe {
+        let state: *mut FragmentScanState = pg_sys::palloc0(size_of::<FragmentScanState>()).cast();
+        (*state).custom.ss.ps.type_ = NodeTag::T_CustomScanState;
+        (*state).custom.methods = &raw const EXEC_METHODS.0;
+        state.cast()
+    }
+}
+
+/// Holds open what the executor of an undivided plan would hold open, and looks for the stored parts.
+unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, _flags: i32) {
+    // SAFETY: the node was made by `create_state` from a node with a recipe; planning has locked the tables. The references are given back
+    // by `end`, or by the resource owner of the portal.
+    unsafe {
+        edge(|| {
+            let scan = node.cast::<FragmentScanState>();
+            let plan = (*node).ss.ps.plan.cast::<pg_sys::CustomScan>();
+            let Some(recipe) = Recipe::of_list((*plan).custom_private) else { return };
+            for relation in oids(recipe.relations) {
+                let open = pg_sys::relation_open(relation, pg_sys::NoLock as _);
+                (*scan).open = pg_sys::lappend((*scan).open, open.cast());
+            }
+            let row_type = RowType::of((*(*node).ss.ss_ScanTupleSlot).tts_tupleDescriptor);
+            (*scan).parts = Parts::begin(recipe, estate, row_type);
+        });
+    }
+}
+
+/// The next row, projected and filtered as the plan says.
+unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: the node was made by `create_state`. What computing raises jumps over this frame.
+    unsafe { direct!(server::ExecScan(&raw mut (*node).ss, Some(next_of_parts), Some(holds))) }
+}
+
+/// The next row of the parts, as they give it.
+unsafe extern "C-unwind" fn next_of_parts(node: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: called by `next` with its own node; the slot of a custom scan is a virtual one.
+    unsafe {
+        let slot = (*node).ss_ScanTupleSlot;
+        edge(|| {
+            pg_sys::ExecClearTuple(slot);
+            if let Some(parts) = (*node.cast::<FragmentScanState>()).parts.as_mut() {
+                parts.next(slot);
+            }
+        });
+        slot
+    }
+}
+
+/// Rows of parts are never checked again: nobody locks them.
+unsafe extern "C-unwind" fn holds(_node: *mut pg_sys::ScanState, _slot: *mut pg_sys::TupleTableSlot) -> bool {
+    true
+}
+
+unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
+    // SAFETY: the node was made by `create_state`; its parts lie in the memory of the query, which is still there.
+    unsafe {
+        edge(|| {
+            let scan = node.cast::<FragmentScanState>();
+            if let Some(parts) = (*scan).parts.as_mut() {
+                parts.end();
+            }
+            for relation in nodes::<pg_sys::RelationData>((*scan).open) {
+                pg_sys::relation_close(relation, pg_sys::NoLock as _);
+            }
+        });
+    }
+}
+
+unsafe extern "C-unwind" fn rescan(node: *mut pg_sys::CustomScanState) {
+    // SAFETY: as in `end`.
+    unsafe {
+        edge(|| {
+            if let Some(parts) = (*node.cast::<FragmentScanState>()).parts.as_mut() {
+                parts.rewind();
+            }
+        });
+        direct!(server::ExecScanReScan(&raw mut (*node).ss));
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn show(
+    node: *mut pg_sys::CustomScanState,
+    _ancestors: *mut pg_sys::List,
+    explain: *mut pg_sys::ExplainState,
+) {
+    // SAFETY: as in `end`: EXPLAIN runs before ExecutorEnd.
+    unsafe {
+        if let Some(parts) = (*node.cast::<FragmentScanState>()).parts.as_ref() {
+            explain::show(parts, &mut *explain);
+        }
+    }
+}
+
+// PostgreSQL sees only the head of the node.
+const _: () = assert!(std::mem::offset_of!(FragmentScanState, custom) == 0);

@@ -1,0 +1,148 @@
+//! Parts of an answer, which no client asks for by themselves (`fragments`): is one stored, and what does it take to store one? By the rules
+//! that hold for answers (`find`): a part is an answer of its own. Reads shared memory; keeps nothing.
+
+use std::rc::Rc;
+
+use arrow_cache_core::{CacheKey, Pin, Reason};
+use pgrx::pg_sys;
+
+use super::call::Call;
+use super::fingerprint::Fingerprint;
+use super::forms::{self, Finding};
+use super::outcome::{Miss, Unread};
+use super::verdict::{self, Eligible};
+use super::{definition_versions, entry_validity, snapshot, storing};
+use crate::arrow::column::{self, Column};
+use crate::invalidation::own_writes;
+use crate::pg::error_passing::kept;
+use crate::pg::tree::Tree;
+use crate::pg::{allocator, backend, server};
+use crate::query::eligibility::QueryTraits;
+use crate::query::hashes::{EnvironmentHash, FactsHash};
+use crate::query::statement_terms::StatementTerms;
+use crate::query::{Verdict, Versions, environment, identity, relations};
+use crate::session;
+use crate::shmem::SharedStore;
+
+/// The key of a part, and the text that tells it from others with that key.
+pub type PartKey = (CacheKey, Rc<[u8]>);
+
+/// May answers of such queries be combined of parts? What they rest on besides the rows of relations is left to whole answers.
+pub fn may_have_parts(traits: &QueryTraits) -> bool {
+    traits.bodies.is_none()
+        && traits.extras.is_none()
+        && traits.clocks == 0
+        && !traits.trusts
+        && !traits.receives_text
+        && !own_writes::has_transaction_id()
+}
+
+/// The environment in which parts are looked up now. `None` if none may be looked up or stored: the transaction has an id, or definitions
+/// have moved since the `planned` ones.
+pub fn environment(store: &SharedStore, planned: Versions) -> Option<EnvironmentHash> {
+    if allocator::is_short() || own_writes::has_transaction_id() || definition_versions::current(store) != planned {
+        return None;
+    }
+    environment::hash(store.seed(), &[]).ok()
+}
+
+/// The stored part with this key, if it holds under the snapshot.
+pub fn stored_part(
+    store: &SharedStore,
+    (key, text): &PartKey,
+    columns: &[Column],
+    snapshot: Option<&pg_sys::SnapshotData>,
+) -> Option<Pin> {
+    let snapshot = snapshot::view(store, snapshot).ok()?;
+    let pin = store.lookup(*key)?;
+    if entry_validity::check(store, &pin, text, &column::describe(columns), &snapshot, StatementTerms::INSISTED)
+        == Ok(true)
+    {
+        return Some(pin);
+    }
+    store.unpin(pin);
+    None
+}
+
+/// What there is to know of the query of a part before it is planned, which changes it.
+///
+/// # Errors
+/// The reason not to store the part.
+pub fn before_planning(store: &SharedStore, call: &Call<'_>) -> Result<Eligible, Reason> {
+    let identity = identity::of(call.query(), store.seed())?;
+    let versions = definition_versions::current(store);
+    let traits = match forms::finding(identity.form, versions, || None) {
+        Some(Finding::Refused(reason)) => return Err(reason),
+        Some(Finding::Eligible(traits)) => Some(traits),
+        None => None,
+    };
+    let identified = identity.into_identified()?;
+    verdict::check(call, store, identified, traits, versions, true)
+}
+
+/// What is needed to store a part that is run under this snapshot, after its plan was made.
+///
+/// # Errors
+/// The reason not to store it.
+pub fn miss(
+    store: &SharedStore,
+    eligible: Eligible,
+    plan: Tree<'_, pg_sys::PlannedStmt>,
+    (key, text): &PartKey,
+    columns: &[Column],
+    snapshot: Option<&pg_sys::SnapshotData>,
+) -> Result<Box<Miss>, Reason> {
+    let eligible_form = eligible.form();
+    let Verdict::Cacheable { traits, planned, .. } = verdict::of_plan(plan, eligible) else {
+        return Err(Reason::UnsupportedRelation);
+    };
+    if !may_have_parts(&traits) {
+        return Err(Reason::OwnWrites);
+    }
+    let seen = definition_versions::current(store);
+    let snapshot = snapshot::view(store, snapshot)?;
+    let relations = relations::of_plan(plan, Vec::new());
+    let dependencies = storing::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
+    // A plan of the server's is asked whether it is valid; this one is known to nobody else, so only the versions tell.
+    if definition_versions::current(store) != seen || seen != planned.versions {
+        return Err(Reason::DdlInProgress);
+    }
+    let terms = StatementTerms::INSISTED;
+    if let Some(reason) = storing::refusal(store, *key, terms, false) {
+        return Err(reason);
+    }
+    Ok(Box::new(Miss {
+        key: *key,
+        unread: Unread::None,
+        facts: FactsHash::NONE,
+        fingerprint: Fingerprint(0),
+        text: Rc::clone(text),
+        dependencies,
+        columns: columns.to_vec(),
+        stale: false,
+        query_id: 0,
+        terms,
+        refused: None,
+        statement: session::statement_number(),
+        environment: environment::hash(store.seed(), &[])?,
+        settings: Vec::new(),
+        receives_text: false,
+        definition_changes: session::definition_changes(),
+        catalogs: None,
+        observes: false,
+        role: backend::user_id().to_u32(),
+        scrolls: false,
+        tuples: std::ptr::null_mut(),
+        is_part: true,
+        form: eligible_form,
+        combined: false,
+    }))
+}
+
+/// Plans the query of a part as the server does, apart from the hooks: other libraries have seen the statement that it is part of. Raises
+/// what planning raises.
+pub fn plan(call: &Call<'_>) -> *mut pg_sys::PlannedStmt {
+    let (query, text, options) = (call.query().as_ptr(), call.source(), call.options());
+    // SAFETY: a query of our own that nobody has planned yet.
+    unsafe { kept!(server::standard_planner(query, text, options, std::ptr::null_mut())) }
+}

@@ -1,0 +1,192 @@
+//! The columns of the parts: keys of the site, then aggregates of parts, and columns that depend on keys.
+
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::obstacle::Obstacle;
+use super::site::Site;
+use crate::pg::compat::tree::walkers::{exprCollation, exprType, exprTypmod};
+use crate::pg::error_passing::guarded;
+use crate::pg::tree::{Tree, child, children};
+use crate::pg::tree_making::{are_equal, copy};
+use crate::query::bytewise::{equality_is_bytewise, sorted_target};
+
+/// A column of the parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PartColumn {
+    pub type_oid: pg_sys::Oid,
+    pub modifier: i32,
+    pub collation: pg_sys::Oid,
+}
+
+impl PartColumn {
+    /// What an expression gives.
+    ///
+    /// # Safety
+    /// A valid expression.
+    pub(super) unsafe fn of(expression: *mut pg_sys::Node) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self {
+                type_oid: guarded!(exprType(expression)),
+                modifier: guarded!(exprTypmod(expression)),
+                collation: guarded!(exprCollation(expression)),
+            }
+        }
+    }
+}
+
+/// The columns of the parts, as expressions over the relations of the site, and as columns of the tuplestore that the combined query reads.
+pub(super) struct Columns {
+    expressions: Vec<*mut pg_sys::Node>,
+    /// The first ones are the keys; whether each of them has columns of relations in it.
+    keys: Vec<bool>,
+    /// The number of the tuplestore in the site's range table.
+    pub tuplestore: i32,
+}
+
+impl Columns {
+    /// The keys of a site.
+    ///
+    /// # Errors
+    /// `Key` for one of which equal values may differ, `SubLink` for one with a sub-query.
+    pub fn of_keys(site: &Site<'_>) -> Result<Self, Obstacle> {
+        let query = site.query;
+        let tuplestore = child!(query.rtable).map_or(0, Tree::length) as i32 + 1;
+        let mut columns = Self { expressions: Vec::new(), keys: Vec::new(), tuplestore };
+        for clause in site.keys() {
+            let target = sorted_target(query, clause).ok_or(Obstacle::UngroupedColumn)?;
+            let key = child!(target.expr).ok_or(Obstacle::UngroupedColumn)?.as_node();
+            // SAFETY: an expression of a valid query.
+            let has_columns = unsafe {
+                if pg_sys::contain_subplans(key.as_ptr()) {
+                    return Err(Obstacle::SubLink);
+                }
+                pg_sys::contain_vars_of_level(key.as_ptr(), 0)
+            };
+            if has_columns && !has_one_form(key, site) {
+                // SAFETY: as above.
+                return Err(Obstacle::Key(unsafe { PartColumn::of(key.as_ptr()) }.type_oid));
+            }
+            columns.expressions.push(key.as_ptr());
+            columns.keys.push(has_columns);
+        }
+        Ok(columns)
+    }
+
+    /// The expressions over the relations of the site.
+    pub fn expressions(&self) -> &[*mut pg_sys::Node] {
+        &self.expressions
+    }
+
+    /// The key that an expression is, as a column of the tuplestore. Keys that are made of no columns of relations are computed by the combined
+    /// query itself.
+    pub fn key(&self, expression: Tree<'_, pg_sys::Node>, depth: u32) -> Option<*mut pg_sys::Node> {
+        let place = self.keys.iter().zip(&self.expressions).position(|(has_columns, key)| {
+            // SAFETY: valid expressions; the copy is changed before anybody else knows of it.
+            *has_columns
+                && unsafe {
+                    if depth == 0 {
+                        are_equal(*key, expression.as_ptr())
+                    } else {
+                        (**key).type_ == expression.tag() && {
+                            let deeper = copy(*key);
+                            pg_sys::IncrementVarSublevelsUp(deeper, depth as i32, 0);
+                            are_equal(deeper, expression.as_ptr())
+                        }
+                    }
+                }
+        })?;
+        Some(self.column(place, depth))
+    }
+
+    /// The column of the tuplestore for an expression over the relations of the site.
+    ///
+    /// # Safety
+    /// A valid expression, whose columns are those of the site's own level.
+    pub unsafe fn add(&mut self, expression: *mut pg_sys::Node) -> *mut pg_sys::Node {
+        let keys = self.keys.len();
+        // SAFETY: the caller's promise.
+        let known = self.expressions[keys..].iter().position(|known| unsafe { are_equal(*known, expression) });
+        let place = known.map_or(self.expressions.len(), |place| keys + place);
+        if known.is_none() {
+            self.expressions.push(expression);
+        }
+        self.column(place, 0)
+    }
+
+    /// What the columns give.
+    pub fn kinds(&self) -> Vec<PartColumn> {
+        // SAFETY: valid expressions.
+        self.expressions.iter().map(|expression| unsafe { PartColumn::of(*expression) }).collect()
+    }
+
+    fn column(&self, place: usize, depth: u32) -> *mut pg_sys::Node {
+        // SAFETY: a valid expression; the result is a new node.
+        unsafe {
+            let PartColumn { type_oid, modifier, collation } = PartColumn::of(self.expressions[place]);
+            pg_sys::makeVar(self.tuplestore, place as i16 + 1, type_oid, modifier, collation, depth).cast()
+        }
+    }
+}
+
+/// Functions extract and date_part of a date, a timestamp and a timestamptz.
+const FIELDS_OF_TIMES: [u32; 6] = [6199, 6202, 6203, 1384, 2021, 1171];
+/// Fields of times that are whole numbers.
+const WHOLE_FIELDS: [&[u8]; 14] = [
+    b"year",
+    b"month",
+    b"day",
+    b"hour",
+    b"minute",
+    b"dow",
+    b"isodow",
+    b"doy",
+    b"week",
+    b"quarter",
+    b"isoyear",
+    b"decade",
+    b"century",
+    b"millennium",
+];
+
+/// Do equal values of an expression of the site look alike?
+pub(super) fn has_one_form(expression: Tree<'_, pg_sys::Node>, site: &Site<'_>) -> bool {
+    // SAFETY: an expression of a valid query.
+    let PartColumn { type_oid, collation, .. } = unsafe { PartColumn::of(expression.as_ptr()) };
+    equality_is_bytewise(type_oid, collation) || is_column_of_one_width(expression, site) || is_whole_field(expression)
+}
+
+/// Is this a column of a table whose type modifier says how its values look: numbers with a scale, char(n)?
+fn is_column_of_one_width(expression: Tree<'_, pg_sys::Node>, site: &Site<'_>) -> bool {
+    let Some(column) = expression.as_a::<pg_sys::Var>().filter(|column| column.varlevelsup == 0) else { return false };
+    let (query, number) = (site.query, column.varno as usize);
+    let is_of_table = children!(query.rtable as RangeTblEntry)
+        .nth(number - 1)
+        .is_some_and(|entry| entry.rtekind == pg_sys::RTEKind::RTE_RELATION);
+    is_of_table
+        && column.vartypmod >= 0
+        && match column.vartype {
+            pg_sys::NUMERICOID => true,
+            pg_sys::BPCHAROID => equality_is_bytewise(pg_sys::TEXTOID, column.varcollid),
+            _ => false,
+        }
+}
+
+/// Is this a field of a time that is a whole number?
+fn is_whole_field(expression: Tree<'_, pg_sys::Node>) -> bool {
+    let Some(call) = expression.as_a::<pg_sys::FuncExpr>() else { return false };
+    let field = child!(call.args).and_then(|arguments| arguments.items().next()).flatten();
+    let Some(field) = field.filter(|field| field.tag() == NodeTag::T_Const).and_then(Tree::as_a::<pg_sys::Const>)
+    else {
+        return false;
+    };
+    if !FIELDS_OF_TIMES.contains(&call.funcid.to_u32()) || field.constisnull || field.consttype != pg_sys::TEXTOID {
+        return false;
+    }
+    // SAFETY: a constant of type text that is not null.
+    let name = unsafe {
+        let flat = pg_sys::pg_detoast_datum_packed(field.constvalue.cast_mut_ptr());
+        pgrx::varlena_to_byte_slice(flat)
+    };
+    WHOLE_FIELDS.iter().any(|whole| name.eq_ignore_ascii_case(whole))
+}

@@ -1,0 +1,183 @@
+//! The combined query: the site reads the tuplestore of the parts in the place of its FROM and WHERE.
+
+use std::ffi::CStr;
+
+use pgrx::pg_sys::{self, RTEKind};
+
+use super::algebra::combination;
+use super::columns::{Columns, PartColumn};
+use super::obstacle::Obstacle;
+use super::site::Site;
+use crate::pg::lists::nodes;
+use crate::pg::tree::{Tree, match_node};
+use crate::pg::tree_making::{alias, copy, list_of, list_of_numbers, list_of_oids, new_node, replaced};
+
+/// What the site asks of the tuplestore.
+pub(super) struct Combined {
+    targets: *mut pg_sys::List,
+    having: *mut pg_sys::Node,
+    windows: *mut pg_sys::List,
+}
+
+impl Combined {
+    /// Rewrites the columns, HAVING and the windows of a site.
+    ///
+    /// # Errors
+    /// Why they are not made of parts.
+    ///
+    /// # Safety
+    /// `having` must be null, or a valid expression of the site's level.
+    pub unsafe fn of(site: &Site<'_>, columns: &mut Columns, having: *mut pg_sys::Node) -> Result<Self, Obstacle> {
+        let query = site.query;
+        // SAFETY: parts of a valid query.
+        unsafe {
+            Ok(Self {
+                targets: rewritten(query.targetList.cast(), site, columns)?.cast(),
+                having: rewritten(having, site, columns)?,
+                windows: rewritten(query.windowClause.cast(), site, columns)?.cast(),
+            })
+        }
+    }
+
+    /// Lets the site read the tuplestore.
+    ///
+    /// # Safety
+    /// The site's query, which the caller may change.
+    pub unsafe fn install(self, query: *mut pg_sys::Query, columns: &Columns, name: &CStr) {
+        let reference = new_node::<pg_sys::RangeTblRef>();
+        // SAFETY: new nodes, and those of the query.
+        unsafe {
+            (*reference).rtindex = columns.tuplestore;
+            for entry in nodes::<pg_sys::RangeTblEntry>((*query).rtable) {
+                retire(entry);
+            }
+            (*query).rtable = pg_sys::lappend((*query).rtable, tuplestore(columns, name).cast());
+            (*query).jointree = pg_sys::makeFromExpr(list_of([reference]), std::ptr::null_mut());
+            (*query).targetList = self.targets;
+            (*query).havingQual = self.having;
+            (*query).windowClause = self.windows;
+        }
+    }
+}
+
+/// An expression of the site, or a list of them, over the tuplestore.
+///
+/// # Safety
+/// Null, or a valid tree of the site's level.
+unsafe fn rewritten(
+    node: *mut pg_sys::Node,
+    site: &Site<'_>,
+    columns: &mut Columns,
+) -> Result<*mut pg_sys::Node, Obstacle> {
+    let mut obstacle = None;
+    // SAFETY: the caller's promise.
+    let result = unsafe {
+        replaced(node, &mut |node, depth| match replacement(node, depth, site, columns) {
+            Ok(replacement) => replacement,
+            Err(found) => {
+                obstacle.get_or_insert(found);
+                Some(node.as_ptr())
+            }
+        })
+    };
+    obstacle.map_or(Ok(result), Err)
+}
+
+/// What stands in the place of a node, which may lie in sub-queries of the site.
+fn replacement(
+    node: Tree<'_, pg_sys::Node>,
+    depth: u32,
+    site: &Site<'_>,
+    columns: &mut Columns,
+) -> Result<Option<*mut pg_sys::Node>, Obstacle> {
+    if let Some(key) = columns.key(node, depth) {
+        return Ok(Some(key));
+    }
+    match_node! { node;
+        Aggref(aggregate) => {
+            if aggregate.agglevelsup != depth {
+                return Ok(None);
+            }
+            // SAFETY: an expression of the site, as seen from its level. The copies are changed before anybody else knows of them.
+            unsafe {
+                let own = at_level_of_site(aggregate.as_ptr(), depth);
+                let Some(aggregate) = Tree::enter(own) else { return Ok(None) };
+                let combined = combination(aggregate, site, columns)?;
+                pg_sys::IncrementVarSublevelsUp(combined, depth as i32, 0);
+                Ok(Some(combined))
+            }
+        },
+        GroupingFunc(function) => {
+            if function.agglevelsup == depth { Err(Obstacle::GroupingSets) } else { Ok(None) }
+        },
+        Var(column) => {
+            if column.varlevelsup != depth {
+                return Ok(None);
+            }
+            // A column that depends on the keys: it has one value in each group.
+            if site.is_grand() || column.varattno <= 0 {
+                return Err(Obstacle::UngroupedColumn);
+            }
+            // SAFETY: as above.
+            unsafe {
+                let combined = columns.add(at_level_of_site(column.as_ptr(), depth).cast());
+                pg_sys::IncrementVarSublevelsUp(combined, depth as i32, 0);
+                Ok(Some(combined))
+            }
+        },
+        _ => Ok(None),
+    }
+}
+
+/// An expression of the site that lies in its sub-queries, as it would stand outside of them: a copy.
+///
+/// # Safety
+/// A valid expression, all of whose columns belong to the site's level.
+unsafe fn at_level_of_site<T>(expression: *mut T, depth: u32) -> *mut T {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let own = copy(expression);
+        pg_sys::IncrementVarSublevelsUp(own.cast(), -(depth as i32), 0);
+        own
+    }
+}
+
+/// Makes of an entry of the range table one that is asked for nothing but permissions.
+///
+/// # Safety
+/// A valid entry that the caller may change.
+unsafe fn retire(entry: *mut pg_sys::RangeTblEntry) {
+    // SAFETY: the caller's promise. The planner looks for the outer joins of entries that stand for joins; one for an empty FROM has nothing.
+    unsafe {
+        (*entry).securityQuals = std::ptr::null_mut();
+        if (*entry).rtekind == RTEKind::RTE_JOIN {
+            (*entry).rtekind = RTEKind::RTE_RESULT;
+            (*entry).joinaliasvars = std::ptr::null_mut();
+            (*entry).joinleftcols = std::ptr::null_mut();
+            (*entry).joinrightcols = std::ptr::null_mut();
+            (*entry).join_using_alias = std::ptr::null_mut();
+        }
+    }
+}
+
+/// The entry of the range table for the tuplestore.
+///
+/// # Safety
+/// The columns must be valid.
+unsafe fn tuplestore(columns: &Columns, name: &CStr) -> *mut pg_sys::RangeTblEntry {
+    let kinds: Vec<PartColumn> = columns.kinds();
+    let entry = new_node::<pg_sys::RangeTblEntry>();
+    // SAFETY: a new node, filled as the parser does it (parser/parse_relation.c).
+    unsafe {
+        (*entry).rtekind = RTEKind::RTE_NAMEDTUPLESTORE;
+        (*entry).enrname = pg_sys::pstrdup(name.as_ptr());
+        // How many rows there will be is not known here.
+        (*entry).enrtuples = -1.0;
+        (*entry).coltypes = list_of_oids(kinds.iter().map(|kind| kind.type_oid));
+        (*entry).coltypmods = list_of_numbers(kinds.iter().map(|kind| kind.modifier));
+        (*entry).colcollations = list_of_oids(kinds.iter().map(|kind| kind.collation));
+        (*entry).eref = alias(name, kinds.iter().map(|_| c"value"));
+        (*entry).inFromCl = true;
+    }
+    entry
+}

@@ -1,0 +1,108 @@
+//! A query as a combination of parts: an aggregate over a table with partitions, or children, is computed from what each leaf answers.
+//!
+//! *Site*: the query level that aggregates. *Table*: the partitioned, or inherited, table of the site, whose *leaves* make the parts. *Part*: the
+//! site's question asked of one leaf. *Bound*: a conjunct of WHERE that compares a column of the table with a constant. *Dimension*: another
+//! relation of the site.
+//!
+//! Each row that the site aggregates comes of exactly one row of the table, because FROM joins the table so that no row of the answer lacks
+//! one (`site`), and whether it is there depends on that row and the dimensions alone. So the rows of the leaves are those of the table, each
+//! once. The aggregates of all are computed from the aggregates of leaves (`algebra`), and groups are joined by keys whose equal values are the
+//! same (`columns`). What stands above the aggregates (HAVING, windows, DISTINCT, ORDER BY, LIMIT, the queries around the site) reads the
+//! combined ones (`combine`).
+//!
+//! Errors: a part computes no expression for a row for which the server's own plan could not have computed it. A condition of HAVING without
+//! aggregates goes into WHERE, as it does in the planner (`part`). The conditions keep their order (`conditions`). For a site below the top,
+//! conditions from around it could have gone into it, so it is taken only if nothing in the query may fail.
+//!
+//! Reads trees and catalogs; what it makes lies in the current memory context. Nothing is kept.
+
+mod algebra;
+mod columns;
+mod combine;
+mod conditions;
+mod leaf;
+mod obstacle;
+mod parameters;
+mod part;
+mod site;
+
+use std::ffi::CStr;
+
+use pgrx::pg_sys;
+
+use columns::Columns;
+pub use columns::PartColumn;
+use combine::Combined;
+pub use obstacle::Obstacle;
+pub use part::Part;
+use site::Site;
+
+use crate::pg::tree::Tree;
+use crate::pg::tree_making::copy;
+use crate::query::partitions::Bound;
+
+/// The name of the tuplestore that the combined query reads: the rows of all parts.
+pub const TUPLESTORE_NAME: &CStr = c"arrow_cache_fragments";
+
+/// A query as a combination of parts.
+pub struct Decomposition {
+    /// The query, whose site reads the tuplestore.
+    pub combined: *mut pg_sys::Query,
+    pub part: Part,
+}
+
+/// Finds out of which parts a query can be computed. `params` are the values of a Bind. `may_fail`: computing the query may raise an error.
+///
+/// # Errors
+/// What stands in the way.
+pub fn decompose(
+    query: Tree<'_, pg_sys::Query>,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+    may_fail: bool,
+) -> Result<Decomposition, Obstacle> {
+    if site::candidates(query).is_empty() {
+        return Err(Obstacle::NoTable);
+    }
+    // SAFETY: a valid query. The copy is changed only where the walk over it is over.
+    unsafe {
+        let combined = copy(query.as_ptr());
+        let top = Tree::enter(combined).ok_or(Obstacle::NoTable)?;
+        let mut first = Obstacle::NoTable;
+        for (place, candidate) in site::candidates(top).into_iter().enumerate() {
+            let result = if may_fail && candidate.as_ptr() != combined {
+                Err(Obstacle::MayFail)
+            } else {
+                part_of(candidate, params)
+            };
+            match result {
+                Ok(part) => return Ok(Decomposition { combined, part }),
+                Err(obstacle) if place == 0 => first = obstacle,
+                Err(_) => {}
+            }
+        }
+        Err(first)
+    }
+}
+
+/// Lets a query level read the tuplestore.
+///
+/// # Errors
+/// What stands in the way; then the query is unchanged.
+///
+/// # Safety
+/// A valid query that the caller may change.
+unsafe fn part_of(
+    query: Tree<'_, pg_sys::Query>,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+) -> Result<Part, Obstacle> {
+    let site = Site::of(query)?;
+    let mut columns = Columns::of_keys(&site)?;
+    let (moved, having) = part::split_having(&site);
+    // SAFETY: parts of a valid query; it is changed last.
+    unsafe {
+        let combined = Combined::of(&site, &mut columns, having)?;
+        let part = Part::of(&site, &columns, &moved, params)?;
+        combined.install(query.as_ptr(), &columns, TUPLESTORE_NAME);
+        Ok(part)
+    }
+}

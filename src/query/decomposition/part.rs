@@ -1,0 +1,196 @@
+//! The part: the site's question asked of one leaf.
+
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::columns::{Columns, PartColumn};
+use super::conditions::{Conditions, all_of, conjuncts};
+use super::obstacle::Obstacle;
+use super::parameters::constant_of;
+use super::site::Site;
+use super::{Bound, leaf};
+use crate::pg::compat::tree::ask_no_permissions;
+use crate::pg::tree::{Tree, child};
+use crate::pg::tree_making::{copy, list_of, new_node, replaced_in_query};
+
+/// The site's question asked of one leaf.
+pub struct Part {
+    /// SELECT keys…, part aggregates… FROM … WHERE (all conjuncts but the bounds) GROUP BY keys. It reads the parent, with all leaves. Values of
+    /// parameters are constants in it. No permissions are asked.
+    pub query: *mut pg_sys::Query,
+    /// The number of the table in the query's range table.
+    pub table: pg_sys::Index,
+    /// The parent.
+    pub relation: pg_sys::Oid,
+    /// The relations that it is joined with: plain tables and materialized views without children.
+    pub dimensions: Vec<pg_sys::Oid>,
+    conditions: Conditions,
+    columns: Vec<PartColumn>,
+}
+
+impl Part {
+    /// The part of a site. `moved` are the conditions of HAVING that WHERE asks.
+    ///
+    /// # Errors
+    /// What a part cannot ask.
+    ///
+    /// # Safety
+    /// The expressions must be valid, and of the site's level.
+    pub(super) unsafe fn of(
+        site: &Site<'_>,
+        columns: &Columns,
+        moved: &[*mut pg_sys::Node],
+        params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+    ) -> Result<Self, Obstacle> {
+        // SAFETY: nodes of a valid query, and new ones made of copies of them.
+        let (query, conditions) = unsafe {
+            let query = with_constants(asked(site, columns, moved), site.table, params)?;
+            let from = (*query).jointree;
+            let conditions = Conditions::of(Tree::enter((*from).quals), site.table);
+            (*from).quals = conditions.with(0);
+            (query, conditions)
+        };
+        Ok(Self {
+            query,
+            table: site.table,
+            relation: site.relation,
+            dimensions: site.dimensions.clone(),
+            conditions,
+            columns: columns.kinds(),
+        })
+    }
+
+    /// The part as nodes that the server can copy: what `of_lists` takes.
+    pub fn to_lists(&self) -> [*mut pg_sys::List; 3] {
+        self.conditions.to_lists()
+    }
+
+    /// The part of such lists. It can be asked of leaves; its dimensions, columns, and what its bounds compare are not among it.
+    ///
+    /// # Safety
+    /// The query, number and relation must be those of a part, the lists its `to_lists`, or copies. They outlive the part.
+    pub unsafe fn of_lists(
+        query: *mut pg_sys::Query,
+        table: pg_sys::Index,
+        relation: pg_sys::Oid,
+        lists: [*const pg_sys::List; 3],
+    ) -> Self {
+        // SAFETY: the caller's promise.
+        let conditions = unsafe { Conditions::of_lists(lists) };
+        Self { query, table, relation, dimensions: Vec::new(), conditions, columns: Vec::new() }
+    }
+
+    /// The conjuncts of WHERE that compare a column of the table with a constant: the definition of a leaf may say that all of its rows fulfil
+    /// them, or none.
+    pub fn bounds(&self) -> &[Bound] {
+        &self.conditions.bounds
+    }
+
+    /// The columns of the parts, in the order of the tuplestore.
+    pub fn columns(&self) -> &[PartColumn] {
+        &self.columns
+    }
+
+    /// The part query of one leaf, which the caller has locked: a fresh copy, ready for the planner. The bounds whose bit is set in `asked` are
+    /// asked, where the statement has them.
+    ///
+    /// # Errors
+    /// What the leaf cannot be asked.
+    pub fn of_leaf(&self, leaf: pg_sys::Oid, asked: u64) -> Result<*mut pg_sys::Query, Obstacle> {
+        // SAFETY: a valid query, of which a copy is changed.
+        unsafe {
+            let query = copy(self.query);
+            (*(*query).jointree).quals = self.conditions.with(asked);
+            leaf::read_instead(query, self.table, self.relation, leaf)
+        }
+    }
+}
+
+/// The site's question as a part asks it, of all leaves, with parameters.
+///
+/// # Safety
+/// As `Part::of`.
+unsafe fn asked(site: &Site<'_>, columns: &Columns, moved: &[*mut pg_sys::Node]) -> *mut pg_sys::Query {
+    let query = new_node::<pg_sys::Query>();
+    let site_query = site.query;
+    // SAFETY: nodes of a valid query, of which copies are taken; new nodes.
+    unsafe {
+        (*query).commandType = pg_sys::CmdType::CMD_SELECT;
+        (*query).canSetTag = true;
+        (*query).hasRowSecurity = site_query.hasRowSecurity;
+        (*query).stmt_location = -1;
+        (*query).rtable = copy(site_query.rtable);
+        ask_no_permissions(query);
+        let from: *mut pg_sys::FromExpr = copy(site_query.jointree);
+        let conditions = conjuncts(Tree::enter((*from).quals)).into_iter().map(Tree::as_ptr);
+        let all: Vec<_> = conditions.chain(moved.iter().map(|one| copy(*one))).collect();
+        (*from).quals = all_of(all.into_iter());
+        (*query).jointree = from;
+        let targets = columns.expressions().iter().zip(1..).map(|(expression, number)| {
+            let target =
+                pg_sys::makeTargetEntry(copy(*expression).cast(), number, pg_sys::pstrdup(c"value".as_ptr()), false);
+            let is_key = usize::from(number as u16) <= site.keys().count();
+            (*target).ressortgroupref = if is_key { number as pg_sys::Index } else { 0 };
+            (*query).hasAggs |= (**expression).type_ == NodeTag::T_Aggref;
+            target
+        });
+        (*query).targetList = list_of(targets);
+        (*query).groupClause = list_of(site.keys().zip(1..).map(|(clause, number)| {
+            let clause = copy(clause.as_ptr());
+            (*clause).tleSortGroupRef = number;
+            clause
+        }));
+    }
+    query
+}
+
+/// A copy of a part's query in which the values of parameters are constants.
+///
+/// # Errors
+/// `Parameter` if one has no known value; `SubLink` and `SystemColumn` for what a part must not have.
+///
+/// # Safety
+/// A valid query.
+unsafe fn with_constants(
+    query: *mut pg_sys::Query,
+    table: pg_sys::Index,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+) -> Result<*mut pg_sys::Query, Obstacle> {
+    let mut obstacle = None;
+    let mut examine = |node: Tree<'_, pg_sys::Node>, _depth: u32| {
+        let found = if let Some(param) = node.as_a::<pg_sys::Param>() {
+            match constant_of(param, params) {
+                Ok(constant) => return Some(constant),
+                Err(found) => Some(found),
+            }
+        } else if let Some(column) = node.as_a::<pg_sys::Var>() {
+            (column.varno as pg_sys::Index == table && column.varattno <= 0).then_some(Obstacle::SystemColumn)
+        } else {
+            (node.tag() == NodeTag::T_SubLink).then_some(Obstacle::SubLink)
+        };
+        let found = found?;
+        obstacle.get_or_insert(found);
+        Some(node.as_ptr())
+    };
+    // SAFETY: the caller's promise.
+    let result = unsafe { replaced_in_query(query, &mut examine) };
+    obstacle.map_or(Ok(result), Err)
+}
+
+/// The conditions of HAVING: those that WHERE can ask as well, as the planner does it, and those that remain. Without GROUP BY the former
+/// remain, too.
+pub(super) fn split_having(site: &Site<'_>) -> (Vec<*mut pg_sys::Node>, *mut pg_sys::Node) {
+    let query = site.query;
+    let (mut moved, mut kept) = (Vec::new(), Vec::new());
+    for conjunct in conjuncts(child!(query.havingQual)) {
+        let conjunct = conjunct.as_ptr();
+        // SAFETY: an expression of a valid query.
+        let stays = unsafe { pg_sys::contain_subplans(conjunct) || pg_sys::contain_agg_clause(conjunct) };
+        if !stays {
+            moved.push(conjunct);
+        }
+        if stays || site.is_grand() {
+            kept.push(conjunct);
+        }
+    }
+    (moved, all_of(kept.into_iter()))
+}

@@ -1,0 +1,103 @@
+//! What the catalog says of a table or partition now, and whether a snapshot sees that.
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys;
+
+use crate::pg::catalog_row::CatalogRow;
+use crate::pg::error_passing::kept;
+use crate::pg::server;
+
+/// The active snapshot.
+pub struct ActiveSnapshot(pg_sys::Snapshot);
+
+impl ActiveSnapshot {
+    /// The active snapshot.
+    ///
+    /// # Errors
+    /// There is none that tells which transactions it sees.
+    pub fn take() -> Result<Self, Reason> {
+        // SAFETY: asks for the head of the backend's stack of snapshots.
+        unsafe {
+            if !pg_sys::ActiveSnapshotSet() {
+                return Err(Reason::Snapshot);
+            }
+            let snapshot = pg_sys::GetActiveSnapshot();
+            let is_usable = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC;
+            is_usable.then_some(Self(snapshot)).ok_or(Reason::Snapshot)
+        }
+    }
+
+    /// Does the snapshot see what another transaction has done? Not what this one has done: its snapshot may be older.
+    fn sees(&self, transaction: pg_sys::TransactionId) -> bool {
+        // SAFETY: the snapshot is the active one, which stays for the statement.
+        unsafe {
+            !pg_sys::TransactionIdIsCurrentTransactionId(transaction)
+                && !kept!(server::XidInMVCCSnapshot(transaction, self.0))
+        }
+    }
+}
+
+/// What the catalog says of a relation.
+pub struct Definition {
+    /// Its kind (`RELKIND_…`).
+    pub kind: u8,
+    is_temporary: bool,
+    schema: pg_sys::Oid,
+    is_partition: bool,
+    /// The transaction that made the row of the catalog; `None` for one that all snapshots see.
+    maker: Option<pg_sys::TransactionId>,
+}
+
+impl Definition {
+    /// Reads the definition of a relation that is locked.
+    ///
+    /// # Errors
+    /// There is no such relation any more.
+    pub fn read(relation: pg_sys::Oid) -> Result<Self, Reason> {
+        let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, relation).ok_or(Reason::DdlInProgress)?;
+        let class = row.relation().ok_or(Reason::DdlInProgress)?;
+        // SAFETY: the row is held, and has the head that it has in its table.
+        let maker = unsafe {
+            let head = (*row.as_tuple()).t_data;
+            let frozen = pg_sys::HEAP_XMIN_FROZEN as u16;
+            let maker = (*head).t_choice.t_heap.t_xmin;
+            let is_seen_by_all = (*head).t_infomask & frozen == frozen
+                || maker.into_inner() < pg_sys::FirstNormalTransactionId.into_inner();
+            (!is_seen_by_all).then_some(maker)
+        };
+        Ok(Self {
+            kind: class.relkind as u8,
+            is_temporary: class.relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP,
+            schema: class.relnamespace,
+            is_partition: class.relispartition,
+            maker,
+        })
+    }
+
+    /// Is it a temporary relation of another session? The planner leaves out such children.
+    pub fn is_temporary_of_others(&self) -> bool {
+        // SAFETY: looks at a schema.
+        self.is_temporary && unsafe { pg_sys::isOtherTempNamespace(self.schema) }
+    }
+
+    /// Checks that the relation is no temporary one.
+    ///
+    /// # Errors
+    /// It is one.
+    pub fn check_permanent(&self) -> Result<(), Reason> {
+        if self.is_temporary { Err(Reason::TemporaryRelation) } else { Ok(()) }
+    }
+
+    /// Checks that every row that the snapshot sees in this partition, which is locked, is within its bounds.
+    ///
+    /// Bounds are checked when rows are written, and when a table becomes a partition; but then only for the rows that are there at
+    /// that moment. An older snapshot may see rows that were deleted before, and are not within the bounds. The row of the catalog is
+    /// written anew when a table becomes a partition, so a snapshot that sees who wrote it is younger than that.
+    ///
+    /// # Errors
+    /// The snapshot may be older, or the relation is no partition any more.
+    pub fn check_bounds_hold(&self, snapshot: &ActiveSnapshot) -> Result<(), Reason> {
+        let is_seen = self.maker.is_none_or(|maker| snapshot.sees(maker));
+        if self.is_partition && is_seen { Ok(()) } else { Err(Reason::DdlInProgress) }
+    }
+}

@@ -1,0 +1,35 @@
+//! Partitions by lists of values of one column.
+
+use super::bound::Comparison;
+use super::level::{Bounds, Fate};
+use super::order::{Order, Place};
+
+/// Decides what the comparisons mean for each partition by a list. NULL passes no comparison; the default partition is left as it is.
+pub fn decide(bounds: &Bounds<'_>, order: &Order, comparisons: &[Comparison], fates: &mut [Fate]) {
+    if comparisons.is_empty() {
+        return;
+    }
+    let all = comparisons.iter().fold(0, |bits, comparison| bits | comparison.bit);
+    for (partition, fate) in fates.iter_mut().enumerate() {
+        if bounds.default_partition() != Some(partition) {
+            *fate = Fate { is_empty: true, implied: all };
+        }
+    }
+    let places: Vec<Place> = comparisons
+        .iter()
+        .map(|comparison| Place::search(bounds.len(), |number| order.compare(bounds.value(number), comparison.value)))
+        .collect();
+    for number in 0..bounds.len() {
+        let Some(fate) = bounds.partition(number).and_then(|partition| fates.get_mut(partition)) else { continue };
+        let passed = comparisons
+            .iter()
+            .zip(&places)
+            .filter(|(comparison, place)| comparison.holds(place.of(number)))
+            .fold(0, |bits, (comparison, _)| bits | comparison.bit);
+        fate.is_empty &= passed != all;
+        fate.implied &= passed;
+    }
+    if let Some(fate) = bounds.null_partition().and_then(|partition| fates.get_mut(partition)) {
+        fate.implied = 0;
+    }
+}

@@ -1,0 +1,154 @@
+//! Which leaves of a partitioned table may hold rows that a query asks for, and which of the query's bounds must still be asked in each.
+//!
+//! | question | file |
+//! |---|---|
+//! | Which leaves are there? | here (`leaves`) |
+//! | Does a bound say something about a partition key? | `bound` |
+//! | What do the bounds mean for the partitions of one table? | `level`: `range`, `list`, by the `order` of the key |
+//! | Is a row that the snapshot sees within its partition's bounds? | `definition` |
+//!
+//! A leaf that is left out has no row for which all bounds are true. A bound that is not asked in a leaf is true for each of its rows, as
+//! the active snapshot and all younger ones see them. A bound is compared with a partition key only if the planner would compare them as
+//! well, so that the planner leaves out what is left out here. Locks what it lists; keeps nothing.
+
+mod bound;
+mod definition;
+mod level;
+mod list;
+mod order;
+mod range;
+
+use std::ffi::c_char;
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys;
+
+pub use bound::Bound;
+use definition::{ActiveSnapshot, Definition};
+
+use crate::pg::error_passing::kept;
+use crate::pg::lists::oids;
+use crate::pg::{inheritance, server};
+
+/// A table without partitions whose rows are among those of the table that the query names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Leaf {
+    /// Its OID.
+    pub relation: pg_sys::Oid,
+    /// The bounds that must be asked in it: bit 0 is the first one.
+    pub asked: u64,
+}
+
+/// The leaves of a table.
+#[derive(Default, Debug)]
+pub struct Leaves {
+    /// Those that may have rows within all bounds, in the order in which the planner reads and locks them.
+    pub leaves: Vec<Leaf>,
+    /// The tables whose definitions say which leaves there are: the one that was asked for, and the partitioned tables below it that were passed.
+    pub tables: Vec<pg_sys::Oid>,
+    /// How many leaves there are, with those that were left out. A partitioned table that was left out counts as one.
+    pub total: usize,
+}
+
+/// Lists the leaves of a table under the active snapshot: the leaves of a partitioned table, or a table and those that inherit from it.
+/// Locks all that it lists, as the planner does.
+///
+/// # Errors
+/// Why nothing can be said: too many bounds, temporary tables, or definitions that are newer than the snapshot.
+///
+/// # Safety
+/// The bounds must be part of a valid query about the table, whose columns they name.
+pub unsafe fn leaves(relation: pg_sys::Oid, bounds: &[Bound]) -> Result<Leaves, Reason> {
+    let all = match bounds.len() {
+        0 => 0,
+        count @ 1..=64 => u64::MAX >> (64 - count),
+        _ => return Err(Reason::TooComplex),
+    };
+    lock(relation);
+    let root = Definition::read(relation)?;
+    root.check_permanent()?;
+    match root.kind {
+        // SAFETY: the caller's promise.
+        pg_sys::RELKIND_PARTITIONED_TABLE => unsafe { of_partitioned(relation, bounds, all) },
+        _ => of_parent(relation, all),
+    }
+}
+
+/// The leaves of a table and of those that inherit from it, itself among them. Nothing is known of their rows.
+fn of_parent(relation: pg_sys::Oid, all: u64) -> Result<Leaves, Reason> {
+    let mut found = Leaves { tables: vec![relation], ..Leaves::default() };
+    // SAFETY: a list of OIDs, in the current memory context.
+    for child in unsafe { oids(inheritance::locked_inheritors(relation)) } {
+        let definition = Definition::read(child)?;
+        if !definition.is_temporary_of_others() {
+            definition.check_permanent()?;
+            found.leaves.push(Leaf { relation: child, asked: all });
+        }
+    }
+    found.total = found.leaves.len();
+    Ok(found)
+}
+
+/// The leaves of a partitioned table.
+///
+/// # Safety
+/// As `leaves`.
+unsafe fn of_partitioned(root: pg_sys::Oid, bounds: &[Bound], all: u64) -> Result<Leaves, Reason> {
+    let snapshot = ActiveSnapshot::take()?;
+    let names = Names::of(root, bounds);
+    let mut found = Leaves::default();
+    // The next one stands at the end.
+    let mut waiting = vec![Leaf { relation: root, asked: all }];
+    while let Some(Leaf { relation, asked }) = waiting.pop() {
+        lock(relation);
+        let definition = Definition::read(relation)?;
+        definition.check_permanent()?;
+        if relation != root {
+            definition.check_bounds_hold(&snapshot)?;
+        }
+        match definition.kind {
+            pg_sys::RELKIND_PARTITIONED_TABLE => {
+                found.tables.push(relation);
+                let columns = names.columns_of(relation);
+                // SAFETY: a partitioned table; the caller's promise.
+                let partitions = unsafe { level::partitions(relation, bounds, &columns) };
+                found.total += partitions.iter().filter(|partition| partition.fate.is_empty).count();
+                let remaining = partitions.iter().rev().filter(|partition| !partition.fate.is_empty);
+                waiting.extend(
+                    remaining
+                        .map(|partition| Leaf { relation: partition.relation, asked: asked & !partition.fate.implied }),
+                );
+            }
+            // Nobody checks the rows of a foreign table.
+            pg_sys::RELKIND_FOREIGN_TABLE => found.leaves.push(Leaf { relation, asked: all }),
+            _ => found.leaves.push(Leaf { relation, asked }),
+        }
+    }
+    found.total += found.leaves.len();
+    Ok(found)
+}
+
+fn lock(relation: pg_sys::Oid) {
+    // SAFETY: the lock goes with the transaction.
+    unsafe { kept!(server::LockRelationOid(relation, pg_sys::AccessShareLock as _)) }
+}
+
+/// The names of the bounds' columns, which all partitions share while their numbers may differ.
+struct Names(Vec<Option<*mut c_char>>);
+
+impl Names {
+    fn of(root: pg_sys::Oid, bounds: &[Bound]) -> Self {
+        let name = |bound: &Bound| {
+            // SAFETY: reads a catalog; null for a column that is not there, else a text in the current memory context.
+            let name = unsafe { pg_sys::get_attname(root, bound.column, true) };
+            (bound.column > 0 && !name.is_null()).then_some(name)
+        };
+        Self(bounds.iter().map(name).collect())
+    }
+
+    /// The numbers of the columns in a table, 0 for one that has none.
+    fn columns_of(&self, table: pg_sys::Oid) -> Vec<i16> {
+        // SAFETY: reads a catalog by the name that was found.
+        self.0.iter().map(|name| name.map_or(0, |name| unsafe { pg_sys::get_attnum(table, name) })).collect()
+    }
+}
