@@ -12,14 +12,15 @@ use pgrx::pg_sys;
 use super::clock_values;
 use crate::error::CacheError;
 use crate::export::{OwnQuery, Parameters};
-use crate::lookup;
-use crate::lookup::{Found, Question};
+use crate::lookup::parts::may_have_parts;
+use crate::lookup::{self, Found, Question};
 use crate::pg::function_call::FunctionCall;
 use crate::pg::privileges;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
-use crate::query::eligibility::{self, Checked, Offender};
+use crate::query::decomposition::{Obstacle, decompose};
+use crate::query::eligibility::{self, Checked, Offender, QueryTraits};
 use crate::query::opened_relations::opened_by;
 use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
@@ -43,6 +44,10 @@ impl From<Reason> for Refusal {
     }
 }
 
+/// What is told of a query that is cacheable: the relations that its answer would rest on, the values of the clock in its key, and whether it
+/// can be combined of parts, as the end of the sentence.
+type Findings = (Vec<u32>, Vec<Vec<u8>>, Vec<u8>);
+
 /// The row that is returned: whether the query is cacheable, the reason if it is not, and details.
 type Answer = (bool, Option<&'static str>, Option<Vec<u8>>);
 
@@ -56,8 +61,9 @@ fn why(call: FunctionCall<'_>) -> TableIterator<'static, Answer> {
     // SAFETY: a snapshot is active.
     let checked = export::under_callers_snapshot(|| export::within(&text, || unsafe { check(&store, &text) }));
     TableIterator::once(match checked {
-        Ok((relations, times)) => {
-            (true, None, Some([b"rests on ".to_vec(), listed(relations), listed_times(&times)].concat()))
+        Ok((relations, times, parts)) => {
+            let details = [b"rests on ".to_vec(), listed(relations), listed_times(&times), parts];
+            (true, None, Some(details.concat()))
         }
         Err(Refusal { reason: Reason::OutOfMemory, .. }) => CacheError::OutOfMemory.raise(),
         Err(Refusal { reason, offender }) => {
@@ -78,18 +84,19 @@ sql_function!(
     "arrow_cache_why"
 );
 
-/// The relations that the query's answer would rest on, and the values of the clock in its key. A user who may not run the query gets the server's error about that, and learns
+/// What is to be told of the query, if it is cacheable. A user who may not run the query gets the server's error about that, and learns
 /// nothing else.
 ///
 /// # Safety
 /// Called with an active snapshot.
-unsafe fn check(store: &SharedStore, text: &CStr) -> Result<(Vec<u32>, Vec<Vec<u8>>), Refusal> {
+unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
     // SAFETY: the steps that PostgreSQL itself takes with a query; trees live in the current memory context.
     unsafe {
         let (query, types) = one_select(text)?;
         // Planning changes the tree.
         let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };
         let Checked { traits, offender, .. } = eligibility::check_query(tree, store.seed());
+        let parts = traits.as_ref().map_or(Vec::new(), |traits| combined(tree, traits));
         let plan = query.plan(pg_sys::CURSOR_OPT_PARALLEL_OK, Parameters::NONE);
         // The executor reads parameters when it starts.
         export::check_permitted(plan, text, Parameters::nulls(&types));
@@ -122,7 +129,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<(Vec<u32>, Vec<Vec<u
                 Some(reason) => return Err(reason.into()),
             },
         }
-        Ok((relations::of_plan(plan, traits.extras.relations()), clock_values::of_plan(plan)))
+        Ok((relations::of_plan(plan, traits.extras.relations()), clock_values::of_plan(plan), parts))
     }
 }
 
@@ -189,6 +196,18 @@ fn listed_times(times: &[Vec<u8>]) -> Vec<u8> {
         return Vec::new();
     }
     [b"; the clock in its key: ".to_vec(), times.join(b", ".as_slice())].concat()
+}
+
+/// Whether the answer of a query can be combined of parts, as the end of the sentence; nothing if it aggregates no table that has parts.
+fn combined(query: Tree<'_, pg_sys::Query>, traits: &QueryTraits) -> Vec<u8> {
+    let obstacle = match decompose(query, None, traits.may_fail) {
+        _ if !may_have_parts(traits) => return Vec::new(),
+        // The values of parameters are known when it is executed.
+        Ok(_) | Err(Obstacle::Parameter) => return b"; can be combined of stored parts".to_vec(),
+        Err(Obstacle::NoTable) => return Vec::new(),
+        Err(obstacle) => obstacle.sentence(),
+    };
+    [b"; cannot be combined of stored parts: ".to_vec(), obstacle.into_bytes()].concat()
 }
 
 /// Names in alphabetical order, at most `NAMED_RELATIONS`. Those that the user may not know are only counted.

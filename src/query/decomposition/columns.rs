@@ -4,8 +4,6 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::obstacle::Obstacle;
 use super::site::Site;
-use crate::pg::compat::tree::walkers::{exprCollation, exprType, exprTypmod};
-use crate::pg::error_passing::guarded;
 use crate::pg::tree::{Tree, child, children};
 use crate::pg::tree_making::{are_equal, copy};
 use crate::query::bytewise::{equality_is_bytewise, sorted_target};
@@ -27,9 +25,9 @@ impl PartColumn {
         // SAFETY: the caller's promise.
         unsafe {
             Self {
-                type_oid: guarded!(exprType(expression)),
-                modifier: guarded!(exprTypmod(expression)),
-                collation: guarded!(exprCollation(expression)),
+                type_oid: pg_sys::exprType(expression),
+                modifier: pg_sys::exprTypmod(expression),
+                collation: pg_sys::exprCollation(expression),
             }
         }
     }

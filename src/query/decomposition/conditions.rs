@@ -2,10 +2,10 @@
 
 use pgrx::pg_sys;
 
-use super::Bound;
 use crate::pg::lists::{integers, nodes};
 use crate::pg::tree::{Tree, child, children};
 use crate::pg::tree_making::{copy, list_of, list_of_numbers};
+use crate::query::partitions::Bound;
 
 /// How many bounds there are at most: there is a bit for each.
 const MOST_BOUNDS: usize = 64;

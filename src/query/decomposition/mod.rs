@@ -31,7 +31,6 @@ use std::ffi::CStr;
 use pgrx::pg_sys;
 
 use columns::Columns;
-pub use columns::PartColumn;
 use combine::Combined;
 pub use obstacle::Obstacle;
 pub use part::Part;
@@ -39,7 +38,6 @@ use site::Site;
 
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::copy;
-use crate::query::partitions::Bound;
 
 /// The name of the tuplestore that the combined query reads: the rows of all parts.
 pub const TUPLESTORE_NAME: &CStr = c"arrow_cache_fragments";

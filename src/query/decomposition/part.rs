@@ -2,15 +2,16 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::columns::{Columns, PartColumn};
+use super::columns::Columns;
 use super::conditions::{Conditions, all_of, conjuncts};
+use super::leaf;
 use super::obstacle::Obstacle;
 use super::parameters::constant_of;
 use super::site::Site;
-use super::{Bound, leaf};
 use crate::pg::compat::tree::ask_no_permissions;
 use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::{copy, list_of, new_node, replaced_in_query};
+use crate::query::partitions::Bound;
 
 /// The site's question asked of one leaf.
 pub struct Part {
@@ -24,7 +25,6 @@ pub struct Part {
     /// The relations that it is joined with: plain tables and materialized views without children.
     pub dimensions: Vec<pg_sys::Oid>,
     conditions: Conditions,
-    columns: Vec<PartColumn>,
 }
 
 impl Part {
@@ -49,14 +49,7 @@ impl Part {
             (*from).quals = conditions.with(0);
             (query, conditions)
         };
-        Ok(Self {
-            query,
-            table: site.table,
-            relation: site.relation,
-            dimensions: site.dimensions.clone(),
-            conditions,
-            columns: columns.kinds(),
-        })
+        Ok(Self { query, table: site.table, relation: site.relation, dimensions: site.dimensions.clone(), conditions })
     }
 
     /// The part as nodes that the server can copy: what `of_lists` takes.
@@ -64,7 +57,7 @@ impl Part {
         self.conditions.to_lists()
     }
 
-    /// The part of such lists. It can be asked of leaves; its dimensions, columns, and what its bounds compare are not among it.
+    /// The part of such lists. It can be asked of leaves; its dimensions, and what its bounds compare are not among it.
     ///
     /// # Safety
     /// The query, number and relation must be those of a part, the lists its `to_lists`, or copies. They outlive the part.
@@ -76,18 +69,13 @@ impl Part {
     ) -> Self {
         // SAFETY: the caller's promise.
         let conditions = unsafe { Conditions::of_lists(lists) };
-        Self { query, table, relation, dimensions: Vec::new(), conditions, columns: Vec::new() }
+        Self { query, table, relation, dimensions: Vec::new(), conditions }
     }
 
     /// The conjuncts of WHERE that compare a column of the table with a constant: the definition of a leaf may say that all of its rows fulfil
     /// them, or none.
     pub fn bounds(&self) -> &[Bound] {
         &self.conditions.bounds
-    }
-
-    /// The columns of the parts, in the order of the tuplestore.
-    pub fn columns(&self) -> &[PartColumn] {
-        &self.columns
     }
 
     /// The part query of one leaf, which the caller has locked: a fresh copy, ready for the planner. The bounds whose bit is set in `asked` are

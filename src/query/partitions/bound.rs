@@ -85,8 +85,8 @@ impl Comparison {
         }
     }
 
-    /// Is it certain that no value of the interval passes? Not where only the type's last value tells, which the planner does not look at:
-    /// what is left out here, it leaves out as well.
+    /// Is it certain that no value of the interval passes? The planner's pruning does not look at the type's last value, so that is not
+    /// looked at here.
     pub fn excludes(&self, values: &Interval) -> bool {
         match self.relation {
             Relation::Less => values.first.is_ge(),

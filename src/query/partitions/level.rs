@@ -1,24 +1,14 @@
 //! One partitioned table: its partitions, and what the bounds of a query mean for each of them.
 
-use std::marker::PhantomData;
-
 use pgrx::pg_sys;
 
 use super::bound::{Bound, Comparison};
+use super::limits::{Fate, Limits};
 use super::order::Order;
 use super::{list, range};
 use crate::pg::compat::{PartitionColumn, PartitionStrategy, partition_column};
 use crate::pg::error_passing::kept;
 use crate::pg::server;
-
-/// What the bounds of a query mean for a partition.
-#[derive(Clone, Copy, Default)]
-pub struct Fate {
-    /// It has no row that passes them all.
-    pub is_empty: bool,
-    /// The bounds, as bits, that all of its rows pass.
-    pub implied: u64,
-}
 
 /// A partition of the table.
 pub struct Partition {
@@ -26,50 +16,6 @@ pub struct Partition {
     pub relation: pg_sys::Oid,
     /// What the bounds mean for it.
     pub fate: Fate,
-}
-
-/// The sorted values that bound the partitions of an open table.
-pub struct Bounds<'t> {
-    info: &'t pg_sys::PartitionBoundInfoData,
-    table: PhantomData<&'t ()>,
-}
-
-impl Bounds<'_> {
-    /// How many values there are.
-    pub fn len(&self) -> usize {
-        self.info.ndatums as usize
-    }
-
-    /// A value; none of a range that is not finite.
-    pub fn value(&self, number: usize) -> pg_sys::Datum {
-        assert!(number < self.len());
-        // SAFETY: there are so many values, each an array with one item, because the key is one column.
-        unsafe { **self.info.datums.add(number) }
-    }
-
-    /// Is the value of a range finite? Asked of ranges only.
-    pub fn kind(&self, number: usize) -> pg_sys::PartitionRangeDatumKind::Type {
-        assert!(number < self.len() && !self.info.kind.is_null());
-        // SAFETY: ranges have as many kinds as values.
-        unsafe { **self.info.kind.add(number) }
-    }
-
-    /// The partition that a value leads to, if there is one.
-    pub fn partition(&self, number: usize) -> Option<usize> {
-        assert!(number < self.info.nindexes as usize);
-        // SAFETY: there are so many numbers of partitions.
-        usize::try_from(unsafe { *self.info.indexes.add(number) }).ok()
-    }
-
-    /// The partition that accepts NULL, if there is one.
-    pub fn null_partition(&self) -> Option<usize> {
-        usize::try_from(self.info.null_index).ok()
-    }
-
-    /// The default partition, if there is one.
-    pub fn default_partition(&self) -> Option<usize> {
-        usize::try_from(self.info.default_index).ok()
-    }
 }
 
 /// The partitions of a table, in the order that the planner reads them in. The caller has locked the table. `columns` are the numbers of
@@ -86,7 +32,7 @@ pub unsafe fn partitions(table: pg_sys::Oid, bounds: &[Bound], columns: &[i16]) 
         let count = described.nparts as usize;
         let mut fates = vec![Fate::default(); count];
         if let (Some(info), Some(key)) = (described.boundinfo.as_ref(), partition_column(relation)) {
-            decide(&Bounds { info, table: PhantomData }, &key, bounds, columns, &mut fates);
+            decide(&Limits::of(info), &key, bounds, columns, &mut fates);
         }
         let partition = |(number, fate)| Partition { relation: *described.oids.add(number), fate };
         let partitions = fates.into_iter().enumerate().map(partition).collect();
@@ -99,13 +45,7 @@ pub unsafe fn partitions(table: pg_sys::Oid, bounds: &[Bound], columns: &[i16]) 
 ///
 /// # Safety
 /// As `partitions`; the table must be open.
-unsafe fn decide(
-    partition_bounds: &Bounds<'_>,
-    key: &PartitionColumn,
-    bounds: &[Bound],
-    columns: &[i16],
-    fates: &mut [Fate],
-) {
+unsafe fn decide(limits: &Limits<'_>, key: &PartitionColumn, bounds: &[Bound], columns: &[i16], fates: &mut [Fate]) {
     let order = Order::of(key);
     let comparison = |(number, (bound, column)): (usize, (&Bound, &i16))| {
         // SAFETY: the caller's promise.
@@ -113,8 +53,8 @@ unsafe fn decide(
     };
     let comparisons: Vec<Comparison> = bounds.iter().zip(columns).enumerate().filter_map(comparison).collect();
     match key.strategy {
-        PartitionStrategy::Range => range::decide(partition_bounds, &order, &comparisons, fates),
-        PartitionStrategy::List => list::decide(partition_bounds, &order, &comparisons, fates),
+        PartitionStrategy::Range => range::decide(limits, &order, &comparisons, fates),
+        PartitionStrategy::List => list::decide(limits, &order, &comparisons, fates),
     }
     // Without pruning the planner reads every partition.
     // SAFETY: a plain global of the backend.

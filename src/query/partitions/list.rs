@@ -1,26 +1,26 @@
 //! Partitions by lists of values of one column.
 
 use super::bound::Comparison;
-use super::level::{Bounds, Fate};
+use super::limits::{Fate, Limits};
 use super::order::{Order, Place};
 
 /// Decides what the comparisons mean for each partition by a list. NULL passes no comparison; the default partition is left as it is.
-pub fn decide(bounds: &Bounds<'_>, order: &Order, comparisons: &[Comparison], fates: &mut [Fate]) {
+pub fn decide(limits: &Limits<'_>, order: &Order, comparisons: &[Comparison], fates: &mut [Fate]) {
     if comparisons.is_empty() {
         return;
     }
     let all = comparisons.iter().fold(0, |bits, comparison| bits | comparison.bit);
     for (partition, fate) in fates.iter_mut().enumerate() {
-        if bounds.default_partition() != Some(partition) {
+        if limits.default_partition() != Some(partition) {
             *fate = Fate { is_empty: true, implied: all };
         }
     }
     let places: Vec<Place> = comparisons
         .iter()
-        .map(|comparison| Place::search(bounds.len(), |number| order.compare(bounds.value(number), comparison.value)))
+        .map(|comparison| Place::search(limits.len(), |number| order.compare(limits.value(number), comparison.value)))
         .collect();
-    for number in 0..bounds.len() {
-        let Some(fate) = bounds.partition(number).and_then(|partition| fates.get_mut(partition)) else { continue };
+    for number in 0..limits.len() {
+        let Some(fate) = limits.partition(number).and_then(|partition| fates.get_mut(partition)) else { continue };
         let passed = comparisons
             .iter()
             .zip(&places)
@@ -29,7 +29,7 @@ pub fn decide(bounds: &Bounds<'_>, order: &Order, comparisons: &[Comparison], fa
         fate.is_empty &= passed != all;
         fate.implied &= passed;
     }
-    if let Some(fate) = bounds.null_partition().and_then(|partition| fates.get_mut(partition)) {
+    if let Some(fate) = limits.null_partition().and_then(|partition| fates.get_mut(partition)) {
         fate.implied = 0;
     }
 }

@@ -4,16 +4,18 @@
 //! |---|---|
 //! | Which leaves are there? | here (`leaves`) |
 //! | Does a bound say something about a partition key? | `bound` |
-//! | What do the bounds mean for the partitions of one table? | `level`: `range`, `list`, by the `order` of the key |
+//! | What do the bounds mean for the partitions of one table? | `level`: `range`, `list`, by the `order` of the key and the `limits` of the partitions |
 //! | Is a row that the snapshot sees within its partition's bounds? | `definition` |
 //!
 //! A leaf that is left out has no row for which all bounds are true. A bound that is not asked in a leaf is true for each of its rows, as
-//! the active snapshot and all younger ones see them. A bound is compared with a partition key only if the planner would compare them as
-//! well, so that the planner leaves out what is left out here. Locks what it lists; keeps nothing.
+//! the active snapshot and all younger ones see them. Leaves are left out by the rules of the planner's own pruning, or by fewer, and by
+//! none where pruning is off: a row that is not within the bounds of its partition (foreign tables) shows here only where it shows in an
+//! ordinary plan. Locks what it lists; keeps nothing.
 
 mod bound;
 mod definition;
 mod level;
+mod limits;
 mod list;
 mod order;
 mod range;
