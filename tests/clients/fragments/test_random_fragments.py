@@ -11,7 +11,7 @@ from support import random_sessions
 SEED = int(os.environ.get("RANDOM_SEED", 20261123))
 STEPS = int(os.environ.get("RANDOM_STEPS", 3000))
 TEXTS = ["row 7"]
-WORLD = random_sessions.World(world_of.SETUP, world_of.COMBINED + world_of.PLAIN, world_of.CONSTANTS, TEXTS, world_of.CHANGES, world_of.DEFINITIONS,
+WORLD = random_sessions.World(world_of.SETUP, world_of.COMBINED + world_of.RAISING + world_of.PLAIN, world_of.CONSTANTS, TEXTS, world_of.CHANGES, world_of.DEFINITIONS,
                               world_of.SETTINGS, world_of.OWN_WRITES, "-c pg_arrow_cache.debug_force_fragments=on")
 
 

@@ -2,6 +2,7 @@
 
 # {schema}, {role1}, {role2} and {front} stand for names.
 SETUP = """
+SET lock_timeout = '2s';
 CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 CREATE TABLE f (n int, kind text, shop int, small int2, qty int, big int8, amount numeric, price numeric(10, 2), flag bool, code char(4),
                 label text COLLATE "C", folded text COLLATE blind, txt text, at timestamptz, ratio float8, bits bit(3)) PARTITION BY RANGE (n);
@@ -111,25 +112,28 @@ COMBINED = [
     "SELECT count(*), sum(v) FROM l WHERE shop IS NULL",
     "SELECT a, count(*), min(b), max(b) FROM parent WHERE a >= {0} GROUP BY a",
     "SELECT count(*) FROM parent WHERE a = {0}",
-    "SELECT sum(v), count(*) FROM dated WHERE day >= CURRENT_DATE - {0}",
-    "SELECT date_trunc('month', day), sum(v) FROM dated WHERE day >= CURRENT_DATE - 20 AND day < CURRENT_DATE + {0} GROUP BY 1",
     "SELECT count(*), sum(v) FROM fenced WHERE n >= {0}",
     "SELECT shop, sum(v) FROM fenced GROUP BY shop",
-    "SELECT count(*), avg(v) FROM barrier WHERE n < {0}",
-    "SELECT shop, sum(amount) FROM seen WHERE n >= {0} GROUP BY shop",
-    "SELECT count(*), min(qty) FROM invoker WHERE n >= {0}",
     "SELECT t.shop, t.c, s.region FROM (SELECT shop, count(*) AS c FROM f WHERE n >= {0} GROUP BY shop) t LEFT JOIN shops s USING (shop)",
     "WITH t AS MATERIALIZED (SELECT kind, max(at) AS m FROM f WHERE n < {0} GROUP BY kind) SELECT t.kind, t.m FROM t WHERE t.kind <> 'c'",
     "SELECT max(c) FROM (SELECT count(*) AS c FROM f WHERE n >= {0} GROUP BY shop) t",
+    "SELECT v, count(*) FROM dated WHERE day >= date '2020-01-01' AND day < '2100-01-01' AND v > {0} GROUP BY v",
     # These raise errors for some values, and for some states of the tables.
     "SELECT sum(100 / (qty - {0})) FROM f WHERE n > 5",
     "SELECT shop, sum(txt::int) FROM f WHERE n >= {0} GROUP BY shop",
     "SELECT kind, sum(qty) / (count(*) - {0}) FROM f GROUP BY kind",
-    "SELECT kind, max(qty + 2147483640) FROM f WHERE n < {0} GROUP BY kind",
     "SELECT txt::int2 % 3, count(*) FROM f WHERE n >= {0} GROUP BY 1",
     "SELECT count(*) FROM f WHERE n >= {0} AND txt::int > 50",
-    "SELECT sum(qty)::int2 * 1000::int2 FROM f WHERE n > {0}",
     "SELECT sum((big * 9000000000000)::int8) FROM f WHERE n = {0}",
+]
+# The same, with errors for most values.
+RAISING = [
+    "SELECT kind, max(qty + 2147483640) FROM f WHERE n < {0} GROUP BY kind",
+    "SELECT sum(qty)::int2 * 1000::int2 FROM f WHERE n > {0}",
+    "SELECT sum(txt::int2::int8 / (n - 27)) FROM f WHERE n >= {0} OR n = 27",
+    "SELECT kind, sum(shop::numeric / (n % 28)) FROM f WHERE n >= -1 AND n < {0} GROUP BY kind",
+    "SELECT max((kind || n)::int) FROM f WHERE n < {0}",
+    "SELECT max(date '2024-01-01' + big::int) FROM f WHERE n < {0}",
 ]
 # What looks much like them, and is not computed from parts.
 PLAIN = [
@@ -156,6 +160,12 @@ PLAIN = [
     "SELECT kind, unnest(ARRAY[1, 2]), count(*) FROM f WHERE n >= {0} GROUP BY kind",
     "SELECT count(f), max(f.n) FROM f WHERE n >= {0}",
     "SELECT count(*) FROM shops WHERE shop >= {0}",
+    # Through views, and with the clock.
+    "SELECT sum(v), count(*) FROM dated WHERE day >= CURRENT_DATE - {0}",
+    "SELECT date_trunc('month', day), sum(v) FROM dated WHERE day >= CURRENT_DATE - 20 AND day < CURRENT_DATE + {0} GROUP BY 1",
+    "SELECT count(*), avg(v) FROM barrier WHERE n < {0}",
+    "SELECT shop, sum(amount) FROM seen WHERE n >= {0} GROUP BY shop",
+    "SELECT count(*), min(qty) FROM invoker WHERE n >= {0}",
 ]
 
 CONSTANTS = ["0", "12", "20", "5", "25", "7", "30", "10", "1", "40", "-2", "NULL"]
@@ -198,7 +208,8 @@ SETTINGS = [
     "SET plan_cache_mode = force_custom_plan", "SET plan_cache_mode = force_generic_plan", "SET plan_cache_mode = auto", "SET row_security = off", "SET row_security = on", "SET enable_hashagg = off",
     "SET enable_hashagg = on", "CREATE TEMPORARY TABLE shops AS SELECT 2 AS shop, 'own' AS region, 0.3 AS weight", "DISCARD TEMP", "SET work_mem = '64kB'", "SET work_mem = '4MB'",
 ]
-OWN_WRITES = ["INSERT INTO {schema}.f (n, kind, shop, qty) VALUES (15, 'a', 1, 3)", "UPDATE {schema}.l SET v = v + 1 WHERE shop = 1", "DELETE FROM {schema}.shops WHERE shop = 0"]
+# Each session of a run does the same, so that none may wait for another.
+OWN_WRITES = ["INSERT INTO {schema}.f (n, kind, shop, qty) VALUES (15, 'a', 1, 3)", "INSERT INTO {schema}.l VALUES (1, 1000)", "INSERT INTO {schema}.shops VALUES (0, 'own', 1)"]
 
 
 def parts_of(explained):

@@ -154,7 +154,7 @@ class Run:
             for choice in choices:
                 self.question(choice)
                 self.fresh.ask(*choice[1])
-            self.write([change for change in self.world.changes if "TRUNCATE" not in change])
+            self.write([change for change in self.world.changes if "TRUNCATE" not in change and "REFRESH" not in change])
         self.everywhere("ROLLBACK")
 
     def own_writes(self):
