@@ -61,10 +61,10 @@ INSERT INTO fenced SELECT g, g % 5, g * 2, (ARRAY['{role1}', '{role2}'])[1 + g %
 ALTER TABLE fenced ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON fenced USING (who = CURRENT_USER);
 ALTER TABLE fenced_1 ENABLE ROW LEVEL SECURITY;
-CREATE VIEW seen AS SELECT n, shop, qty, amount FROM f WHERE n < 35;
-CREATE VIEW invoker WITH (security_invoker) AS SELECT n, shop, qty FROM f;
+CREATE VIEW seen AS SELECT n, shop, big FROM f WHERE n < 35;
+CREATE VIEW invoker WITH (security_invoker) AS SELECT n, shop, big FROM f;
 CREATE VIEW barrier WITH (security_barrier) AS SELECT n, shop, v FROM fenced WHERE v > 4;
-CREATE VIEW totals AS SELECT shop, count(*) AS c, sum(qty) AS s FROM f GROUP BY shop;
+CREATE VIEW totals AS SELECT shop, count(*) AS c, sum(big) AS s FROM f GROUP BY shop;
 CREATE SCHEMA {front};
 GRANT USAGE ON SCHEMA {front}, {schema} TO {role1}, {role2};
 GRANT SELECT ON f, l, parent, dated, shops, spare, fenced, seen, barrier, totals, regions TO {role1}, {role2};
@@ -164,8 +164,8 @@ PLAIN = [
     "SELECT sum(v), count(*) FROM dated WHERE day >= CURRENT_DATE - {0}",
     "SELECT date_trunc('month', day), sum(v) FROM dated WHERE day >= CURRENT_DATE - 20 AND day < CURRENT_DATE + {0} GROUP BY 1",
     "SELECT count(*), avg(v) FROM barrier WHERE n < {0}",
-    "SELECT shop, sum(amount) FROM seen WHERE n >= {0} GROUP BY shop",
-    "SELECT count(*), min(qty) FROM invoker WHERE n >= {0}",
+    "SELECT shop, sum(big) FROM seen WHERE n >= {0} GROUP BY shop",
+    "SELECT count(*), min(big) FROM invoker WHERE n >= {0}",
 ]
 
 CONSTANTS = ["0", "12", "20", "5", "25", "7", "30", "10", "1", "40", "-2", "NULL"]
@@ -193,7 +193,7 @@ DEFINITIONS = [
     "ALTER TABLE f DROP COLUMN ratio", "ALTER TABLE f ADD COLUMN ratio float8 DEFAULT 0.1", "ALTER TABLE f ALTER label TYPE text COLLATE \"C\" USING label || '!'",
     "CREATE TABLE f5 PARTITION OF f FOR VALUES FROM (1000) TO (2000)", "DROP TABLE IF EXISTS f5", "DROP TABLE rest; CREATE TABLE rest PARTITION OF f DEFAULT",
     "CREATE INDEX f_n ON f (n)", "DROP INDEX f_n", "ALTER TABLE child NO INHERIT parent", "ALTER TABLE child INHERIT parent",
-    "CREATE OR REPLACE VIEW seen AS SELECT n, shop, qty, amount FROM f WHERE n < 22", "CREATE OR REPLACE VIEW seen AS SELECT n, shop, qty, amount FROM f WHERE n < 35",
+    "CREATE OR REPLACE VIEW seen AS SELECT n, shop, big FROM f WHERE n < 22", "CREATE OR REPLACE VIEW seen AS SELECT n, shop, big FROM f WHERE n < 35",
     "ALTER TABLE fenced DISABLE ROW LEVEL SECURITY", "ALTER TABLE fenced ENABLE ROW LEVEL SECURITY", "ALTER POLICY own ON fenced USING (who <> CURRENT_USER)",
     "ALTER POLICY own ON fenced USING (who = CURRENT_USER)", "ALTER POLICY own ON fenced USING (shop IN (SELECT shop FROM shops WHERE weight > 1))", "REVOKE SELECT ON f FROM {role1}",
     "GRANT SELECT ON f TO {role1}", "GRANT SELECT ON h TO {role2}", "REVOKE SELECT ON h FROM {role2}; GRANT SELECT (id, shop) ON h TO {role2}",
@@ -201,8 +201,9 @@ DEFINITIONS = [
     "CREATE TABLE {front}.shops AS SELECT 1 AS shop, 'front' AS region, 2.0 AS weight; GRANT SELECT ON {front}.shops TO PUBLIC", "DROP TABLE {front}.shops", "ANALYZE",
     "ALTER TABLE l0 ADD CHECK (v > -1000)", "CREATE TABLE shops_more () INHERITS (shops); INSERT INTO shops_more VALUES (1, 'more', 3)", "DROP TABLE shops_more",
 ]
+ROLES = ["SET ROLE {role1}", "SET ROLE {role2}", "RESET ROLE"]
 SETTINGS = [
-    "SET ROLE {role1}", "SET ROLE {role2}", "RESET ROLE", "SET search_path = {front}, {schema}", "SET search_path = {schema}", "SET datestyle = 'German'", "SET datestyle = 'ISO, MDY'",
+    *ROLES, "SET search_path = {front}, {schema}", "SET search_path = {schema}", "SET datestyle = 'German'", "SET datestyle = 'ISO, MDY'",
     "SET timezone = 'Asia/Tokyo'", "SET timezone = 'America/New_York'", "SET timezone = 'UTC'", "SET extra_float_digits = 0", "SET extra_float_digits = 1", "SET enable_partition_pruning = off",
     "SET enable_partition_pruning = on", "SET enable_partitionwise_aggregate = on", "SET enable_partitionwise_aggregate = off", "SET constraint_exclusion = on", "SET constraint_exclusion = partition",
     "SET plan_cache_mode = force_custom_plan", "SET plan_cache_mode = force_generic_plan", "SET plan_cache_mode = auto", "SET row_security = off", "SET row_security = on", "SET enable_hashagg = off",
