@@ -9,7 +9,7 @@ from support import fragment_world as world_of
 from support import random_sessions
 
 SEED = int(os.environ.get("RANDOM_SEED", 20261123))
-STEPS = int(os.environ.get("RANDOM_STEPS", 3000))
+STEPS = int(os.environ.get("RANDOM_STEPS", 2000))
 TEXTS = ["row 7"]
 OPTIONS = "-c pg_arrow_cache.debug_force_fragments=on"
 QUERIES = world_of.COMBINED + world_of.RAISING + world_of.PLAIN

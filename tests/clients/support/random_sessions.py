@@ -187,7 +187,7 @@ class Run:
         elif kind < 0.94:
             self.write(self.world.changes)
         elif kind < 0.96:
-            self.change(self.random.choice(self.world.definitions).format(**self.names))
+            self.write(self.world.definitions)
         elif kind < 0.98:
             setting = self.random.choice(self.world.settings).format(**self.names)
             self.everywhere(setting)
