@@ -115,3 +115,9 @@ def test_the_time_that_parts_save_is_counted(connect, session):
     assert combined(reader, query) == (1, 1)
     [(after, hits_after)] = session.rows(saved)
     assert after > before and hits_after == hits_before
+
+
+def test_exports_tell_how_long_a_form_takes(connect, setup):
+    reader = connect(ANY_TIME, prepare_threshold=None)
+    reader.execute(f"SELECT arrow_cache.query('{QUERY.format(38)}')")
+    assert combined(reader, QUERY.format(39)) == (1, 0)
