@@ -28,6 +28,7 @@ pub mod environment;
 pub mod hashes;
 pub mod identity;
 pub mod key;
+pub mod lone_parameters;
 pub mod name_resolution;
 pub mod opened_relations;
 mod operator_families;
