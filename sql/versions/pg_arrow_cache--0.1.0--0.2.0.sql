@@ -1,4 +1,4 @@
--- From 0.1.0 to 0.2.0: all functions name the symbols of the library that have the version in their names, and the view stats gets columns.
+-- From 0.1.0 to 0.2.0: all functions name the symbols of the library that have the version in their names, and the views stats and entries get columns.
 -- Who may call them stays as it is; so do views and triggers that use them.
 --
 -- No name and no operator in these scripts is found through the search_path. IN, BETWEEN, IS DISTINCT FROM and similar constructs find
@@ -120,7 +120,7 @@ CREATE FUNCTION @extschema@.version(VARIADIC relations pg_catalog.regclass[]) RE
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_version_0_2';
 
--- src/functions/stats.rs, for the views
+-- src/functions/stats.rs and fragment_stats.rs, for the views
 
 CREATE OR REPLACE FUNCTION @extschema@.stats_data()
     RETURNS TABLE (hits pg_catalog.int8, misses pg_catalog.int8, stale pg_catalog.int8, bypasses pg_catalog.int8, stores pg_catalog.int8,
@@ -134,6 +134,14 @@ CREATE FUNCTION @extschema@.statements_data()
     RETURNS TABLE (other_statements pg_catalog.int8, nested_statements pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statements_data_0_2';
+CREATE FUNCTION @extschema@.fragments_data()
+    RETURNS TABLE (fragments_stored pg_catalog.int8, fragments_served pg_catalog.int8, fragments_computed pg_catalog.int8,
+                   fragment_runs pg_catalog.int8, fragment_time_saved_ms pg_catalog.float8, fragment_bytes pg_catalog.int8)
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_fragments_data_0_2';
+CREATE FUNCTION @extschema@.entry_kinds_data() RETURNS TABLE (entry_id pg_catalog.int8, kind pg_catalog.text)
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_entry_kinds_data_0_2';
 CREATE OR REPLACE FUNCTION @extschema@.entries_data()
     RETURNS TABLE (entry_id pg_catalog.int8, datname pg_catalog.text, query pg_catalog.bytea, row_count pg_catalog.int8,
                    column_count pg_catalog.int4, batches pg_catalog.int4, bytes pg_catalog.int8, hits pg_catalog.int8,
@@ -151,4 +159,11 @@ CREATE OR REPLACE FUNCTION @extschema@.bypass_reasons_data() RETURNS TABLE (reas
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_bypass_reasons_data_0_2';
 
 CREATE OR REPLACE VIEW @extschema@.stats AS
-SELECT s.*, o.other_statements, o.nested_statements FROM @extschema@.stats_data() AS s, @extschema@.statements_data() AS o;
+SELECT s.*, o.other_statements, o.nested_statements, f.*
+FROM @extschema@.stats_data() AS s, @extschema@.statements_data() AS o, @extschema@.fragments_data() AS f;
+
+CREATE OR REPLACE VIEW @extschema@.entries AS
+SELECT e.entry_id, e.datname, pg_catalog.convert_from(e.query, pg_catalog.getdatabaseencoding()) AS query, e.row_count,
+       e.column_count, e.batches, e.bytes, e.hits, e.execution_time_ms, e.time_saved_ms, e.created_at, e.last_hit_at, e.expires_at,
+       e.valid, e.relations::pg_catalog.regclass[] AS relations, k.kind
+FROM @extschema@.entries_data() AS e JOIN @extschema@.entry_kinds_data() AS k ON k.entry_id OPERATOR(pg_catalog.=) e.entry_id;

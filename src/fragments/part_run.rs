@@ -8,12 +8,12 @@ use pgrx::pg_sys;
 
 use crate::arrow::column::Column;
 use crate::capture;
-use crate::lookup::parts::{self, PartKey};
+use crate::lookup::parts::{self, PartKey, PlannedPart};
 use crate::lookup::{Call, Eligible, Miss, Task};
 use crate::pg::error_passing::kept;
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::tree::Tree;
 use crate::pg::{compat, server, tuplestore};
+use crate::query::hashes::EnvironmentHash;
 use crate::shmem;
 
 /// Where the query of a part runs.
@@ -22,14 +22,15 @@ pub struct Surroundings {
     pub state: *mut pg_sys::EState,
     /// Its columns.
     pub columns: Vec<Column>,
-    /// Its parts may be stored.
-    pub may_store: bool,
+    /// The environment in the keys of its parts; `None` if they are neither looked up nor stored.
+    pub environment: Option<EnvironmentHash>,
 }
 
 /// Runs the query of a part to its end. Returns its rows, in a tuplestore that lives as long as the statement.
 pub fn run(
     query: *mut pg_sys::Query,
     key: Option<&PartKey>,
+    is_of_bounds: bool,
     surroundings: &Surroundings,
 ) -> *mut pg_sys::Tuplestorestate {
     let state = surroundings.state;
@@ -54,7 +55,7 @@ pub fn run(
             0
         ));
         let part = QueryDesc::of_hook(desc);
-        let miss = eligible.and_then(|eligible| miss(part, eligible, key?, surroundings).ok());
+        let miss = eligible.and_then(|eligible| miss(part, eligible, key?, is_of_bounds, surroundings).ok());
         capture::prepare(part, miss.map(Task::Store));
         kept!(server::standard_ExecutorStart(desc, 0));
         capture::begin(part);
@@ -88,12 +89,18 @@ fn miss(
     part: QueryDesc<'_>,
     eligible: Eligible,
     key: &PartKey,
+    is_of_bounds: bool,
     surroundings: &Surroundings,
 ) -> Result<Box<Miss>, Reason> {
-    if !surroundings.may_store {
-        return Err(Reason::OwnWrites);
-    }
+    let environment = surroundings.environment.ok_or(Reason::OwnWrites)?;
     let store = shmem::store().ok_or(Reason::NoRoom)?;
-    let plan: Tree<'_, pg_sys::PlannedStmt> = part.plan();
-    parts::miss(&store, eligible, plan, key, &surroundings.columns, part.snapshot_data())
+    let planned = PlannedPart {
+        plan: part.plan(),
+        snapshot: part.snapshot_data(),
+        columns: &surroundings.columns,
+        key,
+        environment,
+        is_of_bounds,
+    };
+    parts::miss(&store, eligible, &planned)
 }

@@ -87,7 +87,7 @@ impl Parts {
             let states = recipe.leaves.iter().map(|leaf| PartState { leaf: *leaf, key: None, rows: Rows::Waiting });
             let mut contents = Box::new(Contents {
                 states: states.collect(),
-                surroundings: Surroundings { state, columns: Vec::new(), may_store: false },
+                surroundings: Surroundings { state, columns: Vec::new(), environment: None },
                 position: 0,
                 has_run: false,
                 tuple,
@@ -147,7 +147,7 @@ impl Contents {
         let Some(store) = shmem::store() else { return };
         let Some(environment) = parts::environment(&store, planned) else { return };
         let Ok(keys) = PartKeys::of(&self.part, environment, store.seed()) else { return };
-        self.surroundings.may_store = true;
+        self.surroundings.environment = Some(environment);
         let state = self.surroundings.state;
         // SAFETY: the statement runs, with a registered snapshot; its memory outlives the holds. A stored part has the columns that were
         // compared with its own.
@@ -168,6 +168,7 @@ impl Contents {
     /// As `Parts::next`.
     unsafe fn next(&mut self, slot: *mut pg_sys::TupleTableSlot) -> bool {
         if !std::mem::replace(&mut self.has_run, true) {
+            self.check_settings();
             count(Counter::FragmentRuns, 1);
             let stored = self.states.iter().filter(|part| matches!(part.rows, Rows::Stored(_))).count();
             count(Counter::FragmentsServed, stored as u64);
@@ -176,7 +177,8 @@ impl Contents {
             if matches!(part.rows, Rows::Waiting) {
                 let query = leaf_query(&self.part, part.leaf);
                 count(Counter::FragmentsComputed, 1);
-                part.rows = Rows::Computed(part_run::run(query, part.key.as_ref(), &self.surroundings));
+                part.rows =
+                    Rows::Computed(part_run::run(query, part.key.as_ref(), part.leaf.asked != 0, &self.surroundings));
             }
             // SAFETY: the caller's promise; holds and tuplestores last as long as the statement.
             let filled = unsafe {
@@ -197,6 +199,21 @@ impl Contents {
             self.position += 1;
         }
         false
+    }
+
+    /// Lets the stored parts go if settings have changed since they were looked up: the first row of a portal may be asked for much later.
+    fn check_settings(&mut self) {
+        if self.surroundings.environment.is_none() || parts::environment_now() == self.surroundings.environment {
+            return;
+        }
+        self.surroundings.environment = None;
+        for part in &mut self.states {
+            if let Rows::Stored(hold) = part.rows {
+                // SAFETY: a hold lasts as long as the statement.
+                unsafe { (*hold).release() };
+                part.rows = Rows::Waiting;
+            }
+        }
     }
 
     fn rewind(&mut self) {

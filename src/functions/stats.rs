@@ -6,21 +6,20 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::iter::TableIterator;
 use pgrx::pg_sys;
 
+use super::visible::Visible;
 use crate::error::or_raise;
+use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
-use crate::pg::{backend, privileges};
 use crate::{settings, shmem};
-
-/// The role whose members may see the statements of all users (pg_authid.dat).
-const PG_READ_ALL_STATS: u32 = 3375;
 
 fn timestamp(micros: i64) -> Option<TimestampWithTimeZone> {
     if micros == 0 { None } else { TimestampWithTimeZone::try_from(micros).ok() }
 }
 
-fn milliseconds(micros: u64) -> f64 {
+/// A time of the store, as the views show it.
+pub fn milliseconds(micros: u64) -> f64 {
     micros as f64 / 1000.0
 }
 
@@ -114,30 +113,6 @@ sql_function!(
     Signature::table(&[], &[pg_sys::INT8OID, pg_sys::INT8OID]),
     "arrow_cache_statements_data_0_2"
 );
-
-/// Whose results the current user may see: all, or only those of the user's own. Not even the number of the others is shown.
-struct Visible {
-    user: u32,
-    all: bool,
-}
-
-impl Visible {
-    fn to_current_user() -> Self {
-        let user = privileges::current_role();
-        // SAFETY: a search of memberships.
-        let all = unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(PG_READ_ALL_STATS)) };
-        Self { user: user.to_u32(), all }
-    }
-
-    fn includes(&self, entry: &EntryView<'_>) -> bool {
-        self.all || entry.role() == self.user
-    }
-
-    /// May the user learn that results rest on this relation, and when it has changed? Not if only a view reads it for the user.
-    fn names(&self, relation: pg_sys::Oid) -> bool {
-        self.all || privileges::has(pg_sys::Oid::from(self.user), relation, pg_sys::ACL_SELECT)
-    }
-}
 
 type EntryRow = (
     i64,

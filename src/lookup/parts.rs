@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, Pin, Reason};
+use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
 use pgrx::pg_sys;
 
 use super::call::Call;
@@ -22,7 +22,7 @@ use crate::query::hashes::{EnvironmentHash, FactsHash};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Verdict, Versions, environment, identity, relations};
 use crate::session;
-use crate::shmem::SharedStore;
+use crate::shmem::{self, SharedStore};
 
 /// The key of a part, and the text that tells it from others with that key.
 pub type PartKey = (CacheKey, Rc<[u8]>);
@@ -44,6 +44,11 @@ pub fn environment(store: &SharedStore, planned: Versions) -> Option<Environment
         return None;
     }
     environment::hash(store.seed(), &[]).ok()
+}
+
+/// The environment of now.
+pub fn environment_now() -> Option<EnvironmentHash> {
+    environment::hash(shmem::store()?.seed(), &[]).ok()
 }
 
 /// The stored part with this key, if it holds under the snapshot.
@@ -80,33 +85,37 @@ pub fn before_planning(store: &SharedStore, call: &Call<'_>) -> Result<Eligible,
     verdict::check(call, store, identified, traits, versions, true)
 }
 
-/// What is needed to store a part that is run under this snapshot, after its plan was made.
+/// A part that is about to be run.
+pub struct PlannedPart<'p> {
+    /// Its plan.
+    pub plan: Tree<'p, pg_sys::PlannedStmt>,
+    /// The snapshot that it runs under.
+    pub snapshot: Option<&'p pg_sys::SnapshotData>,
+    /// Its columns.
+    pub columns: &'p [Column],
+    /// What it is stored as.
+    pub key: &'p PartKey,
+    /// The environment that is in the key.
+    pub environment: EnvironmentHash,
+    /// It is asked of a leaf at the end of a window: most windows move, and then nobody asks again, so it is stored when it is asked for the second
+    /// time.
+    pub is_of_bounds: bool,
+}
+
+/// What is needed to store a part, after its plan was made.
 ///
 /// # Errors
 /// The reason not to store it.
-pub fn miss(
-    store: &SharedStore,
-    eligible: Eligible,
-    plan: Tree<'_, pg_sys::PlannedStmt>,
-    (key, text): &PartKey,
-    columns: &[Column],
-    snapshot: Option<&pg_sys::SnapshotData>,
-) -> Result<Box<Miss>, Reason> {
-    let eligible_form = eligible.form();
-    let Verdict::Cacheable { traits, planned, .. } = verdict::of_plan(plan, eligible) else {
-        return Err(Reason::UnsupportedRelation);
-    };
-    if !may_have_parts(&traits) {
-        return Err(Reason::OwnWrites);
+pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> Result<Box<Miss>, Reason> {
+    let form = eligible.form();
+    let (key, text) = part.key;
+    if environment::hash(store.seed(), &[]) != Ok(part.environment) {
+        return Err(Reason::SettingsChanged);
     }
-    let seen = definition_versions::current(store);
-    let snapshot = snapshot::view(store, snapshot)?;
-    let relations = relations::of_plan(plan, Vec::new());
-    let dependencies = storing::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
-    // A plan of the server's is asked whether it is valid; this one is known to nobody else, so only the versions tell.
-    if definition_versions::current(store) != seen || seen != planned.versions {
-        return Err(Reason::DdlInProgress);
+    if part.is_of_bounds && store.count_run(*key) < 2 {
+        return Err(Reason::TooFewRuns);
     }
+    let dependencies = dependencies(store, eligible, part)?;
     let terms = StatementTerms::INSISTED;
     if let Some(reason) = storing::refusal(store, *key, terms, false) {
         return Err(reason);
@@ -118,13 +127,13 @@ pub fn miss(
         fingerprint: Fingerprint(0),
         text: Rc::clone(text),
         dependencies,
-        columns: columns.to_vec(),
+        columns: part.columns.to_vec(),
         stale: false,
         query_id: 0,
         terms,
         refused: None,
         statement: session::statement_number(),
-        environment: environment::hash(store.seed(), &[])?,
+        environment: part.environment,
         settings: Vec::new(),
         receives_text: false,
         definition_changes: session::definition_changes(),
@@ -134,9 +143,35 @@ pub fn miss(
         scrolls: false,
         tuples: std::ptr::null_mut(),
         is_part: true,
-        form: eligible_form,
+        form,
         combined: false,
     }))
+}
+
+/// What a part rests on, with the versions that its snapshot sees whole.
+///
+/// # Errors
+/// The reason not to store it.
+fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> Result<Vec<Dependency>, Reason> {
+    let Verdict::Cacheable { traits, planned, .. } = verdict::of_plan(part.plan, eligible) else {
+        return Err(Reason::UnsupportedRelation);
+    };
+    if !may_have_parts(&traits) {
+        return Err(Reason::OwnWrites);
+    }
+    // The rows of a foreign table are not those of a snapshot.
+    if relations::reads_trusted(part.plan) {
+        return Err(Reason::ForeignTable);
+    }
+    let seen = definition_versions::current(store);
+    let snapshot = snapshot::view(store, part.snapshot)?;
+    let relations = relations::of_plan(part.plan, Vec::new());
+    let dependencies = storing::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
+    // A plan of the server's is asked whether it is valid; this one is known to nobody else, so only the versions tell.
+    if definition_versions::current(store) != seen || seen != planned.versions {
+        return Err(Reason::DdlInProgress);
+    }
+    Ok(dependencies)
 }
 
 /// Plans the query of a part as the server does, apart from the hooks: other libraries have seen the statement that it is part of. Raises

@@ -181,8 +181,27 @@ DROPPED = [Question(*q) for q in (
     ("SELECT a.grp, (SELECT max(version) FROM cool_a WHERE grp = %s) FROM hot_b a WHERE %s > 1 OR EXISTS (SELECT FROM late_a)",
      ANY_VALUE, True),
 )]
+# Aggregates over tables with partitions or children, which are combined of parts.
+COMBINED = [Question(*q) for q in (
+    ("SELECT day / 10, count(*), sum(day), min(kind), max(day) FROM measure GROUP BY 1", (), False, True),
+    ("SELECT kind, count(*), avg(day) FROM measure WHERE day >= %s AND day < 25 GROUP BY kind", (0, 7, 10, 20), False, True),
+    ("SELECT a.owner, count(*), sum(a.balance) FROM measure m JOIN account a ON a.id = m.day WHERE m.day < %s GROUP BY a.owner",
+     (5, 10, 25), False, True),
+    ("SELECT m.kind, s.a, count(*) FROM measure m LEFT JOIN shape s ON s.id = m.day GROUP BY m.kind, s.a", (), False, True),
+    ("SELECT u.owner, count(*) FROM secret_user u JOIN measure m ON m.day = u.id GROUP BY u.owner", (), False, True),
+    ("SELECT m.kind, sum(t.id) FROM measure m JOIN secret_tenant t ON t.id = m.day GROUP BY m.kind HAVING count(*) > %s", (0, 1), False, True),
+    ("SELECT count(*), sum(12 / (day - %s)) FROM measure", (3, 50), False, True),          # an error while there is a day 3
+    ("SELECT length(name), count(*), max(name) FROM animal GROUP BY 1",),
+    ("SELECT count(*), bool_or(id > %s), bit_xor(id) FROM animal", (2, 7)),
+    ("SELECT id > 3, count(*), sum(a), max(times) FROM made GROUP BY 1",),
+    ("SELECT grp, count(*), sum(version), max(version) FROM cool_a WHERE grp >= %s GROUP BY grp", ANY_VALUE, True),
+    ("SELECT grp, avg(version), count(*) FILTER (WHERE n > 0) FROM cool_b GROUP BY grp", (), True),
+    ("SELECT t.grp, t.v FROM (SELECT grp, max(version) AS v FROM cool_a GROUP BY grp) t WHERE t.grp <> %s", ANY_VALUE, True),
+    ("SELECT a.grp, sum(a.version + w.version), count(*) FROM cool_a a JOIN warm_a w USING (grp, n) GROUP BY a.grp", (), True),
+    ("SELECT a.grp, sum(a.version), count(h.version) FROM cool_b a LEFT JOIN hot_a h ON h.grp = a.grp AND h.n < %s GROUP BY a.grp", (1, 2), True),
+)]
 STEADY = [Question(q.sql.format("true"), (), True) for questions in GROUP_QUESTIONS.values() for q in questions]
-ALL = DATA + DROPPED + STEADY
+ALL = DATA + DROPPED + COMBINED + STEADY
 # Asked more often than the rest: a late publication is found where many commit and many ask the same.
 HOT = [Question(GROUP_QUESTIONS["hot"][n].sql.format("true"), (), True) for n in (0, 1, 8, 9)]
 

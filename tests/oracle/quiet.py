@@ -58,3 +58,11 @@ def flushed(run):
         connection.execute("SELECT arrow_cache.flush()")
         left = connection.execute("SELECT count(*) FROM arrow_cache.entries").fetchone()[0]
     return left == 0, "a flush leaves no entry", f"{left} left" if left else ""
+
+
+def combined(run):
+    """Called before the flush: a restart of the server would have zeroed the counters."""
+    with run.connect() as connection:
+        runs, served = connection.execute("SELECT fragment_runs, fragments_served FROM arrow_cache.stats").fetchone()
+        parts = connection.execute("SELECT count(*) FROM arrow_cache.entries WHERE kind = 'fragment'").fetchone()[0]
+    return served > 0 and parts > 0, "answers were combined of stored parts", f"{runs:,} answers, {served:,} stored parts in them"

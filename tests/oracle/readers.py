@@ -13,7 +13,7 @@ import psycopg
 from answers import (ERRORS_OF_READERS, OFF, ON, STATUS, UNLUCKY, expect_error, failed, leave_transaction, read, send,
                      statuses)
 from definitions import HOLD_S
-from questions import ALL, ANY, DATA, DROPPED, HOT, STEADY, USUAL, Profile
+from questions import ALL, ANY, COMBINED, DATA, DROPPED, HOT, STEADY, USUAL, Profile
 from tally import SAME_SNAPSHOT
 
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
@@ -92,7 +92,7 @@ class Reader:
 
     def in_one_string(self):
         """Many sandwiches in one transaction: three times the same list of questions."""
-        profile, asked = self.batch(self.rng.choices((ALL, DATA, DROPPED), (0.3, 0.5, 0.2))[0])
+        profile, asked = self.batch(self.rng.choices((ALL, DATA, DROPPED, COMBINED), (0.3, 0.4, 0.15, 0.15))[0])
         texts = [question.text(value) for question, value, _ in asked]
         dice = self.rng.random()
         session_wide, cursors, pause, own = dice < 0.1, 0.1 <= dice < 0.2, 0.2 <= dice < 0.23, 0.23 <= dice < 0.29

@@ -173,6 +173,7 @@ def main():
     undone = writers.kinds() - NOT_ALWAYS - set(total.done) if seconds >= LONG_ENOUGH_S else ()
     verdict(not undone, "every kind of change was made", ", ".join(sorted(undone)))
     verdict(*quiet.check(run))
+    verdict(*quiet.combined(run))
     verdict(*quiet.flushed(run))
     print(f"1..{verdict.number}")
     sys.exit(1 if verdict.failures else 0)

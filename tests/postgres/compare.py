@@ -12,7 +12,7 @@ EXPLAINED = Path(__file__).resolve().parent / "explained"
 LONGEST_SHOWN = 40
 # A table as psql prints it, with the one column that EXPLAIN gives it.
 PLAN = re.compile(rb"^ *QUERY PLAN *\n-+\n(?: .*\n)*\(\d+ rows?\)\n", re.MULTILINE)
-OUR_NODE = b"Custom Scan (ArrowCache)"
+OUR_NODES = (b"Custom Scan (ArrowCache)", b"Custom Scan (ArrowCacheFragments)")
 
 
 def with_plans_of(plain, ours):
@@ -25,7 +25,7 @@ def with_plans_of(plain, ours):
 
     def replace(match):
         replacement = next(replacements)
-        return replacement if OUR_NODE in match[0] else match[0]
+        return replacement if any(node in match[0] for node in OUR_NODES) else match[0]
 
     return PLAN.sub(replace, ours)
 

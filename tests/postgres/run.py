@@ -10,6 +10,8 @@ Each suite runs on fresh private servers that differ in the library only:
              entry (debug_serve_fills): what is captured, encoded and decoded is what the plan returned
     hits     every result is stored as well, and queries that are asked again are answered as in production, so that
              EXPLAIN may show our node; then the plan is not compared
+    parts    as hits, and every aggregate over a table with partitions or children that can be combined of stored parts is
+             (debug_force_fragments)
 
 The outputs of each test are then compared byte by byte. The files in expected/ do not matter, so that the tests may be
 of another minor version than the server. What this shows: whatever those tests do with tables, views, types, roles,
@@ -36,12 +38,13 @@ import compare  # noqa: E402
 import source  # noqa: E402
 from suites import SUITES, Stage  # noqa: E402
 
-PLAIN, AGAIN, FILLS, HITS = "plain", "plain-again", "fills", "hits"
+PLAIN, AGAIN, FILLS, HITS, PARTS = "plain", "plain-again", "fills", "hits", "parts"
 # What the suites' own makefiles give their servers: some tests need prepared transactions.
 PLAIN_CONF = {"max_prepared_transactions": "2", "shared_buffers": "'256MB'"}
 # Enough memory for all results at once.
 HITS_CONF = {**PLAIN_CONF, "pg_arrow_cache.min_execution_time": "0", "pg_arrow_cache.memory": "'1GB'",
              "pg_arrow_cache.max_entries": "100000"}
+PARTS_CONF = {**HITS_CONF, "pg_arrow_cache.debug_force_fragments": "on"}
 FILLS_CONF = {**HITS_CONF, "pg_arrow_cache.debug_serve_fills": "on"}
 
 
@@ -72,7 +75,7 @@ class Check:
         """Runs everything and returns the number of failures."""
         print(f"\n==== {self.suite.name}: {len(self.wanted)} tests", flush=True)
         self.run(PLAIN, PLAIN_CONF)
-        for label, conf in ((FILLS, FILLS_CONF), (HITS, HITS_CONF)):
+        for label, conf in ((FILLS, FILLS_CONF), (HITS, HITS_CONF), (PARTS, PARTS_CONF)):
             run = self.run(label, conf, "pg_arrow_cache")
             self.compare(label)
             self.judge_counters(label, run.counters)
@@ -113,7 +116,8 @@ class Check:
         self.say(f"{label}: " + ", ".join(f"{count} {name}" for name, count in counters.items() if name != "reasons"))
         self.say(f"{label}: not served or not stored: "
                  + ", ".join(f"{reason} {statements}" for reason, statements in counters["reasons"]))
-        name, least = ("stores", self.suite.least_fills) if label == FILLS else ("hits", self.suite.least_hits)
+        name, least = {FILLS: ("stores", self.suite.least_fills), HITS: ("hits", self.suite.least_hits),
+                       PARTS: ("fragment_runs", self.suite.least_parts)}[label]
         if counters[name] < least:
             self.failures.append(f"{label}: {counters[name]} {name}, fewer than {least}")
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import cluster as private
 
 RUN_TIMEOUT_S = 3600
-COUNTERS = ["stores", "hits", "misses", "stale", "bypasses", "evictions"]
+COUNTERS = ["stores", "hits", "misses", "stale", "bypasses", "evictions", "fragment_runs", "fragments_served"]
 
 
 class Suite:
     """One of PostgreSQL's suites: its directory below src/test and how its driver is called."""
 
-    def __init__(self, name, driver, schedule, options, least_fills, least_hits):
+    def __init__(self, name, driver, schedule, options, least_fills, least_hits, least_parts):
         self.name, self.driver, self.schedule, self.options = name, driver, schedule, options
-        self.least_fills, self.least_hits = least_fills, least_hits
+        self.least_fills, self.least_hits, self.least_parts = least_fills, least_hits, least_parts
 
     def tests(self, directory):
         """The names of the tests that a run has to have."""
@@ -28,10 +28,10 @@ class Suite:
 
 SUITES = {suite.name: suite for suite in (
     # One test after the other: beside the DDL of others fewer results may be stored.
-    Suite("regress", "pg_regress", "parallel_schedule", ["--max-connections=1"], least_fills=2000, least_hits=100),
+    Suite("regress", "pg_regress", "parallel_schedule", ["--max-connections=1"], least_fills=2000, least_hits=100, least_parts=50),
     # The tests that are named are not in the schedule because they need max_prepared_transactions.
     Suite("isolation", "pg_isolation_regress", "isolation_schedule",
-          ["prepared-transactions", "prepared-transactions-cic"], least_fills=1000, least_hits=5),
+          ["prepared-transactions", "prepared-transactions-cic"], least_fills=1000, least_hits=5, least_parts=0),
 )}
 
 

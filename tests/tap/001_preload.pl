@@ -27,9 +27,11 @@ $node->safe_psql('postgres', q{
 my %call = (
 	bypass_reasons_data => 'SELECT * FROM arrow_cache.bypass_reasons',
 	entries_data => 'SELECT * FROM arrow_cache.entries',
+	entry_kinds_data => 'SELECT * FROM arrow_cache.entry_kinds_data()',
 	etag => q{SELECT arrow_cache.etag('SELECT a FROM t')},
 	fetch => q{SELECT arrow_cache.fetch('SELECT a FROM t')},
 	flush => 'SELECT arrow_cache.flush()',
+	fragments_data => 'SELECT * FROM arrow_cache.fragments_data()',
 	invalidate => q{SELECT arrow_cache.invalidate('t')},
 	invalidate_on_change => 'INSERT INTO watched VALUES (1)',
 	last_reason => 'SELECT arrow_cache.last_reason()',

@@ -52,6 +52,11 @@ pub struct Decomposition {
     pub part: Part,
 }
 
+/// May the query have parts? Quick to tell.
+pub fn has_candidates(query: Tree<'_, pg_sys::Query>) -> bool {
+    !site::candidates(query).is_empty()
+}
+
 /// Finds out of which parts a query can be computed. `params` are the values of a Bind. `may_fail`: computing the query may raise an error.
 ///
 /// # Errors

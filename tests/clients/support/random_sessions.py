@@ -28,6 +28,8 @@ class World:
     settings: list
     # What a transaction of each session writes.
     own_writes: list
+    # Of the sessions with the cache, for their start.
+    options: str = ""
 
 
 class Watched:
@@ -89,11 +91,12 @@ class Run:
             self.writer.execute(f"CREATE ROLE {role}")
         self.writer.execute(world.setup.format(**names))
         # Without sequential scans everything seems so expensive that it would be compiled.
-        self.cached = [Watched(connect("-c jit=off", prepare_threshold=None)) for _ in range(2)]
+        options = f"-c jit=off {world.options}"
+        self.cached = [Watched(connect(options, prepare_threshold=None)) for _ in range(2)]
         self.plain = Watched(connect("-c jit=off -c pg_arrow_cache.enabled=off", prepare_threshold=None))
         self.all = [*self.cached, self.plain]
         # One that is in no transaction with them, and stores answers under the latest snapshot.
-        self.fresh = Watched(connect("-c jit=off", prepare_threshold=None))
+        self.fresh = Watched(connect(options, prepare_threshold=None))
         for watched in self.all:
             watched.run(SHOW_PLANS)
         self.failures = self.answers = 0
@@ -106,6 +109,9 @@ class Run:
             self.writer.execute(text)
         except psycopg.Error:
             self.writer.execute("ROLLBACK")
+
+    def write(self, changes):
+        self.change(self.random.choice(changes).format(self.random.choice(self.world.constants), **self.names))
 
     def choice(self):
         """The arguments of `Watched.ask`, and the key under which the answers are compared."""
@@ -148,8 +154,7 @@ class Run:
             for choice in choices:
                 self.question(choice)
                 self.fresh.ask(*choice[1])
-            change = self.random.choice([change for change in self.world.changes if "TRUNCATE" not in change])
-            self.change(change.format(self.random.choice(self.world.constants)))
+            self.write([change for change in self.world.changes if "TRUNCATE" not in change and "REFRESH" not in change])
         self.everywhere("ROLLBACK")
 
     def own_writes(self):
@@ -180,9 +185,9 @@ class Run:
         if kind < 0.90:
             self.question()
         elif kind < 0.94:
-            self.change(self.random.choice(self.world.changes).format(self.random.choice(self.world.constants)))
+            self.write(self.world.changes)
         elif kind < 0.96:
-            self.change(self.random.choice(self.world.definitions).format(**self.names))
+            self.write(self.world.definitions)
         elif kind < 0.98:
             setting = self.random.choice(self.world.settings).format(**self.names)
             self.everywhere(setting)

@@ -34,6 +34,9 @@ SELECT query, bytes > 0 AS bytes, execution_time_ms > 0 AS took, abs(time_saved_
     last_hit_at IS NOT NULL AS was_hit, last_hit_at >= created_at AS hit_later, expires_at = created_at + interval '1 h' AS expires FROM arrow_cache.entries ORDER BY query;
 SELECT count(DISTINCT entry_id) = count(*) AS ids_differ FROM arrow_cache.entries;
 SELECT sum(bytes) <= (SELECT bytes_used FROM arrow_cache.stats) AS counted FROM arrow_cache.entries;
+-- The kind of an entry stands beside it. Nothing was computed from fragments.
+SELECT query, kind FROM arrow_cache.entries ORDER BY query;
+SELECT fragments_stored, fragments_served, fragments_computed, fragment_runs, fragment_time_saved_ms, fragment_bytes FROM arrow_cache.stats;
 -- The savings of all entries add up to those of the server, as long as no entry was dropped.
 SELECT arrow_cache.flush();
 SELECT arrow_cache.reset_stats();
