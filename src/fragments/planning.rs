@@ -6,7 +6,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::recipe::Recipe;
 use super::{admission, path};
 use crate::lookup::parts::may_have_parts;
-use crate::lookup::{Call, Eligible};
+use crate::lookup::{Call, Eligible, may_lack_execute};
 use crate::pg::lists::oids;
 use crate::pg::tree::Tree;
 use crate::query::Versions;
@@ -59,6 +59,10 @@ pub fn combination(
     versions: Versions,
     may_fail: bool,
 ) -> Option<Combination> {
+    // The parts call other functions than the query. Who may execute these, and not those, would not get the error.
+    if may_lack_execute(versions.ddl) {
+        return None;
+    }
     let decomposition = decompose(query, params, may_fail).ok()?;
     let part = decomposition.part;
     // SAFETY: the bounds were taken from the query.

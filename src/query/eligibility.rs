@@ -209,7 +209,9 @@ impl EligibilityChecker {
             return self.refuse(Reason::TooComplex);
         }
         let enters = self.enters_clock(node);
+        let kept = self.enters_kept(node);
         let stopped = self.reason.is_some() || self.check_node(node) || self.check_below(node);
+        self.bodies.kept = kept;
         if enters {
             self.clock = ClockPlace::Outside;
         }
@@ -393,7 +395,14 @@ impl EligibilityChecker {
 
     /// Checks a function, and what it consists of.
     fn check_function(&mut self, function: pg_sys::Oid) -> bool {
-        match volatility::check(function) {
+        let verdict = volatility::check(function);
+        if self.may_be_forbidden(function) {
+            return self.blame_because(function, Reason::UserDefinedFunction, sql_functions::FORBIDDEN);
+        }
+        if self.bodies.kept && !matches!(verdict, FunctionVerdict::Sound | FunctionVerdict::Unsound(_)) {
+            return self.blame_because(function, Reason::StableFunction, sql_functions::KEPT_VALUE);
+        }
+        match verdict {
             FunctionVerdict::Sound => {}
             FunctionVerdict::ReadsSettings => self.reads_settings = true,
             FunctionVerdict::CallsOutputFunctions => {
@@ -421,7 +430,7 @@ impl EligibilityChecker {
         if volatility::searches_by_default(function) && self.reads_search_configuration() {
             return true;
         }
-        self.defined.insert((function, self.bodies.immutable))
+        self.defined.insert((function, self.bodies.immutable, self.bodies.kept))
             && self.check_definition(function, definition::of(function))
     }
 

@@ -13,7 +13,7 @@ use pgrx::pg_sys::{self, Datum};
 use super::coarse;
 use super::expression::{Leaf, MOST};
 use super::functions::{Coarse, FUNCTIONS, Function, Kind, MOST_ARGUMENTS};
-use super::program::{CALL, CHOICE, CONSTANT, ClockProgram, END, LEAF, NULL, PARAMETER, READING, ZERO};
+use super::program::{CALL, CHOICE, COARSE, CONSTANT, ClockProgram, END, LEAF, NULL, PARAMETER, READING, ZERO};
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::{caught, direct};
 use crate::pg::server;
@@ -161,7 +161,7 @@ unsafe fn run(clock: &Clock<'_>, results: *mut [Value; MOST]) -> Option<usize> {
     let (mut next, mut count) = (1, 0);
     while next < words.len() {
         let head = *words.get(next)?;
-        let operand = (head & !NULL) >> 8;
+        let operand = (head & !(NULL | COARSE)) >> 8;
         let second = words.get(next + 1).copied();
         next += 2;
         match head & 0xFF {
@@ -180,7 +180,7 @@ unsafe fn run(clock: &Clock<'_>, results: *mut [Value; MOST]) -> Option<usize> {
             CALL => {
                 let function = FUNCTIONS.get(operand as usize)?;
                 // SAFETY: the arguments are of the types that the function takes, since the parser has chosen it for them.
-                let value = unsafe { call(function, second?, stack.pop(function.arguments)?) }?;
+                let value = unsafe { call(function, second?, stack.pop(function.arguments)?, head & COARSE != 0) }?;
                 stack.push(value)?;
             }
             ZERO => {
@@ -270,12 +270,12 @@ fn parameter(clock: &Clock<'_>, kind: Kind, number: u32) -> Option<Value> {
     Some(Value { datum: given.value, is_null: given.isnull, ..none })
 }
 
-/// Calls a function as the executor does.
+/// Calls a function as the executor does. `coarse`: a constant has told that its result is.
 ///
 /// # Safety
 /// The arguments must be of the types that the function takes; as `run`.
-unsafe fn call(function: &Function, collation: u32, arguments: &[Value]) -> Option<Value> {
-    let known = arguments.iter().all(|argument| argument.settled);
+unsafe fn call(function: &Function, collation: u32, arguments: &[Value], coarse: bool) -> Option<Value> {
+    let known = coarse || arguments.iter().all(|argument| argument.settled);
     // SAFETY: the caller promises that arguments are of the function's types.
     let settled = known || unsafe { is_coarse(function.coarse, arguments) };
     let mut value = Value { datum: Datum::null(), is_null: true, kind: function.result, settled };
@@ -332,12 +332,7 @@ struct Frame {
 /// # Safety
 /// As `call`.
 unsafe fn is_coarse(coarse: Coarse, arguments: &[Value]) -> bool {
-    let place = match coarse {
-        Coarse::Never => return false,
-        Coarse::Always => return true,
-        Coarse::Unit | Coarse::Stride => 0,
-        Coarse::Pattern => 1,
-    };
+    let Some(place) = coarse.decided_by() else { return coarse == Coarse::Always };
     let Some(argument) = arguments.get(place).filter(|argument| argument.settled) else { return false };
     if argument.is_null {
         // So is the result, whatever time it is.
@@ -346,12 +341,9 @@ unsafe fn is_coarse(coarse: Coarse, arguments: &[Value]) -> bool {
     // SAFETY: an argument that is not NULL, of the type that such functions take in this place.
     unsafe {
         if coarse == Coarse::Stride {
-            let stride = &*argument.datum.cast_mut_ptr::<pg_sys::Interval>();
-            let days = i64::from(stride.day).saturating_mul(86_400_000_000);
-            return stride.time.saturating_add(days) >= coarse::SHORTEST_STRIDE;
+            return coarse::is_stride(&*argument.datum.cast_mut_ptr::<pg_sys::Interval>());
         }
         let text = direct!(server::pg_detoast_datum_packed(argument.datum.cast_mut_ptr()));
-        let bytes = pgrx::varlena_to_byte_slice(text);
-        if coarse == Coarse::Unit { coarse::is_unit(bytes) } else { coarse::is_pattern(bytes) }
+        coarse::is_told(coarse, pgrx::varlena_to_byte_slice(text))
     }
 }

@@ -51,6 +51,6 @@ impl EligibilityChecker {
         }
         self.note_day();
         self.check_function(writes)
-            || (self.defined.insert((reads, false)) && self.check_definition(reads, definition::of(reads)))
+            || (self.defined.insert((reads, false, false)) && self.check_definition(reads, definition::of(reads)))
     }
 }

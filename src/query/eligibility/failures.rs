@@ -157,7 +157,7 @@ pub(super) fn gives_one_row(query: Tree<'_, pg_sys::Query>) -> bool {
 }
 
 /// Is there a parameter in an expression, or in a list of expressions?
-fn has_parameter(node: *mut pg_sys::Node) -> bool {
+pub(super) fn has_parameter(node: *mut pg_sys::Node) -> bool {
     #[pgrx::pg_guard]
     unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, _context: *mut c_void) -> bool {
         // SAFETY: the node is null or part of the tree that is walked.
@@ -219,7 +219,9 @@ fn only_compares(operator: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
 fn orders(operator: pg_sys::Oid) -> bool {
     // SAFETY: reads catalogs; nothing is found about what is no operator. The list holds OIDs.
     unsafe {
-        if FAMILIES_OF_SEVERAL_TYPES.iter().any(|family| pg_sys::get_op_opfamily_strategy(operator, (*family).into()) != 0)
+        if FAMILIES_OF_SEVERAL_TYPES
+            .iter()
+            .any(|family| pg_sys::get_op_opfamily_strategy(operator, (*family).into()) != 0)
         {
             return true;
         }
