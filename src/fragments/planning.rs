@@ -21,6 +21,8 @@ pub struct Combination {
     /// The combined query.
     pub query: *mut pg_sys::Query,
     recipe: *mut pg_sys::List,
+    /// Partitioned tables that were passed on the way to the leaves: the answer rests on them too, and no plan holds them open.
+    passed: *mut pg_sys::List,
     /// What was being planned around it.
     outer: *mut pg_sys::List,
 }
@@ -70,14 +72,16 @@ pub fn combination(
         return None;
     }
     // SAFETY: lists of OIDs.
-    let relations = unsafe {
-        (found.tables.iter().copied())
-            .chain(found.leaves.iter().map(|leaf| leaf.relation))
-            .chain(part.dimensions.iter().copied())
-            .fold(std::ptr::null_mut(), |list, relation| pg_sys::list_append_unique_oid(list, relation))
+    let unique = |relations: &mut dyn Iterator<Item = pg_sys::Oid>| unsafe {
+        relations.fold(std::ptr::null_mut(), |list, relation| pg_sys::list_append_unique_oid(list, relation))
     };
+    let leaves = found.leaves.iter().map(|leaf| leaf.relation);
+    let relations = unique(&mut leaves.chain(part.dimensions.iter().copied()));
+    // SAFETY: a list of OIDs.
+    let is_held = |relation: &pg_sys::Oid| unsafe { pg_sys::list_member_oid(relations, *relation) };
+    let passed = unique(&mut found.tables.into_iter().filter(|relation| !is_held(relation)));
     let recipe = Recipe { part, leaves: found.leaves, relations, versions }.to_list();
-    Some(Combination { query: decomposition.combined, recipe, outer: path::set_planned(recipe) })
+    Some(Combination { query: decomposition.combined, recipe, passed, outer: path::set_planned(recipe) })
 }
 
 /// May this query be planned otherwise than the client asked? Only if nobody can tell the plans apart, but by their speed. A plan for the values of a
@@ -107,7 +111,7 @@ pub unsafe fn add_relations(combination: Combination, plan: *mut pg_sys::Planned
     // SAFETY: the caller's promise; the recipe was made by `combination`.
     unsafe {
         let Some(recipe) = Recipe::of_list(combination.recipe) else { return };
-        for relation in oids(recipe.relations) {
+        for relation in oids(combination.passed).chain(oids(recipe.relations)) {
             (*plan).rtable = pg_sys::lappend((*plan).rtable, entry_of(relation).cast());
             (*plan).relationOids = pg_sys::lappend_oid((*plan).relationOids, relation);
         }

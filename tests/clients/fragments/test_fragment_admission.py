@@ -86,12 +86,12 @@ def test_the_views_tell(connect, setup, session):
     session.execute("SELECT arrow_cache.reset_stats()")
     reader.execute(QUERY.format(38))
     reader.execute(QUERY.format(39))
-    # The last leaf is asked for each bound of its own, the others wholly.
-    assert session.rows(f"SELECT {columns} FROM arrow_cache.stats") == [(1, 0, 4, 4)]
+    # The last leaf is asked with the bound, and such a part is stored when it is asked for again.
+    assert session.rows(f"SELECT {columns} FROM arrow_cache.stats") == [(1, 0, 4, 3)]
     reader.execute(QUERY.format(37))
-    assert session.rows(f"SELECT {columns} FROM arrow_cache.stats") == [(2, 3, 5, 5)]
+    assert session.rows(f"SELECT {columns} FROM arrow_cache.stats") == [(2, 3, 5, 3)]
     kinds = dict(session.rows("SELECT kind, count(*) FROM arrow_cache.entries GROUP BY kind"))
-    assert kinds == {"answer": 3, "fragment": 5}
+    assert kinds == {"answer": 3, "fragment": 3}
     assert session.rows("SELECT sum(bytes) = (SELECT fragment_bytes FROM arrow_cache.stats) FROM arrow_cache.entries WHERE kind = 'fragment'") == [(True,)]
     explained = parts_of(line for line, in reader.rows(f"EXPLAIN (COSTS OFF) {QUERY.format(36)}"))
     assert explained == (3, 1)
@@ -104,7 +104,7 @@ def test_the_time_that_parts_save_is_counted(connect, session):
     session.execute("CREATE TABLE t (n int, k int, v int) PARTITION BY RANGE (n); CREATE TABLE many AS SELECT generate_series(1, 400) AS x")
     session.execute("CREATE TABLE t0 PARTITION OF t FOR VALUES FROM (0) TO (10); CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (10) TO (20)")
     session.execute("INSERT INTO t SELECT g, g % 3, g FROM generate_series(0, 10) g; ANALYZE")
-    query = "SELECT count(*) FROM t, many a, many b WHERE a.x + b.x > t.v"
+    query = "SELECT count(*) FROM t, many a, many b WHERE a.x <> t.v AND b.x <> t.v"
     reader = connect(ANY_TIME, prepare_threshold=None)
     for _ in range(2):
         reader.execute(query)

@@ -123,7 +123,6 @@ COMBINED = [
     "SELECT shop, sum(txt::int) FROM f WHERE n >= {0} GROUP BY shop",
     "SELECT kind, sum(qty) / (count(*) - {0}) FROM f GROUP BY kind",
     "SELECT txt::int2 % 3, count(*) FROM f WHERE n >= {0} GROUP BY 1",
-    "SELECT count(*) FROM f WHERE n >= {0} AND txt::int > 50",
     "SELECT sum((big * 9000000000000)::int8) FROM f WHERE n = {0}",
 ]
 # The same, with errors for most values.
@@ -160,6 +159,7 @@ PLAIN = [
     "SELECT kind, unnest(ARRAY[1, 2]), count(*) FROM f WHERE n >= {0} GROUP BY kind",
     "SELECT count(f), max(f.n) FROM f WHERE n >= {0}",
     "SELECT count(*) FROM shops WHERE shop >= {0}",
+    "SELECT count(*) FROM f WHERE n >= {0} AND txt::int > 50",
     # Through views, and with the clock.
     "SELECT sum(v), count(*) FROM dated WHERE day >= CURRENT_DATE - {0}",
     "SELECT date_trunc('month', day), sum(v) FROM dated WHERE day >= CURRENT_DATE - 20 AND day < CURRENT_DATE + {0} GROUP BY 1",
