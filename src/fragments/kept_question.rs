@@ -11,13 +11,17 @@ use crate::pg::tree::{Tree, child, child_text, children};
 /// The name of the entry.
 const NAME: &CStr = c"arrow_cache_question";
 
-/// Attaches a query to a plan.
+/// Attaches a query to a plan, unless that reads one relation alone: such a plan has left out all leaves, and EXPLAIN would write names of
+/// columns in another way if there were a second entry.
 ///
 /// # Safety
 /// `plan` must be a plan just made, in the current memory context; `question` a copy of its query that nobody else has.
 pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, question: *mut pg_sys::Query) {
     // SAFETY: the caller's promise; as many bytes as are written.
     unsafe {
+        if pg_sys::list_length((*plan).rtable) < 2 {
+            return;
+        }
         let entry: *mut pg_sys::RangeTblEntry = pg_sys::palloc(size_of::<pg_sys::RangeTblEntry>()).cast();
         entry.write(pg_sys::RangeTblEntry {
             type_: NodeTag::T_RangeTblEntry,
