@@ -217,7 +217,7 @@ pub(super) fn origin<'t>(
     query: Tree<'t, pg_sys::Query>,
     column: Tree<'t, pg_sys::Var>,
 ) -> Option<(Tree<'t, pg_sys::RangeTblEntry>, Tree<'t, pg_sys::Var>)> {
-    let entry = entry_of(query, column.varno as i32).filter(|_| column.varlevelsup == 0 && column.varattno > 0)?;
+    let entry = entry_of(query, column.varno).filter(|_| column.varlevelsup == 0 && column.varattno > 0)?;
     if entry.rtekind == RTEKind::RTE_RELATION {
         return Some((entry, column));
     }
