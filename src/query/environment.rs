@@ -106,18 +106,38 @@ fn hashed(seed: u64, add: impl FnOnce(&mut HashBuffer)) -> Hash128 {
 /// The setting that names a text search configuration. In the list of what a query reads, it stands for that configuration.
 pub const SEARCH_CONFIGURATION: &CStr = c"default_text_search_config";
 
-/// Adds a setting that a query reads.
+/// In the list of what a query reads: the name of the database, and the role that has logged in. No setting has such a name.
+pub const DATABASE_NAME: &CStr = c"current_database()";
+pub const SESSION_USER: &CStr = c"session_user()";
+
+/// Adds a setting, or other state of the session, that a query reads.
 fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
-    if name != SEARCH_CONFIGURATION {
-        return add_custom_setting(key, name);
+    if name == SEARCH_CONFIGURATION {
+        let configuration = text_search::default_configuration().ok_or(Reason::SessionFunction)?;
+        key.u32(configuration.to_u32());
+        return Ok(());
     }
-    let configuration = text_search::default_configuration().ok_or(Reason::SessionFunction)?;
-    key.u32(configuration.to_u32());
-    Ok(())
+    // SAFETY: functions that read the backend's own state and a catalog; the name is a copy, or null. What shared objects are called is
+    // followed, but databases have no dependency of their own.
+    unsafe {
+        if name == SESSION_USER {
+            key.u32(pg_sys::GetSessionUserId().to_u32());
+            return Ok(());
+        }
+        if name == DATABASE_NAME {
+            let database = pg_sys::get_database_name(pg_sys::MyDatabaseId);
+            add_string(key, database);
+            if !database.is_null() {
+                pg_sys::pfree(database.cast());
+            }
+            return Ok(());
+        }
+    }
+    add_shown_setting(key, name)
 }
 
 /// Adds a setting as `current_setting` would show it. One that is not set is not the same as an empty one.
-fn add_custom_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
+fn add_shown_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
     // SAFETY: functions that accept an unknown name; whether it is hidden is asked first, since showing it may raise.
     unsafe {
         if pg_sys::GetConfigOptionFlags(name.as_ptr(), true) & pg_sys::GUC_SUPERUSER_ONLY as i32 != 0 {

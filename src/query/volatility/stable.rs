@@ -6,6 +6,7 @@
 
 /// STABLE functions that read settings in the key and nothing else. Ascending.
 pub const SETTINGS_ONLY: &[u32] = &[
+    89,   // version()
     886,  // cash_in(cstring)
     887,  // cash_out(money)
     939,  // generate_series(timestamp with time zone,timestamp with time zone,interval)
@@ -26,6 +27,7 @@ pub const SETTINGS_ONLY: &[u32] = &[
     1307, // "overlaps"(timestamp with time zone,interval,timestamp with time zone,timestamp with time zone)
     1313, // timestamp_out(timestamp without time zone)
     1388, // timetz(timestamp with time zone)
+    1619, // pg_typeof("any")
     1768, // to_char(interval,text)
     1770, // to_char(timestamp with time zone,text)
     1772, // to_char(numeric,text)
