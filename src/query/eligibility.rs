@@ -273,6 +273,7 @@ impl EligibilityChecker {
             SQLValueFunction(value) => self.check_session_value(&value),
             OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => {
                 self.is_not_as_listed(operator.opno)
+                    || self.joins_otherwise(operator)
                     || self.check_operator(operator.opno)
                     || self.check_functions_in(node)
             },
@@ -283,7 +284,8 @@ impl EligibilityChecker {
             MinMaxExpr(expression) => {
                 // Its comparison function is found through the type, not named by the tree.
                 self.types.note_contained(expression.minmaxtype);
-                nature(expression.minmaxtype) > Nature::BuiltIn && self.refuse(Reason::UserDefinedFunction)
+                (nature(expression.minmaxtype) > Nature::BuiltIn && self.refuse(Reason::UserDefinedFunction))
+                    || (self.clock == ClockPlace::Inside && self.check_comparison_in_clock(expression.minmaxtype))
             },
             SubscriptingRef(subscript) => {
                 // SAFETY: reads a catalog about a type of the tree.

@@ -24,7 +24,7 @@ use std::ffi::c_void;
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::clock::{ClockExpressions, ClockProgram, asks_for_time, counts_from_today, has_dates, makes_named_row};
+use super::clock::{ClockExpressions, ClockProgram, asks_for_time, counts_from_today, has_dates, makes_named_row, reads_time};
 use super::hashes::{FormHash, TreeHash};
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tree::{self, walkers};
@@ -243,7 +243,7 @@ impl TreeHasher {
             | NodeTag::T_RowCompareExpr => self.add_call(node),
             NodeTag::T_MinMaxExpr => {
                 self.add_call(node);
-                return self.above_clock(node);
+                return self.above_clock(node, false);
             }
             NodeTag::T_SQLValueFunction => {
                 self.add_call(node);
@@ -285,18 +285,19 @@ impl TreeHasher {
     /// Adds a coercion by way of a text, or a choice, which may be part of a clock expression.
     fn coercion(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         self.add_expression(node);
-        let stopped = self.above_clock(node);
-        if node.as_a::<pg_sys::CoerceViaIO>().is_some_and(|coercion| has_dates(coercion.resulttype)) {
+        let read = node.as_a::<pg_sys::CoerceViaIO>().map(|coercion| coercion.resulttype);
+        let stopped = self.above_clock(node, read.is_some_and(reads_time));
+        if read.is_some_and(has_dates) {
             self.clock.note_day();
         }
         stopped
     }
 
-    /// Adds what is below a node, which may be one clock expression with what is found there.
-    fn above_clock(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+    /// Adds what is below a node, which may be one clock expression with what is found there, or by itself if it may ask for the time.
+    fn above_clock(&mut self, node: Tree<'_, pg_sys::Node>, may_ask_for_time: bool) -> bool {
         let before = self.clock.count();
         let stopped = self.too_complex || self.parts_of(node);
-        if self.clock.count() != before {
+        if self.clock.count() != before || may_ask_for_time {
             self.clock.leave(node, before);
         }
         stopped

@@ -204,23 +204,10 @@ unsafe fn run(clock: &Clock<'_>, moment: Moment, results: *mut [Value; MOST]) ->
                 // Whether it is an integer or a floating-point number, its bits are the same.
                 stack.push(Value { datum: Datum::from(0), is_null: false, kind: Kind::Int4, settled: true })?;
             }
-            READING => {
-                next -= 1;
-                let kind = Kind::numbered(operand)?;
-                // SAFETY: the expression below is a text; the caller promises the rest.
-                stack.replace(|text| unsafe { read(text, kind) })?;
-            }
-            WRITING => {
+            READING | WRITING | GREATER | SMALLER => {
                 next -= 1;
                 // SAFETY: the caller promises that an ERROR may jump.
-                stack.replace(|value| unsafe { Some(written(value)) })?;
-            }
-            GREATER | SMALLER => {
-                next -= 1;
-                let kind = Kind::numbered(operand)?;
-                let [one, other] = *stack.pop(2)? else { return None };
-                // SAFETY: the parser has given both the same type; the caller promises the rest.
-                stack.push(unsafe { extreme(one, other, kind, head & 0xFF == GREATER) }?)?;
+                unsafe { change(&mut stack, head & 0xFF, operand) }?;
             }
             CHOICE => {
                 next -= 1;
@@ -239,4 +226,23 @@ unsafe fn run(clock: &Clock<'_>, moment: Moment, results: *mut [Value; MOST]) ->
         }
     }
     Some(count)
+}
+
+/// Runs a word that is followed by no other: it reads or writes a text, or chooses one of two values.
+///
+/// # Safety
+/// The program must be one that `ClockProgram::of` has made; as `run`.
+unsafe fn change(stack: &mut Stack, what: u32, operand: u32) -> Option<()> {
+    let kind = Kind::numbered(operand)?;
+    // SAFETY: what is read is a text, and the parser has given both values of a choice the same type; the caller promises the rest.
+    unsafe {
+        match what {
+            READING => stack.replace(|text| read(text, kind)),
+            WRITING => stack.replace(|value| Some(written(value))),
+            _ => {
+                let [one, other] = *stack.pop(2)? else { return None };
+                stack.push(extreme(one, other, kind, what == GREATER)?)
+            }
+        }
+    }
 }

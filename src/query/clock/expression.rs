@@ -90,6 +90,11 @@ impl Leaf {
     }
 }
 
+/// May a text ask for the time by a word, if it becomes a value of this type? One that becomes a date asks for the day (`day`).
+pub fn reads_time(type_oid: pg_sys::Oid) -> bool {
+    matches!(type_oid, pg_sys::TIMESTAMPTZOID | pg_sys::TIMESTAMPOID | pg_sys::TIMEOID)
+}
+
 /// Does a call of this function ask for the time?
 pub fn asks_for_time(function: pg_sys::Oid) -> bool {
     Leaf::of_function(function).is_some()
@@ -280,7 +285,10 @@ fn closed_above(node: Tree<'_, pg_sys::Node>, known: &[*mut pg_sys::Node], depth
             let coarse = FUNCTIONS[place].coarse != Coarse::Never;
             Some(Closed { may_settle: all.may_settle || coarse, ..all })
         }
-        Part::Reading(_, text) => closed_above(text, known, depth + 1),
+        Part::Reading(kind, text) => {
+            let all = closed_above(text, known, depth + 1)?;
+            Some(Closed { asks: all.asks || reads_time(kind.type_oid()), ..all })
+        }
         Part::Writing(value) => closed_text(value, known, depth + 1),
         Part::Joined(both, _) => {
             let mut all = Closed { asks: false, may_settle: true };

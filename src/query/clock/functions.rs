@@ -378,6 +378,11 @@ impl Kind {
     }
 }
 
+/// The functions by which values of a type are written as texts, read from them and compared in clock expressions.
+pub fn handlers_of(type_oid: pg_sys::Oid) -> Option<(u32, Option<u32>, Option<u32>)> {
+    Kind::of(type_oid).map(|kind| (kind.writer(), kind.reader(), kind.comparison()))
+}
+
 /// Does the operator join a text and a value?
 pub fn joins(operator: pg_sys::Oid) -> bool {
     JOINING.iter().any(|(joining, _)| *joining == operator.to_u32())

@@ -21,7 +21,7 @@ mod values;
 
 pub use day::{counts_from_today, has_dates, makes_named_row};
 pub use evaluation::{Clock, add_values, with_values};
-pub use expression::{ClockExpressions, asks_for_time, closed, is_zero};
-pub use functions::behind;
+pub use expression::{ClockExpressions, asks_for_time, closed, is_zero, reads_time};
+pub use functions::{behind, handlers_of, joins};
 pub use program::{ClockProgram, KeptProgram};
 pub use values::Value;

@@ -6,16 +6,19 @@
 //! the clock themselves, as in `(CURRENT_DATE || ' 08:00')::timestamp`: then what they become is part of a clock expression, whose value is
 //! in the key.
 
+use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use super::node_kinds::type_of;
 use super::readings::{is_container, reader_of};
 use crate::pg::tree::{Tree, child};
-use crate::query::clock::has_dates;
+use crate::query::clock;
 
 /// date_in(cstring)
 const DATE_IN: u32 = 1084;
+/// textin(cstring)
+const TEXT_IN: u32 = 46;
 
 impl EligibilityChecker {
     /// Checks a coercion. True stops the walk.
@@ -27,11 +30,9 @@ impl EligibilityChecker {
         self.calls_output = true;
         self.note_type(coercion.resulttype);
         let Some(argument) = child!(coercion.arg) else { return self.check_functions_in(node) };
-        let (mut writes, mut is_varlena) = (pg_sys::InvalidOid, false);
-        // SAFETY: reads a catalog about the type of an expression.
-        unsafe { pg_sys::getTypeOutputInfo(type_of(argument.as_node()), &raw mut writes, &raw mut is_varlena) };
+        let writes = writer_of(type_of(argument.as_node()));
         if self.clock == ClockPlace::Inside {
-            return self.check_function(writes) || self.check_reading_of_clock(coercion.resulttype);
+            return self.check_writing_in_clock(argument.as_node()) || self.check_reading_in_clock(coercion.resulttype);
         }
         if self.check_time_read(coercion.resulttype) {
             return true;
@@ -52,12 +53,48 @@ impl EligibilityChecker {
         self.check_function(writes) || self.check_body_of(reads)
     }
 
+    /// Checks how a value in a clock expression is written as a text: `clock` does it by the function that it knows.
+    pub(super) fn check_writing_in_clock(&mut self, value: Tree<'_, pg_sys::Node>) -> bool {
+        let writes = writer_of(type_of(value));
+        if clock::handlers_of(type_of(value)).is_none_or(|(known, ..)| known != writes.to_u32()) {
+            return self.blame(writes, Reason::UserDefinedFunction);
+        }
+        self.check_function(writes)
+    }
+
     /// Checks how a text in a clock expression is read. Its value will be in the key, so it may be a word for the present time.
-    fn check_reading_of_clock(&mut self, result: pg_sys::Oid) -> bool {
-        if has_dates(result) {
+    fn check_reading_in_clock(&mut self, result: pg_sys::Oid) -> bool {
+        if clock::has_dates(result) {
             // The walk that identifies the query notes it for each such coercion.
             self.note_day();
         }
-        self.check_body_of(reader_of(result))
+        let reads = reader_of(result);
+        let known = if result == pg_sys::TEXTOID {
+            Some(TEXT_IN)
+        } else {
+            clock::handlers_of(result).and_then(|(_, known, _)| known)
+        };
+        if known != Some(reads.to_u32()) {
+            return self.blame(reads, Reason::UserDefinedFunction);
+        }
+        self.check_body_of(reads)
     }
+
+    /// Checks how values in a clock expression are compared by GREATEST and LEAST.
+    pub(super) fn check_comparison_in_clock(&mut self, of: pg_sys::Oid) -> bool {
+        // SAFETY: reads catalogs about a type of the tree; entries of the type cache are never freed.
+        let compares = unsafe { (*pg_sys::lookup_type_cache(of, pg_sys::TYPECACHE_CMP_PROC as i32)).cmp_proc };
+        if clock::handlers_of(of).and_then(|(.., known)| known) != Some(compares.to_u32()) {
+            return self.blame(compares, Reason::UserDefinedFunction);
+        }
+        self.check_function(compares)
+    }
+}
+
+/// The function that writes values of a type as texts.
+fn writer_of(type_oid: pg_sys::Oid) -> pg_sys::Oid {
+    let (mut writes, mut is_varlena) = (pg_sys::InvalidOid, false);
+    // SAFETY: reads a catalog about the type of an expression.
+    unsafe { pg_sys::getTypeOutputInfo(type_oid, &raw mut writes, &raw mut is_varlena) };
+    writes
 }

@@ -6,7 +6,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
-use crate::pg::tree::{Tree, child};
+use crate::pg::tree::{Tree, child, children};
 use crate::query::clock;
 use crate::query::environment::{DATABASE_NAME, SEARCH_CONFIGURATION, SESSION_USER};
 use crate::query::identity::CURRENT_SETTING;
@@ -82,6 +82,13 @@ impl EligibilityChecker {
         let is_other = self.clock == ClockPlace::Inside
             && clock::behind(operator) != Some(unsafe { pg_sys::get_opcode(operator) });
         is_other && self.refuse(Reason::UserDefinedFunction)
+    }
+
+    /// Does the operator of a clock expression join a text and a value that is not written as `clock` does it? True refuses the query.
+    pub(super) fn joins_otherwise(&mut self, operator: Tree<'_, pg_sys::OpExpr>) -> bool {
+        self.clock == ClockPlace::Inside
+            && clock::joins(operator.opno)
+            && children!(operator.args as Node).any(|value| self.check_writing_in_clock(value))
     }
 
     /// Does the call ask for state of the session that can be part of the key: a setting by a constant name, the name of the database, or
