@@ -4,21 +4,15 @@
 
 use pgrx::pg_sys;
 
-/// date, daterange, datemultirange and their arrays. Ascending.
-const DATES: [u32; 6] = [1082, 1182, 3912, 3913, 4535, 6155];
-
-/// jsonb_populate_record, jsonb_populate_recordset, json_populate_record, json_populate_recordset: the columns of the row that they make may
-/// be dates. Ascending.
-const POPULATING: [u32; 4] = [3209, 3475, 3960, 3961];
-
-/// May a text that becomes a value of this type be a word for a day? So with dates, and arrays and ranges of them.
+/// May a text that becomes a value of this type be a word for a day? So with date, daterange, datemultirange and their arrays.
 pub fn has_dates(type_oid: pg_sys::Oid) -> bool {
-    DATES.binary_search(&type_oid.to_u32()).is_ok()
+    matches!(type_oid.to_u32(), 1082 | 1182 | 3912 | 3913 | 4535 | 6155)
 }
 
-/// Does the function make a row of a named type out of JSON?
+/// Does the function make rows of a named type out of JSON, whose columns may be dates: jsonb_populate_record, jsonb_populate_recordset,
+/// json_populate_record, json_populate_recordset?
 pub fn makes_named_row(function: pg_sys::Oid) -> bool {
-    POPULATING.binary_search(&function.to_u32()).is_ok()
+    matches!(function.to_u32(), 3209 | 3475 | 3960 | 3961)
 }
 
 /// Is this `age` with one argument, which counts from the present date: age(timestamptz), age(timestamp)? CURRENT_DATE is in its body.

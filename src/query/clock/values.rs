@@ -1,6 +1,8 @@
 //! Values of clock expressions, one by one: what a leaf says, constants, parameters, what functions make of them. All of it is what the executor
 //! would compute; what the server's functions raise jumps over every frame here. Keeps nothing.
 
+use std::ffi::CStr;
+
 use pgrx::pg_sys::{self, Datum};
 
 use super::coarse;
@@ -183,12 +185,18 @@ pub(super) unsafe fn read(text: Value, kind: Kind) -> Option<Value> {
         return Some(Value { kind, ..text });
     }
     let reader = pg_sys::Oid::from(kind.reader()?);
-    // SAFETY: a text that is not NULL; the function takes any.
-    let datum = unsafe {
+    // SAFETY: a text that is not NULL, of which a copy is made that ends with NUL; the function takes any.
+    unsafe {
         let words = direct!(server::text_to_cstring(text.datum.cast_mut_ptr()));
-        direct!(server::OidInputFunctionCall(reader, words, kind.type_oid(), -1))
-    };
-    Some(Value { datum, kind, ..text })
+        let settled = text.settled && !names_present(CStr::from_ptr(words).to_bytes());
+        let datum = direct!(server::OidInputFunctionCall(reader, words, kind.type_oid(), -1));
+        Some(Value { datum, kind, settled, ..text })
+    }
+}
+
+/// Is the word `now` in a text? Then what is read moves all the time, which decides about nothing but whether it is worth storing.
+fn names_present(text: &[u8]) -> bool {
+    text.windows(3).any(|word| word.eq_ignore_ascii_case(b"now"))
 }
 
 /// A value, written as a text. A text is one already.

@@ -1,8 +1,8 @@
 //! The STABLE built-in functions that a cacheable query may call: their results rest on their arguments and on settings that are
 //! part of the key, not on the clock, the session or other tables. Left out on purpose: everything that asks for the current
 //! time (`timetz(time)` and `timezone(text, timetz)` among them), the input functions of date and time types (`'today'` is a legal
-//! input; `eligibility/coercions` has an exception for dates), and input functions of containers (their elements may be any type). OIDs of built-in functions never change between
-//! versions; a test compares the lists with pg_proc, and scripts/functions/audit.py with the server's code.
+//! input; `eligibility/coercions` has an exception for dates), and what reads containers and rows: their parts may be of any type, and
+//! `eligibility/readings` looks at them. OIDs of built-in functions never change between versions; a test compares the lists with pg_proc, and scripts/functions/audit.py with the server's code.
 
 /// STABLE functions that read settings in the key and nothing else. Ascending.
 pub const SETTINGS_ONLY: &[u32] = &[
