@@ -24,7 +24,9 @@ use std::ffi::c_void;
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::clock::{ClockExpressions, ClockProgram, asks_for_time, counts_from_today, has_dates, makes_named_row, reads_time};
+use super::clock::{
+    ClockExpressions, ClockProgram, asks_for_time, counts_from_today, has_dates, makes_named_row, reads_time,
+};
 use super::hashes::{FormHash, TreeHash};
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tree::{self, walkers};

@@ -85,7 +85,8 @@ impl ClockProgram {
 
     /// Keeps words that `words` has returned, in the current memory context. What stands behind them is left out.
     pub fn read(words: impl ExactSizeIterator<Item = u32> + Clone) -> Self {
-        let length = words.clone().next().map_or(0, |first| (first & !(ASKS_FOR_STATEMENT | ROUNDS)) >> LENGTH) as usize;
+        let length =
+            words.clone().next().map_or(0, |first| (first & !(ASKS_FOR_STATEMENT | ROUNDS)) >> LENGTH) as usize;
         Self::from_words(words.take(length))
     }
 

@@ -226,7 +226,8 @@ pub(super) unsafe fn extreme(one: Value, other: Value, kind: Kind, greater: bool
     }
     let comparison = pg_sys::Oid::from(kind.comparison()?);
     // SAFETY: two values of the type that the function compares.
-    let order = unsafe { direct!(server::OidFunctionCall2Coll(comparison, pg_sys::InvalidOid, one.datum, other.datum)) };
+    let order =
+        unsafe { direct!(server::OidFunctionCall2Coll(comparison, pg_sys::InvalidOid, one.datum, other.datum)) };
     let order = order.value() as u32 as i32;
     let takes_other = if greater { order < 0 } else { order > 0 };
     Some(Value { settled, kind, ..if takes_other { other } else { one } })
