@@ -377,7 +377,7 @@ impl EligibilityChecker {
                 || self.check_missing_arguments(call.funcid, child!(call.args));
         }
         if !self.bodies.immutable && self.reads_named_state(call) {
-            return self.reason.is_some() || self.check_definition(call.funcid, definition::of(call.funcid));
+            return self.reason.is_some() || self.check_body_of(call.funcid);
         }
         if lists_columns(call.funcid) {
             return self.check_call_with_columns(call);

@@ -69,12 +69,10 @@ impl EligibilityChecker {
             self.note_day();
         }
         let reads = reader_of(result);
-        let known = if result == pg_sys::TEXTOID {
-            Some(TEXT_IN)
-        } else {
-            clock::handlers_of(result).and_then(|(_, known, _)| known)
-        };
-        if known != Some(reads.to_u32()) {
+        if result == pg_sys::TEXTOID && reads.to_u32() == TEXT_IN {
+            return self.check_function(reads);
+        }
+        if clock::handlers_of(result).and_then(|(_, known, _)| known) != Some(reads.to_u32()) {
             return self.blame(reads, Reason::UserDefinedFunction);
         }
         self.check_body_of(reads)

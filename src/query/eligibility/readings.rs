@@ -9,7 +9,7 @@ use super::checker::{ClockPlace, EligibilityChecker};
 use crate::pg::compat;
 use crate::pg::tree::{Tree, child, child_oids};
 use crate::query::clock::has_dates;
-use crate::query::volatility::definition;
+use crate::query::volatility::{self, definition};
 
 /// json_to_record, json_to_recordset, jsonb_to_record, jsonb_to_recordset: the query lists the columns. Ascending.
 const TO_RECORD: [u32; 4] = [3204, 3205, 3490, 3491];
@@ -118,8 +118,12 @@ impl EligibilityChecker {
         self.check_body_of(reads)
     }
 
-    /// Checks what a function consists of, which is accepted where it stands.
+    /// Checks what a STABLE function consists of, which is accepted where it stands. The planner would compute one that somebody has marked
+    /// IMMUTABLE, and a kept plan would have the value of another moment.
     pub(super) fn check_body_of(&mut self, function: pg_sys::Oid) -> bool {
+        if !volatility::is_stable(function) {
+            return self.blame(function, Reason::StableFunction);
+        }
         self.defined.insert((function, false)) && self.check_definition(function, definition::of(function))
     }
 
