@@ -117,8 +117,8 @@ fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
         key.u32(configuration.to_u32());
         return Ok(());
     }
-    // SAFETY: functions that read the backend's own state and a catalog; the name is a copy, or null. What shared objects are called is
-    // followed, but databases have no dependency of their own.
+    // SAFETY: functions that read the backend's own state and a catalog; the name is a copy, or null. A change of a role outdates all answers,
+    // so that its OID stands for its name.
     unsafe {
         if name == SESSION_USER {
             key.u32(pg_sys::GetSessionUserId().to_u32());
