@@ -6,6 +6,7 @@ use arrow_cache_core::{Reason, RoomyVec};
 
 use crate::arrow::column::Column;
 use crate::error::or_raise;
+use crate::fragments;
 use crate::lookup;
 use crate::lookup::{Found, Miss, Question};
 use crate::pg::query_desc::QueryDesc;
@@ -66,7 +67,8 @@ fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>) ->
             sample.map_or(Answer::Run(None), Answer::Verify)
         }
         Ok(Found::Hit(hit, None)) => stored(store, query, hit),
-        Ok(Found::Miss(miss)) => {
+        Ok(Found::Miss(mut miss)) => {
+            fragments::combine_at_start(query, Some(&mut miss), 0);
             tally::count_miss(store, miss.stale, miss.refused);
             let status = miss.status(miss.refused);
             session::set_status(status);

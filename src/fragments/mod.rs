@@ -4,7 +4,8 @@
 //! The walk of such a statement:
 //!
 //! 1. The planner hook asks `planning` whether the query may be combined of parts, and is worth it (`admission`). If so, the server plans the
-//!    combined query in its place. That reads a named tuplestore, and the path hook puts our scan there (`path`).
+//!    combined query in its place. A plan that is kept, or made for a Bind, is the server's own; the query goes along with it (`kept_question`), and if
+//!    there is no answer when it starts, the combined query is planned then (`starting`). The combined query reads a named tuplestore, and the path hook puts our scan there (`path`).
 //! 2. When the plan starts, the scan (`scan`) looks for the stored parts under the snapshot of the statement, and pins them (`parts`).
 //! 3. When it is asked for rows, it gives those of the stored parts, and runs the query of each other part (`part_run`), whose rows are stored
 //!    on the way (`capture`).
@@ -14,6 +15,7 @@
 
 mod admission;
 mod explain;
+mod kept_question;
 mod key;
 mod part_run;
 mod parts;
@@ -21,7 +23,10 @@ mod path;
 mod planning;
 mod recipe;
 mod scan;
+mod starting;
 
+pub use kept_question::attach;
 pub use path::{add_path, is_planning as plans_combined};
-pub use planning::{combine, finish};
+pub use planning::{Combination, add_relations, combine, end};
 pub use scan::register;
+pub use starting::{combine_at_start, question};

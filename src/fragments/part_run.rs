@@ -30,6 +30,7 @@ pub struct Surroundings {
 pub fn run(
     query: *mut pg_sys::Query,
     key: Option<&PartKey>,
+    is_of_bounds: bool,
     surroundings: &Surroundings,
 ) -> *mut pg_sys::Tuplestorestate {
     let state = surroundings.state;
@@ -54,7 +55,7 @@ pub fn run(
             0
         ));
         let part = QueryDesc::of_hook(desc);
-        let miss = eligible.and_then(|eligible| miss(part, eligible, key?, surroundings).ok());
+        let miss = eligible.and_then(|eligible| miss(part, eligible, key?, is_of_bounds, surroundings).ok());
         capture::prepare(part, miss.map(Task::Store));
         kept!(server::standard_ExecutorStart(desc, 0));
         capture::begin(part);
@@ -88,6 +89,7 @@ fn miss(
     part: QueryDesc<'_>,
     eligible: Eligible,
     key: &PartKey,
+    is_of_bounds: bool,
     surroundings: &Surroundings,
 ) -> Result<Box<Miss>, Reason> {
     if !surroundings.may_store {
@@ -95,5 +97,5 @@ fn miss(
     }
     let store = shmem::store().ok_or(Reason::NoRoom)?;
     let plan: Tree<'_, pg_sys::PlannedStmt> = part.plan();
-    parts::miss(&store, eligible, plan, key, &surroundings.columns, part.snapshot_data())
+    parts::miss(&store, eligible, plan, key, &surroundings.columns, part.snapshot_data(), is_of_bounds)
 }

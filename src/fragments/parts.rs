@@ -176,7 +176,8 @@ impl Contents {
             if matches!(part.rows, Rows::Waiting) {
                 let query = leaf_query(&self.part, part.leaf);
                 count(Counter::FragmentsComputed, 1);
-                part.rows = Rows::Computed(part_run::run(query, part.key.as_ref(), &self.surroundings));
+                part.rows =
+                    Rows::Computed(part_run::run(query, part.key.as_ref(), part.leaf.asked != 0, &self.surroundings));
             }
             // SAFETY: the caller's promise; holds and tuplestores last as long as the statement.
             let filled = unsafe {

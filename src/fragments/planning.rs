@@ -1,18 +1,21 @@
-//! The plan of a combined query: asked for by the planner hook in the place of the plan of the client's query. Keeps nothing.
+//! The plan of a combined query: asked for by the planner hook in the place of the plan of the client's query, or when a plan starts. Keeps
+//! nothing.
 
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::recipe::Recipe;
 use super::{admission, path};
 use crate::lookup::parts::may_have_parts;
-use crate::lookup::{Call, Eligible};
+use crate::lookup::{Call, Eligible, may_lack_execute};
 use crate::pg::lists::oids;
+use crate::pg::tree::Tree;
+use crate::query::Versions;
 use crate::query::decomposition::decompose;
 use crate::query::partitions::leaves;
 use crate::query::statement_terms::StatementTerms;
 use crate::{session, settings};
 
-/// A query to plan in the place of the client's. Plain data, so that an error may jump over it.
+/// A query to plan in the place of the client's, which is being planned from now on. Plain data, so that an error may jump over it.
 #[derive(Clone, Copy)]
 pub struct Combination {
     /// The combined query.
@@ -22,17 +25,48 @@ pub struct Combination {
     outer: *mut pg_sys::List,
 }
 
-/// The combined query to plan in the place of a query, if its answer can be combined of parts and that is worth it. `finish` must be called
-/// when it was planned, after an error too.
+/// Ends the planning of a combined query, after an error too.
+pub struct Ended(Combination);
+
+impl Ended {
+    /// Ends it when the value is dropped.
+    pub fn of(combination: Combination) -> Self {
+        Self(combination)
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        end(self.0);
+    }
+}
+
+/// The combined query to plan in the place of a query of the simple protocol, if its answer can be combined of parts and that is worth it. `end` must be
+/// called when it was planned, after an error too.
 pub fn combine(call: &Call<'_>, eligible: &Eligible) -> Option<Combination> {
     if !may_combine(call, eligible) || !admission::is_worth(eligible.form()) {
         return None;
     }
-    let decomposition = decompose(call.query(), call.params(), eligible.traits().may_fail).ok()?;
+    combination(call.query(), None, eligible.versions(), eligible.traits().may_fail)
+}
+
+/// The combined query of a query, whatever it is worth. `versions` are the definitions that were current before; `end` is to be called as for `combine`.
+pub fn combination(
+    query: Tree<'_, pg_sys::Query>,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+    versions: Versions,
+    may_fail: bool,
+) -> Option<Combination> {
+    // The parts call other functions than the query. Who may execute these, and not those, would not get the error.
+    if may_lack_execute(versions.ddl) {
+        return None;
+    }
+    let decomposition = decompose(query, params, may_fail).ok()?;
     let part = decomposition.part;
     // SAFETY: the bounds were taken from the query.
     let found = unsafe { leaves(part.relation, part.bounds()) }.ok()?;
-    if !admission::has_enough(found.total) {
+    // Without any leaf nobody would plan what a part computes, and planning it may raise an error.
+    if !admission::has_enough(found.total) || found.leaves.is_empty() {
         return None;
     }
     // SAFETY: lists of OIDs.
@@ -42,39 +76,35 @@ pub fn combine(call: &Call<'_>, eligible: &Eligible) -> Option<Combination> {
             .chain(part.dimensions.iter().copied())
             .fold(std::ptr::null_mut(), |list, relation| pg_sys::list_append_unique_oid(list, relation))
     };
-    let recipe = Recipe { part, leaves: found.leaves, relations, versions: eligible.versions() };
-    let recipe = recipe.to_list();
+    let recipe = Recipe { part, leaves: found.leaves, relations, versions }.to_list();
     Some(Combination { query: decomposition.combined, recipe, outer: path::set_planned(recipe) })
 }
 
-/// May this query be planned otherwise than the client asked? Only if nobody can tell the plans apart, but by their speed.
+/// May this query be planned otherwise than the client asked? Only if nobody can tell the plans apart, but by their speed. A plan for the values of a
+/// Bind is left to the server: its costs decide whether the server goes over to a plan for all values.
 fn may_combine(call: &Call<'_>, eligible: &Eligible) -> bool {
-    let traits = eligible.traits();
-    let is_one_shot = !session::must_plan() && call.is_one_shot();
+    let is_one_shot = !session::must_plan() && call.is_one_shot() && !call.has_values();
     let is_explained = session::explaining() && session::at_top_level();
-    // The costs of plans for values decide whether the server goes over to a plan for all values, and a bound portal may be read under other
-    // settings than it was started with.
     let terms = StatementTerms::of(call.own_text());
-    let is_wanted = settings::enable_fragments() && terms.is_ok_and(|terms| terms.fragments);
-    let choice_shows = traits.may_drop_relations || traits.may_fail || traits.reads_session;
-    is_wanted
+    settings::enable_fragments()
+        && terms.is_ok_and(|terms| terms.fragments)
         && (is_one_shot || is_explained)
-        && !(call.has_values() && choice_shows)
         && !settings::debug_serve_fills()
         && !path::is_planning()
-        && may_have_parts(traits)
+        && may_have_parts(eligible.traits())
 }
 
-/// A combined query was planned, or planning it has failed (null): adds the relations of the parts to the plan, so that the answer rests on them.
+/// A combined query was planned, or planning it has failed.
+pub fn end(combination: Combination) {
+    path::set_planned(combination.outer);
+}
+
+/// Adds the relations of the parts to the plan of a combined query, so that the answer rests on them.
 ///
 /// # Safety
-/// `plan` must be null, or the plan just made of the combined query, in the current memory context.
-pub unsafe fn finish(combination: Combination, plan: *mut pg_sys::PlannedStmt) {
-    path::set_planned(combination.outer);
-    if plan.is_null() {
-        return;
-    }
-    // SAFETY: the caller's promise; the recipe was made by `combine`.
+/// `plan` must be the plan just made of the combined query, in the current memory context.
+pub unsafe fn add_relations(combination: Combination, plan: *mut pg_sys::PlannedStmt) {
+    // SAFETY: the caller's promise; the recipe was made by `combination`.
     unsafe {
         let Some(recipe) = Recipe::of_list(combination.recipe) else { return };
         for relation in oids(recipe.relations) {

@@ -12,7 +12,7 @@ use crate::pg::error_passing::{direct, edge, with_cleanup};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::server;
 use crate::pg::tree::Tree;
-use crate::{capture, copy, serve, session};
+use crate::{capture, copy, fragments, serve, session};
 
 /// `ExecutorStart_hook`. The plan may be swapped before the executor sees it.
 ///
@@ -52,7 +52,13 @@ fn before_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: c
         copy::before_start(desc);
         None
     } else if active() {
-        lookup::at_start(desc, planned, flags)
+        let mut task = lookup::at_start(desc, planned, flags);
+        let miss = match &mut task {
+            Some(lookup::Task::Store(miss)) => Some(&mut **miss),
+            _ => None,
+        };
+        fragments::combine_at_start(desc, miss, flags);
+        task
     } else {
         lookup::skip(desc);
         None

@@ -5,9 +5,9 @@ use std::ffi::{c_char, c_int};
 use pgrx::pg_sys;
 
 use super::previous::{PREVIOUS, active};
-use crate::fragments;
+use crate::fragments::{self, Combination};
 use crate::lookup::{self, Call, Placeholder, Planning};
-use crate::pg::error_passing::{direct, edge, with_outcome};
+use crate::pg::error_passing::{direct, edge, with_cleanup};
 use crate::pg::lists::oids;
 use crate::pg::server;
 use crate::session;
@@ -43,27 +43,55 @@ pub unsafe extern "C-unwind" fn plan(
             }
             _ => None,
         };
-        let mut plan: *mut pg_sys::PlannedStmt = std::ptr::null_mut();
-        let place = &raw mut plan;
-        match combination {
-            None => place.write(direct!(next(query, text, options, params))),
-            Some(combined) => {
-                with_outcome(
-                    || place.write(direct!(next(combined.query, text, options, params))),
-                    |failed| {
-                        if failed {
-                            fragments::finish(combined, std::ptr::null_mut())
-                        }
-                    },
-                );
-                edge(|| fragments::finish(combined, plan));
+        let question = match &planning {
+            Planning::Eligible(eligible) if combination.is_none() => {
+                edge(|| fragments::question(&Call::of_hook(query, text, options, params), eligible))
             }
-        }
+            _ => std::ptr::null_mut(),
+        };
+        let plan = match combination {
+            None => direct!(next(query, text, options, params)),
+            Some(combination) => plan_combined(next, combination, text, options, params),
+        };
         match planning {
             Planning::Eligible(eligible) => edge(|| lookup::after_planning(plan, eligible)),
             Planning::Refused(reason) => edge(|| lookup::refuse(plan, reason)),
             Planning::Ignored | Planning::Ready { .. } => {}
         }
+        if !question.is_null() {
+            edge(|| fragments::attach(plan, question));
+        }
         plan
     }
+}
+
+type Planner = unsafe extern "C-unwind" fn(
+    *mut pg_sys::Query,
+    *const c_char,
+    c_int,
+    pg_sys::ParamListInfo,
+) -> *mut pg_sys::PlannedStmt;
+
+/// Plans a combined query in the place of the client's. What planning raises jumps over this frame.
+///
+/// # Safety
+/// The arguments must be those of the hook. No frame between here and PostgreSQL may have pending destructors.
+unsafe fn plan_combined(
+    next: Planner,
+    combination: Combination,
+    text: *const c_char,
+    options: c_int,
+    params: pg_sys::ParamListInfo,
+) -> *mut pg_sys::PlannedStmt {
+    let mut plan: *mut pg_sys::PlannedStmt = std::ptr::null_mut();
+    let place = &raw mut plan;
+    // SAFETY: the caller's promise.
+    unsafe {
+        with_cleanup(
+            || place.write(direct!(next(combination.query, text, options, params))),
+            || fragments::end(combination),
+        );
+        edge(|| fragments::add_relations(combination, plan));
+    }
+    plan
 }

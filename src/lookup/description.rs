@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::fingerprint::Fingerprint;
 use super::question::Question;
-use super::{kept_templates, portal, quick_statements, snapshot};
+use super::{execute_rights, kept_templates, language_settings, portal, quick_statements, snapshot};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
 use crate::query::clock::{Clock, ClockProgram};
@@ -85,15 +85,14 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     // SAFETY: the extras were just read, into the current memory context.
     let relations = relations::of_plan(question.plan(), unsafe { traits.extras.relations() });
     check_session(&traits, &relations)?;
-    // SAFETY: as above.
-    let settings = unsafe { traits.extras.settings() };
+    let settings = settings_read(store, &traits)?;
     let now = environment::settings(store.seed());
     let environment = environment::hash_under(store.seed(), now, &settings)?;
     let planned_under = planned.under.filter(|then| *then != environment::planning(store.seed(), now));
     check_age(question, &traits, &relations, planned, planned_under.is_none(), current)?;
     check_role(&traits, planned_under.is_none())?;
     let old_plan = (current.ddl != planned.versions.ddl).then_some(planned.plan);
-    let errs_by_kind = traits.may_fail && planned.for_values;
+    let errs_by_kind = planned.for_values && (traits.may_fail || execute_rights::may_lack(current.ddl));
     let tree = tree_of(store, tree, &traits, current)?;
     let asked = Asked { tree, old_plan, planned_under, errs_by_kind, environment };
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;
@@ -120,6 +119,20 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         key,
         columns,
     })
+}
+
+/// The settings that the query reads by name.
+///
+/// # Errors
+/// `SessionFunction` if some may have been others when a function was compiled that the query calls.
+fn settings_read(store: &SharedStore, traits: &QueryTraits) -> Result<Vec<CString>, Reason> {
+    // SAFETY: the extras were just read, into the current memory context.
+    let mut settings = unsafe { traits.extras.settings() };
+    if traits.calls_declared() {
+        language_settings::check(store)?;
+        settings.push(environment::LANGUAGE.to_owned());
+    }
+    Ok(settings)
 }
 
 /// Locks what the bodies of functions read, as the server does when it calls them: a hit waits for whom an execution would wait for.

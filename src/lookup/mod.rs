@@ -12,19 +12,24 @@
 //! 5. A hit is served. A miss is executed, and its answer stored if it may be (`storing`). Whatever came of it is counted and logged
 //!    (`outcome`).
 //!
-//! `observation` looks at the queries that functions run below a miss, if they are declared pure. `change_token` says what an answer rests on without looking it up.
+//! `observation` looks at the queries that functions run below a miss, if they are declared pure; `language_settings` knows
+//! under which settings the session has compiled them. `change_token` says what an answer rests on without looking it up.
 //!
-//! State of this backend only (`forms`, `kept_templates`, `quick_statements`); what is shared is read through `shmem`.
+//! `execute_rights` knows whether errors of permissions show the kind of a plan.
+//!
+//! State of this backend only (`execute_rights`, `forms`, `kept_templates`, `language_settings`, `quick_statements`); what is shared is read through `shmem`.
 
 mod call;
 mod change_token;
 mod definition_versions;
 mod description;
 mod entry_validity;
+mod execute_rights;
 mod find;
 mod fingerprint;
 mod forms;
 mod kept_templates;
+mod language_settings;
 pub mod observation;
 mod outcome;
 pub mod parts;
@@ -41,6 +46,7 @@ mod verdict;
 pub use call::Call;
 pub use change_token::{change_token, definitions};
 pub use definition_versions::current as definition_versions;
+pub use execute_rights::may_lack as may_lack_execute;
 pub use find::find;
 pub use outcome::{Found, Miss, Unread};
 pub use placeholder::{Pending, Placeholder, pending, serve_pending};

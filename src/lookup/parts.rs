@@ -80,7 +80,8 @@ pub fn before_planning(store: &SharedStore, call: &Call<'_>) -> Result<Eligible,
     verdict::check(call, store, identified, traits, versions, true)
 }
 
-/// What is needed to store a part that is run under this snapshot, after its plan was made.
+/// What is needed to store a part that is run under this snapshot, after its plan was made. One that `is_of_bounds` is asked of a leaf at the end of
+/// a window: most windows move, and then nobody asks again, so it is stored when it is asked for the second time.
 ///
 /// # Errors
 /// The reason not to store it.
@@ -91,6 +92,7 @@ pub fn miss(
     (key, text): &PartKey,
     columns: &[Column],
     snapshot: Option<&pg_sys::SnapshotData>,
+    is_of_bounds: bool,
 ) -> Result<Box<Miss>, Reason> {
     let eligible_form = eligible.form();
     let Verdict::Cacheable { traits, planned, .. } = verdict::of_plan(plan, eligible) else {
@@ -98,6 +100,13 @@ pub fn miss(
     };
     if !may_have_parts(&traits) {
         return Err(Reason::OwnWrites);
+    }
+    // The rows of a foreign table are not those of a snapshot.
+    if relations::reads_trusted(plan) {
+        return Err(Reason::ForeignTable);
+    }
+    if is_of_bounds && store.count_run(*key) < 2 {
+        return Err(Reason::TooFewRuns);
     }
     let seen = definition_versions::current(store);
     let snapshot = snapshot::view(store, snapshot)?;

@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 
 use super::call::Call;
 use super::outcome::note_hit;
-use super::{definition_versions, entry_validity, kept_templates, portal, snapshot};
+use super::{definition_versions, entry_validity, execute_rights, kept_templates, portal, snapshot};
 use crate::invalidation::own_writes;
 use crate::pg::query_desc::QueryDesc;
 use crate::query::clock::Clock;
@@ -62,8 +62,8 @@ pub fn make(
     // A bound portal may be read under other settings than it was started with: `serve::Guard` needs the real plan for that. And the server
     // adds the costs of plans for values up, to choose between such plans and one for all values. Where that choice decides which relations
     // are read, and so whether the user may read them, or which errors are raised, the costs have to be those of these values.
-    let choice_shows = traits.may_drop_relations || traits.may_fail;
-    let needs_plan = call.has_values() && (traits.reads_session || choice_shows);
+    let choice_shows = || traits.may_drop_relations || traits.may_fail || execute_rights::may_lack(versions.ddl);
+    let needs_plan = call.has_values() && (traits.reads_session || choice_shows());
     if needs_plan || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {
         return None;
     }

@@ -5,6 +5,7 @@
 pub mod allocator;
 pub mod backend;
 pub mod backend_local;
+pub mod built_in_functions;
 pub mod catalog_columns;
 pub mod catalog_row;
 pub mod client;

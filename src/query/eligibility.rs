@@ -37,6 +37,7 @@ use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 pub use checker::Blamed;
 use checker::{ClockPlace, EligibilityChecker};
 pub use declared_functions::{PURE, may_be_declared};
+pub use failures::expression_may_fail;
 pub use met_bodies::SqlBodies;
 use node_kinds::{makes_a_type, names_collation, refusal_of, type_of};
 use readings::lists_columns;
@@ -210,7 +211,9 @@ impl EligibilityChecker {
             return self.refuse(Reason::TooComplex);
         }
         let enters = self.enters_clock(node);
+        let kept = self.enters_kept(node);
         let stopped = self.reason.is_some() || self.check_node(node) || self.check_below(node);
+        self.bodies.kept = kept;
         if enters {
             self.clock = ClockPlace::Outside;
         }
@@ -410,7 +413,14 @@ impl EligibilityChecker {
 
     /// Checks a function, and what it consists of.
     fn check_function(&mut self, function: pg_sys::Oid) -> bool {
-        match volatility::check(function) {
+        let verdict = volatility::check(function);
+        if self.may_be_forbidden(function) {
+            return self.blame_because(function, Reason::UserDefinedFunction, sql_functions::FORBIDDEN);
+        }
+        if self.bodies.kept && !matches!(verdict, FunctionVerdict::Sound | FunctionVerdict::Unsound(_)) {
+            return self.blame_because(function, Reason::StableFunction, sql_functions::KEPT_VALUE);
+        }
+        match verdict {
             FunctionVerdict::Sound => {}
             FunctionVerdict::ReadsSettings => self.reads_settings = true,
             FunctionVerdict::CallsOutputFunctions => {
@@ -438,7 +448,7 @@ impl EligibilityChecker {
         if volatility::searches_by_default(function) && self.reads_search_configuration() {
             return true;
         }
-        self.defined.insert((function, self.bodies.immutable))
+        self.defined.insert((function, self.bodies.immutable, self.bodies.kept))
             && self.check_definition(function, definition::of(function))
     }
 

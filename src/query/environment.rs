@@ -83,7 +83,8 @@ pub fn hash(seed: u64, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
 /// As `hash`, for the present settings as `settings` has told them.
 ///
 /// # Errors
-/// `SessionFunction` when a custom setting is hidden from some roles, or it is not sure which text search configuration a setting names.
+/// `SessionFunction` when a custom setting is hidden from some roles, or it is not sure which text search configuration a setting names, or
+/// which value a setting of PL/pgSQL has.
 pub fn hash_under(seed: u64, settings: SettingsHash, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
     let mut added = Ok(());
     let hash = hashed(seed, |key| {
@@ -110,8 +111,51 @@ pub const SEARCH_CONFIGURATION: &CStr = c"default_text_search_config";
 pub const DATABASE_NAME: &CStr = c"current_database()";
 pub const SESSION_USER: &CStr = c"session_user()";
 
+/// In the list of what a query reads, it stands for the settings by which PL/pgSQL compiles and runs functions.
+pub const LANGUAGE: &CStr = c"plpgsql";
+/// Those by which it compiles a function when the session first calls it, and those that it reads when the function runs, each with its value
+/// before the language is loaded.
+const COMPILING: [(&CStr, &CStr); 3] = [
+    (c"plpgsql.variable_conflict", c"error"),
+    (c"plpgsql.extra_errors", c"none"),
+    (c"plpgsql.print_strict_params", c"off"),
+];
+const RUNNING: [(&CStr, &CStr); 1] = [(c"plpgsql.check_asserts", c"on")];
+
+/// The present settings by which PL/pgSQL compiles functions, as one number.
+///
+/// # Errors
+/// As `add_language_setting`.
+pub fn compiling(seed: u64) -> Result<Hash128, Reason> {
+    let mut added = Ok(());
+    let hash = hashed(seed, |key| added = COMPILING.iter().try_for_each(|setting| add_language_setting(key, *setting)));
+    added.map(|()| hash)
+}
+
+/// Adds a setting of PL/pgSQL.
+///
+/// # Errors
+/// `SessionFunction` while it was set and the language is not loaded: the language may refuse that value.
+fn add_language_setting(key: &mut HashBuffer, (name, unset): (&CStr, &CStr)) -> Result<(), Reason> {
+    // SAFETY: functions that accept an unknown name; the value is a copy in the current memory context.
+    unsafe {
+        if pg_sys::GetConfigOptionFlags(name.as_ptr(), true) & pg_sys::GUC_CUSTOM_PLACEHOLDER as i32 != 0 {
+            return Err(Reason::SessionFunction);
+        }
+        let value = pg_sys::GetConfigOptionByName(name.as_ptr(), std::ptr::null_mut(), true);
+        add_string(key, if value.is_null() { unset.as_ptr() } else { value });
+        if !value.is_null() {
+            pg_sys::pfree(value.cast());
+        }
+    }
+    Ok(())
+}
+
 /// Adds a setting, or other state of the session, that a query reads.
 fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
+    if name == LANGUAGE {
+        return COMPILING.iter().chain(&RUNNING).try_for_each(|setting| add_language_setting(key, *setting));
+    }
     if name == SEARCH_CONFIGURATION {
         let configuration = text_search::default_configuration().ok_or(Reason::SessionFunction)?;
         key.u32(configuration.to_u32());

@@ -12,6 +12,7 @@
 //! | What else does the answer rest on? | `row_types_and_custom_settings` |
 //! | What of an answer does SQL leave open? | `repeatability`, `ordering`, `bytewise` (equal values) |
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
+//! | May a role lack the right to execute one of the server's functions? | `withdrawn_functions` |
 //! | What does a comment before the statement ask? | `statement_terms` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
 //! | How many rows can there be at most? | `row_bound`, `unique_scan` |
@@ -28,6 +29,7 @@ pub mod environment;
 pub mod hashes;
 pub mod identity;
 pub mod key;
+pub mod lone_parameters;
 pub mod name_resolution;
 pub mod opened_relations;
 mod operator_families;
@@ -52,5 +54,6 @@ mod unique_scan;
 pub mod updatable_cursor;
 mod verdict;
 mod volatility;
+pub mod withdrawn_functions;
 
 pub use verdict::{Marked, Planned, Verdict, Versions};

@@ -15,7 +15,7 @@ pub use planning::{
     take_starting_export,
 };
 pub use status::{
-    Status, begin_statement, begin_statement_as, last_status, set_status, set_status_of, statement_number,
+    Status, begin_statement, begin_statement_as, last_status, set_status, set_status_of, statement_number, status,
 };
 pub use timed_fingerprint::{note_fingerprint, take_fingerprint, take_timed, time_run};
 pub use wrapping::{

@@ -30,6 +30,20 @@ pub fn may_use_schema(role: pg_sys::Oid, schema: pg_sys::Oid) -> bool {
     result == pg_sys::AclResult::ACLCHECK_OK
 }
 
+/// May every role execute the function? Raises if there is no such function.
+pub fn public_may_execute(function: pg_sys::Oid) -> bool {
+    const EXECUTE: pg_sys::AclMode = pg_sys::ACL_EXECUTE as pg_sys::AclMode;
+    /// Stands for all roles (utils/acl.h, ACL_ID_PUBLIC).
+    const PUBLIC: pg_sys::Oid = pg_sys::InvalidOid;
+    #[cfg(feature = "pg15")]
+    // SAFETY: a catalog search by OID.
+    let result = unsafe { pg_sys::pg_proc_aclcheck(function, PUBLIC, EXECUTE) };
+    #[cfg(not(feature = "pg15"))]
+    // SAFETY: a catalog search by OID.
+    let result = unsafe { pg_sys::object_aclcheck(pg_sys::ProcedureRelationId, function, PUBLIC, EXECUTE) };
+    result == pg_sys::AclResult::ACLCHECK_OK
+}
+
 /// A name such as `schema.table` or `"Odd Name"`, taken apart, in the current memory context. A malformed name raises.
 pub fn qualified_name(name: &CStr) -> *mut pg_sys::List {
     #[cfg(feature = "pg15")]

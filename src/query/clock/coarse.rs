@@ -1,6 +1,10 @@
 //! Which units, strides and patterns change by the minute at most. A wrong answer would make a statement useless to cache, or cache it
 //! needlessly; never would it give a wrong answer, since the value itself is in the key.
 
+use pgrx::pg_sys;
+
+use super::functions::Coarse;
+
 /// Words for units of a minute or more, as `date_trunc` and `extract` know them (utils/adt/datetime.c). Lower case, ascending.
 const UNITS: &[&[u8]] = &[
     b"c",
@@ -61,15 +65,30 @@ const FIELDS: &[&[u8]] = &[
 ];
 
 /// The shortest stride that counts, in microseconds.
-pub const SHORTEST_STRIDE: i64 = 60_000_000;
+const SHORTEST_STRIDE: i64 = 60_000_000;
+
+/// Is this a minute or more?
+pub fn is_stride(interval: &pg_sys::Interval) -> bool {
+    let days = i64::from(interval.day).saturating_mul(86_400_000_000);
+    interval.time.saturating_add(days) >= SHORTEST_STRIDE
+}
+
+/// Does this text tell of a function of this kind that its result changes by the minute at most?
+pub fn is_told(coarse: Coarse, text: &[u8]) -> bool {
+    match coarse {
+        Coarse::Unit => is_unit(text),
+        Coarse::Pattern => is_pattern(text),
+        Coarse::Never | Coarse::Always | Coarse::Stride | Coarse::Rounds => false,
+    }
+}
 
 /// Is this the word for a unit of a minute or more?
-pub fn is_unit(word: &[u8]) -> bool {
+fn is_unit(word: &[u8]) -> bool {
     UNITS.iter().any(|unit| unit.eq_ignore_ascii_case(word))
 }
 
 /// Is this a pattern of `to_char` that shows nothing below a minute? One that is not understood is not.
-pub fn is_pattern(pattern: &[u8]) -> bool {
+fn is_pattern(pattern: &[u8]) -> bool {
     let mut rest = pattern;
     while let Some(first) = rest.first() {
         let field =

@@ -13,7 +13,7 @@ use pgrx::pg_sys::{self, Datum};
 use super::expression::{Leaf, MOST};
 use super::functions::{FUNCTIONS, Kind};
 use super::program::{
-    CALL, CHOICE, CONSTANT, ClockProgram, END, GREATER, LEAF, NULL, PARAMETER, READING, SMALLER, WRITING, ZERO,
+    CALL, CHOICE, COARSE, CONSTANT, ClockProgram, END, GREATER, LEAF, NULL, PARAMETER, READING, SMALLER, WRITING, ZERO,
 };
 use super::values::{Moment, NOTHING, Value, call, constant, extreme, parameter, read, time, written};
 use crate::pg::backend_local::Local;
@@ -177,7 +177,7 @@ unsafe fn run(clock: &Clock<'_>, moment: Moment, results: *mut [Value; MOST]) ->
     let (mut next, mut count) = (1, 0);
     while next < words.len() {
         let head = *words.get(next)?;
-        let operand = (head & !NULL) >> 8;
+        let operand = (head & !(NULL | COARSE)) >> 8;
         let second = words.get(next + 1).copied();
         next += 2;
         match head & 0xFF {
@@ -196,7 +196,7 @@ unsafe fn run(clock: &Clock<'_>, moment: Moment, results: *mut [Value; MOST]) ->
             CALL => {
                 let function = FUNCTIONS.get(operand as usize)?;
                 // SAFETY: the arguments are of the types that the function takes, since the parser has chosen it for them.
-                let value = unsafe { call(function, second?, stack.pop(function.arguments)?) }?;
+                let value = unsafe { call(function, second?, stack.pop(function.arguments)?, head & COARSE != 0) }?;
                 stack.push(value)?;
             }
             ZERO => {

@@ -93,6 +93,17 @@ pub enum Coarse {
     Rounds,
 }
 
+impl Coarse {
+    /// The place of the argument that decides on it.
+    pub fn decided_by(self) -> Option<usize> {
+        match self {
+            Self::Never | Self::Always | Self::Rounds => None,
+            Self::Unit | Self::Stride => Some(0),
+            Self::Pattern => Some(1),
+        }
+    }
+}
+
 /// A function that may stand in a clock expression.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {

@@ -8,6 +8,7 @@
 use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys;
 
+use super::coarse;
 use super::expression::{ClockExpressions, DEEPEST, Leaf, Part, part};
 use super::functions::{Coarse, FUNCTIONS, Kind, PLACE_OF_TEXTCAT};
 use crate::pg::tree::Tree;
@@ -19,7 +20,7 @@ pub(super) const LEAF: u32 = 1;
 pub(super) const CONSTANT: u32 = 2;
 /// Its number follows.
 pub(super) const PARAMETER: u32 = 3;
-/// The collation follows.
+/// The collation follows. With `COARSE`, its result changes by the minute at most, as a constant among its arguments tells.
 pub(super) const CALL: u32 = 4;
 /// The end of an expression.
 pub(super) const END: u32 = 5;
@@ -37,6 +38,8 @@ pub(super) const GREATER: u32 = 10;
 pub(super) const SMALLER: u32 = 11;
 /// Flag of a constant.
 pub(super) const NULL: u32 = 1 << 31;
+/// Flag of a call.
+pub(super) const COARSE: u32 = 1 << 30;
 /// Flag of the first word: an expression asks for the arrival of the message.
 const ASKS_FOR_STATEMENT: u32 = 1 << 31;
 /// Flag of the first word: something in an expression may be coarse by its value alone.
@@ -143,6 +146,22 @@ impl ClockProgram {
     }
 }
 
+/// Does the constant, which decides on it, tell of a function of this kind that its result changes by the minute at most?
+fn is_coarse_by(coarse: Coarse, constant: &pg_sys::Const) -> bool {
+    if constant.constisnull {
+        // The result is NULL, whatever time it is.
+        return true;
+    }
+    // SAFETY: a constant that is not null, of the type that such functions take in this place.
+    unsafe {
+        if coarse == Coarse::Stride {
+            return coarse::is_stride(&*constant.constvalue.cast_mut_ptr::<pg_sys::Interval>());
+        }
+        let text = pg_sys::pg_detoast_datum_packed(constant.constvalue.cast_mut_ptr());
+        coarse::is_told(coarse, pgrx::varlena_to_byte_slice(text))
+    }
+}
+
 /// Words of a program that outlive the memory context in which it was made. At most 2 kB.
 pub struct KeptProgram {
     /// Two words each, so that they are aligned as those of a program are.
@@ -204,16 +223,24 @@ impl Words {
                 self.push(number.cast_unsigned())
             }
             Part::Call(place, collation, arguments) => {
-                for argument in arguments.ordered()? {
+                let function = FUNCTIONS.get(place)?;
+                let mut flag = 0;
+                for (number, argument) in arguments.ordered()?.enumerate() {
+                    if function.coarse.decided_by() == Some(number)
+                        && let Some(Part::Constant(_, constant)) = argument.and_then(part)
+                        && is_coarse_by(function.coarse, &constant)
+                    {
+                        flag = COARSE;
+                    }
                     match argument {
                         Some(argument) => self.add(argument, depth + 1)?,
                         None => self.push(ZERO)?,
                     }
                 }
-                if FUNCTIONS[place].coarse == Coarse::Rounds {
+                if function.coarse == Coarse::Rounds {
                     self.words[0] |= ROUNDS;
                 }
-                self.push(CALL | (place as u32) << 8)?;
+                self.push(CALL | (place as u32) << 8 | flag)?;
                 self.push(collation.to_u32())
             }
             Part::First(choices) => self.add_choices(choices, depth),

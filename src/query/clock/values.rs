@@ -87,7 +87,7 @@ pub(super) unsafe fn time(leaf: Leaf, modifier: i32, moment: Moment) -> Option<V
             Leaf::Time | Leaf::LocalTime | Leaf::LocalTimestamp if other => {
                 let part = FUNCTIONS.get(functions::place_of(pg_sys::Oid::from(part_of_time(leaf)))?)?;
                 let whole = Value { datum: Datum::from(start), kind: Kind::TimestampTz, ..value };
-                call(part, 0, &[whole])?.datum
+                call(part, 0, &[whole], false)?.datum
             }
             Leaf::Time => Datum::from(direct!(server::GetSQLCurrentTime(modifier))),
             Leaf::Timestamp => Datum::from(direct!(server::GetSQLCurrentTimestamp(modifier))),
@@ -144,12 +144,12 @@ pub(super) fn parameter(params: Option<Tree<'_, pg_sys::ParamListInfoData>>, kin
     Some(Value { datum: given.value, is_null: given.isnull, ..none })
 }
 
-/// Calls a function as the executor does.
+/// Calls a function as the executor does. `coarse`: a constant has told that its result is.
 ///
 /// # Safety
 /// The arguments must be of the types that the function takes; what it raises jumps over this frame.
-pub(super) unsafe fn call(function: &Function, collation: u32, arguments: &[Value]) -> Option<Value> {
-    let known = arguments.iter().all(|argument| argument.settled);
+pub(super) unsafe fn call(function: &Function, collation: u32, arguments: &[Value], coarse: bool) -> Option<Value> {
+    let known = coarse || arguments.iter().all(|argument| argument.settled);
     // SAFETY: the caller promises that arguments are of the function's types.
     let settled = known || unsafe { is_coarse(function.coarse, arguments) };
     let mut value = Value { datum: Datum::null(), is_null: true, kind: function.result, settled };
@@ -245,12 +245,7 @@ struct Frame {
 /// # Safety
 /// As `call`.
 unsafe fn is_coarse(coarse: Coarse, arguments: &[Value]) -> bool {
-    let place = match coarse {
-        Coarse::Never | Coarse::Rounds => return false,
-        Coarse::Always => return true,
-        Coarse::Unit | Coarse::Stride => 0,
-        Coarse::Pattern => 1,
-    };
+    let Some(place) = coarse.decided_by() else { return coarse == Coarse::Always };
     let Some(argument) = arguments.get(place).filter(|argument| argument.settled) else { return false };
     if argument.is_null {
         // So is the result, whatever time it is.
@@ -259,12 +254,9 @@ unsafe fn is_coarse(coarse: Coarse, arguments: &[Value]) -> bool {
     // SAFETY: an argument that is not NULL, of the type that such functions take in this place.
     unsafe {
         if coarse == Coarse::Stride {
-            let stride = &*argument.datum.cast_mut_ptr::<pg_sys::Interval>();
-            let days = i64::from(stride.day).saturating_mul(86_400_000_000);
-            return stride.time.saturating_add(days) >= coarse::SHORTEST_STRIDE;
+            return coarse::is_stride(&*argument.datum.cast_mut_ptr::<pg_sys::Interval>());
         }
         let text = direct!(server::pg_detoast_datum_packed(argument.datum.cast_mut_ptr()));
-        let bytes = pgrx::varlena_to_byte_slice(text);
-        if coarse == Coarse::Unit { coarse::is_unit(bytes) } else { coarse::is_pattern(bytes) }
+        coarse::is_told(coarse, pgrx::varlena_to_byte_slice(text))
     }
 }

@@ -14,7 +14,7 @@ use crate::pg::tree_making::{alias, copy, list_of, list_of_numbers, list_of_oids
 
 /// What the site asks of the tuplestore.
 pub(super) struct Combined {
-    targets: *mut pg_sys::List,
+    pub targets: *mut pg_sys::List,
     having: *mut pg_sys::Node,
     windows: *mut pg_sys::List,
 }

@@ -10,9 +10,9 @@
 //! same (`columns`). What stands above the aggregates (HAVING, windows, DISTINCT, ORDER BY, LIMIT, the queries around the site) reads the
 //! combined ones (`combine`).
 //!
-//! Errors: a part computes no expression for a row for which the server's own plan could not have computed it. A condition of HAVING without
-//! aggregates goes into WHERE, as it does in the planner (`part`). The conditions keep their order (`conditions`). For a site below the top,
-//! conditions from around it could have gone into it, so it is taken only if nothing in the query may fail.
+//! Errors: a query fails with parts if, and only if, it fails without them (`failures`). A condition of HAVING without aggregates goes into
+//! WHERE, as it does in the planner (`part`). For a site below the top, conditions from around it could have gone into it, so it is taken
+//! only if nothing in the query may fail.
 //!
 //! Reads trees and catalogs; what it makes lies in the current memory context. Nothing is kept.
 
@@ -20,6 +20,7 @@ mod algebra;
 mod columns;
 mod combine;
 mod conditions;
+mod failures;
 mod leaf;
 mod obstacle;
 mod parameters;
@@ -49,6 +50,11 @@ pub struct Decomposition {
     pub part: Part,
 }
 
+/// May the query have parts? Quick to tell.
+pub fn has_candidates(query: Tree<'_, pg_sys::Query>) -> bool {
+    !site::candidates(query).is_empty()
+}
+
 /// Finds out of which parts a query can be computed. `params` are the values of a Bind. `may_fail`: computing the query may raise an error.
 ///
 /// # Errors
@@ -70,7 +76,7 @@ pub fn decompose(
             let result = if may_fail && candidate.as_ptr() != combined {
                 Err(Obstacle::MayFail)
             } else {
-                part_of(candidate, params)
+                part_of(candidate, params, may_fail)
             };
             match result {
                 Ok(part) => return Ok(Decomposition { combined, part }),
@@ -92,6 +98,7 @@ pub fn decompose(
 unsafe fn part_of(
     query: Tree<'_, pg_sys::Query>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+    may_fail: bool,
 ) -> Result<Part, Obstacle> {
     let site = Site::of(query)?;
     let mut columns = Columns::of_keys(&site)?;
@@ -100,6 +107,9 @@ unsafe fn part_of(
     unsafe {
         let combined = Combined::of(&site, &mut columns, having)?;
         let part = Part::of(&site, &columns, &moved, params)?;
+        if may_fail {
+            failures::check(&site, &columns, &part, &combined)?;
+        }
         combined.install(query.as_ptr(), &columns, TUPLESTORE_NAME);
         Ok(part)
     }

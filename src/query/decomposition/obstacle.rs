@@ -45,6 +45,12 @@ pub enum Obstacle {
     Parameter,
     /// A sub-query aggregates, and the query may raise an error: what is around the sub-query may decide which rows it computes.
     MayFail,
+    /// A condition of FROM or WHERE may raise an error: the server may ask it of fewer rows.
+    Condition,
+    /// One of several conditions of HAVING may raise an error: which of them is asked first, their costs decide.
+    Having,
+    /// Computing the rows may raise an error, and LIMIT may leave some of them uncomputed.
+    Limit,
 }
 
 impl Obstacle {
@@ -89,6 +95,9 @@ impl Obstacle {
             Self::UngroupedColumn => "It uses a column that is not grouped.".into(),
             Self::Parameter => "The value of a parameter is not known when it is planned.".into(),
             Self::MayFail => "A sub-query aggregates, and computing the query may raise an error.".into(),
+            Self::Condition => "A condition may raise an error.".into(),
+            Self::Having => "One of several conditions of HAVING may raise an error.".into(),
+            Self::Limit => "It has LIMIT, and computing its rows may raise an error.".into(),
         }
     }
 }

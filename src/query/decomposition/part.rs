@@ -52,6 +52,11 @@ impl Part {
         Ok(Self { query, table: site.table, relation: site.relation, dimensions: site.dimensions.clone(), conditions })
     }
 
+    /// All conditions of WHERE, the bounds among them. A copy.
+    pub(super) fn all_conditions(&self) -> *mut pg_sys::Node {
+        self.conditions.with(u64::MAX)
+    }
+
     /// The part as nodes that the server can copy: what `of_lists` takes.
     pub fn to_lists(&self) -> [*mut pg_sys::List; 3] {
         self.conditions.to_lists()

@@ -47,8 +47,9 @@ pub(super) struct EligibilityChecker {
     pub(super) reads_settings: bool,
     /// A function was met that may garble text if the client has another encoding than the database.
     pub(super) receives_text: bool,
-    /// Functions whose definitions have been checked, and whether that was inside a function that is IMMUTABLE.
-    pub(super) defined: HashSet<(pg_sys::Oid, bool)>,
+    /// Functions whose definitions have been checked, and whether that was inside a function that is IMMUTABLE, and in what a plan of a body may
+    /// keep.
+    pub(super) defined: HashSet<(pg_sys::Oid, bool, bool)>,
     /// The bodies of users' functions that were met.
     pub(super) bodies: MetBodies,
     /// A sub-query was met in an expression.

@@ -87,6 +87,7 @@ impl EligibilityChecker {
             arguments: Vec::new(),
             immutable: false,
             volatile: false,
+            nested: false,
         });
         self.reads_settings = true;
         self.reads_something = true;

@@ -29,6 +29,9 @@ const WIDENING: &[u32] = &[
 
 /// sum and avg of integers. Sums of other numbers may be out of range.
 const SUMS: [u32; 6] = [2100, 2101, 2102, 2107, 2108, 2109];
+/// btree families whose operators compare values of different types, none of which fails: times, floats, integers. The comparison of a date or a
+/// timestamp that has no place among the values of the other type is one with an infinite value.
+const FAMILIES_OF_SEVERAL_TYPES: [u32; 3] = [434, 1970, 1976];
 /// max, min and count("any") of the types that have functions of their own (catalog/pg_aggregate.dat).
 const EXTREMES_AND_COUNT: std::ops::RangeInclusive<u32> = 2115..=2147;
 /// max and min of text and bpchar
@@ -72,6 +75,23 @@ pub(super) fn may_fail(node: Tree<'_, pg_sys::Node>, around: &[*mut pg_sys::Quer
         SubscriptingRef(subscript) => !subscript.refassgnexpr.is_null(),
         _ => !never_fails(node.tag()),
     }
+}
+
+/// May computing an expression without sub-queries, or a list of them, raise an error? `node` may be a part of FROM as well.
+pub fn expression_may_fail(node: *mut pg_sys::Node) -> bool {
+    #[pgrx::pg_guard]
+    unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, _context: *mut c_void) -> bool {
+        // SAFETY: the node is null or part of the tree that is walked.
+        unsafe {
+            Tree::enter(node).is_some_and(|tree| {
+                matches!(tree.tag(), NodeTag::T_SubLink | NodeTag::T_Query)
+                    || may_fail(tree, &[])
+                    || pg_sys::expression_tree_walker(node, Some(visit), std::ptr::null_mut())
+            })
+        }
+    }
+    // SAFETY: null, or a valid tree: the caller's walk has seen it.
+    unsafe { visit(node, std::ptr::null_mut()) }
 }
 
 /// Is nothing computed in a node of this kind, or nothing that may raise an error?
@@ -137,7 +157,7 @@ pub(super) fn gives_one_row(query: Tree<'_, pg_sys::Query>) -> bool {
 }
 
 /// Is there a parameter in an expression, or in a list of expressions?
-fn has_parameter(node: *mut pg_sys::Node) -> bool {
+pub(super) fn has_parameter(node: *mut pg_sys::Node) -> bool {
     #[pgrx::pg_guard]
     unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, _context: *mut c_void) -> bool {
         // SAFETY: the node is null or part of the tree that is walked.
@@ -199,6 +219,12 @@ fn only_compares(operator: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
 fn orders(operator: pg_sys::Oid) -> bool {
     // SAFETY: reads catalogs; nothing is found about what is no operator. The list holds OIDs.
     unsafe {
+        if FAMILIES_OF_SEVERAL_TYPES
+            .iter()
+            .any(|family| pg_sys::get_op_opfamily_strategy(operator, (*family).into()) != 0)
+        {
+            return true;
+        }
         oids(pg_sys::get_mergejoin_opfamilies(operator)).next().is_some()
             || pg_sys::get_equality_op_for_ordering_op(operator, std::ptr::null_mut()) != pg_sys::InvalidOid
     }

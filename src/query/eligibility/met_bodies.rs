@@ -39,6 +39,8 @@ pub(super) struct Called {
     pub(super) immutable: bool,
     /// Inside a function that is VOLATILE.
     pub(super) volatile: bool,
+    /// In the body of another function.
+    pub(super) nested: bool,
 }
 
 /// What reading a body came to.
@@ -69,6 +71,8 @@ pub(super) struct MetBodies {
     pub(super) immutable: bool,
     /// The check is inside a function that is VOLATILE. Unless the server puts its body in its place, it takes a new snapshot for each call.
     pub(super) volatile: bool,
+    /// What is checked may be computed when the plan of a body is made that the server keeps (PostgreSQL 18).
+    pub(super) kept: bool,
     /// The body that the check is in, and its function.
     pub(super) body: Option<(pg_sys::Oid, Body)>,
     /// Where bodies are read.
@@ -90,6 +94,7 @@ impl MetBodies {
             depth: 0,
             immutable: false,
             volatile: false,
+            kept: false,
             body: None,
             memory: std::ptr::null_mut(),
         }

@@ -6,6 +6,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
+use super::sql_functions::FORBIDDEN;
 use crate::pg::compat;
 use crate::pg::tree::{Tree, child, child_oids};
 use crate::query::clock::has_dates;
@@ -108,9 +109,15 @@ impl EligibilityChecker {
         }
     }
 
+    /// Must what is checked call no function that reads settings? So it is in the body of an IMMUTABLE function, and where PostgreSQL 18 keeps the
+    /// plan of a body.
+    fn may_not_read(&self) -> bool {
+        self.bodies.immutable || self.bodies.kept
+    }
+
     /// Checks the function that reads a container, which has to be the server's.
     fn check_container(&mut self, reads: pg_sys::Oid, expected: u32) -> bool {
-        if reads.to_u32() != expected || self.bodies.immutable {
+        if reads.to_u32() != expected || self.may_not_read() {
             return self.blame(reads, Reason::StableFunction);
         }
         self.calls_output = true;
@@ -124,14 +131,17 @@ impl EligibilityChecker {
         if !volatility::is_stable(function) {
             return self.blame(function, Reason::StableFunction);
         }
-        self.defined.insert((function, false)) && self.check_definition(function, definition::of(function))
+        if self.may_be_forbidden(function) {
+            return self.blame_because(function, Reason::UserDefinedFunction, FORBIDDEN);
+        }
+        self.defined.insert((function, false, false)) && self.check_definition(function, definition::of(function))
     }
 
     /// Checks a function in FROM that makes rows out of JSON, whose columns the query lists.
     pub(super) fn check_listed_columns(&mut self, function: Tree<'_, pg_sys::RangeTblFunction>) -> bool {
         let call = child!(function.funcexpr).and_then(Tree::as_a::<pg_sys::FuncExpr>);
         let Some(call) = call.filter(|call| lists_columns(call.funcid)) else { return false };
-        if self.bodies.immutable {
+        if self.may_not_read() {
             return self.blame(call.funcid, Reason::StableFunction);
         }
         self.calls_output = true;
@@ -152,7 +162,7 @@ impl EligibilityChecker {
 
     /// Checks a function that makes a row of a named type out of JSON. What of it JSON does not say is taken from the argument of that type.
     pub(super) fn check_populating(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
-        if self.bodies.immutable {
+        if self.may_not_read() {
             return self.blame(call.funcid, Reason::StableFunction);
         }
         self.calls_output = true;

@@ -13,9 +13,11 @@ use pgrx::pg_sys;
 
 use super::checker::{Blamed, ClockPlace, EligibilityChecker};
 use super::declared_functions::is_declared;
+use super::failures;
 use super::met_bodies::{Called, Read};
 use super::node_kinds::type_of;
 use crate::pg::catalog_row::CatalogRow;
+use crate::pg::compat::public_may_execute;
 use crate::pg::compat::tree::KEEPS_BODIES;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::sql_body::{Body, SqlCall};
@@ -54,6 +56,11 @@ const NO_QUERY: &str = "whose body is not a SELECT of one column, or is not vali
 const READS: &str = "whose body reads what results must not rest on, or what only a plan would show";
 const KEPT_TEXT: &str =
     "whose body is kept as text, and PostgreSQL 18 keeps what that meant before; write it as RETURN or BEGIN ATOMIC";
+/// What is wrong with a function that is called with constants in the body of another.
+pub(super) const KEPT_VALUE: &str =
+    "which reads settings, with constants in the body of a function, and PostgreSQL 18 keeps the value for the session";
+/// What is wrong with a function that another one calls.
+pub(super) const FORBIDDEN: &str = "which some roles may not execute, in the body of a function, and PostgreSQL 18 keeps the plan of that for all roles";
 const UNKNOWN_TYPES: &str = "which is polymorphic and is called with names or defaults of arguments";
 const LITERAL: &str = "whose body has a literal of a type that is not built in";
 const CLOCK: &str = "whose body has a literal that may depend on the time";
@@ -115,6 +122,9 @@ impl EligibilityChecker {
         if KEEPS_BODIES && row.is_null(pg_sys::Anum_pg_proc_prosqlbody as i16) {
             return self.blame_because(function, Reason::UserDefinedFunction, KEPT_TEXT);
         }
+        if self.may_be_forbidden(function) {
+            return self.blame_because(function, Reason::UserDefinedFunction, FORBIDDEN);
+        }
         let given = || child!(call.args).into_iter().flat_map(Tree::items).flatten();
         let shows_types = given().count() == declared.arguments
             && given().all(|argument| argument.tag() != pg_sys::NodeTag::T_NamedArgExpr);
@@ -128,6 +138,7 @@ impl EligibilityChecker {
             arguments: given().map(|argument| type_of(argument).to_u32()).collect(),
             immutable: declared.immutable || self.bodies.immutable,
             volatile: declared.volatile || self.bodies.volatile,
+            nested: self.bodies.depth > 0,
         };
         if self.bodies.knows(&called) {
             return false;
@@ -147,6 +158,23 @@ impl EligibilityChecker {
             Read::Refused(reason) => return self.blame_because(function, reason, READS),
         };
         self.note_body(called, body, seed) || self.check_body(function, body, &declared)
+    }
+
+    /// May a plan of a body that the server keeps for the session (PostgreSQL 18) hide that the role may not execute this function? The planner asks when it
+    /// computes a function or puts its body in the place of the call, and the plan is kept when the session goes on as another role.
+    pub(super) fn may_be_forbidden(&self, function: pg_sys::Oid) -> bool {
+        KEEPS_BODIES && self.bodies.depth > 0 && !public_may_execute(function)
+    }
+
+    /// Enters a node: may the server compute it when it makes a plan of the body that it keeps for the session (PostgreSQL 18)? It makes one wherever
+    /// it does not put a body in the place of the call. What has an argument of the function in it is computed when the body runs. In a body that is
+    /// called from another one, arguments may be constants. Returns what held before.
+    pub(super) fn enters_kept(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+        let kept = match self.bodies.depth {
+            1 => KEEPS_BODIES && !failures::has_parameter(node.as_ptr()),
+            depth => KEEPS_BODIES && depth > 1,
+        };
+        std::mem::replace(&mut self.bodies.kept, kept)
     }
 
     /// Adds what a body means.

@@ -367,3 +367,68 @@ def test_plans_of_another_role(roles, prepare):
     for _ in range(3):
         assert roles.uncached(query) == expected
         assert roles.rows(query, prepare=prepare) == expected
+
+
+SETTLED_BY_SETTINGS = """
+    CREATE FUNCTION ambiguous(n int) RETURNS bigint LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN (SELECT sum(n) FROM rare); END $$;
+    CREATE FUNCTION first_of_two() RETURNS int LANGUAGE plpgsql STABLE AS $$
+        DECLARE found int; BEGIN SELECT rank INTO found FROM member ORDER BY rank DESC; RETURN found; EXCEPTION WHEN too_many_rows THEN RETURN -1; END $$;
+    CREATE FUNCTION asserted() RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+        BEGIN ASSERT (SELECT count(*) < 1 FROM rare); RETURN 1; EXCEPTION WHEN assert_failure THEN RETURN -1; END $$;
+"""
+# What the language decides by a setting: the call, the setting, and two of its values.
+DECIDED = {
+    "names": ("ambiguous(a)", "plpgsql.variable_conflict", "use_column", "use_variable"),
+    "rows": ("first_of_two()", "plpgsql.extra_errors", "none", "too_many_rows"),
+    "assertions": ("asserted()", "plpgsql.check_asserts", "on", "off"),
+}
+
+
+@pytest.mark.parametrize("name", DECIDED)
+def test_settings_of_the_language(made, connect, name):
+    """Sessions that run a function under other settings of its language have answers of their own."""
+    made.execute(SETTLED_BY_SETTINGS)
+    call, setting, one, other = DECIDED[name]
+    declare(made, {"names": "ambiguous(int)"}.get(name, call))
+    query = f"SELECT a, {call} FROM t WHERE a < 4 ORDER BY a"
+    expected = {}
+    for value in one, other:
+        expected[value] = connect(f"-c {setting}={value} -c pg_arrow_cache.enabled=off").rows(query)
+        for n in range(3):
+            fresh = connect(f"-c {setting}={value}")
+            for _ in range(3):
+                assert fresh.rows(query) == expected[value]
+            assert fresh.status() == "HIT"
+    assert expected[one] != expected[other]
+
+
+@pytest.mark.parametrize("name", DECIDED)
+def test_settings_that_a_session_changes(made, connect, name):
+    """The language keeps what it has compiled under the settings of before."""
+    made.execute(SETTLED_BY_SETTINGS)
+    call, setting, one, other = DECIDED[name]
+    declare(made, {"names": "ambiguous(int)"}.get(name, call))
+    query = f"SELECT a, {call} FROM t WHERE a < 4 ORDER BY a"
+    plain, cached = connect("-c pg_arrow_cache.enabled=off"), connect()
+    for value in one, other, one, one, other, other:
+        for session in plain, cached:
+            session.execute(f"SET {setting} = {value}")
+        rows = plain.rows(query)
+        for _ in range(2):
+            assert cached.rows(query) == rows
+        # Each also has the value from its start.
+        fresh = connect(f"-c {setting}={value}")
+        assert fresh.rows(query) == connect(f"-c {setting}={value} -c pg_arrow_cache.enabled=off").rows(query)
+
+
+def test_settings_of_the_language_in_a_cursor(made):
+    """Assertions are checked, or not, when the rows are computed."""
+    made.execute(SETTLED_BY_SETTINGS)
+    declare(made, "asserted()")
+    for checks, expected, status in (None, -1, ("MISS", None)), (None, -1, ("HIT", None)), ("off", 1, ("HIT", None)):
+        with made.transaction():
+            made.execute("DECLARE c CURSOR FOR SELECT a, asserted() FROM t WHERE a < 4 ORDER BY asserted(), a")
+            assert (made.status(), made.reason()) == status
+            if checks:
+                made.execute(f"SET LOCAL plpgsql.check_asserts = {checks}")
+            assert made.rows("FETCH ALL FROM c") == [(a, expected) for a in (1, 2, 3)]

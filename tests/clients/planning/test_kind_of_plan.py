@@ -11,7 +11,8 @@ EXECUTIONS = 9
 
 def executed(session, name, value):
     """How many rows came, or which error."""
-    result = session.pgconn.exec_prepared(name, [b"t", value])
+    values = [value] if name == b"forbidden" else [b"t", value]
+    result = session.pgconn.exec_prepared(name, values)
     return result.ntuples if result.status == pq.ExecStatus.TUPLES_OK else result.error_field(pq.DiagnosticField.SQLSTATE)
 
 
@@ -164,3 +165,95 @@ def test_errors_of_one_row(connect, bad):
             owner.execute("DELETE FROM t WHERE b = 0")
         assert answers["on"] == answers["off"]
         assert (b"22012" in answers["on"]) == bool(bad), mode
+
+
+# What a role calls that may not execute a built-in function, in a part that a plan for the value 1 drops: the query, and the functions.
+FORBIDDEN = {
+    "operator": ("SELECT a FROM t WHERE $1::int = 1 OR a < 3 ORDER BY a", "int4lt(int4, int4)"),
+    "negator": ("SELECT a FROM t WHERE $1::int = 1 OR NOT a >= 3 ORDER BY a", "int4lt(int4, int4)"),
+    "any": ("SELECT a FROM t WHERE $1::int = 1 OR b = ANY ('{1,2}') ORDER BY a", "int8eq(int8, int8)"),
+    "cast": ("SELECT a, CASE WHEN $1::int = 1 THEN b ELSE a::int8 END AS n FROM t ORDER BY a", "int8(int4)"),
+    "aggregate": ("SELECT a, CASE WHEN $1::int = 1 THEN 0 ELSE (SELECT max(u.a) FROM t u) END AS n FROM t ORDER BY a", "max(int4)"),
+    "owner": ("SELECT a, CASE WHEN $1::int = 1 THEN 0 ELSE (SELECT min(u.a) FROM t u) END AS n FROM t ORDER BY a", "int4smaller(int4, int4)"),
+    "window": ("SELECT a, CASE WHEN $1::int = 1 THEN 0 ELSE rank() OVER (ORDER BY a) END AS n FROM t ORDER BY a", "rank()"),
+    "distinct": ("SELECT a FROM t WHERE EXISTS (SELECT DISTINCT b FROM t OFFSET 0) OR $1::int = 1 ORDER BY a", "int8eq(int8, int8)"),
+    "hashed": ("SELECT a FROM t WHERE a IN (SELECT b FROM t) OR $1::int = 1 ORDER BY a", "int8eq(int8, int8)"),
+    "transitive": ("SELECT a FROM t WHERE $1::int = 1 OR EXISTS (SELECT FROM t u JOIN s ON u.d = s.c WHERE u.b = s.c AND u.a = t.a) ORDER BY a",
+                   "int28eq(int2, int8), int82eq(int8, int2)"),
+    "view": ("SELECT a FROM few WHERE $1::int = 1 OR small ORDER BY a", "int4lt(int4, int4)"),
+    "policy": ("SELECT a FROM t WHERE $1::int = 1 OR a IN (SELECT a FROM guarded) ORDER BY a", "int4lt(int4, int4)"),
+    "one_row": ("SELECT max(a) FROM t WHERE $1::int = 1 OR a < 3", "int4lt(int4, int4)"),
+}
+
+
+@pytest.fixture
+def forbidding(connect):
+    """Lets nobody but superusers execute functions."""
+    owner = connect()
+    owner.execute("""
+        CREATE TABLE t AS SELECT g AS a, g::int8 AS b, g::int2 AS d FROM generate_series(1, 4) g;
+        CREATE TABLE s AS SELECT g AS c FROM generate_series(1, 4) g;
+        CREATE VIEW few AS SELECT a, a < 3 AS small FROM t;
+        CREATE TABLE guarded AS TABLE t;
+        ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
+        CREATE POLICY small ON guarded USING (a < 3);
+        CREATE ROLE kept_out;
+        ALTER AGGREGATE pg_catalog.min(int4) OWNER TO kept_out
+    """)
+    owner.execute(f"GRANT USAGE ON SCHEMA {connect.schema} TO kept_out; GRANT SELECT ON ALL TABLES IN SCHEMA {connect.schema} TO kept_out")
+    withdrawn = []
+
+    def withdraw(functions):
+        withdrawn.append(functions)
+        owner.execute(f"REVOKE EXECUTE ON FUNCTION {functions} FROM PUBLIC")
+
+    yield withdraw
+    for functions in withdrawn:
+        owner.execute(f"GRANT EXECUTE ON FUNCTION {functions} TO PUBLIC")
+    owner.execute("ALTER AGGREGATE pg_catalog.min(int4) OWNER TO CURRENT_USER; DROP OWNED BY kept_out; DROP ROLE kept_out")
+
+
+def answers_of_kinds(reader, kinds):
+    """How many rows came for the value 1, or which error, in these kinds of plans."""
+    answers = []
+    for kind in kinds:
+        reader.execute(f"SET plan_cache_mode = force_{kind}_plan")
+        answers.append(executed(reader, b"forbidden", b"1"))
+    return answers
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_a_forbidden_function(connect, forbidding, name):
+    """A plan for this value has dropped what the role may not execute, and a plan for all values has not."""
+    query, functions = FORBIDDEN[name]
+    forbidding(functions)
+    answers = {}
+    for enabled in "off", "on":
+        reader = connect(f"-c role=kept_out -c pg_arrow_cache.enabled={enabled}")
+        reader.pgconn.prepare(b"forbidden", query.encode())
+        answers[enabled] = answers_of_kinds(reader, ["custom", "custom", "custom", "generic", "custom"])
+    rows = 1 if name == "one_row" else 4
+    assert answers["off"] == [rows, rows, rows, b"42501", rows]
+    assert answers["on"] == answers["off"]
+    assert reader.status() == "HIT"
+
+
+def test_a_function_forbidden_later(connect, forbidding):
+    """What a session knows of rights holds until one changes, also if the change is rolled back."""
+    query, functions = FORBIDDEN["operator"]
+    owner, reader = connect(), connect("-c role=kept_out")
+    reader.pgconn.prepare(b"forbidden", query.encode())
+    kinds = ["custom", "custom", "generic", "custom"]
+    assert answers_of_kinds(reader, kinds) == [4] * 4
+    forbidding(functions)
+    reader.execute("DEALLOCATE ALL")
+    reader.pgconn.prepare(b"forbidden", query.encode())
+    assert answers_of_kinds(reader, kinds) == [4, 4, b"42501", 4]
+    with pytest.raises(ZeroDivisionError), owner.transaction():
+        owner.execute(f"GRANT EXECUTE ON FUNCTION {functions} TO PUBLIC; SET ROLE kept_out")
+        owner.pgconn.prepare(b"forbidden", query.encode())
+        assert answers_of_kinds(owner, kinds) == [4] * 4
+        raise ZeroDivisionError
+    owner.execute("SET ROLE kept_out; DEALLOCATE ALL")
+    owner.pgconn.prepare(b"forbidden", query.encode())
+    assert answers_of_kinds(owner, kinds) == [4, 4, b"42501", 4]

@@ -1,0 +1,119 @@
+//! Plans that the planner hook has left to the server, because they are made for the values of a Bind, or kept: their costs decide which kind of
+//! plan the server makes next, and they may run under other settings than they were made for. When such a plan starts, and there is no
+//! answer for it, it may be replaced by the plan of the combined query. Keeps nothing.
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys;
+
+use super::planning::{self, Combination};
+use super::{admission, kept_question};
+use crate::lookup::parts::may_have_parts;
+use crate::lookup::{Call, Eligible, Miss, definition_versions, portal};
+use crate::pg::error_passing::kept;
+use crate::pg::query_desc::QueryDesc;
+use crate::pg::server;
+use crate::pg::tree::Tree;
+use crate::query::decomposition::has_candidates;
+use crate::query::eligibility::QueryTraits;
+use crate::query::lone_parameters;
+use crate::query::statement_terms::StatementTerms;
+use crate::query::{Marked, Planned, Versions, environment, plan_marker};
+use crate::session::{self, Status};
+use crate::shmem::{self, SharedStore};
+use crate::{lookup, settings};
+
+/// A copy of a query that is about to be planned, to be attached to its plan; null if it has no parts.
+pub fn question(call: &Call<'_>, eligible: &Eligible) -> *mut pg_sys::Query {
+    let is_kept_or_bound = call.has_values() || !call.is_one_shot();
+    if !is_kept_or_bound
+        || !settings::enable_fragments()
+        || !may_have_parts(eligible.traits())
+        || !has_candidates(call.query())
+    {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: a valid query.
+    unsafe { pg_sys::copyObjectImpl(call.query().as_ptr().cast()).cast() }
+}
+
+/// Puts the plan of the combined query in the place of the plan of a query that is about to be started and that has no answer, if that is
+/// worth it. `miss` is what its answer will be stored as.
+pub fn combine_at_start(query: QueryDesc<'_>, miss: Option<&mut Miss>, flags: i32) {
+    let is_hidden_by_writer =
+        session::at_top_level() && session::status() == Some(Status::Bypass(Reason::WriterInProgress));
+    if flags != 0 || (miss.is_none() && !is_hidden_by_writer) {
+        return;
+    }
+    let Some(question) = kept_question::of(query.plan()) else { return };
+    let Some(store) = shmem::store() else { return };
+    let Some((versions, may_fail)) = may_replace(&store, query, question) else { return };
+    // SAFETY: the memory of the descriptor, which outlives the execution, and with it the plan. The query has not been started.
+    unsafe {
+        let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
+        let params = Tree::enter(query.params());
+        // Planning changes the query, and the question may be asked again.
+        let copy = Tree::enter(pg_sys::copyObjectImpl(question.as_ptr().cast()).cast());
+        if let Some(plan) =
+            copy.and_then(|copy| plan_of(query, planning::combination(copy, params, versions, may_fail)?))
+        {
+            query.set_plan(plan);
+            if let Some(miss) = miss {
+                miss.combined = true;
+            }
+        }
+        pg_sys::MemoryContextSwitchTo(caller);
+    }
+}
+
+/// The plan of a combined query. Other libraries have seen the client's query planned.
+fn plan_of(query: QueryDesc<'_>, combination: Combination) -> Option<*mut pg_sys::PlannedStmt> {
+    let (text, params) = (query.source(), query.params());
+    let _ended = planning::Ended::of(combination);
+    // SAFETY: the combined query is a new one; the parameters are those of the query.
+    unsafe {
+        let plan = kept!(server::standard_planner(combination.query, text, 0, params));
+        planning::add_relations(combination, plan);
+        Some(plan)
+    }
+}
+
+/// May the plan of this query be replaced when it starts? It may if planning the query now would give such a plan, and raise nothing that it did not
+/// raise. Returns the definitions of now, and whether the query may fail.
+fn may_replace(
+    store: &SharedStore,
+    query: QueryDesc<'_>,
+    question: Tree<'_, pg_sys::Query>,
+) -> Option<(Versions, bool)> {
+    let plan = query.plan();
+    let Marked::Cacheable { traits, form, planned, .. } = plan_marker::read(plan) else { return None };
+    let terms = StatementTerms::of(lookup::Question::of(query).own_text()).ok()?;
+    let is_wanted = settings::enable_fragments() && terms.fragments && !settings::debug_serve_fills();
+    let current = definition_versions(store);
+    let is_current = current.ddl == planned.versions.ddl
+        && (current.catalogs == planned.versions.catalogs || portal::has_valid_plan());
+    (is_wanted
+        && may_have_parts(&traits)
+        && is_current
+        && is_like_made_now(store, query, question, &traits, &planned)
+        && admission::is_worth(form))
+    .then_some((current, traits.may_fail))
+}
+
+/// Would planning give the plan that was made?
+fn is_like_made_now(
+    store: &SharedStore,
+    query: QueryDesc<'_>,
+    question: Tree<'_, pg_sys::Query>,
+    traits: &QueryTraits,
+    planned: &Planned,
+) -> bool {
+    let seed = store.seed();
+    let is_of_these_settings =
+        planned.under.is_none_or(|then| then == environment::planning(seed, environment::settings(seed)));
+    // SAFETY: the parameters of a query are null or valid as long as it.
+    let params = unsafe { Tree::enter(query.params()) };
+    let is_of_values = planned.for_values || lone_parameters::stand_beside_columns(question, params);
+    is_of_these_settings
+        && (is_of_values || !(traits.may_fail || traits.may_drop_relations))
+        && !(traits.reads_session && (portal::is_bound() || portal::may_be_read_later()))
+}

@@ -1,0 +1,34 @@
+//! Which kind of plan a question has shows in errors about the right to execute a built-in function, if somebody has withdrawn it from one. What was
+//! found out is kept for the version of the definitions under which it was: state of this backend; no lock.
+
+use std::cell::Cell;
+
+use pgrx::pg_sys;
+
+use crate::invalidation::own_writes;
+use crate::pg::backend_local::Local;
+use crate::query::withdrawn_functions;
+
+/// The version of ddl, and whether some right is withdrawn under it.
+static FOUND: Local<Cell<Option<(u64, bool)>>> = Local::new(Cell::new(None));
+
+/// May a role lack the right to execute a built-in function that a plan may call? `ddl` is the present version of ddl, which every change of a right moves.
+pub fn may_lack(ddl: u64) -> bool {
+    match FOUND.get() {
+        Some((version, lacks)) if version == ddl => lacks,
+        _ => ask(ddl),
+    }
+}
+
+#[cold]
+fn ask(ddl: u64) -> bool {
+    // The version was read before. What it stands for is seen after the messages about it.
+    // SAFETY: called inside a transaction.
+    unsafe { pg_sys::AcceptInvalidationMessages() };
+    let lacks = withdrawn_functions::any();
+    // What a transaction sees that has changed definitions itself may be rolled back.
+    if own_writes::check_own_writes(&[]).is_ok() {
+        FOUND.set(Some((ddl, lacks)));
+    }
+    lacks
+}

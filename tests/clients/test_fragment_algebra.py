@@ -1,0 +1,288 @@
+"""Answers that are combined of parts, compared with those of plain PostgreSQL: values, types, and errors. What the cache stores and serves
+is tested elsewhere; here each question is asked of the parts, stored or not."""
+
+import psycopg
+import pytest
+
+TABLES = """
+CREATE TABLE sales (id int, at timestamp NOT NULL, tz timestamptz, shop int, product text, x int, n numeric, b bool)
+    PARTITION BY RANGE (at);
+CREATE TABLE sales_1 PARTITION OF sales FOR VALUES FROM ('2024-01-01') TO ('2024-02-01');
+CREATE TABLE sales_2 PARTITION OF sales FOR VALUES FROM ('2024-02-01') TO ('2024-03-01');
+CREATE TABLE sales_3 (n numeric, b bool, x int, gone int, product text, shop int, tz timestamptz, at timestamp NOT NULL, id int);
+ALTER TABLE sales_3 DROP COLUMN gone;
+ALTER TABLE sales ATTACH PARTITION sales_3 FOR VALUES FROM ('2024-03-01') TO ('2024-04-01');
+INSERT INTO sales SELECT g, timestamp '2024-01-01' + g * interval '6 hours', timestamptz '2024-01-01 UTC' + g * interval '6 hours',
+    g % 4, 'p' || g % 7, g, g / 8.0, g % 3 = 0 FROM generate_series(0, 359) g;
+CREATE TABLE shops (id int PRIMARY KEY, name text, size int);
+INSERT INTO shops SELECT g, 'shop ' || g, g FROM generate_series(0, 3) g;
+"""
+
+
+@pytest.fixture
+def sales(session):
+    session.execute(TABLES)
+    session.execute("ANALYZE")
+    session.execute("SET timezone = 'UTC'")
+    return session
+
+
+def outcome(session, query):
+    """The columns and rows of a query, or its error."""
+    try:
+        with session.transaction():
+            cursor = session.execute(query, prepare=False)
+            columns = [(column.name, column.type_code, cursor.pgresult.fmod(place), cursor.pgresult.ftable(place),
+                        cursor.pgresult.ftablecol(place)) for place, column in enumerate(cursor.description)]
+            return columns, sorted(map(repr, cursor.fetchall()))
+    except psycopg.Error as error:
+        return error.sqlstate, error.diag.message_primary
+
+
+def is_combined(session, query):
+    plan = "\n".join(row[0] for row in session.rows(f"EXPLAIN (COSTS OFF) {query}", prepare=False))
+    return "ArrowCacheFragments" in plan
+
+
+def check(session, query):
+    """The outcome of a query, which is the same with parts and without, with none of them stored and with all. Also returns whether it is
+    combined of parts."""
+    with session.transaction(force_rollback=True):
+        session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        session.execute("SET LOCAL pg_arrow_cache.enabled = off")
+        plain = outcome(session, query)
+        session.execute("SET LOCAL pg_arrow_cache.enabled = on")
+        session.execute("SET LOCAL pg_arrow_cache.debug_force_fragments = on")
+        try:
+            with session.transaction(force_rollback=True):
+                combined = is_combined(session, query)
+        except psycopg.Error as error:
+            assert (error.sqlstate, error.diag.message_primary) == plain
+            combined = None
+        for _ in range(2):
+            assert outcome(session, query) == plain, query
+    return plain, combined
+
+
+def combined(session, query):
+    plain, is_so = check(session, query)
+    assert is_so is not False, session.execute("SELECT arrow_cache.why(%s)", [query]).fetchone()
+    return plain
+
+
+def undivided(session, query):
+    plain, is_so = check(session, query)
+    assert is_so is not True
+    return plain
+
+
+DIVISION = ("22012", "division by zero")
+
+
+def is_answer(outcome):
+    return isinstance(outcome[0], list)
+
+
+# What plain PostgreSQL does not read, or does not read because of another condition, must not be computed either.
+def test_condition_of_pruned_leaf(session):
+    session.execute("CREATE TABLE h (k int, x int) PARTITION BY HASH (k)")
+    for remainder in range(4):
+        session.execute(f"CREATE TABLE h_{remainder} PARTITION OF h FOR VALUES WITH (MODULUS 4, REMAINDER {remainder})")
+    session.execute("INSERT INTO h SELECT g, CASE WHEN g = 5 THEN 0 ELSE g END FROM generate_series(1, 40) g")
+    answers = [undivided(session, f"SELECT count(*) FROM h WHERE 10 / x >= 0 AND k = {key}") for key in range(1, 12)]
+    assert DIVISION in answers and any(map(is_answer, answers))
+    combined(session, "SELECT count(*) FROM h WHERE k = 3")
+
+
+@pytest.mark.parametrize("condition", [
+    "at IN ('2024-01-05', '2024-01-06') AND 10 / (x - 200) < 5",
+    "(at = '2024-01-05' OR at = '2024-01-06') AND 10 / (x - 200) < 5",
+    "at = '2024-01-05' AND product::char(1)::text || x > 'a'",
+])
+def test_condition_that_may_fail(sales, condition):
+    assert is_answer(undivided(sales, f"SELECT shop, count(*) FROM sales WHERE {condition} GROUP BY shop"))
+
+
+def test_condition_of_join(sales):
+    assert is_answer(undivided(sales, "SELECT name, count(*) FROM sales JOIN shops ON shops.id = shop AND 10 / (x - 200) < 5 "
+                                      "WHERE at IN ('2024-01-05', '2024-01-06') GROUP BY name"))
+    assert is_answer(undivided(sales, "SELECT name, count(*) FROM sales LEFT JOIN shops ON shops.id = shop AND 10 / (x - 200) < 5 "
+                                      "WHERE at IN ('2024-01-05', '2024-01-06') GROUP BY name"))
+
+
+def test_check_constraint(sales):
+    sales.execute("ALTER TABLE sales_2 ADD CHECK (id BETWEEN 124 AND 239)")
+    assert is_answer(undivided(sales, "SELECT count(*) FROM sales WHERE id = 7 AND 10 / (x - 200) < 5"))
+
+
+def test_condition_of_having_without_aggregate(sales):
+    query = "SELECT at, count(*) FROM sales WHERE at IN ('2024-01-05', '2024-01-06') GROUP BY at, x HAVING 10 / (x - 200) < 5"
+    assert is_answer(undivided(sales, query))
+
+
+# Keys and arguments see the rows that they see without parts.
+@pytest.mark.parametrize("query, fails", [
+    ("SELECT shop, sum(10 / (x - 200)) FROM sales GROUP BY shop", True),
+    ("SELECT shop, sum(10 / (x - 200)) FROM sales WHERE at < '2024-02-01' GROUP BY shop", False),
+    ("SELECT 10 / (x - 200), count(*) FROM sales GROUP BY 1", True),
+    ("SELECT 10 / (x - 200), count(*) FROM sales WHERE at < '2024-02-01' GROUP BY 1", False),
+    ("SELECT sum(10 / (x - 200)) FILTER (WHERE x < 200) FROM sales", False),
+    ("SELECT sum(10 / (x - 200)) FILTER (WHERE 1 / (x - 300) >= 0) FROM sales", True),
+    ("SELECT shop, 10 / (count(*) - 90) FROM sales GROUP BY shop", True),
+    ("SELECT shop, 10 / (max(x) - 200) FROM sales GROUP BY shop HAVING max(x) > 200", False),
+    ("SELECT shop FROM sales GROUP BY shop HAVING 10 / (count(*) - 90) > 0", True),
+    ("SELECT shop, sum(x::int2) FROM sales GROUP BY shop", False),
+    ("SELECT sum(2147483647 + x) FROM sales WHERE x > 0", True),
+])
+def test_columns_that_may_fail(sales, query, fails):
+    assert is_answer(combined(sales, query)) != fails
+
+
+def test_planning_fails_without_a_leaf(sales):
+    """What fails when the server plans it, fails if no leaf is read."""
+    assert check(sales, "SELECT sum(1 / 0) FROM sales")[0] == DIVISION
+    assert check(sales, "SELECT sum(1 / 0) FROM sales WHERE at > '2100-01-01'")[0] == DIVISION
+
+
+# The planner sorts conditions by what they cost, and combined ones cost more.
+@pytest.mark.parametrize("having", [
+    "10 / (max(x) - 356) > 0 AND count(*) > 1000",
+    "count(*) > 1000 AND 10 / (max(x) - 356) > 0",
+    "10 / (max(x) - 356) > 0 AND sum(n) > 100000",
+    "10 / (x % 4) > 0 AND count(*) > 1000",
+])
+def test_order_of_conditions_of_having(sales, having):
+    undivided(sales, f"SELECT x % 4, count(*) FROM sales GROUP BY x % 4 HAVING {having}")
+
+
+def test_conditions_of_having_that_do_not_fail(sales):
+    combined(sales, "SELECT shop, count(*) FROM sales GROUP BY shop HAVING count(*) > 3 AND max(x) > 100 AND sum(n) > 1 AND shop > 0")
+
+
+# A plan that need not read all rows does not compute them.
+def test_limit(sales):
+    sales.execute("CREATE INDEX ON sales (at)")
+    sales.execute("SET enable_hashagg = off; SET enable_seqscan = off")
+    assert is_answer(undivided(sales, "SELECT at, sum(10 / (x - 200)) FROM sales GROUP BY at ORDER BY at LIMIT 3"))
+    assert is_answer(undivided(sales, "SELECT at, 10 / (max(x) - 200) FROM sales GROUP BY at ORDER BY at LIMIT 3"))
+    # Sorted by an aggregate, all groups are computed; an expensive column only for the rows that remain.
+    query = "SELECT at, 10 / (max(x) - 200) FROM sales GROUP BY at ORDER BY max(x) LIMIT 3"
+    assert combined(sales, query) == DIVISION
+    expensive = " + ".join(["max(x)"] * 12)
+    assert is_answer(undivided(sales, f"SELECT at, 10 / (max(x) - 200) + {expensive} FROM sales GROUP BY at ORDER BY max(x) LIMIT 3"))
+    less_expensive = " + ".join(["max(x)"] * 8)
+    assert check(sales, f"SELECT at, 10 / (max(x) - 200) + {less_expensive} FROM sales GROUP BY at ORDER BY max(x) LIMIT 3")[0] == DIVISION
+    counts = " + ".join(["count(*)"] * 8)
+    assert check(sales, f"SELECT at, 10 / (max(x) - 200) + {counts} FROM sales GROUP BY at ORDER BY max(x) LIMIT 3")[0] == DIVISION
+    combined(sales, "SELECT product, sum(n) FROM sales GROUP BY product ORDER BY sum(n) DESC LIMIT 3")
+    combined(sales, "SELECT product, sum(n), count(*) FROM sales GROUP BY product ORDER BY 2 DESC, 1 LIMIT 3")
+    combined(sales, "SELECT at, sum(x) FROM sales GROUP BY at ORDER BY at LIMIT 3")
+    assert combined(sales, "SELECT sum(10 / (x - 200)) FROM sales LIMIT 1") == DIVISION
+    assert is_answer(combined(sales, "SELECT sum(10 / (x - 200)) FROM sales LIMIT 0"))
+
+
+# Row security. The role may see rows of the table by a policy, and has no right to a leaf.
+READER = "regress_fragment_reader"
+
+
+@pytest.fixture
+def reader(sales):
+    """The session as a role that may read the table; `sales.execute("RESET ROLE")` makes it the owner again."""
+    schema = sales.rows("SELECT current_schema")[0][0]
+    sales.execute(f"""
+        DROP ROLE IF EXISTS {READER}; CREATE ROLE {READER};
+        GRANT USAGE ON SCHEMA {schema} TO {READER};
+        GRANT SELECT (at, shop, x, product) ON sales TO {READER};
+        GRANT SELECT ON shops TO {READER};
+        GRANT SET ON PARAMETER pg_arrow_cache.debug_force_fragments TO {READER}""")
+    sales.execute(f"SET ROLE {READER}")
+    yield sales
+    sales.execute(f"RESET ROLE; DROP OWNED BY {READER}; DROP ROLE {READER}")
+
+
+def as_owner(session, statements):
+    session.execute(f"RESET ROLE; {statements}; SET ROLE {READER}")
+
+
+GROUPED = "SELECT shop, count(*), sum(x) FROM sales WHERE at >= '2024-01-15' GROUP BY shop"
+DENIED = "42501"
+
+
+def rows_of(answer):
+    return len(answer[1])
+
+
+def test_rights_to_columns(reader):
+    combined(reader, GROUPED)
+    for query in ["SELECT shop, sum(n) FROM sales GROUP BY shop", "SELECT count(*) FROM sales WHERE tz > '2024-01-01'",
+                  "SELECT shop, count(*) FROM sales GROUP BY shop, b", "SELECT count(*) FROM sales_1", "SELECT shop, count(*) FROM sales GROUP BY shop HAVING max(id) > 0",
+                  "SELECT s.c FROM (SELECT count(*) AS c FROM sales WHERE b) s"]:
+        assert check(reader, query)[0][0] == DENIED
+    as_owner(reader, f"REVOKE SELECT (x) ON sales FROM {READER}")
+    assert check(reader, GROUPED)[0][0] == DENIED
+    as_owner(reader, f"GRANT SELECT (x) ON sales TO {READER}; REVOKE SELECT ON shops FROM {READER}")
+    combined(reader, GROUPED)
+    assert check(reader, "SELECT name, count(*) FROM sales JOIN shops ON shops.id = shop GROUP BY name")[0][0] == DENIED
+    assert check(reader, "SELECT shop, count(*) FROM sales LEFT JOIN shops ON shops.id = shop GROUP BY shop")[0][0] == DENIED
+
+
+def test_policies(reader):
+    assert rows_of(combined(reader, GROUPED)) == 4
+    as_owner(reader, "ALTER TABLE sales ENABLE ROW LEVEL SECURITY")
+    assert rows_of(combined(reader, GROUPED)) == 0
+    as_owner(reader, f"CREATE POLICY one ON sales TO {READER} USING (shop = 1)")
+    assert rows_of(combined(reader, GROUPED)) == 1
+    as_owner(reader, "CREATE POLICY two ON sales USING (shop = 2)")
+    assert rows_of(combined(reader, GROUPED)) == 2
+    as_owner(reader, f"CREATE POLICY name ON sales USING (CURRENT_USER = '{READER}')")
+    assert rows_of(combined(reader, GROUPED)) == 4
+    as_owner(reader, "CREATE POLICY small ON sales AS RESTRICTIVE USING (product <> 'p1')")
+    assert rows_of(combined(reader, GROUPED)) == 4
+    # The owner's answer is another one, though the question is the same.
+    reader.execute("RESET ROLE")
+    everything = combined(reader, GROUPED)
+    reader.execute(f"SET ROLE {READER}")
+    assert check(reader, GROUPED)[0] != everything
+    as_owner(reader, "ALTER TABLE sales FORCE ROW LEVEL SECURITY")
+    combined(reader, GROUPED)
+    # Of a joined table, on the side that may be missing as well.
+    as_owner(reader, "ALTER TABLE shops ENABLE ROW LEVEL SECURITY")
+    assert rows_of(combined(reader, "SELECT name, count(*) FROM sales JOIN shops ON shops.id = shop GROUP BY name")) == 0
+    assert rows_of(combined(reader, "SELECT name, count(*) FROM sales LEFT JOIN shops ON shops.id = shop GROUP BY name")) == 1
+    as_owner(reader, "CREATE POLICY some ON shops USING (size < 2)")
+    assert rows_of(combined(reader, "SELECT name, count(*) FROM sales LEFT JOIN shops ON shops.id = shop GROUP BY name")) == 3
+    # With a sub-query.
+    as_owner(reader, "CREATE POLICY asking ON sales AS RESTRICTIVE USING (shop IN (SELECT id FROM shops))")
+    assert rows_of(undivided(reader, GROUPED)) == 2
+
+
+def test_policies_of_leaves(reader):
+    """The rows of a leaf are not its own policies' when they are read through the table."""
+    before = combined(reader, GROUPED)
+    as_owner(reader, "ALTER TABLE sales_1 ENABLE ROW LEVEL SECURITY; ALTER TABLE sales_2 ENABLE ROW LEVEL SECURITY;"
+                     "CREATE POLICY none ON sales_2 USING (false)")
+    assert combined(reader, GROUPED) == before
+    reader.execute("SET row_security = off")
+    assert combined(reader, GROUPED) == before
+    as_owner(reader, "ALTER TABLE sales ENABLE ROW LEVEL SECURITY")
+    assert check(reader, GROUPED)[0][0] == DENIED
+    reader.execute("RESET row_security")
+
+
+def test_policy_between_runs(reader):
+    """A plan that was made for one role is not executed for another."""
+    as_owner(reader, f"ALTER TABLE sales ENABLE ROW LEVEL SECURITY; CREATE POLICY one ON sales TO {READER} USING (shop = 1)")
+    reader.execute("SET pg_arrow_cache.debug_force_fragments = on")
+    reader.execute(f"PREPARE grouped AS {GROUPED}")
+    assert len(reader.rows("EXECUTE grouped")) == 1
+    reader.execute("RESET ROLE")
+    assert len(reader.rows("EXECUTE grouped")) == 4
+    reader.execute(f"SET ROLE {READER}")
+    assert len(reader.rows("EXECUTE grouped")) == 1
+    reader.execute("DEALLOCATE grouped")
+
+
+def test_policy_that_may_fail(reader):
+    as_owner(reader, "ALTER TABLE sales ENABLE ROW LEVEL SECURITY; CREATE POLICY failing ON sales USING (10 / (x - 200) < 5)")
+    assert is_answer(undivided(reader, "SELECT count(*) FROM sales WHERE at IN ('2024-01-05', '2024-01-06')"))
+    assert undivided(reader, "SELECT count(*) FROM sales WHERE at >= '2024-02-05'") == DIVISION
