@@ -9,7 +9,7 @@ use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys;
 
 use super::coarse;
-use super::expression::{ClockExpressions, DEEPEST, Leaf, Part, part};
+use super::expression::{Arguments, ClockExpressions, DEEPEST, Leaf, Part, part};
 use super::functions::{Coarse, FUNCTIONS, Kind, PLACE_OF_TEXTCAT};
 use crate::pg::tree::Tree;
 
@@ -222,27 +222,7 @@ impl Words {
                 self.push(PARAMETER | (kind as u32) << 8)?;
                 self.push(number.cast_unsigned())
             }
-            Part::Call(place, collation, arguments) => {
-                let function = FUNCTIONS.get(place)?;
-                let mut flag = 0;
-                for (number, argument) in arguments.ordered()?.enumerate() {
-                    if function.coarse.decided_by() == Some(number)
-                        && let Some(Part::Constant(_, constant)) = argument.and_then(part)
-                        && is_coarse_by(function.coarse, &constant)
-                    {
-                        flag = COARSE;
-                    }
-                    match argument {
-                        Some(argument) => self.add(argument, depth + 1)?,
-                        None => self.push(ZERO)?,
-                    }
-                }
-                if function.coarse == Coarse::Rounds {
-                    self.words[0] |= ROUNDS;
-                }
-                self.push(CALL | (place as u32) << 8 | flag)?;
-                self.push(collation.to_u32())
-            }
+            Part::Call(place, collation, arguments) => self.add_call(place, collation, arguments, depth),
             Part::First(choices) => self.add_choices(choices, depth),
             Part::Reading(kind, text) => {
                 self.add(text, depth + 1)?;
@@ -272,6 +252,28 @@ impl Words {
                 Some(())
             }
         }
+    }
+
+    fn add_call(&mut self, place: usize, collation: pg_sys::Oid, arguments: Arguments<'_>, depth: usize) -> Option<()> {
+        let function = FUNCTIONS.get(place)?;
+        let mut flag = 0;
+        for (number, argument) in arguments.ordered()?.enumerate() {
+            if function.coarse.decided_by() == Some(number)
+                && let Some(Part::Constant(_, constant)) = argument.and_then(part)
+                && is_coarse_by(function.coarse, &constant)
+            {
+                flag = COARSE;
+            }
+            match argument {
+                Some(argument) => self.add(argument, depth + 1)?,
+                None => self.push(ZERO)?,
+            }
+        }
+        if function.coarse == Coarse::Rounds {
+            self.words[0] |= ROUNDS;
+        }
+        self.push(CALL | (place as u32) << 8 | flag)?;
+        self.push(collation.to_u32())
     }
 
     fn add_choices(&mut self, choices: Tree<'_, pg_sys::List>, depth: usize) -> Option<()> {
