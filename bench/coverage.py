@@ -3,8 +3,8 @@
 
     bench/coverage.py FOLDER [--write docs/coverage.md] [--rest FILE] [--conf NAME=VALUE]… [--variable NAME=VALUE]…
 
-FOLDER holds corpora: NAME.schema.sql creates the tables of one, with some rows, and NAME.queries.sql holds its statements. A comment
-`-- source: TEXT` in the latter says where they come from. Macros and variables of Grafana are expanded (grafana.py), and parameters such
+FOLDER holds corpora: NAME.schema.sql creates the tables of one, with some rows, and NAME.queries.sql holds its statements. Comments in
+the latter say where they come from (`-- source: TEXT`), and with which others they are summed up (`-- kind: dashboards`). Macros and variables of Grafana are expanded (grafana.py), and parameters such
 as $1 get a value of their type. Every SELECT is put to arrow_cache.why() and executed twice on a private server. What fails is counted
 apart, since the cache has no part in it. `--rest` writes each statement that was no hit, with the reason.
 """
@@ -36,10 +36,15 @@ VALUES = {
 BEGIN, END = "<!-- made by bench/coverage.py -->", "<!-- end -->"
 
 
+# Whoever sends these asks nothing of tables that users have made. No answer of a cache could be of use.
+WITHOUT_TABLES = "no_relation", "system_catalog"
+
+
 @dataclass
 class Corpus:
     name: str
     source: str
+    kind: str = ""
     selects: int = 0
     cacheable: int = 0
     hits: int = 0
@@ -49,6 +54,11 @@ class Corpus:
     schema_errors: list = field(default_factory=list)
     rest: list = field(default_factory=list)
     wrong: list = field(default_factory=list)
+
+    @property
+    def over_tables(self):
+        """How many of the SELECTs read tables of users."""
+        return self.selects - sum(self.reasons[reason] for reason in WITHOUT_TABLES)
 
 
 def literal(text):
@@ -139,8 +149,8 @@ def judge(corpus, database, statement):
 
 def run(server, number, schema, queries, variables):
     text = queries.read_text()
-    source = re.search(r"^-- source: (.*)$", text, re.M)
-    corpus = Corpus(schema.name.removesuffix(".schema.sql"), source[1].strip() if source else "")
+    said = dict(re.findall(r"^-- (source|kind): (.*)$", text, re.M))
+    corpus = Corpus(schema.name.removesuffix(".schema.sql"), said.get("source", "").strip(), said.get("kind", "").strip())
     progress(f"{corpus.name}")
     database = Database(server, number, schema.read_text())
     corpus.schema_errors = database.schema_errors
@@ -159,16 +169,24 @@ def share(part, whole):
 
 
 def table(corpora):
-    lines = ["| corpus | statements | SELECTs that ran | cacheable | hit at the second run | reasons of the rest | not run |",
-             "|---|---|---|---|---|---|---|"]
+    lines = ["| corpus | statements | SELECTs that ran | cacheable | hit at the second run | of those over tables | reasons of the rest | not run |",
+             "|---|---|---|---|---|---|---|---|"]
     for corpus in corpora:
         reasons = ", ".join(f"`{reason}` {count}" for reason, count in corpus.reasons.most_common())
         apart = [f"{corpus.no_select} no SELECT"] * bool(corpus.no_select) + [f"{len(corpus.failed)} failed"] * bool(corpus.failed)
-        lines.append(f"| {corpus.name} | {corpus.selects + corpus.no_select + len(corpus.failed)} | {corpus.selects} | "
-                     f"{share(corpus.cacheable, corpus.selects)} | {share(corpus.hits, corpus.selects)} | {reasons} | {', '.join(apart)} |")
-    selects, cacheable, hits = [sum(getattr(corpus, name) for corpus in corpora) for name in ("selects", "cacheable", "hits")]
-    lines.append(f"| all | | {selects} | {share(cacheable, selects)} | {share(hits, selects)} | | |")
+        lines.append(f"| {corpus.name} | {corpus.selects + corpus.no_select + len(corpus.failed)} | {figures([corpus])} | "
+                     f"{reasons} | {', '.join(apart)} |")
+    for kind in dict.fromkeys(corpus.kind for corpus in corpora if corpus.kind):
+        lines.append(f"| all {kind} | | {figures([corpus for corpus in corpora if corpus.kind == kind])} | | |")
+    lines.append(f"| all | | {figures(corpora)} | | |")
     return "\n".join(lines)
+
+
+def figures(corpora):
+    """The cells that can be summed up."""
+    selects, cacheable, hits, over_tables = [sum(getattr(corpus, name) for corpus in corpora)
+                                             for name in ("selects", "cacheable", "hits", "over_tables")]
+    return f"{selects} | {share(cacheable, selects)} | {share(hits, selects)} | {share(hits, over_tables)}"
 
 
 def sources(corpora):

@@ -264,6 +264,19 @@ unsafe extern "C-unwind" {
     pub fn getTypeBinaryOutputInfo(of: pg_sys::Oid, function: *mut pg_sys::Oid, is_varlena: *mut bool);
     /// utils/builtins.h
     pub fn text_to_cstring(text: *const pg_sys::varlena) -> *mut c_char;
+    /// utils/adt/varlena.c
+    pub fn cstring_to_text(text: *const c_char) -> *mut pg_sys::varlena;
+    /// utils/fmgr/fmgr.c
+    pub fn OidOutputFunctionCall(function: pg_sys::Oid, value: pg_sys::Datum) -> *mut c_char;
+    /// utils/fmgr/fmgr.c
+    pub fn OidFunctionCall2Coll(
+        function: pg_sys::Oid,
+        collation: pg_sys::Oid,
+        one: pg_sys::Datum,
+        other: pg_sys::Datum,
+    ) -> pg_sys::Datum;
+    /// utils/adt/datum.c
+    pub fn datumIsEqual(one: pg_sys::Datum, other: pg_sys::Datum, by_value: bool, length: c_int) -> bool;
     /// fmgr.h
     pub fn pg_detoast_datum_packed(datum: *mut pg_sys::varlena) -> *mut pg_sys::varlena;
     /// utils/date.h

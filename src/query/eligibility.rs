@@ -11,6 +11,7 @@ mod failures;
 mod join_columns;
 mod met_bodies;
 mod node_kinds;
+mod readings;
 mod record_columns;
 mod session_values;
 mod set_operations;
@@ -21,7 +22,7 @@ use std::ffi::c_void;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::clock::{asks_for_time, counts_from_today, is_zero};
+use super::clock::{asks_for_time, counts_from_today, is_zero, makes_named_row};
 use super::operator_families;
 use super::ordering::{self, OrderedPrefix};
 use super::repeatability;
@@ -39,6 +40,7 @@ pub use declared_functions::{PURE, may_be_declared};
 pub use failures::expression_may_fail;
 pub use met_bodies::SqlBodies;
 use node_kinds::{makes_a_type, names_collation, refusal_of, type_of};
+use readings::lists_columns;
 use session_values::SESSION_FUNCTIONS;
 
 /// What an eligible query asks that its answer depends on.
@@ -247,8 +249,11 @@ impl EligibilityChecker {
             self.note_type(type_of(node));
         }
         self.collates_by_name = self.collates_by_name || names_collation(node);
-        if definition::unseen_casts(node).into_iter().any(|function| self.check_function(function)) {
-            return true;
+        for function in definition::unseen_casts(node) {
+            // `clock` computes such a text by the type's output function.
+            if self.clock == ClockPlace::Inside || self.check_function(function) {
+                return self.blame(function, Reason::UserDefinedFunction);
+            }
         }
         match_node! { node;
             Query(query) => self.check_query_itself(&query),
@@ -271,6 +276,7 @@ impl EligibilityChecker {
             SQLValueFunction(value) => self.check_session_value(&value),
             OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => {
                 self.is_not_as_listed(operator.opno)
+                    || self.joins_otherwise(operator)
                     || self.check_operator(operator.opno)
                     || self.check_functions_in(node)
             },
@@ -281,7 +287,8 @@ impl EligibilityChecker {
             MinMaxExpr(expression) => {
                 // Its comparison function is found through the type, not named by the tree.
                 self.types.note_contained(expression.minmaxtype);
-                nature(expression.minmaxtype) > Nature::BuiltIn && self.refuse(Reason::UserDefinedFunction)
+                (nature(expression.minmaxtype) > Nature::BuiltIn && self.refuse(Reason::UserDefinedFunction))
+                    || (self.clock == ClockPlace::Inside && self.check_comparison_in_clock(expression.minmaxtype))
             },
             SubscriptingRef(subscript) => {
                 // SAFETY: reads a catalog about a type of the tree.
@@ -312,6 +319,11 @@ impl EligibilityChecker {
                 }
             },
             CoerceViaIO(coercion) => return self.check_coercion(node, coercion),
+            RangeTblFunction(function) => {
+                if self.check_listed_columns(function) {
+                    return true;
+                }
+            },
             SubLink(_link) => self.has_sublinks = true,
             Aggref(_call) => self.aggregates = true,
             _ => {}
@@ -367,8 +379,14 @@ impl EligibilityChecker {
             return (!is_trusted_function(call.funcid) && self.check_call_of_user(call))
                 || self.check_missing_arguments(call.funcid, child!(call.args));
         }
-        if !self.bodies.immutable && self.reads_custom_setting(call) {
-            return self.reason.is_some() || self.check_definition(call.funcid, definition::of(call.funcid));
+        if !self.bodies.immutable && self.reads_named_state(call) {
+            return self.reason.is_some() || self.check_body_of(call.funcid);
+        }
+        if lists_columns(call.funcid) {
+            return self.check_call_with_columns(call);
+        }
+        if makes_named_row(call.funcid) {
+            return self.check_populating(call);
         }
         self.check_function(call.funcid) || self.check_missing_arguments(call.funcid, child!(call.args))
     }

@@ -107,6 +107,10 @@ fn hashed(seed: u64, add: impl FnOnce(&mut HashBuffer)) -> Hash128 {
 /// The setting that names a text search configuration. In the list of what a query reads, it stands for that configuration.
 pub const SEARCH_CONFIGURATION: &CStr = c"default_text_search_config";
 
+/// In the list of what a query reads: the name of the database, and the role that has logged in. No setting has such a name.
+pub const DATABASE_NAME: &CStr = c"current_database()";
+pub const SESSION_USER: &CStr = c"session_user()";
+
 /// In the list of what a query reads, it stands for the settings by which PL/pgSQL compiles and runs functions.
 pub const LANGUAGE: &CStr = c"plpgsql";
 /// Those by which it compiles a function when the session first calls it, and those that it reads when the function runs, each with its value
@@ -147,21 +151,37 @@ fn add_language_setting(key: &mut HashBuffer, (name, unset): (&CStr, &CStr)) -> 
     Ok(())
 }
 
-/// Adds a setting that a query reads.
+/// Adds a setting, or other state of the session, that a query reads.
 fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
     if name == LANGUAGE {
         return COMPILING.iter().chain(&RUNNING).try_for_each(|setting| add_language_setting(key, *setting));
     }
-    if name != SEARCH_CONFIGURATION {
-        return add_custom_setting(key, name);
+    if name == SEARCH_CONFIGURATION {
+        let configuration = text_search::default_configuration().ok_or(Reason::SessionFunction)?;
+        key.u32(configuration.to_u32());
+        return Ok(());
     }
-    let configuration = text_search::default_configuration().ok_or(Reason::SessionFunction)?;
-    key.u32(configuration.to_u32());
-    Ok(())
+    // SAFETY: functions that read the backend's own state and a catalog; the name is a copy, or null. A change of a role outdates all answers,
+    // so that its OID stands for its name.
+    unsafe {
+        if name == SESSION_USER {
+            key.u32(pg_sys::GetSessionUserId().to_u32());
+            return Ok(());
+        }
+        if name == DATABASE_NAME {
+            let database = pg_sys::get_database_name(pg_sys::MyDatabaseId);
+            add_string(key, database);
+            if !database.is_null() {
+                pg_sys::pfree(database.cast());
+            }
+            return Ok(());
+        }
+    }
+    add_shown_setting(key, name)
 }
 
 /// Adds a setting as `current_setting` would show it. One that is not set is not the same as an empty one.
-fn add_custom_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
+fn add_shown_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
     // SAFETY: functions that accept an unknown name; whether it is hidden is asked first, since showing it may raise.
     unsafe {
         if pg_sys::GetConfigOptionFlags(name.as_ptr(), true) & pg_sys::GUC_SUPERUSER_ONLY as i32 != 0 {

@@ -24,7 +24,9 @@ use std::ffi::c_void;
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::clock::{ClockExpressions, ClockProgram, asks_for_time, counts_from_today};
+use super::clock::{
+    ClockExpressions, ClockProgram, asks_for_time, counts_from_today, has_dates, makes_named_row, reads_time,
+};
 use super::hashes::{FormHash, TreeHash};
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tree::{self, walkers};
@@ -189,7 +191,7 @@ impl TreeHasher {
             },
             FuncExpr(call) => {
                 self.call(call);
-                if counts_from_today(call.funcid) {
+                if counts_from_today(call.funcid) || makes_named_row(call.funcid) {
                     self.clock.note_day();
                 }
                 self.arguments(node, child!(call.args), asks_for_time(call.funcid))
@@ -240,8 +242,11 @@ impl TreeHasher {
             | NodeTag::T_WindowFunc
             | NodeTag::T_GroupingFunc
             | NodeTag::T_ScalarArrayOpExpr
-            | NodeTag::T_RowCompareExpr
-            | NodeTag::T_MinMaxExpr => self.add_call(node),
+            | NodeTag::T_RowCompareExpr => self.add_call(node),
+            NodeTag::T_MinMaxExpr => {
+                self.add_call(node);
+                return self.above_clock(node, false);
+            }
             NodeTag::T_SQLValueFunction => {
                 self.add_call(node);
                 self.clock.leave(node, self.clock.count());
@@ -282,13 +287,20 @@ impl TreeHasher {
     /// Adds a coercion by way of a text, or a choice, which may be part of a clock expression.
     fn coercion(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         self.add_expression(node);
+        let read = node.as_a::<pg_sys::CoerceViaIO>().map(|coercion| coercion.resulttype);
+        let stopped = self.above_clock(node, read.is_some_and(reads_time));
+        if read.is_some_and(has_dates) {
+            self.clock.note_day();
+        }
+        stopped
+    }
+
+    /// Adds what is below a node, which may be one clock expression with what is found there, or by itself if it may ask for the time.
+    fn above_clock(&mut self, node: Tree<'_, pg_sys::Node>, may_ask_for_time: bool) -> bool {
         let before = self.clock.count();
         let stopped = self.too_complex || self.parts_of(node);
-        if self.clock.count() != before {
+        if self.clock.count() != before || may_ask_for_time {
             self.clock.leave(node, before);
-        }
-        if node.as_a::<pg_sys::CoerceViaIO>().is_some_and(|coercion| coercion.resulttype == pg_sys::DATEOID) {
-            self.clock.note_day();
         }
         stopped
     }

@@ -76,6 +76,11 @@ DATA = [Question(*q) for q in (
     ("SELECT customer, sum(amount), count(*) FROM orders GROUP BY customer",),
     ("SELECT id, doc, doc -> 'deep' ->> 0 FROM orders WHERE id % 8 = %s", (0, 1, 2, 3)),
     ("SELECT id, to_jsonb(home) FROM customer WHERE id < 6",),
+    # What input functions read, which no tree shows: rows, labels, arrays of dates.
+    ("SELECT id, jsonb_populate_record(home, jsonb_build_object('street', 'S' || id)) FROM customer WHERE id < 6",),
+    ("SELECT c.id, r.m FROM customer c, jsonb_to_record(jsonb_build_object('m', c.mood)) AS r(m mood) WHERE c.id % 4 = %s", ANY_VALUE),
+    ("SELECT o.id, ('{' || o.placed || ',today}')::date[] FROM orders o WHERE o.id % 8 = %s", ANY_VALUE),
+    ("SELECT id, pg_typeof(home), session_user, current_database(), current_setting('DateStyle') FROM customer WHERE id < 4",),
     ("SELECT s FROM shape s",),
     ("SELECT count(*), sum(quantity), min(until) FROM line",),
     ("SELECT name FROM customer c WHERE EXISTS "

@@ -78,7 +78,7 @@ pub fn is_told(coarse: Coarse, text: &[u8]) -> bool {
     match coarse {
         Coarse::Unit => is_unit(text),
         Coarse::Pattern => is_pattern(text),
-        Coarse::Never | Coarse::Always | Coarse::Stride => false,
+        Coarse::Never | Coarse::Always | Coarse::Stride | Coarse::Rounds => false,
     }
 }
 

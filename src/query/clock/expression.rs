@@ -90,14 +90,14 @@ impl Leaf {
     }
 }
 
+/// May a text ask for the time by a word, if it becomes a value of this type? One that becomes a date asks for the day (`day`).
+pub fn reads_time(type_oid: pg_sys::Oid) -> bool {
+    matches!(type_oid, pg_sys::TIMESTAMPTZOID | pg_sys::TIMESTAMPOID | pg_sys::TIMEOID)
+}
+
 /// Does a call of this function ask for the time?
 pub fn asks_for_time(function: pg_sys::Oid) -> bool {
     Leaf::of_function(function).is_some()
-}
-
-/// Is this `age` with one argument, which counts from the present date: age(timestamptz), age(timestamp)? CURRENT_DATE is in its body.
-pub fn counts_from_today(function: pg_sys::Oid) -> bool {
-    matches!(function.to_u32(), 1386 | 2059)
 }
 
 /// A node that may stand in a clock expression.
@@ -110,8 +110,14 @@ pub enum Part<'t> {
     Parameter(Kind, i32),
     /// A call of the function at this place of `FUNCTIONS`, with its collation.
     Call(usize, pg_sys::Oid, Arguments<'t>),
-    /// A text, which is read as an interval.
-    Reading(Tree<'t, pg_sys::Node>),
+    /// A text, which is read as a value of this kind.
+    Reading(Kind, Tree<'t, pg_sys::Node>),
+    /// A value, which is written as a text.
+    Writing(Tree<'t, pg_sys::Node>),
+    /// A text and a value, which is written as a text, or the other way round: both texts joined; with their collation.
+    Joined(Tree<'t, pg_sys::List>, pg_sys::Oid),
+    /// GREATEST, or LEAST, of values of this kind.
+    Extreme { greatest: bool, kind: Kind, of: Tree<'t, pg_sys::List> },
     /// COALESCE: the first of these that is not NULL. Those behind it are not computed.
     First(Tree<'t, pg_sys::List>),
 }
@@ -165,12 +171,17 @@ pub fn part(node: Tree<'_, pg_sys::Node>) -> Option<Part<'_>> {
             Some(leaf) => Some(Part::Leaf(leaf, -1)),
             None => called(call.funcid, call.inputcollid, child!(call.args)),
         },
-        OpExpr(call) => called(functions::behind(call.opno)?, call.inputcollid, child!(call.args)),
-        CoerceViaIO(coercion) => {
-            let text = child!(coercion.arg)?.as_node();
-            // SAFETY: an expression of a valid tree.
-            let reads_text = unsafe { walkers::exprType(text.as_ptr()) } == pg_sys::TEXTOID;
-            (reads_text && coercion.resulttype == pg_sys::INTERVALOID).then_some(Part::Reading(text))
+        OpExpr(call) => {
+            if functions::joins(call.opno) {
+                return Some(Part::Joined(child!(call.args)?, call.inputcollid));
+            }
+            called(functions::behind(call.opno)?, call.inputcollid, child!(call.args))
+        },
+        CoerceViaIO(coercion) => coerced(coercion),
+        MinMaxExpr(choice) => {
+            let kind = Kind::of(choice.minmaxtype).filter(|kind| kind.comparison().is_some())?;
+            let greatest = choice.op == pg_sys::MinMaxOp::IS_GREATEST;
+            Some(Part::Extreme { greatest, kind, of: child!(choice.args)? })
         },
         CoalesceExpr(choice) => {
             Kind::of(choice.coalescetype)?;
@@ -184,6 +195,19 @@ pub fn part(node: Tree<'_, pg_sys::Node>) -> Option<Part<'_>> {
             Some(Part::Parameter(kind, param.paramid))
         },
         _ => None,
+    }
+}
+
+/// What a coercion by way of a text is.
+fn coerced(coercion: Tree<'_, pg_sys::CoerceViaIO>) -> Option<Part<'_>> {
+    let argument = child!(coercion.arg)?.as_node();
+    // SAFETY: an expression of a valid tree.
+    let from = Kind::of(unsafe { walkers::exprType(argument.as_ptr()) })?;
+    let to = Kind::of(coercion.resulttype)?;
+    if from == Kind::Text {
+        to.reader().is_some().then_some(Part::Reading(to, argument))
+    } else {
+        (to == Kind::Text).then_some(Part::Writing(argument))
     }
 }
 
@@ -227,6 +251,13 @@ pub struct Closed {
     pub may_settle: bool,
 }
 
+impl Closed {
+    /// What is known of both together.
+    fn with(self, other: Self) -> Self {
+        Self { asks: self.asks || other.asks, may_settle: self.may_settle && other.may_settle }
+    }
+}
+
 /// What is known of an expression that is made of nothing but such parts; `None` for any other.
 pub fn closed(node: Tree<'_, pg_sys::Node>) -> Option<Closed> {
     closed_above(node, &[], 0)
@@ -246,8 +277,7 @@ fn closed_above(node: Tree<'_, pg_sys::Node>, known: &[*mut pg_sys::Node], depth
         Part::Call(place, _, arguments) => {
             let mut all = Closed { asks: false, may_settle: true };
             for argument in arguments.given() {
-                let one = closed_above(argument?, known, depth + 1)?;
-                all = Closed { asks: all.asks || one.asks, may_settle: all.may_settle && one.may_settle };
+                all = all.with(closed_above(argument?, known, depth + 1)?);
             }
             if !all.asks && FOLDED_BY_SETTINGS.contains(&FUNCTIONS[place].oid) {
                 return None;
@@ -255,7 +285,26 @@ fn closed_above(node: Tree<'_, pg_sys::Node>, known: &[*mut pg_sys::Node], depth
             let coarse = FUNCTIONS[place].coarse != Coarse::Never;
             Some(Closed { may_settle: all.may_settle || coarse, ..all })
         }
-        Part::Reading(text) => closed_above(text, known, depth + 1),
+        Part::Reading(kind, text) => {
+            let all = closed_above(text, known, depth + 1)?;
+            Some(Closed { asks: all.asks || reads_time(kind.type_oid()), ..all })
+        }
+        Part::Writing(value) => closed_text(value, known, depth + 1),
+        Part::Joined(both, _) => {
+            let mut all = Closed { asks: false, may_settle: true };
+            for one in both.items() {
+                all = all.with(closed_text(one?, known, depth + 1)?);
+            }
+            Some(all)
+        }
+        Part::Extreme { of, .. } => {
+            let mut all = Closed { asks: false, may_settle: true };
+            for one in of.items() {
+                all = all.with(closed_above(one?, known, depth + 1)?);
+            }
+            // Of the time and something that does not move, it may be the latter.
+            Some(Closed { may_settle: true, ..all })
+        }
         Part::First(choices) => {
             let mut all = None;
             for choice in choices.items() {
@@ -267,6 +316,15 @@ fn closed_above(node: Tree<'_, pg_sys::Node>, known: &[*mut pg_sys::Node], depth
             all
         }
     }
+}
+
+/// As `closed_above`, for a value that is written as a text. The planner may write a constant, and a kept plan has what that gave under the
+/// settings of planning. So the types whose output functions read settings and are marked IMMUTABLE must be asked about the time.
+fn closed_text(value: Tree<'_, pg_sys::Node>, known: &[*mut pg_sys::Node], depth: usize) -> Option<Closed> {
+    // SAFETY: an expression of a valid tree.
+    let kind = Kind::of(unsafe { walkers::exprType(value.as_ptr()) })?;
+    let all = closed_above(value, known, depth)?;
+    (all.asks || !matches!(kind, Kind::Time | Kind::TimeTz | Kind::Float8)).then_some(all)
 }
 
 /// Most clock expressions of a query.

@@ -4,7 +4,7 @@
 
 use pgrx::pg_sys;
 
-use Coarse::{Always, Never, Pattern, Stride, Unit};
+use Coarse::{Always, Never, Pattern, Rounds, Stride, Unit};
 use Kind::{Date, Float8, Int2, Int4, Int8, Interval, Numeric, Text, Time, TimeTz, Timestamp, TimestampTz};
 
 /// The types of values in clock expressions.
@@ -89,13 +89,15 @@ pub enum Coarse {
     Stride,
     /// If the second argument is a pattern without seconds.
     Pattern,
+    /// It may be, as a number that is rounded. The values of the function tell (`evaluation`).
+    Rounds,
 }
 
 impl Coarse {
     /// The place of the argument that decides on it.
     pub fn decided_by(self) -> Option<usize> {
         match self {
-            Self::Never | Self::Always => None,
+            Self::Never | Self::Always | Self::Rounds => None,
             Self::Unit | Self::Stride => Some(0),
             Self::Pattern => Some(1),
         }
@@ -126,8 +128,8 @@ pub const MOST_ARGUMENTS: usize = 7;
 #[rustfmt::skip]
 pub const FUNCTIONS: &[Function] = &[
     of(141, 2, Int4, Never), // int4mul(integer,integer)
-    of(154, 2, Int4, Never), // int4div(integer,integer)
-    of(156, 2, Int4, Never), // int4mod(integer,integer)
+    of(154, 2, Int4, Rounds), // int4div(integer,integer)
+    of(156, 2, Int4, Rounds), // int4mod(integer,integer)
     of(177, 2, Int4, Never), // int4pl(integer,integer)
     of(181, 2, Int4, Never), // int4mi(integer,integer)
     of(212, 1, Int4, Never), // int4um(integer)
@@ -136,27 +138,27 @@ pub const FUNCTIONS: &[Function] = &[
     of(218, 2, Float8, Never), // float8pl(double precision,double precision)
     of(219, 2, Float8, Never), // float8mi(double precision,double precision)
     of(220, 1, Float8, Never), // float8um(double precision)
-    of(228, 1, Float8, Never), // dround(double precision)
-    of(229, 1, Float8, Never), // dtrunc(double precision)
+    of(228, 1, Float8, Rounds), // dround(double precision)
+    of(229, 1, Float8, Rounds), // dtrunc(double precision)
     of(235, 1, Float8, Never), // float8(smallint)
     of(313, 1, Int4, Never), // int4(smallint)
     of(314, 1, Int2, Never), // int2(integer)
     of(316, 1, Float8, Never), // float8(integer)
-    of(317, 1, Int4, Never), // int4(double precision)
+    of(317, 1, Int4, Rounds), // int4(double precision)
     of(462, 1, Int8, Never), // int8um(bigint)
     of(463, 2, Int8, Never), // int8pl(bigint,bigint)
     of(464, 2, Int8, Never), // int8mi(bigint,bigint)
     of(465, 2, Int8, Never), // int8mul(bigint,bigint)
-    of(466, 2, Int8, Never), // int8div(bigint,bigint)
+    of(466, 2, Int8, Rounds), // int8div(bigint,bigint)
     of(480, 1, Int4, Never), // int4(bigint)
     of(481, 1, Int8, Never), // int8(integer)
     of(482, 1, Float8, Never), // float8(bigint)
-    of(483, 1, Int8, Never), // int8(double precision)
+    of(483, 1, Int8, Rounds), // int8(double precision)
     of(714, 1, Int2, Never), // int2(bigint)
     of(754, 1, Int8, Never), // int8(smallint)
-    of(941, 2, Int4, Never), // mod(integer,integer)
-    of(945, 2, Int8, Never), // int8mod(bigint,bigint)
-    of(947, 2, Int8, Never), // mod(bigint,bigint)
+    of(941, 2, Int4, Rounds), // mod(integer,integer)
+    of(945, 2, Int8, Rounds), // int8mod(bigint,bigint)
+    of(947, 2, Int8, Rounds), // mod(bigint,bigint)
     of(1026, 2, Timestamp, Never), // timezone(interval,timestamp with time zone)
     of(1140, 2, Int4, Never), // date_mi(date,date)
     of(1141, 2, Date, Never), // date_pli(date,integer)
@@ -184,18 +186,18 @@ pub const FUNCTIONS: &[Function] = &[
     of(1274, 2, Int8, Never), // int84pl(bigint,integer)
     of(1275, 2, Int8, Never), // int84mi(bigint,integer)
     of(1276, 2, Int8, Never), // int84mul(bigint,integer)
-    of(1277, 2, Int8, Never), // int84div(bigint,integer)
+    of(1277, 2, Int8, Rounds), // int84div(bigint,integer)
     of(1278, 2, Int8, Never), // int48pl(integer,bigint)
     of(1279, 2, Int8, Never), // int48mi(integer,bigint)
     of(1280, 2, Int8, Never), // int48mul(integer,bigint)
-    of(1281, 2, Int8, Never), // int48div(integer,bigint)
+    of(1281, 2, Int8, Rounds), // int48div(integer,bigint)
     of(1284, 3, TimestampTz, Unit), // date_trunc(text,timestamp with time zone,text)
     of(1295, 1, Interval, Never), // justify_days(interval)
     of(1297, 2, TimestampTz, Never), // datetimetz_pl(date,time with time zone)
     of(1316, 1, Time, Never), // "time"(timestamp without time zone)
     of(1326, 2, Interval, Never), // interval_div(interval,double precision)
-    of(1342, 1, Float8, Never), // round(double precision)
-    of(1343, 1, Float8, Never), // trunc(double precision)
+    of(1342, 1, Float8, Rounds), // round(double precision)
+    of(1343, 1, Float8, Rounds), // trunc(double precision)
     of(1359, 2, TimestampTz, Never), // timestamptz(date,time with time zone)
     of(1370, 1, Interval, Never), // "interval"(time without time zone)
     of(1385, 2, Float8, Unit), // date_part(text,time without time zone)
@@ -207,21 +209,21 @@ pub const FUNCTIONS: &[Function] = &[
     of(1618, 2, Interval, Never), // interval_mul(interval,double precision)
     of(1624, 2, Interval, Never), // mul_d_interval(double precision,interval)
     of(1690, 2, Interval, Never), // time_mi_time(time without time zone,time without time zone)
-    of(1703, 2, Numeric, Never), // "numeric"(numeric,integer)
+    of(1703, 2, Numeric, Rounds), // "numeric"(numeric,integer)
     of(1705, 1, Numeric, Never), // abs(numeric)
-    of(1707, 2, Numeric, Never), // round(numeric,integer)
-    of(1709, 2, Numeric, Never), // trunc(numeric,integer)
-    of(1711, 1, Numeric, Never), // ceil(numeric)
-    of(1712, 1, Numeric, Never), // floor(numeric)
+    of(1707, 2, Numeric, Rounds), // round(numeric,integer)
+    of(1709, 2, Numeric, Rounds), // trunc(numeric,integer)
+    of(1711, 1, Numeric, Rounds), // ceil(numeric)
+    of(1712, 1, Numeric, Rounds), // floor(numeric)
     of(1724, 2, Numeric, Never), // numeric_add(numeric,numeric)
     of(1725, 2, Numeric, Never), // numeric_sub(numeric,numeric)
     of(1726, 2, Numeric, Never), // numeric_mul(numeric,numeric)
     of(1727, 2, Numeric, Never), // numeric_div(numeric,numeric)
-    of(1728, 2, Numeric, Never), // mod(numeric,numeric)
-    of(1729, 2, Numeric, Never), // numeric_mod(numeric,numeric)
+    of(1728, 2, Numeric, Rounds), // mod(numeric,numeric)
+    of(1729, 2, Numeric, Rounds), // numeric_mod(numeric,numeric)
     of(1740, 1, Numeric, Never), // "numeric"(integer)
     of(1743, 1, Numeric, Never), // "numeric"(double precision)
-    of(1744, 1, Int4, Never), // int4(numeric)
+    of(1744, 1, Int4, Rounds), // int4(numeric)
     of(1746, 1, Float8, Never), // float8(numeric)
     of(1747, 2, Time, Never), // time_pl_interval(time without time zone,interval)
     of(1748, 2, Time, Never), // time_mi_interval(time without time zone,interval)
@@ -230,13 +232,13 @@ pub const FUNCTIONS: &[Function] = &[
     of(1768, 2, Text, Pattern), // to_char(interval,text)
     of(1770, 2, Text, Pattern), // to_char(timestamp with time zone,text)
     of(1771, 1, Numeric, Never), // numeric_uminus(numeric)
-    of(1779, 1, Int8, Never), // int8(numeric)
+    of(1779, 1, Int8, Rounds), // int8(numeric)
     of(1781, 1, Numeric, Never), // "numeric"(bigint)
     of(1961, 2, Timestamp, Never), // "timestamp"(timestamp without time zone,integer)
     of(1967, 2, TimestampTz, Never), // timestamptz(timestamp with time zone,integer)
     of(1968, 2, Time, Never), // "time"(time without time zone,integer)
     of(1969, 2, TimeTz, Never), // timetz(time with time zone,integer)
-    of(1973, 2, Numeric, Never), // div(numeric,numeric)
+    of(1973, 2, Numeric, Rounds), // div(numeric,numeric)
     of(2019, 1, Time, Never), // "time"(timestamp with time zone)
     of(2020, 2, Timestamp, Unit), // date_trunc(text,timestamp without time zone)
     of(2021, 2, Float8, Unit), // date_part(text,timestamp without time zone)
@@ -256,10 +258,10 @@ pub const FUNCTIONS: &[Function] = &[
     of(2070, 2, TimestampTz, Never), // timezone(interval,timestamp without time zone)
     of(2071, 2, Timestamp, Never), // date_pl_interval(date,interval)
     of(2072, 2, Timestamp, Never), // date_mi_interval(date,interval)
-    of(2167, 1, Numeric, Never), // ceiling(numeric)
-    of(2308, 1, Float8, Never), // ceil(double precision)
-    of(2309, 1, Float8, Never), // floor(double precision)
-    of(2320, 1, Float8, Never), // ceiling(double precision)
+    of(2167, 1, Numeric, Rounds), // ceiling(numeric)
+    of(2308, 1, Float8, Rounds), // ceil(double precision)
+    of(2309, 1, Float8, Rounds), // floor(double precision)
+    of(2320, 1, Float8, Rounds), // ceiling(double precision)
     of(2711, 1, Interval, Never), // justify_interval(interval)
     of(3461, 6, Timestamp, Never), // make_timestamp(integer,integer,integer,integer,integer,double precision)
     of(3462, 6, TimestampTz, Never), // make_timestamptz(integer,integer,integer,integer,integer,double precision)
@@ -338,6 +340,76 @@ const OPERATORS: &[(u32, u32)] = &[
     (2068, 2033), // -(timestamp without time zone,interval)
 ];
 
+/// `||` of a text and a value, or the other way round, each with the function behind it: textanycat and anytextcat, which are written in SQL
+/// and join the output of the value with the text.
+const JOINING: [(u32, u32); 2] = [(2779, 2003), (2780, 2004)];
+
+/// textcat(text,text)
+const TEXTCAT: u32 = 1258;
+
+/// How values of each kind are written as texts and compared: output function and comparison of the default operator class of their type.
+/// Texts are written already, and compared by a collation.
+const HANDLED: [(Kind, u32, Option<u32>); 12] = [
+    (Date, 1085, Some(1092)),
+    (Time, 1144, Some(1107)),
+    (TimeTz, 1351, Some(1358)),
+    (Timestamp, 1313, Some(2045)),
+    (TimestampTz, 1151, Some(1314)),
+    (Interval, 1161, Some(1315)),
+    (Int2, 39, Some(350)),
+    (Int4, 43, Some(351)),
+    (Int8, 461, Some(842)),
+    (Float8, 215, Some(355)),
+    (Numeric, 1702, Some(1769)),
+    (Text, 47, None),
+];
+
+impl Kind {
+    /// The function that writes a value.
+    pub fn writer(self) -> u32 {
+        HANDLED[self as usize].1
+    }
+
+    /// The function that compares two values; `None` for texts.
+    pub fn comparison(self) -> Option<u32> {
+        HANDLED[self as usize].2
+    }
+
+    /// The function that reads a value from a text: date_in, time_in, timestamp_in, timestamptz_in, interval_in. `None` for types whose values
+    /// do not need to be read in a clock expression.
+    pub fn reader(self) -> Option<u32> {
+        match self {
+            Date => Some(1084),
+            Time => Some(1143),
+            Timestamp => Some(1312),
+            TimestampTz => Some(1150),
+            Interval => Some(1160),
+            _ => None,
+        }
+    }
+}
+
+/// The functions by which values of a type are written as texts, read from them and compared in clock expressions.
+pub fn handlers_of(type_oid: pg_sys::Oid) -> Option<(u32, Option<u32>, Option<u32>)> {
+    Kind::of(type_oid).map(|kind| (kind.writer(), kind.reader(), kind.comparison()))
+}
+
+/// Does the operator join a text and a value?
+pub fn joins(operator: pg_sys::Oid) -> bool {
+    JOINING.iter().any(|(joining, _)| *joining == operator.to_u32())
+}
+
+/// The place of textcat in `FUNCTIONS`.
+pub const PLACE_OF_TEXTCAT: usize = place_of_textcat();
+
+const fn place_of_textcat() -> usize {
+    let mut place = 0;
+    while FUNCTIONS[place].oid != TEXTCAT {
+        place += 1;
+    }
+    place
+}
+
 /// Is each number greater than the one before?
 const fn are_ascending() -> bool {
     let mut place = 1;
@@ -366,6 +438,8 @@ pub fn place_of(function: pg_sys::Oid) -> Option<usize> {
 
 /// The function behind an operator of the table.
 pub fn behind(operator: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    let place = OPERATORS.binary_search_by_key(&operator.to_u32(), |(listed, _)| *listed).ok()?;
-    Some(pg_sys::Oid::from(OPERATORS[place].1))
+    let number = operator.to_u32();
+    let joining = JOINING.iter().find(|(joining, _)| *joining == number);
+    let listed = || OPERATORS.binary_search_by_key(&number, |(listed, _)| *listed).ok().map(|place| &OPERATORS[place]);
+    joining.or_else(listed).map(|(_, function)| pg_sys::Oid::from(*function))
 }

@@ -12,12 +12,16 @@
 //! (`program`), and are computed when its answer is looked up (`evaluation`).
 
 mod coarse;
+mod day;
 mod evaluation;
 mod expression;
 mod functions;
 mod program;
+mod values;
 
-pub use evaluation::{Clock, Value, add_values, with_values};
-pub use expression::{ClockExpressions, asks_for_time, closed, counts_from_today, is_zero};
-pub use functions::behind;
+pub use day::{counts_from_today, has_dates, makes_named_row};
+pub use evaluation::{Clock, add_values, with_values};
+pub use expression::{ClockExpressions, asks_for_time, closed, is_zero, reads_time};
+pub use functions::{behind, handlers_of, joins};
 pub use program::{ClockProgram, KeptProgram};
+pub use values::Value;

@@ -9,8 +9,8 @@ use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys;
 
 use super::coarse;
-use super::expression::{ClockExpressions, DEEPEST, Leaf, Part, part};
-use super::functions::{Coarse, FUNCTIONS, Kind};
+use super::expression::{Arguments, ClockExpressions, DEEPEST, Leaf, Part, part};
+use super::functions::{Coarse, FUNCTIONS, Kind, PLACE_OF_TEXTCAT};
 use crate::pg::tree::Tree;
 
 // Kinds of parts.
@@ -26,16 +26,24 @@ pub(super) const CALL: u32 = 4;
 pub(super) const END: u32 = 5;
 /// An argument that is left out.
 pub(super) const ZERO: u32 = 6;
-/// A text is read as an interval.
+/// A text is read as a value of the kind that the operand tells.
 pub(super) const READING: u32 = 7;
 /// If the value is not NULL, the words go on at the place that the operand tells; else the value is dropped.
 pub(super) const CHOICE: u32 = 8;
+/// A value is written as a text, whatever kind it is of.
+pub(super) const WRITING: u32 = 9;
+/// Of two values, the greater one stays, or the other NULL is not. The operand is the kind of both.
+pub(super) const GREATER: u32 = 10;
+/// As `GREATER`, for the smaller one.
+pub(super) const SMALLER: u32 = 11;
 /// Flag of a constant.
 pub(super) const NULL: u32 = 1 << 31;
 /// Flag of a call.
 pub(super) const COARSE: u32 = 1 << 30;
 /// Flag of the first word: an expression asks for the arrival of the message.
 const ASKS_FOR_STATEMENT: u32 = 1 << 31;
+/// Flag of the first word: something in an expression may be coarse by its value alone.
+const ROUNDS: u32 = 1 << 30;
 /// Part of the first word: the number of expressions.
 const EXPRESSIONS: u32 = 0xFF;
 /// Where in the first word the number of words begins.
@@ -80,7 +88,8 @@ impl ClockProgram {
 
     /// Keeps words that `words` has returned, in the current memory context. What stands behind them is left out.
     pub fn read(words: impl ExactSizeIterator<Item = u32> + Clone) -> Self {
-        let length = words.clone().next().map_or(0, |first| (first & !ASKS_FOR_STATEMENT) >> LENGTH) as usize;
+        let length =
+            words.clone().next().map_or(0, |first| (first & !(ASKS_FOR_STATEMENT | ROUNDS)) >> LENGTH) as usize;
         Self::from_words(words.take(length))
     }
 
@@ -125,6 +134,15 @@ impl ClockProgram {
     pub unsafe fn asks_for_statement(self) -> bool {
         // SAFETY: the caller promises the same.
         unsafe { self.words() }.first().is_some_and(|first| first & ASKS_FOR_STATEMENT != 0)
+    }
+
+    /// May a value be coarse for which the words do not show it?
+    ///
+    /// # Safety
+    /// As `words`.
+    pub unsafe fn rounds(self) -> bool {
+        // SAFETY: the caller promises the same.
+        unsafe { self.words() }.first().is_some_and(|first| first & ROUNDS != 0)
     }
 }
 
@@ -204,30 +222,58 @@ impl Words {
                 self.push(PARAMETER | (kind as u32) << 8)?;
                 self.push(number.cast_unsigned())
             }
-            Part::Call(place, collation, arguments) => {
-                let function = FUNCTIONS.get(place)?;
-                let mut flag = 0;
-                for (number, argument) in arguments.ordered()?.enumerate() {
-                    if function.coarse.decided_by() == Some(number)
-                        && let Some(Part::Constant(_, constant)) = argument.and_then(part)
-                        && is_coarse_by(function.coarse, &constant)
-                    {
-                        flag = COARSE;
-                    }
-                    match argument {
-                        Some(argument) => self.add(argument, depth + 1)?,
-                        None => self.push(ZERO)?,
-                    }
+            Part::Call(place, collation, arguments) => self.add_call(place, collation, arguments, depth),
+            Part::First(choices) => self.add_choices(choices, depth),
+            Part::Reading(kind, text) => {
+                self.add(text, depth + 1)?;
+                self.push(READING | (kind as u32) << 8)
+            }
+            Part::Writing(value) => {
+                self.add(value, depth + 1)?;
+                self.push(WRITING)
+            }
+            Part::Joined(both, collation) => {
+                for one in both.items() {
+                    self.add(one?, depth + 1)?;
+                    self.push(WRITING)?;
                 }
-                self.push(CALL | (place as u32) << 8 | flag)?;
+                self.push(CALL | (PLACE_OF_TEXTCAT as u32) << 8)?;
                 self.push(collation.to_u32())
             }
-            Part::First(choices) => self.add_choices(choices, depth),
-            Part::Reading(text) => {
-                self.add(text, depth + 1)?;
-                self.push(READING)
+            Part::Extreme { greatest, kind, of } => {
+                self.words[0] |= ROUNDS;
+                let head = if greatest { GREATER } else { SMALLER };
+                for (number, one) in of.items().enumerate() {
+                    self.add(one?, depth + 1)?;
+                    if number > 0 {
+                        self.push(head | (kind as u32) << 8)?;
+                    }
+                }
+                Some(())
             }
         }
+    }
+
+    fn add_call(&mut self, place: usize, collation: pg_sys::Oid, arguments: Arguments<'_>, depth: usize) -> Option<()> {
+        let function = FUNCTIONS.get(place)?;
+        let mut flag = 0;
+        for (number, argument) in arguments.ordered()?.enumerate() {
+            if function.coarse.decided_by() == Some(number)
+                && let Some(Part::Constant(_, constant)) = argument.and_then(part)
+                && is_coarse_by(function.coarse, &constant)
+            {
+                flag = COARSE;
+            }
+            match argument {
+                Some(argument) => self.add(argument, depth + 1)?,
+                None => self.push(ZERO)?,
+            }
+        }
+        if function.coarse == Coarse::Rounds {
+            self.words[0] |= ROUNDS;
+        }
+        self.push(CALL | (place as u32) << 8 | flag)?;
+        self.push(collation.to_u32())
     }
 
     fn add_choices(&mut self, choices: Tree<'_, pg_sys::List>, depth: usize) -> Option<()> {

@@ -70,6 +70,8 @@ pub(super) struct EligibilityChecker {
     pub(super) clock: ClockPlace,
     /// How many clock expressions were met.
     pub(super) clocks: usize,
+    /// The call whose columns the query lists, which have been checked (`readings`).
+    pub(super) lists_columns: *mut pg_sys::FuncExpr,
     /// Texts become dates (`coercions`), or ages are counted from today: this counts as one of them.
     pub(super) reads_day: bool,
     /// A node was met that leaves the answer open.
@@ -106,6 +108,7 @@ impl EligibilityChecker {
             settings: Vec::new(),
             clock: ClockPlace::Outside,
             clocks: 0,
+            lists_columns: std::ptr::null_mut(),
             reads_day: false,
             may_vary: false,
             reads_something: false,

@@ -2,22 +2,23 @@
 //! may be a word such as `today`. Whatever it is, the date follows from the text, from settings, and from the date of the transaction's
 //! start: `date_in` takes the date out of what it reads and drops the time, and the words that ask for the time (`now`, `today`, `tomorrow`,
 //! `yesterday`) are about that start (datetime.c, `DecodeDateTime`). So CURRENT_DATE becomes a clock expression of such a query, and its
-//! value is in the key. Texts that become times or timestamps are refused: `now` is another one each time.
+//! value is in the key. Texts that become times or timestamps are refused, since `now` is another one each time; but not if they are made of
+//! the clock themselves, as in `(CURRENT_DATE || ' 08:00')::timestamp`: then what they become is part of a clock expression, whose value is
+//! in the key.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use super::node_kinds::type_of;
+use super::readings::{is_container, reader_of};
 use crate::pg::tree::{Tree, child};
-use crate::query::volatility::definition;
+use crate::query::clock;
 
 /// date_in(cstring)
 const DATE_IN: u32 = 1084;
-
-/// Types whose values a text may give by the time at which it is read.
-const READ_NOW: [pg_sys::Oid; 4] = [pg_sys::TIMESTAMPOID, pg_sys::TIMESTAMPTZOID, pg_sys::TIMEOID, pg_sys::TIMETZOID];
-const NOW: &str = "which reads the word `now` in a text as the present time (`to_timestamp` with a format does not)";
+/// textin(cstring)
+const TEXT_IN: u32 = 46;
 
 impl EligibilityChecker {
     /// Checks a coercion. True stops the walk.
@@ -28,29 +29,70 @@ impl EligibilityChecker {
     ) -> bool {
         self.calls_output = true;
         self.note_type(coercion.resulttype);
-        let outside = self.clock == ClockPlace::Outside;
-        if READ_NOW.contains(&coercion.resulttype) {
-            let (mut reads, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-            // SAFETY: reads a catalog about a type of the server's own.
-            unsafe { pg_sys::getTypeInputInfo(coercion.resulttype, &raw mut reads, &raw mut parameter) };
-            return self.blame_because(reads, Reason::StableFunction, NOW);
+        let Some(argument) = child!(coercion.arg) else { return self.check_functions_in(node) };
+        let writes = writer_of(type_of(argument.as_node()));
+        if self.clock == ClockPlace::Inside {
+            return self.check_writing_in_clock(argument.as_node()) || self.check_reading_in_clock(coercion.resulttype);
         }
-        let Some(argument) = child!(coercion.arg).filter(|_| outside && coercion.resulttype == pg_sys::DATEOID) else {
+        if self.check_time_read(coercion.resulttype) {
+            return true;
+        }
+        if is_container(coercion.resulttype) {
+            return self.check_function(writes) || self.check_container_read(coercion.resulttype);
+        }
+        let reads = reader_of(coercion.resulttype);
+        if self.clock != ClockPlace::Outside
+            || coercion.resulttype != pg_sys::DATEOID
+            || reads.to_u32() != DATE_IN
+            || self.bodies.immutable
+        {
             // Its functions say whether they read settings.
-            return self.check_functions_in(node);
-        };
-        let (mut reads, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-        let (mut writes, mut is_varlena) = (pg_sys::InvalidOid, false);
-        // SAFETY: reads catalogs about types of the tree, which exist.
-        unsafe {
-            pg_sys::getTypeInputInfo(coercion.resulttype, &raw mut reads, &raw mut parameter);
-            pg_sys::getTypeOutputInfo(type_of(argument.as_node()), &raw mut writes, &raw mut is_varlena);
-        }
-        if reads.to_u32() != DATE_IN {
             return self.check_functions_in(node);
         }
         self.note_day();
-        self.check_function(writes)
-            || (self.defined.insert((reads, false, false)) && self.check_definition(reads, definition::of(reads)))
+        self.check_function(writes) || self.check_body_of(reads)
     }
+
+    /// Checks how a value in a clock expression is written as a text: `clock` does it by the function that it knows.
+    pub(super) fn check_writing_in_clock(&mut self, value: Tree<'_, pg_sys::Node>) -> bool {
+        let writes = writer_of(type_of(value));
+        if clock::handlers_of(type_of(value)).is_none_or(|(known, ..)| known != writes.to_u32()) {
+            return self.blame(writes, Reason::UserDefinedFunction);
+        }
+        self.check_function(writes)
+    }
+
+    /// Checks how a text in a clock expression is read. Its value will be in the key, so it may be a word for the present time.
+    fn check_reading_in_clock(&mut self, result: pg_sys::Oid) -> bool {
+        if clock::has_dates(result) {
+            // The walk that identifies the query notes it for each such coercion.
+            self.note_day();
+        }
+        let reads = reader_of(result);
+        if result == pg_sys::TEXTOID && reads.to_u32() == TEXT_IN {
+            return self.check_function(reads);
+        }
+        if clock::handlers_of(result).and_then(|(_, known, _)| known) != Some(reads.to_u32()) {
+            return self.blame(reads, Reason::UserDefinedFunction);
+        }
+        self.check_body_of(reads)
+    }
+
+    /// Checks how values in a clock expression are compared by GREATEST and LEAST.
+    pub(super) fn check_comparison_in_clock(&mut self, of: pg_sys::Oid) -> bool {
+        // SAFETY: reads catalogs about a type of the tree; entries of the type cache are never freed.
+        let compares = unsafe { (*pg_sys::lookup_type_cache(of, pg_sys::TYPECACHE_CMP_PROC as i32)).cmp_proc };
+        if clock::handlers_of(of).and_then(|(.., known)| known) != Some(compares.to_u32()) {
+            return self.blame(compares, Reason::UserDefinedFunction);
+        }
+        self.check_function(compares)
+    }
+}
+
+/// The function that writes values of a type as texts.
+fn writer_of(type_oid: pg_sys::Oid) -> pg_sys::Oid {
+    let (mut writes, mut is_varlena) = (pg_sys::InvalidOid, false);
+    // SAFETY: reads a catalog about the type of an expression.
+    unsafe { pg_sys::getTypeOutputInfo(type_oid, &raw mut writes, &raw mut is_varlena) };
+    writes
 }

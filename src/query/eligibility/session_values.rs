@@ -1,19 +1,40 @@
 //! What a query asks of the session itself: who asks, which custom settings are there, what time it is.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
-use crate::pg::tree::{Tree, child};
+use crate::pg::tree::{Tree, child, children};
 use crate::query::clock;
-use crate::query::environment::SEARCH_CONFIGURATION;
+use crate::query::environment::{DATABASE_NAME, SEARCH_CONFIGURATION, SESSION_USER};
 use crate::query::identity::CURRENT_SETTING;
 use crate::query::row_types_and_custom_settings::{LONGEST_NAME, MOST_SETTINGS};
 
+/// current_database() and session_user()
+const CURRENT_DATABASE: u32 = 861;
+const SESSION_USER_FUNCTION: u32 = 746;
+
+/// Settings of the server that `current_setting` shows as SET, the configuration or the connection has left them: neither a transaction nor the
+/// state of the server changes them, and every role may see them. Others may show more than themselves.
+const PLAIN_SETTINGS: [&[u8]; 11] = [
+    b"timezone",
+    b"datestyle",
+    b"intervalstyle",
+    b"search_path",
+    b"application_name",
+    b"server_version",
+    b"server_version_num",
+    b"server_encoding",
+    b"lc_time",
+    b"lc_monetary",
+    b"lc_numeric",
+];
+
 impl EligibilityChecker {
-    /// The role that asks is in the key; of the time, the database's name and the schemas only the session knows. True refuses the query.
+    /// The role that asks is in the key, and the role that has logged in and the database's name can be; of the time and the schemas only the
+    /// session knows. True refuses the query.
     pub(super) fn check_session_value(&mut self, value: &pg_sys::SQLValueFunction) -> bool {
         self.note_type(value.type_);
         self.reads_settings = true;
@@ -24,6 +45,8 @@ impl EligibilityChecker {
             pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_ROLE
             | pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_USER
             | pg_sys::SQLValueFunctionOp::SVFOP_USER => false,
+            pg_sys::SQLValueFunctionOp::SVFOP_SESSION_USER => self.reads_state(SESSION_USER),
+            pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_CATALOG => self.reads_state(DATABASE_NAME),
             pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_DATE if self.clock == ClockPlace::FromToday => false,
             _ if self.clock == ClockPlace::Inside => false,
             _ => self.refuse(Reason::SessionFunction),
@@ -61,12 +84,31 @@ impl EligibilityChecker {
         is_other && self.refuse(Reason::UserDefinedFunction)
     }
 
-    /// Does the call ask for a custom setting, such as `app.tenant`, by a constant name? Then its value can be part of the
-    /// key. The server's own settings do not count here: some show the state of more than themselves. The query is refused if it reads one
-    /// setting too many.
-    pub(super) fn reads_custom_setting(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
+    /// Does the operator of a clock expression join a text and a value that is not written as `clock` does it? True refuses the query.
+    pub(super) fn joins_otherwise(&mut self, operator: Tree<'_, pg_sys::OpExpr>) -> bool {
+        self.clock == ClockPlace::Inside
+            && clock::joins(operator.opno)
+            && children!(operator.args as Node).any(|value| self.check_writing_in_clock(value))
+    }
+
+    /// Does the call ask for state of the session that can be part of the key: a setting by a constant name, the name of the database, or
+    /// the role that has logged in? The query is refused if it reads one setting too many.
+    pub(super) fn reads_named_state(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
+        let state = match call.funcid.to_u32() {
+            CURRENT_DATABASE => DATABASE_NAME,
+            SESSION_USER_FUNCTION => SESSION_USER,
+            _ => return self.reads_setting(call),
+        };
+        self.reads_state(state);
+        true
+    }
+
+    /// Does the call ask for a custom setting, such as `app.tenant`, or for one of the server's that shows nothing but itself, by a constant
+    /// name?
+    fn reads_setting(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
         let Some(name) = constant_name(call) else { return false };
-        if !name.contains(&b'.') || name.len() > LONGEST_NAME {
+        let is_plain = PLAIN_SETTINGS.iter().any(|plain| name.eq_ignore_ascii_case(plain));
+        if !(is_plain || name.contains(&b'.')) || name.len() > LONGEST_NAME {
             return false;
         }
         // A text has no byte that is zero.
@@ -77,7 +119,11 @@ impl EligibilityChecker {
     /// The query reads the text search configuration that a setting names: what it stands for in the session that asks will be part of the
     /// key (`environment`). True refuses the query, which reads one setting too many.
     pub(super) fn reads_search_configuration(&mut self) -> bool {
-        self.note_setting(SEARCH_CONFIGURATION.to_owned());
+        self.reads_state(SEARCH_CONFIGURATION)
+    }
+
+    fn reads_state(&mut self, name: &CStr) -> bool {
+        self.note_setting(name.to_owned());
         self.reason.is_some()
     }
 

@@ -6,6 +6,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::hasher::TreeHasher;
 use crate::pg::compat::tree;
 use crate::pg::tree::{Tree, child, child_integers, child_oids, child_text, children, match_node};
+use crate::query::clock::has_dates;
 
 impl TreeHasher {
     /// Calls of aggregates and window functions, and operators other than plain ones.
@@ -133,6 +134,9 @@ impl TreeHasher {
                 self.all_oids(child_oids!(function.funccolcollations));
                 self.integers(child_integers!(function.funccoltypmods));
                 self.names(children!(function.funccolnames as String));
+                if child_oids!(function.funccoltypes).any(has_dates) {
+                    self.clock.note_day();
+                }
             },
             GroupingSet(set) => self.form.u32(set.kind),
             _ => self.too_complex = true,

@@ -1,11 +1,12 @@
 //! The STABLE built-in functions that a cacheable query may call: their results rest on their arguments and on settings that are
 //! part of the key, not on the clock, the session or other tables. Left out on purpose: everything that asks for the current
 //! time (`timetz(time)` and `timezone(text, timetz)` among them), the input functions of date and time types (`'today'` is a legal
-//! input; `eligibility/coercions` has an exception for dates), and input functions of containers (their elements may be any type). OIDs of built-in functions never change between
-//! versions; a test compares the lists with pg_proc, and scripts/functions/audit.py with the server's code.
+//! input; `eligibility/coercions` has an exception for dates), and what reads containers and rows: their parts may be of any type, and
+//! `eligibility/readings` looks at them. OIDs of built-in functions never change between versions; a test compares the lists with pg_proc, and scripts/functions/audit.py with the server's code.
 
 /// STABLE functions that read settings in the key and nothing else. Ascending.
 pub const SETTINGS_ONLY: &[u32] = &[
+    89,   // version()
     886,  // cash_in(cstring)
     887,  // cash_out(money)
     939,  // generate_series(timestamp with time zone,timestamp with time zone,interval)
@@ -26,6 +27,7 @@ pub const SETTINGS_ONLY: &[u32] = &[
     1307, // "overlaps"(timestamp with time zone,interval,timestamp with time zone,timestamp with time zone)
     1313, // timestamp_out(timestamp without time zone)
     1388, // timetz(timestamp with time zone)
+    1619, // pg_typeof("any")
     1768, // to_char(interval,text)
     1770, // to_char(timestamp with time zone,text)
     1772, // to_char(numeric,text)

@@ -20,6 +20,9 @@ UNITS = ("minute", "hour", "day", "week", "month", "quarter", "year", "decade", 
 PATTERNS = ("YYYY-MM-DD", "HH24:MI", "Day, DD TMMonth", "IYYY-IW", "HH24:MI:SS", "US", "J", '"at" HH', "TZ OF")
 STRIDES = ("15 minutes", "1 day", "59 seconds", "90 seconds", "1 month", "1 week 3 hours", "-2 hours", "1 year 2 months", "0")
 
+# What may become a date or a time.
+WORDS = ("now", "today", "tomorrow 10:00", "yesterday", "2026-03-29 02:30", " 08:00", "-01", "23:59:59.5")
+
 CONSTANTS = {
     "date": ("'2026-03-29'", "'2024-02-29'", "'infinity'", "'2026-10-25'"),
     "time without time zone": ("'02:30'", "'00:00'", "'23:59:59.5'"),
@@ -32,7 +35,7 @@ CONSTANTS = {
     "smallint": ("1", "3"),
     "double precision": ("0.5", "2", "-1.25"),
     "numeric": ("1.5", "0", "86400"),
-    "text": tuple(f"'{word}'" for word in UNITS + PATTERNS + ZONES),
+    "text": tuple(f"'{word}'" for word in UNITS + PATTERNS + ZONES + WORDS),
     "boolean": ("true", "false"),
 }
 LEAVES = {
@@ -80,12 +83,32 @@ class Expressions:
                 self.makers["numeric"].append((self.extracted, [kind]))
         for kind in CONSTANTS:
             self.makers[kind] += [(self.chosen, [kind] * number) for number in (2, 3)]
+            # Texts that become values and the other way round, and the first or last of several.
+            for times in range(5):
+                self.makers["text"].append((lambda parts: f"({parts[0]})::text", [kind]))
+                self.makers["text"].append((lambda parts: f"({parts[0]} || {parts[1]})", [kind, "text"]))
+                self.makers["text"].append((lambda parts: f"({parts[0]} || {parts[1]})", ["text", kind]))
+                for number in (2, 3):
+                    self.makers[kind].append((self.extreme, [kind] * number))
+                if kind != "text":
+                    self.makers[kind].append((lambda parts, kind=kind: f"({parts[0]})::{kind}", ["text"]))
+        for kind in ("date", "timestamp with time zone", "timestamp without time zone"):
+            for times in range(10):
+                self.makers[kind].append((lambda parts, kind=kind: f"({parts[0]} || ' 08:00')::{kind}", ["date"]))
+        for times in range(10):
+            self.makers["numeric"].append((lambda parts: f"floor(extract(epoch FROM {parts[0]}) / {self.rng.choice((1, 60, 3600, 86400))})",
+                                           ["timestamp with time zone"]))
         self.makers["interval"].append((lambda parts: f"make_interval(days => {parts[0]})", ["integer"]))
         self.makers["interval"].append((lambda parts: f"({parts[0]} || ' days')::interval", ["text"]))
 
     def chosen(self, parts):
         """The first that is not NULL; the first of them often is."""
         return f"COALESCE({', '.join(self.rng.choice((part, part, f'NULLIF({part}, {part})', 'NULL')) for part in parts[:-1])}, {parts[-1]})"
+
+    def extreme(self, parts):
+        """Some of them are NULL."""
+        parts = [self.rng.choice((part, part, part, "NULL")) for part in parts[:-1]] + parts[-1:]
+        return f"{self.rng.choice(('GREATEST', 'LEAST'))}({', '.join(parts)})"
 
     def truncated(self, parts):
         return f"date_trunc('{self.rng.choice(UNITS)}', {parts[0]})"

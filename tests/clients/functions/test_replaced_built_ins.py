@@ -113,7 +113,23 @@ REFUSED = [
        f"SELECT {value}::{kind} FROM t) s")
       for kind, value, call in [("mood", "'sad'", "'' || v"), ("mood", "'sad'", "v || ''"), ("mood", "'sad'", "quote_literal(v)"),
                                 ("mood", "'sad'", "quote_nullable(v)"), ("int", "a", "'' || v"), ("pair", "(1, a)", "'' || v")]),
+    # A cast that `||` finds for a date in a clock expression.
+    ("CREATE FUNCTION public.show(date) RETURNS text LANGUAGE plpgsql STABLE AS 'BEGIN RETURN format(''%s'', public.factor()); END'; "
+     "CREATE CAST (date AS text) WITH FUNCTION public.show(date) AS ASSIGNMENT", "SELECT a, date_trunc('year', now())::date || 'x' FROM t"),
+    # What reads texts and JSON, and names state of the session.
+    ("CREATE OR REPLACE FUNCTION pg_catalog.jsonb_to_record(jsonb) RETURNS record LANGUAGE sql STABLE AS 'SELECT public.factor()'",
+     "SELECT a, r.x FROM t, jsonb_to_record('{\"x\": 1}') AS r(x int)"),
+    ("CREATE OR REPLACE FUNCTION pg_catalog.current_database() RETURNS name LANGUAGE sql STABLE RETURN ('d' || public.factor())::name",
+     "SELECT a, current_database() FROM t"),
+    ("CREATE OR REPLACE FUNCTION pg_catalog.version() RETURNS text LANGUAGE sql STABLE RETURN 'v' || public.factor()",
+     "SELECT a, version() FROM t"),
     # Marks.
+    ("ALTER FUNCTION pg_catalog.current_setting(text, boolean) IMMUTABLE", "SELECT a, current_setting('app.tenant', true) FROM t"),
+    ("ALTER FUNCTION pg_catalog.current_database() IMMUTABLE", "SELECT a, current_database() FROM t"),
+    ("ALTER FUNCTION pg_catalog.date_in(cstring) IMMUTABLE", "SELECT a, ('2024-01-0' || a)::date FROM t"),
+    ("ALTER FUNCTION pg_catalog.array_in(cstring, oid, int) IMMUTABLE", "SELECT a, ('{' || a || '}')::int[] FROM t"),
+    ("ALTER FUNCTION pg_catalog.timestamptz_in(cstring, oid, int) IMMUTABLE", "SELECT a FROM t WHERE at > '2024-01-01'::text::timestamptz"),
+    ("ALTER FUNCTION pg_catalog.jsonb_to_record(jsonb) IMMUTABLE", "SELECT a, r.x FROM t, jsonb_to_record('{\"x\": 1}') AS r(x int)"),
     ("ALTER FUNCTION pg_catalog.now() IMMUTABLE", "SELECT a, date_trunc('year', now()) FROM t"),
     ("ALTER FUNCTION pg_catalog.now() VOLATILE", "SELECT a, date_trunc('year', now()) FROM t"),
     ("ALTER FUNCTION pg_catalog.random() IMMUTABLE", "SELECT a, random() < 2 FROM t"),

@@ -56,7 +56,7 @@ SELECT id, CURRENT_TIMESTAMP IS NULL AS n FROM t WHERE id = 1;
 SELECT id FROM t WHERE ts < LOCALTIMESTAMP AND id = 1;
 :status
 -- session_function
-SELECT id, CURRENT_USER = SESSION_USER AS same FROM t WHERE id = 1;
+SELECT id, CURRENT_SCHEMA IS NULL AS same FROM t WHERE id = 1;
 :status
 SELECT id, current_setting('work_mem') FROM t WHERE id = 1;
 :status
@@ -70,9 +70,9 @@ SELECT id, 'now'::timestamptz IS NULL AS n FROM t WHERE id = 1;
 SELECT id, to_regclass('t') IS NULL AS n FROM t WHERE id = 1;
 SELECT id, to_regclass('t') IS NULL AS n FROM t WHERE id = 1;
 :status
-SELECT id, pg_typeof(ts) IS NULL AS n FROM t WHERE id = 1;
+SELECT id, pg_column_size(ts) IS NULL AS n FROM t WHERE id = 1;
 :status
-SELECT id, ('to' || 'day')::timestamp IS NULL AS n FROM t WHERE id = 1;
+SELECT id, ('to' || v)::timestamp IS NULL AS n FROM t WHERE id = 9;
 :status
 SELECT id, (substr('today', id))::timestamptz IS NULL AS n FROM t WHERE id = 1;
 :status

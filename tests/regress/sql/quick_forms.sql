@@ -87,7 +87,7 @@ SELECT format('SELECT v > random() FROM quick WHERE id = %s', n) FROM generate_s
 SET quick.own = 'mine';
 SELECT current_setting('quick.own') FROM quick WHERE id = 1;
 :status
-SELECT current_setting('TimeZone') IS NULL FROM quick WHERE id = 1;
+SELECT current_setting('work_mem') IS NULL FROM quick WHERE id = 1;
 :status
 SELECT current_setting('quick.own') FROM quick WHERE id = 1;
 :status

@@ -5,6 +5,7 @@
 CREATE TABLE listed (oid oid PRIMARY KEY, signature text);
 -- SETTINGS_ONLY
 INSERT INTO listed VALUES
+    (89, 'version()'),
     (1085, 'date_out(date)'),
     (1151, 'timestamptz_out(timestamp with time zone)'),
     (1160, 'interval_in(cstring,oid,integer)'),
@@ -22,6 +23,7 @@ INSERT INTO listed VALUES
     (1307, '"overlaps"(timestamp with time zone,interval,timestamp with time zone,timestamp with time zone)'),
     (1313, 'timestamp_out(timestamp without time zone)'),
     (1388, 'timetz(timestamp with time zone)'),
+    (1619, 'pg_typeof("any")'),
     (1768, 'to_char(interval,text)'),
     (1770, 'to_char(timestamp with time zone,text)'),
     (1772, 'to_char(numeric,text)'),
