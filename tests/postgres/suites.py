@@ -28,7 +28,7 @@ class Suite:
 
 SUITES = {suite.name: suite for suite in (
     # One test after the other: beside the DDL of others fewer results may be stored.
-    Suite("regress", "pg_regress", "parallel_schedule", ["--max-connections=1"], least_fills=2000, least_hits=100, least_parts=50),
+    Suite("regress", "pg_regress", "parallel_schedule", ["--max-connections=1"], least_fills=2000, least_hits=100, least_parts=20),
     # The tests that are named are not in the schedule because they need max_prepared_transactions.
     Suite("isolation", "pg_isolation_regress", "isolation_schedule",
           ["prepared-transactions", "prepared-transactions-cic"], least_fills=1000, least_hits=5, least_parts=0),
