@@ -27,6 +27,6 @@ mod starting;
 
 pub use kept_question::attach;
 pub use path::{add_path, is_planning as plans_combined};
-pub use planning::{Combination, add_relations, combine, end};
+pub use planning::{Combination, add_relations, combine, combine_moving, end};
 pub use scan::register;
 pub use starting::{combine_at_start, question};

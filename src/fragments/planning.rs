@@ -5,15 +5,16 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::recipe::Recipe;
 use super::{admission, path};
-use crate::lookup::parts::may_have_parts;
-use crate::lookup::{Call, Eligible, may_lack_execute};
+use crate::invalidation::own_writes;
+use crate::lookup::parts::{self, may_have_parts};
+use crate::lookup::{Call, Eligible, definition_versions, may_lack_execute, timed_forms};
 use crate::pg::lists::oids;
 use crate::pg::tree::Tree;
-use crate::query::Versions;
-use crate::query::decomposition::decompose;
+use crate::query::decomposition::{decompose, has_candidates};
 use crate::query::partitions::leaves;
 use crate::query::statement_terms::StatementTerms;
-use crate::{session, settings};
+use crate::query::{Versions, identity};
+use crate::{session, settings, shmem};
 
 /// A query to plan in the place of the client's, which is being planned from now on. Plain data, so that an error may jump over it.
 #[derive(Clone, Copy)]
@@ -46,10 +47,41 @@ impl Drop for Ended {
 /// The combined query to plan in the place of a query of the simple protocol, if its answer can be combined of parts and that is worth it. `end` must be
 /// called when it was planned, after an error too.
 pub fn combine(call: &Call<'_>, eligible: &Eligible) -> Option<Combination> {
-    if !may_combine(call, eligible) || !admission::is_worth(eligible.form()) {
+    let traits = eligible.traits();
+    if !may_have_parts(traits) || !may_combine(call) || !admission::is_worth(eligible.form()) {
         return None;
     }
-    combination(call.query(), None, eligible.versions(), eligible.traits().may_fail)
+    let may_fail = traits.may_fail;
+    combination(call.query(), None, eligible.versions(), Known { may_fail, asks_for_time: traits.clocks != 0 })
+}
+
+/// As `combine`, for a query that was refused because it asks for the time: its answer moves, but its parts may not.
+pub fn combine_moving(call: &Call<'_>) -> Option<Combination> {
+    if !may_combine(call) || !has_candidates(call.query()) || own_writes::has_transaction_id() {
+        return None;
+    }
+    let store = shmem::store()?;
+    let versions = definition_versions(&store);
+    // SAFETY: called inside a transaction.
+    unsafe { pg_sys::AcceptInvalidationMessages() };
+    let form = identity::of(call.query(), store.seed()).ok()?.form.id();
+    timed_forms::time_statement(form, false);
+    if !admission::is_worth(form) {
+        return None;
+    }
+    // What else the query does was not found out.
+    let found = combination(call.query(), None, versions, Known { may_fail: true, asks_for_time: true })?;
+    timed_forms::time_statement(form, true);
+    Some(found)
+}
+
+/// What is known of a query.
+#[derive(Clone, Copy)]
+pub struct Known {
+    /// Computing it may raise an error.
+    pub may_fail: bool,
+    /// It asks for the time.
+    pub asks_for_time: bool,
 }
 
 /// The combined query of a query, whatever it is worth. `versions` are the definitions that were current before; `end` is to be called as for `combine`.
@@ -57,14 +89,18 @@ pub fn combination(
     query: Tree<'_, pg_sys::Query>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
     versions: Versions,
-    may_fail: bool,
+    known: Known,
 ) -> Option<Combination> {
     // The parts call other functions than the query. Who may execute these, and not those, would not get the error.
     if may_lack_execute(versions.ddl) {
         return None;
     }
-    let decomposition = decompose(query, params, may_fail).ok()?;
+    let decomposition = decompose(query, params, known.may_fail).ok()?;
     let part = decomposition.part;
+    if known.asks_for_time {
+        // SAFETY: the query of a part, which is valid.
+        parts::check_part(&shmem::store()?, unsafe { Tree::enter(part.query) }?, versions).ok()?;
+    }
     // SAFETY: the bounds were taken from the query.
     let found = unsafe { leaves(part.relation, part.bounds()) }.ok()?;
     // Without any leaf nobody would plan what a part computes, and planning it may raise an error.
@@ -86,7 +122,7 @@ pub fn combination(
 
 /// May this query be planned otherwise than the client asked? Only if nobody can tell the plans apart, but by their speed. A plan for the values of a
 /// Bind is left to the server: its costs decide whether the server goes over to a plan for all values.
-fn may_combine(call: &Call<'_>, eligible: &Eligible) -> bool {
+fn may_combine(call: &Call<'_>) -> bool {
     let is_one_shot = !session::must_plan() && call.is_one_shot() && !call.has_values();
     let is_explained = session::explaining() && session::at_top_level();
     let terms = StatementTerms::of(call.own_text());
@@ -95,7 +131,6 @@ fn may_combine(call: &Call<'_>, eligible: &Eligible) -> bool {
         && (is_one_shot || is_explained)
         && !settings::debug_serve_fills()
         && !path::is_planning()
-        && may_have_parts(eligible.traits())
 }
 
 /// A combined query was planned, or planning it has failed.

@@ -5,7 +5,7 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::planning::{self, Combination};
+use super::planning::{self, Combination, Known};
 use super::{admission, kept_question};
 use crate::lookup::parts::may_have_parts;
 use crate::lookup::{Call, Eligible, Miss, definition_versions, portal};
@@ -46,15 +46,14 @@ pub fn combine_at_start(query: QueryDesc<'_>, miss: Option<&mut Miss>, flags: i3
     }
     let Some(question) = kept_question::of(query.plan()) else { return };
     let Some(store) = shmem::store() else { return };
-    let Some((versions, may_fail)) = may_replace(&store, query, question) else { return };
+    let Some((versions, known)) = may_replace(&store, query, question) else { return };
     // SAFETY: the memory of the descriptor, which outlives the execution, and with it the plan. The query has not been started.
     unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
         let params = Tree::enter(query.params());
         // Planning changes the query, and the question may be asked again.
         let copy = Tree::enter(pg_sys::copyObjectImpl(question.as_ptr().cast()).cast());
-        if let Some(plan) =
-            copy.and_then(|copy| plan_of(query, planning::combination(copy, params, versions, may_fail)?))
+        if let Some(plan) = copy.and_then(|copy| plan_of(query, planning::combination(copy, params, versions, known)?))
         {
             query.set_plan(plan);
             if let Some(miss) = miss {
@@ -78,12 +77,12 @@ fn plan_of(query: QueryDesc<'_>, combination: Combination) -> Option<*mut pg_sys
 }
 
 /// May the plan of this query be replaced when it starts? It may if planning the query now would give such a plan, and raise nothing that it did not
-/// raise. Returns the definitions of now, and whether the query may fail.
+/// raise. Returns the definitions of now, and what is known of the query.
 fn may_replace(
     store: &SharedStore,
     query: QueryDesc<'_>,
     question: Tree<'_, pg_sys::Query>,
-) -> Option<(Versions, bool)> {
+) -> Option<(Versions, Known)> {
     let plan = query.plan();
     let Marked::Cacheable { traits, form, planned, .. } = plan_marker::read(plan) else { return None };
     let terms = StatementTerms::of(lookup::Question::of(query).own_text()).ok()?;
@@ -96,7 +95,7 @@ fn may_replace(
         && is_current
         && is_like_made_now(store, query, question, &traits, &planned)
         && admission::is_worth(form))
-    .then_some((current, traits.may_fail))
+    .then_some((current, Known { may_fail: traits.may_fail, asks_for_time: traits.clocks != 0 }))
 }
 
 /// Would planning give the plan that was made?

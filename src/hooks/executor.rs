@@ -137,6 +137,7 @@ unsafe fn run_plan(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, 
                 session::leave_level,
             );
             lookup::quick_statements::note_timed();
+            lookup::timed_forms::note_run();
             return;
         }
         let pass = edge(|| capture::before_run(desc, direction, count));

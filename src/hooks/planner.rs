@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
+use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::previous::{PREVIOUS, active};
@@ -40,6 +41,9 @@ pub unsafe extern "C-unwind" fn plan(
         let combination = match &planning {
             Planning::Eligible(eligible) => {
                 edge(|| fragments::combine(&Call::of_hook(query, text, options, params), eligible))
+            }
+            Planning::Refused(Reason::MovingClock) => {
+                edge(|| fragments::combine_moving(&Call::of_hook(query, text, options, params)))
             }
             _ => None,
         };

@@ -41,6 +41,7 @@ pub mod quick_statements;
 mod snapshot;
 mod start;
 mod storing;
+pub mod timed_forms;
 mod verdict;
 
 pub use call::Call;

@@ -17,7 +17,7 @@ use crate::invalidation::own_writes;
 use crate::pg::error_passing::kept;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend, server};
-use crate::query::eligibility::QueryTraits;
+use crate::query::eligibility::{QueryTraits, check_query};
 use crate::query::hashes::{EnvironmentHash, FactsHash};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Verdict, Versions, environment, identity, relations};
@@ -27,11 +27,10 @@ use crate::shmem::{self, SharedStore};
 /// The key of a part, and the text that tells it from others with that key.
 pub type PartKey = (CacheKey, Rc<[u8]>);
 
-/// May answers of such queries be combined of parts? What they rest on besides the rows of relations is left to whole answers.
+/// May answers of such queries be combined of parts? The time may stand in bounds, which are computed when the query is planned. What they rest on besides the rows of relations is left to whole answers.
 pub fn may_have_parts(traits: &QueryTraits) -> bool {
     traits.bodies.is_none()
         && traits.extras.is_none()
-        && traits.clocks == 0
         && !traits.trusts
         && !traits.receives_text
         && !own_writes::has_transaction_id()
@@ -102,6 +101,27 @@ pub struct PlannedPart<'p> {
     pub is_of_bounds: bool,
 }
 
+/// May the parts of such a query be stored, as far as the query itself goes? `part` is the part's query, asked of no leaf yet.
+///
+/// # Errors
+/// Why not.
+pub fn check_part(store: &SharedStore, part: Tree<'_, pg_sys::Query>, versions: Versions) -> Result<(), Reason> {
+    let form = identity::of(part, store.seed())?.form;
+    let traits = match forms::finding(form, versions, || None) {
+        Some(Finding::Refused(reason)) => return Err(reason),
+        Some(Finding::Eligible(traits)) => traits,
+        None => {
+            let found = check_query(part, store.seed());
+            let finding = found.traits.map_or_else(Finding::Refused, Finding::Eligible);
+            if !found.resolves_names && own_writes::check_own_writes(&[]).is_ok() {
+                forms::remember(form, versions, None, finding);
+            }
+            found.traits?
+        }
+    };
+    if may_have_parts(&traits) && traits.clocks == 0 { Ok(()) } else { Err(Reason::MovingClock) }
+}
+
 /// What is needed to store a part, after its plan was made.
 ///
 /// # Errors
@@ -156,7 +176,7 @@ fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>)
     let Verdict::Cacheable { traits, planned, .. } = verdict::of_plan(part.plan, eligible) else {
         return Err(Reason::UnsupportedRelation);
     };
-    if !may_have_parts(&traits) {
+    if !may_have_parts(&traits) || traits.clocks != 0 {
         return Err(Reason::OwnWrites);
     }
     // The rows of a foreign table are not those of a snapshot.

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum};
 
-use super::expression::{Leaf, MOST};
+use super::expression::{ClockExpressions, Leaf, MOST, closed};
 use super::functions::{FUNCTIONS, Kind};
 use super::program::{
     CALL, CHOICE, COARSE, CONSTANT, ClockProgram, END, GREATER, LEAF, NULL, PARAMETER, READING, SMALLER, WRITING, ZERO,
@@ -60,11 +60,36 @@ pub fn add_values(key: &mut HashBuffer, clock: &Clock<'_>) -> Result<(), Reason>
     })
 }
 
+/// The value that an expression which asks for the time has now, as a constant in the current memory context. `None` if it is no clock expression, asks for the
+/// arrival of a message, has parameters, is NULL, cannot be computed, or is of a type that is passed by reference.
+pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
+    if !closed(expression)?.asks {
+        return None;
+    }
+    let mut expressions = ClockExpressions::NONE;
+    expressions.leave(expression, 0);
+    let program = ClockProgram::of(&expressions)?;
+    let clock = Clock { program, params: None, one_message: false };
+    let value = with_computed(&clock, false, |values| values.first().copied()).ok()??;
+    let (length, by_value) = value.kind.form();
+    if value.is_null || !by_value {
+        return None;
+    }
+    let none = pg_sys::InvalidOid;
+    // SAFETY: a new node, for a value of this type.
+    Some(unsafe { pg_sys::makeConst(value.kind.type_oid(), -1, none, length.into(), value.datum, false, true) })
+}
+
 /// Computes the values of all clock expressions, and does something with them.
 ///
 /// # Errors
 /// As `add_values`.
 pub fn with_values<R>(clock: &Clock<'_>, act: impl FnOnce(&[Value]) -> R) -> Result<R, Reason> {
+    with_computed(clock, true, act)
+}
+
+/// As `with_values`; `must_settle` says that no value may change by less than a minute.
+fn with_computed<R>(clock: &Clock<'_>, must_settle: bool, act: impl FnOnce(&[Value]) -> R) -> Result<R, Reason> {
     let context = context();
     // SAFETY: the context is ours, and nothing in it is used after this. The program was made in a context that is still there, since the
     // statement that carries it is being planned or started.
@@ -76,7 +101,8 @@ pub fn with_values<R>(clock: &Clock<'_>, act: impl FnOnce(&[Value]) -> R) -> Res
         let mut values = [NOTHING; MOST];
         let place = &raw mut values;
         let clock = *clock;
-        let count = caught(|| settled(&clock, place)).flatten();
+        let compute = || if must_settle { settled(&clock, place) } else { run(&clock, Moment::Now, place) };
+        let count = caught(compute).flatten();
         let result = count.and_then(|count| values.get(..count)).ok_or(Reason::MovingClock).map(act);
         pg_sys::MemoryContextSwitchTo(caller);
         // That cannot raise: the context has no callbacks.

@@ -20,7 +20,7 @@ mod program;
 mod values;
 
 pub use day::{counts_from_today, has_dates, makes_named_row};
-pub use evaluation::{Clock, add_values, with_values};
+pub use evaluation::{Clock, add_values, constant_now, with_values};
 pub use expression::{ClockExpressions, asks_for_time, closed, is_zero, reads_time};
 pub use functions::{behind, handlers_of, joins};
 pub use program::{ClockProgram, KeptProgram};

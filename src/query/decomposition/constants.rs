@@ -1,4 +1,4 @@
-//! Constants that conditions compare columns with: computed of other constants, and taken as values of the column's own type.
+//! Constants that conditions compare columns with: computed of other constants and of the time, and taken as values of the column's own type.
 //!
 //! A closed list of functions, for values that none of them can fail for: years 1 to 9999, intervals of up to a thousand years. Those that
 //! depend on the time zone are computed by the one that is set. That is the one of the execution, too: what is planned by such values is
@@ -8,6 +8,7 @@ use pgrx::pg_sys;
 
 use crate::pg::lists::nodes;
 use crate::pg::tree::{Tree, match_node};
+use crate::query::clock::constant_now;
 
 /// date ± integer, date ± interval
 const DATE_FUNCTIONS: [u32; 4] = [1141, 1142, 2071, 2072];
@@ -52,6 +53,7 @@ pub(super) fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_
         OpExpr(call) => computed(unsafe { pg_sys::get_opcode(call.opno) }, call.opresulttype, call.args),
         _ => None,
     }
+    .or_else(|| constant_now(expression))
 }
 
 /// What a function on the list gives for constants.
