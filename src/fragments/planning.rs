@@ -47,21 +47,22 @@ pub fn combine(call: &Call<'_>, eligible: &Eligible) -> Option<Combination> {
     if !may_combine(call, eligible) || !admission::is_worth(eligible.form()) {
         return None;
     }
-    combination(call.query(), None, eligible.versions(), eligible.traits().may_fail)
+    combination(call.query(), None, eligible.versions(), eligible.traits().may_fail, true)
 }
 
-/// The combined query of a query, whatever it is worth. `versions` are the definitions that were current before; `end` is to be called as for `combine`.
+/// The combined query of a query, whatever it is worth. `reads_all`: all rows of the answer are read. `versions` are the definitions that were current before; `end` is to be called as for `combine`.
 pub fn combination(
     query: Tree<'_, pg_sys::Query>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
     versions: Versions,
     may_fail: bool,
+    reads_all: bool,
 ) -> Option<Combination> {
     // The parts call other functions than the query. Who may execute these, and not those, would not get the error.
     if may_lack_execute(versions.ddl) {
         return None;
     }
-    let decomposition = decompose(query, params, may_fail).ok()?;
+    let decomposition = decompose(query, params, may_fail, reads_all).ok()?;
     let part = decomposition.part;
     // SAFETY: the bounds were taken from the query.
     let found = unsafe { leaves(part.relation, part.bounds()) }.ok()?;

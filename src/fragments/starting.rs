@@ -47,6 +47,8 @@ pub fn combine_at_start(query: QueryDesc<'_>, miss: Option<&mut Miss>, flags: i3
     let Some(question) = kept_question::of(query.plan()) else { return };
     let Some(store) = shmem::store() else { return };
     let Some((versions, may_fail)) = may_replace(&store, query, question) else { return };
+    // How many rows of a portal are read, a later message says.
+    let reads_all = !(portal::is_bound() || portal::may_be_read_later());
     // SAFETY: the memory of the descriptor, which outlives the execution, and with it the plan. The query has not been started.
     unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
@@ -54,7 +56,7 @@ pub fn combine_at_start(query: QueryDesc<'_>, miss: Option<&mut Miss>, flags: i3
         // Planning changes the query, and the question may be asked again.
         let copy = Tree::enter(pg_sys::copyObjectImpl(question.as_ptr().cast()).cast());
         if let Some(plan) =
-            copy.and_then(|copy| plan_of(query, planning::combination(copy, params, versions, may_fail)?))
+            copy.and_then(|copy| plan_of(query, planning::combination(copy, params, versions, may_fail, reads_all)?))
         {
             query.set_plan(plan);
             if let Some(miss) = miss {
