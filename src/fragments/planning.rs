@@ -51,8 +51,8 @@ pub fn combine(call: &Call<'_>, eligible: &Eligible) -> Option<Combination> {
     if !may_have_parts(traits) || !may_combine(call) || !admission::is_worth(eligible.form()) {
         return None;
     }
-    let may_fail = traits.may_fail;
-    combination(call.query(), None, eligible.versions(), Known { may_fail, asks_for_time: traits.clocks != 0 })
+    let known = Known { may_fail: traits.may_fail, asks_for_time: traits.clocks != 0, reads_all: true };
+    combination(call.query(), None, eligible.versions(), known)
 }
 
 /// As `combine`, for a query that was refused because it asks for the time: its answer moves, but its parts may not.
@@ -70,7 +70,8 @@ pub fn combine_moving(call: &Call<'_>) -> Option<Combination> {
         return None;
     }
     // What else the query does was not found out.
-    let found = combination(call.query(), None, versions, Known { may_fail: true, asks_for_time: true })?;
+    let known = Known { may_fail: true, asks_for_time: true, reads_all: true };
+    let found = combination(call.query(), None, versions, known)?;
     timed_forms::time_statement(form, true);
     Some(found)
 }
@@ -82,6 +83,8 @@ pub struct Known {
     pub may_fail: bool,
     /// It asks for the time.
     pub asks_for_time: bool,
+    /// All rows of its answer are read.
+    pub reads_all: bool,
 }
 
 /// The combined query of a query, whatever it is worth. `versions` are the definitions that were current before; `end` is to be called as for `combine`.
@@ -95,7 +98,7 @@ pub fn combination(
     if may_lack_execute(versions.ddl) {
         return None;
     }
-    let decomposition = decompose(query, params, known.may_fail).ok()?;
+    let decomposition = decompose(query, params, known.may_fail, known.reads_all).ok()?;
     let part = decomposition.part;
     if known.asks_for_time {
         // SAFETY: the query of a part, which is valid.

@@ -95,7 +95,15 @@ fn may_replace(
         && is_current
         && is_like_made_now(store, query, question, &traits, &planned)
         && admission::is_worth(form))
-    .then_some((current, Known { may_fail: traits.may_fail, asks_for_time: traits.clocks != 0 }))
+    .then_some((
+        current,
+        Known {
+            may_fail: traits.may_fail,
+            asks_for_time: traits.clocks != 0,
+            // How many rows of a portal are read, a later message says.
+            reads_all: !(portal::is_bound() || portal::may_be_read_later()),
+        },
+    ))
 }
 
 /// Would planning give the plan that was made?

@@ -200,7 +200,7 @@ fn listed_times(times: &[Vec<u8>]) -> Vec<u8> {
 
 /// Whether the answer of a query can be combined of parts, as the end of the sentence; nothing if it aggregates no table that has parts.
 fn combined(query: Tree<'_, pg_sys::Query>, traits: &QueryTraits) -> Vec<u8> {
-    let obstacle = match decompose(query, None, traits.may_fail) {
+    let obstacle = match decompose(query, None, traits.may_fail, true) {
         _ if !may_have_parts(traits) => return Vec::new(),
         // The values of parameters are known when it is executed.
         Ok(_) | Err(Obstacle::Parameter) => return b"; can be combined of stored parts".to_vec(),

@@ -14,6 +14,7 @@ use super::verdict::{self, Eligible};
 use super::{definition_versions, entry_validity, snapshot, storing};
 use crate::arrow::column::{self, Column};
 use crate::invalidation::own_writes;
+use crate::pg::compat::unchecked_plan;
 use crate::pg::error_passing::kept;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend, server};
@@ -198,6 +199,9 @@ fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>)
 /// what planning raises.
 pub fn plan(call: &Call<'_>) -> *mut pg_sys::PlannedStmt {
     let (query, text, options) = (call.query().as_ptr(), call.source(), call.options());
-    // SAFETY: a query of our own that nobody has planned yet.
-    unsafe { kept!(server::standard_planner(query, text, options, std::ptr::null_mut())) }
+    // SAFETY: a query of our own that nobody has planned yet. It asks for no permissions.
+    unsafe {
+        let plan = kept!(server::standard_planner(query, text, options, std::ptr::null_mut()));
+        unchecked_plan(plan)
+    }
 }

@@ -254,13 +254,18 @@ pub unsafe fn add_range_table(query: *mut pg_sys::Query, other: *mut pg_sys::Que
     }
 }
 
-/// Takes all that a query says about permissions out of it, those of sub-queries aside: executing it asks for none.
+/// Lets a query ask for no permissions, those of sub-queries aside. From 16 on the planner looks for what each relation asks for: for nothing. A plan
+/// of such a query is to be run as `plans::unchecked_plan`.
 ///
 /// # Safety
 /// A valid query that the caller may change.
 pub unsafe fn ask_no_permissions(query: *mut pg_sys::Query) {
     // SAFETY: the range table of a valid query holds valid entries, which the caller may change.
     unsafe {
+        #[cfg(not(feature = "pg15"))]
+        {
+            (*query).rteperminfos = std::ptr::null_mut();
+        }
         for entry in crate::pg::lists::nodes::<pg_sys::RangeTblEntry>((*query).rtable) {
             #[cfg(feature = "pg15")]
             {
@@ -271,11 +276,10 @@ pub unsafe fn ask_no_permissions(query: *mut pg_sys::Query) {
             #[cfg(not(feature = "pg15"))]
             {
                 (*entry).perminfoindex = 0;
+                if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
+                    pg_sys::addRTEPermissionInfo(&raw mut (*query).rteperminfos, entry);
+                }
             }
-        }
-        #[cfg(not(feature = "pg15"))]
-        {
-            (*query).rteperminfos = std::ptr::null_mut();
         }
     }
 }

@@ -8,7 +8,7 @@
 //! | HAVING | for each group, if it is one condition; the planner sorts several by their costs, and what is combined costs more |
 //! | columns of the answer | for each group that passes HAVING, if there is no LIMIT |
 //!
-//! LIMIT: a plan that finds its groups in the order that is asked for reads no more of them than it needs. If the order begins with an
+//! LIMIT, or a client that stops reading a cursor or portal: a plan that finds its groups in the order that is asked for reads no more of them than it needs. If the order begins with an
 //! aggregate, all groups are computed first, and all columns but expensive ones, which the planner computes for the rows that are left.
 
 use pgrx::pg_sys;
@@ -40,6 +40,7 @@ pub(super) unsafe fn check(
     columns: &Columns,
     part: &Part,
     combined: &Combined,
+    reads_all: bool,
 ) -> Result<(), Obstacle> {
     // SAFETY: the query of the part is valid.
     let asked = unsafe { Tree::enter(part.query) }.ok_or(Obstacle::NoTable)?;
@@ -55,17 +56,27 @@ pub(super) unsafe fn check(
         return Err(Obstacle::Having);
     }
     // Without GROUP BY there is one row, which is computed or not.
-    if query.limitCount.is_null() || site.is_grand() {
+    if (query.limitCount.is_null() && reads_all) || site.is_grand() {
         return Ok(());
     }
     let computes_all = sorts_by_aggregate(query);
-    let groups_fail =
-        || having_fails || columns.expressions().iter().any(|expression| expression_may_fail(*expression));
+    let groups_fail = || having_fails || columns.expressions().iter().any(|expression| computing_fails(*expression));
     // SAFETY: the caller's promise.
     if (!computes_all && groups_fail()) || unsafe { targets_show_limit(site, columns, combined, computes_all) } {
         return Err(Obstacle::Limit);
     }
     Ok(())
+}
+
+/// May computing a key, or what an aggregate adds up, fail? What it adds up to may be out of range; that is a limit of what is combined.
+fn computing_fails(expression: *mut pg_sys::Node) -> bool {
+    // SAFETY: an expression of a valid query.
+    match unsafe { Tree::enter(expression) }.and_then(Tree::as_a::<pg_sys::Aggref>) {
+        Some(aggregate) => {
+            expression_may_fail(aggregate.args.cast()) || expression_may_fail(aggregate.aggfilter.cast())
+        }
+        None => expression_may_fail(expression),
+    }
 }
 
 /// May a condition of FROM, of row security, or of WHERE of a sub-query of FROM fail?

@@ -58,6 +58,7 @@ pub fn has_candidates(query: Tree<'_, pg_sys::Query>) -> bool {
 }
 
 /// Finds out of which parts a query can be computed. `params` are the values of a Bind. `may_fail`: computing the query may raise an error.
+/// `reads_all`: all rows of its answer are read.
 ///
 /// # Errors
 /// What stands in the way.
@@ -65,6 +66,7 @@ pub fn decompose(
     query: Tree<'_, pg_sys::Query>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
     may_fail: bool,
+    reads_all: bool,
 ) -> Result<Decomposition, Obstacle> {
     if site::candidates(query).is_empty() {
         return Err(Obstacle::NoTable);
@@ -78,7 +80,7 @@ pub fn decompose(
             let result = if may_fail && candidate.as_ptr() != combined {
                 Err(Obstacle::MayFail)
             } else {
-                part_of(candidate, params, may_fail)
+                part_of(candidate, params, may_fail, reads_all)
             };
             match result {
                 Ok(part) => return Ok(Decomposition { combined, part }),
@@ -101,6 +103,7 @@ unsafe fn part_of(
     query: Tree<'_, pg_sys::Query>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
     may_fail: bool,
+    reads_all: bool,
 ) -> Result<Part, Obstacle> {
     if query.groupingSets.is_null() {
         // SAFETY: the caller's promise. The query stays the same question.
@@ -114,7 +117,7 @@ unsafe fn part_of(
         let combined = Combined::of(&site, &mut columns, having)?;
         let part = Part::of(&site, &columns, &moved, params)?;
         if may_fail {
-            failures::check(&site, &columns, &part, &combined)?;
+            failures::check(&site, &columns, &part, &combined, reads_all)?;
         }
         combined.install(query.as_ptr(), &columns, TUPLESTORE_NAME);
         Ok(part)

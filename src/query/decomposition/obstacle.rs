@@ -49,7 +49,7 @@ pub enum Obstacle {
     Condition,
     /// One of several conditions of HAVING may raise an error: which of them is asked first, their costs decide.
     Having,
-    /// Computing the rows may raise an error, and LIMIT may leave some of them uncomputed.
+    /// Computing the rows may raise an error, and LIMIT, or a client that reads some of them only, may leave others uncomputed.
     Limit,
 }
 

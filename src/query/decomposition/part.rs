@@ -88,7 +88,10 @@ impl Part {
         unsafe {
             let query = copy(self.query);
             (*(*query).jointree).quals = self.conditions.with(asked);
-            leaf::read_instead(query, self.relation, leaf)
+            let query = leaf::read_instead(query, self.relation, leaf)?;
+            // It has another relation now.
+            ask_no_permissions_below(query);
+            Ok(query)
         }
     }
 }
