@@ -22,7 +22,7 @@ class Beat:
 
     def wait(self):
         self.next = max(self.next + self.step, time.monotonic())
-        time.sleep(self.next - time.monotonic())
+        time.sleep(max(0, self.next - time.monotonic()))
 
 
 @contextmanager

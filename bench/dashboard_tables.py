@@ -45,7 +45,7 @@ class Facts:
             leaf = f"{self.table}_{start:%Y_%m}"
             yield f"CREATE TABLE {leaf} PARTITION OF {self.table} FOR VALUES FROM ('{start}') TO ('{end}');"
             yield (f"INSERT INTO {leaf} SELECT timestamptz '{start}' + interval '{(end - start).days} days' * "
-                   f"((n - 0.5) / {self.rows_per_leaf}), {VALUES} FROM generate_series(1, {self.rows_per_leaf}) AS n;")
+                   f"((n - 0.5) / {self.rows_per_leaf}), {VALUES} FROM generate_series(1::bigint, {self.rows_per_leaf}) AS n;")
         yield f"CREATE INDEX ON {self.table} (sold_at);"
 
     def insert(self):
@@ -53,7 +53,7 @@ class Facts:
         n = self.random.randrange(10**6)
         moment = first_day(LAST_MONTH) + datetime.timedelta(days=27)
         return (f"INSERT INTO {self.table} SELECT timestamptz '{moment}' + interval '1 ms' * n, {VALUES} "
-                f"FROM (VALUES ({n})) AS one (n)")
+                f"FROM (VALUES ({n}::bigint)) AS one (n)")
 
     def moment(self, months_ago):
         """A literal with milliseconds, which was not asked for before: some time in the middle of a month."""
