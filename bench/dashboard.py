@@ -51,7 +51,7 @@ class Size:
     seconds: int    # of one of them
 
 
-FULL = Size(False, 100_000, (24, 120), 10, 4, 20)
+FULL = Size(False, 100_000, (24, 120), 6, 4, 20)
 QUICK = Size(True, 20_000, (24, 120), 4, 2, 6)
 
 
@@ -66,6 +66,7 @@ def writes(server, small, large, size):
     sessions = Sessions(server)
     part = after_writes(sessions, small, large, size, progress)
     rows = [first_fill(sessions, facts, size, progress) for facts in (small, large)]
+    sessions.close()
     part.sections.append(markdown(
         "The first fill", "The run that computes and stores all parts, one after the other, beside plain runs. Milliseconds.",
         ["run", "plain", "plain, no workers", "all parts computed and stored", "of plain", "of plain without workers"], rows))

@@ -3,6 +3,7 @@
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 from measure import Goal, Part, Ratio, Samples, markdown, processor_time
 from overhead import children_seconds
@@ -12,6 +13,19 @@ CLOSED_RATES = (1, 10, 100)   # rows per second
 READS = 50                    # per second, of the closed months
 READERS, PANEL_RATE = 4, 10
 SHARE = 1 / 8
+ENDING_SECONDS = 10
+
+
+def close(sessions):
+    """Ends sessions, and waits until the postmaster has counted the time of their processes."""
+    pids = [session.pid for session in sessions]
+    for session in sessions:
+        session.close()
+    until = time.monotonic() + ENDING_SECONDS
+    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+        if time.monotonic() > until:
+            raise RuntimeError("a session of the server does not end")
+        time.sleep(0.01)
 
 
 class Beat:
@@ -44,7 +58,7 @@ def written(server, facts, rate):
     finally:
         stop.set()
         writer.join()
-        session.close()
+        close([session])
 
 
 def closed_months(server, facts, size, progress):
@@ -124,7 +138,7 @@ def look(server, facts, caching, seconds):
         if reader.error:
             raise reader.error
         times += reader.times
-        reader.session.close()
+    close([reader.session for reader in readers])
     return sum(times) / len(times), spent * 1000 / len(times), len(times)
 
 

@@ -62,6 +62,9 @@ class Facts:
         moment += datetime.timedelta(milliseconds=self.random.randrange(86_400_000))
         return f"'{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z'"
 
+    def totals(self):
+        return f"SELECT count(*) AS sales, sum(amount), avg(quantity), max(sold_at) FROM {self.table}"
+
     def by_month(self):
         return (f"SELECT date_trunc('month', sold_at) AS month, count(*), sum(amount), avg(quantity) FROM {self.table} "
                 "GROUP BY 1 ORDER BY 1")
@@ -107,5 +110,5 @@ class Facts:
 
 def view_of(name, query):
     """A materialized view that answers a query, with the index that REFRESH … CONCURRENTLY needs: on its first column."""
-    key = {"by_month": "month", "by_shop": "shop", "by_region": "region"}[name.partition("_of_")[0]]
+    key = {"totals": "sales", "by_month": "month", "by_shop": "shop", "by_region": "region"}[name.partition("_of_")[0]]
     return f"CREATE MATERIALIZED VIEW {name} AS {query}; CREATE UNIQUE INDEX ON {name} ({key});"
