@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Measures a dashboard over a partitioned table that is written to, beside plain PostgreSQL and refreshed views.
 
-    bench/dashboard.py [--quick] [--out DIRECTORY] [--rows-per-leaf N] [--leaves FEW MANY] [--rounds N] [--seconds N] [PART ...]
+    bench/dashboard.py [--quick] [--out DIRECTORY] [--rows-per-leaf N] [--leaves FEW MANY] [--rounds N] [--seconds N]
+                       [PART ...]
 
-Parts: writes (answers after a write, moving windows, the first fill), nothing (runs that gain nothing), planning, closed
-(closed months), panels (ten panels and four readers); all by default. The whole run writes bench/results/DATE-dashboard.md;
-anything less, target/bench/results.
+Parts: writes (answers after a write, moving windows, the first fill), nothing (runs that gain nothing), planning,
+closed (closed months), panels (ten panels and four readers); all by default. All parts in full length write
+DATE-dashboard.md and its plot to bench/results; anything less, target/bench/results.
 Goals not reached are reported, not failed: whether a machine is quick enough is no test.
 """
 
@@ -68,8 +69,10 @@ def writes(server, small, large, size):
     rows = [first_fill(sessions, facts, size, progress) for facts in (small, large)]
     sessions.close()
     part.sections.append(markdown(
-        "The first fill", "The run that computes and stores all parts, one after the other, beside plain runs. Milliseconds.",
-        ["run", "plain", "plain, no workers", "all parts computed and stored", "of plain", "of plain without workers"], rows))
+        "The first fill",
+        "The run that computes and stores all parts, one after the other, beside plain runs. Milliseconds.",
+        ["run", "plain", "plain, no workers", "all parts computed and stored", "of plain", "of plain without workers"],
+        rows))
     return part
 
 
@@ -94,9 +97,9 @@ def heading(size, words):
     lines = [f"# A dashboard over partitions, measured on {datetime.date.today()}", "",
              f"Command: `bench/dashboard.py {' '.join(words)}`".rstrip() + "  ",
              f"Machine: {machine()}  ", f"Versions: {private.pg_config('--version')}; psycopg {version('psycopg')}  ",
-             f"{size.rows_per_leaf:,} rows for each leaf. Server and client share all processors; where it is said, they use one. Medians of "
-             f"{size.rounds} rounds in which all sides take turns; ratios are those of neighbours in a round, with their middle half in "
-             "parentheses.", ""]
+             f"{size.rows_per_leaf:,} rows for each leaf. Server and client share all processors. Medians of {size.rounds} "
+             "rounds in which all sides take turns; ratios are those of neighbours in a round, with their middle half "
+             "in parentheses.", ""]
     if size.quick:
         lines += ["A quick run: small data and few rounds, so its figures tell little.", ""]
     return lines

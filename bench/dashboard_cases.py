@@ -205,6 +205,7 @@ def runs_that_gain_nothing(server, facts, size, progress):
         goals.append(Goal(f"{name}: processor time, of plain's", str(spent), f"≤ {1 + limit:.2f}", spent.median <= 1 + limit))
         rows.append([name, f"{time['plain'].median:,.1f}", f"{time['cache'].median:,.1f}",
                      str(Ratio.of(time["cache"], time["plain"])), str(spent)])
+    sessions.close()
     section = markdown(
         "Runs that gain nothing", f"{facts.title}; no workers; the newest leaf was written to before each run, so that nothing is answered "
         "from the cache. Milliseconds, and processor time of the session.",
@@ -218,48 +219,58 @@ def planning_time(session, query):
     return float(re.search(r"Planning Time: ([\d.]+) ms", text)[1])
 
 
-def planning(server, facts, size, progress):
-    """Planning a combined query of which one part is missing, and that part, beside planning the query as it is."""
-    progress(f"dashboard: planning, {facts.title}")
-    sessions = Sessions(server)
+def plans(sessions, facts, rounds):
+    """{side: Samples} of the planner's time, and of EXPLAIN until the client has it."""
     leaf = f"{facts.table}_{first_day(facts.months[-1]):%Y_%m}"
     query = facts.by_shop()
-    part = query.replace(facts.table, leaf)
     for _ in range(WARMING_RUNS):
         sessions.writer.execute(facts.insert())
         sessions.cache.execute(query)
     sessions.writer.execute(facts.insert())
     sessions.expect(query, 1)
-    found = {name: Samples() for name in ("plain", "combined", "part", "plain, wall", "combined, wall", "part, wall")}
-    sides = {"plain": (sessions.workers, query), "combined": (sessions.cache, query), "part": (sessions.workers, part)}
-    for _, side in to_and_fro(list(sides), 10 * size.rounds):
+    sides = {"plain": (sessions.workers, query), "combined": (sessions.cache, query),
+             "part": (sessions.workers, query.replace(facts.table, leaf))}
+    planner, wall = ({side: Samples() for side in sides} for _ in range(2))
+    for _, side in to_and_fro(list(sides), rounds):
         session, text = sides[side]
-        found[side].add(planning_time(session, text))
-        found[f"{side}, wall"].add(milliseconds(lambda: session.execute(f"EXPLAIN {text}")))
-    return planning_part(server, facts, query, found, size)
+        planner[side].add(planning_time(session, text))
+        wall[side].add(milliseconds(lambda: session.execute(f"EXPLAIN {text}")))
+    return planner, wall
 
 
-def planning_part(server, facts, query, found, size):
-    cold = {"plain": Samples(), "combined": Samples()}
-    for _, side in to_and_fro(list(cold), 2 * size.rounds):
+def plans_of_new_sessions(server, query, rounds):
+    planner = {"plain": Samples(), "combined": Samples()}
+    for _, side in to_and_fro(list(planner), rounds):
         session = Session(server.dsn())
         session.caching(side == "combined")
-        cold[side].add(planning_time(session, query))
+        planner[side].add(planning_time(session, query))
         session.close()
+    return planner
 
-    def both(suffix):
-        return Samples([one + two for one, two in zip(found[f"combined{suffix}"].values, found[f"part{suffix}"].values)])
 
-    ratio = Ratio.of(both(""), found["plain"])
-    rows = [["planning time, session that has planned it before", *(f"{found[side].median:.3f}" for side in ("plain", "combined", "part")), str(ratio)],
-            ["EXPLAIN until the client has it, the same session", *(f"{found[f'{side}, wall'].median:.3f}" for side in ("plain", "combined", "part")),
-             str(Ratio.of(both(", wall"), found["plain, wall"]))],
-            ["planning time, new session", f"{cold['plain'].median:.3f}", f"{cold['combined'].median:.3f}", "–",
-             str(Ratio.of(cold["combined"], cold["plain"]))]]
+def planning(server, facts, size, progress):
+    """Planning a combined query of which one part is missing, and that part, beside planning the query as it is."""
+    progress(f"dashboard: planning, {facts.title}")
+    sessions = Sessions(server)
+    planner, wall = plans(sessions, facts, 10 * size.rounds)
+    new = plans_of_new_sessions(server, facts.by_shop(), 2 * size.rounds)
+    sessions.close()
+
+    def row(name, found):
+        each = [found[side].median if side in found else None for side in ("plain", "combined", "part")]
+        both = Samples([sum(values) for values in zip(*(found[side].values for side in found if side != "plain"))])
+        ratio = Ratio.of(both, found["plain"])
+        return [name, *("–" if value is None else f"{value:.3f}" for value in each), str(ratio)], ratio
+
+    rows = [row("planning time, session that has planned it before", planner),
+            row("EXPLAIN until the client has it, the same session", wall),
+            row("planning time, new session, without the part", new)]
     section = markdown(
-        "Planning", f"{facts.title}, of which one part is missing. That part is planned when the scan runs; its column is the planning of "
-        "the same question, asked of the leaf. Milliseconds. EXPLAIN starts the plan, too, which looks for the stored parts.",
-        ["", "plain", "combined", "the missing part", "combined and part, of plain"], rows)
-    goal = Goal("planning with 120 leaves of which 1 is missing, and that part: of planning plain".replace("120", str(facts.leaves)),
+        "Planning", f"{facts.title}, of which one part is missing. That part is planned when the scan runs; its column "
+        "is the planning of the same question, asked of the leaf. Milliseconds. EXPLAIN starts the plan, too, which "
+        "looks for the stored parts.",
+        ["", "plain", "combined", "the missing part", "combined and part, of plain"], [cells for cells, _ in rows])
+    ratio = rows[0][1]
+    goal = Goal(f"planning with {facts.leaves} leaves of which 1 is missing, and that part: of planning plain",
                 str(ratio), "≤ 1.0", ratio.median <= 1.0)
     return Part([goal], [section])

@@ -158,8 +158,8 @@ def panels(server, facts, size, progress):
     rows = [["cache" if caching else "plain", *(f"{samples.median:,.1f}" for samples in found[caching][:2]),
              f"{found[caching][2].median / size.seconds:,.1f}"] for caching in (False, True)]
     section = markdown(
-        "Ten panels", f"{facts.title}. {READERS} readers ask for all ten panels once a second, or as often as they can, for {size.seconds} "
-        f"seconds; two panels have new literals each time, and one row is written every {1000 // PANEL_RATE} ms. Processor time is that of the "
-        "sessions and their workers, for one answer.",
+        "Ten panels", f"{facts.title}. {READERS} readers ask for all ten panels once a second, or as often as they can, "
+        f"for {size.seconds} seconds; three panels have new literals each time, and one row is written every "
+        f"{1000 // PANEL_RATE} ms. Processor time is that of the sessions and their workers, for one answer.",
         ["side", "mean latency ms", "processor time ms", "answers per second"], rows)
     return Part(goals, [section])
