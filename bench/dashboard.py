@@ -26,6 +26,7 @@ from dashboard_tables import DIMENSIONS, Facts
 from measure import Part, machine, markdown
 from program import ROOT, check_build, private, progress
 
+FEWEST_LEAVES = 23   # of which the newest 22 months and a half are a window
 PARTS = ("writes", "nothing", "planning", "closed", "panels")
 
 # All data stays in memory; workers, and when they are used, as by default.
@@ -95,7 +96,7 @@ def measure(server, small, large, size, parts):
 
 def heading(size, words):
     lines = [f"# A dashboard over partitions, measured on {datetime.date.today()}", "",
-             f"Command: `bench/dashboard.py {' '.join(words)}`".rstrip() + "  ",
+             f"Command: `{' '.join(['bench/dashboard.py', *words])}` (`make bench-dashboard` runs all parts)  ",
              f"Machine: {machine()}  ", f"Versions: {private.pg_config('--version')}; psycopg {version('psycopg')}  ",
              f"{size.rows_per_leaf:,} rows for each leaf. Server and client share all processors. Medians of {size.rounds} "
              "rounds in which all sides take turns; ratios are those of neighbours in a round, with their middle half "
@@ -134,6 +135,8 @@ def arguments():
     given = parser.parse_args()
     if set(given.parts) - set(PARTS):
         parser.error(f"the parts are {' '.join(PARTS)}")
+    if given.leaves and not FEWEST_LEAVES <= given.leaves[0] < given.leaves[1]:
+        parser.error(f"the two numbers of leaves grow, and begin with {FEWEST_LEAVES} or more")
     return given
 
 
