@@ -1,5 +1,7 @@
 """The plots beside a dated result file."""
 
+import textwrap
+
 import matplotlib
 import matplotlib.pyplot as plt
 
@@ -106,10 +108,13 @@ def draw_dashboard(data):
     width = 0.17
     for place, (name, colour) in enumerate(colours.items()):
         found = [(x, times[name]) for x, times in enumerate(data.values()) if name in times]
-        labelled(axes, axes.bar([x + (place - 2) * width for x, _ in found], [time for _, time in found], width, label=name,
-                                color=colour))
-    axes.set_xticks(range(len(data)), [name.replace(", ", ",\n") for name in data], fontsize=8)
-    axes.set(yscale="log", ylabel="milliseconds until the client has the answer")
+        bars = axes.bar([x + (place - 2) * width for x, _ in found], [time for _, time in found], width, label=name,
+                        color=colour)
+        if name in ("plain", "cache"):
+            labelled(axes, bars)
+    axes.set_xticks(range(len(data)), [textwrap.fill(name, 16) for name in data], fontsize=8)
+    shortest = min(time for times in data.values() for time in times.values())
+    axes.set(yscale="log", ylabel="milliseconds until the client has the answer", ylim=(shortest / 3, None))
     axes.yaxis.set_major_formatter("{x:g}")
     axes.legend(ncols=5, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 1.12))
     return figure
