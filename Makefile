@@ -16,7 +16,7 @@ PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 .DEFAULT_GOAL := help
 # Cargo and the tests use all cores by themselves; two set-ups at once would wait for each other's apt-get.
 .NOTPARALLEL:
-.PHONY: help setup install demo test bench bench-quick bench-setup bench-arrow bench-staleness lint clean \
+.PHONY: help setup install demo test bench bench-quick bench-setup bench-arrow bench-dashboard bench-staleness lint clean \
         test-postgres test-drivers test-matrix test-pg-upgrade test-packages deb dist audit-functions audit-dependencies $(SUITES:%=test-%)
 
 help:
@@ -34,6 +34,7 @@ help:
 	@echo 'make bench           measure it beside plain PostgreSQL, pgpool-II, materialized views and Redis (half an hour)'
 	@echo 'make bench-quick     the same with small data, in some minutes'
 	@echo 'make bench-arrow     measure results as Arrow, beside ADBC and a bare socket'
+	@echo 'make bench-dashboard measure a dashboard over partitions that are written to, beside refreshed materialized views'
 	@echo 'make bench-staleness ways to change data, and whether this cache and pgpool-II answer afresh'
 	@echo 'make lint            formatting, clippy (also for 16), layering rules, agreement of the versions'
 	@echo 'make audit-functions are the functions that count as reading no setting still those of the server? See CONTRIBUTING.md'
@@ -65,6 +66,9 @@ bench-quick: bench-setup
 
 bench-arrow: setup install
 	@$(PYTHON) bench/arrow.py
+
+bench-dashboard: bench-setup
+	@$(PYTHON) bench/dashboard.py
 
 bench-staleness: bench-setup
 	@$(PYTHON) bench/staleness.py

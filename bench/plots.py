@@ -1,5 +1,7 @@
 """The plots beside a dated result file."""
 
+import textwrap
+
 import matplotlib
 import matplotlib.pyplot as plt
 
@@ -98,6 +100,26 @@ def draw_tpch(data):
     return figure
 
 
+def draw_dashboard(data):
+    """Answers after a write to the newest leaf, by the way to them."""
+    colours = {"plain": PLAIN, "plain, no workers": "#b3b3b3", "REFRESH + SELECT": VIEW,
+               "REFRESH CONCURRENTLY + SELECT": POOL, "cache": HIT}
+    figure, axes = plt.subplots(figsize=(10, 4.5))
+    width = 0.17
+    for place, (name, colour) in enumerate(colours.items()):
+        found = [(x, times[name]) for x, times in enumerate(data.values()) if name in times]
+        bars = axes.bar([x + (place - 2) * width for x, _ in found], [time for _, time in found], width, label=name,
+                        color=colour)
+        if name in ("plain", "cache"):
+            labelled(axes, bars)
+    axes.set_xticks(range(len(data)), [textwrap.fill(name, 16) for name in data], fontsize=8)
+    shortest = min(time for times in data.values() for time in times.values())
+    axes.set(yscale="log", ylabel="milliseconds until the client has the answer", ylim=(shortest / 3, None))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.legend(ncols=5, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 1.12))
+    return figure
+
+
 def draw(data, directory, name, wide_rows):
     """Draws what `data` has, into files whose names begin with `name`: {title: path}."""
     drawn = {}
@@ -109,6 +131,8 @@ def draw(data, directory, name, wide_rows):
         drawn["Hits by entries and by clients"] = "scale", draw_scale(data["entries"], data["clients"])
     if "tpch" in data:
         drawn["TPC-H without the cache, storing, and hit"] = "tpch", draw_tpch(data["tpch"])
+    if "dashboard" in data:
+        drawn["A dashboard after a write, by the way to its answers"] = "dashboard", draw_dashboard(data["dashboard"])
     paths = {}
     for title, (kind, figure) in drawn.items():
         paths[title] = directory / f"{name}-{kind}.svg"
