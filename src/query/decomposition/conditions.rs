@@ -127,9 +127,7 @@ fn bound_of(query: Tree<'_, pg_sys::Query>, conjunct: Tree<'_, pg_sys::Node>, ta
     unsafe {
         let (column, argument, operator, value) = match (left, right) {
             (Some(column), None) => (column, sides.0, comparison.opno, constant_of(sides.1)?),
-            (None, Some(column)) => {
-                (column, sides.1, pg_sys::get_commutator(comparison.opno), constant_of(sides.0)?)
-            }
+            (None, Some(column)) => (column, sides.1, pg_sys::get_commutator(comparison.opno), constant_of(sides.0)?),
             _ => return None,
         };
         if operator == pg_sys::InvalidOid {

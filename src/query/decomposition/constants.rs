@@ -55,11 +55,7 @@ pub(super) fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_
 }
 
 /// What a function on the list gives for constants.
-fn computed(
-    function: pg_sys::Oid,
-    result: pg_sys::Oid,
-    arguments: *mut pg_sys::List,
-) -> Option<*mut pg_sys::Const> {
+fn computed(function: pg_sys::Oid, result: pg_sys::Oid, arguments: *mut pg_sys::List) -> Option<*mut pg_sys::Const> {
     let number = function.to_u32();
     if CASTS_OF_WHOLE_NUMBERS.contains(&number) {
         // SAFETY: the argument of a valid call.

@@ -60,8 +60,7 @@ pub(super) unsafe fn check(
         return Ok(());
     }
     let computes_all = sorts_by_aggregate(query);
-    let groups_fail =
-        || having_fails || columns.expressions().iter().any(|expression| computing_fails(*expression));
+    let groups_fail = || having_fails || columns.expressions().iter().any(|expression| computing_fails(*expression));
     // SAFETY: the caller's promise.
     if (!computes_all && groups_fail()) || unsafe { targets_show_limit(site, columns, combined, computes_all) } {
         return Err(Obstacle::Limit);

@@ -66,11 +66,7 @@ impl Part {
     ///
     /// # Safety
     /// The query and relation must be those of a part, the lists its `to_lists`, or copies. They outlive the part.
-    pub unsafe fn of_lists(
-        query: *mut pg_sys::Query,
-        relation: pg_sys::Oid,
-        lists: [*const pg_sys::List; 3],
-    ) -> Self {
+    pub unsafe fn of_lists(query: *mut pg_sys::Query, relation: pg_sys::Oid, lists: [*const pg_sys::List; 3]) -> Self {
         // SAFETY: the caller's promise.
         let conditions = unsafe { Conditions::of_lists(lists) };
         Self { query, relation, dimensions: Vec::new(), conditions }

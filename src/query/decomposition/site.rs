@@ -54,8 +54,7 @@ fn find_candidates<'t>(query: Tree<'t, pg_sys::Query>, found: &mut Vec<Tree<'t, 
 
 /// Does FROM name a table with partitions or children, perhaps in a sub-query that does nothing but select?
 fn names_table(query: Tree<'_, pg_sys::Query>) -> bool {
-    children!(query.rtable as RangeTblEntry)
-        .any(|entry| is_table(&entry) || selection(entry).is_some_and(names_table))
+    children!(query.rtable as RangeTblEntry).any(|entry| is_table(&entry) || selection(entry).is_some_and(names_table))
 }
 
 /// The sub-query of an entry of the range table, if it selects, joins and filters, and does nothing else.
@@ -66,9 +65,16 @@ pub(super) fn selection(entry: Tree<'_, pg_sys::RangeTblEntry>) -> Option<Tree<'
     let query = child!(entry.subquery)?;
     let is_plain = query.commandType == pg_sys::CmdType::CMD_SELECT
         && !(query.hasAggs || query.hasWindowFuncs || query.hasTargetSRFs || query.hasSubLinks || query.hasForUpdate)
-        && [query.groupClause, query.groupingSets, query.distinctClause, query.sortClause, query.cteList, query.rowMarks]
-            .into_iter()
-            .all(|list| list.is_null())
+        && [
+            query.groupClause,
+            query.groupingSets,
+            query.distinctClause,
+            query.sortClause,
+            query.cteList,
+            query.rowMarks,
+        ]
+        .into_iter()
+        .all(|list| list.is_null())
         && [query.havingQual, query.limitCount, query.limitOffset, query.setOperations]
             .into_iter()
             .all(|node| node.is_null());

@@ -123,7 +123,6 @@ COMBINED = [
     "SELECT shop, sum(txt::int) FROM f WHERE n >= {0} GROUP BY shop",
     "SELECT kind, sum(qty) / (count(*) - {0}) FROM f GROUP BY kind",
     "SELECT txt::int2 % 3, count(*) FROM f WHERE n >= {0} GROUP BY 1",
-    "SELECT count(*) FROM f WHERE n >= {0} AND txt::int > 50",
     "SELECT sum((big * 9000000000000)::int8) FROM f WHERE n = {0}",
     "SELECT count(*), avg(v) FROM barrier WHERE n < {0}",
     "SELECT shop, sum(big) FROM seen WHERE n >= {0} GROUP BY shop",
@@ -166,6 +165,8 @@ PLAIN = [
     # Through views, and with the clock.
     "SELECT sum(v), count(*) FROM dated WHERE day >= CURRENT_DATE - {0}",
     "SELECT date_trunc('month', day), sum(v) FROM dated WHERE day >= CURRENT_DATE - 20 AND day < CURRENT_DATE + {0} GROUP BY 1",
+    # A condition that may fail.
+    "SELECT count(*) FROM f WHERE n >= {0} AND txt::int > 50",
 ]
 
 CONSTANTS = ["0", "12", "20", "5", "25", "7", "30", "10", "1", "40", "-2", "NULL"]
