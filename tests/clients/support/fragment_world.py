@@ -166,6 +166,8 @@ PLAIN = [
     # Through views, and with the clock.
     "SELECT sum(v), count(*) FROM dated WHERE day >= CURRENT_DATE - {0}",
     "SELECT date_trunc('month', day), sum(v) FROM dated WHERE day >= CURRENT_DATE - 20 AND day < CURRENT_DATE + {0} GROUP BY 1",
+    # A condition that may fail.
+    "SELECT count(*) FROM f WHERE n >= {0} AND txt::int > 50",
 ]
 
 CONSTANTS = ["0", "12", "20", "5", "25", "7", "30", "10", "1", "40", "-2", "NULL"]
