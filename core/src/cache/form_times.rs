@@ -10,7 +10,7 @@ use crate::cache::store::Store;
 /// What is known of the runs of a form that were not answered from the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FormTimes {
-    /// How many there were, of both kinds. A lower bound: it stops growing at some thousands, and starts again when the form was replaced.
+    /// How many there were, of both kinds. It goes back to half at some thousands, and starts again when the form was replaced.
     pub executions: u32,
     /// Usual time of the runs that computed everything, in microseconds; 0 = unknown.
     pub plain_micros: u64,
