@@ -1,5 +1,6 @@
-//! Running the query of one part: planned, started, run and ended by the server's own functions, under the snapshot of the statement. Its
-//! rows go into a tuplestore, and are stored on the way if they may be. What the server raises unwinds these frames.
+//! Running the query of one part: planned, started, run and ended by the server's own functions, under the snapshot of the statement. Its rows
+//! are given as they come, and stored on the way if they may be. All of it lies in a memory context of its own, which goes when the part has
+//! been read. What the server raises unwinds these frames; the abort of the transaction then frees what the server holds.
 
 use std::ffi::c_char;
 
@@ -13,7 +14,9 @@ use crate::lookup::{Call, Eligible, Miss, Task};
 use crate::pg::error_passing::kept;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::{compat, server, tuplestore};
+use crate::query::decomposition::Part;
 use crate::query::hashes::EnvironmentHash;
+use crate::query::partitions::Leaf;
 use crate::shmem;
 
 /// Where the query of a part runs.
@@ -26,62 +29,192 @@ pub struct Surroundings {
     pub environment: Option<EnvironmentHash>,
 }
 
-/// Runs the query of a part to its end. Returns its rows, in a tuplestore that lives as long as the statement.
-pub fn run(
-    query: *mut pg_sys::Query,
-    key: Option<&PartKey>,
-    is_of_bounds: bool,
-    surroundings: &Surroundings,
-) -> *mut pg_sys::Tuplestorestate {
-    let state = surroundings.state;
-    // SAFETY: the statement runs, so its state is valid. All that is made here lies in its memory, and goes with it after an error; errors of
-    // the server leave the memory context to the statement's own clean-up.
-    unsafe {
-        let caller = pg_sys::MemoryContextSwitchTo((*state).es_query_cxt);
-        let (plan, eligible) = plan(query, (*state).es_sourceText);
-        let rows = pg_sys::tuplestore_begin_heap(true, false, pg_sys::work_mem);
-        let receiver = pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore);
-        tuplestore::receive_into_tuplestore(receiver, rows, (*state).es_query_cxt);
-        let (snapshot, no_environment) = ((*state).es_snapshot, std::ptr::null_mut());
-        let (no_params, text) = (std::ptr::null_mut(), (*state).es_sourceText);
-        let desc = kept!(server::CreateQueryDesc(
-            plan,
-            text,
-            snapshot,
-            std::ptr::null_mut(),
-            receiver,
-            no_params,
-            no_environment,
-            0
-        ));
-        let part = QueryDesc::of_hook(desc);
-        let miss = eligible.and_then(|eligible| miss(part, eligible, key?, is_of_bounds, surroundings).ok());
-        capture::prepare(part, miss.map(Task::Store));
-        kept!(server::standard_ExecutorStart(desc, 0));
-        capture::begin(part);
-        let pass = capture::before_run(part, pg_sys::ScanDirection::ForwardScanDirection, 0);
-        compat::standard_executor_run(desc);
+/// How the rows of a part come.
+#[derive(Clone, Copy)]
+pub enum Source {
+    /// One by one, by steps of this query, whose rows are to be handed to `PartRun::take`.
+    Plan(*mut pg_sys::QueryDesc),
+    /// All at once, into a tuplestore: other processes have computed them, and nothing but the query may run beside these.
+    Tuples(*mut pg_sys::Tuplestorestate),
+}
+
+/// The query of a part under way.
+pub struct PartRun {
+    desc: *mut pg_sys::QueryDesc,
+    context: pg_sys::MemoryContext,
+    /// `None` once its run is over.
+    pass: Option<capture::Pass<'static>>,
+    source: Source,
+}
+
+impl PartRun {
+    /// Plans and starts the query of a leaf. Runs it, too, if other processes take part.
+    pub fn start(part: &Part, leaf: Leaf, key: Option<&PartKey>, surroundings: &Surroundings) -> Self {
+        let state = surroundings.state;
+        // SAFETY: the statement runs, so its state is valid; the memory of the part is a child of its memory.
+        unsafe {
+            let context = pg_sys::AllocSetContextCreateInternal(
+                (*state).es_query_cxt,
+                c"pg_arrow_cache part".as_ptr(),
+                pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+            );
+            let caller = pg_sys::MemoryContextSwitchTo(context);
+            let (plan, eligible) = plan(part, leaf, (*state).es_sourceText);
+            let is_parallel = (*plan).parallelModeNeeded;
+            let (rows, receiver) = if is_parallel { tuples(context) } else { (std::ptr::null_mut(), nowhere()) };
+            let (snapshot, text) = ((*state).es_snapshot, (*state).es_sourceText);
+            let (no_snapshot, no_params, no_environment) =
+                (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+            let desc = kept!(server::CreateQueryDesc(
+                plan,
+                text,
+                snapshot,
+                no_snapshot,
+                receiver,
+                no_params,
+                no_environment,
+                0
+            ));
+            let query = QueryDesc::of_hook(desc);
+            let miss = eligible.and_then(|eligible| miss(query, eligible, key?, leaf.asked != 0, surroundings).ok());
+            capture::prepare(query, miss.map(Task::Store));
+            kept!(server::standard_ExecutorStart(desc, 0));
+            capture::begin(query);
+            let pass = capture::before_run(query, pg_sys::ScanDirection::ForwardScanDirection, 0);
+            let source = if is_parallel { Source::Tuples(rows) } else { Source::Plan(desc) };
+            let mut run = Self { desc, context, pass: Some(pass), source };
+            if is_parallel {
+                compat::standard_executor_run(desc);
+                run.leave_run(true);
+            } else {
+                run.open_receiver();
+            }
+            pg_sys::MemoryContextSwitchTo(caller);
+            run
+        }
+    }
+
+    /// How its rows come.
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    /// Takes the next row of its plan, to be stored.
+    ///
+    /// # Safety
+    /// The row must be the one that a step of the query has just given.
+    pub unsafe fn take(&mut self, row: *mut pg_sys::TupleTableSlot) {
+        // SAFETY: the query is under way, with a valid receiver.
+        unsafe {
+            let receiver = (*self.desc).dest;
+            if let Some(receive) = (*receiver).receiveSlot {
+                kept!(receive(row, receiver));
+            }
+        }
+    }
+
+    /// Ends it. `is_complete`: its plan has given its last row, so that they can be stored.
+    pub fn end(mut self, is_complete: bool) {
+        // SAFETY: the query is under way; nobody uses it, nor its memory, after this.
+        unsafe {
+            let query = QueryDesc::of_hook(self.desc);
+            if self.pass.is_some() {
+                let receiver = (*self.desc).dest;
+                if let Some(shutdown) = (*receiver).rShutdown {
+                    kept!(shutdown(receiver));
+                }
+                self.leave_run(is_complete);
+            }
+            let desc = self.desc;
+            kept!(server::standard_ExecutorFinish(desc));
+            capture::end(query);
+            kept!(server::standard_ExecutorEnd(desc));
+            kept!(server::FreeQueryDesc(desc));
+            if let Source::Tuples(rows) = self.source {
+                pg_sys::tuplestore_end(rows);
+            }
+            pg_sys::MemoryContextDelete(self.context);
+        }
+    }
+
+    /// Has its receiver get ready for rows.
+    fn open_receiver(&mut self) {
+        // SAFETY: the query was started: it has a receiver and a description of its rows.
+        unsafe {
+            let (receiver, row_type) = ((*self.desc).dest, (*self.desc).tupDesc);
+            let operation = (*self.desc).operation as i32;
+            if let Some(startup) = (*receiver).rStartup {
+                kept!(startup(receiver, operation, row_type));
+            }
+        }
+    }
+
+    /// Its run is over: what was captured is stored, if that was all.
+    fn leave_run(&mut self, is_complete: bool) {
+        let Some(pass) = self.pass.take() else { return };
         pass.restore();
-        capture::after_run(pass);
-        kept!(server::standard_ExecutorFinish(desc));
-        capture::end(part);
-        kept!(server::standard_ExecutorEnd(desc));
-        kept!(server::FreeQueryDesc(desc));
-        pg_sys::MemoryContextSwitchTo(caller);
-        rows
+        if is_complete {
+            capture::after_run(pass);
+        }
     }
 }
 
-/// The plan of a part's query, and what there is to know for storing its rows, if they may be stored.
+/// A tuplestore for the rows of a part, with as much memory as the server gives to a hash table of groups, and a receiver for it.
 ///
 /// # Safety
-/// The query must be one of our own, which nobody has planned; `text` that of the statement.
-unsafe fn plan(query: *mut pg_sys::Query, text: *const c_char) -> (*mut pg_sys::PlannedStmt, Option<Eligible>) {
-    let options = pg_sys::CURSOR_OPT_PARALLEL_OK as i32;
+/// The context must live as long as both.
+unsafe fn tuples(context: pg_sys::MemoryContext) -> (*mut pg_sys::Tuplestorestate, *mut pg_sys::DestReceiver) {
     // SAFETY: the caller's promise.
-    let call = unsafe { Call::of_hook(query, text, options, std::ptr::null_mut()) };
-    let eligible = shmem::store().and_then(|store| parts::before_planning(&store, &call).ok());
-    (parts::plan(&call), eligible)
+    unsafe {
+        let rows = pg_sys::tuplestore_begin_heap(false, false, hash_memory_kilobytes());
+        let receiver = pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore);
+        tuplestore::receive_into_tuplestore(receiver, rows, context);
+        (rows, receiver)
+    }
+}
+
+/// The receiver that does nothing.
+fn nowhere() -> *mut pg_sys::DestReceiver {
+    // SAFETY: a constant of the server.
+    unsafe { pg_sys::None_Receiver }
+}
+
+/// How much memory a hash table may take, by the settings.
+fn hash_memory_kilobytes() -> i32 {
+    // SAFETY: plain globals of the backend.
+    unsafe { (f64::from(pg_sys::work_mem) * pg_sys::hash_mem_multiplier) as i32 }
+}
+
+/// The plan of a leaf's query, and what there is to know for storing its rows, if they may be stored. Other processes take part only if the rows
+/// are likely to fit into memory.
+///
+/// # Safety
+/// `text` must be that of the statement.
+unsafe fn plan(part: &Part, leaf: Leaf, text: *const c_char) -> (*mut pg_sys::PlannedStmt, Option<Eligible>) {
+    for options in [pg_sys::CURSOR_OPT_PARALLEL_OK as i32, 0] {
+        // SAFETY: a query of our own, which nobody has planned; the caller's promise.
+        unsafe {
+            let call = Call::of_hook(leaf_query(part, leaf), text, options, std::ptr::null_mut());
+            let eligible = shmem::store().and_then(|store| parts::before_planning(&store, &call).ok());
+            let plan = parts::plan(&call);
+            let tree = &*(*plan).planTree;
+            let bytes = tree.plan_rows * f64::from(tree.plan_width + 24);
+            if !(*plan).parallelModeNeeded || bytes < f64::from(hash_memory_kilobytes()) * 512.0 {
+                return (plan, eligible);
+            }
+        }
+    }
+    unreachable!("a plan that was made without other processes needs none")
+}
+
+/// The query of one leaf.
+fn leaf_query(part: &Part, leaf: Leaf) -> *mut pg_sys::Query {
+    match part.of_leaf(leaf.relation, leaf.asked) {
+        Ok(query) => query,
+        Err(_) => pgrx::error!("part of a query has no query for a leaf"),
+    }
 }
 
 /// What is needed to store the rows of a part that is about to be started.

@@ -7,7 +7,7 @@ use arrow_cache_core::Counter;
 use pgrx::pg_sys;
 
 use super::key::PartKeys;
-use super::part_run::{self, Surroundings};
+use super::part_run::{PartRun, Source, Surroundings};
 use super::recipe::Recipe;
 use crate::arrow::column::{self, Records};
 use crate::error::or_raise;
@@ -24,8 +24,21 @@ enum Rows {
     Stored(*mut Hold),
     /// From running its query, which is still to be done.
     Waiting,
-    /// From running its query.
-    Computed(*mut pg_sys::Tuplestorestate),
+    /// From running its query, which is under way.
+    Running(PartRun),
+    /// They came from running its query, and were read.
+    Read,
+}
+
+/// What comes next.
+#[derive(Clone, Copy)]
+pub enum Step {
+    /// A row was put into the slot.
+    Filled,
+    /// There is no further row.
+    End,
+    /// This query is to be taken one step on, and what it gives handed to `Parts::take`.
+    Run(*mut pg_sys::QueryDesc),
 }
 
 struct PartState {
@@ -102,13 +115,22 @@ impl Parts {
         }
     }
 
-    /// Puts the next row into a virtual slot. False at the end.
+    /// Puts the next row into a virtual slot, or says how to get it.
     ///
     /// # Safety
     /// The slot must be a virtual one with the columns of the parts.
-    pub unsafe fn next(&mut self, slot: *mut pg_sys::TupleTableSlot) -> bool {
+    pub unsafe fn next(&mut self, slot: *mut pg_sys::TupleTableSlot) -> Step {
         // SAFETY: the caller's promise.
-        self.contents.as_mut().is_some_and(|contents| unsafe { contents.next(slot) })
+        self.contents.as_mut().map_or(Step::End, |contents| unsafe { contents.next(slot) })
+    }
+
+    /// Takes the row that a step of a query has given, null for its end, and puts it into a virtual slot. Says whether there was one.
+    ///
+    /// # Safety
+    /// As `next`. The row must be one of the query that `next` has asked for.
+    pub unsafe fn take(&mut self, row: *mut pg_sys::TupleTableSlot, slot: *mut pg_sys::TupleTableSlot) -> bool {
+        // SAFETY: the caller's promise.
+        self.contents.as_mut().is_some_and(|contents| unsafe { contents.take(row, slot) })
     }
 
     /// Goes back to the first row.
@@ -128,14 +150,12 @@ impl Parts {
     /// Lets the stored parts go, and frees the others.
     pub fn end(&mut self) {
         let Some(contents) = self.contents.take() else { return };
-        for part in &contents.states {
-            // SAFETY: holds and tuplestores were made for this statement, and are used no more.
-            unsafe {
-                match part.rows {
-                    Rows::Stored(hold) => (*hold).release(),
-                    Rows::Computed(rows) => pg_sys::tuplestore_end(rows),
-                    Rows::Waiting => {}
-                }
+        for part in contents.states {
+            match part.rows {
+                // SAFETY: a hold was made for this statement, and is used no more.
+                Rows::Stored(hold) => unsafe { (*hold).release() },
+                Rows::Running(run) => run.end(false),
+                Rows::Waiting | Rows::Read => {}
             }
         }
     }
@@ -166,7 +186,7 @@ impl Contents {
 
     /// # Safety
     /// As `Parts::next`.
-    unsafe fn next(&mut self, slot: *mut pg_sys::TupleTableSlot) -> bool {
+    unsafe fn next(&mut self, slot: *mut pg_sys::TupleTableSlot) -> Step {
         if !std::mem::replace(&mut self.has_run, true) {
             self.check_settings();
             count(Counter::FragmentRuns, 1);
@@ -175,30 +195,63 @@ impl Contents {
         }
         while let Some(part) = self.states.get_mut(self.position) {
             if matches!(part.rows, Rows::Waiting) {
-                let query = leaf_query(&self.part, part.leaf);
                 count(Counter::FragmentsComputed, 1);
-                part.rows =
-                    Rows::Computed(part_run::run(query, part.key.as_ref(), part.leaf.asked != 0, &self.surroundings));
+                let run = PartRun::start(&self.part, part.leaf, part.key.as_ref(), &self.surroundings);
+                part.rows = Rows::Running(run);
             }
-            // SAFETY: the caller's promise; holds and tuplestores last as long as the statement.
+            // SAFETY: the caller's promise; holds and tuplestores last until their part was read.
             let filled = unsafe {
-                match part.rows {
+                match &part.rows {
                     Rows::Stored(hold) => {
                         let (values, nulls) = slot_values(slot);
-                        (*hold).rows().is_some_and(|rows| or_raise(rows.next(values, nulls)))
+                        (**hold).rows().is_some_and(|rows| or_raise(rows.next(values, nulls)))
                     }
-                    Rows::Computed(rows) => next_tuple(rows, self.tuple, slot),
-                    Rows::Waiting => false,
+                    Rows::Running(run) => match run.source() {
+                        Source::Plan(query) => return Step::Run(query),
+                        Source::Tuples(rows) => next_tuple(rows, self.tuple, slot),
+                    },
+                    Rows::Waiting | Rows::Read => false,
                 }
             };
             if filled {
                 // SAFETY: all values were written.
                 unsafe { pg_sys::ExecStoreVirtualTuple(slot) };
-                return true;
+                return Step::Filled;
             }
-            self.position += 1;
+            self.leave_part();
         }
-        false
+        Step::End
+    }
+
+    /// Goes on to the next part. The present one has been read.
+    fn leave_part(&mut self) {
+        if let Some(part) = self.states.get_mut(self.position)
+            && matches!(part.rows, Rows::Running(_))
+            && let Rows::Running(run) = std::mem::replace(&mut part.rows, Rows::Read)
+        {
+            // SAFETY: a slot of ours, which may show a row of the part's memory.
+            unsafe { pg_sys::ExecClearTuple(self.tuple) };
+            run.end(true);
+        }
+        self.position += 1;
+    }
+
+    /// # Safety
+    /// As `Parts::take`.
+    unsafe fn take(&mut self, row: *mut pg_sys::TupleTableSlot, slot: *mut pg_sys::TupleTableSlot) -> bool {
+        if row.is_null() {
+            self.leave_part();
+            return false;
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            if let Some(PartState { rows: Rows::Running(run), .. }) = self.states.get_mut(self.position) {
+                run.take(row);
+            }
+            copy_values(row, slot);
+            pg_sys::ExecStoreVirtualTuple(slot);
+        }
+        true
     }
 
     /// Lets the stored parts go if settings have changed since they were looked up: the first row of a portal may be asked for much later.
@@ -216,20 +269,17 @@ impl Contents {
         }
     }
 
+    /// Goes back to the first row. What was computed is computed again: it gives the same rows, and nothing keeps them meanwhile.
     fn rewind(&mut self) {
         self.position = 0;
-        for part in &self.states {
-            // SAFETY: as in `next`.
-            unsafe {
-                match part.rows {
-                    Rows::Stored(hold) => {
-                        if let Some(rows) = (*hold).rows() {
-                            rows.rewind();
-                        }
-                    }
-                    Rows::Computed(rows) => pg_sys::tuplestore_rescan(rows),
-                    Rows::Waiting => {}
+        for part in &mut self.states {
+            if let Rows::Stored(hold) = part.rows {
+                // SAFETY: a hold lasts as long as the statement.
+                if let Some(rows) = unsafe { (*hold).rows() } {
+                    rows.rewind();
                 }
+            } else if let Rows::Running(run) = std::mem::replace(&mut part.rows, Rows::Waiting) {
+                run.end(false);
             }
         }
     }
@@ -250,25 +300,28 @@ unsafe fn next_tuple(
             return false;
         }
         pg_sys::slot_getallattrs(tuple);
+        copy_values(tuple, slot);
+        true
+    }
+}
+
+/// Copies the values of a row into a slot: those that are passed by reference stay where they are.
+///
+/// # Safety
+/// Both must have the same columns, and all values of the row must be there.
+unsafe fn copy_values(row: *mut pg_sys::TupleTableSlot, slot: *mut pg_sys::TupleTableSlot) {
+    // SAFETY: the caller's promise.
+    unsafe {
         let (values, nulls) = slot_values(slot);
-        let (from_values, from_nulls) = slot_values(tuple);
+        let (from_values, from_nulls) = slot_values(row);
         values.copy_from_slice(from_values);
         nulls.copy_from_slice(from_nulls);
-        true
     }
 }
 
 fn count(counter: Counter, times: u64) {
     if let Some(store) = shmem::store() {
         store.counters().add(store.stripe(), counter, times);
-    }
-}
-
-/// The query of one leaf.
-fn leaf_query(part: &Part, leaf: Leaf) -> *mut pg_sys::Query {
-    match part.of_leaf(leaf.relation, leaf.asked) {
-        Ok(query) => query,
-        Err(_) => pgrx::error!("part of a query has no query for a leaf"),
     }
 }
 

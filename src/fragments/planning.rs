@@ -8,8 +8,11 @@ use super::{admission, path};
 use crate::invalidation::own_writes;
 use crate::lookup::parts::{self, may_have_parts};
 use crate::lookup::{Call, Eligible, definition_versions, may_lack_execute, timed_forms};
+use crate::pg::error_passing::kept;
 use crate::pg::lists::oids;
+use crate::pg::server;
 use crate::pg::tree::Tree;
+use crate::pg::tree_making::copy;
 use crate::query::decomposition::{decompose, has_candidates};
 use crate::query::partitions::leaves;
 use crate::query::statement_terms::StatementTerms;
@@ -104,6 +107,12 @@ pub fn combination(
         // SAFETY: the query of a part, which is valid.
         parts::check_part(&shmem::store()?, unsafe { Tree::enter(part.query) }?, versions).ok()?;
     }
+    // The server's own plan raises what computing constants raises when it is made. A part may never be planned.
+    // SAFETY: expressions of a query of our own, of which a copy is changed.
+    unsafe {
+        let targets: *mut pg_sys::Node = copy((*part.query).targetList).cast();
+        kept!(server::eval_const_expressions(std::ptr::null_mut(), targets));
+    }
     // SAFETY: the bounds were taken from the query.
     let found = unsafe { leaves(part.relation, part.bounds()) }.ok()?;
     // Without any leaf nobody would plan what a part computes, and planning it may raise an error.
@@ -127,7 +136,8 @@ pub fn combination(
 /// Bind is left to the server: its costs decide whether the server goes over to a plan for all values.
 fn may_combine(call: &Call<'_>) -> bool {
     let is_one_shot = !session::must_plan() && call.is_one_shot() && !call.has_values();
-    let is_explained = session::explaining() && session::at_top_level();
+    // EXPLAIN EXECUTE plans for later executions, too.
+    let is_explained = session::explaining() && session::at_top_level() && call.is_of_message();
     let terms = StatementTerms::of(call.own_text());
     settings::enable_fragments()
         && terms.is_ok_and(|terms| terms.fragments)

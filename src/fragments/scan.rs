@@ -3,13 +3,14 @@
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::explain;
-use super::parts::Parts;
+use super::parts::{Parts, Step};
 use super::recipe::Recipe;
 use crate::pg::error_passing::{direct, edge};
 use crate::pg::lists::{nodes, oids};
 use crate::pg::row_type::RowType;
 use crate::pg::server;
 use crate::query::plan_kinds::SCAN_NAME;
+use crate::serve::next_of_plan;
 
 /// The executor node.
 #[repr(C)]
@@ -109,18 +110,24 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
     unsafe { direct!(server::ExecScan(&raw mut (*node).ss, Some(next_of_parts), Some(holds))) }
 }
 
-/// The next row of the parts, as they give it.
+/// The next row of the parts, as they give it. What a step of a part's query raises jumps over this frame.
 unsafe extern "C-unwind" fn next_of_parts(node: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: called by `next` with its own node; the slot of a custom scan is a virtual one.
+    // SAFETY: called by `next` with its own node; the slot of a custom scan is a virtual one. A query that is to be taken on is under way, and
+    // works in its own memory.
     unsafe {
         let slot = (*node).ss_ScanTupleSlot;
-        edge(|| {
-            pg_sys::ExecClearTuple(slot);
-            if let Some(parts) = (*node.cast::<FragmentScanState>()).parts.as_mut() {
-                parts.next(slot);
+        let scan = node.cast::<FragmentScanState>();
+        edge(|| pg_sys::ExecClearTuple(slot));
+        loop {
+            let step = edge(|| (*scan).parts.as_mut().map_or(Step::End, |parts| parts.next(slot)));
+            let Step::Run(query) = step else { return slot };
+            let caller = pg_sys::MemoryContextSwitchTo((*(*query).estate).es_query_cxt);
+            let row = next_of_plan(query, pg_sys::ScanDirection::ForwardScanDirection);
+            pg_sys::MemoryContextSwitchTo(caller);
+            if edge(|| (*scan).parts.as_mut().is_some_and(|parts| parts.take(row, slot))) {
+                return slot;
             }
-        });
-        slot
+        }
     }
 }
 

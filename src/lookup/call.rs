@@ -63,11 +63,16 @@ impl<'m> Call<'m> {
         self.params.is_some()
     }
 
+    /// Is its text that of the message under way? The text of a prepared statement is a copy.
+    pub fn is_of_message(&self) -> bool {
+        // SAFETY: a plain global of the backend.
+        std::ptr::eq(self.text, unsafe { pg_sys::debug_query_string })
+    }
+
     /// Is it part of the message under way, in which nothing runs yet?
     pub fn is_of_client(&self) -> bool {
-        // SAFETY: plain globals of the backend.
-        session::at_top_level()
-            && unsafe { std::ptr::eq(self.text, pg_sys::debug_query_string) && pg_sys::ActivePortal.is_null() }
+        // SAFETY: a plain global of the backend.
+        session::at_top_level() && self.is_of_message() && unsafe { pg_sys::ActivePortal.is_null() }
     }
 
     /// Is the plan that is made now for one execution, in the message under way? In the simple protocol nothing but the query is

@@ -180,6 +180,8 @@ unsafe extern "C-unwind" {
         receiver: *mut pg_sys::DestReceiver,
         completion: *mut pg_sys::QueryCompletion,
     );
+    /// optimizer/optimizer.h
+    pub fn eval_const_expressions(root: *mut pg_sys::PlannerInfo, node: *mut pg_sys::Node) -> *mut pg_sys::Node;
     /// nodes/nodes.h
     pub fn nodeToString(node: *const c_void) -> *mut c_char;
     /// executor/executor.h

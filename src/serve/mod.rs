@@ -57,6 +57,7 @@ pub use bound_portal_guard::{FirstRun, Guard};
 pub use hit::Hit;
 pub use hold::{Hold, Lifetime, hold};
 pub use placeholder_scan::stands_for;
+pub use rerun::next as next_of_plan;
 pub use row_slot::slot_values;
 pub use rows::Rows;
 pub use scan::served;
