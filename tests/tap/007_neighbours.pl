@@ -60,6 +60,27 @@ for my $libraries ('pg_stat_statements, auto_explain, pg_arrow_cache',
 	$node->poll_query_until('postgres', q{SELECT current_setting('pg_stat_statements.track') = 'all'});
 	is($node->safe_psql('postgres', "SELECT total();\nSELECT total()"), "5050\n5050", "$first: a function");
 	is($counted->('(SELECT sum(a) FROM t)%'), '2|2', "$first: its statement is counted each time");
+
+	# An answer that is combined of parts is one statement, with its rows, also if nested ones are counted; the log has its one plan.
+	$node->safe_psql('postgres', q{
+		CREATE TABLE halves (k int, v int) PARTITION BY RANGE (k);
+		CREATE TABLE half_1 PARTITION OF halves FOR VALUES FROM (0) TO (10);
+		CREATE TABLE half_2 PARTITION OF halves FOR VALUES FROM (10) TO (20);
+		INSERT INTO halves SELECT k, k FROM generate_series(0, 19) AS k});
+	$log = -s $node->logfile;
+	my $sums = 'SELECT v % 2 AS odd, sum(v) FROM halves GROUP BY 1 ORDER BY 1';
+	for my $step (1 .. 2)
+	{
+		is($node->safe_psql('postgres', "SET pg_arrow_cache.debug_force_fragments = on;
+$sums"), "0|90
+1|100",
+			"$first: combined of parts, $step");
+		$node->safe_psql('postgres', 'UPDATE halves SET v = v WHERE k = 15');
+	}
+	is($counted->('%AS odd, sum(v) FROM halves%'), '2|4', "$first: pg_stat_statements counts each once");
+	my @combined = slurp_file($node->logfile, $log) =~ /(Custom Scan \(ArrowCacheFragments\))/g;
+	is(scalar @combined, 2, "$first: auto_explain logs one plan for each");
+	unlike(slurp_file($node->logfile, $log), qr/Seq Scan on half_1/, "$first: and none of parts");
 	$node->stop;
 }
 
