@@ -53,14 +53,20 @@ pub struct Leaves {
 }
 
 /// Lists the leaves of a table under the active snapshot: the leaves of a partitioned table, or a table and those that inherit from it.
-/// Locks all that it lists, as the planner does.
+/// Locks all that it lists, as the planner does, and nothing that the planner would leave out. `prunes_otherwise` is asked of the columns of each
+/// partition key, by their numbers in the table, with 0 for an expression: may the planner leave out partitions for anything but the bounds?
 ///
 /// # Errors
-/// Why nothing can be said: too many bounds, temporary tables, or definitions that are newer than the snapshot.
+/// Why nothing can be said: too many bounds, temporary or foreign tables, definitions that are newer than the snapshot, or
+/// partitions that the planner may leave out for reasons that are not known here.
 ///
 /// # Safety
 /// The bounds must be part of a valid query about the table, whose columns they name.
-pub unsafe fn leaves(relation: pg_sys::Oid, bounds: &[Bound]) -> Result<Leaves, Reason> {
+pub unsafe fn leaves(
+    relation: pg_sys::Oid,
+    bounds: &[Bound],
+    prunes_otherwise: &dyn Fn(&[i16]) -> bool,
+) -> Result<Leaves, Reason> {
     let all = match bounds.len() {
         0 => 0,
         count @ 1..=64 => u64::MAX >> (64 - count),
@@ -71,7 +77,7 @@ pub unsafe fn leaves(relation: pg_sys::Oid, bounds: &[Bound]) -> Result<Leaves, 
     root.check_permanent()?;
     match root.kind {
         // SAFETY: the caller's promise.
-        pg_sys::RELKIND_PARTITIONED_TABLE => unsafe { of_partitioned(relation, bounds, all) },
+        pg_sys::RELKIND_PARTITIONED_TABLE => unsafe { of_partitioned(relation, bounds, all, prunes_otherwise) },
         _ => of_parent(relation, all),
     }
 }
@@ -84,6 +90,9 @@ fn of_parent(relation: pg_sys::Oid, all: u64) -> Result<Leaves, Reason> {
         let definition = Definition::read(child)?;
         if !definition.is_temporary_of_others() {
             definition.check_permanent()?;
+            if definition.kind == pg_sys::RELKIND_FOREIGN_TABLE {
+                return Err(Reason::TooComplex);
+            }
             found.leaves.push(Leaf { relation: child, asked: all });
         }
     }
@@ -95,7 +104,12 @@ fn of_parent(relation: pg_sys::Oid, all: u64) -> Result<Leaves, Reason> {
 ///
 /// # Safety
 /// As `leaves`.
-unsafe fn of_partitioned(root: pg_sys::Oid, bounds: &[Bound], all: u64) -> Result<Leaves, Reason> {
+unsafe fn of_partitioned(
+    root: pg_sys::Oid,
+    bounds: &[Bound],
+    all: u64,
+    prunes_otherwise: &dyn Fn(&[i16]) -> bool,
+) -> Result<Leaves, Reason> {
     let snapshot = ActiveSnapshot::take()?;
     let names = Names::of(root, bounds);
     let mut found = Leaves::default();
@@ -113,7 +127,12 @@ unsafe fn of_partitioned(root: pg_sys::Oid, bounds: &[Bound], all: u64) -> Resul
                 found.tables.push(relation);
                 let columns = names.columns_of(relation);
                 // SAFETY: a partitioned table; the caller's promise.
-                let partitions = unsafe { level::partitions(relation, bounds, &columns) };
+                let level = unsafe { level::partitions(relation, definition.is_partition, bounds, &columns) };
+                let partitions = level.partitions;
+                let key: Vec<i16> = level.key.into_iter().map(|column| number_in(root, relation, column)).collect();
+                if level.is_unclear || prunes_otherwise(&key) {
+                    return Err(Reason::TooComplex);
+                }
                 found.total += partitions.iter().filter(|partition| partition.fate.is_empty).count();
                 let remaining = partitions.iter().rev().filter(|partition| !partition.fate.is_empty);
                 waiting.extend(
@@ -121,8 +140,8 @@ unsafe fn of_partitioned(root: pg_sys::Oid, bounds: &[Bound], all: u64) -> Resul
                         .map(|partition| Leaf { relation: partition.relation, asked: asked & !partition.fate.implied }),
                 );
             }
-            // Nobody checks the rows of a foreign table.
-            pg_sys::RELKIND_FOREIGN_TABLE => found.leaves.push(Leaf { relation, asked: all }),
+            // Nobody checks its rows, and the server may be able to leave it out.
+            pg_sys::RELKIND_FOREIGN_TABLE => return Err(Reason::TooComplex),
             _ => found.leaves.push(Leaf { relation, asked }),
         }
     }
@@ -133,6 +152,15 @@ unsafe fn of_partitioned(root: pg_sys::Oid, bounds: &[Bound], all: u64) -> Resul
 fn lock(relation: pg_sys::Oid) {
     // SAFETY: the lock goes with the transaction.
     unsafe { kept!(server::LockRelationOid(relation, pg_sys::AccessShareLock as _)) }
+}
+
+/// The number that a column of a partition has in the root; 0 for an expression.
+fn number_in(root: pg_sys::Oid, table: pg_sys::Oid, column: i16) -> i16 {
+    if column <= 0 {
+        return 0;
+    }
+    // SAFETY: reads a catalog; partitions have the columns of the root.
+    unsafe { pg_sys::get_attnum(root, pg_sys::get_attname(table, column, false)) }
 }
 
 /// The names of the bounds' columns, which all partitions share while their numbers may differ.
