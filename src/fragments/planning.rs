@@ -119,6 +119,10 @@ pub fn combination(
     if !admission::has_enough(found.total) || found.leaves.is_empty() {
         return None;
     }
+    // The client would wait for leaves that the server does not read, and get their errors.
+    if found.is_unclear || found.has_foreign || part.may_prune_otherwise(&found.key_columns) {
+        return None;
+    }
     // SAFETY: lists of OIDs.
     let unique = |relations: &mut dyn Iterator<Item = pg_sys::Oid>| unsafe {
         relations.fold(std::ptr::null_mut(), |list, relation| pg_sys::list_append_unique_oid(list, relation))

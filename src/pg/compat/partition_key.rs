@@ -57,6 +57,18 @@ pub struct PartitionColumn {
     pub support: *mut pg_sys::FmgrInfo,
 }
 
+/// The numbers of the columns that the partition key of an open partitioned table has, 0 for an expression.
+///
+/// # Safety
+/// The relation must be open, and partitioned.
+pub unsafe fn partition_key_columns(relation: pg_sys::Relation) -> Vec<i16> {
+    // SAFETY: as in `partition_column`.
+    unsafe {
+        let Some(key) = kept!(RelationGetPartitionKey(relation)).as_ref() else { return vec![0] };
+        (0..key.columns as usize).map(|column| *key.column_numbers.add(column)).collect()
+    }
+}
+
 /// The partition key of an open partitioned table, if it is one column, by ranges or lists. `None` for hashes, expressions and several columns.
 ///
 /// # Safety

@@ -22,6 +22,7 @@ mod combine;
 mod conditions;
 mod constants;
 mod failures;
+mod key_conditions;
 mod leaf;
 mod obstacle;
 mod parameters;
@@ -80,7 +81,8 @@ pub fn decompose(
             let result = if may_fail && candidate.as_ptr() != combined {
                 Err(Obstacle::MayFail)
             } else {
-                part_of(candidate, params, may_fail, reads_all)
+                let is_filtered = key_conditions::are_around(top, candidate.as_ptr());
+                part_of(candidate, params, may_fail, reads_all, is_filtered)
             };
             match result {
                 Ok(part) => return Ok(Decomposition { combined, part }),
@@ -104,6 +106,7 @@ unsafe fn part_of(
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
     may_fail: bool,
     reads_all: bool,
+    is_filtered: bool,
 ) -> Result<Part, Obstacle> {
     if query.groupingSets.is_null() {
         // SAFETY: the caller's promise. The query stays the same question.
@@ -115,7 +118,7 @@ unsafe fn part_of(
     // SAFETY: parts of a valid query; it is changed last.
     unsafe {
         let combined = Combined::of(&site, &mut columns, having)?;
-        let part = Part::of(&site, &columns, &moved, params)?;
+        let part = Part::of(&site, &columns, &moved, params, is_filtered)?;
         if may_fail {
             failures::check(&site, &columns, &part, &combined, reads_all)?;
         }

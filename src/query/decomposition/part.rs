@@ -4,6 +4,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::columns::Columns;
 use super::conditions::{Conditions, all_of, conjuncts};
+use super::key_conditions;
 use super::leaf;
 use super::obstacle::Obstacle;
 use super::parameters::constant_of;
@@ -24,6 +25,8 @@ pub struct Part {
     /// The relations that it is joined with: plain tables and materialized views without children.
     pub dimensions: Vec<pg_sys::Oid>,
     conditions: Conditions,
+    /// There are conditions around the site, which the planner may ask inside.
+    is_filtered: bool,
 }
 
 impl Part {
@@ -39,6 +42,7 @@ impl Part {
         columns: &Columns,
         moved: &[*mut pg_sys::Node],
         params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+        is_filtered: bool,
     ) -> Result<Self, Obstacle> {
         // SAFETY: nodes of a valid query, and new ones made of copies of them.
         let (query, conditions) = unsafe {
@@ -49,7 +53,7 @@ impl Part {
             (*from).quals = conditions.with(0);
             (query, conditions)
         };
-        Ok(Self { query, relation: site.relation, dimensions: site.dimensions.clone(), conditions })
+        Ok(Self { query, relation: site.relation, dimensions: site.dimensions.clone(), conditions, is_filtered })
     }
 
     /// All conditions of WHERE, the bounds among them. A copy.
@@ -69,13 +73,20 @@ impl Part {
     pub unsafe fn of_lists(query: *mut pg_sys::Query, relation: pg_sys::Oid, lists: [*const pg_sys::List; 3]) -> Self {
         // SAFETY: the caller's promise.
         let conditions = unsafe { Conditions::of_lists(lists) };
-        Self { query, relation, dimensions: Vec::new(), conditions }
+        Self { query, relation, dimensions: Vec::new(), conditions, is_filtered: false }
     }
 
     /// The conjuncts of WHERE that compare a column of the table with a constant: the definition of a leaf may say that all of its rows fulfil
     /// them, or none.
     pub fn bounds(&self) -> &[Bound] {
         &self.conditions.bounds
+    }
+
+    /// May the planner leave out leaves for other conditions than the bounds? `key_columns` are the columns of the table that are in partition
+    /// keys, 0 for expressions. Not asked of a part that `of_lists` has made.
+    pub fn may_prune_otherwise(&self, key_columns: &[i16]) -> bool {
+        // SAFETY: the query of a part is valid.
+        unsafe { key_conditions::may_prune(self.query, self.relation, self.bounds(), key_columns, self.is_filtered) }
     }
 
     /// The part query of one leaf, which the caller has locked: a fresh copy, ready for the planner. The bounds whose bit is set in `asked` are

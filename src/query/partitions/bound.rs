@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use pgrx::pg_sys;
 
-use super::order::Order;
+use super::order::{Order, Place};
 use crate::pg::compat::PartitionColumn;
 use crate::pg::tree::Tree;
 use crate::query::operator_families::is_ordered_by_server;
@@ -82,6 +82,22 @@ impl Comparison {
             Relation::Equal => value.is_eq(),
             Relation::GreaterOrEqual => value.is_ge(),
             Relation::Greater => value.is_gt(),
+        }
+    }
+
+    /// Do only rows pass whose value equals the constant?
+    pub fn is_equality(&self) -> bool {
+        self.relation == Relation::Equal
+    }
+
+    /// The values that may lead to rows that pass, as the planner numbers them: the first and the last of the `count` sorted values, and what
+    /// is after them, that may end a range with such rows.
+    pub fn ends(&self, place: &Place, count: usize) -> (usize, usize) {
+        match self.relation {
+            Relation::Less => (0, place.less()),
+            Relation::LessOrEqual => (0, place.not_greater()),
+            Relation::Equal => (place.not_greater(), place.not_greater()),
+            Relation::GreaterOrEqual | Relation::Greater => (place.not_greater(), count),
         }
     }
 

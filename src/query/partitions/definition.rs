@@ -43,7 +43,8 @@ pub struct Definition {
     pub kind: u8,
     is_temporary: bool,
     schema: pg_sys::Oid,
-    is_partition: bool,
+    /// Is it a partition of another?
+    pub is_partition: bool,
     /// The transaction that made the row of the catalog; `None` for one that all snapshots see.
     maker: Option<pg_sys::TransactionId>,
 }

@@ -6,7 +6,7 @@ use super::bound::{Bound, Comparison};
 use super::limits::{Fate, Limits};
 use super::order::Order;
 use super::{list, range};
-use crate::pg::compat::{PartitionColumn, PartitionStrategy, partition_column};
+use crate::pg::compat::{PartitionColumn, PartitionStrategy, partition_column, partition_key_columns};
 use crate::pg::error_passing::kept;
 use crate::pg::server;
 
@@ -18,12 +18,22 @@ pub struct Partition {
     pub fate: Fate,
 }
 
-/// The partitions of a table, in the order that the planner reads them in. The caller has locked the table. `columns` are the numbers of
+/// What the bounds mean for a table.
+pub struct Level {
+    /// Its partitions, in the order that the planner reads them in.
+    pub partitions: Vec<Partition>,
+    /// The numbers of the columns of its key, 0 for an expression.
+    pub key: Vec<i16>,
+    /// The planner may leave out others than those that are empty here.
+    pub is_unclear: bool,
+}
+
+/// The partitions of a table, in the order that the planner reads them in. The caller has locked the table; `is_partition` tells whether it is a partition itself. `columns` are the numbers of
 /// the columns of the bounds in this table.
 ///
 /// # Safety
 /// The table must be partitioned, and the bounds part of a valid query.
-pub unsafe fn partitions(table: pg_sys::Oid, bounds: &[Bound], columns: &[i16]) -> Vec<Partition> {
+pub unsafe fn partitions(table: pg_sys::Oid, is_partition: bool, bounds: &[Bound], columns: &[i16]) -> Level {
     // SAFETY: the relation is open until the end, and with it its key and what describes its partitions. An error leaves it to the resource
     // owner. Partitions that are being detached are left out if the active snapshot sees that, as the planner does.
     unsafe {
@@ -31,21 +41,30 @@ pub unsafe fn partitions(table: pg_sys::Oid, bounds: &[Bound], columns: &[i16]) 
         let described = &*kept!(server::RelationGetPartitionDesc(relation, true));
         let count = described.nparts as usize;
         let mut fates = vec![Fate::default(); count];
+        let key_columns = partition_key_columns(relation);
+        let is_in_key = |column: &&i16| key_columns.contains(*column) || key_columns.contains(&0);
+        let concerned = columns.iter().filter(is_in_key).count();
+        let mut compared = 0;
+        let mut has_default = false;
         if let (Some(info), Some(key)) = (described.boundinfo.as_ref(), partition_column(relation)) {
-            decide(&Limits::of(info), &key, bounds, columns, &mut fates);
+            let limits = Limits::of(info);
+            has_default = limits.default_partition().is_some();
+            compared = decide(&limits, &key, bounds, columns, &mut fates);
         }
         let partition = |(number, fate)| Partition { relation: *described.oids.add(number), fate };
         let partitions = fates.into_iter().enumerate().map(partition).collect();
         pg_sys::relation_close(relation, pg_sys::NoLock as _);
-        partitions
+        // The planner compares the conditions with the table's own bounds, too, if there is a default partition.
+        let may_refute = is_partition && has_default && !bounds.is_empty();
+        Level { partitions, key: key_columns, is_unclear: compared != concerned || may_refute }
     }
 }
 
-/// Decides what the bounds of a query mean for each partition.
+/// Decides what the bounds of a query mean for each partition. How many of them were compared?
 ///
 /// # Safety
 /// As `partitions`; the table must be open.
-unsafe fn decide(limits: &Limits<'_>, key: &PartitionColumn, bounds: &[Bound], columns: &[i16], fates: &mut [Fate]) {
+unsafe fn decide(limits: &Limits<'_>, key: &PartitionColumn, bounds: &[Bound], columns: &[i16], fates: &mut [Fate]) -> usize {
     let order = Order::of(key);
     let comparison = |(number, (bound, column)): (usize, (&Bound, &i16))| {
         // SAFETY: the caller's promise.
@@ -61,4 +80,5 @@ unsafe fn decide(limits: &Limits<'_>, key: &PartitionColumn, bounds: &[Bound], c
     if !unsafe { pg_sys::enable_partition_pruning } {
         fates.iter_mut().for_each(|fate| fate.is_empty = false);
     }
+    comparisons.len()
 }

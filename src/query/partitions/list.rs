@@ -4,7 +4,8 @@ use super::bound::Comparison;
 use super::limits::{Fate, Limits};
 use super::order::{Order, Place};
 
-/// Decides what the comparisons mean for each partition by a list. NULL passes no comparison; the default partition is left as it is.
+/// Decides what the comparisons mean for each partition by a list. NULL passes no comparison. The default partition has
+/// none of the listed values; as in the planner, it may have rows for anything else.
 pub fn decide(limits: &Limits<'_>, order: &Order, comparisons: &[Comparison], fates: &mut [Fate]) {
     if comparisons.is_empty() {
         return;
@@ -31,5 +32,11 @@ pub fn decide(limits: &Limits<'_>, order: &Order, comparisons: &[Comparison], fa
     }
     if let Some(fate) = limits.null_partition().and_then(|partition| fates.get_mut(partition)) {
         fate.implied = 0;
+    }
+    if let Some(fate) = limits.default_partition().and_then(|partition| fates.get_mut(partition)) {
+        let is_listed = |(comparison, place): (&Comparison, &Place)| {
+            comparison.is_equality() && (0..limits.len()).any(|number| place.of(number).is_eq())
+        };
+        fate.is_empty = comparisons.iter().zip(&places).any(is_listed);
     }
 }

@@ -50,6 +50,12 @@ pub struct Leaves {
     pub tables: Vec<pg_sys::Oid>,
     /// How many leaves there are, with those that were left out. A partitioned table that was left out counts as one.
     pub total: usize,
+    /// The numbers of the columns of the table that are in a partition key that was passed; 0 for a key with expressions.
+    pub key_columns: Vec<i16>,
+    /// The planner may leave out other leaves than those that were left out here.
+    pub is_unclear: bool,
+    /// There is a foreign table among the leaves.
+    pub has_foreign: bool,
 }
 
 /// Lists the leaves of a table under the active snapshot: the leaves of a partitioned table, or a table and those that inherit from it.
@@ -84,6 +90,7 @@ fn of_parent(relation: pg_sys::Oid, all: u64) -> Result<Leaves, Reason> {
         let definition = Definition::read(child)?;
         if !definition.is_temporary_of_others() {
             definition.check_permanent()?;
+            found.has_foreign |= definition.kind == pg_sys::RELKIND_FOREIGN_TABLE;
             found.leaves.push(Leaf { relation: child, asked: all });
         }
     }
@@ -113,7 +120,10 @@ unsafe fn of_partitioned(root: pg_sys::Oid, bounds: &[Bound], all: u64) -> Resul
                 found.tables.push(relation);
                 let columns = names.columns_of(relation);
                 // SAFETY: a partitioned table; the caller's promise.
-                let partitions = unsafe { level::partitions(relation, bounds, &columns) };
+                let level = unsafe { level::partitions(relation, definition.is_partition, bounds, &columns) };
+                let partitions = level.partitions;
+                found.is_unclear |= level.is_unclear;
+                found.key_columns.extend(level.key.into_iter().map(|column| number_in(root, relation, column)));
                 found.total += partitions.iter().filter(|partition| partition.fate.is_empty).count();
                 let remaining = partitions.iter().rev().filter(|partition| !partition.fate.is_empty);
                 waiting.extend(
@@ -122,7 +132,10 @@ unsafe fn of_partitioned(root: pg_sys::Oid, bounds: &[Bound], all: u64) -> Resul
                 );
             }
             // Nobody checks the rows of a foreign table.
-            pg_sys::RELKIND_FOREIGN_TABLE => found.leaves.push(Leaf { relation, asked: all }),
+            pg_sys::RELKIND_FOREIGN_TABLE => {
+                found.has_foreign = true;
+                found.leaves.push(Leaf { relation, asked: all });
+            }
             _ => found.leaves.push(Leaf { relation, asked }),
         }
     }
@@ -133,6 +146,15 @@ unsafe fn of_partitioned(root: pg_sys::Oid, bounds: &[Bound], all: u64) -> Resul
 fn lock(relation: pg_sys::Oid) {
     // SAFETY: the lock goes with the transaction.
     unsafe { kept!(server::LockRelationOid(relation, pg_sys::AccessShareLock as _)) }
+}
+
+/// The number that a column of a partition has in the root; 0 for an expression.
+fn number_in(root: pg_sys::Oid, table: pg_sys::Oid, column: i16) -> i16 {
+    if column <= 0 {
+        return 0;
+    }
+    // SAFETY: reads a catalog; partitions have the columns of the root.
+    unsafe { pg_sys::get_attnum(root, pg_sys::get_attname(table, column, false)) }
 }
 
 /// The names of the bounds' columns, which all partitions share while their numbers may differ.

@@ -66,6 +66,16 @@ impl Place {
         Self { less, not_greater: first_that_is_not(less, count, |number| compare(number).is_le()) }
     }
 
+    /// How many values are less than the constant.
+    pub fn less(&self) -> usize {
+        self.less
+    }
+
+    /// How many values are less than the constant, or equal.
+    pub fn not_greater(&self) -> usize {
+        self.not_greater
+    }
+
     /// How the value with this number compares with the constant.
     pub fn of(&self, number: usize) -> Ordering {
         if number < self.less {
