@@ -114,13 +114,9 @@ pub fn combination(
         kept!(server::eval_const_expressions(std::ptr::null_mut(), targets));
     }
     // SAFETY: the bounds were taken from the query.
-    let found = unsafe { leaves(part.relation, part.bounds()) }.ok()?;
+    let found = unsafe { leaves(part.relation, part.bounds(), &|key| part.may_prune_otherwise(key)) }.ok()?;
     // Without any leaf nobody would plan what a part computes, and planning it may raise an error.
     if !admission::has_enough(found.total) || found.leaves.is_empty() {
-        return None;
-    }
-    // The client would wait for leaves that the server does not read, and get their errors.
-    if found.is_unclear || found.has_foreign || part.may_prune_otherwise(&found.key_columns) {
         return None;
     }
     // SAFETY: lists of OIDs.

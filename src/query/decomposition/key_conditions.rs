@@ -46,7 +46,8 @@ pub(super) fn are_around(query: Tree<'_, pg_sys::Query>, site: *const pg_sys::Qu
     if query.as_ptr().cast_const() == site {
         return false;
     }
-    let has_own = !query.havingQual.is_null() || child!(query.jointree).is_some_and(|from| has_conditions(from.as_node()));
+    let has_own =
+        !query.havingQual.is_null() || child!(query.jointree).is_some_and(|from| has_conditions(from.as_node()));
     has_own
         || children!(query.rtable as RangeTblEntry)
             .any(|entry| child!(entry.subquery).is_some_and(|below| are_around(below, site)))
@@ -205,7 +206,8 @@ impl Conditions<'_> {
     }
 
     fn class_of(&mut self, expression: *mut pg_sys::Node) -> usize {
-        let known = self.classes.iter().position(|class| class.members.iter().any(|member| is_same(*member, expression)));
+        let known =
+            self.classes.iter().position(|class| class.members.iter().any(|member| is_same(*member, expression)));
         known.unwrap_or_else(|| {
             self.classes.push(Class { members: vec![expression], constants: 0 });
             self.classes.len() - 1

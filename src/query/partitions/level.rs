@@ -64,7 +64,13 @@ pub unsafe fn partitions(table: pg_sys::Oid, is_partition: bool, bounds: &[Bound
 ///
 /// # Safety
 /// As `partitions`; the table must be open.
-unsafe fn decide(limits: &Limits<'_>, key: &PartitionColumn, bounds: &[Bound], columns: &[i16], fates: &mut [Fate]) -> usize {
+unsafe fn decide(
+    limits: &Limits<'_>,
+    key: &PartitionColumn,
+    bounds: &[Bound],
+    columns: &[i16],
+    fates: &mut [Fate],
+) -> usize {
     let order = Order::of(key);
     let comparison = |(number, (bound, column)): (usize, (&Bound, &i16))| {
         // SAFETY: the caller's promise.

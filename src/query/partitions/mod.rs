@@ -50,23 +50,23 @@ pub struct Leaves {
     pub tables: Vec<pg_sys::Oid>,
     /// How many leaves there are, with those that were left out. A partitioned table that was left out counts as one.
     pub total: usize,
-    /// The numbers of the columns of the table that are in a partition key that was passed; 0 for a key with expressions.
-    pub key_columns: Vec<i16>,
-    /// The planner may leave out other leaves than those that were left out here.
-    pub is_unclear: bool,
-    /// There is a foreign table among the leaves.
-    pub has_foreign: bool,
 }
 
 /// Lists the leaves of a table under the active snapshot: the leaves of a partitioned table, or a table and those that inherit from it.
-/// Locks all that it lists, as the planner does.
+/// Locks all that it lists, as the planner does, and nothing that the planner would leave out. `prunes_otherwise` is asked of the columns of each
+/// partition key, by their numbers in the table, with 0 for an expression: may the planner leave out partitions for anything but the bounds?
 ///
 /// # Errors
-/// Why nothing can be said: too many bounds, temporary tables, or definitions that are newer than the snapshot.
+/// Why nothing can be said: too many bounds, temporary or foreign tables, definitions that are newer than the snapshot, or
+/// partitions that the planner may leave out for reasons that are not known here.
 ///
 /// # Safety
 /// The bounds must be part of a valid query about the table, whose columns they name.
-pub unsafe fn leaves(relation: pg_sys::Oid, bounds: &[Bound]) -> Result<Leaves, Reason> {
+pub unsafe fn leaves(
+    relation: pg_sys::Oid,
+    bounds: &[Bound],
+    prunes_otherwise: &dyn Fn(&[i16]) -> bool,
+) -> Result<Leaves, Reason> {
     let all = match bounds.len() {
         0 => 0,
         count @ 1..=64 => u64::MAX >> (64 - count),
@@ -77,7 +77,7 @@ pub unsafe fn leaves(relation: pg_sys::Oid, bounds: &[Bound]) -> Result<Leaves, 
     root.check_permanent()?;
     match root.kind {
         // SAFETY: the caller's promise.
-        pg_sys::RELKIND_PARTITIONED_TABLE => unsafe { of_partitioned(relation, bounds, all) },
+        pg_sys::RELKIND_PARTITIONED_TABLE => unsafe { of_partitioned(relation, bounds, all, prunes_otherwise) },
         _ => of_parent(relation, all),
     }
 }
@@ -90,7 +90,9 @@ fn of_parent(relation: pg_sys::Oid, all: u64) -> Result<Leaves, Reason> {
         let definition = Definition::read(child)?;
         if !definition.is_temporary_of_others() {
             definition.check_permanent()?;
-            found.has_foreign |= definition.kind == pg_sys::RELKIND_FOREIGN_TABLE;
+            if definition.kind == pg_sys::RELKIND_FOREIGN_TABLE {
+                return Err(Reason::TooComplex);
+            }
             found.leaves.push(Leaf { relation: child, asked: all });
         }
     }
@@ -102,7 +104,12 @@ fn of_parent(relation: pg_sys::Oid, all: u64) -> Result<Leaves, Reason> {
 ///
 /// # Safety
 /// As `leaves`.
-unsafe fn of_partitioned(root: pg_sys::Oid, bounds: &[Bound], all: u64) -> Result<Leaves, Reason> {
+unsafe fn of_partitioned(
+    root: pg_sys::Oid,
+    bounds: &[Bound],
+    all: u64,
+    prunes_otherwise: &dyn Fn(&[i16]) -> bool,
+) -> Result<Leaves, Reason> {
     let snapshot = ActiveSnapshot::take()?;
     let names = Names::of(root, bounds);
     let mut found = Leaves::default();
@@ -122,8 +129,10 @@ unsafe fn of_partitioned(root: pg_sys::Oid, bounds: &[Bound], all: u64) -> Resul
                 // SAFETY: a partitioned table; the caller's promise.
                 let level = unsafe { level::partitions(relation, definition.is_partition, bounds, &columns) };
                 let partitions = level.partitions;
-                found.is_unclear |= level.is_unclear;
-                found.key_columns.extend(level.key.into_iter().map(|column| number_in(root, relation, column)));
+                let key: Vec<i16> = level.key.into_iter().map(|column| number_in(root, relation, column)).collect();
+                if level.is_unclear || prunes_otherwise(&key) {
+                    return Err(Reason::TooComplex);
+                }
                 found.total += partitions.iter().filter(|partition| partition.fate.is_empty).count();
                 let remaining = partitions.iter().rev().filter(|partition| !partition.fate.is_empty);
                 waiting.extend(
@@ -131,11 +140,8 @@ unsafe fn of_partitioned(root: pg_sys::Oid, bounds: &[Bound], all: u64) -> Resul
                         .map(|partition| Leaf { relation: partition.relation, asked: asked & !partition.fate.implied }),
                 );
             }
-            // Nobody checks the rows of a foreign table.
-            pg_sys::RELKIND_FOREIGN_TABLE => {
-                found.has_foreign = true;
-                found.leaves.push(Leaf { relation, asked: all });
-            }
+            // Nobody checks its rows, and the server may be able to leave it out.
+            pg_sys::RELKIND_FOREIGN_TABLE => return Err(Reason::TooComplex),
             _ => found.leaves.push(Leaf { relation, asked }),
         }
     }

@@ -30,7 +30,7 @@ CREATE TABLE h0 PARTITION OF h FOR VALUES WITH (MODULUS 3, REMAINDER 0);
 CREATE TABLE h1 PARTITION OF h FOR VALUES WITH (MODULUS 3, REMAINDER 1);
 CREATE TABLE h2 PARTITION OF h FOR VALUES WITH (MODULUS 3, REMAINDER 2);
 CREATE TABLE two (k int, v int NOT NULL) PARTITION BY RANGE (k, v);
-CREATE TABLE two0 PARTITION OF two FOR VALUES FROM (MINVALUE, 0) TO (10, 5);
+CREATE TABLE two0 PARTITION OF two FOR VALUES FROM (MINVALUE, MINVALUE) TO (10, 5);
 CREATE TABLE two1 PARTITION OF two FOR VALUES FROM (10, 5) TO (30, 0);
 CREATE TABLE twod PARTITION OF two DEFAULT;
 CREATE TABLE e (k int, v int NOT NULL) PARTITION BY LIST ((k % 2));
@@ -63,7 +63,7 @@ PRUNED = [
     ("b", "WHERE k"), ("b", "WHERE NOT k"), ("b", "WHERE k IS TRUE"), ("t", "JOIN d USING (k) WHERE d.k = 1"), ("t", "JOIN d ON t.k = d.k AND d.k = 1"),
     ("t", "JOIN d ON t.k = d.w AND d.w = d.k WHERE d.k = 1"), ("t", "WHERE k = v AND v = 1"), ("td", "WHERE k = 5"), ("td", "WHERE k >= 2 AND k < 15"), ("td", "WHERE k > 30"), ("l", "WHERE k = 1"),
     ("l", "WHERE k = 99"), ("l", "WHERE k IS NULL"), ("l", "WHERE k <> 22"), ("t", "WHERE v = 1 AND v = 2"), ("t", "WHERE NOT (v <> 1) AND v = 2"), ("t", "WHERE v = NULL::int"),
-    ("t", "JOIN (SELECT k, 1 AS one FROM d) s ON true WHERE one = 2"), ("n", "WHERE k = 3 AND v = 1"), ("t", "WHERE (k = 1 AND v = 1) OR (k = 1 AND v = 2)"),
+    ("n", "WHERE k = 3 AND v = 1"), ("t", "WHERE (k = 1 AND v = 1) OR (k = 1 AND v = 2)"),
     ("t", "WHERE k >= 5 AND k < 15"), ("n", "WHERE k < 12"),
 ]
 COMBINED = [
