@@ -139,7 +139,7 @@ PLAIN = [
     "SELECT kind, sum(qty) AS s FROM f GROUP BY kind HAVING sum(qty) > {0} AND kind <> 'b' ORDER BY s DESC, kind LIMIT 3",
     "SELECT shop, max(v) FROM h WHERE id = {0} GROUP BY shop",
     "SELECT count(*), sum(v) FROM l WHERE shop IS NULL",
-    "WITH t AS MATERIALIZED (SELECT kind, max(at) AS m FROM f WHERE n < {0} GROUP BY kind) SELECT t.kind, t.m FROM t WHERE t.kind <> 'c'",
+    "WITH t AS MATERIALIZED (SELECT kind, max(at) AS m FROM f WHERE n < 3{0} GROUP BY kind) SELECT t.kind, t.m FROM t WHERE t.kind <> 'c'",
     "SELECT shop, sum(big) FROM seen WHERE n >= {0} GROUP BY shop",
     "SELECT sum(ratio), avg(ratio) FROM f WHERE n >= {0}",
     "SELECT folded, count(*) FROM f WHERE n >= {0} GROUP BY folded HAVING count(*) > 1000",
