@@ -76,6 +76,7 @@ GRANT INSERT, UPDATE, DELETE ON f, l, shops TO {role1}, {role2};
 
 # Computed from parts. {0} stands for a whole number or NULL. As sets, unless there is ORDER BY.
 COMBINED = [
+    "SELECT shop, min(n), max(n), min(at), max(at), min(label), max(kind), min(price) FROM f WHERE qty <> {0} GROUP BY shop",
     "SELECT count(*) FROM f",
     "SELECT count(*) FROM f WHERE n >= {0}",
     "SELECT count(*), count(qty), count(kind), sum(qty) FROM f WHERE n < {0} AND n >= 5",
@@ -83,7 +84,6 @@ COMBINED = [
     "SELECT kind, sum(small), sum(qty), sum(big), sum(amount), sum(price) FROM f WHERE n > {0} GROUP BY kind",
     "SELECT shop, avg(small), avg(qty), avg(big), avg(amount), avg(price) FROM f WHERE n >= {0} GROUP BY shop",
     "SELECT sum(amount), avg(amount), sum(price), avg(qty), sum(qty), min(n), max(label), bool_or(flag) FROM f WHERE n = {0}",
-    "SELECT shop, min(n), max(n), min(at), max(at), min(label), max(kind), min(price) FROM f WHERE n <> {0} GROUP BY shop",
     "SELECT flag, bool_and(flag), bool_or(flag), every(n > 3), bit_and(qty), bit_or(small), bit_xor(big) FROM f WHERE n >= {0} GROUP BY flag",
     "SELECT kind, count(*) FILTER (WHERE qty > 4), sum(qty) FILTER (WHERE flag), avg(price) FILTER (WHERE shop = {0}) FROM f GROUP BY kind",
     "SELECT code, label, count(*) FROM f WHERE n >= {0} GROUP BY code, label",
@@ -92,7 +92,6 @@ COMBINED = [
     "SELECT extract(month FROM at), extract(dow FROM at), count(*) FROM f WHERE n >= {0} GROUP BY 1, 2",
     "SELECT date_trunc('day', at), sum(qty) FROM f WHERE n < {0} GROUP BY 1 ORDER BY 1",
     "SELECT at::date AS d, count(*) FROM f WHERE at >= timestamptz '2024-02-05' AND n > {0} GROUP BY at::date",
-    "SELECT kind, sum(qty) AS s FROM f GROUP BY kind HAVING sum(qty) > {0} AND kind <> 'b' ORDER BY s DESC, kind LIMIT 3",
     "SELECT kind, count(*) FROM f WHERE n >= {0} GROUP BY kind HAVING count(*) > 2",
     "SELECT shop, sum(sum(qty)) OVER (ORDER BY shop), rank() OVER (ORDER BY count(*) DESC, shop) FROM f WHERE n >= {0} GROUP BY shop",
     "SELECT DISTINCT count(*) FROM f WHERE n >= {0} GROUP BY kind, shop",
@@ -107,15 +106,12 @@ COMBINED = [
     "SELECT kind, count(*) FROM f WHERE kind = 'a' AND n >= 12 GROUP BY kind",
     "SELECT coalesce(sum(qty), {0}), coalesce(max(n), -1), nullif(count(*), 0) FROM f WHERE n > {0} AND qty > 100",
     "SELECT shop, count(*), sum(v), avg(v) FROM h GROUP BY shop",
-    "SELECT shop, max(v) FROM h WHERE id = {0} GROUP BY shop",
     "SELECT shop, count(*), bit_or(v) FROM l WHERE shop = {0} GROUP BY shop",
-    "SELECT count(*), sum(v) FROM l WHERE shop IS NULL",
     "SELECT a, count(*), min(b), max(b) FROM parent WHERE a >= {0} GROUP BY a",
     "SELECT count(*) FROM parent WHERE a = {0}",
     "SELECT count(*), sum(v) FROM fenced WHERE n >= {0}",
     "SELECT shop, sum(v) FROM fenced GROUP BY shop",
     "SELECT t.shop, t.c, s.region FROM (SELECT shop, count(*) AS c FROM f WHERE n >= {0} GROUP BY shop) t LEFT JOIN shops s USING (shop)",
-    "WITH t AS MATERIALIZED (SELECT kind, max(at) AS m FROM f WHERE n < {0} GROUP BY kind) SELECT t.kind, t.m FROM t WHERE t.kind <> 'c'",
     "SELECT max(c) FROM (SELECT count(*) AS c FROM f WHERE n >= {0} GROUP BY shop) t",
     "SELECT v, count(*) FROM dated WHERE day >= date '2020-01-01' AND day < '2100-01-01' AND v > {0} GROUP BY v",
     # These raise errors for some values, and for some states of the tables.
@@ -125,20 +121,26 @@ COMBINED = [
     "SELECT txt::int2 % 3, count(*) FROM f WHERE n >= {0} GROUP BY 1",
     "SELECT sum((big * 9000000000000)::int8) FROM f WHERE n = {0}",
     "SELECT count(*), avg(v) FROM barrier WHERE n < {0}",
-    "SELECT shop, sum(big) FROM seen WHERE n >= {0} GROUP BY shop",
     "SELECT count(*), min(big) FROM invoker WHERE n >= {0}",
 ]
 # The same, with errors for most values.
 RAISING = [
     "SELECT kind, max(qty + 2147483640) FROM f WHERE n < {0} GROUP BY kind",
     "SELECT sum(qty)::int2 * 1000::int2 FROM f WHERE n > {0}",
-    "SELECT sum(txt::int2::int8 / (n - 27)) FROM f WHERE n >= {0} OR n = 27",
+    "SELECT sum(txt::int2::int8 / (n - 27)) FROM f WHERE n >= 25",
     "SELECT kind, sum(shop::numeric / (n % 28)) FROM f WHERE n >= -1 AND n < {0} GROUP BY kind",
     "SELECT max((kind || n)::int) FROM f WHERE n < {0}",
     "SELECT max(date '2024-01-01' + big::int) FROM f WHERE n < {0}",
 ]
 # What looks much like them, and is not computed from parts.
 PLAIN = [
+    # The planner may leave out more leaves, or fewer, than are known here.
+    "SELECT shop, min(n), max(n), min(at), max(at), min(label), max(kind), min(price) FROM f WHERE n <> {0} GROUP BY shop",
+    "SELECT kind, sum(qty) AS s FROM f GROUP BY kind HAVING sum(qty) > {0} AND kind <> 'b' ORDER BY s DESC, kind LIMIT 3",
+    "SELECT shop, max(v) FROM h WHERE id = {0} GROUP BY shop",
+    "SELECT count(*), sum(v) FROM l WHERE shop IS NULL",
+    "WITH t AS MATERIALIZED (SELECT kind, max(at) AS m FROM f WHERE n < 3{0} GROUP BY kind) SELECT t.kind, t.m FROM t WHERE t.kind <> 'c'",
+    "SELECT shop, sum(big) FROM seen WHERE n >= {0} GROUP BY shop",
     "SELECT sum(ratio), avg(ratio) FROM f WHERE n >= {0}",
     "SELECT folded, count(*) FROM f WHERE n >= {0} GROUP BY folded HAVING count(*) > 1000",
     "SELECT lower(min(folded)) FROM f WHERE n >= {0}",
