@@ -10,9 +10,9 @@ use crate::lookup::parts::{self, may_have_parts};
 use crate::lookup::{Call, Eligible, definition_versions, may_lack_execute, timed_forms};
 use crate::pg::error_passing::kept;
 use crate::pg::lists::oids;
-use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::copy;
+use crate::pg::{inheritance, server};
 use crate::query::decomposition::{decompose, has_candidates};
 use crate::query::partitions::leaves;
 use crate::query::statement_terms::StatementTerms;
@@ -117,6 +117,12 @@ pub fn combination(
     let found = unsafe { leaves(part.relation, part.bounds(), &|key| part.may_prune_otherwise(key)) }.ok()?;
     // Without any leaf nobody would plan what a part computes, and planning it may raise an error.
     if !admission::has_enough(found.total) || found.leaves.is_empty() {
+        return None;
+    }
+    // The planner has an error of its own for a child that is none any more.
+    // SAFETY: reads a catalog.
+    let is_parent = unsafe { pg_sys::get_rel_relkind(part.relation) } as u8 == pg_sys::RELKIND_RELATION;
+    if is_parent && !found.leaves.iter().all(|leaf| inheritance::has_columns_of(leaf.relation, part.relation)) {
         return None;
     }
     // SAFETY: lists of OIDs.
