@@ -6,6 +6,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys::{self, NodeTag};
 
+use super::recipe::count_parts;
 use super::scan;
 use crate::pg::backend_local::Local;
 use crate::query::decomposition::TUPLESTORE_NAME;
@@ -13,6 +14,9 @@ use crate::query::plan_kinds::SCAN_NAME;
 
 /// The recipe of the combined query that is being planned; null for none.
 static PLANNED: Local<Cell<*mut pg_sys::List>> = Local::new(Cell::new(std::ptr::null_mut()));
+
+/// What a part is taken to cost: enough for the planner to keep the rows rather than to scan again.
+const COST_OF_PART: f64 = 100.0;
 
 struct PathMethods(pg_sys::CustomPathMethods);
 
@@ -49,6 +53,8 @@ pub unsafe fn add_path(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTb
         if recipe.is_null() || !is_ours {
             return;
         }
+        // What is to be computed is known when the plan starts; a rescan computes it again.
+        let startup_cost = COST_OF_PART * count_parts(recipe) as f64;
         let path = pg_sys::CustomPath {
             path: pg_sys::Path {
                 type_: NodeTag::T_CustomPath,
@@ -56,7 +62,8 @@ pub unsafe fn add_path(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTb
                 parent: rel,
                 pathtarget: (*rel).reltarget,
                 rows: (*rel).rows,
-                total_cost: (*rel).rows * pg_sys::cpu_tuple_cost,
+                startup_cost,
+                total_cost: startup_cost + (*rel).rows * pg_sys::cpu_tuple_cost,
                 ..Default::default()
             },
             custom_private: recipe,

@@ -29,6 +29,15 @@ const ASKED: usize = 5;
 const RELATIONS: usize = 6;
 const NUMBERS: usize = 7;
 
+/// How many parts the recipe of a list has.
+///
+/// # Safety
+/// As `Recipe::of_list`.
+pub unsafe fn count_parts(list: *const pg_sys::List) -> usize {
+    // SAFETY: the caller's promise: the place holds a list of leaves.
+    unsafe { node_at::<pg_sys::List>(list, LEAVES).map_or(0, |leaves| oids(leaves).count()) }
+}
+
 /// A number as two of a list of integers.
 fn halves(number: u64) -> [i32; 2] {
     [((number >> 32) as u32).cast_signed(), (number as u32).cast_signed()]
