@@ -19,9 +19,10 @@ use crate::pg::privileges;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
-use crate::query::decomposition::{Obstacle, decompose};
+use crate::query::decomposition::{Decomposition, Obstacle, decompose};
 use crate::query::eligibility::{self, Checked, Offender, QueryTraits};
 use crate::query::opened_relations::opened_by;
+use crate::query::partitions::leaves;
 use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
 use crate::query::trusted_extensions::extension_of_function;
@@ -203,7 +204,15 @@ fn combined(query: Tree<'_, pg_sys::Query>, traits: &QueryTraits) -> Vec<u8> {
     let obstacle = match decompose(query, None, traits.may_fail, true) {
         _ if !may_have_parts(traits) => return Vec::new(),
         // The values of parameters are known when it is executed.
-        Ok(_) | Err(Obstacle::Parameter) => return b"; can be combined of stored parts".to_vec(),
+        Err(Obstacle::Parameter) => return b"; can be combined of stored parts".to_vec(),
+        Ok(Decomposition { part, .. }) => {
+            // SAFETY: the bounds were taken from the query.
+            let found = unsafe { leaves(part.relation, part.bounds(), &|key| part.may_prune_otherwise(key)) };
+            if found.is_ok() {
+                return b"; can be combined of stored parts".to_vec();
+            }
+            "The planner may leave out partitions by other conditions than simple bounds.".into()
+        }
         Err(Obstacle::NoTable) => return Vec::new(),
         Err(obstacle) => obstacle.sentence(),
     };

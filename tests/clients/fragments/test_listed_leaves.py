@@ -181,3 +181,12 @@ def test_random_conditions_lock_the_same(reader):
 
 def runs(session):
     return session.rows("SELECT fragment_runs FROM arrow_cache.stats")[0][0]
+
+
+def test_why_tells_of_leaves_that_only_the_planner_knows(connect, session):
+    session.execute("CREATE TABLE told (k int, v int) PARTITION BY HASH (k); CREATE TABLE told_0 PARTITION OF told FOR VALUES WITH (MODULUS 2, REMAINDER 0);"
+                    "CREATE TABLE told_1 PARTITION OF told FOR VALUES WITH (MODULUS 2, REMAINDER 1)")
+    details = [session.rows(f"SELECT detail FROM arrow_cache.why('SELECT sum(v) FROM told WHERE {condition}')")[0][0]
+               for condition in ("k = 3", "v > 3")]
+    assert "cannot be combined of stored parts: The planner may leave out partitions" in details[0]
+    assert details[1].endswith("; can be combined of stored parts")
