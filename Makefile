@@ -8,7 +8,7 @@ export PGRX_PG_CONFIG_PATH := $(PG_CONFIG)
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
 PYTHON := target/venv/bin/python
-SUITES := core layers regress isolation tap clients oracle
+SUITES := core layers regress isolation tap clients oracle oracle-standby
 
 # `--features` of cargo calls, so that they check the code for the same server.
 PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
@@ -16,11 +16,12 @@ PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 .DEFAULT_GOAL := help
 # Cargo and the tests use all cores by themselves; two set-ups at once would wait for each other's apt-get.
 .NOTPARALLEL:
-.PHONY: help setup install demo test bench bench-quick bench-setup bench-arrow bench-dashboard bench-staleness lint clean \
+.PHONY: help setup install demo demo-replica test bench bench-quick bench-setup bench-arrow bench-dashboard bench-staleness bench-standby lint clean \
         test-postgres test-drivers test-matrix test-pg-upgrade test-packages deb dist audit-functions audit-dependencies $(SUITES:%=test-%)
 
 help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
+	@echo 'make demo-replica    a primary without the library and two standbys with it, read through libpq while rows arrive; a minute'
 	@echo 'make test            all tests; the last line reads "N passed, N failed"'
 	@echo 'make test-SUITE      one of: $(SUITES)'
 	@echo 'make test-postgres   the test suites of PostgreSQL itself, with and without the library'
@@ -36,6 +37,7 @@ help:
 	@echo 'make bench-arrow     measure results as Arrow, beside ADBC and a bare socket'
 	@echo 'make bench-dashboard measure a dashboard over partitions that are written to, beside refreshed materialized views'
 	@echo 'make bench-staleness ways to change data, and whether this cache and pgpool-II answer afresh'
+	@echo 'make bench-standby   what the library costs replay on a hot standby, hits there, recovery conflicts'
 	@echo 'make lint            formatting, clippy (also for 16), layering rules, agreement of the versions'
 	@echo 'make audit-functions are the functions that count as reading no setting still those of the server? See CONTRIBUTING.md'
 	@echo 'make audit-dependencies  licences and advisories of the crates (cargo-deny, which it compiles)'
@@ -53,6 +55,10 @@ install:
 
 demo: setup install
 	@$(PYTHON) demo/run.py
+
+# Nothing else is installed: the client library in target/venv balances between servers.
+demo-replica: setup install
+	@$(PYTHON) demo/replica.py
 
 # What is compared with: pgpool-II, Redis, valgrind, the data of TPC-H. Neither `make test` nor `make demo` needs them.
 bench-setup: setup install
@@ -72,6 +78,9 @@ bench-dashboard: bench-setup
 
 bench-staleness: bench-setup
 	@$(PYTHON) bench/staleness.py
+
+bench-standby: bench-setup
+	@$(PYTHON) bench/standby.py
 
 test: setup install
 	@tests/run $(SUITES)

@@ -12,7 +12,12 @@ from program import private
 from session import Session
 
 GOAL = 0.97
-CLOCKS = {"CURRENT_DATE - 365": "date", "date_trunc('month', now() - interval '12 months')": "timestamptz"}
+# A time to the microsecond is compared with an indexed column: the cache searches the index.
+MOMENTS = """CREATE TABLE moments AS SELECT timestamptz '2020-01-01' + g * interval '1 day' AS at, g AS n FROM generate_series(1, 3000) g;
+    CREATE INDEX ON moments (at)"""
+SINCE_MOMENT = "SELECT sum(n) FROM moments WHERE at >= "
+CLOCKS = {"CURRENT_DATE - 365": (SINCE, "date"), "date_trunc('month', now() - interval '12 months')": (SINCE, "timestamptz"),
+          "now() - interval '365 days'": (SINCE_MOMENT, "timestamptz")}
 SERVER_CONF = {"shared_buffers": "64MB", "autovacuum": "off", "pg_arrow_cache.min_execution_time": "0"}
 WARMING = 300
 # Short turns, so that what else the machine does falls on both sides alike.
@@ -70,12 +75,14 @@ def measure_clock(directory, size, progress):
         with private.Cluster(directory, cpu=PROCESSOR, conf=SERVER_CONF) as server:
             server.psql("CREATE EXTENSION pg_arrow_cache")
             server.psql(TABLE)
+            server.psql(MOMENTS)
             session = Session(server.dsn())
             cases = [Case(clock, way) for clock in CLOCKS for way in ("simple", "prepared")]
             for case in cases:
                 progress(f"clock: {case.clock}, {case.way}")
-                literal = f"{CLOCKS[case.clock]} '{session.scalar(f'SELECT {case.clock}')}'"
-                measure_case(session, case, {"A": SINCE + literal, "B": SINCE + case.clock}, size.rounds)
+                query, of_type = CLOCKS[case.clock]
+                literal = f"{of_type} '{session.scalar(f'SELECT {case.clock}')}'"
+                measure_case(session, case, {"A": query + literal, "B": query + case.clock}, size.rounds)
             session.close()
     finally:
         os.sched_setaffinity(0, allowed)
@@ -86,7 +93,9 @@ def report(cases):
     goals, rows = [], []
     for case in cases:
         reached = ratio(case.taken)
-        goals.append(Goal(f"a hit with {case.clock}, {case.way}: of the rate with a literal", figure(reached), f"≥ {GOAL}×", reached >= GOAL))
+        # A window has no goal: besides the clock it searches an index, which a literal does not.
+        if CLOCKS[case.clock][0] == SINCE:
+            goals.append(Goal(f"a hit with {case.clock}, {case.way}: of the rate with a literal", figure(reached), f"≥ {GOAL}×", reached >= GOAL))
         cells = [[f"{samples[side].median / 1000:,.1f}" for side in "AB"] + [figure(ratio(samples))] for samples in (case.taken, case.spent)]
         rows.append([f"`{case.clock}`", case.way, *cells[0], *cells[1]])
     return Part(goals, [markdown(

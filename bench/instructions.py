@@ -22,7 +22,7 @@ LOOK_UP = "SELECT abalance FROM pgbench_accounts WHERE aid = 1"
 TABLE = "CREATE TABLE days AS SELECT date '2020-01-01' + g AS d, g AS n FROM generate_series(1, 3000) g"
 SINCE = "SELECT sum(n) FROM days WHERE d >= "
 WRAPPER = """#!/bin/sh
-exec valgrind --tool=callgrind --trace-children=yes --callgrind-out-file={out} {postgres} "$@"
+exec valgrind --tool=callgrind --trace-children=yes --callgrind-out-file={out} {option} {postgres} "$@"
 """
 
 
@@ -125,10 +125,10 @@ def per_statement(server, out, case):
     return Counter({function: count / (MANY - FEW) for function, count in many.items()})
 
 
-def wrapper(directory):
-    """A program that starts the server under callgrind, which follows it into its sessions."""
+def wrapper(directory, option=""):
+    """A program that starts the server under callgrind, with one more option, which follows it into its sessions."""
     path = directory / "postgres"
-    path.write_text(WRAPPER.format(out=directory / "callgrind.%p", postgres=private.bindir() / "postgres"))
+    path.write_text(WRAPPER.format(out=directory / "callgrind.%p", option=option, postgres=private.bindir() / "postgres"))
     os.chmod(path, 0o755)
     if os.geteuid() == 0:
         os.chown(directory, private.server_user().pw_uid, private.server_user().pw_gid)

@@ -72,15 +72,20 @@ def sessions_reaped(pid):
     return True
 
 
-def spent(server):
-    """Processor time of pgbench and of the server's sessions so far, all of which have ended."""
+def sessions_seconds(server):
+    """Processor time of the server's sessions so far, all of which have ended."""
     until = time.monotonic() + REAPING_SECONDS
     while not sessions_reaped(server.pid):
         if time.monotonic() > until:
             raise RuntimeError("a session of the server does not end")
         time.sleep(0.01)
-    client = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return client.ru_utime + client.ru_stime + children_seconds(server.pid)
+    return children_seconds(server.pid)
+
+
+def spent(server):
+    """Processor time of pgbench and of the server's sessions so far, all of which have ended."""
+    sessions, client = sessions_seconds(server), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return client.ru_utime + client.ru_stime + sessions
 
 
 def measured_run(server, arguments, seconds):

@@ -26,6 +26,15 @@ def load(cluster, progress=print):
     cluster.psql("CREATE EXTENSION pg_arrow_cache")
 
 
+def load_small(cluster, sales, progress=print):
+    """Creates a smaller data set with a partition of the sales for each quarter, and the extension."""
+    load_star_schema(cluster, sales, progress)
+    cluster.psql((HERE / "quarterly_sales.sql").read_text())
+    command = cluster.client("pgbench", "-i", "-q", "-s", 2, "postgres")
+    subprocess.run(command, check=True, env=cluster.environment(), capture_output=True)
+    cluster.psql("CREATE EXTENSION pg_arrow_cache")
+
+
 def load_star_schema(cluster, sales, progress=print):
     """Creates the four dimensions and the fact table with `sales` rows."""
     progress("generating the star schema")

@@ -125,7 +125,8 @@ class Cluster:
             self.socket_dir = Path(tempfile.mkdtemp(prefix=SOCKET_PREFIX, dir="/tmp"))
             os.chown(self.socket_dir, server_user().pw_uid, server_user().pw_gid)
         try:
-            self._initdb()
+            self._fill()
+            self._configure()
         except BaseException:
             self.stop()
             raise
@@ -175,10 +176,13 @@ class Cluster:
             subprocess.run(as_server_user(stop), cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         shutil.rmtree(base, ignore_errors=True)
 
-    def _initdb(self):
+    def _fill(self):
+        """Makes what is in the data directory."""
         # A fixed locale and encoding, so that sort orders and messages are the same everywhere.
         self._run([self.bindir / "initdb", "-D", self.data, "-U", SUPERUSER, "--auth=trust", "--encoding=UTF8",
                    "--no-locale", "--no-sync", *self.initdb])
+
+    def _configure(self):
         settings = {**BASE_CONF, "port": self.port, "unix_socket_directories": f"'{self.socket_dir}'",
                     "shared_preload_libraries": f"'{self.preload}'", **self.conf}
         text = "".join(f"{name} = {value}\n" for name, value in settings.items())
@@ -222,6 +226,19 @@ class Cluster:
         if done.returncode != 0:
             raise RuntimeError(f"psql failed:\n{done.stderr}")
         return done.stdout.strip()
+
+
+class Standby(Cluster):
+    """A streaming standby of `primary`, which runs. It has a replication slot there, so that it may be stopped for a while."""
+
+    def __init__(self, directory, primary, slot="standby", **options):
+        super().__init__(directory, **options)
+        self.primary, self.slot = primary, slot
+
+    def _fill(self):
+        """Settings of the primary are copied; those that are appended later count."""
+        self._run([self.bindir / "pg_basebackup", "-D", self.data, "-d", self.primary.dsn(), "--write-recovery-conf",
+                   "--create-slot", "--slot", self.slot, "--checkpoint=fast", "--no-sync"])
 
 
 def exit_on_sigterm():

@@ -68,7 +68,7 @@ CREATE FUNCTION @extschema@.version(VARIADIC relations pg_catalog.regclass[]) RE
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_version_0_2';
 
--- src/functions/stats.rs and fragment_stats.rs, for the views
+-- src/functions/stats.rs, fragment_stats.rs, wait_stats.rs and standby_stats.rs, for the views
 
 CREATE FUNCTION @extschema@.stats_data()
     RETURNS TABLE (hits pg_catalog.int8, misses pg_catalog.int8, stale pg_catalog.int8, bypasses pg_catalog.int8, stores pg_catalog.int8,
@@ -87,6 +87,13 @@ CREATE FUNCTION @extschema@.fragments_data()
                    fragment_runs pg_catalog.int8, fragment_time_saved_ms pg_catalog.float8, fragment_bytes pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_fragments_data_0_2';
+CREATE FUNCTION @extschema@.waits_data()
+    RETURNS TABLE (waits pg_catalog.int8, waits_answered pg_catalog.int8, wait_time_ms pg_catalog.float8)
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_waits_data_0_2';
+CREATE FUNCTION @extschema@.standby_state() RETURNS pg_catalog.text
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_standby_state_0_2';
 CREATE FUNCTION @extschema@.entry_kinds_data() RETURNS TABLE (entry_id pg_catalog.int8, kind pg_catalog.text)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_entry_kinds_data_0_2';

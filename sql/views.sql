@@ -1,8 +1,9 @@
--- Views over the functions of src/functions/stats.rs and fragment_stats.rs, and who may use which function and view.
+-- Views over the functions of src/functions/stats.rs, fragment_stats.rs, wait_stats.rs and standby_stats.rs, and who may use which function and view.
 
 CREATE VIEW @extschema@.stats AS
-SELECT s.*, o.other_statements, o.nested_statements, f.*
-FROM @extschema@.stats_data() AS s, @extschema@.statements_data() AS o, @extschema@.fragments_data() AS f;
+SELECT s.*, o.other_statements, o.nested_statements, f.*, w.*, @extschema@.standby_state() AS standby_state
+FROM @extschema@.stats_data() AS s, @extschema@.statements_data() AS o, @extschema@.fragments_data() AS f,
+     @extschema@.waits_data() AS w;
 COMMENT ON VIEW @extschema@.stats IS 'One row: what the cache has done since the last reset, and how full it is.';
 
 CREATE VIEW @extschema@.entries AS

@@ -37,6 +37,8 @@ static ENABLE_FRAGMENTS: GucSetting<bool> = GucSetting::<bool>::new(true);
 static FRAGMENT_MIN_TIME_MS: GucSetting<f64> = GucSetting::<f64>::new(20.0);
 /// Per cent of `memory`. Keeps fragments, of which one statement may need hundreds, from evicting the answers.
 static FRAGMENT_MEMORY_PERCENT: GucSetting<i32> = GucSetting::<i32>::new(50);
+/// Milliseconds. How long a statement waits for another one that computes the same answer.
+static MAX_WAIT_MS: GucSetting<i32> = GucSetting::<i32>::new(1000);
 /// Share of hits that are also executed. Such a hit costs as much as an execution.
 static VERIFY_SAMPLE_RATE: GucSetting<f64> = GucSetting::<f64>::new(0.0);
 /// Extensions whose immutable functions count like built-in ones.
@@ -70,6 +72,7 @@ pub fn define() {
     define_sizes_of_shared_memory();
     define_admission();
     define_fragments();
+    define_waiting();
     define_trust();
     define_diagnostics();
     define_presets();
@@ -162,6 +165,20 @@ fn define_admission() {
         65_535,
         GucContext::Userset,
         GucFlags::default(),
+    );
+}
+
+/// Who waits for whom.
+fn define_waiting() {
+    GucRegistry::define_int_guc(
+        c"pg_arrow_cache.max_wait",
+        c"Longest time that a statement waits for another one that computes the same answer.",
+        c"It computes the answer itself after that. 0 means that it never waits, and that nobody waits for it.",
+        &MAX_WAIT_MS,
+        0,
+        i32::MAX,
+        GucContext::Userset,
+        GucFlags::UNIT_MS,
     );
 }
 
@@ -325,6 +342,11 @@ pub fn fragment_bytes() -> u64 {
 /// Is each query computed from fragments that can be, from its first run on?
 pub fn debug_force_fragments() -> bool {
     DEBUG_FORCE_FRAGMENTS.get()
+}
+
+/// Longest time that a statement waits for another one that computes the same answer.
+pub fn max_wait() -> Duration {
+    Duration::from_millis(MAX_WAIT_MS.get().unsigned_abs().into())
 }
 
 /// Share of hits that are executed as well and compared, from 0 to 1.

@@ -7,15 +7,21 @@
 use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use std::time::Duration;
 
-use arrow_cache_core::{Arena, ArenaPtr, Layout, Locks, PARTITIONS, STRIPES, Sizes, Store, Versions};
+use arrow_cache_core::{
+    Arena, ArenaPtr, CLAIMS, Claimed, Claims, Counter, Definers, Layout, Locks, PARTITIONS, ReplayState, STRIPES,
+    Sizes, Store, Versions,
+};
 use pgrx::pg_sys;
 
 use crate::error::{CacheError, fail_startup};
-use crate::pg::compat;
+use crate::pg::{compat, waiting};
 use crate::settings;
 
 const NAME: &CStr = c"pg_arrow_cache";
+const NAME_OF_WAITERS: &CStr = c"pg_arrow_cache waiters";
+const WAITERS_SIZE: usize = CLAIMS * size_of::<pg_sys::ConditionVariable>();
 
 /// The cache as this backend sees it.
 pub type SharedStore = Store<'static, PartitionLocks, SharedArena>;
@@ -29,6 +35,8 @@ static LAYOUT: OnceLock<Layout> = OnceLock::new();
 static BLOCK: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 /// Start of the array of locks, in the same way.
 static LOCKS: AtomicPtr<pg_sys::LWLockPadded> = AtomicPtr::new(std::ptr::null_mut());
+/// Start of the array of condition variables, one for each claim, in the same way.
+static WAITERS: AtomicPtr<pg_sys::ConditionVariable> = AtomicPtr::new(std::ptr::null_mut());
 /// This backend's handle of the payload area.
 static AREA: AtomicPtr<pg_sys::dsa_area> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -45,6 +53,7 @@ pub fn request() {
     // SAFETY: called from the request hook, the one place where these are allowed.
     unsafe {
         pg_sys::RequestAddinShmemSpace(layout().total);
+        pg_sys::RequestAddinShmemSpace(WAITERS_SIZE);
         pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), PARTITIONS as i32 + 1);
     }
 }
@@ -61,6 +70,13 @@ pub fn startup() {
         pg_sys::LWLockAcquire(init_lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
         let block = pg_sys::ShmemInitStruct(NAME.as_ptr(), layout.total, &mut found).cast::<u8>();
         let locks = pg_sys::GetNamedLWLockTranche(NAME.as_ptr());
+        let mut waiters_found = false;
+        let waiters = pg_sys::ShmemInitStruct(NAME_OF_WAITERS.as_ptr(), WAITERS_SIZE, &mut waiters_found)
+            .cast::<pg_sys::ConditionVariable>();
+        if !waiters_found {
+            (0..CLAIMS).for_each(|n| waiting::initialize(waiters.add(n)));
+        }
+        WAITERS.store(waiters, Relaxed);
         BLOCK.store(block, Relaxed);
         LOCKS.store(locks, Relaxed);
         AREA.store(std::ptr::null_mut(), Relaxed);
@@ -127,6 +143,48 @@ fn view(area: *mut pg_sys::dsa_area) -> SharedStore {
 /// Lends the slots of versions to `f`. This needs no handle of the payload area, so it can be called where nothing may be allocated.
 pub fn with_versions<R>(f: impl FnOnce(Versions<'_>) -> R) -> Option<R> {
     preloaded().then(|| f(view(AREA.load(Relaxed)).versions()))
+}
+
+/// Lends the counts of those who are changing definitions to `f`. This needs no handle of the payload area either.
+pub fn with_definers<R>(f: impl FnOnce(Definers<'_>) -> R) -> Option<R> {
+    preloaded().then(|| f(view(AREA.load(Relaxed)).definers()))
+}
+
+/// Lends the claims to `f`. This needs no handle of the payload area either.
+pub fn with_claims<R>(f: impl FnOnce(Claims<'_>) -> R) -> Option<R> {
+    preloaded().then(|| f(view(AREA.load(Relaxed)).claims()))
+}
+
+/// Sleeps until a claim is given back, or not at all when it was just looked at first: see `waiting::sleep`.
+pub fn sleep_on_claim(claimed: &Claimed, longest: Duration) {
+    // SAFETY: there is a variable for each claim.
+    unsafe { waiting::sleep(WAITERS.load(Relaxed).add(claimed.place() % CLAIMS), longest) };
+}
+
+/// Wakes those who wait for the claim in a place, which was given back.
+pub fn wake_waiters(place: usize) {
+    // SAFETY: there is a variable for each claim.
+    unsafe { waiting::wake(WAITERS.load(Relaxed).add(place % CLAIMS)) };
+}
+
+/// Lends the state of replay to `f`. This needs no handle of the payload area either.
+pub fn with_replay<R>(f: impl FnOnce(ReplayState<'_>) -> R) -> Option<R> {
+    preloaded().then(|| f(view(AREA.load(Relaxed)).replay()))
+}
+
+/// Notes that prepared transactions may have changed definitions that nobody here knows of. This needs no handle of the payload area either.
+pub fn forget_past() {
+    if preloaded() {
+        view(AREA.load(Relaxed)).forget_past();
+    }
+}
+
+/// Adds to a counter. This needs no handle of the payload area either.
+pub fn count(counter: Counter, amount: u64) {
+    if preloaded() {
+        let store = view(AREA.load(Relaxed));
+        store.counters().add(store.stripe(), counter, amount);
+    }
 }
 
 /// May there be, or have been, a prepared transaction that changed definitions? This needs no handle of the payload area either.

@@ -13,6 +13,9 @@
 //! | free list, limbo list | the store lock |
 //! | pins, hits, last use, counters, run counts, times of forms, bytes of fragments | nothing: atomics |
 //! | versions of relations ([`cache::versions`]) | the sequence word of the slot |
+//! | which definitions are being changed ([`cache::definers`]) | atomics |
+//! | who computes which answer ([`cache::claims`]) | atomics |
+//! | changes that a standby has replayed and not seen committed ([`cache::replayed`]) | nothing: one process has them, not in the block |
 //! | payload bytes and the describing fields of an entry | written by the process that fills, until it publishes; then constant until the last pin is gone |
 //!
 //! No lock is taken while another is held, and the arena is never called under a lock.
@@ -29,10 +32,14 @@ pub mod room;
 mod shown;
 pub mod sql_text;
 
+pub use cache::claims::{CLAIMS, Claim, Claimed, Claims, Ending, Taking};
 pub use cache::counters::{Counter, Counters, STRIPES};
+pub use cache::definers::Definers;
 pub use cache::key::CacheKey;
 pub use cache::layout::{Layout, LayoutError, PARTITIONS, Sizes};
 pub use cache::memory::{Arena, ArenaPtr, Locks};
+pub use cache::replay_state::{ReplayFault, ReplayState};
+pub use cache::replayed::{CatalogChange, Change, ChangeKind, Full, ReplayedChanges};
 pub use cache::versions::{Slot, SlotId, SnapshotView, Versions, widen_xid};
 pub use cache::{
     AskedXids, Dependency, EntryId, EntryKind, EntryView, Fill, FormTimes, NewEntry, NewKind, Pin, Store, StoreError,

@@ -67,7 +67,7 @@ reasons! {
     SettingsChanged, "settings_changed", "Settings changed between the start of the query and the reading of its rows.";
     TooComplex, "too_complex", "The query nests too deeply, or refers to too much, to be judged.";
     Serializable, "serializable", "The transaction is SERIALIZABLE, which must see every read happen.";
-    Recovery, "recovery", "The server is in recovery.";
+    Recovery, "recovery", "The server is in recovery, and replay does not tell of every change to what the query reads.";
     Snapshot, "snapshot", "The statement does not run under a plain MVCC snapshot.";
     OwnWrites, "own_writes", "This transaction has changed a relation the query reads.";
     OwnDdl, "own_ddl", "This transaction has changed the definition of database objects.";

@@ -136,14 +136,14 @@ fn times_of_forms_are_known_by_kind_of_run() {
     let known = |form| store.form_times(form);
     assert_eq!(known(5), FormTimes::default());
     store.note_form_time(5, 8000, false);
-    assert_eq!(known(5), FormTimes { executions: 1, plain_micros: 8000, combined_micros: 0 });
+    assert_eq!(known(5), FormTimes { executions: 1, combined_runs: 0, plain_micros: 8000, combined_micros: 0 });
     assert_eq!([known(6), known(5 + SAME_PLACE)], [FormTimes::default(); 2]);
     store.note_form_time(5, 4000, false);
     store.note_form_time(5, 100, true);
-    assert_eq!(known(5), FormTimes { executions: 3, plain_micros: 7000, combined_micros: 100 });
+    assert_eq!(known(5), FormTimes { executions: 3, combined_runs: 1, plain_micros: 7000, combined_micros: 100 });
     // The form that nobody's memory looks like, and a time below one microsecond.
     store.note_form_time(0, 0, true);
-    assert_eq!(known(0), FormTimes { executions: 1, plain_micros: 0, combined_micros: 1 });
+    assert_eq!(known(0), FormTimes { executions: 1, combined_runs: 1, plain_micros: 0, combined_micros: 1 });
     assert_eq!(block.attach(1).form_times(5), known(5));
 }
 
@@ -155,10 +155,19 @@ fn a_form_takes_the_place_of_another() {
     store.note_form_time(first, 8000, false);
     store.note_form_time(first, 90, true);
     store.note_form_time(second, 20, false);
-    assert_eq!(store.form_times(second), FormTimes { executions: 1, plain_micros: 20, combined_micros: 0 });
-    assert_eq!(store.form_times(first), FormTimes { executions: 1, plain_micros: 0, combined_micros: 90 });
+    assert_eq!(
+        store.form_times(second),
+        FormTimes { executions: 1, combined_runs: 0, plain_micros: 20, combined_micros: 0 }
+    );
+    assert_eq!(
+        store.form_times(first),
+        FormTimes { executions: 1, combined_runs: 1, plain_micros: 0, combined_micros: 90 }
+    );
     store.note_form_time(first, 6000, false);
-    assert_eq!(store.form_times(first), FormTimes { executions: 2, plain_micros: 6000, combined_micros: 90 });
+    assert_eq!(
+        store.form_times(first),
+        FormTimes { executions: 2, combined_runs: 1, plain_micros: 6000, combined_micros: 90 }
+    );
 }
 
 #[test]
@@ -170,7 +179,7 @@ fn counts_and_times_of_forms_have_an_upper_end() {
     let mut fell = 0;
     for _ in 0..(if cfg!(miri) { 10 } else { 10_000 }) {
         store.note_form_time(form, u64::MAX, false);
-        let FormTimes { executions, plain_micros, combined_micros } = store.form_times(form);
+        let FormTimes { executions, plain_micros, combined_micros, .. } = store.form_times(form);
         assert_eq!((plain_micros, combined_micros), (u64::from(u32::MAX), 0));
         // It never stands still, since every so many executions something is tried.
         if executions == last + 1 {

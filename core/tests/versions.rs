@@ -245,6 +245,78 @@ fn the_base_floor_is_set_once_and_hides_the_past() {
 }
 
 #[test]
+fn beginning_anew_outdates_what_was_and_hides_the_past() {
+    let slots = all_slots();
+    let floor = AtomicU64::new(0);
+    let versions = Versions::new(&slots, &floor);
+    let before = versions.relation(1, 2);
+    versions.slot(before).publish_replayed(90, 1);
+    versions.ensure_floor(50);
+    assert_eq!(versions.seen_whole(before, &snapshot(91, 91, &[])), Some(1));
+    versions.begin_anew(100, 7);
+    assert_eq!(versions.base_floor(), 99);
+    assert_eq!(versions.seen_whole(before, &snapshot(99, 120, &[99])), None);
+    assert_eq!(versions.seen_whole(before, &snapshot(100, 120, &[])), Some(1));
+    let moved = |slot: &Slot| slot.read() == SlotState { version: 1, last_change: 7, ..SlotState::default() };
+    for database in 0..200 {
+        let kinds = [
+            versions.ddl(database),
+            versions.wildcard(database),
+            versions.enums(database),
+            versions.catalogs(database),
+        ];
+        assert!(kinds.into_iter().all(|kind| moved(versions.slot(kind))));
+    }
+    assert!(slots[..FIXED_SLOTS].iter().all(moved));
+    assert_eq!(slots[FIXED_SLOTS..].iter().filter(|slot| slot.version() > 0).count(), 1);
+}
+
+#[test]
+fn the_floor_never_sinks() {
+    let slots = all_slots();
+    let floor = AtomicU64::new(0);
+    let versions = Versions::new(&slots, &floor);
+    // Before any reader came. It is set then, and stays.
+    versions.begin_anew(0, 0);
+    assert_eq!(versions.base_floor(), 1);
+    versions.begin_anew(100, 0);
+    versions.begin_anew(60, 0);
+    versions.ensure_floor(500);
+    assert_eq!(versions.base_floor(), 99);
+    assert_eq!(versions.slot(SlotId(0)).version(), 3);
+}
+
+#[test]
+fn what_is_replayed_stands_for_all_that_was_replayed_before() {
+    let slot = slot();
+    for (version, xid) in [(1, 10), (2, 14), (3, 12), (4, 12)] {
+        slot.publish_replayed(xid, 5);
+        assert_eq!(slot.read(), SlotState { version, pending: [xid, 0, 0], window: NO_WINDOW, last_change: 5 });
+    }
+    // A window of others is no exception.
+    let slot = crowd(&[100, 101, 102, 103, 104]);
+    slot.publish_replayed(101, 5);
+    assert_eq!((slot.read().pending, slot.read().window), ([101, 0, 0], NO_WINDOW));
+}
+
+/// Readers with a snapshot from before must not be served by what was read after, whichever part of beginning anew they meet.
+#[test]
+fn whoever_reads_a_version_after_beginning_anew_finds_the_higher_floor() {
+    let slots = all_slots();
+    for round in 0..if cfg!(miri) { 3 } else { 2000 } {
+        let floor = AtomicU64::new(1);
+        let versions = Versions::new(&slots, &floor);
+        let before = versions.slot(SlotId(0)).version();
+        std::thread::scope(|scope| {
+            scope.spawn(|| versions.begin_anew(100, round));
+            while let Some(version) = versions.seen_whole(SlotId(0), &snapshot(50, 100, &[])) {
+                assert_eq!(version, before, "round {round}");
+            }
+        });
+    }
+}
+
+#[test]
 fn kinds_of_slots_do_not_overlap() {
     let slots = all_slots();
     let floor = AtomicU64::new(0);
@@ -256,9 +328,21 @@ fn kinds_of_slots_do_not_overlap() {
             assert_eq!(slot.0 as usize / DATABASE_SLOTS, kind);
         }
     }
-    let distinct: std::collections::HashSet<SlotId> = (0..1000).map(|oid| versions.relation(5, 16_384 + oid)).collect();
-    assert!(distinct.len() > 900, "neighbouring ids share slots: {}", distinct.len());
     assert_ne!(versions.relation(1, 2), versions.relation(2, 1));
+}
+
+/// A change of one table outdates what rests on another one only if a database has more relations than there are slots.
+#[test]
+fn relations_of_a_database_share_no_slot() {
+    let slots = all_slots();
+    let floor = AtomicU64::new(0);
+    let versions = Versions::new(&slots, &floor);
+    let relations = (slots.len() - FIXED_SLOTS) as u32;
+    for (database, first) in [(5, 16_384), (16_400, 1), (u32::MAX, u32::MAX - relations + 1)] {
+        let distinct: std::collections::HashSet<SlotId> =
+            (0..relations).map(|n| versions.relation(database, first + n)).collect();
+        assert_eq!(distinct.len(), relations as usize, "in database {database}");
+    }
 }
 
 #[test]

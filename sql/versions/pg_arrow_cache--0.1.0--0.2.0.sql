@@ -120,7 +120,7 @@ CREATE FUNCTION @extschema@.version(VARIADIC relations pg_catalog.regclass[]) RE
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_version_0_2';
 
--- src/functions/stats.rs and fragment_stats.rs, for the views
+-- src/functions/stats.rs, fragment_stats.rs, wait_stats.rs and standby_stats.rs, for the views
 
 CREATE OR REPLACE FUNCTION @extschema@.stats_data()
     RETURNS TABLE (hits pg_catalog.int8, misses pg_catalog.int8, stale pg_catalog.int8, bypasses pg_catalog.int8, stores pg_catalog.int8,
@@ -139,6 +139,13 @@ CREATE FUNCTION @extschema@.fragments_data()
                    fragment_runs pg_catalog.int8, fragment_time_saved_ms pg_catalog.float8, fragment_bytes pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_fragments_data_0_2';
+CREATE FUNCTION @extschema@.waits_data()
+    RETURNS TABLE (waits pg_catalog.int8, waits_answered pg_catalog.int8, wait_time_ms pg_catalog.float8)
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_waits_data_0_2';
+CREATE FUNCTION @extschema@.standby_state() RETURNS pg_catalog.text
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_standby_state_0_2';
 CREATE FUNCTION @extschema@.entry_kinds_data() RETURNS TABLE (entry_id pg_catalog.int8, kind pg_catalog.text)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_entry_kinds_data_0_2';
@@ -159,8 +166,9 @@ CREATE OR REPLACE FUNCTION @extschema@.bypass_reasons_data() RETURNS TABLE (reas
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_bypass_reasons_data_0_2';
 
 CREATE OR REPLACE VIEW @extschema@.stats AS
-SELECT s.*, o.other_statements, o.nested_statements, f.*
-FROM @extschema@.stats_data() AS s, @extschema@.statements_data() AS o, @extschema@.fragments_data() AS f;
+SELECT s.*, o.other_statements, o.nested_statements, f.*, w.*, @extschema@.standby_state() AS standby_state
+FROM @extschema@.stats_data() AS s, @extschema@.statements_data() AS o, @extschema@.fragments_data() AS f,
+     @extschema@.waits_data() AS w;
 
 CREATE OR REPLACE VIEW @extschema@.entries AS
 SELECT e.entry_id, e.datname, pg_catalog.convert_from(e.query, pg_catalog.getdatabaseencoding()) AS query, e.row_count,

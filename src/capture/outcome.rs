@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use arrow_cache_core::{Counter, Pin, Reason};
+use arrow_cache_core::{Counter, Ending, Pin, Reason};
 
 use super::fill::ResultFill;
 use crate::lookup::quick_statements;
@@ -69,9 +69,10 @@ pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
     too_quick
 }
 
-/// Tells that a result was stored. Called when its pin was given back or is held: writing to the log accepts interrupts, and an error
+/// Tells that a result was stored, and lets those go on who wait for it. Called when its pin was given back or is held: writing to the log accepts interrupts, and an error
 /// would leave the pin behind.
 pub fn note_stored(miss: &Miss) {
+    miss.lead.end(Ending::Open);
     if miss.is_part {
         return;
     }
@@ -80,6 +81,7 @@ pub fn note_stored(miss: &Miss) {
 
 /// Counts and tells why a result was not stored.
 pub fn note_refusal(miss: &Miss, reason: Reason) {
+    miss.lead.note_refusal(reason);
     if miss.is_part {
         return;
     }

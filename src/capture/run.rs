@@ -1,7 +1,7 @@
 //! What happens before and after each run of a query on the list, and at its end. Called by the executor's hooks, in the query's own
 //! backend.
 
-use arrow_cache_core::Reason;
+use arrow_cache_core::{Ending, Reason};
 use pgrx::pg_sys;
 
 use super::miss_run::{MissRun, Stage};
@@ -114,6 +114,15 @@ fn prepare_miss(run: &mut MissRun, pass: &mut Pass<'_>) {
     }
 }
 
+/// A query that is about to be run has got a plan that combines parts.
+pub fn note_combined(query: QueryDesc<'_>) {
+    if let Some(running) = running::find(query)
+        && let Running::Miss(run) = &mut *running.borrow_mut()
+    {
+        run.miss.combined = true;
+    }
+}
+
 /// The run has returned without an error, and the receiver has been put back.
 pub fn after_run(pass: Pass<'_>) {
     let Some(running) = running::find(pass.query).filter(|_| pass.forward) else { return };
@@ -150,6 +159,10 @@ fn note_miss_run(run: &mut MissRun, pass: Pass<'_>) {
         unread::leave_out(&mut run.miss, pass.query);
     }
     let entry = if is_complete { run.finish() } else { None };
+    if !is_complete {
+        // The client may take its time with the rest.
+        run.miss.lead.end(Ending::Hopeless);
+    }
     let is_stored = entry.is_some();
     if pass.replays {
         run.stage = Stage::Replaying(Replay::new(pass.query, &run.miss, entry));

@@ -26,6 +26,11 @@ pub fn prepare(query: QueryDesc<'_>, task: Option<Task>) {
     PREPARED.with_borrow_mut(|prepared| *prepared = task.map(|task| (query.address(), task)));
 }
 
+/// Forgets what was kept, when the transaction has failed: nothing is to begin any more.
+pub fn forget() {
+    PREPARED.take();
+}
+
 /// Is there something to begin with, once its query has started?
 pub fn is_prepared() -> bool {
     PREPARED.with_borrow(Option::is_some)

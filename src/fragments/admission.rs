@@ -6,7 +6,7 @@ use arrow_cache_core::FormTimes;
 use crate::query::hashes::FormId;
 use crate::{settings, shmem};
 
-/// Combined runs after which it shows whether they are quicker than plain ones.
+/// Combined runs after which it shows, since the first of them have to store the parts, whether they are quicker than plain ones.
 const RUNS_TO_LEARN: u32 = 8;
 /// If they are not, one in so many executions is combined nevertheless: more parts may be stored by then.
 const TRY_EVERY: u32 = 16;
@@ -17,9 +17,9 @@ pub fn is_worth(form: FormId) -> bool {
         return true;
     }
     let Some(store) = shmem::store() else { return false };
-    let FormTimes { executions, plain_micros, combined_micros } = store.form_times(form.0);
+    let FormTimes { executions, combined_runs, plain_micros, combined_micros } = store.form_times(form.0);
     let is_slow = plain_micros > 0 && u128::from(plain_micros) >= settings::fragment_min_time().as_micros();
-    let has_paid = combined_micros <= plain_micros || executions < RUNS_TO_LEARN;
+    let has_paid = combined_micros <= plain_micros || combined_runs < RUNS_TO_LEARN;
     is_slow && (has_paid || executions.is_multiple_of(TRY_EVERY))
 }
 

@@ -22,7 +22,8 @@ const PLACES: [&[u8]; 3] = [b":location ", b":stmt_location ", b":stmt_len "];
 pub struct PartKeys {
     seed: u64,
     query: Hash128,
-    clauses: Vec<Hash128>,
+    /// The bounds, with their places.
+    clauses: Vec<(usize, Hash128)>,
     environment: EnvironmentHash,
 }
 
@@ -33,8 +34,11 @@ impl PartKeys {
     /// There is no memory for the serialized query.
     pub fn of(part: &Part, environment: EnvironmentHash, seed: u64) -> Result<Self, OutOfMemory> {
         let query = hash_of_node(part.query.cast(), seed)?;
-        let clauses =
-            part.bounds().iter().map(|bound| hash_of_node(bound.clause.cast(), seed)).collect::<Result<_, _>>()?;
+        let clauses = part
+            .places_of_bounds()
+            .zip(part.bounds())
+            .map(|(place, bound)| Ok((place, hash_of_node(bound.clause.cast(), seed)?)))
+            .collect::<Result<_, OutOfMemory>>()?;
         Ok(Self { seed, query, clauses, environment })
     }
 
@@ -51,10 +55,12 @@ impl PartKeys {
         key.u32(leaf.relation.to_u32());
         let mut question = HashBuffer::new();
         question.hash(self.query);
-        for (place, clause) in self.clauses.iter().enumerate() {
-            if leaf.asked & (1 << place) != 0 {
-                key.hash(*clause);
-                question.hash(*clause);
+        for (number, (place, clause)) in self.clauses.iter().enumerate() {
+            if leaf.asked & (1 << number) != 0 {
+                for hash in [&mut key, &mut question] {
+                    hash.u64(*place as u64);
+                    hash.hash(*clause);
+                }
             }
         }
         if !key.is_complete() || !question.is_complete() {

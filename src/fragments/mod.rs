@@ -5,7 +5,7 @@
 //!
 //! 1. The planner hook asks `planning` whether the query may be combined of parts, and is worth it (`admission`). If so, the server plans the
 //!    combined query in its place. A plan that is kept, or made for a Bind, is the server's own; the query goes along with it (`kept_question`), and if
-//!    there is no answer when it starts, the combined query is planned then (`starting`). The combined query reads a named tuplestore, and the path hook puts our scan there (`path`).
+//!    there is no answer when it starts, the combined query is planned then (`starting`), or at its first run, if it matters how it is read (`first_run`). The combined query reads a named tuplestore, and the path hook puts our scan there (`path`).
 //! 2. When the plan starts, the scan (`scan`) looks for the stored parts under the snapshot of the statement, and pins them (`parts`).
 //! 3. When it is asked for rows, it gives those of the stored parts, and runs the query of each other part (`part_run`), whose rows are stored
 //!    on the way (`capture`).
@@ -15,6 +15,7 @@
 
 mod admission;
 mod explain;
+mod first_run;
 mod kept_question;
 mod key;
 mod part_run;
@@ -25,6 +26,7 @@ mod recipe;
 mod scan;
 mod starting;
 
+pub use first_run::{combine_at_run, end as end_late, is_idle as is_none_late};
 pub use kept_question::attach;
 pub use path::{add_path, is_planning as plans_combined};
 pub use planning::{Combination, add_relations, combine, combine_moving, end};

@@ -78,7 +78,7 @@ impl PartRun {
                 0
             ));
             let query = QueryDesc::of_hook(desc);
-            let miss = eligible.and_then(|eligible| miss(query, eligible, key?, leaf.asked != 0, surroundings).ok());
+            let miss = eligible.and_then(|eligible| miss(query, eligible, key?, leaf.is_at_end, surroundings).ok());
             capture::prepare(query, miss.map(Task::Store));
             kept!(server::standard_ExecutorStart(desc, 0));
             capture::begin(query);
@@ -222,7 +222,7 @@ fn miss(
     part: QueryDesc<'_>,
     eligible: Eligible,
     key: &PartKey,
-    is_of_bounds: bool,
+    is_at_end: bool,
     surroundings: &Surroundings,
 ) -> Result<Box<Miss>, Reason> {
     let environment = surroundings.environment.ok_or(Reason::OwnWrites)?;
@@ -233,7 +233,7 @@ fn miss(
         columns: &surroundings.columns,
         key,
         environment,
-        is_of_bounds,
+        is_at_end,
     };
     parts::miss(&store, eligible, &planned)
 }

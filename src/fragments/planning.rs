@@ -10,6 +10,7 @@ use crate::lookup::parts::{self, may_have_parts};
 use crate::lookup::{Call, Eligible, definition_versions, may_lack_execute, timed_forms};
 use crate::pg::error_passing::kept;
 use crate::pg::lists::oids;
+use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::copy;
 use crate::pg::{inheritance, server};
@@ -136,6 +137,25 @@ pub fn combination(
     let passed = unique(&mut found.tables.into_iter().filter(|relation| !is_held(relation)));
     let recipe = Recipe { part, leaves: found.leaves, relations, versions }.to_list();
     Some(Combination { query: decomposition.combined, recipe, passed, outer: path::set_planned(recipe) })
+}
+
+/// The plan of the combined query of a query, in the current memory context. Other libraries have seen the client's query planned.
+pub fn plan_of(
+    query: QueryDesc<'_>,
+    question: Tree<'_, pg_sys::Query>,
+    versions: Versions,
+    known: Known,
+) -> Option<*mut pg_sys::PlannedStmt> {
+    let (text, params) = (query.source(), query.params());
+    // SAFETY: the parameters are those of the query. Planning changes a query, and the question may be asked again, so it is a copy that is planned.
+    unsafe {
+        let copy = Tree::enter(pg_sys::copyObjectImpl(question.as_ptr().cast()).cast())?;
+        let combination = combination(copy, Tree::enter(params), versions, known)?;
+        let _ended = Ended::of(combination);
+        let plan = kept!(server::standard_planner(combination.query, text, 0, params));
+        add_relations(combination, plan);
+        Some(plan)
+    }
 }
 
 /// May this query be planned otherwise than the client asked? Only if nobody can tell the plans apart, but by their speed. A plan for the values of a

@@ -52,7 +52,10 @@ impl Recipe {
     pub fn to_list(&self) -> *mut pg_sys::List {
         let [bounds, places, others] = self.part.to_lists();
         let leaves = list_of_oids(self.leaves.iter().map(|leaf| leaf.relation));
-        let asked = list_of_numbers(self.leaves.iter().flat_map(|leaf| halves(leaf.asked)));
+        let asked = list_of_numbers(self.leaves.iter().flat_map(|leaf| {
+            let [hi, lo] = halves(leaf.asked);
+            [hi, lo, leaf.is_at_end.into()]
+        }));
         let Versions { catalogs, ddl } = self.versions;
         let relation = self.part.relation.to_u32().cast_signed();
         let numbers = list_of_numbers([relation].into_iter().chain(halves(catalogs)).chain(halves(ddl)));
@@ -73,8 +76,8 @@ impl Recipe {
             };
             let asked: Vec<i32> = integers(list_at(ASKED)?).collect();
             let leaves = oids(list_at(LEAVES)?)
-                .zip(asked.chunks_exact(2))
-                .map(|(relation, asked)| Leaf { relation, asked: whole(asked[0], asked[1]) })
+                .zip(asked.chunks_exact(3))
+                .map(|(relation, asked)| Leaf { relation, asked: whole(asked[0], asked[1]), is_at_end: asked[2] != 0 })
                 .collect();
             let [bounds, places, others] = CONDITIONS.map(list_at);
             let lists = [bounds?.cast_const(), places?.cast_const(), others?.cast_const()];

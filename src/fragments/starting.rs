@@ -5,13 +5,11 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::planning::{self, Combination, Known};
-use super::{admission, kept_question};
+use super::planning::{self, Known};
+use super::{admission, first_run, kept_question};
 use crate::lookup::parts::may_have_parts;
 use crate::lookup::{Call, Eligible, Miss, definition_versions, portal};
-use crate::pg::error_passing::kept;
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::query::decomposition::has_candidates;
 use crate::query::eligibility::QueryTraits;
@@ -37,7 +35,7 @@ pub fn question(call: &Call<'_>, eligible: &Eligible) -> *mut pg_sys::Query {
 }
 
 /// Puts the plan of the combined query in the place of the plan of a query that is about to be started and that has no answer, if that is
-/// worth it. `miss` is what its answer will be stored as.
+/// worth it. `miss` is what its answer will be stored as. If it depends on how the query will be read, that is decided at its first run.
 pub fn combine_at_start(query: QueryDesc<'_>, miss: Option<&mut Miss>, flags: i32) {
     let is_hidden_by_writer =
         session::at_top_level() && session::status() == Some(Status::Bypass(Reason::WriterInProgress));
@@ -46,33 +44,29 @@ pub fn combine_at_start(query: QueryDesc<'_>, miss: Option<&mut Miss>, flags: i3
     }
     let Some(question) = kept_question::of(query.plan()) else { return };
     let Some(store) = shmem::store() else { return };
-    let Some((versions, known)) = may_replace(&store, query, question) else { return };
+    let Some((versions, traits)) = may_replace(&store, query, question) else { return };
+    let is_read_later = portal::is_bound() || portal::may_be_read_later();
+    let may_wait = portal::is_bound() && !session::declaring_cursor();
+    if traits.reads_session && is_read_later {
+        if may_wait {
+            first_run::wait(query, traits, versions);
+        }
+        return;
+    }
+    // How many rows of a portal are read, a later message says.
+    let known = Known { may_fail: traits.may_fail, asks_for_time: traits.clocks != 0, reads_all: !is_read_later };
     // SAFETY: the memory of the descriptor, which outlives the execution, and with it the plan. The query has not been started.
     unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
-        let params = Tree::enter(query.params());
-        // Planning changes the query, and the question may be asked again.
-        let copy = Tree::enter(pg_sys::copyObjectImpl(question.as_ptr().cast()).cast());
-        if let Some(plan) = copy.and_then(|copy| plan_of(query, planning::combination(copy, params, versions, known)?))
-        {
+        if let Some(plan) = planning::plan_of(query, question, versions, known) {
             query.set_plan(plan);
             if let Some(miss) = miss {
                 miss.combined = true;
             }
+        } else if traits.may_fail && may_wait {
+            first_run::wait(query, traits, versions);
         }
         pg_sys::MemoryContextSwitchTo(caller);
-    }
-}
-
-/// The plan of a combined query. Other libraries have seen the client's query planned.
-fn plan_of(query: QueryDesc<'_>, combination: Combination) -> Option<*mut pg_sys::PlannedStmt> {
-    let (text, params) = (query.source(), query.params());
-    let _ended = planning::Ended::of(combination);
-    // SAFETY: the combined query is a new one; the parameters are those of the query.
-    unsafe {
-        let plan = kept!(server::standard_planner(combination.query, text, 0, params));
-        planning::add_relations(combination, plan);
-        Some(plan)
     }
 }
 
@@ -82,7 +76,7 @@ fn may_replace(
     store: &SharedStore,
     query: QueryDesc<'_>,
     question: Tree<'_, pg_sys::Query>,
-) -> Option<(Versions, Known)> {
+) -> Option<(Versions, QueryTraits)> {
     let plan = query.plan();
     let Marked::Cacheable { traits, form, planned, .. } = plan_marker::read(plan) else { return None };
     let terms = StatementTerms::of(lookup::Question::of(query).own_text()).ok()?;
@@ -95,15 +89,7 @@ fn may_replace(
         && is_current
         && is_like_made_now(store, query, question, &traits, &planned)
         && admission::is_worth(form))
-    .then_some((
-        current,
-        Known {
-            may_fail: traits.may_fail,
-            asks_for_time: traits.clocks != 0,
-            // How many rows of a portal are read, a later message says.
-            reads_all: !(portal::is_bound() || portal::may_be_read_later()),
-        },
-    ))
+    .then_some((current, traits))
 }
 
 /// Would planning give the plan that was made?
@@ -120,7 +106,5 @@ fn is_like_made_now(
     // SAFETY: the parameters of a query are null or valid as long as it.
     let params = unsafe { Tree::enter(query.params()) };
     let is_of_values = planned.for_values || lone_parameters::stand_beside_columns(question, params);
-    is_of_these_settings
-        && (is_of_values || !(traits.may_fail || traits.may_drop_relations))
-        && !(traits.reads_session && (portal::is_bound() || portal::may_be_read_later()))
+    is_of_these_settings && (is_of_values || !(traits.may_fail || traits.may_drop_relations))
 }

@@ -8,6 +8,8 @@ mod clock_values;
 mod fragment_stats;
 mod last_status;
 pub mod set_policy;
+mod standby_stats;
 mod stats;
 mod visible;
+mod wait_stats;
 mod why;

@@ -192,8 +192,8 @@ fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> Result
     let is_current = dependencies.iter().all(|d| versions.slot(d.slot).version() == d.version);
     let text = Vec::copy_of(entry.text())?;
     let mut relations = Vec::new();
-    for dependency in dependencies.iter().filter(|dependency| dependency.relation != 0) {
-        relations.add(pg_sys::Oid::from(dependency.relation))?;
+    for relation in entry.relations() {
+        relations.add(pg_sys::Oid::from(relation))?;
     }
     let expires = if entry.expires_at() == i64::MAX { None } else { timestamp(entry.expires_at()) };
     Ok((
@@ -228,8 +228,8 @@ fn relations_data(_: FunctionCall<'_>) -> TableIterator<'static, RelationRow> {
     let mut gathered = Ok(());
     store.for_each(|entry| {
         if entry.database() == database && visible.includes(entry) {
-            for dependency in entry.dependencies().iter().filter(|d| d.relation != 0) {
-                gathered = gathered.and(named.add(dependency.relation));
+            for relation in entry.relations() {
+                gathered = gathered.and(named.add(relation));
             }
         }
     });

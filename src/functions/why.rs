@@ -111,6 +111,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
                     [b"calls ".to_vec(), function_name(blamed.function), extension, because.into_bytes()].concat()
                 }
                 Offender::Relation(relation) => reads(relation),
+                Offender::Unindexed(relation, column) => compares(relation, column),
             }),
         })?;
         let ddl = lookup::definition_versions(store).ddl;
@@ -130,7 +131,11 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
                 Some(reason) => return Err(reason.into()),
             },
         }
-        Ok((relations::of_plan(plan, traits.extras.relations()), clock_values::of_plan(plan), parts))
+        Ok((
+            relations::of_plan(plan, traits.extras.relations()),
+            clock_values::of_plan(plan, question.snapshot()),
+            parts,
+        ))
     }
 }
 
@@ -170,6 +175,19 @@ fn reads(relation: pg_sys::Oid) -> Vec<u8> {
     let name =
         if is_readable(relation) { relation_name(relation) } else { b"a relation that you may not read".to_vec() };
     [b"reads ".to_vec(), name].concat()
+}
+
+/// What compares a column with the time, as the rest of the sentence "It …".
+fn compares(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
+    if !is_readable(relation) {
+        return reads(relation);
+    }
+    // SAFETY: a catalog search about a column of a locked relation; null if it is gone.
+    let name = unsafe { pg_sys::get_attname(relation, column, true) };
+    // SAFETY: not null; a text that ends with NUL.
+    let name = if name.is_null() { b"".as_slice() } else { unsafe { CStr::from_ptr(name) }.to_bytes() };
+    let advice = b" with the time itself, which is cached if a B-tree index of the table begins with that column";
+    [b"compares ".to_vec(), name.to_vec(), b" of ".to_vec(), relation_name(relation), advice.to_vec()].concat()
 }
 
 /// May the user read the relation itself, or a column of it? The names of other relations, which a view or a policy reads, are not

@@ -109,6 +109,10 @@ unsafe fn run_query(
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
         let desc = QueryDesc::of_hook(query_desc);
+        if !fragments::is_none_late() {
+            let forward = direction == pg_sys::ScanDirection::ForwardScanDirection;
+            edge(|| fragments::combine_at_run(desc, active() && forward && count == 0));
+        }
         if !copy::exports(query_desc) {
             return run_plan(desc, direction, count, once);
         }
@@ -192,5 +196,8 @@ pub unsafe extern "C-unwind" fn end(query_desc: *mut pg_sys::QueryDesc) {
         }
         let next = PREVIOUS.end.unwrap_or(server::standard_ExecutorEnd);
         direct!(next(query_desc));
+        if !fragments::is_none_late() {
+            edge(|| fragments::end_late(QueryDesc::of_hook(query_desc)));
+        }
     }
 }

@@ -9,6 +9,7 @@ mod object_access;
 mod paths;
 mod planner;
 mod previous;
+mod replay;
 mod shared_memory;
 mod track_counts;
 mod transaction;

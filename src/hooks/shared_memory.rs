@@ -3,12 +3,12 @@
 use std::sync::OnceLock;
 
 use super::previous::PREVIOUS;
-use super::transaction;
+use super::{replay, transaction};
 use crate::invalidation::last_callback;
 use crate::pg::error_passing::{direct, edge};
 use crate::shmem;
 
-/// Set once the transaction callbacks are in place.
+/// Set once the callbacks are in place that come after those of all preloaded libraries.
 static CALLBACKS_REGISTERED: OnceLock<()> = OnceLock::new();
 
 /// `shmem_request_hook`.
@@ -40,6 +40,7 @@ pub unsafe extern "C-unwind" fn startup() {
             // After a crash of a backend the postmaster comes here again, with its callbacks in place.
             if CALLBACKS_REGISTERED.set(()).is_ok() {
                 last_callback::register(transaction::ended);
+                replay::wrap();
             }
         });
     }

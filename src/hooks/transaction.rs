@@ -4,7 +4,8 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys;
 
-use crate::invalidation::{after_commit, foreign, last_callback, own_writes, publication, write_set};
+use crate::capture;
+use crate::invalidation::{foreign, last_callback, own_writes, publication, redefinition, write_set};
 use crate::pg::error_memory;
 use crate::pg::error_passing::edge;
 
@@ -30,6 +31,7 @@ pub unsafe extern "C-unwind" fn ended(event: pg_sys::XactEvent::Type, arg: *mut 
         }
         pg_sys::XactEvent::XACT_EVENT_ABORT => {
             foreign::rolled_back();
+            capture::forget();
             forget();
         }
         _ => {}
@@ -54,6 +56,6 @@ pub unsafe extern "C-unwind" fn resources_released(
     _arg: *mut c_void,
 ) {
     if is_top_level && phase == pg_sys::ResourceReleasePhase::RESOURCE_RELEASE_AFTER_LOCKS {
-        after_commit::bump_definitions_again();
+        redefinition::end();
     }
 }

@@ -10,7 +10,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::previous::active;
 use crate::functions::set_policy;
-use crate::invalidation::{after_commit, foreign, targets, write_set};
+use crate::invalidation::{foreign, redefinition, targets, write_set};
 use crate::pg::error_passing::direct;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, children};
@@ -166,11 +166,14 @@ fn enter_nesting(utility: Utility<'_>, tag: NodeTag, scope: &mut Scope) {
         let database = unsafe { pg_sys::get_database_oid(drop.dbname, true) };
         scope.dropped_database = (database != pg_sys::InvalidOid).then(|| database.to_u32());
     }
+    scope.commits_prepared = statement
+        .as_a::<pg_sys::TransactionStmt>()
+        .is_some_and(|it| it.kind == pg_sys::TransactionStmtKind::TRANS_STMT_COMMIT_PREPARED);
+    if scope.commits_prepared && shmem::may_have_prepared_definitions() {
+        redefinition::begin_all();
+    }
     session::enter_level();
     scope.nested = true;
-    if let Some(transaction) = statement.as_a::<pg_sys::TransactionStmt>() {
-        scope.commits_prepared = transaction.kind == pg_sys::TransactionStmtKind::TRANS_STMT_COMMIT_PREPARED;
-    }
 }
 
 /// May a statement of this kind change a definition by itself? What others run inside comes here as well.
@@ -236,12 +239,14 @@ pub unsafe fn leave(scope: Scope, raised: bool) {
     if let Some(outer) = scope.wrapping {
         session::leave_wrapping(outer);
     }
-    if scope.commits_prepared && shmem::may_have_prepared_definitions() {
+    if scope.commits_prepared {
         // What it has redefined is known only to the session that prepared it. An error may come after its end as well, but
         // whoever was refused has ended nothing.
         // SAFETY: the caller promises that there is an error.
-        if !(raised && error::refuses_prepared(unsafe { direct!(server::geterrcode()) })) {
-            after_commit::bump_all_definitions();
+        if raised && error::refuses_prepared(unsafe { direct!(server::geterrcode()) }) {
+            redefinition::give_up();
+        } else {
+            redefinition::end_all();
         }
     }
 }

@@ -3,10 +3,10 @@
 //! In the order in which the files may import each other: `write_set` and `track_counts` hold what the hooks have noted of the
 //! transaction under way; `catalogs` and `queried_relations` say what of it can matter to an answer; `own_writes` tells readers what
 //! their own transaction has written; `definitions` lists what was redefined; `writer` writes versions to the slots; `publication`
-//! publishes everything at the commit, `after_commit` the definitions once more; `foreign` and `targets` note what statements are
-//! about to change. `last_callback` gives the publication the last place in line.
+//! publishes everything at the commit, `redefinition` the definitions once more; `foreign` and `targets` note what statements are
+//! about to change. `last_callback` gives the publication the last place in line. `replay` does all this for the transactions of a primary, on a
+//! standby.
 
-pub mod after_commit;
 pub mod catalogs;
 pub mod definitions;
 pub mod foreign;
@@ -14,6 +14,8 @@ pub mod last_callback;
 pub mod own_writes;
 pub mod publication;
 pub mod queried_relations;
+pub mod redefinition;
+pub mod replay;
 pub mod targets;
 pub mod track_counts;
 pub mod write_set;

@@ -18,7 +18,7 @@ use crate::invalidation::catalogs::is_meaningful_catalog;
 use crate::invalidation::definitions::Definitions;
 use crate::invalidation::queried_relations::may_carry_results;
 use crate::invalidation::writer::Writer;
-use crate::invalidation::{track_counts, write_set};
+use crate::invalidation::{redefinition, track_counts, write_set};
 use crate::pg::backend;
 use crate::pg::backend_local::Local;
 use crate::pg::object_ids::FIRST_USER_OID;
@@ -55,12 +55,13 @@ pub fn publish(preparing: bool) {
         store.note_prepared_definitions();
     }
     let redefined = if definitions.any { writer.redefined(&definitions) } else { Vec::new() };
+    redefinition::begin(&redefined);
     lists.list_slots(&writer, &redefined, extent.unknown);
     for slot in &lists.slots {
         writer.publish(*slot);
     }
     store.counters().add(store.stripe(), Counter::Invalidations, lists.slots.len() as u64);
-    write_set::set_published(redefined);
+    write_set::set_published();
     lists.keep();
 }
 

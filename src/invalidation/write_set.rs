@@ -24,8 +24,8 @@ struct WriteSet {
     unimportant_drops: RefCell<Vec<u32>>,
     /// The changes were published already: later changes must be published at once.
     published: Cell<bool>,
-    /// Published changes of definitions, which need a second publication after the invalidations.
-    bumps_due: RefCell<Vec<SlotId>>,
+    /// The slots of changed definitions with which this transaction is counted (`redefinition`).
+    redefined: RefCell<Vec<SlotId>>,
 }
 
 static WRITES: Local<WriteSet> = Local::new(WriteSet {
@@ -35,7 +35,7 @@ static WRITES: Local<WriteSet> = Local::new(WriteSet {
     created: RefCell::new(BTreeSet::new()),
     unimportant_drops: RefCell::new(Vec::new()),
     published: Cell::new(false),
-    bumps_due: RefCell::new(Vec::new()),
+    redefined: RefCell::new(Vec::new()),
 });
 
 /// Elements that a list keeps memory for when its transaction ends.
@@ -123,27 +123,27 @@ pub fn is_published() -> bool {
     WRITES.with(|writes| writes.published.get())
 }
 
-/// Notes that the changes made so far are published, and which slots are due for a second publication.
-pub fn set_published(bumps_due: Vec<SlotId>) {
-    WRITES.with(|writes| {
-        writes.published.set(true);
-        if !bumps_due.is_empty() {
-            writes.bumps_due.borrow_mut().extend(bumps_due);
-        }
-    });
+/// Notes that the changes made so far are published.
+pub fn set_published() {
+    WRITES.with(|writes| writes.published.set(true));
 }
 
-/// Are there slots that are due for a second publication?
-pub fn has_bumps_due() -> bool {
-    WRITES.with(|writes| !writes.bumps_due.borrow().is_empty())
+/// Notes slots with which this transaction is going to be counted. One that is noted twice is counted twice.
+pub fn note_redefined(slots: &[SlotId]) {
+    WRITES.with(|writes| writes.redefined.borrow_mut().extend_from_slice(slots));
 }
 
-/// Takes the slots that are due for a second publication.
-pub fn take_bumps_due() -> Vec<SlotId> {
-    WRITES.with(|writes| writes.bumps_due.take())
+/// Is this transaction counted with some slots?
+pub fn is_redefining() -> bool {
+    WRITES.with(|writes| !writes.redefined.borrow().is_empty())
 }
 
-/// Forgets what was written, at the end of the transaction. Keeps `bumps_due`, which the resource release callback takes a moment later.
+/// Takes the slots with which this transaction is counted.
+pub fn take_redefined() -> Vec<SlotId> {
+    WRITES.with(|writes| writes.redefined.take())
+}
+
+/// Forgets what was written, at the end of the transaction. Keeps `redefined`, which the resource release callback takes a moment later.
 pub fn forget() {
     WRITES.with(|writes| {
         empty(&mut writes.relations.borrow_mut());

@@ -60,7 +60,7 @@ impl<'a> Writer<'a> {
         self.versions.wildcard(self.database)
     }
 
-    /// The slots of what was redefined, that of all catalogs first: `after_commit` says why.
+    /// The slots of what was redefined, that of all catalogs first.
     pub fn redefined(&self, definitions: &Definitions) -> Vec<SlotId> {
         let versions = self.versions;
         let mut slots = Vec::with_capacity(definitions.relations.len() + 4);

@@ -49,8 +49,11 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
         return Err(Reason::UserDefinedFunction);
     }
     let dependencies = storing::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
-    // What was parsed and planned meant the same when the versions were read.
-    if planned.versions != parsed_under || definition_versions::current(store) != parsed_under {
+    // What was parsed and planned meant the same when the versions were read, and nobody was changing it.
+    if !definition_versions::are_settled()
+        || planned.versions != parsed_under
+        || definition_versions::current(store) != parsed_under
+    {
         return Err(Reason::DdlInProgress);
     }
     let mut token = HashBuffer::new();

@@ -4,15 +4,24 @@ use pgrx::pg_sys;
 
 use crate::invalidation::catalogs::SHARED;
 use crate::query::{Versions, trusted_extensions};
-use crate::shmem::SharedStore;
+use crate::shmem::{self, SharedStore};
 
 /// Stands for a version of the catalogs under which no plan may be stored.
 pub const UNKNOWN_CATALOGS: u64 = u64::MAX;
 
-/// The versions at this moment.
+/// Has everybody who has moved a version that this session can have read by now sent the invalidations and moved it for the last time?
 ///
-/// They are read in the opposite order to that in which they are bumped: who sees the new version of the catalogs need not see that of
-/// the ddl, but who sees the new one of the ddl sees that of the catalogs.
+/// If not, what is found out at this moment may be what was true before the change, and the versions may stay the same until the session
+/// hears of the change.
+pub fn are_settled() -> bool {
+    let Some(store) = shmem::store() else { return true };
+    let (versions, definers) = (store.versions(), store.definers());
+    // SAFETY: a plain read of a backend global.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    !definers.are_in(versions.catalogs(database)) && !definers.are_in(versions.ddl(SHARED))
+}
+
+/// The versions at this moment.
 pub fn current(store: &SharedStore) -> Versions {
     let versions = store.versions();
     // SAFETY: a plain read of a backend global.

@@ -13,10 +13,10 @@ use super::question::Question;
 use super::{execute_rights, kept_templates, language_settings, portal, quick_statements, snapshot};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
-use crate::query::clock::{Clock, ClockProgram};
+use crate::query::clock::{Clock, ClockProgram, Sight};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{EnvironmentHash, FactsHash, FormId, TreeHash};
-use crate::query::key::{self, Asked, HashedText};
+use crate::query::key::{self, Asked, HashedText, Keyed};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::Text;
 use crate::query::{Marked, Planned, Versions, environment, name_resolution, plan_marker, relations};
@@ -53,6 +53,8 @@ pub struct Description<'q> {
     pub text: Rc<[u8]>,
     /// The key of its answer.
     pub key: CacheKey,
+    /// The key has canonical bounds in the place of times.
+    pub has_bounds: bool,
     /// The columns of its answer.
     pub columns: Vec<Column>,
 }
@@ -98,8 +100,9 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;
     let program =
         if asks_for_time { clock_program(question, template.as_deref(), planned.plan) } else { ClockProgram::NONE };
-    let clock = Clock { program, params: question.params(), one_message: question.runs_in_one_message() };
-    let key = key::of(&asked, &text, &clock, store.seed())?;
+    let sight = question.snapshot().map(|snapshot| Sight { snapshot, relations: Some(&relations) });
+    let clock = Clock { program, params: question.params(), one_message: question.runs_in_one_message(), sight };
+    let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed())?;
     let columns = template.as_ref().map_or_else(|| question.columns(), |template| Ok(template.columns().to_vec()))?;
     let text = text.bytes;
     Ok(Description {
@@ -117,6 +120,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         settings,
         text,
         key,
+        has_bounds: times.has_bounds,
         columns,
     })
 }

@@ -5,6 +5,7 @@ use std::cell::Cell;
 
 use pgrx::pg_sys;
 
+use super::definition_versions;
 use crate::invalidation::own_writes;
 use crate::pg::backend_local::Local;
 use crate::query::withdrawn_functions;
@@ -26,8 +27,8 @@ fn ask(ddl: u64) -> bool {
     // SAFETY: called inside a transaction.
     unsafe { pg_sys::AcceptInvalidationMessages() };
     let lacks = withdrawn_functions::any();
-    // What a transaction sees that has changed definitions itself may be rolled back.
-    if own_writes::check_own_writes(&[]).is_ok() {
+    // What a transaction sees that has changed definitions itself may be rolled back. What others are changing may be seen as it was.
+    if own_writes::check_own_writes(&[]).is_ok() && definition_versions::are_settled() {
         FOUND.set(Some((ddl, lacks)));
     }
     lacks

@@ -11,7 +11,8 @@ use arrow_cache_core::{Pin, Reason};
 use super::description::{Description, describe};
 use super::outcome::{Found, Miss, Unread};
 use super::question::Question;
-use super::{entry_validity, portal, quick_statements, storing};
+use super::single_flight::Lead;
+use super::{definition_versions, entry_validity, portal, quick_statements, storing};
 use crate::arrow::column;
 use crate::invalidation::foreign;
 use crate::pg::tree::Tree;
@@ -160,13 +161,18 @@ fn miss(
     foreign::check_settled(store, question.plan())?;
     // A plan for all values reads and locks what the plan of a query with these values would not.
     let is_of_values = planned.for_values || parameters::count(question.params()) == 0;
-    let refused = if storing::is_plan_current(store, &planned, description.current) {
+    // What names in functions stand for rests on the version of the catalogs, which is in the key or the same until the last row is read.
+    let rests_on_names = traits.resolves_names() || traits.calls_declared();
+    let is_settled = !rests_on_names || definition_versions::are_settled();
+    let refused = if is_settled && storing::is_plan_current(store, &planned, description.current) {
         storing::refusal(store, key, terms, question.is_only_asked())
     } else {
         Some(Reason::DdlInProgress)
     };
     // SAFETY: the extras were read by `describe`, into the current memory context.
-    let unread = if traits.bodies.is_some() || !unsafe { traits.extras.relations() }.is_empty() {
+    let has_extra_relations = !unsafe { traits.extras.relations() }.is_empty();
+    // A canonical bound stands for many times, and another of them might have left out other relations.
+    let unread = if description.has_bounds || traits.bodies.is_some() || has_extra_relations {
         Unread::None
     } else if traits.may_fail {
         Unread::LeftOutAtStart
@@ -198,5 +204,6 @@ fn miss(
         role: backend::user_id().to_u32(),
         scrolls: false,
         is_part: false,
+        lead: Lead::default(),
     })))
 }

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 
 use arrow_cache_core::Reason;
 
+use super::definition_versions;
 use crate::pg::backend_local::Local;
 use crate::query::Versions;
 use crate::query::eligibility::QueryTraits;
@@ -58,8 +59,12 @@ fn current(forms: &[Option<KnownForm>], form: FormHash, versions: Versions) -> O
     (known.form == form && known.versions == versions).then_some(known)
 }
 
-/// Remembers what was found out about a form under these versions, and with names resolved in this way, if that matters.
+/// Remembers what was found out about a form under these versions, and with names resolved in this way, if that matters. Not while somebody
+/// is changing definitions: it may be what was true before.
 pub fn remember(form: FormHash, versions: Versions, resolution: Option<ResolutionHash>, finding: Finding) {
+    if !definition_versions::are_settled() {
+        return;
+    }
     FORMS.with_borrow_mut(|forms| {
         if current(forms, form, versions).is_some_and(|known| known.resolution == resolution) {
             return;

@@ -12,6 +12,8 @@
 //! 5. A hit is served. A miss is executed, and its answer stored if it may be (`storing`). Whatever came of it is counted and logged
 //!    (`outcome`).
 //!
+//! `single_flight` lets one of those who miss the same answer compute it, while the others wait.
+//!
 //! `observation` looks at the queries that functions run below a miss, if they are declared pure; `language_settings` knows
 //! under which settings the session has compiled them. `change_token` says what an answer rests on without looking it up.
 //!
@@ -38,6 +40,7 @@ mod planning;
 pub mod portal;
 mod question;
 pub mod quick_statements;
+pub mod single_flight;
 mod snapshot;
 mod start;
 mod storing;

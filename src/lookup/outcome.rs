@@ -8,6 +8,7 @@ use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
 use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
+use super::single_flight::Lead;
 use crate::arrow::column::Column;
 use crate::pg::tree::Tree;
 use crate::query::hashes::{EnvironmentHash, FactsHash, FormId};
@@ -67,6 +68,8 @@ pub struct Miss {
     pub scrolls: bool,
     /// It is a part of a statement: what becomes of it is not told as what became of the statement.
     pub is_part: bool,
+    /// The claim of its answer, if others may wait for it.
+    pub lead: Lead,
     /// Its rows, when they are kept beside the entry (`debug_serve_fills`); null otherwise.
     pub tuples: *mut pg_sys::Tuplestorestate,
 }
@@ -74,7 +77,7 @@ pub struct Miss {
 /// Which of the relations that its plan names an answer does not rest on, if they were not read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unread {
-    /// None: something else than the plan may read them.
+    /// None: something else than the plan may read them, or the key does not have all that decides.
     None,
     /// Partitions that were left out when the plan was started. A run of the plan that goes another way might meet an error in the others.
     LeftOutAtStart,

@@ -10,6 +10,7 @@ use super::call::Call;
 use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
 use super::outcome::{Miss, Unread};
+use super::single_flight::Lead;
 use super::verdict::{self, Eligible};
 use super::{definition_versions, entry_validity, snapshot, storing};
 use crate::arrow::column::{self, Column};
@@ -99,7 +100,7 @@ pub struct PlannedPart<'p> {
     pub environment: EnvironmentHash,
     /// It is asked of a leaf at the end of a window: most windows move, and then nobody asks again, so it is stored when it is asked for the second
     /// time.
-    pub is_of_bounds: bool,
+    pub is_at_end: bool,
 }
 
 /// May the parts of such a query be stored, as far as the query itself goes? `part` is the part's query, asked of no leaf yet.
@@ -133,7 +134,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
     if environment::hash(store.seed(), &[]) != Ok(part.environment) {
         return Err(Reason::SettingsChanged);
     }
-    if part.is_of_bounds && store.count_run(*key) < 2 {
+    if part.is_at_end && store.count_run(*key) < 2 {
         return Err(Reason::TooFewRuns);
     }
     let dependencies = dependencies(store, eligible, part)?;
@@ -164,6 +165,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
         scrolls: false,
         tuples: std::ptr::null_mut(),
         is_part: true,
+        lead: Lead::default(),
         form,
         combined: false,
     }))

@@ -7,19 +7,19 @@
 //! A placeholder must reach no plan that is kept, and not outlive its message. So it is handed out only for a query of the
 //! simple protocol, and for a plan that is made for the values of one Bind.
 
-use arrow_cache_core::{CacheKey, Pin};
+use arrow_cache_core::{CacheKey, Hash128, Pin, RoomyVec};
 use pgrx::pg_sys;
 
 use super::call::Call;
 use super::outcome::note_hit;
-use super::{definition_versions, entry_validity, execute_rights, kept_templates, portal, snapshot};
+use super::{definition_versions, entry_validity, execute_rights, kept_templates, portal, single_flight, snapshot};
 use crate::invalidation::own_writes;
 use crate::pg::query_desc::QueryDesc;
-use crate::query::clock::Clock;
+use crate::query::clock::{Clock, ClockProgram, Sight, hash_values};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FactsHash, FormId};
 use crate::query::identity::Identified;
-use crate::query::key::{self, Asked, HashedText};
+use crate::query::key::{self, Asked, HashedText, Keyed};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Versions, environment, plan_facts};
 use crate::serve::{self, Hit, Template};
@@ -39,6 +39,8 @@ pub struct Pending<'m> {
     /// The normalized text.
     text: &'m [u8],
     terms: StatementTerms,
+    /// The clock expressions, and a hash of their values, if canonical bounds are among these: those of the snapshot of planning.
+    bounds: Option<(ClockProgram, Hash128)>,
 }
 
 /// A plan that stands for a stored answer, and what planning would lock. Plain data, so that an error may jump over it.
@@ -78,19 +80,19 @@ pub fn make(
     // A Bind of a query that may fail has been left to the planner above.
     let asked = Asked { tree, old_plan: None, planned_under: None, errs_by_kind: false, environment };
     // What the planner is given for a Bind is read at its Execute.
-    let clock = Clock { program: clock, params: call.params(), one_message: !call.has_values() };
-    let key = key::of(&asked, &text, &clock, store.seed()).ok()?;
-    let pin = store.lookup(key)?;
-    let facts = FactsHash(store.view(&pin).facts());
-    let promising = store.is_current(&pin);
-    store.unpin(pin);
-    if !promising || !plan_facts::hold_now(facts) {
+    let program = clock;
+    let sight = if program.is_none() { None } else { sight_of_planning(store) };
+    let clock = Clock { program, params: call.params(), one_message: !call.has_values(), sight };
+    let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed()).ok()?;
+    let form = form.id();
+    let facts = promising_facts(store, key, form)?;
+    if !plan_facts::hold_now(facts) {
         return None;
     }
-    let form = form.id();
     let template = kept_templates::find(form, versions, facts)?;
     let text = copy_to_message(&text.bytes);
-    let pending = Pending { call: *call, form, versions, key, facts, text, terms };
+    let bounds = times.has_bounds.then_some((program, times.hash));
+    let pending = Pending { call: *call, form, versions, key, facts, text, terms, bounds };
     // SAFETY: as many bytes as are allocated.
     let place = unsafe {
         let place: *mut Pending<'_> = pg_sys::palloc(std::mem::size_of::<Pending<'_>>()).cast();
@@ -99,6 +101,42 @@ pub fn make(
     };
     // The plan points into the template, which `kept_templates` keeps until a later statement is planned, when the plan is gone.
     Some(Placeholder { plan: template.placeholder(call.query(), place), locks: template.descendants() })
+}
+
+/// The facts of the plan that computed the stored answer, if that seems to hold. If it is outdated, and somebody computes another one, that is
+/// waited for.
+fn promising_facts(store: &SharedStore, key: CacheKey, form: FormId) -> Option<FactsHash> {
+    let pin = store.lookup(key)?;
+    if store.is_current(&pin) {
+        let facts = FactsHash(store.view(&pin).facts());
+        store.unpin(pin);
+        return Some(facts);
+    }
+    let relations = if single_flight::is_computed(store, key) { relations_of(store, &pin) } else { None };
+    store.unpin(pin);
+    if !single_flight::wait_before_planning(store, key, form, &relations?) || !single_flight::is_answered(store, key) {
+        return None;
+    }
+    let pin = store.lookup(key)?;
+    let facts = FactsHash(store.view(&pin).facts());
+    store.unpin(pin);
+    Some(facts)
+}
+
+/// The relations that an entry rests on; `None` without memory for them.
+fn relations_of(store: &SharedStore, pin: &Pin) -> Option<Vec<u32>> {
+    let mut relations = Vec::new();
+    store.view(pin).relations().try_for_each(|relation| relations.add(relation)).ok()?;
+    Some(relations)
+}
+
+/// The snapshot of planning, under which the bounds are found that the statement is likely to have. The server has locked all relations that the
+/// query names.
+fn sight_of_planning<'s>(store: &SharedStore) -> Option<Sight<'s>> {
+    // SAFETY: plain state of the backend; the active snapshot stays active while a query is planned.
+    let snapshot = unsafe { if pg_sys::ActiveSnapshotSet() { pg_sys::GetActiveSnapshot().as_ref() } else { None } }?;
+    snapshot::view(store, Some(snapshot)).ok()?;
+    Some(Sight { snapshot, relations: None })
 }
 
 /// A copy in the memory that is current while a query is planned: that of its message.
@@ -154,6 +192,9 @@ pub fn serve_pending(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> 
 fn valid_answer(store: &SharedStore, desc: QueryDesc<'_>, pending: &Pending<'_>, template: &Template) -> Option<Pin> {
     let snapshot = snapshot::view(store, desc.snapshot_data()).ok()?;
     own_writes::check_own_writes(template.relations()).ok()?;
+    if !bounds_hold(store, desc, pending, template) {
+        return None;
+    }
     let pin = store.lookup(pending.key)?;
     // Another answer may have taken the place of the one that the placeholder was made for.
     let fits = store.view(&pin).facts() == pending.facts.0;
@@ -163,4 +204,13 @@ fn valid_answer(store: &SharedStore, desc: QueryDesc<'_>, pending: &Pending<'_>,
         return None;
     }
     Some(pin)
+}
+
+/// Are the canonical bounds under the snapshot of the query those that the placeholder was made for?
+fn bounds_hold(store: &SharedStore, desc: QueryDesc<'_>, pending: &Pending<'_>, template: &Template) -> bool {
+    let Some((program, hash)) = pending.bounds else { return true };
+    let sight = desc.snapshot_data().map(|snapshot| Sight { snapshot, relations: Some(template.relations()) });
+    let call = &pending.call;
+    let clock = Clock { program, params: call.params(), one_message: !call.has_values(), sight };
+    hash_values(&clock, store.seed()).is_ok_and(|times| times.hash == hash)
 }

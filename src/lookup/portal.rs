@@ -99,6 +99,17 @@ pub fn rows_before(query: QueryDesc<'_>) -> Option<u64> {
     Some(if is_copied { 0 } else { portal.portalPos })
 }
 
+/// Does the active portal run a query to its client, forward from the first row, of which none was read before?
+pub fn is_before_first_row(query: QueryDesc<'_>) -> bool {
+    active().is_some_and(|portal| {
+        std::ptr::eq(portal.queryDesc, query.as_ptr())
+            && portal.strategy == pg_sys::PortalStrategy::PORTAL_ONE_SELECT
+            && portal.holdStore.is_null()
+            && portal.atStart
+            && portal.portalPos == 0
+    })
+}
+
 /// Is this the start of a portal that runs a cached plan? Then it may have come by a Bind of its own, and will be read
 /// by an Execute.
 pub fn is_bound() -> bool {

@@ -7,6 +7,7 @@ use pgrx::pg_sys;
 use super::find::find;
 use super::outcome::{Found, Miss, note_bypass, note_hit};
 use super::question::Question;
+use super::single_flight::{self, Joined};
 use super::{forms, kept_templates, portal, quick_statements};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
@@ -69,6 +70,7 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
     }
     let found = portal::check_statement(desc, planned)
         .and_then(|()| find(&store, &Question::of(desc).started_by_client(planned_as)))
+        .map(|found| share_work(&store, desc, flags, found))
         .and_then(|found| check_cursor(found, flags, desc.plan()));
     match found {
         Ok(Found::Hit(hit, verify)) => serve_hit(&store, desc, flags, hit, verify),
@@ -80,6 +82,29 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
         Err(reason) => {
             note_bypass(&store, reason, desc.plan());
             None
+        }
+    }
+}
+
+/// Has a miss computed by one of those who ask at the same time. A cursor, which may be read later, neither waits nor is waited for.
+fn share_work(store: &SharedStore, desc: QueryDesc<'_>, flags: i32, found: Found) -> Found {
+    let Found::Miss(mut miss) = found else { return found };
+    if miss.refused.is_some() || scrolls(flags) || portal::may_be_read_later() {
+        return Found::Miss(miss);
+    }
+    let mut may_wait = true;
+    loop {
+        match single_flight::join(store, miss.key, miss.form, &miss.dependencies, may_wait) {
+            Joined::Computes(lead) => {
+                miss.lead = lead;
+                return Found::Miss(miss);
+            }
+            Joined::LooksAgain => may_wait = false,
+        }
+        if single_flight::is_answered(store, miss.key)
+            && let Ok(hit @ Found::Hit(..)) = find(store, &Question::of(desc))
+        {
+            return hit;
         }
     }
 }

@@ -8,6 +8,9 @@ use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::portal;
 use super::quick_statements;
 use crate::invalidation::catalogs::SHARED;
+use crate::pg::backend;
+use crate::pg::catalog_row::CatalogRow;
+use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Planned, Versions};
 use crate::settings;
@@ -15,8 +18,11 @@ use crate::shmem::SharedStore;
 
 /// The dependencies of an answer computed now, with the versions that this snapshot sees whole.
 ///
+/// Whether somebody is changing what they stand for is asked when the snapshot was taken, and before the version of the catalogs is compared
+/// with that of the plan. If nobody is, whoever has changed a definition, as the snapshot sees, has moved that version for the last time.
+///
 /// # Errors
-/// The reason to bypass when the snapshot does not see one of them whole.
+/// The reason to bypass when the snapshot does not see one of them whole, or when one is being redefined.
 pub fn dependencies(
     store: &SharedStore,
     relations: &[u32],
@@ -26,6 +32,7 @@ pub fn dependencies(
     let versions = store.versions();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let in_recovery = backend::is_in_recovery();
     let mut dependencies = Vec::with_capacity(relations.len() + 4);
     let enums = rests_on_enums.then_some((versions.enums(database), Reason::DdlInProgress));
     for (slot, reason) in [
@@ -43,14 +50,43 @@ pub fn dependencies(
         let slot = versions.relation(database, *relation);
         let version = versions.seen_whole(slot, snapshot).ok_or(Reason::WriterInProgress)?;
         dependencies.push(Dependency { slot, relation: *relation, version });
+        if in_recovery && let Some(file) = file_number(*relation)? {
+            let rows = versions.relation(database, file);
+            // A table that was never rewritten has its OID as number.
+            if rows != slot {
+                let version = versions.seen_whole(rows, snapshot).ok_or(Reason::WriterInProgress)?;
+                dependencies.push(Dependency { slot: rows, relation: *relation, version });
+            }
+        }
+    }
+    let definers = store.definers();
+    if dependencies.iter().any(|dependency| definers.are_in(dependency.slot)) {
+        return Err(Reason::DdlInProgress);
     }
     Ok(dependencies)
 }
 
+/// The number of the file by which replay knows a relation; `None` for one that has no rows of its own. A new file comes with a new
+/// definition, so this is asked when the version of the definition has been read.
+///
+/// # Errors
+/// Replay does not tell of changes of the relation, or the relation has gone.
+fn file_number(relation: u32) -> Result<Option<u32>, Reason> {
+    let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, pg_sys::Oid::from(relation));
+    let class = row.as_ref().and_then(CatalogRow::relation).ok_or(Reason::DdlInProgress)?;
+    match class.relkind as u8 {
+        pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW if class.relam.to_u32() == HEAP_TABLE_AM_OID => {
+            let number = class.relfilenode.to_u32();
+            if number == 0 { Err(Reason::Recovery) } else { Ok(Some(number)) }
+        }
+        pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => Err(Reason::Recovery),
+        _ => Ok(None),
+    }
+}
+
 /// Does the plan still mean what its key says? `seen` are the versions by which the key was made.
 ///
-/// To be asked after the versions of the dependencies were read, since those of relations are bumped after that of the
-/// catalogs. A plan older than the last DDL may be good, too: PostgreSQL says so itself, as far as it follows
+/// To be asked after `dependencies`, which says why. A plan older than the last DDL may be good, too: PostgreSQL says so itself, as far as it follows
 /// definitions, once it has heard of that DDL.
 pub fn is_plan_current(store: &SharedStore, planned: &Planned, seen: Versions) -> bool {
     let current = definition_versions::current(store);

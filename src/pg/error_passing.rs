@@ -64,7 +64,7 @@ static KEPT: Local<std::cell::Cell<pg_sys::MemoryContext>> = Local::new(std::cel
 /// Does what `kept!` promises.
 ///
 /// # Safety
-/// `call` may only call a C function.
+/// `call` may only call C functions, through `direct!`. Its frames must have no destructors, and must not panic.
 pub unsafe fn keeping<R: Copy>(call: impl FnOnce() -> R + Copy) -> R {
     // SAFETY: the caller promises what `tried` asks for.
     unsafe { tried(call) }.unwrap_or_else(|Present| {

@@ -7,3 +7,6 @@ pub const FIRST_UNPINNED_OID: u32 = 10000;
 
 /// The heap table access method; relations of any other are not cached.
 pub const HEAP_TABLE_AM_OID: u32 = 2;
+
+/// The operator family in which dates and timestamps are ordered by B-trees (catalog/pg_opfamily.dat, `datetime_ops`).
+pub const DATETIME_FAMILY_OID: u32 = 434;

@@ -2,6 +2,8 @@
 //! into a panic, and costs many times what the small functions here do. All declarations stand here; those that differ between the
 //! versions of the server stand in `compat`. Each names the server's header that it repeats.
 
+pub mod indexes;
+
 use std::ffi::{c_char, c_int, c_long, c_void};
 
 use pgrx::pg_sys;
@@ -44,6 +46,18 @@ unsafe extern "C" {
     /// access/xact.h
     pub safe fn IsTransactionState() -> bool;
     /// access/xact.h
+    pub safe fn IsTransactionBlock() -> bool;
+    /// storage/condition_variable.h
+    pub fn ConditionVariableInit(variable: *mut pg_sys::ConditionVariable);
+    /// storage/condition_variable.h; from 17 on it returns something, which nobody here reads.
+    pub safe fn ConditionVariableCancelSleep();
+    /// storage/condition_variable.h
+    pub fn ConditionVariableBroadcast(variable: *mut pg_sys::ConditionVariable);
+    /// utils/timeout.h
+    pub fn get_timeout_active(id: c_int) -> bool;
+    /// utils/timeout.h
+    pub fn get_timeout_finish_time(id: c_int) -> pg_sys::TimestampTz;
+    /// access/xact.h
     pub safe fn GetCurrentStatementStartTimestamp() -> pg_sys::TimestampTz;
     /// access/xact.h
     pub safe fn GetCurrentTransactionStartTimestamp() -> pg_sys::TimestampTz;
@@ -63,6 +77,10 @@ unsafe extern "C" {
     pub safe fn RecoveryInProgress() -> bool;
     /// replication/logicalworker.h
     pub safe fn IsLogicalWorker() -> bool;
+    /// access/xact.h; reads the record.
+    pub fn ParseCommitRecord(info: u8, record: *mut c_void, parsed: *mut pg_sys::xl_xact_parsed_commit);
+    /// access/xact.h; reads the record.
+    pub fn ParseAbortRecord(info: u8, record: *mut c_void, parsed: *mut pg_sys::xl_xact_parsed_abort);
     /// utils/elog.h; reads settings.
     pub safe fn message_level_is_interesting(level: c_int) -> bool;
 
@@ -111,6 +129,8 @@ unsafe extern "C" {
 
 // Parsing, planning, executing. The server's own functions behind the hooks are those whose names begin with `standard_`.
 unsafe extern "C-unwind" {
+    /// storage/condition_variable.h; accepts interrupts.
+    pub fn ConditionVariableTimedSleep(variable: *mut pg_sys::ConditionVariable, millis: c_long, event: u32) -> bool;
     /// tcop/tcopprot.h
     pub fn pg_parse_query(text: *const c_char) -> *mut pg_sys::List;
     /// parser/analyze.h

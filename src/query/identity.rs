@@ -33,7 +33,7 @@ use crate::pg::compat::tree::{self, walkers};
 use crate::pg::error_passing::direct;
 use crate::pg::tree::{Tree, child, children, match_node};
 pub use hasher::CURRENT_SETTING;
-use hasher::{END, NOTHING, TreeHasher};
+use hasher::{END, Level, NOTHING, TreeHasher};
 
 /// What a query is, apart from its text.
 #[derive(Debug)]
@@ -226,6 +226,11 @@ impl TreeHasher {
         let stopped = self.list(arguments);
         if self.clock.count() != before || asks_for_time {
             self.clock.leave(call, before);
+            if let Some(operator) = call.as_a::<pg_sys::OpExpr>() {
+                let level = self.level;
+                // SAFETY: the walk is in the queries of its levels.
+                self.clock.compare(operator, before, |levels| unsafe { Level::query_above(level, levels) });
+            }
         }
         stopped
     }
@@ -339,6 +344,15 @@ impl TreeHasher {
     }
 
     fn query_and_below(&mut self, query: Tree<'_, pg_sys::Query>) -> bool {
+        let outer = self.level;
+        let level = Level { query, outer: outer.cast() };
+        self.level = (&raw const level).cast();
+        let stopped = self.parts_of_query(query);
+        self.level = outer;
+        stopped
+    }
+
+    fn parts_of_query(&mut self, query: Tree<'_, pg_sys::Query>) -> bool {
         self.query(query);
         if self.list(child!(query.groupingSets)) {
             return true;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use arrow_cache_core::{CacheKey, Hash128, HashBuffer, OutOfMemory, Reason};
 
-use super::clock::{self, Clock};
+use super::clock::{self, Clock, ClockHash};
 use super::hashes::{EnvironmentHash, PlanningHash, TreeHash};
 use super::parameters;
 use super::statement_text::{self, Text};
@@ -73,11 +73,20 @@ impl HashedText {
     }
 }
 
+/// A key, and what the clock has added to it.
+#[derive(Clone, Copy)]
+pub struct Keyed {
+    /// The key.
+    pub key: CacheKey,
+    /// The values of the clock.
+    pub times: ClockHash,
+}
+
 /// Computes the key of a statement under a secret. Its parameters are those that the clock expressions are computed with.
 ///
 /// # Errors
 /// The reason to bypass, when the parameters or the clock cannot be part of a key, or there is no memory for them.
-pub fn of(asked: &Asked, text: &HashedText, clock: &Clock<'_>, seed: u64) -> Result<CacheKey, Reason> {
+pub fn of(asked: &Asked, text: &HashedText, clock: &Clock<'_>, seed: u64) -> Result<Keyed, Reason> {
     let mut key = BUFFER.take();
     key.clear();
     key.u64(seed);
@@ -88,10 +97,12 @@ pub fn of(asked: &Asked, text: &HashedText, clock: &Clock<'_>, seed: u64) -> Res
     key.u64(asked.old_plan.unwrap_or(0));
     key.hash(asked.planned_under.map_or(Hash128::NONE, |planning| planning.0));
     key.hash(asked.environment.0);
-    let added = parameters::add_parameters(&mut key, clock.params).and_then(|()| clock::add_values(&mut key, clock));
+    parameters::add_parameters(&mut key, clock.params)?;
+    let times = clock::hash_values(clock, seed)?;
+    key.hash(times.hash);
     let hash = key.is_complete().then(|| CacheKey(key.finish())).ok_or(Reason::OutOfMemory);
     if key.len() <= KEPT {
         BUFFER.set(key);
     }
-    added.and(hash)
+    hash.map(|key| Keyed { key, times })
 }

@@ -22,7 +22,7 @@ static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new())
 const PRUNING: u64 = 7;
 
 /// The settings by which the planner leaves out partitions and children.
-fn pruning() -> u64 {
+pub fn pruning() -> u64 {
     // SAFETY: plain globals of the backend.
     let (prunes, excludes) = unsafe { (pg_sys::enable_partition_pruning, pg_sys::constraint_exclusion) };
     (u64::from(prunes) | (excludes as u64) << 1) & PRUNING

@@ -36,6 +36,11 @@ static KNOWN: Local<KnownRelations<Refusals>> = Local::new(KnownRelations::new()
 /// The version of ddl under which they were checked.
 static VERSION: Local<Cell<u64>> = Local::new(Cell::new(0));
 
+/// Forgets what is known of relations.
+pub fn forget() {
+    KNOWN.clear();
+}
+
 /// Checks what the planner may have taken from the definitions of a plan's relations, which this transaction has locked. `opened` is what the
 /// plan's executor opens, `unites` says that the query has set operations, `ddl` is the version of ddl under which the plan was made.
 /// Depends on settings and on the choices of the planner.

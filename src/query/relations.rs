@@ -8,9 +8,11 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::relation_policy::{self, Policy};
+use crate::pg::backend;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::object_ids::HEAP_TABLE_AM_OID;
+use crate::pg::row_type::RowType;
 use crate::pg::tree::{Tree, child_text, children};
 
 /// What the relations of a plan are.
@@ -67,13 +69,15 @@ fn check_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
     }
     // SAFETY: null for a relation that is gone. The reference keeps the description; it is given back below and nothing between can
     // raise.
-    let (kind, persistence, access_method) = unsafe {
+    let (kind, persistence, access_method, bare_parent) = unsafe {
         let relation = pg_sys::RelationIdGetRelation(oid);
         if relation.is_null() {
             return Err(Reason::UnsupportedRelation);
         }
         let class = (*relation).rd_rel;
-        let facts = ((*class).relkind as u8, (*class).relpersistence as u8, (*class).relam.to_u32());
+        let bare_parent = (*class).relhassubclass
+            && RowType::of((*relation).rd_att).attributes().all(|attribute| attribute.attisdropped);
+        let facts = ((*class).relkind as u8, (*class).relpersistence as u8, (*class).relam.to_u32(), bare_parent);
         pg_sys::RelationClose(relation);
         facts
     };
@@ -84,7 +88,13 @@ fn check_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
     if policy == Policy::Never {
         return Err(Reason::PolicyNever);
     }
-    let trusted = policy == Policy::Trusted;
+    let in_recovery = backend::is_in_recovery();
+    // WAL does not tell that such a parent has lost a child (ALTER TABLE … NO INHERIT).
+    if in_recovery && bare_parent {
+        return Err(Reason::UnsupportedRelation);
+    }
+    // Nor does it tell of changes to what others store.
+    let trusted = policy == Policy::Trusted && !in_recovery;
     match kind {
         pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => {
             if trusted || access_method == HEAP_TABLE_AM_OID {

@@ -22,7 +22,7 @@ OUTPUT = ROOT / "target" / "test-output" / "matrix"
 RELEASES = {"15": "bookworm", "17": "trixie", "18": "forky"}
 COMPILED = "16"
 VERSIONS = ["15", COMPILED, "17", "18"]
-SUITES = ["core", "layers", "regress", "isolation", "tap", "clients", "oracle"]
+SUITES = ["core", "layers", "regress", "isolation", "tap", "clients", "oracle", "oracle-standby"]
 POSTGRES = "postgres"
 UNAVAILABLE = 69
 NOT_RUN = "not run"
@@ -85,7 +85,7 @@ def tested(version, suites):
     ours = [suite for suite in suites if suite != POSTGRES]
     if ours:
         output, status = inside("suites", "tests/run", *ours)
-        table = re.findall(r"^(\w+) +(\d+) passed +(\d+) failed", output, re.MULTILINE)
+        table = re.findall(r"^([\w-]+) +(\d+) passed +(\d+) failed", output, re.MULTILINE)
         row.counts.update({suite: (int(passed), int(failed)) for suite, passed, failed in table})
         row.failed = status != 0 or set(ours) != set(row.counts)
     if POSTGRES in suites:

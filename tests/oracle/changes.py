@@ -56,12 +56,28 @@ def kept_from_subtransaction(pair, grp):
     return ["SAVEPOINT s", first, "SAVEPOINT t", *rest, "RELEASE t", "RELEASE s"]
 
 
+def many_subtransactions(pair, grp):
+    """More of them than a backend's entry in shared memory takes, and every third is undone."""
+    sides = bump(pair, grp)
+    changes = " ".join(f"IF n = {n} THEN {sql.partition(' RETURNING ')[0]}; END IF;" for n, sql in zip((20, 73), sides))
+    undone = bump(pair, grp, FAR)[-1].partition(" RETURNING ")[0]
+    return [f"""DO $$ BEGIN FOR n IN 1..80 LOOP
+                BEGIN
+                    INSERT INTO scratch VALUES ({grp}, n);
+                    {changes}
+                    IF n % 3 = 0 THEN {undone}; RAISE 'no'; END IF;
+                EXCEPTION WHEN raise_exception THEN NULL;
+                END;
+            END LOOP; END $$""",
+            f"DELETE FROM scratch WHERE n % 40 <> {grp}", f"SELECT grp, version FROM {pair}_a WHERE grp = {grp}"]
+
+
 def group_change(rng, pair):
     """A change of one group or all. Returns (kind, statements)."""
     grp = rng.choice(GROUPS)
     two_sided = pair in ("hot", "warm")
     kinds = [("update", bump, 6), ("undone in part", undone_in_part, 2),
-             ("subtransactions", kept_from_subtransaction, 2)]
+             ("subtransactions", kept_from_subtransaction, 2), ("many subtransactions", many_subtransactions, 0.3)]
     if two_sided:
         kinds += [("delete and insert", rewritten, 1), ("MERGE", merged, 2), ("writing WITH", in_with, 2)]
     if pair == "cool":
@@ -244,7 +260,13 @@ def truncation(rng):
 def prepared_transaction(rng, gid):
     """Another session ends it."""
     pair = rng.choice(PAIRS)
-    body = rng.choice((bump(pair, rng.choice(GROUPS)), [plain(rng)], [cascades(rng)], [triggers(rng)],
+    grp, fresh = rng.choice(GROUPS), rng.randrange(10**6, 10**9)
+    body = rng.choice((bump(pair, grp), [plain(rng)], [cascades(rng)], [triggers(rng)],
+                       undone_in_part(pair, grp), kept_from_subtransaction(pair, grp), many_subtransactions(pair, grp),
+                       ["TRUNCATE event", "SAVEPOINT s", "INSERT INTO event VALUES (1, now(), 'undone')", "ROLLBACK TO s"],
+                       ["ALTER TABLE shape ALTER a TYPE bigint", f"UPDATE shape SET a = {fresh} WHERE id = 2"],
+                       ["REFRESH MATERIALIZED VIEW sales", *bump(pair, grp)],
+                       [f"CREATE OR REPLACE FUNCTION rate() RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT {fresh}'"],
                        ["CREATE OR REPLACE VIEW v_changing AS SELECT id, balance + 1000 AS balance FROM account"]))
     return ["BEGIN", *body, f"PREPARE TRANSACTION '{gid}'"]
 

@@ -5,7 +5,6 @@ if no definition changes and changes back in between. Locks prevent that for tab
 without locks (privileges, memberships, function bodies, enum labels) get a value they never had before, or keep it
 for HOLD_S before they change back; a reader that took longer than that draws no conclusion."""
 
-import time
 from itertools import count
 
 HOLD_S = 1.0
@@ -15,17 +14,16 @@ RECREATE = "DROP OWNED BY dora; DROP ROLE dora; CREATE ROLE dora"
 
 
 class Definitions:
-    def __init__(self, rng):
-        self.rng = rng
+    def __init__(self, rng, ages):
+        self.rng, self.ages = rng, ages
         self.fresh = count(1)
         self.toggles = {}
-        self.since = {}
 
     def either(self, name, forth, back):
         """Returns the changes `forth` and `back` in turn, and nothing while the last change is too recent."""
-        if time.monotonic() - self.since.get(name, 0) < HOLD_S:
+        if self.ages.age(name) < HOLD_S:
             return None
-        self.since[name] = time.monotonic()
+        self.ages.change(name)
         self.toggles[name] = not self.toggles.get(name, False)
         return forth if self.toggles[name] else back
 
@@ -129,7 +127,31 @@ class Definitions:
         return self.rng.choice((
             "VACUUM hot_a", "VACUUM hot_b", "VACUUM ANALYZE", "VACUUM FULL orders", "VACUUM FREEZE customer",
             "CLUSTER account USING account_pkey", "CLUSTER linked_b USING linked_b_pkey", "ANALYZE account",
-            "COMMENT ON TABLE account IS 'x'",
+            "COMMENT ON TABLE account IS 'x'", "VACUUM FULL event", "VACUUM (FREEZE) hot_a", "VACUUM event", "VACUUM FULL account_log",
+        ))
+
+    def catalogs(self):
+        """What rewrites the server's own tables, some of which are found by a map and not by their own rows."""
+        return self.rng.choice(("VACUUM FULL pg_class", "VACUUM FULL pg_proc", "VACUUM FULL pg_enum", "VACUUM FREEZE pg_attribute",
+                                "REINDEX TABLE pg_class", "REINDEX TABLE CONCURRENTLY account"))
+
+    def tablespace(self):
+        place = self.rng.choice(("spare", "pg_default"))
+        return self.rng.choice((
+            f"ALTER TABLE orders SET TABLESPACE {place}", f"ALTER TABLE measure_2 SET TABLESPACE {place}",
+            f"ALTER MATERIALIZED VIEW sales SET TABLESPACE {place}", f"ALTER INDEX orders_pkey SET TABLESPACE {place}",
+            f"BEGIN; ALTER TABLE account SET TABLESPACE {place}; UPDATE account SET balance = balance + 1; COMMIT",
+            f"BEGIN; ALTER TABLE customer SET TABLESPACE {place}; ROLLBACK",
+        ))
+
+    def written_catalog(self):
+        """Rows of catalogs that are written like those of any table."""
+        return self.rng.choice((
+            f"UPDATE pg_proc SET prosrc = 'SELECT {next(self.fresh)}' WHERE oid = 'rate()'::regprocedure",
+            f"BEGIN; SAVEPOINT s; UPDATE pg_proc SET prosrc = 'SELECT {next(self.fresh)}' WHERE oid = 'rate()'::regprocedure; "
+            "ROLLBACK TO s; UPDATE pg_class SET reltuples = reltuples WHERE oid = 'account'::regclass; COMMIT",
+            self.either("written policy", "UPDATE pg_class SET relrowsecurity = false WHERE oid = 'secret_ruled'::regclass",
+                        "UPDATE pg_class SET relrowsecurity = true WHERE oid = 'secret_ruled'::regclass"),
         ))
 
     def refresh(self):
@@ -150,6 +172,41 @@ class Definitions:
     def undone(self):
         return ("BEGIN; ALTER TABLE shape ADD COLUMN nobody_sees int; CREATE OR REPLACE VIEW v_customer AS "
                 "SELECT id, 'undone' AS name, mood FROM customer; TRUNCATE swap_live; ROLLBACK")
+
+    def another_database(self):
+        name = self.rng.choice(("passing", "passing too"))
+        return self.rng.choice((
+            f"CREATE DATABASE \"{name}\" TEMPLATE template0 STRATEGY {self.rng.choice(('wal_log', 'file_copy'))}",
+            f"DROP DATABASE IF EXISTS \"{name}\" WITH (FORCE)",
+        ))
+
+    def unlogged(self):
+        """A standby cannot read such a table: the answer is an error."""
+        return f"ALTER TABLE model SET {self.rng.choice(('UNLOGGED', 'LOGGED'))}"
+
+    def thousands_of_subtransactions(self):
+        """Every other time, since it takes a second. Each of three tables is changed by each of them: a standby cannot remember so many
+        changes of a transaction that runs."""
+        self.toggles["thousands"] = not self.toggles.get("thousands", False)
+        if not self.toggles["thousands"]:
+            return None
+        return f"""BEGIN; SET LOCAL statement_timeout = '60s';
+            DO $$ BEGIN
+                UPDATE tenancy SET top = top + 1;
+                FOR number IN 1..{self.rng.choice((10950, 12000))} LOOP
+                    BEGIN
+                        INSERT INTO scratch VALUES (9, number);
+                        INSERT INTO scratch_two VALUES (9, number);
+                        INSERT INTO scratch_three VALUES (9, number);
+                        IF number % 50 = 0 THEN RAISE 'no'; END IF;
+                    EXCEPTION WHEN raise_exception THEN NULL;
+                    END;
+                END LOOP;
+                DELETE FROM scratch WHERE n > 80;
+                DELETE FROM scratch_two WHERE n > 80 AND n < 10900;
+                TRUNCATE scratch_three;
+            END $$;
+            {self.rng.choice(("COMMIT", "COMMIT", "ROLLBACK"))}"""
 
     # -- what is not
 
@@ -202,17 +259,15 @@ class Definitions:
 
     def labels(self):
         n = next(self.fresh)
-        old = self.toggles.get("label", "merry")
         if n % 20 == 0:
             return f"ALTER TYPE mood ADD VALUE 'mood {n}' BEFORE 'cross'"
-        self.toggles["label"] = f"merry {n}"
-        return f"ALTER TYPE mood RENAME VALUE '{old}' TO 'merry {n}'"
+        return f"""DO $$ BEGIN EXECUTE format('ALTER TYPE mood RENAME VALUE %L TO %L',
+            (SELECT enumlabel FROM pg_enum WHERE enumtypid = 'mood'::regtype AND enumlabel LIKE 'merry%'), 'merry {n}'); END $$"""
 
     def attributes(self):
         """Of a composite type."""
-        old = self.toggles.get("attribute", "house")
-        self.toggles["attribute"] = f"house_{next(self.fresh)}"
-        return f"ALTER TYPE place RENAME ATTRIBUTE {old} TO {self.toggles['attribute']}"
+        return f"""DO $$ BEGIN EXECUTE format('ALTER TYPE place RENAME ATTRIBUTE %I TO %I',
+            (SELECT attname FROM pg_attribute WHERE attrelid = 'place'::regclass AND attnum = 2), 'house_{next(self.fresh)}'); END $$"""
 
     def grants(self):
         name, forth, back = self.rng.choice((
@@ -251,6 +306,9 @@ CHANGES = {
     "policy": Definitions.policy,
     "index": Definitions.index,
     "maintenance": Definitions.maintenance,
+    "catalogs": Definitions.catalogs,
+    "tablespace": Definitions.tablespace,
+    "written catalog": Definitions.written_catalog,
     "refresh": Definitions.refresh,
     "temporary table": Definitions.temporary,
     "table elsewhere": Definitions.elsewhere,
@@ -265,6 +323,12 @@ CHANGES = {
     "attributes": Definitions.attributes,
     "grants": Definitions.grants,
     "roles": Definitions.roles,
+}
+# Those that only the primary of a standby makes. They take long on the server of the suite oracle, which syncs, or matter to replay only.
+ON_PRIMARIES = {
+    "another database": Definitions.another_database,
+    "unlogged": Definitions.unlogged,
+    "thousands of subtransactions": Definitions.thousands_of_subtransactions,
 }
 # Changes that only repair the failure of another one; a run may pass without them.
 NOT_ALWAYS = {"finalize detach"}

@@ -87,6 +87,9 @@ DATA = [Question(*q) for q in (
      "(SELECT FROM orders o JOIN line l ON l.order_id = o.id WHERE o.customer = c.id)",),
     ("SELECT name FROM customer WHERE id NOT IN (SELECT customer FROM orders)",),
     ("SELECT customer IS NULL, count(*) FROM wish GROUP BY 1",),
+    ("SELECT grp, count(*), max(n) FROM scratch GROUP BY grp",),
+    ("SELECT s.grp, count(*), max(t.n) FROM scratch_two t LEFT JOIN scratch s USING (n) GROUP BY s.grp",),
+    ("SELECT count(*) FROM scratch_three",),
     ("SELECT * FROM v_customer",),
     ("SELECT name, sum(amount) FROM v_orders GROUP BY name",),
     ("SELECT * FROM account",),
@@ -159,6 +162,11 @@ DATA = [Question(*q) for q in (
     ("SELECT id, CURRENT_DATE - at::date FROM event WHERE at < CURRENT_DATE + %s", ANY_VALUE),
     ("SELECT mood, count(*) FROM customer WHERE since < date_trunc('day', now() - make_interval(days => %s)) GROUP BY mood", ANY_VALUE),
     ("SELECT to_char(now(), 'YYYY-MM'), count(*) FROM orders WHERE placed <= (now() AT TIME ZONE 'Europe/Berlin')::date + 1",),
+    # Windows to the microsecond: indexes of `event` and `customer` tell which row is the last one.
+    ("SELECT count(*), min(id), max(id) FROM event WHERE at > now() - make_interval(days => %s)", ANY_VALUE),
+    ("SELECT id, at <= now() - interval '2 seconds' FROM event WHERE at BETWEEN now() - interval '10 seconds' AND now() ORDER BY id",),
+    ("SELECT mood, count(*) FILTER (WHERE since < now() - interval '300 days') FROM customer GROUP BY mood",),
+    ("SELECT c.id, e.id FROM customer c LEFT JOIN event e ON e.id = c.id AND e.at > now() - interval '5 seconds' WHERE c.since <= now()",),
     ("SELECT e.id FROM event e WHERE e.at > date_trunc('year', CURRENT_DATE) AND EXISTS (SELECT FROM customer c WHERE c.since < now()::date)",),
     ("VALUES (1, 'one'), (2, NULL)",),
     ("SELECT 1 / (id - 4) FROM one.stock",),          # an error while there is a row 4

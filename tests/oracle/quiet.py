@@ -1,7 +1,12 @@
-"""The checks after all writers have ended: every question once more, and a flush."""
+"""The checks after all writers have ended: every question once more, a flush, and what the servers say of themselves."""
+
+import re
+from pathlib import Path
 
 from answers import STATUS, leave_transaction, read, send, statuses
-from questions import ALL, USUAL
+from changes import bump, kept_from_subtransaction
+from questions import ALL, PAIRS, STEADY, USUAL
+from standby import catch_up
 from tally import QUIET, Tally
 from writers import Writer, finish_prepared
 
@@ -11,20 +16,39 @@ TRIES = 3
 
 def check(run):
     """(holds, promise, detail) of the comparison of every question, asked by everybody: uncached, stored and served."""
-    finish_prepared(Writer(run, "end", 0), wait=False)
+    writer = Writer(run, "end", 0)
+    finish_prepared(writer, wait=False)
     tally = Tally("the quiet server")
     connection = run.connect()
+    if run.primary:
+        catch_up_for_good(connection, writer.connection)
     for profile in USUAL:
-        send(connection, profile.statements("SET"))
-        for question in ALL:
-            for value in question.values or (None,):
-                compare(connection, tally, question.text(value), profile)
-        send(connection, ["RESET ROLE"])
-        send(connection, ["RESET ALL"])
-    # Whatever was cacheable has just been stored: the second time it must be served.
+        ask_all(connection, tally, profile, ALL)
+    return conclusion(tally, QUIET)
+
+
+def ask_all(connection, tally, profile, questions):
+    send(connection, profile.statements("SET"))
+    for question in questions:
+        for value in question.values or (None,):
+            compare(connection, tally, question.text(value), profile)
+    send(connection, ["RESET ROLE"])
+    send(connection, ["RESET ALL"])
+
+
+def conclusion(tally, promise):
+    """Whatever was cacheable has just been stored: the second time it must have been served."""
     hits, again = tally.counts["hits"], tally.counts["stored or served"]
     holds = not tally.broken[QUIET] and 0 < hits == again
-    return holds, QUIET, f"{tally.counts['questions']:,} questions, {hits:,} of {again:,} stored answers served again"
+    return holds, promise, f"{tally.counts['questions']:,} questions, {hits:,} of {again:,} stored answers served again"
+
+
+def catch_up_for_good(standby, primary):
+    """Nothing is replayed from now on that could be in conflict with a reader."""
+    primary.execute("ALTER SYSTEM SET autovacuum = off")
+    primary.execute("SELECT pg_reload_conf()")
+    primary.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'")
+    catch_up(standby, primary)
 
 
 def compare(connection, tally, text, profile):
@@ -66,3 +90,37 @@ def combined(run):
         runs, served = connection.execute("SELECT fragment_runs, fragments_served FROM arrow_cache.stats").fetchone()
         parts = connection.execute("SELECT count(*) FROM arrow_cache.entries WHERE kind = 'fragment'").fetchone()[0]
     return served > 0 and parts > 0, "answers were combined of stored parts", f"{runs:,} answers, {served:,} stored parts in them"
+
+
+def publishing(run):
+    with run.connect() as connection:
+        state = connection.execute("SELECT to_jsonb(s) ->> 'standby_state' FROM arrow_cache.stats s").fetchone()[0]
+    return state == "replaying", "the standby still publishes what it replays", str(state)
+
+
+def no_crash(run):
+    """A server that is told to stop at once tells its processes so. None of them may end in another way."""
+    logs = "".join((Path(data).parent / "server.log").read_text(errors="replace") for data in (run.primary_data, run.standby_data))
+    ends = re.findall(r"^.*(?:was terminated by signal|PANIC:|startup process .* exited).*$", logs, re.MULTILINE)
+    return not ends, "no process of a server ended unasked", "; ".join(ends[:3])
+
+
+def promoted(run):
+    """The end of recovery, asked by a session from before and by a new one: with a prepared transaction whose changes no process of the
+    new primary knows, after its end, and after changes there. To be called last."""
+    tally = Tally("the promoted standby")
+    primary = Writer(run, "last", 0)
+    for pair in PAIRS:
+        primary.do("two-phase", ["BEGIN", *kept_from_subtransaction(pair, 1), f"PREPARE TRANSACTION 'last {pair}'"])
+    before = run.connect()
+    catch_up(before, primary.connection)
+    ask_all(before, tally, USUAL[0], STEADY)      # stored in recovery, where the prepared transactions do not prevent it
+    before.execute("SELECT pg_promote()")
+    sessions = [before, run.connect()]
+    changes = [[], *([f"COMMIT PREPARED 'last {pair}'"] for pair in PAIRS), *(bump(pair, 2) for pair in PAIRS)]
+    for change in changes:
+        for statement in change:
+            before.execute(statement)
+        for connection in sessions:
+            ask_all(connection, tally, USUAL[0], STEADY)
+    return conclusion(tally, "a promoted standby answers alike with and without the cache, and stores again")

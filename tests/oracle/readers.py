@@ -42,11 +42,9 @@ class Reader:
         """Two connections: DISCARD ALL would take away the statements that psycopg has prepared."""
         for old in filter(None, (self.connection, self.extended_connection)):
             old.close()
-        self.connection, self.extended_connection = self.run.connect(), self.run.connect()
-        for connection in (self.connection, self.extended_connection):
-            connection.execute(SETTINGS)
         mode = self.rng.choice(("auto", "force_generic_plan", "force_custom_plan"))
-        self.extended_connection.execute(f"SET plan_cache_mode = {mode}")
+        self.connection = self.run.connect(SETTINGS)
+        self.extended_connection = self.run.connect(SETTINGS, f"SET plan_cache_mode = {mode}")
 
     # -- sandwiches
 
@@ -97,6 +95,8 @@ class Reader:
         dice = self.rng.random()
         session_wide, cursors, pause, own = dice < 0.1, 0.1 <= dice < 0.2, 0.2 <= dice < 0.23, 0.23 <= dice < 0.29
         serializable, prepared = 0.29 <= dice < 0.31, 0.31 <= dice < 0.41
+        if self.run.primary:   # a standby has neither
+            own = serializable = False
         if session_wide:
             send(self.connection, profile.statements("SET"))
         begin = "BEGIN ISOLATION LEVEL SERIALIZABLE" if serializable else BEGIN
@@ -181,7 +181,11 @@ class Reader:
         """One sandwich, statement by statement, each in a subtransaction."""
         question, value, profile = asked
         started = time.monotonic()
-        send(self.connection, [BEGIN, *profile.statements("SET LOCAL")])
+        begun = send(self.connection, [BEGIN, *profile.statements("SET LOCAL")])
+        if failed(begun):
+            self.tally.inconclusive[f"no beginning: {expect_error(begun[-1])}"] += 1
+            leave_transaction(self.connection)
+            return
         before = self.in_savepoint(OFF, question.text(value))
         cached = self.in_savepoint(ON, question.text(value))
         status = None
@@ -236,12 +240,13 @@ class Reader:
             else:
                 whole()
         except psycopg.Error as error:
-            leave_transaction(connection)
             if error.sqlstate is not None and error.sqlstate not in ERRORS_OF_READERS | {"XX000"}:
                 raise
             self.tally.inconclusive[f"batch ended by {error.sqlstate or 'the error of another'}"] += 1
-            if pipelined:  # the driver may believe that statements after the error were prepared
+            if pipelined:  # the driver may believe that statements after the error were prepared, or may not leave the pipeline
                 self.reconnect()
+            else:
+                leave_transaction(connection)
             return
         seconds = time.monotonic() - started
         answers = [read(cursor.pgresult) for cursor in cursors]
@@ -270,13 +275,19 @@ def compare(run, name, number, young):
     reader = Reader(run, name, number)
     while run.goes_on() and not reader.tally.has_enough():
         dice = reader.rng.random()
-        if dice < young:
-            reader.young_snapshots()
-        elif dice < young + (1 - young) * 0.85:
-            reader.in_one_string()
-        elif dice < 0.997:
-            reader.extended()
-        else:
+        try:
+            if dice < young:
+                reader.young_snapshots()
+            elif dice < young + (1 - young) * 0.85:
+                reader.in_one_string()
+            elif dice < 0.997:
+                reader.extended()
+            else:
+                reader.reconnect()
+        except psycopg.OperationalError:
+            if not any(run.lost(connection) for connection in (reader.connection, reader.extended_connection)):
+                raise
+            reader.tally.inconclusive["the connection was lost"] += 1
             reader.reconnect()
     return reader.tally
 

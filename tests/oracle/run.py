@@ -3,6 +3,7 @@
 
     tests/oracle/run.py [--seconds N] [--seed N] ...      with the server in PG_ARROW_CACHE_DSN, as tests/run sets it
     ORACLE_SECONDS=N tests/run oracle                     with a server of its own
+    ORACLE_SECONDS=N tests/run oracle-standby             writers on a primary, readers on its standby
 
 Prints one line `ok` or `not ok` for each promise, as TAP does, and what was done to test it.
 """
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import psycopg
 
+import mishaps
 import quiet
 import readers
 import watchers
@@ -31,7 +33,7 @@ from tally import NOT_BACK, ONE_VERSION, PAIRS_EQUAL, SAME_SNAPSHOT, Tally, tabl
 DSN = "PG_ARROW_CACHE_DSN"
 SECONDS = "ORACLE_SECONDS"
 # With a smaller share of hits among the comparisons, agreement would prove little.
-LEAST_HITS = 0.10
+LEAST_HITS, LEAST_HITS_OF_STANDBY = 0.10, 0.33
 # From this length on, each kind of change has had its turn.
 LONG_ENOUGH_S = 40
 TIME_TO_END_S = 60
@@ -40,10 +42,15 @@ TIME_TO_END_S = 60
 class Run:
     """State that all processes share: when to stop, and which versions are known to be committed."""
 
-    def __init__(self, dsn, seed, seconds, context, changers):
-        self.dsn, self.seed = dsn, seed
-        self.deadline = time.monotonic() + seconds
+    def __init__(self, options, context, changers):
+        """Readers use the server of the tests, writers that one, too, or its primary."""
+        self.dsn, self.seed = os.environ[DSN], options.seed
+        self.primary, self.primary_data, self.standby_data = options.primary, options.primary_data, options.standby_data
+        self.deadline = time.monotonic() + options.seconds
         self.stop = context.Event()
+        # Cleared while a standby is restarted.
+        self.calm = context.Event()
+        self.calm.set()
         self.results = context.Queue()
         # What this process counts; it is handed in also after a failure.
         self.mine = None
@@ -53,12 +60,34 @@ class Run:
     def goes_on(self):
         return time.monotonic() < self.deadline and not self.stop.is_set()
 
-    def connect(self):
-        return psycopg.connect(self.dsn, autocommit=True)
+    def wait(self, seconds):
+        self.stop.wait(max(0, min(seconds, self.deadline - time.monotonic())))
 
-    def connect_plain(self):
-        """Without statements that the driver prepares, and deallocates, on its own account."""
-        return psycopg.connect(self.dsn, autocommit=True, prepare_threshold=None)
+    def connect(self, *statements):
+        """A reader's connection, which begins with these statements."""
+        return self.connect_to(self.dsn, statements)
+
+    def connect_plain(self, *statements):
+        """A writer's, without statements that the driver prepares, and deallocates, on its own account."""
+        return self.connect_to(self.primary or self.dsn, statements, prepare_threshold=None)
+
+    def connect_to(self, dsn, statements, **options):
+        """The servers of a pair are restarted at times, or end a session as soon as it began. Then this tries again."""
+        while True:
+            self.calm.wait(TIME_TO_END_S)
+            try:
+                connection = psycopg.connect(dsn, autocommit=True, **options)
+                for statement in statements:
+                    connection.execute(statement)
+                return connection
+            except psycopg.OperationalError:
+                if not self.primary or time.monotonic() > self.deadline + TIME_TO_END_S:
+                    raise
+            time.sleep(0.05)
+
+    def lost(self, connection):
+        """Was this connection lost because somebody restarted a server, or ended the session for the sake of replay?"""
+        return bool(self.primary) and connection.closed
 
     def tally(self, name):
         self.mine = Tally(name)
@@ -146,21 +175,32 @@ def main():
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
     parser.add_argument("--pause", type=float, default=0.004, help="mean seconds between changes of a hot table")
     parser.add_argument("--definitions-pause", type=float, default=0.1, help="mean seconds between DDL statements")
+    parser.add_argument("--primary", help="the server of the writers, if that of the tests is its standby")
+    parser.add_argument("--primary-data", help="its data directory")
+    parser.add_argument("--standby-data", help="that of the standby")
     options = parser.parse_args()
     print(f"# seed {options.seed}, {options.seconds:g} s; again: tests/oracle/run.py --seed {options.seed}", flush=True)
 
-    dsn = os.environ[DSN]
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("SET client_min_messages = error")
-        connection.execute((Path(__file__).parent / "schema.sql").read_text())
+    load_schema(options.primary or os.environ[DSN])
     context = multiprocessing.get_context("fork")
-    changers = writers.processes(options.pause, options.definitions_pause)
-    run = Run(dsn, options.seed, options.seconds, context, len(changers))
+    changers = [*writers.processes(options.pause, options.definitions_pause), *(mishaps.processes() if options.primary else ())]
+    run = Run(options, context, len(changers))
     started = time.monotonic()
     total = everything(run, context, changers, [*readers.processes(), *watchers.processes()])
     seconds = time.monotonic() - started
     comparisons, hits = report(total, seconds)
+    sys.exit(judge(run, total, seconds, comparisons, hits))
 
+
+def load_schema(dsn):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for statement in ("SET client_min_messages = error", "SET allow_in_place_tablespaces = on",
+                          "CREATE TABLESPACE spare LOCATION ''", (Path(__file__).parent / "schema.sql").read_text()):
+            connection.execute(statement)
+
+
+def judge(run, total, seconds, comparisons, hits):
+    """Prints the promises. Returns the exit status."""
     verdict = Verdict()
     verdict(not total.crashed, "every process ran to its end and met no error but the expected ones")
     verdict(comparisons > 0 and not total.broken[SAME_SNAPSHOT], SAME_SNAPSHOT, f"{comparisons:,} comparisons")
@@ -168,15 +208,22 @@ def main():
     verdict(one > 0 and not total.broken[ONE_VERSION], ONE_VERSION, f"{one:,} answers")
     verdict(two > 0 and not total.broken[PAIRS_EQUAL], PAIRS_EQUAL, f"{two:,} answers")
     verdict(one + two > 0 and not total.broken[NOT_BACK], NOT_BACK, f"{one + two:,} answers")
-    verdict(hits > 0 and hits >= LEAST_HITS * comparisons,
-            f"at least {LEAST_HITS:.0%} of the comparisons were with a hit", f"{hits:,} of {comparisons:,}")
-    undone = writers.kinds() - NOT_ALWAYS - set(total.done) if seconds >= LONG_ENOUGH_S else ()
+    least = LEAST_HITS_OF_STANDBY if run.primary else LEAST_HITS
+    verdict(hits > 0 and hits >= least * comparisons,
+            f"at least {least:.0%} of the comparisons were with a hit", f"{hits:,} of {comparisons:,}")
+    kinds = writers.kinds(run) | (mishaps.kinds() if run.primary else set())
+    undone = kinds - NOT_ALWAYS - set(total.done) if seconds >= LONG_ENOUGH_S else ()
     verdict(not undone, "every kind of change was made", ", ".join(sorted(undone)))
     verdict(*quiet.check(run))
+    if run.primary:
+        verdict(*quiet.publishing(run))
     verdict(*quiet.combined(run))
     verdict(*quiet.flushed(run))
+    if run.primary:
+        verdict(*quiet.promoted(run))
+        verdict(*quiet.no_crash(run))
     print(f"1..{verdict.number}")
-    sys.exit(1 if verdict.failures else 0)
+    return 1 if verdict.failures else 0
 
 
 if __name__ == "__main__":

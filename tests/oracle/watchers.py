@@ -3,46 +3,69 @@
 import random
 import time
 
+import psycopg
 from answers import STATUS, failed, failure, leave_transaction, read, send, statuses
-from questions import GROUP_QUESTIONS, PAIRS, UNCACHEABLE
+from questions import GROUP_QUESTIONS, GROUPS, PAIRS, UNCACHEABLE
+from standby import Replayed
 from tally import NOT_BACK, ONE_VERSION, PAIRS_EQUAL
 
 BATCH = 12
 WEIGHTS = {"hot": 5, "warm": 3, "linked": 2, "late": 2, "cool": 2}
 
 
-def watch(run, name, number):
-    rng = random.Random(f"{run.seed}:{name}")
-    tally = run.tally(name)
-    connection = run.connect()
-    connection.execute("SET lock_timeout = '500ms'")
-    seen = {}
-    while run.goes_on() and not tally.has_enough():
-        pair = rng.choices(PAIRS, [WEIGHTS[p] for p in PAIRS])[0]
+class Watcher:
+    def __init__(self, run, name):
+        self.run, self.rng, self.tally = run, random.Random(f"{run.seed}:{name}"), run.tally(name)
+        self.replayed = Replayed(run)
+        self.reconnect()
+
+    def reconnect(self):
+        """A standby that was restarted may show an earlier state once more, so nothing counts as seen."""
+        self.connection, self.seen = self.run.connect("SET lock_timeout = '500ms'"), {}
+
+    def reached(self, pair):
+        """The versions that statements which are sent from now on must see."""
+        if self.run.primary:
+            return self.replayed.reached(self.connection).get(pair) or [0] * len(GROUPS)
+        return self.run.reached(pair)
+
+    def batch(self):
+        pair = self.rng.choices(PAIRS, [WEIGHTS[p] for p in PAIRS])[0]
         asked, statements = [], []
         for _ in range(BATCH):
-            question, cached = rng.choice(GROUP_QUESTIONS[pair]), rng.random() < 0.8
+            question, cached = self.rng.choice(GROUP_QUESTIONS[pair]), self.rng.random() < 0.8
             asked.append((question, cached))
             statements += [question.sql.format("true" if cached else UNCACHEABLE), STATUS]
-        if rng.random() < 0.5:
+        if self.rng.random() < 0.5:
             statements = ["BEGIN ISOLATION LEVEL READ COMMITTED", *statements, "COMMIT"]
-        # Read before the statements are sent: they must see what was committed by then.
-        reached = run.reached(pair)
-        results = send(connection, statements)
+        reached = self.reached(pair)
+        results = send(self.connection, statements)
         if failed(results):
-            tally.inconclusive[f"batch ended by {failure(results[-1]).error}"] += 1
-            leave_transaction(connection)
-            continue
+            self.tally.inconclusive[f"batch ended by {failure(results[-1]).error}"] += 1
+            leave_transaction(self.connection)
+            return
         if statements[0].startswith("BEGIN"):
             results = results[1:-1]
         for (question, cached), answer, status in zip(asked, results[::2], results[1::2]):
             status = statuses(status)
             if cached:
-                tally.status(*status)
-            check(tally, question, read(answer).rows, status, seen, reached)
-        if rng.random() < 0.1:
-            time.sleep(rng.uniform(0, 0.02))
-    return tally
+                self.tally.status(*status)
+            check(self.tally, question, read(answer).rows, status, self.seen, reached)
+
+
+def watch(run, name, number):
+    watcher = Watcher(run, name)
+    while run.goes_on() and not watcher.tally.has_enough():
+        try:
+            watcher.batch()
+        except psycopg.OperationalError:
+            if not run.lost(watcher.connection):
+                raise
+            watcher.tally.inconclusive["the connection was lost"] += 1
+            watcher.reconnect()
+        if watcher.rng.random() < 0.1:
+            time.sleep(watcher.rng.uniform(0, 0.02))
+    return watcher.tally
 
 
 def check(tally, question, rows, status, seen, reached):

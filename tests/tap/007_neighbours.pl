@@ -81,6 +81,33 @@ $sums"), "0|90
 	my @combined = slurp_file($node->logfile, $log) =~ /(Custom Scan \(ArrowCacheFragments\))/g;
 	is(scalar @combined, 2, "$first: auto_explain logs one plan for each");
 	unlike(slurp_file($node->logfile, $log), qr/Seq Scan on half_1/, "$first: and none of parts");
+
+	# So is a bound statement, of which that is decided when it is run: it depends on settings, or may fail.
+	$node->append_conf('postgresql.conf', "pg_arrow_cache.debug_force_fragments = on\nauto_explain.log_buffers = on");
+	$node->reload;
+	$node->poll_query_until('postgres', q{SELECT current_setting('pg_arrow_cache.debug_force_fragments') = 'on'});
+	for my $bound (
+		[ 'zoned', q{SELECT date_trunc('day', to_timestamp(v * 7200)) AS zoned, count(*) FROM halves WHERE k >= $1 GROUP BY 1 ORDER BY 1}, 2 ],
+		[ 'ratio', 'SELECT v % 2, sum(v) / count(*) AS ratio FROM halves WHERE k >= $1 GROUP BY 1 ORDER BY 1', 2 ])
+	{
+		my ($name, $text, $groups) = @$bound;
+		my $expected = $node->safe_psql('postgres', "SET pg_arrow_cache.enabled = off; PREPARE s (int) AS $text; EXECUTE s (0)");
+		$log = -s $node->logfile;
+		my $runs = $node->safe_psql('postgres', 'SELECT fragment_runs FROM arrow_cache.stats');
+		is($node->safe_psql('postgres', "PREPARE s (int) AS $text;
+EXECUTE s (0)"), $expected, "$first: $name: EXECUTE");
+		$node->safe_psql('postgres', 'UPDATE halves SET v = v WHERE k = 15');
+		# The extended protocol.
+		my $script = PostgreSQL::Test::Utils::tempdir() . "/$name.sql";
+		append_to_file($script, "\\set low 0\n" . $text =~ s/\$1/:low/r . ";\n");
+		$node->command_ok([ qw(pgbench -n -M extended -t 1 -f), $script, 'postgres' ], "$first: $name: extended protocol");
+		is($node->safe_psql('postgres', "SELECT fragment_runs - $runs FROM arrow_cache.stats"), '2', "$first: $name: both are combined");
+		is($counted->("%$name%FROM halves%"), '3|' . 3 * $groups, "$first: $name: and counted with their rows");
+		my $written = slurp_file($node->logfile, $log);
+		my @runs = $written =~ /Custom Scan \(ArrowCacheFragments\).*?actual .*?rows=(\d+)/g;
+		is(scalar @runs, 2, "$first: $name: the log has the plan that was run");
+		unlike($written, qr/never executed|Seq Scan on half_1/, "$first: $name: and not the one in its place");
+	}
 	$node->stop;
 }
 

@@ -43,6 +43,12 @@ pub enum Counter {
     FragmentRuns,
     /// Execution time that served fragments saved, in microseconds.
     FragmentTimeSavedMicros,
+    /// Statements that waited for another one that computed their answer.
+    Waits,
+    /// How long they waited, in microseconds.
+    WaitMicros,
+    /// Waits after which the answer was there.
+    WaitsAnswered,
 }
 
 /// A hit counts both, so they are on one cache line.
@@ -69,10 +75,13 @@ impl Counter {
         Counter::FragmentsComputed,
         Counter::FragmentRuns,
         Counter::FragmentTimeSavedMicros,
+        Counter::Waits,
+        Counter::WaitMicros,
+        Counter::WaitsAnswered,
     ];
 }
 
-const COUNTERS: usize = 18;
+const COUNTERS: usize = 21;
 
 /// Number of stripes; a backend uses the one of its number modulo this.
 pub const STRIPES: usize = 64;

@@ -12,6 +12,8 @@ use crate::cache::store::Store;
 pub struct FormTimes {
     /// How many there were, of both kinds. It goes back to half at some thousands, and starts again when the form was replaced.
     pub executions: u32,
+    /// How many of them combined fragments.
+    pub combined_runs: u32,
     /// Usual time of the runs that computed everything, in microseconds; 0 = unknown.
     pub plain_micros: u64,
     /// Usual time of the runs that combined fragments, in microseconds; 0 = unknown.
@@ -32,7 +34,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let line = self.form_line(form);
         let (plain_runs, plain_micros) = line.plain.known(form);
         let (combined_runs, combined_micros) = line.combined.known(form);
-        FormTimes { executions: plain_runs + combined_runs, plain_micros, combined_micros }
+        FormTimes { executions: plain_runs + combined_runs, combined_runs, plain_micros, combined_micros }
     }
 
     /// The line of a form. The line tells forms apart by the upper bits of their hashes.

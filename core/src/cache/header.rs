@@ -34,4 +34,6 @@ pub(crate) struct Constant {
     /// Whether transactions that changed definitions are or were prepared for a two-phase commit: one of the constants `PAST_UNKNOWN`,
     /// `NONE_PREPARED` and `SOME_PREPARED` of `store`.
     pub(crate) prepared_definitions: AtomicU32,
+    /// The word of [`ReplayState`](super::replay_state::ReplayState).
+    pub(crate) replay: AtomicU32,
 }

@@ -2,7 +2,9 @@
 //! runs.
 
 use crate::cache::bucket::Bucket;
+use crate::cache::claims::{CLAIMS, ClaimPlace};
 use crate::cache::counters::{STRIPES, Stripe};
+use crate::cache::definers;
 use crate::cache::entry::Entry;
 use crate::cache::form_line::FormLine;
 use crate::cache::header::Header;
@@ -78,6 +80,8 @@ pub struct Layout {
     pub(crate) header: usize,
     pub(crate) slots: usize,
     pub(crate) slot_count: usize,
+    pub(crate) definers: usize,
+    pub(crate) claims: usize,
     pub(crate) stripes: usize,
     pub(crate) runs: usize,
     pub(crate) form_lines: usize,
@@ -104,6 +108,8 @@ impl Layout {
         let header = part(size_of::<Header>());
         let slot_count = slot_count(sizes.memory);
         let slots = part(slot_count * size_of::<Slot>());
+        let definers = part(definers::COUNTS * size_of::<u32>());
+        let claims = part(CLAIMS * size_of::<ClaimPlace>());
         let stripes = part(STRIPES * size_of::<Stripe>());
         let runs = part(RUN_WORDS * size_of::<u32>());
         let form_lines = part(FORM_PLACES * size_of::<FormLine>());
@@ -123,6 +129,8 @@ impl Layout {
             header,
             slots,
             slot_count,
+            definers,
+            claims,
             stripes,
             runs,
             form_lines,
@@ -162,6 +170,8 @@ mod tests {
             let offsets = [
                 layout.header,
                 layout.slots,
+                layout.definers,
+                layout.claims,
                 layout.stripes,
                 layout.runs,
                 layout.form_lines,

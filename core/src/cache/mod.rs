@@ -18,14 +18,20 @@
 //! | `layout` | where each part of the block lies |
 //! | `header`, `bucket`, `entry`, `form_line` | the records in the block |
 //! | `counters` | what is counted |
+//! | `claims` | who computes which answer at this moment |
+//! | `definers` | which slots stand for definitions that are being changed at this moment |
 //! | `versions`, `xid_window` | what entries rest on: versions, and which transactions changed them |
+//! | `replay_state` | whether replay tells of every change |
 //! | `asked_xids` | which transactions run, remembered for one publication |
+//! | `replayed` | what the running transactions of a primary have changed, on a standby |
 //! | `key` | the key of a cached result |
 //! | `memory` | what the host lends: allocator and locks |
 
 mod asked_xids;
 mod bucket;
+pub mod claims;
 pub mod counters;
+pub mod definers;
 mod entry;
 mod eviction;
 mod fill;
@@ -41,6 +47,8 @@ pub mod memory;
 mod occupancy;
 mod payload;
 mod published;
+pub mod replay_state;
+pub mod replayed;
 mod run_counts;
 mod store;
 pub mod versions;

@@ -73,7 +73,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     #[must_use]
     pub fn valid_for(&self, pin: &Pin, snapshot: &SnapshotView<'_>) -> Validity {
         let versions = self.versions();
-        let mut whole = versions.above_base_floor(snapshot);
+        let mut whole = true;
         for on in self.view(pin).dependencies() {
             let state = versions.slot(on.slot).read();
             if state.version != on.version {
@@ -81,7 +81,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             }
             whole &= state.seen_whole(snapshot);
         }
-        if whole { Validity::Valid } else { Validity::NotVisible }
+        // The floor is read after the slots: see `Versions::begin_anew`.
+        if whole && versions.above_base_floor(snapshot) { Validity::Valid } else { Validity::NotVisible }
     }
 
     /// Takes the entry out of the index; true if this call did. The first [`Store::reclaim`] after the last pin is gone frees its memory.

@@ -11,12 +11,15 @@
 //! which calls [`Store::unpin`] or [`Store::abandon_unlocked`]: these use atomics only.
 
 use crate::cache::bucket::Bucket;
+use crate::cache::claims::{CLAIMS, ClaimPlace, Claims};
 use crate::cache::counters::{Counters, STRIPES, Stripe};
+use crate::cache::definers::{self, Definers};
 use crate::cache::entry::Entry;
 use crate::cache::form_line::FormLine;
 use crate::cache::header::Header;
 use crate::cache::layout::{FORM_PLACES, Layout, RUN_WORDS};
 use crate::cache::memory::{Arena, Locks};
+use crate::cache::replay_state::ReplayState;
 use crate::cache::versions::{Slot, Versions};
 use std::ptr::NonNull;
 use std::sync::atomic::{
@@ -76,6 +79,23 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         Versions::new(slots, &self.header().constant.base_floor)
     }
 
+    /// Whose definitions are being changed at this moment.
+    pub fn definers(&self) -> Definers<'_> {
+        // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all of them are atomics.
+        Definers::new(unsafe { self.part::<[AtomicU32; definers::COUNTS]>(self.layout.definers) })
+    }
+
+    /// Who computes which answer at this moment.
+    pub fn claims(&self) -> Claims<'_> {
+        // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all fields are atomics.
+        Claims::new(unsafe { self.part::<[ClaimPlace; CLAIMS]>(self.layout.claims) })
+    }
+
+    /// Whether the replay of WAL tells of every change.
+    pub fn replay(&self) -> ReplayState<'_> {
+        ReplayState::new(&self.header().constant.replay)
+    }
+
     /// The event counters.
     pub fn counters(&self) -> Counters<'_> {
         // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all fields are atomics.
@@ -103,6 +123,11 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         // If another process was first, it has noted the same, or that some were prepared: nothing is left to do.
         let _ =
             self.header().constant.prepared_definitions.compare_exchange(PAST_UNKNOWN, NONE_PREPARED, AcqRel, Relaxed);
+    }
+
+    /// Notes that transactions that nobody here has seen at work may be prepared: those that a standby has replayed.
+    pub fn forget_past(&self) {
+        self.header().constant.prepared_definitions.store(PAST_UNKNOWN, Release);
     }
 
     /// Is it still unknown whether transactions from before the start are prepared?

@@ -9,7 +9,7 @@
 use crate::cache::xid_window::XidWindow;
 use std::sync::atomic::{
     AtomicI64, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
     fence,
 };
 
@@ -212,6 +212,19 @@ impl Slot {
         });
     }
 
+    /// Publishes `xid` from the one process that replays the WAL of a primary, before it replays the record that ends `xid`.
+    ///
+    /// It takes every other publisher for ended. That is so: this process alone publishes on a standby, each time just before it replays the
+    /// end of the publisher, and it replays one record after the other. So whatever it published before has ended by now. After the end of
+    /// recovery other processes publish transactions that run on: this must not be called any more then.
+    pub fn publish_replayed(&self, xid: u64, now: i64) {
+        self.change(now, |state| {
+            state.pending = [0; PENDING];
+            state.pending[0] = xid;
+            state.window = XidWindow::default();
+        });
+    }
+
     /// Moves the version and nothing else: results stored under the old one are outdated, and new ones can be stored at once.
     pub fn bump(&self, now: i64) {
         self.change(now, |_| ());
@@ -314,10 +327,11 @@ impl<'a> Versions<'a> {
         Self { slots, base_floor }
     }
 
-    /// The slot of a relation: of its rows and of its definition.
+    /// The slot of a relation: of its rows and of its definition. On a standby also the slot of a file, by its number.
     #[must_use]
     pub fn relation(&self, database: u32, relation: u32) -> SlotId {
-        let hash = scatter((u64::from(database) << 32) | u64::from(relation));
+        // Ids that follow each other have slots that do: relations of one database share a slot only if their ids lie far apart.
+        let hash = (scatter(u64::from(database)) >> 1) + u64::from(relation);
         let relations = self.slots.len() - FIXED_SLOTS;
         SlotId((FIXED_SLOTS + (hash % relations as u64) as usize) as u32)
     }
@@ -369,23 +383,37 @@ impl<'a> Versions<'a> {
     /// ones included, published to slots that no longer exist.
     pub fn ensure_floor(&self, next_full_xid: u64) {
         if self.base_floor.load(Acquire) == 0 {
-            let floor = next_full_xid.saturating_sub(1).max(1);
             // If another process was first, it has set it: nothing is left to do.
-            let _ = self.base_floor.compare_exchange(0, floor, Release, Relaxed);
+            let _ = self.base_floor.compare_exchange(0, Self::floor_below(next_full_xid), Release, Relaxed);
         }
+    }
+
+    /// Starts over after something could not be published: nothing from before `next_full_xid` is taken for known any more. The caller is
+    /// the one process that replays, and nothing of what it could not publish is visible before this returns; or it is at the end of
+    /// recovery, and nobody writes before this returns.
+    ///
+    /// The floor rises before the slots of databases move, on one of which each result rests. So a result whose versions were read before
+    /// is outdated, and whoever reads versions after that finds the higher floor. The floor never sinks.
+    pub fn begin_anew(&self, next_full_xid: u64, now: i64) {
+        self.base_floor.fetch_max(Self::floor_below(next_full_xid), AcqRel);
+        for slot in &self.slots[..FIXED_SLOTS] {
+            slot.bump(now);
+        }
+    }
+
+    fn floor_below(next_full_xid: u64) -> u64 {
+        next_full_xid.saturating_sub(1).max(1)
     }
 
     /// The version of a slot if the snapshot sees all that was ever published to it; `None` also while the base floor is not set.
     #[must_use]
     pub fn seen_whole(&self, id: SlotId, snapshot: &SnapshotView<'_>) -> Option<u64> {
-        if !self.above_base_floor(snapshot) {
-            return None;
-        }
         let state = self.slot(id).read();
-        state.seen_whole(snapshot).then_some(state.version)
+        // The floor is read after the slot: see `begin_anew`.
+        (self.above_base_floor(snapshot) && state.seen_whole(snapshot)).then_some(state.version)
     }
 
-    /// Whether the snapshot sees everything from before the start.
+    /// Whether the snapshot sees everything from before the start. Asked after the slots were read: see `begin_anew`.
     #[must_use]
     pub fn above_base_floor(&self, snapshot: &SnapshotView<'_>) -> bool {
         let floor = self.base_floor.load(Acquire);
@@ -394,7 +422,7 @@ impl<'a> Versions<'a> {
 }
 
 /// Finaliser of splitmix64: neighbouring object ids land far apart.
-fn scatter(value: u64) -> u64 {
+pub(crate) fn scatter(value: u64) -> u64 {
     let mut x = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

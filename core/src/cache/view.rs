@@ -61,6 +61,15 @@ impl<'a> EntryView<'a> {
         unsafe { std::slice::from_raw_parts(self.head().cast::<Dependency>(), count) }
     }
 
+    /// The relations that the answer rests on, each once. On a standby a relation may have two dependencies, one after the other.
+    pub fn relations(&self) -> impl Iterator<Item = u32> + '_ {
+        let mut last = 0;
+        self.dependencies()
+            .iter()
+            .map(|dependency| dependency.relation)
+            .filter(move |relation| *relation != 0 && std::mem::replace(&mut last, *relation) != *relation)
+    }
+
     /// Hash of the facts of the plan that computed the result, as the caller gave it when it was published.
     #[must_use]
     pub fn facts(&self) -> Hash128 {

@@ -3,6 +3,7 @@
 
 mod copy;
 mod executor_run;
+mod index_scan;
 mod names;
 mod partition_key;
 mod plans;
@@ -12,10 +13,13 @@ mod settings_table;
 mod shared_memory;
 mod statistics;
 pub mod tree;
+mod waiting;
+mod wal;
 
 pub use copy::copies_materialized_views;
 pub(crate) use executor_run::executor_run_hook;
 pub use executor_run::{ExecutorRunHook, call_executor_run, executor_run, set_processed, standard_executor_run};
+pub use index_scan::begin_index_scan;
 pub use names::{may_use_schema, owns, public_may_execute, qualified_name};
 pub use partition_key::{PartitionColumn, PartitionStrategy, partition_column, partition_key_columns};
 pub use plans::{copy_permissions, pruning_of_append, pruning_of_merge_append, query_id, strip_plan, unchecked_plan};
@@ -24,3 +28,5 @@ pub use row_types::{has_virtual_columns, tuple_attribute, virtual_expressions};
 pub use settings_table::setting_of_server;
 pub use shared_memory::{backend_number, create_area, next_full_transaction_id};
 pub use statistics::counted_relation;
+pub use waiting::{TIMEOUTS_OF_STATEMENTS, wait_event_of_fill};
+pub use wal::{completed_transactions, file_of_block};

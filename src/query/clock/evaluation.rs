@@ -7,14 +7,16 @@
 
 use std::cell::Cell;
 
-use arrow_cache_core::{HashBuffer, Reason};
+use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum};
 
 use super::expression::{ClockExpressions, Leaf, MOST, closed};
 use super::functions::{FUNCTIONS, Kind};
 use super::program::{
-    CALL, CHOICE, COARSE, CONSTANT, ClockProgram, END, GREATER, LEAF, NULL, PARAMETER, READING, SMALLER, WRITING, ZERO,
+    CALL, CHOICE, COARSE, CONSTANT, ClockProgram, END, GREATER, LEAF, NULL, PARAMETER, READING, SMALLER, SPLIT,
+    WRITING, ZERO, split_of,
 };
+use super::split::{Sight, Split};
 use super::values::{Moment, NOTHING, Value, call, constant, extreme, parameter, read, time, written};
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::{caught, direct};
@@ -31,6 +33,30 @@ pub struct Clock<'q> {
     pub params: Option<Tree<'q, pg_sys::ParamListInfoData>>,
     /// The statement is started, and all its rows are read, within one message of the client.
     pub one_message: bool,
+    /// What canonical bounds are found with. Without it, no value may move.
+    pub sight: Option<Sight<'q>>,
+}
+
+/// What a clock expression came to.
+#[derive(Clone, Copy)]
+pub struct Computed {
+    /// Its value.
+    pub value: Value,
+    /// What its value splits, if it moves all the time: the canonical bound is to stand in its place.
+    pub split: Option<Split>,
+}
+
+impl Computed {
+    const NOTHING: Self = Self { value: NOTHING, split: None };
+}
+
+/// What the clock adds to a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ClockHash {
+    /// A hash of all values and canonical bounds.
+    pub hash: Hash128,
+    /// There are canonical bounds among them.
+    pub has_bounds: bool,
 }
 
 /// Most values that wait for their function at one time.
@@ -39,25 +65,61 @@ const STACK: usize = 32;
 /// The memory of one computation, emptied after it.
 static CONTEXT: Local<Cell<pg_sys::MemoryContext>> = Local::new(Cell::new(std::ptr::null_mut()));
 
-/// Adds the values of all clock expressions to a key.
+/// Flag of the word before a value: a canonical bound stands in its place.
+const IS_BOUND: u8 = 1 << 6;
+/// Flag of the word before a value: there is no value.
+const IS_NULL: u8 = 1 << 7;
+
+static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new()));
+
+/// The values of all clock expressions as one hash, under a secret.
 ///
 /// # Errors
-/// `MovingClock` if one of them changes by less than a minute, asks for the arrival of a message that is not the only one, or cannot be
-/// computed.
-pub fn add_values(key: &mut HashBuffer, clock: &Clock<'_>) -> Result<(), Reason> {
+/// `MovingClock` if one of them changes by less than a minute and no canonical bound can stand for it, if it asks for the arrival of a message
+/// that is not the only one, or if it cannot be computed.
+pub fn hash_values(clock: &Clock<'_>, seed: u64) -> Result<ClockHash, Reason> {
     if clock.program.is_none() {
-        return Ok(());
+        return Ok(ClockHash { hash: Hash128::NONE, has_bounds: false });
     }
-    with_values(clock, |values| {
-        for value in values {
-            key.u8(value.kind as u8 | u8::from(value.is_null) << 7);
-            if !value.is_null {
-                let (length, by_value) = value.kind.form();
-                // SAFETY: a value that was just computed, of the type that its function returns.
-                unsafe { parameters::add_datum(key, value.datum, by_value, length) };
-            }
+    let mut key = BUFFER.take();
+    key.clear();
+    key.u64(seed);
+    let has_bounds = with_values(clock, |values| {
+        let mut has_bounds = false;
+        for computed in values {
+            has_bounds |= add(&mut key, computed, clock.sight.as_ref())?;
         }
-    })
+        Ok::<bool, Reason>(has_bounds)
+    })??;
+    let hash = key.is_complete().then(|| key.finish()).ok_or(Reason::OutOfMemory)?;
+    BUFFER.set(key);
+    Ok(ClockHash { hash, has_bounds })
+}
+
+/// Adds a value, or its canonical bound; tells whether it was the latter.
+///
+/// # Errors
+/// `MovingClock` if there is no telling the canonical bound.
+fn add(key: &mut HashBuffer, computed: &Computed, sight: Option<&Sight<'_>>) -> Result<bool, Reason> {
+    let Computed { value, split } = computed;
+    let head = value.kind as u8;
+    if value.is_null {
+        // Comparing anything with it gives NULL.
+        key.u8(head | IS_NULL);
+        return Ok(false);
+    }
+    let (datum, has_bound) = match split {
+        None => (Some(value.datum), false),
+        Some(split) => (split.canonical_bound(value.kind, value.datum, sight.ok_or(Reason::MovingClock)?)?, true),
+    };
+    key.u8(head | if has_bound { IS_BOUND } else { 0 } | if datum.is_none() { IS_NULL } else { 0 });
+    if let Some(datum) = datum {
+        let (length, by_value) = value.kind.form();
+        // SAFETY: a value that was just computed, of the type that its function returns; or one of a column of that type, which is passed by
+        // value.
+        unsafe { parameters::add_datum(key, datum, by_value, length) };
+    }
+    Ok(has_bound)
 }
 
 /// The value that an expression which asks for the time has now, as a constant in the current memory context. `None` if it is no clock expression, asks for the
@@ -69,8 +131,8 @@ pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::C
     let mut expressions = ClockExpressions::NONE;
     expressions.leave(expression, 0);
     let program = ClockProgram::of(&expressions)?;
-    let clock = Clock { program, params: None, one_message: false };
-    let value = with_computed(&clock, false, |values| values.first().copied()).ok()??;
+    let clock = Clock { program, params: None, one_message: false, sight: None };
+    let value = with_computed(&clock, false, |values| values.first().copied()).ok()??.value;
     let (length, by_value) = value.kind.form();
     if value.is_null || !by_value {
         return None;
@@ -83,13 +145,13 @@ pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::C
 /// Computes the values of all clock expressions, and does something with them.
 ///
 /// # Errors
-/// As `add_values`.
-pub fn with_values<R>(clock: &Clock<'_>, act: impl FnOnce(&[Value]) -> R) -> Result<R, Reason> {
+/// As `hash_values`.
+pub fn with_values<R>(clock: &Clock<'_>, act: impl FnOnce(&[Computed]) -> R) -> Result<R, Reason> {
     with_computed(clock, true, act)
 }
 
-/// As `with_values`; `must_settle` says that no value may change by less than a minute.
-fn with_computed<R>(clock: &Clock<'_>, must_settle: bool, act: impl FnOnce(&[Value]) -> R) -> Result<R, Reason> {
+/// As `with_values`; `must_settle` says that no value may change by less than a minute, unless it splits something.
+fn with_computed<R>(clock: &Clock<'_>, must_settle: bool, act: impl FnOnce(&[Computed]) -> R) -> Result<R, Reason> {
     let context = context();
     // SAFETY: the context is ours, and nothing in it is used after this. The program was made in a context that is still there, since the
     // statement that carries it is being planned or started.
@@ -98,7 +160,7 @@ fn with_computed<R>(clock: &Clock<'_>, must_settle: bool, act: impl FnOnce(&[Val
             return Err(Reason::MovingClock);
         }
         let caller = pg_sys::MemoryContextSwitchTo(context);
-        let mut values = [NOTHING; MOST];
+        let mut values = [Computed::NOTHING; MOST];
         let place = &raw mut values;
         let clock = *clock;
         let compute = || if must_settle { settled(&clock, place) } else { run(&clock, Moment::Now, place) };
@@ -162,33 +224,50 @@ impl Stack {
     }
 }
 
-/// Computes the values; `None` if one of them moves. If the program does not show whether one does, it is computed for the start and the end of
-/// the present minute, too. What the functions raise jumps over this frame.
+/// Computes the values; `None` if one of them moves that splits nothing. If the program does not show whether one does, it is computed for the
+/// start and the end of the present minute, too. What the functions raise jumps over this frame.
 ///
 /// # Safety
 /// As `run`.
-unsafe fn settled(clock: &Clock<'_>, results: *mut [Value; MOST]) -> Option<usize> {
+unsafe fn settled(clock: &Clock<'_>, results: *mut [Computed; MOST]) -> Option<usize> {
     // SAFETY: the caller promises the same; the results are read after they were written.
     unsafe {
         let count = run(clock, Moment::Now, results)?;
-        let values = (&*results).get(..count)?;
-        if values.iter().all(|value| value.settled) {
-            return Some(count);
+        let values = (&mut *results).get_mut(..count)?;
+        let rounds = clock.program.rounds() && values.iter().any(|one| !one.value.settled);
+        if rounds && let Some(stays) = stay(clock, values) {
+            for (one, stays) in values.iter_mut().zip(stays) {
+                one.value.settled |= stays;
+            }
         }
-        if !clock.program.rounds() {
-            return None;
-        }
-        for moment in [Moment::MinuteStart, Moment::MinuteEnd] {
-            let mut others = [NOTHING; MOST];
-            run(clock, moment, &raw mut others)?;
-            for (value, other) in values.iter().zip(&others) {
-                if !value.settled && !value.equals(other) {
-                    return None;
-                }
+        for one in values {
+            if one.value.settled {
+                one.split = None;
+            } else if one.split.is_none() {
+                return None;
             }
         }
         Some(count)
     }
+}
+
+/// Which values are the same at the start and at the end of the present minute? `None` if there is no telling.
+///
+/// # Safety
+/// As `run`.
+unsafe fn stay(clock: &Clock<'_>, values: &[Computed]) -> Option<[bool; MOST]> {
+    let mut stay = [true; MOST];
+    for moment in [Moment::MinuteStart, Moment::MinuteEnd] {
+        let mut others = [Computed::NOTHING; MOST];
+        // SAFETY: the caller promises the same; all values are those of the same program.
+        unsafe {
+            run(clock, moment, &raw mut others)?;
+            for (stays, (one, other)) in stay.iter_mut().zip(values.iter().zip(&others)) {
+                *stays &= one.value.equals(&other.value);
+            }
+        }
+    }
+    Some(stay)
 }
 
 /// Runs the program for a moment; `None` if it is none that `ClockProgram::of` has made. Returns how many values it has
@@ -196,7 +275,7 @@ unsafe fn settled(clock: &Clock<'_>, results: *mut [Value; MOST]) -> Option<usiz
 ///
 /// # Safety
 /// The program must be in memory, `results` valid, and no frame between here and `caught` may have pending destructors.
-unsafe fn run(clock: &Clock<'_>, moment: Moment, results: *mut [Value; MOST]) -> Option<usize> {
+unsafe fn run(clock: &Clock<'_>, moment: Moment, results: *mut [Computed; MOST]) -> Option<usize> {
     // SAFETY: the caller promises that the program is there.
     let words = unsafe { clock.program.words() };
     let mut stack = Stack { values: [NOTHING; STACK], height: 0 };
@@ -242,10 +321,12 @@ unsafe fn run(clock: &Clock<'_>, moment: Moment, results: *mut [Value; MOST]) ->
                 }
                 next = (operand as usize).max(next);
             }
-            END => {
-                next -= 1;
+            END | SPLIT => {
+                let split = if head & 0xFF == SPLIT { Some(split_of(operand, second?)) } else { None };
+                next -= usize::from(split.is_none());
+                let value = stack.pop(1)?[0];
                 // SAFETY: the caller promises that the results are valid.
-                *unsafe { &mut *results }.get_mut(count)? = stack.pop(1)?[0];
+                *unsafe { &mut *results }.get_mut(count)? = Computed { value, split };
                 count += 1;
             }
             _ => return None,

@@ -3,6 +3,7 @@
 use pgrx::pg_sys;
 
 use super::functions::{self, Coarse, FUNCTIONS, Function, Kind, MOST_ARGUMENTS};
+use super::split::{Comparison, Split};
 use crate::pg::compat::tree::walkers;
 use crate::pg::tree::{Tree, child, match_node};
 
@@ -334,6 +335,8 @@ pub const MOST: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub struct ClockExpressions {
     nodes: [*mut pg_sys::Node; MOST],
+    /// What the comparison splits that an expression is a side of.
+    splits: [Option<Split>; MOST],
     count: usize,
     /// Texts become dates (`eligibility`, coercions), or ages are counted from today.
     reads_day: bool,
@@ -341,7 +344,8 @@ pub struct ClockExpressions {
 
 impl ClockExpressions {
     /// None yet.
-    pub const NONE: Self = Self { nodes: [std::ptr::null_mut(); MOST], count: 0, reads_day: false };
+    pub const NONE: Self =
+        Self { nodes: [std::ptr::null_mut(); MOST], splits: [None; MOST], count: 0, reads_day: false };
 
     /// Notes that texts become dates, which may be words such as `today`, or that ages are counted from today: CURRENT_DATE is one more
     /// expression.
@@ -372,13 +376,32 @@ impl ClockExpressions {
         if closed_above(node, found, 0).is_some_and(|closed| closed.asks) {
             if let Some(place) = self.nodes.get_mut(before) {
                 *place = node.as_ptr();
+                self.splits[before] = None;
             }
             self.count = before + 1;
         }
     }
 
-    /// The expressions, if all of them were kept.
-    pub fn nodes(&self) -> Option<&[*mut pg_sys::Node]> {
-        self.nodes.get(..self.count)
+    /// Notes that the walk leaves a call of an operator, below which one expression was found and `before` elsewhere. If that is compared
+    /// with a column, its value says no more than which rows it splits off. `query` tells the query as many levels up.
+    #[inline(never)]
+    pub fn compare<'t>(
+        &mut self,
+        call: Tree<'t, pg_sys::OpExpr>,
+        before: usize,
+        query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
+    ) {
+        if self.count == before + 1
+            && let Some(expression) = self.nodes.get(before)
+            && let Some(comparison) = Comparison::of(call, Some(*expression), query)
+        {
+            self.splits[before] = Some(comparison.split);
+        }
+    }
+
+    /// The expressions, if all of them were kept, each with what it splits.
+    pub fn all(&self) -> Option<impl Iterator<Item = (*mut pg_sys::Node, Option<Split>)>> {
+        let nodes = self.nodes.get(..self.count)?;
+        Some(nodes.iter().copied().zip(self.splits))
     }
 }

@@ -6,7 +6,8 @@
 //! and the time itself does not.
 //!
 //! That is of use only if the values stay the same for a while. Therefore each clock leaf has to lie below something *coarse*:
-//! `date_trunc` to the minute or more, a cast to date, and so on (`coarse`).
+//! `date_trunc` to the minute or more, a cast to date, and so on (`coarse`). Or the expression is compared with a column of a table: then what
+//! it splits off stays the same for a while, and the key has that (`split`).
 //!
 //! A query's clock expressions are found when it is identified or checked (`expression`), become a program that its plan carries
 //! (`program`), and are computed when its answer is looked up (`evaluation`).
@@ -17,11 +18,12 @@ mod evaluation;
 mod expression;
 mod functions;
 mod program;
+mod split;
 mod values;
 
 pub use day::{counts_from_today, has_dates, makes_named_row};
-pub use evaluation::{Clock, add_values, constant_now, with_values};
+pub use evaluation::{Clock, ClockHash, Computed, constant_now, hash_values, with_values};
 pub use expression::{ClockExpressions, asks_for_time, closed, is_zero, reads_time};
 pub use functions::{behind, handlers_of, joins};
 pub use program::{ClockProgram, KeptProgram};
-pub use values::Value;
+pub use split::{Comparison, Sight, Split};

@@ -3,7 +3,7 @@
 //! a destructor.
 //!
 //! The first word has the number of expressions, the number of words and `ASKS_FOR_STATEMENT`. Then each part of an expression follows its arguments, as on the
-//! paper of a stack machine, and `END` follows each expression. The lower byte of a part's word says what it is.
+//! paper of a stack machine, and `END` or `SPLIT` follows each expression. The lower byte of a part's word says what it is.
 
 use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys;
@@ -11,6 +11,7 @@ use pgrx::pg_sys;
 use super::coarse;
 use super::expression::{Arguments, ClockExpressions, DEEPEST, Leaf, Part, part};
 use super::functions::{Coarse, FUNCTIONS, Kind, PLACE_OF_TEXTCAT};
+use super::split::Split;
 use crate::pg::tree::Tree;
 
 // Kinds of parts.
@@ -36,6 +37,10 @@ pub(super) const WRITING: u32 = 9;
 pub(super) const GREATER: u32 = 10;
 /// As `GREATER`, for the smaller one.
 pub(super) const SMALLER: u32 = 11;
+/// The end of an expression that is compared with a column. The operand has the column, and `BELOW`; the relation follows.
+pub(super) const SPLIT: u32 = 12;
+/// Flag of the operand of `SPLIT`, above the number of the column.
+const BELOW: u32 = 1 << 16;
 /// Flag of a constant.
 pub(super) const NULL: u32 = 1 << 31;
 /// Flag of a call.
@@ -71,10 +76,10 @@ impl ClockProgram {
     pub fn of(expressions: &ClockExpressions) -> Option<Self> {
         let mut words = Words { words: [0; MOST_WORDS], count: 0 };
         words.push(expressions.total() as u32)?;
-        for node in expressions.nodes()? {
+        for (node, split) in expressions.all()? {
             // SAFETY: a node of the query that the expressions were found in, which is there as long as it is planned.
-            words.add(unsafe { Tree::enter(*node) }?, 0)?;
-            words.push(END)?;
+            words.add(unsafe { Tree::enter(node) }?, 0)?;
+            words.end(split)?;
         }
         if expressions.reads_day() {
             for word in [LEAF | (Leaf::Date as u32) << 8, (-1i32).cast_unsigned(), END] {
@@ -196,8 +201,22 @@ struct Words {
     count: usize,
 }
 
+/// What the operand of `SPLIT`, and the word behind it, say.
+pub(super) fn split_of(operand: u32, relation: u32) -> Split {
+    let column = (operand & (BELOW - 1)) as u16;
+    Split { relation: pg_sys::Oid::from(relation), column: column.cast_signed(), below: operand & BELOW != 0 }
+}
+
 /// Each function returns `None` if that is too much.
 impl Words {
+    /// Ends an expression.
+    fn end(&mut self, split: Option<Split>) -> Option<()> {
+        let Some(Split { relation, column, below }) = split else { return self.push(END) };
+        let operand = u32::from(column.cast_unsigned()) | if below { BELOW } else { 0 };
+        self.push(SPLIT | operand << 8)?;
+        self.push(relation.to_u32())
+    }
+
     fn push(&mut self, word: u32) -> Option<()> {
         *self.words.get_mut(self.count)? = word;
         self.count += 1;

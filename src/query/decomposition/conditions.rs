@@ -1,9 +1,11 @@
-//! WHERE, taken apart into conjuncts, of which some are bounds.
+//! The conditions of a part, taken apart into conjuncts, of which some are bounds.
 
 use pgrx::pg_sys;
 
 use super::constants::{constant_of, of_column_type};
-use super::site::origin;
+use super::filters::filters;
+use super::obstacle::Obstacle;
+use super::site::{entry_of, origin, selection};
 use crate::pg::lists::{integers, nodes};
 use crate::pg::tree::{Tree, child, children};
 use crate::pg::tree_making::{copy, list_of, list_of_numbers};
@@ -44,36 +46,82 @@ pub(super) fn all_of(conjuncts: impl ExactSizeIterator<Item = *mut pg_sys::Node>
     }
 }
 
-/// The conditions of a part.
+/// The bounds of a part, and the other conditions that stand beside them.
+#[derive(Default)]
 pub(super) struct Conditions {
     pub bounds: Vec<Bound>,
-    /// How many of the others stand before each bound.
-    places: Vec<usize>,
-    others: Vec<*mut pg_sys::Node>,
+    /// Where each bound stands.
+    places: Vec<Place>,
+    /// The filters that have bounds, in the order of their numbers.
+    filters: Vec<Others>,
+}
+
+/// Where a bound stands.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The number of the filter in the list of `filters`.
+    filter: usize,
+    /// How many of the filter's other conditions stand before it.
+    others: usize,
+}
+
+/// The conditions of a filter that are no bounds.
+struct Others {
+    /// The number of the filter.
+    filter: usize,
+    conditions: Vec<*mut pg_sys::Node>,
 }
 
 impl Conditions {
-    /// Takes WHERE of a query over a table apart.
-    pub fn of(query: Tree<'_, pg_sys::Query>, condition: Option<Tree<'_, pg_sys::Node>>, table: pg_sys::Oid) -> Self {
-        let mut conditions = Self { bounds: Vec::new(), places: Vec::new(), others: Vec::new() };
-        for conjunct in conjuncts(condition) {
-            match bound_of(query, conjunct, table).filter(|_| conditions.bounds.len() < MOST_BOUNDS) {
-                Some(bound) => {
-                    conditions.bounds.push(bound);
-                    conditions.places.push(conditions.others.len());
+    /// Takes the bounds out of the filters of a query over a table.
+    ///
+    /// # Safety
+    /// A valid query that the caller may change.
+    pub unsafe fn take(query: *mut pg_sys::Query, table: pg_sys::Oid) -> Self {
+        let mut taken = Self::default();
+        // SAFETY: the caller's promise; nothing but the conditions is changed.
+        for (number, filter) in unsafe { filters(query) }.into_iter().enumerate() {
+            // SAFETY: as above. The condition is replaced when nobody reads it any more.
+            unsafe {
+                let Some(level) = Tree::enter(filter.level) else { continue };
+                let others = taken.take_of(level, number, conjuncts(Tree::enter(*filter.condition)), table);
+                *filter.condition = all_of(others.iter().copied());
+                if taken.places.last().is_some_and(|place| place.filter == number) {
+                    taken.filters.push(Others { filter: number, conditions: others });
                 }
-                None => conditions.others.push(conjunct.as_ptr()),
             }
         }
-        conditions
+        taken
     }
 
-    /// The conditions as nodes: the bounds, the places, the others. What `of_lists` takes.
+    /// Takes the bounds out of the conjuncts of a filter, and returns the others.
+    fn take_of(
+        &mut self,
+        level: Tree<'_, pg_sys::Query>,
+        filter: usize,
+        conjuncts: Vec<Tree<'_, pg_sys::Node>>,
+        table: pg_sys::Oid,
+    ) -> Vec<*mut pg_sys::Node> {
+        let mut others = Vec::new();
+        for conjunct in conjuncts {
+            match bound_of(level, conjunct, table).filter(|_| self.bounds.len() < MOST_BOUNDS) {
+                Some(bound) => {
+                    self.bounds.push(bound);
+                    self.places.push(Place { filter, others: others.len() });
+                }
+                None => others.push(conjunct.as_ptr()),
+            }
+        }
+        others
+    }
+
+    /// The conditions as nodes: the bounds, the places, the others of each filter. What `of_lists` takes.
     pub fn to_lists(&self) -> [*mut pg_sys::List; 3] {
+        let numbers = self.places.iter().flat_map(|place| [place.filter as i32, place.others as i32]);
         [
             list_of(self.bounds.iter().map(|bound| bound.clause)),
-            list_of_numbers(self.places.iter().map(|place| *place as i32)),
-            list_of(self.others.iter().copied()),
+            list_of_numbers(numbers),
+            list_of(self.filters.iter().map(|filter| list_of(filter.conditions.iter().copied()))),
         ]
     }
 
@@ -84,32 +132,75 @@ impl Conditions {
     pub unsafe fn of_lists([bounds, places, others]: [*const pg_sys::List; 3]) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
+            let bounds = nodes(bounds).map(|clause| Bound {
+                clause,
+                column: 0,
+                operator: pg_sys::InvalidOid,
+                value: std::ptr::null_mut(),
+            });
+            let numbers: Vec<usize> = integers(places).map(|number| number as usize).collect();
+            let places: Vec<Place> =
+                numbers.chunks_exact(2).map(|pair| Place { filter: pair[0], others: pair[1] }).collect();
+            let mut numbers: Vec<usize> = places.iter().map(|place| place.filter).collect();
+            numbers.dedup();
+            let filters = numbers.into_iter().zip(nodes::<pg_sys::List>(others));
             Self {
-                bounds: nodes(bounds)
-                    .map(|clause| Bound {
-                        clause,
-                        column: 0,
-                        operator: pg_sys::InvalidOid,
-                        value: std::ptr::null_mut(),
-                    })
+                bounds: bounds.collect(),
+                places,
+                filters: filters
+                    .map(|(filter, others)| Others { filter, conditions: nodes(others).collect() })
                     .collect(),
-                places: integers(places).map(|place| place as usize).collect(),
-                others: nodes(others).collect(),
             }
         }
     }
 
-    /// The condition with those bounds whose bit is set, in the order in which the statement has them. A copy.
-    pub fn with(&self, asked: u64) -> *mut pg_sys::Node {
+    /// The number of the filter that each bound stands in.
+    pub fn filters_of_bounds(&self) -> impl Iterator<Item = usize> {
+        self.places.iter().map(|place| place.filter)
+    }
+
+    /// The conditions that the bounds are, each with the level that it stands in of the query that it was taken out of, or of a copy; null for a
+    /// query that has no such filter.
+    ///
+    /// # Safety
+    /// A valid query.
+    pub unsafe fn at_levels(&self, query: *mut pg_sys::Query) -> Vec<(*mut pg_sys::Query, *mut pg_sys::Node)> {
+        // SAFETY: the caller's promise; nothing is changed.
+        let filters = unsafe { filters(query) };
+        let level = |place: &Place| filters.get(place.filter).map_or(std::ptr::null_mut(), |filter| filter.level);
+        self.places.iter().map(level).zip(self.bounds.iter().map(|bound| bound.clause)).collect()
+    }
+
+    /// Puts those bounds whose bit is set into a copy of the query that they were taken out of, where the statement has them.
+    ///
+    /// # Errors
+    /// `FromItem` if the query has no such filter.
+    ///
+    /// # Safety
+    /// A valid query that the caller may change.
+    pub unsafe fn put(&self, query: *mut pg_sys::Query, asked: u64) -> Result<(), Obstacle> {
+        // SAFETY: the caller's promise; nothing but the conditions is changed.
+        let filters = unsafe { filters(query) };
+        for others in &self.filters {
+            let filter = filters.get(others.filter).ok_or(Obstacle::FromItem)?;
+            // SAFETY: as above.
+            unsafe { *filter.condition = self.with(others, asked) };
+        }
+        Ok(())
+    }
+
+    /// The condition of a filter with those bounds whose bit is set, in the order in which the statement has them. A copy.
+    fn with(&self, others: &Others, asked: u64) -> *mut pg_sys::Node {
         let mut all = Vec::new();
-        let mut bounds = self.bounds.iter().zip(&self.places).enumerate().peekable();
-        for place in 0..=self.others.len() {
-            while let Some((number, (bound, _))) = bounds.next_if(|(_, (_, at))| **at == place) {
+        let bounds = self.bounds.iter().zip(&self.places).enumerate();
+        let mut bounds = bounds.filter(|(_, (_, place))| place.filter == others.filter).peekable();
+        for place in 0..=others.conditions.len() {
+            while let Some((number, (bound, _))) = bounds.next_if(|(_, (_, at))| at.others == place) {
                 if asked & (1 << number) != 0 {
                     all.push(bound.clause);
                 }
             }
-            all.extend(self.others.get(place));
+            all.extend(others.conditions.get(place));
         }
         // SAFETY: valid expressions.
         all_of(all.into_iter().map(|conjunct| unsafe { copy(conjunct) }))
@@ -130,7 +221,7 @@ fn bound_of(query: Tree<'_, pg_sys::Query>, conjunct: Tree<'_, pg_sys::Node>, ta
             (None, Some(column)) => (column, sides.1, pg_sys::get_commutator(comparison.opno), constant_of(sides.0)?),
             _ => return None,
         };
-        if operator == pg_sys::InvalidOid {
+        if operator == pg_sys::InvalidOid || stops_at_barrier(query, argument, conjunct) {
             return None;
         }
         let (operator, value) = of_column_type(column.vartype, operator, value).unwrap_or((operator, value));
@@ -148,10 +239,35 @@ fn column_of<'t>(
     node: Tree<'t, pg_sys::Node>,
     table: pg_sys::Oid,
 ) -> Option<Tree<'t, pg_sys::Var>> {
+    let (entry, column) = origin(query, named_column(node)?)?;
+    (entry.relid == table && entry.inh).then_some(column)
+}
+
+/// The column that an expression names.
+fn named_column(node: Tree<'_, pg_sys::Node>) -> Option<Tree<'_, pg_sys::Var>> {
     let node = match node.as_a::<pg_sys::RelabelType>() {
         Some(relabelled) => child!(relabelled.arg)?.as_node(),
         None => node,
     };
-    let (entry, column) = origin(query, node.as_a::<pg_sys::Var>()?)?;
-    (entry.relid == table && entry.inh).then_some(column)
+    node.as_a::<pg_sys::Var>()
+}
+
+/// Does the planner keep a condition about a column above a view that is a security barrier? It does not take such a view apart, and
+/// moves a condition into it only if that can tell nobody what it compares. Then all leaves are read.
+fn stops_at_barrier(
+    query: Tree<'_, pg_sys::Query>,
+    column: Tree<'_, pg_sys::Node>,
+    condition: Tree<'_, pg_sys::Node>,
+) -> bool {
+    let lies_behind = named_column(column).is_some_and(|column| lies_behind_barrier(query, column));
+    // SAFETY: an expression of a valid query.
+    lies_behind && unsafe { pg_sys::contain_leaked_vars(condition.as_ptr()) }
+}
+
+fn lies_behind_barrier(query: Tree<'_, pg_sys::Query>, column: Tree<'_, pg_sys::Var>) -> bool {
+    let Some(entry) = entry_of(query, column.varno) else { return false };
+    let Some(below) = selection(entry) else { return false };
+    let target = children!(below.targetList as TargetEntry).find(|target| target.resno == column.varattno);
+    let next = target.and_then(|target| child!(target.expr)).and_then(|next| next.as_node().as_a::<pg_sys::Var>());
+    entry.security_barrier || next.is_some_and(|next| lies_behind_barrier(below, next))
 }

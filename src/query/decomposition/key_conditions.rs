@@ -11,16 +11,15 @@ use super::site::selection;
 use crate::pg::row_type::RowType;
 use crate::pg::tree::{Tree, child, children, match_node};
 use crate::pg::tree_making::{are_equal, copy, replaced};
-use crate::query::partitions::Bound;
 
 /// May the planner leave out leaves for anything but the bounds? `is_filtered`: there are conditions around the site.
 ///
 /// # Safety
-/// The query of a part, its table and its bounds; it is valid.
+/// The query of a part, its table, and its bounds with the levels of it that they stand in; all of it is valid.
 pub(super) unsafe fn may_prune(
     query: *mut pg_sys::Query,
     table: pg_sys::Oid,
-    bounds: &[Bound],
+    bounds: &[(*mut pg_sys::Query, *mut pg_sys::Node)],
     key_columns: &[i16],
     is_filtered: bool,
 ) -> bool {
@@ -28,8 +27,10 @@ pub(super) unsafe fn may_prune(
     let Some(query) = (unsafe { Tree::enter(query) }) else { return true };
     let mut found = Conditions { table, key_columns, ..Conditions::default() };
     found.add_query(query);
-    for bound in bounds {
-        let clause = found.flat(query, bound.clause);
+    for (level, bound) in bounds {
+        // SAFETY: the caller's promise.
+        let Some(level) = (unsafe { Tree::enter(*level) }) else { return true };
+        let clause = found.flat(level, *bound);
         found.add_bound(clause);
     }
     if is_filtered {

@@ -1,8 +1,8 @@
 //! A query as a combination of parts: an aggregate over a table with partitions, or children, is computed from what each leaf answers.
 //!
 //! *Site*: the query level that aggregates. *Table*: the partitioned, or inherited, table of the site, whose *leaves* make the parts. *Part*: the
-//! site's question asked of one leaf. *Bound*: a conjunct of WHERE that compares a column of the table with a constant. *Dimension*: another
-//! relation of the site.
+//! site's question asked of one leaf. *Bound*: a condition that compares a column of the table with a constant, and that every row of the table passes on its way to
+//! the site (`filters`). *Dimension*: another relation of the site.
 //!
 //! Each row that the site aggregates comes of exactly one row of the table, because FROM joins the table so that no row of the answer lacks
 //! one (`site`), and whether it is there depends on that row and the dimensions alone. So the rows of the leaves are those of the table, each
@@ -22,6 +22,7 @@ mod combine;
 mod conditions;
 mod constants;
 mod failures;
+mod filters;
 mod key_conditions;
 mod leaf;
 mod obstacle;

@@ -17,7 +17,7 @@ use crate::query::partitions::Bound;
 
 /// The site's question asked of one leaf.
 pub struct Part {
-    /// SELECT keys…, part aggregates… FROM … WHERE (all conjuncts but the bounds) GROUP BY keys. It reads the parent, with all leaves. Values of
+    /// SELECT keys…, part aggregates… FROM … WHERE … GROUP BY keys, without the bounds. It reads the parent, with all leaves. Values of
     /// parameters are constants in it. No permissions are asked.
     pub query: *mut pg_sys::Query,
     /// The parent.
@@ -47,18 +47,9 @@ impl Part {
         // SAFETY: nodes of a valid query, and new ones made of copies of them.
         let (query, conditions) = unsafe {
             let query = with_constants(asked(site, columns, moved), params)?;
-            let from = (*query).jointree;
-            let asked = Tree::enter(query).ok_or(Obstacle::NoTable)?;
-            let conditions = Conditions::of(asked, Tree::enter((*from).quals), site.relation);
-            (*from).quals = conditions.with(0);
-            (query, conditions)
+            (query, Conditions::take(query, site.relation))
         };
         Ok(Self { query, relation: site.relation, dimensions: site.dimensions.clone(), conditions, is_filtered })
-    }
-
-    /// All conditions of WHERE, the bounds among them. A copy.
-    pub(super) fn all_conditions(&self) -> *mut pg_sys::Node {
-        self.conditions.with(u64::MAX)
     }
 
     /// The part as nodes that the server can copy: what `of_lists` takes.
@@ -76,17 +67,25 @@ impl Part {
         Self { query, relation, dimensions: Vec::new(), conditions, is_filtered: false }
     }
 
-    /// The conjuncts of WHERE that compare a column of the table with a constant: the definition of a leaf may say that all of its rows fulfil
+    /// The conjuncts that compare a column of the table with a constant: the definition of a leaf may say that all of its rows fulfil
     /// them, or none.
     pub fn bounds(&self) -> &[Bound] {
         &self.conditions.bounds
     }
 
+    /// A number for the place of each bound: the same condition means something else in another place.
+    pub fn places_of_bounds(&self) -> impl Iterator<Item = usize> {
+        self.conditions.filters_of_bounds()
+    }
+
     /// May the planner leave out leaves for other conditions than the bounds? `key_columns` are the columns of the table that are in partition
     /// keys, 0 for expressions. Not asked of a part that `of_lists` has made.
     pub fn may_prune_otherwise(&self, key_columns: &[i16]) -> bool {
-        // SAFETY: the query of a part is valid.
-        unsafe { key_conditions::may_prune(self.query, self.relation, self.bounds(), key_columns, self.is_filtered) }
+        // SAFETY: the query of a part is valid, and the levels are its own.
+        unsafe {
+            let bounds = self.conditions.at_levels(self.query);
+            key_conditions::may_prune(self.query, self.relation, &bounds, key_columns, self.is_filtered)
+        }
     }
 
     /// The part query of one leaf, which the caller has locked: a fresh copy, ready for the planner. The bounds whose bit is set in `asked` are
@@ -98,7 +97,7 @@ impl Part {
         // SAFETY: a valid query, of which a copy is changed.
         unsafe {
             let query = copy(self.query);
-            (*(*query).jointree).quals = self.conditions.with(asked);
+            self.conditions.put(query, asked)?;
             let query = leaf::read_instead(query, self.relation, leaf)?;
             // It has another relation now.
             ask_no_permissions_below(query);

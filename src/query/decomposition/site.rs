@@ -215,7 +215,7 @@ impl Relations {
 }
 
 /// An entry of the range table.
-fn entry_of(query: Tree<'_, pg_sys::Query>, number: i32) -> Option<Tree<'_, pg_sys::RangeTblEntry>> {
+pub(super) fn entry_of(query: Tree<'_, pg_sys::Query>, number: i32) -> Option<Tree<'_, pg_sys::RangeTblEntry>> {
     children!(query.rtable as RangeTblEntry).nth(usize::try_from(number).ok()?.checked_sub(1)?)
 }
 

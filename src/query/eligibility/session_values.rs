@@ -7,10 +7,11 @@ use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use crate::pg::tree::{Tree, child, children};
-use crate::query::clock;
+use crate::query::clock::{self, Comparison};
 use crate::query::environment::{DATABASE_NAME, SEARCH_CONFIGURATION, SESSION_USER};
 use crate::query::identity::CURRENT_SETTING;
 use crate::query::row_types_and_custom_settings::{LONGEST_NAME, MOST_SETTINGS};
+use crate::query::volatility::definition;
 
 /// current_database() and session_user()
 const CURRENT_DATABASE: u32 = 861;
@@ -63,10 +64,38 @@ impl EligibilityChecker {
         self.clock = ClockPlace::Inside;
         self.clocks += 1;
         self.reads_settings = true;
-        if !found.may_settle {
+        if !found.may_settle && self.bounded != node.as_ptr() {
             self.refuse(Reason::MovingClock);
         }
         true
+    }
+
+    /// Does the operator compare a column with a clock expression? If canonical bounds can be found for it, its value may move all the time.
+    /// True refuses the query: something else than the server's own comparison stands behind the operator.
+    pub(super) fn compares_with_time(&mut self, call: Tree<'_, pg_sys::OpExpr>) -> bool {
+        if self.clock != ClockPlace::Outside || call.as_node().tag() != pg_sys::NodeTag::T_OpExpr {
+            return false;
+        }
+        let queries = &self.queries;
+        let above = |levels: u32| {
+            let place = queries.len().checked_sub(levels as usize + 1)?;
+            // SAFETY: a query around the node, which is part of the tree that is checked.
+            unsafe { Tree::enter(*queries.get(place)?) }
+        };
+        let Some(comparison) = Comparison::of(call, None, above) else { return false };
+        let Some(found) = clock::closed(comparison.with).filter(|closed| closed.asks) else { return false };
+        let (operator, function) = comparison.operator;
+        let is_own = || definition::of(function).is_some_and(|own| own.functions.is_empty() && own.trees.is_empty());
+        // SAFETY: reads a catalog about an operator that the query uses.
+        if unsafe { pg_sys::get_opcode(operator) } != function || !is_own() {
+            return self.refuse(Reason::UserDefinedFunction);
+        }
+        if comparison.has_index() {
+            self.bounded = comparison.with.as_ptr();
+        } else if !found.may_settle && comparison.may_have_index() {
+            self.unindexed = Some((comparison.split.relation, comparison.split.column));
+        }
+        false
     }
 
     /// CURRENT_DATE becomes a clock expression of the query.

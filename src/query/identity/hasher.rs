@@ -20,6 +20,28 @@ pub const CURRENT_SETTING: &[u32] = &[2077, 3294];
 pub(super) const NOTHING: u32 = 0;
 pub(super) const END: u32 = u32::MAX;
 
+/// A query that the walk is in, and those around it.
+pub(super) struct Level<'t> {
+    pub(super) query: Tree<'t, pg_sys::Query>,
+    pub(super) outer: *const Self,
+}
+
+impl Level<'static> {
+    /// The query as many levels above this one.
+    ///
+    /// # Safety
+    /// The level must be null, or that of a walk that is in its query.
+    pub(super) unsafe fn query_above(level: *const Self, levels: u32) -> Option<Tree<'static, pg_sys::Query>> {
+        // SAFETY: the caller's promise; the levels around it are those of the same walk.
+        let mut level = unsafe { level.as_ref() }?;
+        for _ in 0..levels {
+            // SAFETY: as above.
+            level = unsafe { level.outer.as_ref() }?;
+        }
+        Some(level.query)
+    }
+}
+
 /// The buffers that a tree is written into.
 pub(super) struct TreeHasher {
     pub(super) form: HashBuffer,
@@ -33,6 +55,8 @@ pub(super) struct TreeHasher {
     pub(super) too_complex: bool,
     /// Clock expressions found so far.
     pub(super) clock: ClockExpressions,
+    /// The query that the walk is in; null outside of any. It lies on the stack of the walk.
+    pub(super) level: *const Level<'static>,
     /// Address of a local of `identity::of`, to see how much stack the walk has used, and how much it may.
     stack_base: usize,
     stack_limit: usize,
@@ -59,6 +83,7 @@ impl TreeHasher {
             reads_constants: false,
             too_complex: false,
             clock: ClockExpressions::NONE,
+            level: std::ptr::null(),
             stack_base,
             stack_limit: backend::stack_of_walks(),
         }

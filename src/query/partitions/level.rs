@@ -24,6 +24,8 @@ pub struct Level {
     pub partitions: Vec<Partition>,
     /// The numbers of the columns of its key, 0 for an expression.
     pub key: Vec<i16>,
+    /// The bounds on columns of its key, as bits.
+    pub concerned: u64,
     /// The planner may leave out others than those that are empty here.
     pub is_unclear: bool,
 }
@@ -42,8 +44,9 @@ pub unsafe fn partitions(table: pg_sys::Oid, is_partition: bool, bounds: &[Bound
         let count = described.nparts as usize;
         let mut fates = vec![Fate::default(); count];
         let key_columns = partition_key_columns(relation);
-        let is_in_key = |column: &&i16| key_columns.contains(*column) || key_columns.contains(&0);
-        let concerned = columns.iter().filter(is_in_key).count();
+        let is_in_key = |column: &i16| key_columns.contains(column) || key_columns.contains(&0);
+        let concerned: u64 =
+            columns.iter().enumerate().filter(|(_, column)| is_in_key(column)).map(|(number, _)| 1u64 << number).sum();
         let mut compared = 0;
         let mut has_default = false;
         if let (Some(info), Some(key)) = (described.boundinfo.as_ref(), partition_column(relation)) {
@@ -56,7 +59,8 @@ pub unsafe fn partitions(table: pg_sys::Oid, is_partition: bool, bounds: &[Bound
         pg_sys::relation_close(relation, pg_sys::NoLock as _);
         // The planner compares the conditions with the table's own bounds, too, if there is a default partition.
         let may_refute = is_partition && has_default && !bounds.is_empty();
-        Level { partitions, key: key_columns, is_unclear: compared != concerned || may_refute }
+        let is_unclear = compared != concerned.count_ones() as usize || may_refute;
+        Level { partitions, key: key_columns, concerned, is_unclear }
     }
 }
 

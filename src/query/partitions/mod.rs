@@ -39,6 +39,8 @@ pub struct Leaf {
     pub relation: pg_sys::Oid,
     /// The bounds that must be asked in it: bit 0 is the first one.
     pub asked: u64,
+    /// One of these is about a partition key: the leaf lies at an end of a window.
+    pub is_at_end: bool,
 }
 
 /// The leaves of a table.
@@ -93,7 +95,7 @@ fn of_parent(relation: pg_sys::Oid, all: u64) -> Result<Leaves, Reason> {
             if definition.kind == pg_sys::RELKIND_FOREIGN_TABLE {
                 return Err(Reason::TooComplex);
             }
-            found.leaves.push(Leaf { relation: child, asked: all });
+            found.leaves.push(Leaf { relation: child, asked: all, is_at_end: all != 0 });
         }
     }
     found.total = found.leaves.len();
@@ -114,8 +116,9 @@ unsafe fn of_partitioned(
     let names = Names::of(root, bounds);
     let mut found = Leaves::default();
     // The next one stands at the end.
-    let mut waiting = vec![Leaf { relation: root, asked: all }];
-    while let Some(Leaf { relation, asked }) = waiting.pop() {
+    let mut waiting = vec![(root, all)];
+    let mut on_keys = 0;
+    while let Some((relation, asked)) = waiting.pop() {
         lock(relation);
         let definition = Definition::read(relation)?;
         definition.check_permanent()?;
@@ -129,22 +132,21 @@ unsafe fn of_partitioned(
                 // SAFETY: a partitioned table; the caller's promise.
                 let level = unsafe { level::partitions(relation, definition.is_partition, bounds, &columns) };
                 let partitions = level.partitions;
+                on_keys |= level.concerned;
                 let key: Vec<i16> = level.key.into_iter().map(|column| number_in(root, relation, column)).collect();
                 if level.is_unclear || prunes_otherwise(&key) {
                     return Err(Reason::TooComplex);
                 }
                 found.total += partitions.iter().filter(|partition| partition.fate.is_empty).count();
                 let remaining = partitions.iter().rev().filter(|partition| !partition.fate.is_empty);
-                waiting.extend(
-                    remaining
-                        .map(|partition| Leaf { relation: partition.relation, asked: asked & !partition.fate.implied }),
-                );
+                waiting.extend(remaining.map(|partition| (partition.relation, asked & !partition.fate.implied)));
             }
             // Nobody checks its rows, and the server may be able to leave it out.
             pg_sys::RELKIND_FOREIGN_TABLE => return Err(Reason::TooComplex),
-            _ => found.leaves.push(Leaf { relation, asked }),
+            _ => found.leaves.push(Leaf { relation, asked, is_at_end: false }),
         }
     }
+    found.leaves.iter_mut().for_each(|leaf| leaf.is_at_end = leaf.asked & on_keys != 0);
     found.total += found.leaves.len();
     Ok(found)
 }

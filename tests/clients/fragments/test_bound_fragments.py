@@ -8,15 +8,21 @@ from support.session import DSN
 from support.wire import data_rows, error_fields, types
 
 SETUP = """
-CREATE TABLE f (n int, kind text, v int, PRIMARY KEY (n, kind)) PARTITION BY RANGE (n);
+CREATE TABLE f (n int, kind text, v int, at timestamptz, PRIMARY KEY (n, kind)) PARTITION BY RANGE (n);
 CREATE TABLE f0 PARTITION OF f FOR VALUES FROM (0) TO (10);
 CREATE TABLE f1 PARTITION OF f FOR VALUES FROM (10) TO (20);
 CREATE TABLE f2 PARTITION OF f FOR VALUES FROM (20) TO (30);
-INSERT INTO f SELECT g, 'k' || g % 3, g FROM generate_series(0, 29) g;
+INSERT INTO f SELECT g, 'k' || g % 3, g, timestamptz '2024-01-30 20:00+00' + g * interval '5 hours' FROM generate_series(0, 29) g;
 CREATE TABLE d (id int, w int);
 INSERT INTO d SELECT g, g % 4 FROM generate_series(0, 9) g;
 """
-QUERY = "SELECT kind, count(*), sum(v) FROM f LEFT JOIN d ON d.id = f.n WHERE n >= $1 GROUP BY kind ORDER BY kind"
+# The second one depends on settings, the third one may fail, the last one fails in the second group.
+QUERIES = [
+    QUERY := "SELECT kind, count(*), sum(v) FROM f LEFT JOIN d ON d.id = f.n WHERE n >= $1 GROUP BY kind ORDER BY kind",
+    "SELECT date_trunc('day', at), count(*), sum(v) FROM f LEFT JOIN d ON d.id = f.n WHERE n >= $1 GROUP BY 1 ORDER BY 1",
+    "SELECT kind, sum(v * w) / count(*) FROM f LEFT JOIN d ON d.id = f.n WHERE n >= $1 GROUP BY kind ORDER BY kind",
+    "SELECT kind, 100 / (sum(v) - 144) FROM f WHERE n >= $1 GROUP BY kind ORDER BY kind",
+]
 INT4 = 23
 CHANGES = [
     "SELECT", "INSERT INTO f VALUES (5, 'own', 1)", "DELETE FROM f1", "UPDATE f SET n = 29 - n", "DELETE FROM d", "TRUNCATE f1", "TRUNCATE f", "TRUNCATE d", "DROP TABLE f2", "DROP TABLE d",
@@ -33,16 +39,19 @@ def writer(session):
     return session
 
 
-def played(client, change, max_rows, prior):
+def played(client, query, change, max_rows, prior):
     """What the client sees, in a transaction that is undone."""
     client.query("BEGIN")
     if prior:
         client.query(prior)
-    seen = client.parse(QUERY, types=[INT4]).bind([b"3"], portal="p").step("2", "E")
+    seen = client.parse(query, types=[INT4]).bind([b"3"], portal="p").step("2", "E")
     if max_rows:
         seen += client.execute("p", max_rows).step("C", "s", "E")
+    if seen[-1].type == "E":
+        # The server ignores all messages up to the next Sync.
+        client.sync()
     changed = client.query(change)
-    if not any(message.type == "E" for message in changed):
+    if not any(message.type == "E" for message in [*changed, *seen]):
         seen += client.execute("p").step("C", "s", "E")
     client.sync()
     client.query("ROLLBACK")
@@ -50,22 +59,39 @@ def played(client, change, max_rows, prior):
     return errors, types(seen), data_rows(seen)
 
 
+def outcome(session, query):
+    """Rows, or the code of the error."""
+    try:
+        return session.execute(query).fetchall()
+    except psycopg.Error as error:
+        return error.sqlstate
+
+
+def uncached(session, query):
+    session.execute("SET pg_arrow_cache.enabled = off")
+    try:
+        return outcome(session, query)
+    finally:
+        session.execute("SET pg_arrow_cache.enabled = on")
+
+
 @pytest.mark.parametrize("stored", [False, True], ids=["nothing stored", "parts stored"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_between_bind_and_execute(writer, wire, change, stored):
+@pytest.mark.parametrize("query", QUERIES, ids=["plain", "settings", "may fail", "fails"])
+def test_between_bind_and_execute(writer, wire, query, change, stored):
     client = wire(**{"pg_arrow_cache.debug_force_fragments": "on"})
     plain = wire(**{"pg_arrow_cache.enabled": "off"})
     with psycopg.connect(DSN, autocommit=True, options=f"-c search_path={writer.execute('SHOW search_path').fetchone()[0]}") as other:
         for max_rows, prior in ((0, None), (1, None), (0, "SAVEPOINT a")):
-            expected = played(plain, change, max_rows, prior)
+            expected = played(plain, query, change, max_rows, prior)
             if stored:
-                client.parse(QUERY, types=[INT4]).bind([b"3"]).execute().sync()
+                client.parse(query, types=[INT4]).bind([b"3"]).execute().sync()
                 writer.execute("UPDATE f1 SET v = v")
-            assert played(client, change, max_rows, prior) == expected
-            assert played(client, change, max_rows, prior) == expected
+            assert played(client, query, change, max_rows, prior) == expected
+            assert played(client, query, change, max_rows, prior) == expected
             for session in (other, writer):
-                text = QUERY.replace("$1", "3")
-                assert session.execute(text).fetchall() == writer.uncached(text)
+                text = query.replace("$1", "3")
+                assert outcome(session, text) == uncached(writer, text)
 
 
 def test_is_combined(writer, wire):

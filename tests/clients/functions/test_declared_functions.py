@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from support.agreement import QUERY, agree
+from support.session import DSN
 
 TABLES = """
     CREATE TABLE t AS SELECT g AS a, 't' || g % 3 AS tenant FROM generate_series(1, 12) g;
@@ -307,7 +308,7 @@ def test_rolled_back(made):
 def test_dump(made):
     schema = made.rows("SELECT current_schema()")[0][0]
     directory = subprocess.run([os.environ.get("PG_CONFIG", "/usr/lib/postgresql/15/bin/pg_config"), "--bindir"], check=True, capture_output=True, text=True).stdout.strip()
-    dump = subprocess.run([f"{directory}/pg_dump", "--schema", schema, "--schema-only", "--dbname", os.environ["PG_ARROW_CACHE_DSN"]],
+    dump = subprocess.run([f"{directory}/pg_dump", "--schema", schema, "--schema-only", "--dbname", DSN],
                           check=True, capture_output=True, text=True).stdout
     assert f"SECURITY LABEL FOR pg_arrow_cache ON FUNCTION {schema}.mine() IS 'pure';" in dump
 

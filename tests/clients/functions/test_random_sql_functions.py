@@ -100,9 +100,11 @@ def test_random_sql_functions(session, other, connect):
             for _ in range(2):
                 session.execute("SET pg_arrow_cache.enabled = on")
                 found = outcome(session, query, prepare)
-                hits += session.rows("SELECT arrow_cache.last_status()") == [("HIT",)]
+                status = session.rows("SELECT arrow_cache.last_status()")[0][0]
+                hits += status == "HIT"
                 session.execute("SET pg_arrow_cache.enabled = off")
-                assert found == outcome(session, query, False), (place, query)
+                # What the cache leaves alone is executed by the plan that PostgreSQL has kept.
+                assert found == outcome(session, query, prepare and status == "BYPASS"), (place, query)
                 session.execute("SET pg_arrow_cache.enabled = on")
     finally:
         session.execute(f"RESET ROLE; DROP SCHEMA {schemas[1]} CASCADE; DROP SCHEMA {schemas[2]} CASCADE; DROP OWNED BY random_sql_user; "

@@ -64,10 +64,11 @@ ALTER TABLE fenced_1 ENABLE ROW LEVEL SECURITY;
 CREATE VIEW seen AS SELECT n, shop, big FROM f WHERE n < 35;
 CREATE VIEW invoker WITH (security_invoker) AS SELECT n, shop, big FROM f;
 CREATE VIEW barrier WITH (security_barrier) AS SELECT n, shop, v FROM fenced WHERE v > 4;
+CREATE VIEW windowed AS SELECT p.w, s.n AS number, s.big FROM seen s JOIN spare p ON p.w = s.shop AND s.n >= 12;
 CREATE VIEW totals AS SELECT shop, count(*) AS c, sum(big) AS s FROM f GROUP BY shop;
 CREATE SCHEMA {front};
 GRANT USAGE ON SCHEMA {front}, {schema} TO {role1}, {role2};
-GRANT SELECT ON f, l, parent, dated, shops, spare, fenced, seen, barrier, totals, regions TO {role1}, {role2};
+GRANT SELECT ON f, l, parent, dated, shops, spare, fenced, seen, windowed, barrier, totals, regions TO {role1}, {role2};
 GRANT SELECT ON invoker TO {role1}, {role2};
 GRANT SELECT ON h TO {role1};
 GRANT SELECT (id, shop) ON h TO {role2};
@@ -122,6 +123,12 @@ COMBINED = [
     "SELECT sum((big * 9000000000000)::int8) FROM f WHERE n = {0}",
     "SELECT count(*), avg(v) FROM barrier WHERE n < {0}",
     "SELECT count(*), min(big) FROM invoker WHERE n >= {0}",
+    # Bounds in views, in sub-queries and in ON.
+    "SELECT shop, sum(big) FROM seen WHERE n >= {0} GROUP BY shop",
+    "SELECT w, count(*), sum(big) FROM windowed WHERE number < {0} GROUP BY w",
+    "SELECT count(*), sum(qty) FROM (SELECT * FROM f WHERE n >= {0}) s JOIN shops USING (shop) WHERE n < 38",
+    "SELECT count(*), min(v) FROM (SELECT * FROM barrier WHERE n >= {0}) s WHERE shop < 3",
+    "SELECT s.region, count(*) FROM f JOIN shops s ON s.shop = f.shop AND f.n >= {0} AND f.n < 39 GROUP BY s.region",
 ]
 # The same, with errors for most values.
 RAISING = [
@@ -140,7 +147,7 @@ PLAIN = [
     "SELECT shop, max(v) FROM h WHERE id = {0} GROUP BY shop",
     "SELECT count(*), sum(v) FROM l WHERE shop IS NULL",
     "WITH t AS MATERIALIZED (SELECT kind, max(at) AS m FROM f WHERE n < 3{0} GROUP BY kind) SELECT t.kind, t.m FROM t WHERE t.kind <> 'c'",
-    "SELECT shop, sum(big) FROM seen WHERE n >= {0} GROUP BY shop",
+    "SELECT count(*), sum(f.n) FROM f LEFT JOIN spare ON spare.w = f.shop AND f.n >= {0}",
     "SELECT sum(ratio), avg(ratio) FROM f WHERE n >= {0}",
     "SELECT folded, count(*) FROM f WHERE n >= {0} GROUP BY folded HAVING count(*) > 1000",
     "SELECT lower(min(folded)) FROM f WHERE n >= {0}",

@@ -4,8 +4,8 @@ import os
 
 import psycopg
 
-# As tests/run sets it.
-DSN = os.environ["PG_ARROW_CACHE_DSN"]
+# tests/run starts a server for each process of pytest-xdist: gw0, gw1, …
+DSN = os.environ["PG_ARROW_CACHE_DSN"].split(";")[int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))]
 
 
 class Session(psycopg.Connection):

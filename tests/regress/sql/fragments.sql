@@ -41,6 +41,19 @@ EXPLAIN (COSTS OFF) SELECT sum(i4) FROM sale WHERE at > '2024-02-05';
 UPDATE sale SET i4 = i4 WHERE at = '2024-02-05';
 EXPLAIN (COSTS OFF) SELECT shop, sum(i4) FROM sale GROUP BY shop ORDER BY 2, 1;
 
+-- Bounds in views, in sub-queries of FROM and in ON: what the definition of a leaf implies is left out of its part.
+CREATE VIEW recent AS SELECT shop, i4, at AS day FROM sale WHERE at >= '2024-01-06';
+CREATE VIEW recent_names AS SELECT r.day, r.i4, name FROM recent r JOIN shop ON id = shop AND r.day < '2024-04-01';
+SELECT shop, sum(i4) FROM recent WHERE day < '2024-03-06' GROUP BY shop ORDER BY shop;
+EXPLAIN (COSTS OFF) SELECT shop, sum(i4) FROM recent WHERE day < '2024-03-20' GROUP BY shop;
+EXPLAIN (COSTS OFF) SELECT shop, sum(i4) FROM recent GROUP BY shop;
+SELECT name, sum(i4) FROM recent_names WHERE day > '2024-02-05' GROUP BY name ORDER BY name;
+EXPLAIN (COSTS OFF) SELECT name, sum(i4) FROM recent_names WHERE day > '2024-02-25' GROUP BY name;
+SELECT sum(i4) FROM (SELECT * FROM sale WHERE at >= '2024-02-01') s;
+EXPLAIN (COSTS OFF) SELECT sum(i4) FROM (SELECT * FROM sale WHERE at >= '2024-02-06') s;
+SELECT sum(i4) FROM sale JOIN shop ON id = shop AND at < '2024-03-01';
+EXPLAIN (COSTS OFF) SELECT sum(i4) FROM sale JOIN shop ON id = shop AND at < '2024-03-06';
+
 -- Aggregates: values, and what they look like. Without parts, with them, and with stored ones.
 CREATE VIEW questions AS SELECT * FROM (VALUES
     (1, 'count(*), count(i4), count(n), count(f)'),
@@ -68,6 +81,7 @@ SELECT sum(i8)::bigint FROM sale;
 SELECT product, sum(i4)::int FROM sale GROUP BY product;
 
 -- What stands in the way.
+CREATE VIEW barred WITH (security_barrier) AS SELECT at, shop FROM sale WHERE shop > 0;
 \pset tuples_only on
 SELECT regexp_replace(detail, '^.*; ', '') AS detail, query FROM (VALUES
     ('SELECT sum(i4) FROM sale'),
@@ -75,6 +89,13 @@ SELECT regexp_replace(detail, '^.*; ', '') AS detail, query FROM (VALUES
     ('SELECT i4 FROM sale'),
     ('SELECT count(*) FROM shop'),
     ('SELECT count(*) FROM sale JOIN other USING (shop)'),
+    ('SELECT count(*) FROM recent_names WHERE day < ''2024-03-01'''),
+    ('SELECT count(*) FROM recent WHERE day IN (''2024-02-01'', ''2024-03-05'')'),
+    ('SELECT count(*) FROM (SELECT * FROM sale WHERE at < ''2024-02-01'' OR at > ''2024-03-01'') s'),
+    ('SELECT count(*) FROM sale LEFT JOIN shop ON id = shop AND at < ''2024-02-01'''),
+    ('SELECT count(*) FROM sale JOIN (SELECT id FROM shop WHERE name <> ''two'') s ON s.id = shop AND at < ''2024-02-01'''),
+    ('SELECT count(*) FROM barred WHERE at < ''2024-02-01'''),
+    ('SELECT count(*) FROM barred WHERE at < timestamp ''2024-02-01 12:00'''),
     ('SELECT count(*) FROM sale JOIN generate_series(1, 3) g ON g = shop'),
     ('SELECT count(*) FROM sale JOIN (SELECT id FROM shop LIMIT 1) s ON s.id = shop'),
     ('SELECT count(*) FROM sale RIGHT JOIN shop ON id = shop'),
@@ -134,6 +155,6 @@ SET ROLE regress_cache_seller;
 SELECT shop, sum(i4) FROM sale GROUP BY shop ORDER BY shop;
 RESET ROLE;
 REVOKE ALL ON PARAMETER pg_arrow_cache.debug_force_fragments FROM regress_cache_seller;
-DROP VIEW questions;
+DROP VIEW questions, recent_names, recent, barred;
 DROP TABLE sale, shop, other;
 DROP ROLE regress_cache_seller;

@@ -1,0 +1,233 @@
+//! The table of what running transactions have changed: one rule at a time, and random operations against a plain map.
+
+use arrow_cache_core::cache::replayed::{CatalogChange, Change, ChangeKind, ChangeTable, Full, ReplayedChanges};
+use arrow_cache_core::cache::versions::SlotId;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+fn noted<const N: usize>(table: &ChangeTable<N>, xid: u32) -> Vec<u32> {
+    let mut changes = Vec::new();
+    table.for_each(xid, |change| changes.push(change.0));
+    changes.sort_unstable();
+    changes
+}
+
+#[test]
+fn a_change_tells_what_it_was_made_of() {
+    for slot in [0, 255, 256, 65_791] {
+        assert_eq!(Change::slot(SlotId(slot)).kind(), ChangeKind::Slot(SlotId(slot)));
+    }
+    let mut changes = BTreeSet::new();
+    for oid in [0, 1, 1259, 16_383] {
+        for how in [CatalogChange::InPlace, CatalogChange::Inserted, CatalogChange::Changed] {
+            assert_eq!(Change::catalog(oid, how).kind(), ChangeKind::Catalog(oid, how));
+            assert!(changes.insert(Change::catalog(oid, how).0), "{oid} {how:?} is taken for another");
+        }
+    }
+}
+
+#[test]
+fn changes_are_kept_apart_by_transaction_until_they_are_forgotten() {
+    let mut table = ChangeTable::<16>::new();
+    assert!(table.is_empty());
+    for (xid, change) in [(10, 1), (10, 2), (11, 1), (10, 1), (10, 1), (11, 3)] {
+        table.note(xid, Change(change)).unwrap();
+    }
+    assert_eq!((noted(&table, 10), noted(&table, 11), noted(&table, 12)), (vec![1, 2], vec![1, 3], vec![]));
+    assert_eq!(table.len(), 4);
+    table.forget(12);
+    table.forget(10);
+    assert_eq!((noted(&table, 10), noted(&table, 11)), (vec![], vec![1, 3]));
+    table.forget(11);
+    assert!(table.is_empty());
+}
+
+#[test]
+fn what_a_child_changed_is_passed_on_in_a_full_table() {
+    let mut table = ChangeTable::<4>::new();
+    for (xid, change) in [(10, 1), (11, 1), (11, 2), (11, 3)] {
+        table.note(xid, Change(change)).unwrap();
+    }
+    assert_eq!(table.note(12, Change(1)), Err(Full));
+    table.pass_on(11, 10);
+    assert_eq!((noted(&table, 10), noted(&table, 11), table.len()), (vec![1, 2, 3], vec![], 3));
+    table.note(11, Change(3)).unwrap();
+    table.pass_on(11, 11);
+    table.pass_on(13, 10);
+    assert_eq!((noted(&table, 10), noted(&table, 11), table.len()), (vec![1, 2, 3], vec![3], 4));
+    table.forget(10);
+    table.forget(11);
+    assert!(table.is_empty());
+}
+
+/// The note before is remembered, to be cheap if it is repeated; it must not be remembered longer than it is in the table.
+#[test]
+fn what_was_noted_last_is_noted_again_after_it_was_forgotten() {
+    let forgets: [fn(&mut ChangeTable<16>); 3] =
+        [|table| table.forget(10), |table| table.forget_older(11), ChangeTable::clear];
+    for forget in forgets {
+        let mut table = ChangeTable::<16>::new();
+        table.note(10, Change(0)).unwrap();
+        forget(&mut table);
+        assert!(table.is_empty());
+        table.note(10, Change(0)).unwrap();
+        assert_eq!(noted(&table, 10), [0]);
+    }
+    // The empty table remembers nothing either.
+    let mut table = ChangeTable::<16>::new();
+    table.note(0, Change(0)).unwrap();
+    assert_eq!(noted(&table, 0), [0]);
+}
+
+#[test]
+fn the_table_is_bounded_and_says_when_it_is_full() {
+    let mut table = ChangeTable::<16>::new();
+    for change in 0..16 {
+        table.note(10 + change % 3, Change(change)).unwrap();
+    }
+    assert_eq!(table.note(10, Change(16)), Err(Full));
+    assert_eq!(table.note(20, Change(0)), Err(Full));
+    // What was refused is refused again: it is not remembered as noted.
+    assert_eq!(table.note(20, Change(0)), Err(Full));
+    // What is noted already needs no place.
+    assert_eq!(table.note(10, Change(3)), Ok(()));
+    assert_eq!((table.len(), noted(&table, 10)), (16, vec![0, 3, 6, 9, 12, 15]));
+    table.forget(11);
+    assert_eq!(table.len(), 11);
+    for change in 0..5 {
+        table.note(20, Change(change)).unwrap();
+    }
+    assert_eq!(table.note(20, Change(5)), Err(Full));
+    assert_eq!(noted(&table, 20), [0, 1, 2, 3, 4]);
+    table.clear();
+    assert!(table.is_empty() && noted(&table, 20).is_empty());
+    for xid in 0..16 {
+        table.note(xid, Change(7)).unwrap();
+    }
+    assert_eq!(table.note(16, Change(7)), Err(Full));
+}
+
+#[test]
+fn leftovers_are_dropped_by_age_across_the_wrap_of_ids() {
+    let noted_of = |xids: &[u32]| {
+        let mut table = ChangeTable::<16>::new();
+        for &xid in xids {
+            table.note(xid, Change(1)).unwrap();
+            table.note(xid, Change(2)).unwrap();
+        }
+        table
+    };
+    let left_of = |xids: &[u32], oldest: u32| {
+        let mut table = noted_of(xids);
+        table.forget_older(oldest);
+        let left: Vec<u32> = xids.iter().copied().filter(|xid| noted(&table, *xid) == [1, 2]).collect();
+        assert_eq!(table.len(), 2 * left.len());
+        left
+    };
+    assert_eq!(left_of(&[100, 101, 102, 103], 102), [102, 103]);
+    assert_eq!(left_of(&[100, 101], 100), [100, 101]);
+    assert_eq!(left_of(&[u32::MAX - 1, u32::MAX, 3, 4], u32::MAX), [u32::MAX, 3, 4]);
+    assert_eq!(left_of(&[u32::MAX - 1, u32::MAX, 3, 4], 4), [4]);
+    // Half a circle away: the first id that is older, and the last that is not.
+    assert_eq!(left_of(&[9, 10], 10 + (1 << 31)), [9]);
+    // Permanent ids are older than all others, and nothing is older than no transaction.
+    assert_eq!(left_of(&[u32::MAX, 3], 0), [u32::MAX, 3]);
+    assert_eq!(left_of(&[1, u32::MAX], 3), [] as [u32; 0]);
+}
+
+/// The real table lies in static memory.
+static REAL: Mutex<ReplayedChanges> = Mutex::new(ReplayedChanges::new());
+
+#[test]
+fn a_transaction_may_fill_the_real_table_in_any_order() {
+    let mut table = REAL.lock().unwrap_or_else(PoisonError::into_inner);
+    table.clear();
+    let most = if cfg!(miri) { 300 } else { ReplayedChanges::CAPACITY as u32 };
+    for _round in 0..3 {
+        for change in 0..most {
+            table.note(77, Change(change)).unwrap();
+        }
+    }
+    assert_eq!(table.len(), most as usize);
+    if !cfg!(miri) {
+        assert_eq!(table.note(77, Change(most)), Err(Full));
+    }
+    assert_eq!(noted(&table, 77), (0..most).collect::<Vec<_>>());
+    table.forget(77);
+    for xid in 0..most {
+        table.note(xid, Change(5)).unwrap();
+    }
+    table.forget_older(most / 2 + 3);
+    assert_eq!(table.len(), (most / 2 - 3) as usize);
+    table.clear();
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Note(u32, u32),
+    Forget(u32),
+    ForgetOlder(u32),
+    Clear,
+}
+
+/// Few transactions around the wrap of ids.
+fn xids() -> impl Strategy<Value = u32> {
+    (0..12u32).prop_map(|n| if n < 6 { u32::MAX - n } else { n - 3 })
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        30 => (xids(), 0..7u32).prop_map(|(xid, change)| Step::Note(xid, change)),
+        4 => xids().prop_map(Step::Forget),
+        1 => xids().prop_map(Step::ForgetOlder),
+        1 => Just(Step::Clear),
+    ];
+    prop::collection::vec(step, 1..if cfg!(miri) { 40 } else { 300 })
+}
+
+fn is_older(xid: u32, other: u32) -> bool {
+    let steps_back = (u64::from(other) + (1 << 32) - u64::from(xid)) % (1 << 32);
+    (1..=1 << 31).contains(&steps_back)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 5 } else { 500 }, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_table_is_a_map_of_sets(steps in steps()) {
+        const PLACES: usize = 32;
+        let mut table = ChangeTable::<PLACES>::new();
+        let mut model: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        for step in steps {
+            match step {
+                Step::Note(xid, change) => {
+                    let is_full = model.values().map(BTreeSet::len).sum::<usize>() == PLACES;
+                    let is_new = !model.get(&xid).is_some_and(|changes| changes.contains(&change));
+                    let expected = if is_full && is_new { Err(Full) } else { Ok(()) };
+                    prop_assert_eq!(table.note(xid, Change(change)), expected);
+                    if expected.is_ok() {
+                        model.entry(xid).or_default().insert(change);
+                    }
+                }
+                Step::Forget(xid) => {
+                    table.forget(xid);
+                    model.remove(&xid);
+                }
+                Step::ForgetOlder(oldest) => {
+                    table.forget_older(oldest);
+                    model.retain(|xid, _| !is_older(*xid, oldest));
+                }
+                Step::Clear => {
+                    table.clear();
+                    model.clear();
+                }
+            }
+            prop_assert_eq!(table.len(), model.values().map(BTreeSet::len).sum::<usize>());
+            for n in (0..15).map(|n: u32| n.wrapping_sub(6)) {
+                let expected: Vec<u32> = model.get(&n).into_iter().flatten().copied().collect();
+                prop_assert_eq!(noted(&table, n), expected);
+            }
+        }
+    }
+}

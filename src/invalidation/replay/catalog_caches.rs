@@ -1,0 +1,56 @@
+//! Which catalog a message about a row of a system cache is about. Constants only.
+
+use pgrx::pg_sys::SysCacheIdentifier as Cache;
+
+/// Caches and the OIDs of their catalogs, as far as `invalidation::catalogs` treats these otherwise than by outdating all results of the
+/// database.
+const CATALOGS: &[(Cache::Type, u16)] = &[
+    (Cache::ATTNAME, 1249),
+    (Cache::ATTNUM, 1249),
+    (Cache::AUTHMEMMEMROLE, 1261),
+    (Cache::AUTHMEMROLEMEM, 1261),
+    (Cache::AUTHNAME, 1260),
+    (Cache::AUTHOID, 1260),
+    (Cache::CONSTROID, 2606),
+    (Cache::DATABASEOID, 1262),
+    (Cache::DEFACLROLENSPOBJ, 826),
+    (Cache::ENUMOID, 3501),
+    (Cache::ENUMTYPOIDNAME, 3501),
+    (Cache::EVENTTRIGGERNAME, 3466),
+    (Cache::EVENTTRIGGEROID, 3466),
+    (Cache::INDEXRELID, 2610),
+    (Cache::NAMESPACENAME, 2615),
+    (Cache::NAMESPACEOID, 2615),
+    (Cache::PARAMETERACLNAME, 6243),
+    (Cache::PARAMETERACLOID, 6243),
+    (Cache::PARTRELID, 3350),
+    (Cache::PROCNAMEARGSNSP, 1255),
+    (Cache::PROCOID, 1255),
+    (Cache::PUBLICATIONNAME, 6104),
+    (Cache::PUBLICATIONNAMESPACE, 6237),
+    (Cache::PUBLICATIONNAMESPACEMAP, 6237),
+    (Cache::PUBLICATIONOID, 6104),
+    (Cache::PUBLICATIONREL, 6106),
+    (Cache::PUBLICATIONRELMAP, 6106),
+    (Cache::RELNAMENSP, 1259),
+    (Cache::RELOID, 1259),
+    (Cache::REPLORIGIDENT, 6000),
+    (Cache::REPLORIGNAME, 6000),
+    (Cache::RULERELNAME, 2618),
+    (Cache::SEQRELID, 2224),
+    (Cache::STATEXTDATASTXOID, 3429),
+    (Cache::STATEXTNAMENSP, 3381),
+    (Cache::STATEXTOID, 3381),
+    (Cache::STATRELATTINH, 2619),
+    (Cache::SUBSCRIPTIONNAME, 6100),
+    (Cache::SUBSCRIPTIONOID, 6100),
+    (Cache::SUBSCRIPTIONRELMAP, 6102),
+    (Cache::TABLESPACEOID, 1213),
+    (Cache::TYPENAMENSP, 1247),
+    (Cache::TYPEOID, 1247),
+];
+
+/// The catalog of a cache; `None` for one whose changes may concern all results of the database.
+pub fn catalog_of(cache: i8) -> Option<u16> {
+    CATALOGS.iter().find(|(known, _)| i64::from(*known) == i64::from(cache)).map(|(_, catalog)| *catalog)
+}

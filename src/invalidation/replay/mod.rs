@@ -1,0 +1,305 @@
+//! Publishing what transactions of a primary have changed, on a standby that replays its WAL (architecture: *Publish before visible*).
+//!
+//! Only the startup process runs this, while sessions may read (hot standby). Nothing here raises, waits or allocates: an ERROR in the
+//! startup process stops the standby. Its memory is fixed. What it does not understand switches the cache off on this server, before the
+//! record is replayed ([`ReplayFault`]).
+//!
+//! `catalog_caches` says which catalog a message of the server is about, `definitions` what a commit has redefined, `rows` which files of
+//! relations a record changes.
+
+mod catalog_caches;
+mod definitions;
+mod rows;
+
+use std::cell::{Cell, UnsafeCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use arrow_cache_core::{Change, ChangeKind, Counter, ReplayFault, ReplayedChanges, SlotId, widen_xid};
+use pgrx::pg_sys;
+use pgrx::pg_sys::HotStandbyState::STANDBY_SNAPSHOT_PENDING;
+use pgrx::pg_sys::RmgrIds;
+
+use crate::pg::wal_record::{Ended, WalRecord};
+use crate::pg::{backend, compat};
+use crate::shmem;
+use definitions::{NotedCatalogs, Redefined};
+use rows::Touched;
+
+/// The resource managers whose records change rows.
+pub const HEAPS: [RmgrIds::Type; 2] = [RmgrIds::RM_HEAP_ID, RmgrIds::RM_HEAP2_ID];
+
+/// The other resource managers whose records matter. Those of extensions do, too.
+pub const MANAGERS: [RmgrIds::Type; 4] =
+    [RmgrIds::RM_XLOG_ID, RmgrIds::RM_XACT_ID, RmgrIds::RM_DBASE_ID, RmgrIds::RM_STANDBY_ID];
+
+/// What the startup process knows.
+struct Publisher {
+    changes: ReplayedChanges,
+    /// The catalogs of the commit that is being published. Kept, since making it anew would cost more than the rest of a commit.
+    catalogs: NotedCatalogs,
+    /// The notes of transactions up to this id may lack catalogs: one was rewritten while they ran.
+    incomplete: u64,
+    /// The change that was noted last: most records repeat it.
+    last: Option<(u32, Touched)>,
+    /// The server's count of ended transactions after the last record that ends some.
+    completed: Option<u64>,
+}
+
+/// The publisher of this process. It lies where pages that are not touched take no memory: only the startup process touches it.
+struct Place(UnsafeCell<Publisher>);
+
+// SAFETY: the startup process has one thread, and no other process uses its copy.
+unsafe impl Sync for Place {}
+
+static PUBLISHER: Place = Place(UnsafeCell::new(Publisher {
+    changes: ReplayedChanges::new(),
+    catalogs: NotedCatalogs::new(),
+    incomplete: 0,
+    last: None,
+    completed: None,
+}));
+
+/// What is left to do when a record has been replayed.
+#[derive(Clone, Copy, Default)]
+pub struct Due {
+    redefined: Option<Redefined>,
+    /// How many transactions the record ends; `None` if any number.
+    ends: Option<u64>,
+}
+
+/// To be called before a record of one of the [`HEAPS`] is replayed. Nothing is left to do after that.
+///
+/// # Safety
+/// As for [`before`].
+pub unsafe fn before_rows(record: WalRecord<'_>) {
+    if !may_be_read() {
+        return;
+    }
+    // SAFETY: as in `before`.
+    let publisher = unsafe { &mut *PUBLISHER.0.get() };
+    surely(|| {
+        if let Some(touched) = rows::touched(record) {
+            publisher.note(record.transaction(), touched);
+        }
+    });
+}
+
+/// To be called before a record of one of the [`MANAGERS`] is replayed.
+///
+/// # Safety
+/// Called by the startup process, with a record that it is about to replay.
+pub unsafe fn before(record: WalRecord<'_>) -> Due {
+    if !may_be_read() {
+        return Due::default();
+    }
+    // SAFETY: as for the static: no other reference is alive, since this is not called while it runs.
+    let publisher = unsafe { &mut *PUBLISHER.0.get() };
+    surely(|| match record.manager() {
+        RmgrIds::RM_XACT_ID => publisher.transaction(record),
+        RmgrIds::RM_STANDBY_ID => {
+            if let Some(oldest) = record.oldest_running() {
+                publisher.changes.forget_older(oldest);
+            }
+            Due::default()
+        }
+        RmgrIds::RM_XLOG_ID => {
+            if record.wal_level().is_some_and(|level| level < pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32) {
+                switch_off(ReplayFault::WalLevel);
+            }
+            Due::default()
+        }
+        RmgrIds::RM_DBASE_ID => {
+            if let Some(database) = record.named_database() {
+                forget_database(database);
+            }
+            Due::default()
+        }
+        _ => {
+            switch_off(ReplayFault::CustomResourceManager);
+            Due::default()
+        }
+    })
+}
+
+/// To be called when the record has been replayed, with what `before` has returned for it.
+///
+/// # Safety
+/// As for `before`.
+pub unsafe fn after(record: WalRecord<'_>, due: Due) {
+    if !may_be_read() {
+        return;
+    }
+    // SAFETY: as in `before`.
+    let publisher = unsafe { &mut *PUBLISHER.0.get() };
+    surely(|| {
+        publisher.count_ended(due.ends);
+        if let (Some(redefined), Some(commit)) = (due.redefined, record.commit()) {
+            let now = backend::now();
+            shmem::with_versions(|versions| {
+                redefined.for_each_slot(versions, commit.messages, |slot| versions.slot(slot).bump(now));
+                shmem::with_definers(|definers| {
+                    redefined.for_each_slot(versions, commit.messages, |slot| definers.leave(slot));
+                });
+            });
+        }
+    });
+}
+
+/// To be called when recovery ends, before transactions can be made here. Prepared transactions will be committed by sessions that do not
+/// know what they have changed: as after a restart, nothing is stored until they are over.
+pub fn recovery_ends() {
+    if may_be_read() {
+        surely(|| {
+            shmem::forget_past();
+            begin_anew();
+        });
+    }
+}
+
+/// Are there sessions that read, or will there be without another restart? What was replayed before is protected by the floor of the
+/// versions: nothing is stored until all transactions of then are over.
+fn may_be_read() -> bool {
+    // SAFETY: a plain global of the startup process.
+    unsafe { pg_sys::standbyState >= STANDBY_SNAPSHOT_PENDING }
+}
+
+/// Runs what must not fail. If it does, the cache is switched off.
+fn surely<R: Default>(work: impl FnOnce() -> R) -> R {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        switch_off(ReplayFault::Failure);
+        R::default()
+    })
+}
+
+fn switch_off(fault: ReplayFault) {
+    shmem::with_replay(|replay| replay.switch_off(fault));
+}
+
+/// Outdates all entries, and lets nothing be stored until the transactions of now are over.
+fn begin_anew() {
+    let now = backend::now();
+    shmem::with_versions(|versions| versions.begin_anew(compat::next_full_transaction_id(), now));
+}
+
+/// Outdates everything that rests on a database, whose OID may come again.
+fn forget_database(database: u32) {
+    let now = backend::now();
+    shmem::with_versions(|versions| {
+        for slot in [versions.catalogs(database), versions.ddl(database), versions.wildcard(database)] {
+            versions.slot(slot).bump(now);
+        }
+    });
+}
+
+impl Publisher {
+    /// Notes what a transaction, which has not ended, has changed.
+    fn note(&mut self, xid: u32, touched: Touched) {
+        if self.last == Some((xid, touched)) {
+            return;
+        }
+        if xid == 0 {
+            switch_off(ReplayFault::UnknownRecord);
+            return;
+        }
+        let change = match touched {
+            Touched::Rows(file) => {
+                shmem::with_versions(|versions| Change::slot(versions.relation(file.database, file.number)))
+            }
+            Touched::Catalog(catalog, how) => Some(Change::catalog(catalog, how)),
+        };
+        let Some(change) = change else { return };
+        if self.changes.note(xid, change).is_err() {
+            // What those who run now have changed is forgotten. So nobody may store anything before they are over.
+            self.changes.clear();
+            begin_anew();
+        }
+        self.last = Some((xid, touched));
+    }
+
+    /// A record of transactions: publishes commits.
+    fn transaction(&mut self, record: WalRecord<'_>) -> Due {
+        if self.completed.is_some_and(|known| known != compat::completed_transactions()) {
+            switch_off(ReplayFault::MissedTransactions);
+        }
+        self.last = None;
+        if let Some(commit) = record.commit() {
+            let redefined = self.publish(&commit);
+            return Due { redefined: redefined.is_any().then_some(redefined), ends: Some(1) };
+        }
+        if let Some(abort) = record.abort() {
+            self.forget(&abort);
+            return Due { redefined: None, ends: Some(1) };
+        }
+        if let Some((parent, children)) = record.assignment() {
+            // A transaction may have more sub-transactions than there is room for notes.
+            for child in children {
+                self.changes.pass_on(*child, parent);
+            }
+            return Due { redefined: None, ends: Some(0) };
+        }
+        match u32::from(record.info()) & pg_sys::XLOG_XACT_OPMASK {
+            pg_sys::XLOG_XACT_PREPARE | pg_sys::XLOG_XACT_INVALIDATIONS => {}
+            _ => switch_off(ReplayFault::UnknownRecord),
+        }
+        Due { redefined: None, ends: Some(0) }
+    }
+
+    /// Publishes what a transaction and its sub-transactions have changed, and forgets it.
+    fn publish(&mut self, commit: &Ended<'_>) -> Redefined {
+        let now = backend::now();
+        let next = compat::next_full_transaction_id();
+        let xid = widen_xid(next, commit.xid);
+        if Redefined::rewrites_catalog(commit) {
+            self.incomplete = next;
+        }
+        self.catalogs.clear();
+        let (count, has_rows) = (Cell::new(0), Cell::new(false));
+        let published = shmem::with_versions(|versions| {
+            let publish = |slot: SlotId| {
+                versions.slot(slot).publish_replayed(xid, now);
+                count.set(count.get() + 1);
+            };
+            for part in std::iter::once(&commit.xid).chain(commit.children) {
+                self.changes.for_each(*part, |change| match change.kind() {
+                    ChangeKind::Slot(slot) => {
+                        has_rows.set(true);
+                        publish(slot);
+                    }
+                    ChangeKind::Catalog(catalog, how) => self.catalogs.add(catalog, how),
+                });
+            }
+            let mut redefined = Redefined::by(commit, &self.catalogs, has_rows.get());
+            if xid <= versions.base_floor().max(self.incomplete) && !commit.messages.is_empty() {
+                // Not all may be noted that it has changed, so its messages may be about other catalogs than those that are.
+                redefined.add_all();
+            }
+            // Counted off by `after`, when the invalidations have been sent.
+            shmem::with_definers(|definers| {
+                redefined.for_each_slot(versions, commit.messages, |slot| definers.enter(slot));
+            });
+            redefined.for_each_slot(versions, commit.messages, publish);
+            redefined
+        });
+        shmem::count(Counter::Invalidations, count.get());
+        self.forget(commit);
+        published.unwrap_or_default()
+    }
+
+    fn forget(&mut self, ended: &Ended<'_>) {
+        for part in std::iter::once(&ended.xid).chain(ended.children) {
+            self.changes.forget(*part);
+        }
+    }
+
+    /// Compares how many transactions a record has ended with the server's own count. A transaction that ends in another way would become
+    /// visible without having been published.
+    fn count_ended(&mut self, expected: Option<u64>) {
+        let completed = compat::completed_transactions();
+        if let (Some(known), Some(expected)) = (self.completed, expected)
+            && known + expected != completed
+        {
+            switch_off(ReplayFault::MissedTransactions);
+        }
+        self.completed = Some(completed);
+    }
+}

@@ -1,0 +1,32 @@
+//! Names of wait events, and the timeouts that end a statement.
+
+use std::ffi::c_int;
+
+use pgrx::pg_sys;
+
+/// The timeouts (utils/timeout.h) that end a statement: statement_timeout, and from 17 on transaction_timeout.
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+pub const TIMEOUTS_OF_STATEMENTS: &[c_int] = &[3];
+#[cfg(any(feature = "pg17", feature = "pg18"))]
+pub const TIMEOUTS_OF_STATEMENTS: &[c_int] = &[3, 8];
+
+/// The wait event of a session that waits until another one has computed its answer. Before 17 events of extensions have no names.
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+pub fn wait_event_of_fill() -> u32 {
+    pg_sys::PG_WAIT_EXTENSION
+}
+
+/// The wait event of a session that waits until another one has computed its answer. Before 17 events of extensions have no names.
+#[cfg(any(feature = "pg17", feature = "pg18"))]
+pub fn wait_event_of_fill() -> u32 {
+    use crate::pg::backend_local::Local;
+    use std::cell::Cell;
+
+    static EVENT: Local<Cell<u32>> = Local::new(Cell::new(0));
+    if EVENT.get() == 0 {
+        // SAFETY: the name is a text that ends in NUL; the server keeps a copy, the same for all backends. What it raises unwinds our
+        // frames.
+        EVENT.set(unsafe { pg_sys::WaitEventExtensionNew(c"ArrowCacheFill".as_ptr()) });
+    }
+    EVENT.get()
+}

@@ -1,0 +1,263 @@
+//! The greatest value of a column that a snapshot sees, up to a limit: found by one descent of a B-tree whose first key is the column. Keeps
+//! nothing. The lock on an index that was searched is held to the end of the transaction, as the planner holds those of all indexes.
+//!
+//! What is raised here is what any scan of the index may raise: it is cancelled, or a page cannot be read. It passes unchanged.
+
+use pgrx::pg_sys::{self, Datum, Oid};
+
+use super::compat::begin_index_scan;
+use super::error_passing::{direct, keeping};
+use super::lists::oids;
+use super::object_ids::{DATETIME_FAMILY_OID, HEAP_TABLE_AM_OID};
+use super::server;
+use super::server::indexes as calls;
+
+/// The support function of a B-tree that compares two values (access/nbtree.h, `BTORDER_PROC`).
+const ORDER_FUNCTION: u16 = 1;
+
+/// Most rows that are looked at. Behind the last row that a snapshot sees there may be many that it does not see.
+const MOST_ROWS: usize = 1000;
+
+/// How a type of dates or timestamps, which is passed by value, is ordered: by functions of the server, called by number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TimeOrder {
+    /// The type.
+    pub type_oid: Oid,
+    /// The function that compares two values.
+    pub comparison: u32,
+    /// The function behind `<`.
+    pub less: u32,
+    /// The function behind `<=`.
+    pub less_or_equal: u32,
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TableColumn {
+    /// The table.
+    pub table: Oid,
+    /// The number of the column.
+    pub number: i16,
+}
+
+/// What a search came to. Plain data.
+#[derive(Clone, Copy)]
+pub enum Found {
+    /// This is the greatest value.
+    Value(Datum),
+    /// The snapshot sees no value in the limits.
+    Nothing,
+    /// There is no index that tells, or too many rows were looked at.
+    Unknown,
+}
+
+/// A limit of the search.
+#[derive(Clone, Copy)]
+pub struct Limit {
+    /// Values up to this one.
+    pub value: Datum,
+    /// This one does not count itself.
+    pub excluded: bool,
+}
+
+/// Has the table an index by which `greatest` finds values of the column? The table is locked. Waits for who has locked an index, as planning
+/// does.
+pub fn has_index(column: TableColumn, order: TimeOrder) -> bool {
+    // SAFETY: the frames below are without destructors. Relations that are open when something is raised are closed by the server.
+    unsafe { keeping(|| with_index(column, order, true, |_, _| Found::Nothing)).is_some() }
+}
+
+/// Is it a table whose indexes are searched? It is locked.
+pub fn may_be_searched(table: Oid) -> bool {
+    // SAFETY: as in `has_index`; the table is locked already, and closed again.
+    unsafe {
+        keeping(|| {
+            let table = direct!(calls::try_relation_open(table, pg_sys::AccessShareLock as pg_sys::LOCKMODE));
+            if table.is_null() {
+                return false;
+            }
+            let is_plain = is_plain_table(table);
+            direct!(calls::relation_close(table, pg_sys::AccessShareLock as pg_sys::LOCKMODE));
+            is_plain
+        })
+    }
+}
+
+/// The greatest value of the column, up to a limit, that the snapshot sees. NULL is none.
+///
+/// # Safety
+/// The snapshot must be an MVCC snapshot that is registered or active, the limit of the type of the order.
+pub unsafe fn greatest(
+    column: TableColumn,
+    order: TimeOrder,
+    limit: Limit,
+    snapshot: *const pg_sys::SnapshotData,
+) -> Found {
+    // SAFETY: as in `has_index`; the caller vouches for the snapshot and the limit.
+    unsafe {
+        keeping(|| {
+            with_index(column, order, false, |table, index| search(table, index, column.number, order, limit, snapshot))
+        })
+    }
+    .unwrap_or(Found::Unknown)
+}
+
+/// Opens the table and the first index of it that fits, and does something with both. `None` if none fits, or if one is locked and nobody is to
+/// `wait`: a plan that is kept does not wait for an index that it does not scan. What is raised jumps over this frame.
+///
+/// # Safety
+/// No frame between here and `keeping` may have pending destructors.
+unsafe fn with_index(
+    column: TableColumn,
+    order: TimeOrder,
+    wait: bool,
+    act: impl FnOnce(pg_sys::Relation, pg_sys::Relation) -> Found + Copy,
+) -> Option<Found> {
+    const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+    const KEPT: pg_sys::LOCKMODE = pg_sys::NoLock as pg_sys::LOCKMODE;
+    // SAFETY: what is opened here is closed here.
+    unsafe {
+        let table = direct!(calls::try_relation_open(column.table, LOCK));
+        if table.is_null() {
+            return None;
+        }
+        let mut found = None;
+        if is_plain_table(table) {
+            for index in oids(direct!(calls::RelationGetIndexList(table))) {
+                if wait {
+                    direct!(server::LockRelationOid(index, LOCK));
+                } else if !direct!(calls::ConditionalLockRelationOid(index, LOCK)) {
+                    break;
+                }
+                let index = direct!(calls::index_open(index, KEPT));
+                if fits(index, column.number, order) {
+                    found = Some(act(table, index));
+                    direct!(calls::index_close(index, KEPT));
+                    break;
+                }
+                direct!(calls::index_close(index, LOCK));
+            }
+        }
+        direct!(calls::relation_close(table, KEPT));
+        found
+    }
+}
+
+/// Is it a table or materialized view of the heap without children? What inherits from it is read with it, and has indexes of its own.
+///
+/// # Safety
+/// It must be open.
+unsafe fn is_plain_table(table: pg_sys::Relation) -> bool {
+    // SAFETY: an open relation has a description.
+    let class = unsafe { &*(*table).rd_rel };
+    let has_rows = matches!(class.relkind as u8, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW);
+    has_rows && class.relam.to_u32() == HEAP_TABLE_AM_OID && !class.relhassubclass
+}
+
+/// Does the index have all rows of the table, ordered by the column first, as this order says?
+///
+/// # Safety
+/// It must be open; as `with_index`.
+unsafe fn fits(index: pg_sys::Relation, column: i16, order: TimeOrder) -> bool {
+    // SAFETY: an open index has a description, and at least one key. The predicate is NULL in its row if there is none.
+    unsafe {
+        let form = &*(*index).rd_index;
+        (*(*index).rd_rel).relam == pg_sys::BTREE_AM_OID
+            && form.indisvalid
+            && form.indisready
+            && *form.indkey.values.as_ptr() == column
+            && *(*index).rd_opcintype == order.type_oid
+            && (*(*index).rd_opfamily).to_u32() == DATETIME_FAMILY_OID
+            && direct!(calls::heap_attisnull(
+                (*index).rd_indextuple,
+                pg_sys::Anum_pg_index_indpred as i32,
+                std::ptr::null_mut()
+            ))
+            && direct!(calls::index_getprocid(index, 1, ORDER_FUNCTION)).to_u32() == order.comparison
+            && (!form.indcheckxmin || is_made_before_all_snapshots(index))
+    }
+}
+
+/// May every snapshot of this transaction use an index that was built over rows with broken chains of updates? The planner asks the same.
+///
+/// # Safety
+/// As `fits`.
+unsafe fn is_made_before_all_snapshots(index: pg_sys::Relation) -> bool {
+    // SAFETY: the row of an open index; the server's own variable.
+    unsafe {
+        let row = &*(*(*index).rd_indextuple).t_data;
+        let frozen = pg_sys::HEAP_XMIN_FROZEN as u16;
+        row.t_infomask & frozen == frozen
+            || direct!(calls::TransactionIdPrecedes(row.t_choice.t_heap.t_xmin, pg_sys::TransactionXmin))
+    }
+}
+
+/// Searches an index that fits, from the limit downwards.
+///
+/// # Safety
+/// As `greatest` and `with_index`; both relations are open.
+unsafe fn search(
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+    column: i16,
+    order: TimeOrder,
+    limit: Limit,
+    snapshot: *const pg_sys::SnapshotData,
+) -> Found {
+    let (strategy, function) = if limit.excluded {
+        (pg_sys::BTLessStrategyNumber, order.less)
+    } else {
+        (pg_sys::BTLessEqualStrategyNumber, order.less_or_equal)
+    };
+    // SAFETY: the caller's promise. The slot is of the table; the value is passed by value, so that it outlives the slot.
+    unsafe {
+        let descends = *(*index).rd_indoption & pg_sys::INDOPTION_DESC as i16 != 0;
+        let direction = if descends {
+            pg_sys::ScanDirection::ForwardScanDirection
+        } else {
+            pg_sys::ScanDirection::BackwardScanDirection
+        };
+        let mut key: pg_sys::ScanKeyData = std::mem::zeroed();
+        let key = &raw mut key;
+        direct!(calls::ScanKeyInit(key, 1, strategy as u16, Oid::from(function), limit.value));
+        let scan = begin_index_scan(table, index, snapshot.cast_mut(), 1);
+        direct!(calls::index_rescan(scan, key, 1, std::ptr::null_mut(), 0));
+        let slot = direct!(calls::table_slot_create(table, std::ptr::null_mut()));
+        let found = first(scan, direction, slot, column);
+        direct!(calls::ExecDropSingleTupleTableSlot(slot));
+        direct!(calls::index_endscan(scan));
+        found
+    }
+}
+
+/// The value of the column in the first row of the scan that its snapshot sees.
+///
+/// # Safety
+/// As `search`.
+unsafe fn first(
+    scan: pg_sys::IndexScanDesc,
+    direction: pg_sys::ScanDirection::Type,
+    slot: *mut pg_sys::TupleTableSlot,
+    column: i16,
+) -> Found {
+    // SAFETY: the caller's promise. A row that was fetched stands in the slot.
+    unsafe {
+        for _ in 0..MOST_ROWS {
+            if direct!(calls::index_getnext_tid(scan, direction)).is_null() {
+                return Found::Nothing;
+            }
+            if !direct!(calls::index_fetch_heap(scan, slot)) {
+                continue;
+            }
+            if (*slot).tts_nvalid < column {
+                direct!(server::slot_getsomeattrs_int(slot, i32::from(column)));
+            }
+            let place = column as usize - 1;
+            if (*scan).xs_recheck || *(*slot).tts_isnull.add(place) {
+                return Found::Unknown;
+            }
+            return Found::Value(*(*slot).tts_values.add(place));
+        }
+        Found::Unknown
+    }
+}

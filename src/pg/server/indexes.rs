@@ -1,0 +1,49 @@
+//! Functions of the server about tables and their indexes, which the search for a value calls (`pg::index_search`).
+
+use std::ffi::c_int;
+
+use pgrx::pg_sys;
+
+unsafe extern "C-unwind" {
+    /// access/relation.h; null for a relation that is gone.
+    pub fn try_relation_open(relation: pg_sys::Oid, lock_mode: pg_sys::LOCKMODE) -> pg_sys::Relation;
+    /// access/relation.h
+    pub fn relation_close(relation: pg_sys::Relation, lock_mode: pg_sys::LOCKMODE);
+    /// utils/relcache.h; without indexes that are being dropped.
+    pub fn RelationGetIndexList(relation: pg_sys::Relation) -> *mut pg_sys::List;
+    /// access/genam.h; this and those that follow.
+    pub fn index_open(index: pg_sys::Oid, lock_mode: pg_sys::LOCKMODE) -> pg_sys::Relation;
+    pub fn index_close(index: pg_sys::Relation, lock_mode: pg_sys::LOCKMODE);
+    pub fn index_getprocid(index: pg_sys::Relation, column: i16, number: u16) -> pg_sys::Oid;
+    pub fn index_rescan(
+        scan: pg_sys::IndexScanDesc,
+        keys: *mut pg_sys::ScanKeyData,
+        key_count: c_int,
+        order_bys: *mut pg_sys::ScanKeyData,
+        order_by_count: c_int,
+    );
+    pub fn index_getnext_tid(
+        scan: pg_sys::IndexScanDesc,
+        direction: pg_sys::ScanDirection::Type,
+    ) -> pg_sys::ItemPointer;
+    pub fn index_fetch_heap(scan: pg_sys::IndexScanDesc, slot: *mut pg_sys::TupleTableSlot) -> bool;
+    pub fn index_endscan(scan: pg_sys::IndexScanDesc);
+    /// access/skey.h
+    pub fn ScanKeyInit(
+        key: *mut pg_sys::ScanKeyData,
+        column: i16,
+        strategy: u16,
+        function: pg_sys::Oid,
+        argument: pg_sys::Datum,
+    );
+    /// access/tableam.h
+    pub fn table_slot_create(table: pg_sys::Relation, list: *mut *mut pg_sys::List) -> *mut pg_sys::TupleTableSlot;
+    /// executor/tuptable.h
+    pub fn ExecDropSingleTupleTableSlot(slot: *mut pg_sys::TupleTableSlot);
+    /// access/htup_details.h
+    pub fn heap_attisnull(row: pg_sys::HeapTuple, column: c_int, description: pg_sys::TupleDesc) -> bool;
+    /// storage/lmgr.h; false if somebody else holds a lock that is in the way.
+    pub fn ConditionalLockRelationOid(relation: pg_sys::Oid, mode: c_int) -> bool;
+    /// access/transam.h
+    pub fn TransactionIdPrecedes(one: pg_sys::TransactionId, other: pg_sys::TransactionId) -> bool;
+}

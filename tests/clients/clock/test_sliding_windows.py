@@ -1,0 +1,423 @@
+"""Columns that are compared with a time to the microsecond: `at > now() - interval '1 minute'`. The answer lasts as long as no row enters or
+leaves. At each moment, what the cache answers is what executing gives at the same moment.
+
+The random test prints its seed; RANDOM_SEED=seed repeats it, and CLOCK_WINDOWS=number sets how many questions it asks."""
+
+import collections
+import datetime
+import os
+import random
+
+import pytest
+
+SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**32))
+WINDOWS = int(os.environ.get("CLOCK_WINDOWS", 1500))
+START = datetime.datetime(2026, 3, 10, 12, 0, 0)
+
+SCHEMA = """
+    SET TimeZone = UTC;
+    DROP TABLE IF EXISTS log, other, parts CASCADE;
+    CREATE TABLE log (id int, at timestamptz, plain timestamp, day date, n int);
+    INSERT INTO log SELECT g, t, t, t::date, g % 7 FROM generate_series(1, 40) g, LATERAL (SELECT timestamptz '2026-03-10 11:58:00' + g * interval '10 seconds') d (t);
+    CREATE TABLE other (id int, at timestamptz DEFAULT now());
+    INSERT INTO other SELECT id, at - interval '5 seconds' FROM log WHERE id % 3 = 0;
+    CREATE TABLE parts (id int, at timestamptz) PARTITION BY RANGE (id);
+    CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
+    CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (10) TO (100);
+    INSERT INTO parts SELECT id, at FROM log;
+    CREATE INDEX ON log (at);
+    CREATE INDEX ON log (plain DESC NULLS LAST);
+    CREATE INDEX ON log (day, id);
+    CREATE INDEX ON other (at DESC);
+    CREATE VIEW recent AS SELECT id, n FROM log WHERE at > now() - interval '45 seconds';
+"""
+
+QUESTIONS = (
+    "SELECT count(*), min(id), max(id) FROM log WHERE at > now() - interval '1 minute'",
+    "SELECT count(*), min(id), max(id) FROM log WHERE at >= now() - interval '1 minute'",
+    "SELECT count(*), min(id), max(id) FROM log WHERE at BETWEEN now() - interval '2 minutes' AND now()",
+    "SELECT count(*), min(id), max(id) FROM log WHERE now() > at AND now() - interval '30 seconds' <= at",
+    "SELECT count(*), min(id), max(id) FROM log WHERE NOT (at < now() - interval '90 seconds')",
+    "SELECT count(*), min(id), max(id) FROM log WHERE plain >= localtimestamp - interval '1 minute'",
+    "SELECT count(*), min(id), max(id) FROM log WHERE plain < localtimestamp(0) - interval '10 seconds'",
+    "SELECT count(*), min(id), max(id) FROM log WHERE at > statement_timestamp() - interval '15 seconds'",
+    "SELECT count(*) FILTER (WHERE at > now() - interval '1 minute'), count(*) FROM log",
+    "SELECT id, CASE WHEN at > now() - interval '20 seconds' THEN 'new' WHEN at <= now() - interval '40 seconds' THEN 'old' END FROM log ORDER BY id",
+    "SELECT id, at <= now() FROM log ORDER BY at > now(), id",
+    "SELECT n, count(*) FROM recent GROUP BY n ORDER BY n",
+    "SELECT l.id, o.at FROM log l LEFT JOIN other o ON o.id = l.id AND o.at > now() - interval '1 minute' WHERE l.at <= now() ORDER BY 1",
+    "SELECT l.id FROM log l LEFT JOIN other o ON o.id = l.id WHERE o.at IS NULL OR o.at > now() - interval '50 seconds' ORDER BY 1",
+    "SELECT l.id FROM log l WHERE EXISTS (SELECT 1 FROM other o WHERE o.id = l.id AND l.at > now() - interval '50 seconds') ORDER BY 1",
+    "SELECT l.id, s.m FROM log l, LATERAL (SELECT max(o.id) AS m FROM other o WHERE o.at < now() AND l.at > now() - interval '33 seconds') s ORDER BY 1",
+    "WITH w AS MATERIALIZED (SELECT * FROM log WHERE at > now() - interval '25 seconds') SELECT count(*) FROM w WHERE id IN (SELECT id FROM other WHERE at <= now())",
+    "SELECT count(*) FROM log l JOIN parts p USING (id) WHERE l.at > now() - interval '40 seconds'",
+    "SELECT count(*) FROM log WHERE day >= CURRENT_DATE - 1 AND at > now() - interval '1 minute'",
+    "SELECT count(*) FROM log WHERE day <= CURRENT_DATE + extract(second FROM now())::int - 30",
+    "SELECT count(*) FROM log WHERE at > now() - interval '1 minute' UNION ALL SELECT count(*) FROM other WHERE at > now() - interval '1 minute'",
+)
+
+CHANGES = (
+    "INSERT INTO log VALUES (100, now() + interval '15 seconds', localtimestamp + interval '15 seconds', CURRENT_DATE, 1)",
+    "INSERT INTO log VALUES (101, NULL, NULL, NULL, NULL)",
+    "INSERT INTO log VALUES (102, 'infinity', 'infinity', 'infinity', 2), (103, '-infinity', '-infinity', '-infinity', 3)",
+    "INSERT INTO log SELECT 104 + g, now() - interval '1 minute', localtimestamp - interval '1 minute', CURRENT_DATE, g FROM generate_series(1, 3) g",
+    "UPDATE log SET at = at + interval '1 second' WHERE id % 5 = 0",
+    "UPDATE log SET n = n + 1 WHERE id % 4 = 0",
+    "DELETE FROM log WHERE at BETWEEN now() - interval '20 seconds' AND now() - interval '5 seconds'",
+    "INSERT INTO other VALUES (7, now())",
+    "INSERT INTO parts VALUES (50, now())",
+    "DELETE FROM log WHERE at IS NULL",
+    "TRUNCATE other",
+    "VACUUM log",
+    "CLUSTER log USING log_at_idx",
+    "VACUUM FULL log",
+    "DELETE FROM log",
+)
+
+
+@pytest.fixture
+def logged(server):
+    server.set(str(START))
+    server.psql(SCHEMA)
+    return server
+
+
+def after(seconds):
+    return str(START + datetime.timedelta(seconds=seconds))
+
+
+def sessions(at, options=""):
+    return at(f"-c TimeZone=UTC {options}"), at(f"-c TimeZone=UTC -c pg_arrow_cache.enabled=off {options}")
+
+
+def outcome(session, question):
+    """What becomes of the second of two executions at the same moment."""
+    for _ in range(2):
+        session.execute(question)
+        found = session.rows("SELECT arrow_cache.last_status(), arrow_cache.last_reason()")[0]
+    return found
+
+
+@pytest.mark.parametrize("mode", ("force_custom_plan", "force_generic_plan"))
+def test_windows_slide_over_rows(logged, at, mode):
+    cached, plain = sessions(at, f"-c plan_cache_mode={mode}")
+    for number, question in enumerate(QUESTIONS):
+        cached.execute(f"PREPARE q{number} AS {question}")
+    seen = collections.Counter()
+    for second in range(0, 60, 2):
+        logged.set(after(second))
+        for number, question in enumerate(QUESTIONS):
+            expected = plain.rows(question)
+            for text in (question, f"EXECUTE q{number}"):
+                assert cached.rows(text, prepare=False) == expected, (second, text)
+                seen[cached.status(), cached.reason()] += 1
+    assert set(seen) == {("HIT", None), ("MISS", None)}, seen
+    # Rows leave every ten seconds.
+    assert seen["HIT", None] > 2 * seen["MISS", None] > len(QUESTIONS), seen
+
+
+def test_one_answer_from_row_to_row(logged, at):
+    """From the moment at which a row leaves to the next such moment there is one answer."""
+    cached, plain = sessions(at)
+    for comparison, leaves_at in ((">", 0), (">=", 1)):
+        question = f"SELECT count(*), min(id) FROM log WHERE at {comparison} now() - interval '20 seconds'"
+        statuses = []
+        for second in range(0, 30):
+            logged.set(after(second))
+            assert cached.rows(question) == plain.rows(question)
+            statuses.append(cached.status())
+        assert [second for second in range(1, 30) if statuses[second] == "MISS"] == [
+            second for second in range(1, 30) if second % 10 == leaves_at], (comparison, statuses)
+
+
+def test_changes(logged, at):
+    """Each change is seen at once, and at later moments, also when the clock is set back."""
+    cached, plain = sessions(at)
+    seen = collections.Counter()
+    for number, change in enumerate(CHANGES):
+        logged.set(after(number))
+        plain.execute(change)
+        for second in (number, number + 1, number + 12, number + 1, number - 7):
+            logged.set(after(second))
+            for question in QUESTIONS:
+                assert cached.rows(question, prepare=False) == plain.rows(question), (change, second, question)
+                seen[cached.status()] += 1
+    assert seen["HIT"] > seen["MISS"] / 2, seen
+
+
+INDEXES = (
+    ("CREATE INDEX one ON log (at)", True),
+    ("CREATE INDEX one ON log (at DESC)", True),
+    ("CREATE INDEX one ON log (at NULLS FIRST)", True),
+    ("CREATE INDEX one ON log (at DESC NULLS LAST, id)", True),
+    ("CREATE UNIQUE INDEX one ON log (at, id) INCLUDE (n)", True),
+    ("CREATE INDEX CONCURRENTLY one ON log (at)", True),
+    ("CREATE INDEX one ON log (id, at)", False),
+    ("CREATE INDEX one ON log (at) WHERE id > 0", False),
+    ("CREATE INDEX one ON log ((at AT TIME ZONE 'UTC'))", False),
+    ("CREATE INDEX one ON log USING brin (at)", False),
+    ("CREATE INDEX one ON log USING hash (at)", False),
+    ("CREATE INDEX one ON log (at backwards)", False),
+    ("CREATE INDEX one ON log (at alike)", False),
+    ("CREATE INDEX one ON log (at); UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'one'::regclass", False),
+    ("CREATE INDEX one ON log (at); CREATE TABLE child () INHERITS (log)", False),
+)
+
+
+def test_which_indexes_tell(logged, at):
+    cached, plain = sessions(at)
+    plain.execute("DROP INDEX log_at_idx")
+    plain.execute("CREATE FUNCTION backwards(timestamptz, timestamptz) RETURNS int LANGUAGE sql IMMUTABLE RETURN timestamptz_cmp($2, $1)")
+    plain.execute("CREATE OPERATOR CLASS backwards FOR TYPE timestamptz USING btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, "
+                  "OPERATOR 5 <, FUNCTION 1 backwards(timestamptz, timestamptz)")
+    plain.execute("CREATE OPERATOR CLASS alike FOR TYPE timestamptz USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, "
+                  "OPERATOR 5 >, FUNCTION 1 timestamptz_cmp(timestamptz, timestamptz)")
+    question = "SELECT count(*), min(id) FROM log WHERE at > now() - interval '20 seconds'"
+    cached.execute(f"PREPARE kept AS {question}")
+    for definition, tells in INDEXES:
+        for part in definition.split("; "):
+            plain.execute(part)
+        for text in (question, "EXECUTE kept"):
+            wanted = ("HIT", None) if tells else ("BYPASS", "moving_clock")
+            assert outcome(cached, text) == wanted, (definition, text)
+            assert cached.rows(text) == plain.rows(question)
+        if "child" in definition:
+            plain.execute("DROP TABLE child")
+        plain.execute("DROP INDEX one")
+        assert outcome(cached, "EXECUTE kept") == outcome(cached, question) == ("BYPASS", "moving_clock")
+    plain.execute("DROP OPERATOR FAMILY backwards USING btree")
+    plain.execute("DROP OPERATOR FAMILY alike USING btree")
+    plain.execute("DROP FUNCTION backwards")
+
+
+def test_a_transaction_that_is_older(logged, at):
+    """Its now() lies before that of the session that has stored the answer."""
+    question = "SELECT count(*), min(id), max(id) FROM log WHERE at BETWEEN now() - interval '20 seconds' AND now()"
+    (early, plain), (late, _) = sessions(at), sessions(at)
+    for session in (early, plain):
+        session.execute("BEGIN")
+        session.execute("SELECT 1")
+    before = plain.rows(question)
+    logged.set(after(25))
+    answers = [late.rows(question) for _ in range(2)]
+    assert late.status() == "HIT" and answers[0] == answers[1] != before
+    for _ in range(2):
+        assert early.rows(question) == before
+        assert late.rows(question) == answers[0]
+    for session in (early, plain):
+        session.execute("COMMIT")
+    assert early.rows(question) == plain.rows(question) == answers[0]
+    assert early.status() == "HIT"
+
+
+def test_old_snapshots(logged, at):
+    """A snapshot from before a change finds the bound, and the rows, that it sees."""
+    question = "SELECT count(*), min(id), max(id) FROM log WHERE at BETWEEN now() - interval '20 seconds' AND now() + interval '3 seconds'"
+    (old, writer), (new, _) = sessions(at), sessions(at)
+    old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    before = [old.rows(question) for _ in range(2)]
+    assert old.status() == "HIT" and before[0] == before[1]
+    for change in ("INSERT INTO log VALUES (200, now() - interval '1 second')", "DELETE FROM log WHERE at < now() - interval '15 seconds'",
+                   "UPDATE log SET at = at - interval '1 second'"):
+        writer.execute(change)
+        for _ in range(2):
+            assert new.rows(question) == writer.rows(question)
+        assert new.status() == "HIT"
+        assert old.rows(question) == before[0] == old.uncached(question)
+    old.execute("COMMIT")
+    assert old.rows(question) == writer.rows(question)
+    old.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
+    old.execute(question)
+    assert old.status() == "BYPASS"
+    assert old.rows("SELECT count(*) FROM pg_locks WHERE mode = 'SIReadLock' AND relation::regclass::text = 'log_at_idx'") == [(0,)]
+    old.execute("ROLLBACK")
+
+
+def test_own_changes(logged, at):
+    question = "SELECT count(*) FROM log WHERE at > now() - interval '20 seconds'"
+    cached, plain = sessions(at)
+    outcome(cached, question)
+    cached.execute("BEGIN")
+    cached.execute("INSERT INTO log VALUES (300, now())")
+    assert cached.rows(question)[0][0] == plain.rows(question)[0][0] + 1
+    assert (cached.status(), cached.reason()) == ("BYPASS", "own_writes")
+    cached.execute("ROLLBACK")
+    assert cached.rows(question) == plain.rows(question)
+    assert cached.status() == "HIT"
+
+
+def test_cursors(logged, at):
+    """The bound is that of DECLARE, whatever happens before the rows are read."""
+    question = "SELECT id FROM log WHERE at > now() - interval '60 seconds' ORDER BY id"
+    (cached, plain), (writer, _) = sessions(at), sessions(at)
+    outcome(cached, question)
+    for session in (cached, plain):
+        session.execute("BEGIN")
+        session.execute(f"DECLARE c NO SCROLL CURSOR WITH HOLD FOR {question}")
+        session.execute(f"DECLARE d NO SCROLL CURSOR FOR {question}")
+    writer.execute("INSERT INTO log VALUES (400, now())")
+    logged.set(after(17))
+    assert cached.rows("FETCH 3 FROM d") == plain.rows("FETCH 3 FROM d")
+    writer.execute("DELETE FROM log WHERE id < 10")
+    assert cached.rows("FETCH ALL FROM d") == plain.rows("FETCH ALL FROM d")
+    for session in (cached, plain):
+        session.execute("COMMIT")
+    assert cached.rows("FETCH ALL FROM c") == plain.rows("FETCH ALL FROM c")
+    assert cached.rows(question) == plain.rows(question)
+
+
+def test_parameters(logged, at):
+    """Also where a driver binds them, and where the value is NULL, or the expression raises."""
+    question = "SELECT count(*), min(id) FROM log WHERE at > now() - %s::interval AND at <= COALESCE(%s::timestamptz, now())"
+    cached, plain = sessions(at)
+    seen = collections.Counter()
+    for second in range(0, 20, 2):
+        logged.set(after(second))
+        for parameters in (("20 seconds", None), ("1 minute", None), (None, None), ("20 seconds", "2026-03-10 12:00:05+00")):
+            for prepare in (False, True):
+                expected = plain.rows(question, parameters)
+                for _ in range(2):
+                    assert cached.rows(question, parameters, prepare=prepare) == expected
+                    seen[cached.status(), cached.reason()] += 1
+    assert set(seen) == {("HIT", None), ("MISS", None)} and seen["HIT", None] > 3 * seen["MISS", None], seen
+    cached.execute("PREPARE raising (int) AS SELECT count(*) FROM log WHERE false AND at > now() + $1 * interval '1000000 years'")
+    assert cached.rows("EXECUTE raising (1000)") == [(0,)]
+
+
+def test_roles_and_row_security(logged, at):
+    """The bound is found among all rows; `why` does not tell it to users who may not read them."""
+    logged.psql("""DROP ROLE IF EXISTS window_reader; CREATE ROLE window_reader LOGIN; GRANT SELECT ON log TO window_reader;
+        ALTER TABLE log ENABLE ROW LEVEL SECURITY; CREATE POLICY ones ON log USING (n = 1 AND plain < localtimestamp)""")
+    question = "SELECT count(*), min(id) FROM log WHERE at > now() - interval '60 seconds'"
+    reader = at("-c TimeZone=UTC", user="window_reader")
+    plain = at("-c TimeZone=UTC -c pg_arrow_cache.enabled=off", user="window_reader")
+    owner, _ = sessions(at)
+    for second in range(0, 40, 3):
+        logged.set(after(second))
+        for session in (reader, owner):
+            session.execute(question)
+        assert reader.rows(question) == plain.rows(question) != owner.rows(question)
+        assert reader.status() == owner.status() == "HIT"
+    detail = "SELECT detail FROM arrow_cache.why($$%s$$)" % question
+    assert "2026-03-10" not in reader.rows(detail)[0][0] and "may not read" in reader.rows(detail)[0][0]
+    assert "2026-03-10 11:59:30+00" in owner.rows(detail)[0][0]
+    owner.execute("REVOKE SELECT ON log FROM window_reader")
+    with pytest.raises(Exception, match="permission denied"):
+        reader.execute(question)
+    logged.psql("DROP OWNED BY window_reader; DROP ROLE window_reader")
+
+
+def test_many_rows_that_nobody_sees(logged, at):
+    """The search for the bound is given up behind a thousand of them."""
+    question = "SELECT count(*) FROM log WHERE at <= now() AND id > 0"
+    cached, plain = sessions(at, "-c enable_indexscan=off -c enable_bitmapscan=off -c enable_indexonlyscan=off")
+    holder, _ = sessions(at)
+    holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    holder.execute("SELECT 1 FROM other LIMIT 1")
+    plain.execute("INSERT INTO log SELECT 500, now() FROM generate_series(1, 3000)")
+    plain.execute("DELETE FROM log WHERE id = 500")
+    assert outcome(cached, question) == ("BYPASS", "moving_clock")
+    assert cached.rows(question) == plain.rows(question)
+    holder.execute("COMMIT")
+    plain.execute("VACUUM log")
+    assert outcome(cached, question) == ("HIT", None)
+    assert cached.rows(question) == plain.rows(question)
+
+
+def test_an_index_that_is_locked(logged, at):
+    """A kept plan that does not scan the index does not wait for it because of the cache."""
+    cached, plain = sessions(at, "-c plan_cache_mode=force_generic_plan")
+    writer, _ = sessions(at)
+    cached.execute("PREPARE kept AS SELECT count(*), min(id) FROM log WHERE at > now() - interval '20 seconds'")
+    assert outcome(cached, "EXECUTE kept") == ("HIT", None)
+    writer.execute("BEGIN")
+    writer.execute("REINDEX INDEX log_at_idx")
+    assert outcome(cached, "EXECUTE kept") == ("BYPASS", "moving_clock")
+    writer.execute("COMMIT")
+    assert outcome(cached, "EXECUTE kept") == ("HIT", None)
+    assert cached.rows("EXECUTE kept") == plain.rows("SELECT count(*), min(id) FROM log WHERE at > now() - interval '20 seconds'")
+
+
+def test_an_export_and_a_token(logged, at):
+    question = "SELECT id, at FROM log WHERE at > now() - interval '60 seconds' ORDER BY id"
+    cached, plain = sessions(at)
+    seen = []
+    for second in (1, 2, 11, 12):
+        logged.set(after(second))
+        exported = cached.rows("SELECT arrow_cache.query(%s)", [question])
+        seen.append((exported, cached.rows("SELECT arrow_cache.etag(%s)", [question])))
+        assert cached.rows(question) == plain.rows(question)
+        assert cached.status() == "HIT"
+    assert seen[0] == seen[1] != seen[2] == seen[3]
+    assert seen[0][1] != seen[2][1] and seen[0][1] != [(None,)]
+
+
+class Windows:
+    """Random questions with windows."""
+
+    def __init__(self, rng):
+        self.rng = rng
+
+    def moment(self, leaf):
+        base = self.rng.choice(leaf)
+        step = self.rng.choice((0, 1, 5, 10, 20, 30, 60, 90, 120)) * self.rng.choice((1, 1, 1, -1))
+        return f"{base} - interval '{step} seconds'" if step else base
+
+    def condition(self, alias, depth=2):
+        if depth and self.rng.random() < 0.5:
+            parts = [self.condition(alias, depth - 1) for _ in range(self.rng.choice((1, 2, 2)))]
+            joined = f" {self.rng.choice(('AND', 'OR'))} ".join(parts)
+            return f"{self.rng.choice(('', 'NOT '))}({joined})"
+        column, leaf = self.rng.choice((("at", ("now()", "statement_timestamp()", "CURRENT_TIMESTAMP(1)")), ("plain", ("localtimestamp",))))
+        operator = self.rng.choice(("<", "<=", ">", ">="))
+        sides = [f"{alias}.{column}", self.moment(leaf)]
+        self.rng.shuffle(sides)
+        return f"{sides[0]} {operator} {sides[1]}"
+
+    def question(self):
+        one, two = self.condition("l"), self.condition("l")
+        return self.rng.choice((
+            f"SELECT count(*), min(id), max(id) FROM log l WHERE {one}",
+            f"SELECT id, {one} FROM log l WHERE {two} ORDER BY id, n",
+            f"SELECT n, count(*) FILTER (WHERE {one}) FROM log l GROUP BY n ORDER BY n",
+            f"SELECT count(*) FROM log l WHERE ({one}) IS NULL OR {two}",
+            f"SELECT l.id, max(o.id) FROM log o LEFT JOIN log l ON l.n = o.n AND {one} GROUP BY 1 ORDER BY 1",
+            f"SELECT o.id FROM log o WHERE EXISTS (SELECT FROM log l WHERE l.id = o.id + 1 AND {one}) ORDER BY 1",
+            f"SELECT count(CASE WHEN {one} THEN 1 WHEN {two} THEN NULL ELSE 2 END) FROM (SELECT * FROM log l WHERE {two}) l",
+        ))
+
+    def change(self):
+        at = self.moment(("now()",))
+        return self.rng.choice((
+            f"INSERT INTO log SELECT {self.rng.randrange(1000)}, t, t, t, {self.rng.randrange(7)} FROM (SELECT {at} AS t) d",
+            f"INSERT INTO log VALUES ({self.rng.randrange(1000)}, NULL, NULL)",
+            f"INSERT INTO log VALUES (7, '{self.rng.choice(('infinity', '-infinity'))}', localtimestamp)",
+            f"UPDATE log SET at = at + interval '{self.rng.randrange(-9, 9)} seconds' WHERE id % 9 = {self.rng.randrange(9)}",
+            f"DELETE FROM log WHERE id % 31 = {self.rng.randrange(31)}",
+            "VACUUM log",
+        ))
+
+
+def test_random_windows(logged, at):
+    print(f"RANDOM_SEED={SEED}")
+    rng = random.Random(SEED)
+    windows = Windows(rng)
+    cached, plain = sessions(at, "-c plan_cache_mode=force_generic_plan")
+    seen = collections.Counter()
+    second = 0
+    for number in range(WINDOWS):
+        question = windows.question()
+        if number % 20 == 0:
+            plain.execute(windows.change())
+        cached.execute(f"PREPARE q AS {question}")
+        for _ in range(3):
+            second = max(0, second + rng.choice((-3, -1, 0, 0, 1, 1, 2)))
+            logged.set(str(START + datetime.timedelta(seconds=second % 300, microseconds=rng.choice((0, 0, 1, 999999)))))
+            expected = plain.rows(question, prepare=False)
+            for text in ("EXECUTE q", question):
+                assert cached.rows(text, prepare=False) == expected, (SEED, number, second, question)
+                seen[cached.status(), cached.reason()] += 1
+        cached.execute("DEALLOCATE q")
+    print(seen)
+    assert seen["HIT", None] > WINDOWS and seen["MISS", None] > WINDOWS // 2, seen
+    assert set(seen) <= {("HIT", None), ("MISS", None), ("STALE", None)}, seen
