@@ -28,6 +28,7 @@ import watchers
 import writers
 from definitions import NOT_ALWAYS
 from questions import GROUPS, PAIRS
+from standby import catch_up
 from tally import NOT_BACK, ONE_VERSION, PAIRS_EQUAL, SAME_SNAPSHOT, Tally, table
 
 DSN = "PG_ARROW_CACHE_DSN"
@@ -181,7 +182,7 @@ def main():
     options = parser.parse_args()
     print(f"# seed {options.seed}, {options.seconds:g} s; again: tests/oracle/run.py --seed {options.seed}", flush=True)
 
-    load_schema(options.primary or os.environ[DSN])
+    load_schema(options.primary or os.environ[DSN], standby=os.environ[DSN] if options.primary else None)
     context = multiprocessing.get_context("fork")
     changers = [*writers.processes(options.pause, options.definitions_pause), *(mishaps.processes() if options.primary else ())]
     run = Run(options, context, len(changers))
@@ -192,11 +193,15 @@ def main():
     sys.exit(judge(run, total, seconds, comparisons, hits))
 
 
-def load_schema(dsn):
+def load_schema(dsn, standby=None):
+    """Readers need it from their first statement, so a standby has replayed it before they begin."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         for statement in ("SET client_min_messages = error", "SET allow_in_place_tablespaces = on",
                           "CREATE TABLESPACE spare LOCATION ''", (Path(__file__).parent / "schema.sql").read_text()):
             connection.execute(statement)
+        if standby:
+            with psycopg.connect(standby, autocommit=True) as reader:
+                catch_up(reader, connection)
 
 
 def judge(run, total, seconds, comparisons, hits):
