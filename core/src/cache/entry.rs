@@ -7,8 +7,10 @@
 //! process that fills the entry, before it is published, and by the one that frees it, after the last pin is gone; readers hold a pin. All
 //! fields are atomics, because lookups and eviction read records without a pin.
 
+use crate::cache::histories::Earlier;
 use crate::cache::key::CacheKey;
 use crate::cache::versions::SlotId;
+use crate::cache::worth::{Uses, Worth};
 use crate::hash::Hash128;
 use crate::prefetch::prefetch;
 use std::sync::atomic::{
@@ -119,6 +121,9 @@ struct Usage {
     last_used: AtomicI64,
     rows: AtomicU64,
     execution_micros: AtomicU64,
+    /// Uses of earlier answers of the key, and when they were counted from.
+    counted_since: AtomicI64,
+    earlier_hits: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Entry>() == 192 && std::mem::offset_of!(Entry, usage) == 64);
@@ -215,6 +220,27 @@ impl Entry {
     pub(crate) fn reset_usage(&self, now: i64) {
         self.usage.hits.store(0, Relaxed);
         self.usage.last_used.store(now, Relaxed);
+    }
+
+    /// How the entry was used by now, and its key before.
+    pub(crate) fn uses(&self, now: i64) -> Uses {
+        let since = |time: i64| u64::try_from(now.saturating_sub(time)).unwrap_or(0);
+        Uses {
+            hits: self.hits().saturating_add(u64::from(self.usage.earlier_hits.load(Relaxed))),
+            span: since(self.usage.counted_since.load(Relaxed)),
+            idle: since(self.last_used()),
+        }
+    }
+
+    /// By the process that fills the entry, also after it was published: nothing but eviction reads it.
+    pub(crate) fn set_earlier(&self, earlier: Earlier) {
+        self.usage.counted_since.store(earlier.since, Relaxed);
+        self.usage.earlier_hits.store(earlier.hits, Relaxed);
+    }
+
+    /// What keeping the entry is worth.
+    pub(crate) fn worth(&self, now: i64) -> Worth {
+        Worth::of(self.execution_micros(), self.bytes.load(Relaxed), self.uses(now))
     }
 
     pub(crate) fn hits(&self) -> u64 {

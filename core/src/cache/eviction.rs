@@ -1,32 +1,49 @@
-//! Making room: windowed LRU with a hand that all processes share. The hand is an atomic and a hint. Candidates are chosen without a lock
-//! and retired like any entry.
+//! Making room: of a window of entries, the one that is worth least goes (`worth`), with a hand that all processes share. The hand is an
+//! atomic and a hint. Candidates are chosen without a lock and retired like any entry.
 //!
-//! One step examines the next 64 published entries. An entry that is useless (expired, or outdated) is retired at once; if none was useless,
-//! the least recently used one is retired. Pinned entries are passed over: retiring them would free nothing. A call gives up after a few
-//! windows in which all entries are pinned, so it costs the same however large the table is; the next call starts further on.
+//! One step examines the next 32 published entries. An entry that is useless (expired, or outdated) is retired at once; if none was useless,
+//! the one that is worth least is retired, unless it is worth more than what the room is for. Pinned entries are passed over: retiring them
+//! would free nothing. A call gives up after a few windows in which all entries are pinned, or worth more, so it costs the same however large
+//! the table is; the next call starts further on.
 
 use crate::cache::counters::Counter;
 use crate::cache::entry::{Entry, EntryKind, Life};
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::published::Pin;
 use crate::cache::store::Store;
+use crate::cache::worth::Worth;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Published entries that one step examines.
-const WINDOW: u32 = 64;
+const WINDOW: u32 = 32;
 /// Windows that one call examines.
-const MOST_WINDOWS: usize = 16;
+const MOST_WINDOWS: usize = 32;
+/// Windows that one call examines if the entries there are worth more than what the room is for.
+const MOST_WINDOWS_OF_WORTH: usize = 4;
 
 /// Windows that one call examines for fragments: it is called for each fragment that finds no room.
-const MOST_FRAGMENT_WINDOWS: usize = 2;
+const MOST_FRAGMENT_WINDOWS: usize = 4;
 /// A fragment that was used within the last minute is not spared for another, in microseconds: if a statement needs more fragments than
 /// have room, the first of them stay, instead of taking each other's places at every run.
 const FRAGMENT_REST: i64 = 60_000_000;
+
+/// What a call came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Eviction {
+    /// At least one entry has gone.
+    Done,
+    /// Some could go, but they are worth more.
+    Outweighed,
+    /// No entry was found that can go.
+    Impossible,
+}
 
 /// Which entries may go.
 #[derive(Clone, Copy)]
 enum Among {
     All,
+    /// Those that are not worth clearly more than this, if they were ever used.
+    NotOutweighing(Worth),
     /// Fragments that are useless, or were not used since then.
     FragmentsUnusedSince(i64),
 }
@@ -34,63 +51,72 @@ enum Among {
 impl Among {
     /// May this entry go at all?
     fn has(self, entry: &Entry) -> bool {
-        matches!(self, Among::All) || entry.kind() == EntryKind::Fragment
+        match self {
+            Among::All | Among::NotOutweighing(_) => true,
+            Among::FragmentsUnusedSince(_) => entry.kind() == EntryKind::Fragment,
+        }
     }
 
-    /// May an entry of use go that was used last at this time?
-    fn spares(self, last_used: i64) -> bool {
+    /// May this entry of use go?
+    fn spares(self, entry: &Entry) -> bool {
         match self {
-            Among::All => true,
-            Among::FragmentsUnusedSince(time) => last_used < time,
+            Among::All | Among::NotOutweighing(_) => true,
+            Among::FragmentsUnusedSince(time) => entry.last_used() < time,
         }
     }
 }
 
-/// The entry of a window that was used longest ago.
+/// The entry of a window that is worth least.
 #[derive(Clone, Copy)]
 struct Candidate {
     index: u32,
     life: Life,
-    last_used: i64,
+    worth: Worth,
+    was_used: bool,
 }
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    /// Retires and frees at least one entry, or sees that another process does. False when it found none that can be freed.
-    pub(crate) fn evict(&self, now: i64) -> bool {
-        self.evict_among(Among::All, MOST_WINDOWS, now)
+    /// Retires and frees at least one entry, or sees that another process does. If a worth is given, entries that were used and are worth more
+    /// stay.
+    pub(crate) fn evict(&self, worth: Option<Worth>, now: i64) -> Eviction {
+        self.evict_among(worth.map_or(Among::All, Among::NotOutweighing), MOST_WINDOWS, now)
     }
 
     /// The same among fragments.
     pub(crate) fn evict_fragment(&self, now: i64) -> bool {
-        self.evict_among(Among::FragmentsUnusedSince(now - FRAGMENT_REST), MOST_FRAGMENT_WINDOWS, now)
+        self.evict_among(Among::FragmentsUnusedSince(now - FRAGMENT_REST), MOST_FRAGMENT_WINDOWS, now) == Eviction::Done
     }
 
-    fn evict_among(&self, among: Among, windows: usize, now: i64) -> bool {
+    fn evict_among(&self, among: Among, windows: usize, now: i64) -> Eviction {
         let table = self.header().fresh.load(Relaxed);
-        let mut examined = 0;
+        let (mut examined, mut outweighed) = (0, 0);
         for _ in 0..windows {
-            if examined == table {
+            if examined == table || outweighed == MOST_WINDOWS_OF_WORTH {
                 break;
             }
             let start = self.header().hand.load(Relaxed) % table;
-            let (passed, progress) = self.evict_from_window(among, start, table - examined, table, now);
+            let (passed, outcome) = self.evict_from_window(among, start, table - examined, table, now);
             examined += passed;
             self.header().hand.store(wrapped(start, passed, table), Relaxed);
-            if progress {
-                self.reclaim_some();
-                return true;
+            match outcome {
+                Eviction::Done => {
+                    self.reclaim_some();
+                    return Eviction::Done;
+                }
+                Eviction::Outweighed => outweighed += 1,
+                Eviction::Impossible => {}
             }
         }
-        false
+        if outweighed > 0 { Eviction::Outweighed } else { Eviction::Impossible }
     }
 
     /// Examines one window from `start` on, at most `most` records of the table. Returns how many it passed, and whether anything was
     /// retired.
-    fn evict_from_window(&self, among: Among, start: u32, most: u32, table: u32, now: i64) -> (u32, bool) {
+    fn evict_from_window(&self, among: Among, start: u32, most: u32, table: u32, now: i64) -> (u32, Eviction) {
         let mut passed = 0;
         let mut seen = 0;
         let mut useless = false;
-        let mut oldest: Option<Candidate> = None;
+        let mut least: Option<Candidate> = None;
         while passed < most && seen < WINDOW {
             let place = wrapped(start, passed, table);
             let end = table.min(place.saturating_add(most - passed));
@@ -117,17 +143,29 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
                 useless = true;
                 continue;
             }
-            let last_used = entry.last_used();
-            if among.spares(last_used) && oldest.is_none_or(|candidate| last_used < candidate.last_used) {
-                oldest = Some(Candidate { index, life, last_used });
+            let worth = entry.worth(now);
+            if among.spares(entry) && least.is_none_or(|candidate| worth < candidate.worth) {
+                least = Some(Candidate { index, life, worth, was_used: entry.uses(now).hits > 0 });
             }
         }
-        if let (false, Some(victim)) = (useless, oldest) {
-            self.retire_seen(victim.index, victim.life, Counter::Evictions, |_| true);
-            // If we did not retire it, another process has: room was made in both cases.
-            return (passed, true);
+        match (useless, least) {
+            (true, _) => (passed, Eviction::Done),
+            (false, None) => (passed, Eviction::Impossible),
+            (false, Some(victim)) => (passed, self.evict_one(among, victim)),
         }
-        (passed, useless)
+    }
+
+    /// Retires the entry of a window that is worth least, unless it is to stay.
+    fn evict_one(&self, among: Among, victim: Candidate) -> Eviction {
+        if let Among::NotOutweighing(worth) = among
+            && victim.was_used
+            && worth.is_outweighed_by(victim.worth)
+        {
+            return Eviction::Outweighed;
+        }
+        self.retire_seen(victim.index, victim.life, Counter::Evictions, |_| true);
+        // If we did not retire it, another process has: room was made in both cases.
+        Eviction::Done
     }
 
     /// Pins an entry seen in the table and retires it if it is `wanted`; counts it.

@@ -4,11 +4,14 @@
 //! Every allocation is recorded in the entry at once, so that an entry abandoned at any moment can be freed by another process.
 
 use crate::cache::entry::{Dependency, Entry, EntryId, EntryKind};
+use crate::cache::eviction::Eviction;
+use crate::cache::histories::Earlier;
 use crate::cache::key::CacheKey;
 use crate::cache::memory::{Arena, ArenaPtr, Locks};
 use crate::cache::payload::{CHUNK_OVERHEAD, HeadShape, chunk_header, data_of};
 use crate::cache::published::Pin;
 use crate::cache::store::Store;
+use crate::cache::worth::{Uses, Worth};
 use crate::hash::Hash128;
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,6 +27,21 @@ const MOST_EVICTIONS_FOR_MEMORY: usize = 16_384;
 pub struct Fill {
     entry: EntryId,
     bytes: usize,
+    bid: Bid,
+}
+
+/// What a result offers for the room that it takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Bid {
+    /// It gets the room, whatever has to go for it.
+    Any,
+    /// What is worth more stays.
+    Worth {
+        /// How its key was used before.
+        uses: Uses,
+        /// Microseconds that computing it has taken so far.
+        micros: u64,
+    },
 }
 
 impl Fill {
@@ -31,6 +49,21 @@ impl Fill {
     #[must_use]
     pub fn entry(&self) -> EntryId {
         self.entry
+    }
+
+    /// Notes that computing the result has taken so many microseconds so far, which it offers for its room if it competes for it.
+    pub fn note_time(&mut self, so_far: u64) {
+        if let Bid::Worth { micros, .. } = &mut self.bid {
+            *micros = so_far;
+        }
+    }
+
+    /// What has to stay if the result takes so many bytes in all; `None` if nothing has.
+    fn worth(&self, bytes: usize) -> Option<Worth> {
+        match self.bid {
+            Bid::Any => None,
+            Bid::Worth { uses, micros } => Some(Worth::of(micros, bytes as u64, uses)),
+        }
     }
 
     /// Bytes of data appended so far.
@@ -95,12 +128,15 @@ impl NewKind {
 pub enum StoreError {
     /// There is no free memory or record, and nothing that could be evicted to get one.
     NoRoom,
+    /// What would have to go is worth more.
+    Outweighed,
 }
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreError::NoRoom => f.write_str("no room could be made in the cache"),
+            StoreError::Outweighed => f.write_str("what would have to go is worth more"),
         }
     }
 }
@@ -116,22 +152,32 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         self.reclaim_some();
         for _ in 0..MOST_EVICTIONS_FOR_RECORD {
             if let Some(index) = self.take_free() {
-                return Ok(Fill { entry: EntryId(index), bytes: 0 });
+                return Ok(Fill { entry: EntryId(index), bytes: 0, bid: Bid::Any });
             }
-            if !self.evict(now) && self.reclaim_more() == 0 {
+            if self.evict(None, now) != Eviction::Done && self.reclaim_more() == 0 {
                 break;
             }
         }
         Err(StoreError::NoRoom)
     }
 
+    /// Lets a result compete for its room: what is worth more is not evicted for it. `key` tells how answers like it were used.
+    pub fn compete(&self, fill: &mut Fill, key: CacheKey, now: i64) {
+        let earlier = self.earlier_uses(key, now);
+        let span = u64::try_from(now.saturating_sub(earlier.since)).unwrap_or(0);
+        let uses = Uses { hits: u64::from(earlier.hits), span, ..Uses::NONE };
+        fill.bid = Bid::Worth { uses, micros: 0 };
+    }
+
     /// Adds a chunk of `len` bytes at the end, evicting other entries when the arena is full. The data begins on a multiple of 64 and holds
     /// any values: the caller writes all of it. The chunk takes `len` + [`CHUNK_OVERHEAD`] bytes of the arena.
     ///
     /// # Errors
-    /// [`StoreError::NoRoom`] when no room could be made; the fill is as before and still the caller's.
+    /// [`StoreError::NoRoom`] when no room could be made, [`StoreError::Outweighed`] when none for a result of this worth; the fill is as before
+    /// and still the caller's.
     pub fn append<'f>(&self, fill: &'f mut Fill, len: usize, now: i64) -> Result<&'f mut [u8], StoreError> {
-        let data = self.append_chunk(fill.entry.0, len, now)?;
+        let worth = fill.worth(fill.bytes.saturating_add(len));
+        let data = self.append_chunk(fill.entry.0, len, worth, now)?;
         fill.bytes += len;
         // SAFETY: the chunk holds `len` initialised bytes there. Nobody else reads or writes them before publication, which takes the fill
         // that this borrow holds.
@@ -142,10 +188,12 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// returned one.
     ///
     /// # Errors
-    /// [`StoreError::NoRoom`] when there is no room for the description, or not for one more fragment; the fill has been abandoned.
+    /// [`StoreError::NoRoom`] when there is no room for the description, or not for one more fragment, [`StoreError::Outweighed`] as for
+    /// [`Store::append`]; the fill has been abandoned.
     pub fn publish(&self, fill: Fill, key: CacheKey, new: NewEntry<'_>, now: i64) -> Result<Pin, StoreError> {
         let index = fill.entry.0;
-        if let Err(error) = self.write_head(index, &new, now).and_then(|()| self.claim(index, new.kind, now)) {
+        let worth = fill.worth(fill.bytes);
+        if let Err(error) = self.write_head(index, worth, &new, now).and_then(|()| self.claim(index, new.kind, now)) {
             self.abandon(fill);
             return Err(error);
         }
@@ -153,12 +201,14 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         self.leave_limbo(index);
         // Before the entry can be found, because a process that retires it subtracts it.
         self.header().published.fetch_add(1, Relaxed);
-        if let Some(replaced) = self.link(index, key) {
+        let replaced = self.link(index, key);
+        if let Some(replaced) = replaced {
             self.note_unpublished(replaced);
             self.enter_limbo(replaced);
             self.unpin(Pin::of(replaced));
             self.reclaim_some();
         }
+        self.entry(index).set_earlier(self.note_store(key, now));
         Ok(Pin::of(index))
     }
 
@@ -187,10 +237,10 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     }
 
     /// Allocates a chunk with `len` bytes of data and links it at the end of the entry. Returns the start of the data.
-    fn append_chunk(&self, index: u32, len: usize, now: i64) -> Result<*mut u8, StoreError> {
+    fn append_chunk(&self, index: u32, len: usize, worth: Option<Worth>, now: i64) -> Result<*mut u8, StoreError> {
         let bytes = len.checked_add(CHUNK_OVERHEAD).ok_or(StoreError::NoRoom)?;
         let entry = self.entry(index);
-        let chunk = self.allocate(entry, bytes, now)?;
+        let chunk = self.allocate(entry, bytes, worth, now)?;
         let start = self.arena.address(chunk);
         // SAFETY: the allocation is ours and larger than a header; its bytes are initialised.
         let header = unsafe { chunk_header(start) };
@@ -210,14 +260,14 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     }
 
     /// Allocates and writes the head of an entry, and its describing fields.
-    fn write_head(&self, index: u32, new: &NewEntry<'_>, now: i64) -> Result<(), StoreError> {
+    fn write_head(&self, index: u32, worth: Option<Worth>, new: &NewEntry<'_>, now: i64) -> Result<(), StoreError> {
         let count = |len: usize| u32::try_from(len).map_err(|_| StoreError::NoRoom);
         let text_len = count(new.text.len())?;
         let descriptor_len = count(new.descriptor.len())?;
         let dependency_count = count(new.dependencies.len())?;
         let shape = HeadShape::new(new.dependencies.len(), new.descriptor.len(), new.text.len());
         let entry = self.entry(index);
-        let head = self.allocate(entry, shape.total, now)?;
+        let head = self.allocate(entry, shape.total, worth, now)?;
         entry.head.store(head.0, Relaxed);
         self.account(entry, shape.total);
         let start = self.arena.address(head);
@@ -239,11 +289,13 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         entry.created_at.store(new.created_at, Relaxed);
         entry.expires_at.store(new.expires_at, Relaxed);
         entry.reset_usage(now);
+        entry.set_earlier(Earlier { hits: 0, since: now });
         Ok(())
     }
 
-    /// Memory for an entry that is being filled, evicting other entries when the arena is full.
-    fn allocate(&self, entry: &Entry, bytes: usize, now: i64) -> Result<ArenaPtr, StoreError> {
+    /// Memory for an entry that is being filled, evicting other entries when the arena is full: only those that are not worth more, if its own
+    /// worth is given.
+    fn allocate(&self, entry: &Entry, bytes: usize, worth: Option<Worth>, now: i64) -> Result<ArenaPtr, StoreError> {
         // A fill cannot evict itself. One that can never fit must not empty the cache.
         let own = entry.bytes.load(Relaxed) as usize;
         if own.saturating_add(bytes) > self.layout.arena_len {
@@ -254,9 +306,13 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             if let Some(place) = self.arena.allocate(bytes.max(1)) {
                 return Ok(place);
             }
-            let reclaimed = attempt == 0 && self.reclaim_some() > 0;
-            if !reclaimed && !self.evict(now) {
-                break;
+            if attempt == 0 && self.reclaim_some() > 0 {
+                continue;
+            }
+            match self.evict(worth, now) {
+                Eviction::Done => {}
+                Eviction::Outweighed => return Err(StoreError::Outweighed),
+                Eviction::Impossible => break,
             }
         }
         Err(StoreError::NoRoom)

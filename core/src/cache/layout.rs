@@ -17,6 +17,8 @@ pub const PARTITIONS: usize = 64;
 pub const RUN_WORDS: usize = 16_384;
 /// Number of lines that tell how long queries of one form run. A power of two.
 pub const FORM_PLACES: usize = 4096;
+/// Words that tell how the answers of keys were used, for each bucket: of keys that have no entry, too. A power of two.
+const HISTORIES_PER_BUCKET: usize = 2;
 /// Least bytes for results; a smaller block is refused.
 pub const LEAST_ARENA: usize = 1 << 20;
 
@@ -85,6 +87,7 @@ pub struct Layout {
     pub(crate) stripes: usize,
     pub(crate) runs: usize,
     pub(crate) form_lines: usize,
+    pub(crate) histories: usize,
     pub(crate) buckets: usize,
     /// A power of two, so that a bucket belongs to one partition.
     pub(crate) bucket_count: usize,
@@ -113,6 +116,7 @@ impl Layout {
         let stripes = part(STRIPES * size_of::<Stripe>());
         let runs = part(RUN_WORDS * size_of::<u32>());
         let form_lines = part(FORM_PLACES * size_of::<FormLine>());
+        let histories = part(bucket_count * HISTORIES_PER_BUCKET * size_of::<u64>());
         let buckets = part(bucket_count * size_of::<Bucket>());
         let entries = part(sizes.max_entries as usize * size_of::<Entry>());
         let occupied = part(occupied_words(sizes.max_entries) * size_of::<u64>());
@@ -134,11 +138,17 @@ impl Layout {
             stripes,
             runs,
             form_lines,
+            histories,
             buckets,
             bucket_count,
             entries,
             occupied,
         })
+    }
+
+    /// Words that tell how the answers of keys were used: a power of two.
+    pub(crate) fn history_words(&self) -> usize {
+        self.bucket_count * HISTORIES_PER_BUCKET
     }
 
     /// Words with one bit for each record of the entry table.
@@ -175,6 +185,7 @@ mod tests {
                 layout.stripes,
                 layout.runs,
                 layout.form_lines,
+                layout.histories,
                 layout.buckets,
                 layout.entries,
                 layout.occupied,

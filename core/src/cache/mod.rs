@@ -8,6 +8,8 @@
 //! | `eviction` | making room |
 //! | `published` | looking an entry up, pinning it, is it still valid, retiring it |
 //! | `view` | what can be read of a pinned entry |
+//! | `histories` | how the answers of a key were used before |
+//! | `worth` | what keeping an entry is worth |
 //! | `run_counts` | how often a query ran without an entry |
 //! | `form_times` | how long queries of one form run without an answer |
 //! | `index` | chains of published entries, by key |
@@ -39,6 +41,7 @@ mod form_line;
 mod form_times;
 mod fragment_share;
 mod header;
+mod histories;
 mod index;
 pub mod key;
 pub mod layout;
@@ -53,6 +56,7 @@ mod run_counts;
 mod store;
 pub mod versions;
 mod view;
+mod worth;
 pub mod xid_window;
 
 pub use asked_xids::AskedXids;

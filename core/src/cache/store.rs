@@ -213,6 +213,13 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         unsafe { self.part(self.layout.runs) }
     }
 
+    /// The words that tell how the answers of keys were used: see `histories`.
+    pub(crate) fn histories(&self) -> &[AtomicU64] {
+        // SAFETY: the layout has room for this number of words at this offset, aligned to a line; zeroed memory is valid; an atomic may be
+        // shared.
+        unsafe { self.parts(self.layout.histories, self.layout.history_words()) }
+    }
+
     /// The lines that tell how long queries of one form run: see `form_times`.
     pub(crate) fn form_lines(&self) -> &[FormLine; FORM_PLACES] {
         // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all fields are atomics.
