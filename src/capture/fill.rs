@@ -1,9 +1,9 @@
 //! One result on its way into the store: rows in, batches out, an entry at the end. An unpublished entry belongs to this backend alone;
 //! the store's own locks guard its memory.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use arrow_cache_core::{Counter, Fill, NewEntry, NewKind, OutOfMemory, Pin, Reason, RoomyVec};
+use arrow_cache_core::{CacheKey, Counter, Fill, NewEntry, NewKind, OutOfMemory, Pin, Reason, RoomyVec, StoreError};
 use pgrx::pg_sys;
 
 use crate::arrow::column;
@@ -12,6 +12,7 @@ use crate::invalidation::own_writes;
 use crate::lookup::Miss;
 use crate::pg::row::Row;
 use crate::pg::tee::RowSink;
+use crate::shmem::SharedStore;
 use crate::{session, settings, shmem};
 
 /// Largest row that is stored, in bytes, whatever `max_entry_size` is: a batch is made in the backend's own memory.
@@ -30,6 +31,10 @@ struct Batches {
     bytes: usize,
     /// Largest result that is stored, in bytes, as set when it began.
     limit: usize,
+    /// When it began.
+    began: Instant,
+    /// The key, unless the client insists on storing: then what is worth more stays.
+    competes_as: Option<CacheKey>,
 }
 
 impl RowSink for ResultFill {
@@ -48,7 +53,13 @@ impl ResultFill {
     pub fn new(miss: &Miss) -> Result<Self, OutOfMemory> {
         Ok(Self {
             encoder: Encoder::new(&miss.columns)?,
-            batches: Batches { fill: None, bytes: 0, limit: settings::max_entry_bytes() },
+            batches: Batches {
+                fill: None,
+                bytes: 0,
+                limit: settings::max_entry_bytes(),
+                began: Instant::now(),
+                competes_as: (!miss.terms.insisted).then_some(miss.key),
+            },
             rows: 0,
         })
     }
@@ -99,10 +110,11 @@ impl ResultFill {
         }
         // SAFETY: reads the clock and a plain global of the backend.
         let (now, database) = unsafe { (pg_sys::GetCurrentTimestamp(), pg_sys::MyDatabaseId.to_u32()) };
-        let fill = match self.batches.fill.take() {
+        let mut fill = match self.batches.fill.take() {
             Some(fill) => fill,
-            None => store.reserve(now).map_err(|_| Reason::NoRoom)?,
+            None => self.batches.begin(&store, now)?,
         };
+        fill.note_time(micros(elapsed));
         let entry = NewEntry {
             kind: if miss.is_part {
                 NewKind::Fragment { most_bytes: settings::fragment_bytes() }
@@ -117,11 +129,11 @@ impl ResultFill {
             facts: miss.facts.0,
             rows: self.rows,
             columns: miss.columns.len() as u32,
-            execution_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+            execution_micros: micros(elapsed),
             created_at: now,
             expires_at: miss.terms.ttl_micros().map_or(i64::MAX, |ttl| now.saturating_add(ttl)),
         };
-        let pin = store.publish(fill, miss.key, entry, now).map_err(|_| Reason::NoRoom)?;
+        let pin = store.publish(fill, miss.key, entry, now).map_err(reason)?;
         let counter = if miss.is_part { Counter::FragmentsStored } else { Counter::Stores };
         store.counters().add(store.stripe(), counter, 1);
         Ok(pin)
@@ -180,6 +192,15 @@ impl Batches {
         self.limit - self.bytes
     }
 
+    /// Takes an entry to fill.
+    fn begin(&self, store: &SharedStore, now: i64) -> Result<Fill, Reason> {
+        let mut fill = store.reserve(now).map_err(reason)?;
+        if let Some(key) = self.competes_as {
+            store.compete(&mut fill, key, now);
+        }
+        Ok(fill)
+    }
+
     /// Adds one batch of `length` bytes to the stored result.
     fn add(&mut self, length: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Reason> {
         if length > self.room() {
@@ -188,12 +209,24 @@ impl Batches {
         let store = shmem::store().ok_or(Reason::NoRoom)?;
         // SAFETY: reads the clock.
         let now = unsafe { pg_sys::GetCurrentTimestamp() };
-        let fill = match &mut self.fill {
-            Some(fill) => fill,
-            place => place.insert(store.reserve(now).map_err(|_| Reason::NoRoom)?),
-        };
-        store.append(fill, length, now).map(write).map_err(|_| Reason::NoRoom)?;
+        if self.fill.is_none() {
+            self.fill = Some(self.begin(&store, now)?);
+        }
+        let fill = self.fill.as_mut().ok_or(Reason::NoRoom)?;
+        fill.note_time(micros(self.began.elapsed()));
+        store.append(fill, length, now).map(write).map_err(reason)?;
         self.bytes += length;
         Ok(())
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn reason(error: StoreError) -> Reason {
+    match error {
+        StoreError::NoRoom => Reason::NoRoom,
+        StoreError::Outweighed => Reason::Outweighed,
     }
 }

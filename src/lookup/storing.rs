@@ -105,5 +105,11 @@ pub fn refusal(store: &SharedStore, key: CacheKey, terms: StatementTerms, only_a
     if runs > 1 && !only_asked && store.count_run(key) < runs {
         return Some(Reason::TooFewRuns);
     }
-    (!terms.insisted && quick_statements::skips_capture(key)).then_some(Reason::TooQuick)
+    if terms.insisted {
+        return None;
+    }
+    if quick_statements::skips_capture(key) {
+        return Some(Reason::TooQuick);
+    }
+    (!only_asked && store.skips_barren(key)).then_some(Reason::NeverHit)
 }

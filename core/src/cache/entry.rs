@@ -238,6 +238,11 @@ impl Entry {
         self.usage.earlier_hits.store(earlier.hits, Relaxed);
     }
 
+    /// Was it, or an earlier answer of its key, ever used?
+    pub(crate) fn was_used(&self) -> bool {
+        self.hits() > 0 || self.usage.earlier_hits.load(Relaxed) > 0
+    }
+
     /// What keeping the entry is worth.
     pub(crate) fn worth(&self, now: i64) -> Worth {
         Worth::of(self.execution_micros(), self.bytes.load(Relaxed), self.uses(now))

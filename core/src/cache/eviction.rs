@@ -2,7 +2,7 @@
 //! atomic and a hint. Candidates are chosen without a lock and retired like any entry.
 //!
 //! One step examines the next 32 published entries. An entry that is useless (expired, or outdated) is retired at once; if none was useless,
-//! the one that is worth least is retired, unless it is worth more than what the room is for. Pinned entries are passed over: retiring them
+//! the one that is worth least is retired, unless it is worth more than what the room is for; of several, the one that was used longest ago. Pinned entries are passed over: retiring them
 //! would free nothing. A call gives up after a few windows in which all entries are pinned, or worth more, so it costs the same however large
 //! the table is; the next call starts further on.
 
@@ -57,11 +57,11 @@ impl Among {
         }
     }
 
-    /// May this entry of use go?
-    fn spares(self, entry: &Entry) -> bool {
+    /// May an entry of use go that was used last at this time?
+    fn spares(self, last_used: i64) -> bool {
         match self {
             Among::All | Among::NotOutweighing(_) => true,
-            Among::FragmentsUnusedSince(time) => entry.last_used() < time,
+            Among::FragmentsUnusedSince(time) => last_used < time,
         }
     }
 }
@@ -72,6 +72,7 @@ struct Candidate {
     index: u32,
     life: Life,
     worth: Worth,
+    last_used: i64,
     was_used: bool,
 }
 
@@ -143,9 +144,10 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
                 useless = true;
                 continue;
             }
-            let worth = entry.worth(now);
-            if among.spares(entry) && least.is_none_or(|candidate| worth < candidate.worth) {
-                least = Some(Candidate { index, life, worth, was_used: entry.uses(now).hits > 0 });
+            let (worth, last_used) = (entry.worth(now), entry.last_used());
+            let is_less = |than: Candidate| (worth, last_used) < (than.worth, than.last_used);
+            if among.spares(last_used) && least.is_none_or(is_less) {
+                least = Some(Candidate { index, life, worth, last_used, was_used: entry.was_used() });
             }
         }
         match (useless, least) {

@@ -90,6 +90,11 @@ impl History {
         Self { barren: 1, skips: 0, hits: self.hits.saturating_add(hits).min(most(HITS_BITS)), ..self }
     }
 
+    /// Without what is held against a key; `None` if it has not the word.
+    fn forgiven(self, tag: u64) -> Option<Self> {
+        self.is_of(tag).then_some(Self { barren: 1, skips: 0, ..self })
+    }
+
     /// After a run whose answer could be stored; `None` if it is stored.
     fn after_skip(self, tag: u64) -> Option<Self> {
         let waits = self.is_of(tag) && self.barren > MOST_BARREN;
@@ -126,6 +131,13 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             // Cannot fail: `next` always gives a word.
             let _ = self.history(key).fetch_update(Relaxed, Relaxed, next);
         }
+    }
+
+    /// Forgets that answers of a key were not used.
+    pub(crate) fn forgive(&self, key: CacheKey) {
+        let next = |word| History::from_word(word).forgiven(tag(key)).map(History::to_word);
+        // Nothing is to be forgiven if another key has the word by now.
+        let _ = self.history(key).fetch_update(Relaxed, Relaxed, next);
     }
 
     fn earlier(&self, known: History, key: CacheKey, now: i64) -> Earlier {

@@ -102,6 +102,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let mut retired = 0;
         self.visit(|pin| {
             if matches(&self.view(pin)) && self.retire(pin) {
+                // It did not go for want of use.
+                self.forgive(self.entry(pin.entry.0).key());
                 retired += 1;
             }
         });

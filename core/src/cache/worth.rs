@@ -10,10 +10,12 @@ pub struct Worth(i32);
 
 /// One bit of the logarithm: a factor of two.
 const BIT: i32 = 256;
-/// Added to each time, in microseconds, so that what has just come is not thought to be used all the time.
-const LEAST_TIME: u64 = 1 << 17;
+/// Added to the time in which uses were counted, in microseconds, so that what has just come is not thought to be used all the time.
+const LEAST_TIME: u64 = 1 << 23;
+/// Added to the time since the last use, in microseconds.
+const LEAST_IDLE: u64 = 1 << 10;
 /// After so many times its usual interval without a use, an entry is thought to be used less than it was.
-const PATIENCE: u64 = 4;
+const PATIENCE: u64 = 2;
 /// What a new result may be worth less than those that it displaces, as a factor: estimates are coarse.
 const MARGIN: i32 = BIT;
 
@@ -37,7 +39,7 @@ impl Worth {
     /// Of an entry of so many bytes whose answer takes so many microseconds to compute.
     pub(crate) fn of(micros: u64, bytes: u64, uses: Uses) -> Self {
         let usual = logarithm(uses.hits.saturating_add(1)) - logarithm(uses.span.saturating_add(LEAST_TIME));
-        let lately = logarithm(PATIENCE) - logarithm(uses.idle.saturating_add(LEAST_TIME));
+        let lately = logarithm(PATIENCE) - logarithm(uses.idle.saturating_add(LEAST_IDLE));
         Self(logarithm(micros.saturating_add(1)) - logarithm(bytes.saturating_add(1)) + usual.min(lately))
     }
 
@@ -76,7 +78,7 @@ mod tests {
     fn what_is_not_used_any_more_loses_its_worth() {
         let used = Uses { hits: 1000, span: 1000 * SECOND, idle: SECOND };
         let worth = |idle| Worth::of(5000, 4096, Uses { idle, ..used });
-        assert_eq!(worth(0), worth(3 * SECOND), "a pause is nothing special");
+        assert_eq!(worth(0), worth(SECOND), "a pause is nothing special");
         assert!(worth(100 * SECOND) < worth(10 * SECOND) && worth(10 * SECOND) < worth(SECOND));
         let quiet = Worth::of(5000, 4096, Uses { hits: 1, span: 100 * SECOND, idle: 90 * SECOND });
         assert!(worth(990 * SECOND) < quiet);
