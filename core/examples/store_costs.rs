@@ -252,8 +252,24 @@ fn main() {
             println!("{entries:>9} {threads:>7} {:>8} {:>10} {:>8} {:>9} {publications:>9.1}", "", "", "", "");
         }
     }
+    evictions();
     room();
     writers();
+}
+
+/// Storing where each result displaces another one, beside storing where there is room.
+fn evictions() {
+    for entries in [1000u32, 100_000, 1_000_000] {
+        let block = Block::new(entries);
+        let store = block.attach(0);
+        let more = ROUNDS as u64 * 20;
+        let apart = |n: u64| u64::from(entries) - more + n;
+        (0..apart(0)).for_each(|n| store.unpin(publish(&store, n, n as i64)));
+        let free = measure(&block, 1, 10, |store, n| store.unpin(publish(store, apart(n), 1 << 40)));
+        (0..more).for_each(|n| store.unpin(publish(&store, apart(n), 1 << 40)));
+        let full = measure(&block, 1, 100, |store, n| store.unpin(publish(store, (1 << 32) + n, 1 << 40)));
+        println!("an eviction, {entries} entries: {:.0} ns", full - free);
+    }
 }
 
 /// Tables in which little or nothing can be evicted.

@@ -23,7 +23,7 @@ pub enum Aside {
     /// Nothing.
     Nothing,
     /// They are stored.
-    Stored(ExportFill),
+    Stored(Box<ExportFill>),
     /// They are compared with a stored answer.
     Compared(Comparison),
 }

@@ -8,6 +8,7 @@ use pgrx::pg_sys;
 use super::stats::milliseconds;
 use super::visible::Visible;
 use crate::error::or_raise;
+use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
@@ -54,16 +55,20 @@ fn name(kind: EntryKind) -> &'static str {
     }
 }
 
-fn entry_kinds_data(_: FunctionCall<'_>) -> TableIterator<'static, (i64, &'static str)> {
+/// The columns of the view `entries` that 0.1 had not.
+type EntryKindRow = (i64, &'static str, f64);
+
+fn entry_kinds_data(_: FunctionCall<'_>) -> TableIterator<'static, EntryKindRow> {
     let store = shmem::required();
     // SAFETY: a plain read of a backend global.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     let visible = Visible::to_current_user();
-    let mut rows: Vec<(i64, &'static str)> = Vec::new();
+    let now = backend::now();
+    let mut rows: Vec<EntryKindRow> = Vec::new();
     let mut gathered = Ok(());
     store.for_each(|entry| {
         if gathered.is_ok() && entry.database() == database && visible.includes(entry) {
-            gathered = rows.add((entry.entry_id() as i64, name(entry.kind())));
+            gathered = rows.add((entry.entry_id() as i64, name(entry.kind()), entry.score(now)));
         }
     });
     or_raise(gathered);
@@ -75,8 +80,9 @@ sql_function!(
     Signature::table(
         &[],
         &[
-            pg_sys::INT8OID, // entry_id
-            pg_sys::TEXTOID, // kind
+            pg_sys::INT8OID,   // entry_id
+            pg_sys::TEXTOID,   // kind
+            pg_sys::FLOAT8OID, // score
         ]
     ),
     "arrow_cache_entry_kinds_data_0_2"

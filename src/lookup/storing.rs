@@ -111,5 +111,5 @@ pub fn refusal(store: &SharedStore, key: CacheKey, terms: StatementTerms, only_a
     if quick_statements::skips_capture(key) {
         return Some(Reason::TooQuick);
     }
-    (!only_asked && store.skips_barren(key)).then_some(Reason::NeverHit)
+    (!only_asked && store.skips_barren(key, backend::now())).then_some(Reason::NeverHit)
 }

@@ -36,7 +36,8 @@ struct Host {
 
 impl Host {
     fn new(capacity: u64) -> Self {
-        let needed = Layout::new(&Sizes { memory: 0, max_entries: ENTRIES }).map_or_else(|error| error.needed(), |layout| layout.total);
+        let needed = Layout::new(&Sizes { memory: 0, max_entries: ENTRIES })
+            .map_or_else(|error| error.needed(), |layout| layout.total);
         // The store asks only how large the arena is at most.
         let layout = Layout::new(&Sizes { memory: needed + capacity as usize, max_entries: ENTRIES }).expect("enough");
         let memory = alloc::Layout::from_size_align(layout.bookkeeping_bytes(), 4096).expect("a size of memory");
@@ -144,7 +145,7 @@ fn ask(store: &Store<'_, &Host, &Host>, trace: &Trace, question: &Question) -> R
             return Ok(answer.micros);
         }
     }
-    if store.skips_barren(key) {
+    if store.skips_barren(key, now) {
         return Err(());
     }
     let slot = store.versions().relation(1, answer.table);
@@ -187,7 +188,10 @@ fn working_set(trace: &Trace) -> u64 {
 }
 
 fn main() {
-    println!("{:<33} {:>4} {:>7} {:>7} {:>7} {:>7} {:>7} {:>9}", "trace", "%", "store", "of LRU", "LRU", "GDSF", "bound", "not kept");
+    println!(
+        "{:<33} {:>4} {:>7} {:>7} {:>7} {:>7} {:>7} {:>9}",
+        "trace", "%", "store", "of LRU", "LRU", "GDSF", "bound", "not kept"
+    );
     for trace in traces::all() {
         let (all, set) = (policies::all(&trace), working_set(&trace));
         for percent in PERCENTS {
@@ -199,7 +203,13 @@ fn main() {
             let bound = policies::bound(&trace, capacity);
             println!(
                 "{:<33} {percent:>4} {:>7.3} {:>7.2} {:>7.3} {:>7.3} {:>7.3} {refused:>9} {:>6.1} s",
-                trace.name, saved / all, saved / lru, lru / all, gdsf / all, bound / all, took.as_secs_f64()
+                trace.name,
+                saved / all,
+                saved / lru,
+                lru / all,
+                gdsf / all,
+                bound / all,
+                took.as_secs_f64()
             );
         }
     }

@@ -1,29 +1,24 @@
 //! What the store is compared with: models without an overhead, which evict exactly, and a bound that no policy can pass.
 
 use crate::traces::{Event, Trace};
+use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 
-/// Totally ordered, for priorities that are numbers.
-#[derive(Clone, Copy, PartialEq, PartialOrd)]
+/// A number by which answers are put in order.
+#[derive(Clone, Copy, PartialEq)]
 struct Priority(f64);
 
 impl Eq for Priority {}
 
+impl PartialOrd for Priority {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 impl Ord for Priority {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.partial_cmp(other).expect("no NaN")
-    }
-}
-
-impl std::cmp::PartialOrd<f64> for Priority {
-    fn partial_cmp(&self, other: &f64) -> Option<std::cmp::Ordering> {
-        self.0.partial_cmp(other)
-    }
-}
-
-impl std::cmp::PartialEq<f64> for Priority {
-    fn eq(&self, other: &f64) -> bool {
-        self.0 == *other
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
     }
 }
 
@@ -109,7 +104,9 @@ pub fn bound(trace: &Trace, capacity: u64) -> f64 {
             }
         }
     }
-    chances.sort_by(|(saved, room), (other_saved, other_room)| (saved * other_room).total_cmp(&(other_saved * room)).reverse());
+    chances.sort_by(|(saved, room), (other_saved, other_room)| {
+        (saved * other_room).total_cmp(&(other_saved * room)).reverse()
+    });
     let mut left = capacity as f64 * end as f64;
     let mut sum = 0.0;
     for (saved, room) in chances {

@@ -183,7 +183,11 @@ fn boards() -> Trace {
         (n * 5_000_000, Event::Write(random.below(table + 1)))
     }));
     events.sort_by_key(|(at, _)| *at);
-    Trace { name: "boards on walls, written tables", events: events.into_iter().map(|(_, event)| event).collect(), answers }
+    Trace {
+        name: "boards on walls, written tables",
+        events: events.into_iter().map(|(_, event)| event).collect(),
+        answers,
+    }
 }
 
 pub fn all() -> Vec<Trace> {

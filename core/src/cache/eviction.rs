@@ -153,18 +153,19 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         match (useless, least) {
             (true, _) => (passed, Eviction::Done),
             (false, None) => (passed, Eviction::Impossible),
-            (false, Some(victim)) => (passed, self.evict_one(among, victim)),
+            (false, Some(victim)) => (passed, self.evict_one(among, victim, now)),
         }
     }
 
     /// Retires the entry of a window that is worth least, unless it is to stay.
-    fn evict_one(&self, among: Among, victim: Candidate) -> Eviction {
+    fn evict_one(&self, among: Among, victim: Candidate, now: i64) -> Eviction {
         if let Among::NotOutweighing(worth) = among
             && victim.was_used
             && worth.is_outweighed_by(victim.worth)
         {
             return Eviction::Outweighed;
         }
+        self.header().last_eviction.store(now, Relaxed);
         self.retire_seen(victim.index, victim.life, Counter::Evictions, |_| true);
         // If we did not retire it, another process has: room was made in both cases.
         Eviction::Done

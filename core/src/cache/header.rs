@@ -21,6 +21,8 @@ pub(crate) struct Header {
     pub(crate) limbo_len: AtomicU32,
     /// The record at which the next eviction starts: a hint.
     pub(crate) hand: AtomicU32,
+    /// When something of use was last evicted, in microseconds; 0 = never.
+    pub(crate) last_eviction: AtomicI64,
     /// When the counters were last zeroed, in microseconds; 0 = never.
     pub(crate) stats_reset: AtomicI64,
 }

@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Stores in a row without a use after which a key has to wait.
 const MOST_BARREN: u64 = 8;
 
+/// For so many microseconds after something of use was evicted, room is scarce.
+const SCARCE_FOR: i64 = 60_000_000;
+
 /// Bits of the parts of a word, from the lowest.
 const SINCE_BITS: u32 = 24;
 const HITS_BITS: u32 = 14;
@@ -73,7 +76,13 @@ impl History {
         if self.is_of(tag) {
             let age = now.wrapping_sub(self.since) & most(SINCE_BITS);
             let barren = (self.barren + 1).min(most(BARREN_BITS));
-            return Self { barren, skips: 0, hits: self.hits / 2, since: now.wrapping_sub(age / 2) & most(SINCE_BITS), ..self };
+            return Self {
+                barren,
+                skips: 0,
+                hits: self.hits / 2,
+                since: now.wrapping_sub(age / 2) & most(SINCE_BITS),
+                ..self
+            };
         }
         if self.hits > 0 {
             return Self { hits: self.hits / 2, ..self };
@@ -104,8 +113,13 @@ impl History {
 }
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    /// Is the answer of a key not to be stored this time, because the last ones that were stored were not used? Counts the run if so.
-    pub fn skips_barren(&self, key: CacheKey) -> bool {
+    /// Is the answer of a key not to be stored this time, because the last ones that were stored were not used, and room is scarce? Counts the
+    /// run if so.
+    pub fn skips_barren(&self, key: CacheKey, now: i64) -> bool {
+        let last_eviction = self.header().last_eviction.load(Relaxed);
+        if last_eviction == 0 || now.saturating_sub(last_eviction) > SCARCE_FOR {
+            return false;
+        }
         self.history(key)
             .fetch_update(Relaxed, Relaxed, |word| History::from_word(word).after_skip(tag(key)).map(History::to_word))
             .is_ok()

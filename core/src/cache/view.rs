@@ -106,6 +106,13 @@ impl<'a> EntryView<'a> {
         self.entry.bytes.load(Relaxed)
     }
 
+    /// What eviction goes by: the milliseconds that the entry is likely to save per second, for each of its megabytes, at `now` in
+    /// microseconds. The entry of the lowest score goes first.
+    #[must_use]
+    pub fn score(&self, now: i64) -> f64 {
+        self.entry.worth(now).as_score()
+    }
+
     /// How long computing the result took, in microseconds.
     #[must_use]
     pub fn execution_micros(&self) -> u64 {

@@ -43,6 +43,11 @@ impl Worth {
         Self(logarithm(micros.saturating_add(1)) - logarithm(bytes.saturating_add(1)) + usual.min(lately))
     }
 
+    /// Milliseconds that are saved per second, for each megabyte.
+    pub(crate) fn as_score(self) -> f64 {
+        (f64::from(self.0) / f64::from(BIT)).exp2() * 1000.0 * 1_048_576.0
+    }
+
     /// Is this so little beside `other` that `other` stays?
     pub(crate) fn is_outweighed_by(self, other: Self) -> bool {
         self.0 + MARGIN < other.0
@@ -82,6 +87,14 @@ mod tests {
         assert!(worth(100 * SECOND) < worth(10 * SECOND) && worth(10 * SECOND) < worth(SECOND));
         let quiet = Worth::of(5000, 4096, Uses { hits: 1, span: 100 * SECOND, idle: 90 * SECOND });
         assert!(worth(990 * SECOND) < quiet);
+    }
+
+    #[test]
+    fn the_score_is_in_milliseconds_per_second_and_megabyte() {
+        // One use of 16 ms each 10 s, in 64 kilobytes.
+        let used = Uses { hits: 1_000_000, span: 10_000_000 * SECOND, idle: SECOND };
+        let score = Worth::of(16_000, 65_536, used).as_score();
+        assert!((score - 16.0 / 10.0 * 16.0).abs() < 2.0, "{score}");
     }
 
     #[test]
