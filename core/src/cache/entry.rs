@@ -7,7 +7,7 @@
 //! process that fills the entry, before it is published, and by the one that frees it, after the last pin is gone; readers hold a pin. All
 //! fields are atomics, because lookups and eviction read records without a pin.
 
-use crate::cache::histories::Earlier;
+use crate::cache::history::Earlier;
 use crate::cache::key::CacheKey;
 use crate::cache::versions::SlotId;
 use crate::cache::worth::{Uses, Worth};

@@ -5,7 +5,7 @@
 
 use crate::cache::entry::{Dependency, Entry, EntryId, EntryKind};
 use crate::cache::eviction::Eviction;
-use crate::cache::histories::Earlier;
+use crate::cache::history::Earlier;
 use crate::cache::key::CacheKey;
 use crate::cache::memory::{Arena, ArenaPtr, Locks};
 use crate::cache::payload::{CHUNK_OVERHEAD, HeadShape, chunk_header, data_of};

@@ -9,6 +9,7 @@
 //! | `published` | looking an entry up, pinning it, is it still valid, retiring it |
 //! | `view` | what can be read of a pinned entry |
 //! | `histories` | how the answers of a key were used before |
+//! | `history` | one word of that, and how it moves |
 //! | `worth` | what keeping an entry is worth |
 //! | `run_counts` | how often a query ran without an entry |
 //! | `form_times` | how long queries of one form run without an answer |
@@ -42,6 +43,7 @@ mod form_times;
 mod fragment_share;
 mod header;
 mod histories;
+mod history;
 mod index;
 pub mod key;
 pub mod layout;
