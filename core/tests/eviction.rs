@@ -21,7 +21,7 @@ fn compete(store: &TestStore<'_>, n: u64, kib: usize, micros: u64, now: i64) -> 
     let mut made = store.reserve(now)?;
     store.compete(&mut made, key(n), now);
     made.note_time(micros);
-    if let Err(error) = store.append(&mut made, kib * now).map(|data| data.fill(1)) {
+    if let Err(error) = store.append(&mut made, kib * KIB, now).map(|data| data.fill(1)) {
         store.abandon(made);
         return Err(error);
     }
