@@ -17,6 +17,10 @@ use crate::{session, settings, shmem};
 
 /// Forms that usually run shorter are computed by everybody: a wait would cost about as much.
 const SHORTEST_RUN: Duration = Duration::from_millis(5);
+/// For how many times the usual time of a form it is waited for, and so much longer: many sessions that come at once take time from whoever
+/// computes.
+const MOST_RUNS: u32 = 3;
+const CROWD: Duration = Duration::from_millis(100);
 /// How long a session sleeps before it looks whether it stands in somebody's way.
 const SLICE: Duration = Duration::from_millis(20);
 
@@ -65,17 +69,37 @@ pub enum Joined {
     LooksAgain,
 }
 
-/// Claims the answer that a statement has missed, or waits for whoever has claimed it. `may_wait` is whether the statement has not waited before.
-pub fn join(store: &SharedStore, key: CacheKey, form: FormId, dependencies: &[Dependency], may_wait: bool) -> Joined {
-    let Some(bound) = longest_wait(store, form) else { return Joined::Computes(Lead::default()) };
+/// How long one statement still waits at the start of its execution, for whoever computes its answer: several one after the other, if they fail.
+#[derive(Default)]
+pub struct Patience(Option<Instant>);
+
+impl Patience {
+    /// What is left of `bound`, which is counted from the first time.
+    fn left(&mut self, bound: Duration) -> Duration {
+        let now = Instant::now();
+        self.0.get_or_insert(now + bound).saturating_duration_since(now)
+    }
+}
+
+/// Claims the answer that a statement has missed, or waits for whoever has claimed it. If that one gives up, one of those who have waited takes
+/// its place, and the others wait for it.
+pub fn join(
+    store: &SharedStore,
+    key: CacheKey,
+    form: FormId,
+    dependencies: &[Dependency],
+    patience: &mut Patience,
+) -> Joined {
+    let alone = || Joined::Computes(Lead::default());
+    let Some(bound) = longest_wait(store, form) else { return alone() };
     match store.claims().take(key, dependencies, &store.versions(), waiting::own_process()) {
         Taking::Taken(claim) => Joined::Computes(Lead(Cell::new(Some(claim)))),
-        Taking::Claimed(claimed) if may_wait && may_sleep() => {
+        Taking::Claimed(claimed) if may_sleep() => {
             let relations =
                 || dependencies.iter().map(|dependency| dependency.relation).filter(|relation| *relation != 0);
-            if wait(store, &claimed, relations, bound) { Joined::LooksAgain } else { Joined::Computes(Lead::default()) }
+            if wait(store, &claimed, relations, patience.left(bound)) { Joined::LooksAgain } else { alone() }
         }
-        Taking::Claimed(_) | Taking::Refused => Joined::Computes(Lead::default()),
+        Taking::Claimed(_) | Taking::Refused => alone(),
     }
 }
 
@@ -118,7 +142,7 @@ fn longest_wait(store: &SharedStore, form: FormId) -> Option<Duration> {
     if times.executions > 0 && usual < SHORTEST_RUN {
         return None;
     }
-    let bound = if times.executions > 0 { most.min(usual * 2) } else { most };
+    let bound = if times.executions > 0 { most.min(usual * MOST_RUNS + CROWD) } else { most };
     // Enough is left for computing the answer without waiting any longer.
     let spare = |left: Duration| if times.executions > 0 { left.saturating_sub(usual * 2) } else { left / 4 };
     Some(waiting::time_left().map_or(bound, |left| bound.min(spare(left))))

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use super::find::find;
 use super::outcome::{Found, Miss, note_bypass, note_hit};
 use super::question::Question;
-use super::single_flight::{self, Joined};
+use super::single_flight::{self, Joined, Patience};
 use super::{forms, kept_templates, portal, quick_statements};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
@@ -92,14 +92,14 @@ fn share_work(store: &SharedStore, desc: QueryDesc<'_>, flags: i32, found: Found
     if miss.refused.is_some() || scrolls(flags) || portal::may_be_read_later() {
         return Found::Miss(miss);
     }
-    let mut may_wait = true;
+    let mut patience = Patience::default();
     loop {
-        match single_flight::join(store, miss.key, miss.form, &miss.dependencies, may_wait) {
+        match single_flight::join(store, miss.key, miss.form, &miss.dependencies, &mut patience) {
             Joined::Computes(lead) => {
                 miss.lead = lead;
                 return Found::Miss(miss);
             }
-            Joined::LooksAgain => may_wait = false,
+            Joined::LooksAgain => {}
         }
         if single_flight::is_answered(store, miss.key)
             && let Ok(hit @ Found::Hit(..)) = find(store, &Question::of(desc))

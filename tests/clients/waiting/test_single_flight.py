@@ -110,6 +110,32 @@ def test_one_computes(owner, connect, prepared):
         change(owner)
 
 
+@pytest.mark.parametrize("prepared", [False, True])
+@pytest.mark.parametrize("times", [1, 3])
+def test_one_of_those_who_wait_takes_over(owner, connect, prepared, times):
+    """Whoever computes is stopped, again and again: each time one takes over, and the others wait on."""
+    sessions = [connect(PATIENT) for _ in range(8)]
+    expected = owner.rows(SLOW)
+    if prepared:
+        for session in sessions:
+            session.execute("SET plan_cache_mode = force_generic_plan")
+            assert session.execute(SLOW, prepare=True).fetchall() == expected
+    change(owner)
+    before = stats(owner)
+    asking = [Asking(session, prepare=prepared) for session in sessions]
+    for _ in range(times):
+        time.sleep(0.2)
+        # Those who compute do not wait for anything.
+        busy = owner.rows("SELECT pid FROM pg_stat_activity WHERE state = 'active' AND wait_event IS NULL AND pid <> pg_backend_pid() AND query LIKE '%%a.v * b.v%%'")
+        for process, in busy:
+            owner.execute("SELECT pg_cancel_backend(%s)", [process])
+    found = [one.result() for one in asking]
+    assert [rows for rows in found if rows != "57014"] == [expected] * sum(rows != "57014" for rows in found)
+    cancelled = found.count("57014")
+    assert 1 <= cancelled <= times + 1
+    assert stats(owner)["computed"] - before["computed"] <= cancelled + 2
+
+
 def test_nobody_waits_if_they_do_not_want_to(owner, connect):
     sessions = [connect(IMPATIENT) for _ in range(4)]
     for _ in range(2):
