@@ -38,8 +38,8 @@ pub use cache::definers::Definers;
 pub use cache::key::CacheKey;
 pub use cache::layout::{Layout, LayoutError, PARTITIONS, Sizes};
 pub use cache::memory::{Arena, ArenaPtr, Locks};
-pub use cache::replay_state::{ReplayFault, ReplayState};
 pub use cache::recent_changes::ReplayedChanges;
+pub use cache::replay_state::{ReplayFault, ReplayState};
 pub use cache::replayed::{CatalogChange, Change, ChangeKind, Full};
 pub use cache::versions::{Slot, SlotId, SnapshotView, Versions, widen_xid};
 pub use cache::{

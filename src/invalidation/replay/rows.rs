@@ -1,7 +1,6 @@
 //! Which rows a record of the heap changes, for whoever reads them. Keeps nothing.
 
 use arrow_cache_core::CatalogChange;
-use pgrx::pg_sys::RmgrIds;
 
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::wal_record::{RelationFile, WalRecord};
@@ -28,16 +27,32 @@ pub enum Touched {
     Catalog(u16, CatalogChange),
 }
 
+impl Touched {
+    /// No rows of anything.
+    pub const NOTHING: Self = Self::Rows(RelationFile { database: 0, number: 0 });
+}
+
 /// What a record of the heap changes; `None` if nothing that a query can read.
-pub fn touched(record: WalRecord<'_>) -> Option<Touched> {
-    let how = match (record.manager(), record.info() & OPERATION) {
-        (RmgrIds::RM_HEAP_ID, INSERT) | (RmgrIds::RM_HEAP2_ID, MULTI_INSERT) => CatalogChange::Inserted,
-        (RmgrIds::RM_HEAP_ID, DELETE | UPDATE | HOT_UPDATE) => CatalogChange::Changed,
+#[inline]
+pub fn touched_by_heap(record: WalRecord<'_>) -> Option<Touched> {
+    let how = match record.info() & OPERATION {
+        INSERT => CatalogChange::Inserted,
+        DELETE | UPDATE | HOT_UPDATE => CatalogChange::Changed,
         // VACUUM writes statistics without a transaction id. No record of a commit follows that these could be compared with.
-        (RmgrIds::RM_HEAP_ID, INPLACE) if record.transaction() == 0 => return None,
-        (RmgrIds::RM_HEAP_ID, INPLACE) => CatalogChange::InPlace,
+        INPLACE if record.transaction() != 0 => CatalogChange::InPlace,
         _ => return None,
     };
+    rows_of(record, how)
+}
+
+/// The same for the second manager of the heap.
+#[inline]
+pub fn touched_by_heap2(record: WalRecord<'_>) -> Option<Touched> {
+    if record.info() & OPERATION == MULTI_INSERT { rows_of(record, CatalogChange::Inserted) } else { None }
+}
+
+#[inline]
+fn rows_of(record: WalRecord<'_>, how: CatalogChange) -> Option<Touched> {
     let file = record.first_file()?;
     match u16::try_from(file.number) {
         Ok(catalog) if file.number < FIRST_USER_OID => Some(Touched::Catalog(catalog, how)),
