@@ -19,17 +19,22 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::HotStandbyState::STANDBY_SNAPSHOT_PENDING;
 use pgrx::pg_sys::RmgrIds;
 
-use crate::pg::wal_record::{Ended, WalRecord};
+use crate::pg::wal_record::{Ended, RelationFile, WalRecord};
 use crate::pg::{backend, compat};
 use crate::shmem;
 use definitions::{NotedCatalogs, Redefined};
-use rows::Touched;
+use rows::{Owner, Touched};
+
+/// Files whose slots are remembered. A power of two.
+const KNOWN_FILES: usize = 256;
 
 /// What the startup process knows.
 struct Publisher {
     changes: ReplayedChanges,
     /// The catalogs of the commit that is being published. Kept, since making it anew would cost more than the rest of a commit.
     catalogs: NotedCatalogs,
+    /// Slots of files that were changed lately, by the number of the file: to ask for one costs more than the rest of a note. Number 0 is none.
+    slots: [(RelationFile, SlotId); KNOWN_FILES],
     /// The notes of transactions up to this id may lack catalogs: one was rewritten while they ran.
     incomplete: u64,
     /// The change that was noted last, and its transaction: most records repeat it. 0 = none.
@@ -47,6 +52,7 @@ unsafe impl Sync for Place {}
 static PUBLISHER: Place = Place(UnsafeCell::new(Publisher {
     changes: ReplayedChanges::new(),
     catalogs: NotedCatalogs::new(),
+    slots: [(RelationFile { database: 0, number: 0 }, SlotId(0)); KNOWN_FILES],
     incomplete: 0,
     last: (0, Touched::NOTHING),
     completed: None,
@@ -64,7 +70,7 @@ pub struct Due {
 ///
 /// # Safety
 /// As for [`before`].
-#[inline]
+#[inline(always)]
 pub unsafe fn before_heap(record: WalRecord<'_>) {
     if let Some(touched) = rows::touched_by_heap(record) {
         // SAFETY: the caller's promise.
@@ -76,7 +82,7 @@ pub unsafe fn before_heap(record: WalRecord<'_>) {
 ///
 /// # Safety
 /// As for [`before`].
-#[inline]
+#[inline(always)]
 pub unsafe fn before_heap2(record: WalRecord<'_>) {
     if let Some(touched) = rows::touched_by_heap2(record) {
         // SAFETY: the caller's promise.
@@ -88,13 +94,19 @@ pub unsafe fn before_heap2(record: WalRecord<'_>) {
 ///
 /// # Safety
 /// As for [`before`].
-#[inline]
+#[inline(always)]
 unsafe fn before_change(xid: u32, touched: Touched) {
     // SAFETY: as in `before`.
     let publisher = unsafe { &mut *PUBLISHER.0.get() };
     if publisher.last != (xid, touched) && may_be_read() {
-        surely(|| publisher.note(xid, touched));
+        note(publisher, xid, touched);
     }
+}
+
+#[cold]
+#[inline(never)]
+fn note(publisher: &mut Publisher, xid: u32, touched: Touched) {
+    surely(|| publisher.note(xid, touched));
 }
 
 /// To be called before a record of another resource manager is replayed.
@@ -211,17 +223,26 @@ impl Publisher {
             switch_off(ReplayFault::UnknownRecord);
             return;
         }
-        let change = match touched {
-            Touched::Rows(file) => {
-                shmem::with_versions(|versions| Change::slot(versions.relation(file.database, file.number)))
-            }
-            Touched::Catalog(catalog, how) => Some(Change::catalog(catalog, how)),
+        let change = match touched.owner() {
+            Owner::Relation => Change::slot(self.slot_of(touched.file)),
+            Owner::Catalog(catalog) => Change::catalog(catalog, touched.how),
+            Owner::Nobody => return,
         };
-        let Some(change) = change else { return };
         if self.changes.note(xid, change).is_err() {
             self.begin_anew();
         }
         self.last = (xid, touched);
+    }
+
+    /// The slot of the relation that has this file.
+    fn slot_of(&mut self, file: RelationFile) -> SlotId {
+        let known = &mut self.slots[file.number as usize % KNOWN_FILES];
+        if known.0 != file
+            && let Some(slot) = shmem::with_versions(|versions| versions.relation(file.database, file.number))
+        {
+            *known = (file, slot);
+        }
+        known.1
     }
 
     /// Forgets what those who run now have changed, since there is no room for all of it. So nobody may store anything before they are over.
