@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use std::time::Duration;
 
 use arrow_cache_core::{
-    Arena, ArenaPtr, CLAIMS, Claimed, Claims, Counter, Definers, Layout, Locks, PARTITIONS, ReplayState, STRIPES,
-    Sizes, Store, Versions,
+    Arena, ArenaPtr, CLAIMS, Claimed, Claims, Definers, Layout, Locks, PARTITIONS, ReplayState, STRIPES, Sizes, Store,
+    Versions,
 };
 use pgrx::pg_sys;
 
@@ -140,6 +140,11 @@ fn view(area: *mut pg_sys::dsa_area) -> SharedStore {
     unsafe { Store::attach(BLOCK.load(Relaxed), layout(), locks, arena, stripe) }
 }
 
+/// Lends the store to `f`, which must not touch the payload area: this needs no handle of that, so it can be called where nothing may be allocated.
+pub fn without_area<R>(f: impl FnOnce(&SharedStore) -> R) -> Option<R> {
+    preloaded().then(|| f(&view(AREA.load(Relaxed))))
+}
+
 /// Lends the slots of versions to `f`. This needs no handle of the payload area, so it can be called where nothing may be allocated.
 pub fn with_versions<R>(f: impl FnOnce(Versions<'_>) -> R) -> Option<R> {
     preloaded().then(|| f(view(AREA.load(Relaxed)).versions()))
@@ -176,14 +181,6 @@ pub fn with_replay<R>(f: impl FnOnce(ReplayState<'_>) -> R) -> Option<R> {
 pub fn forget_past() {
     if preloaded() {
         view(AREA.load(Relaxed)).forget_past();
-    }
-}
-
-/// Adds to a counter. This needs no handle of the payload area either.
-pub fn count(counter: Counter, amount: u64) {
-    if preloaded() {
-        let store = view(AREA.load(Relaxed));
-        store.counters().add(store.stripe(), counter, amount);
     }
 }
 

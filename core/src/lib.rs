@@ -38,8 +38,9 @@ pub use cache::definers::Definers;
 pub use cache::key::CacheKey;
 pub use cache::layout::{Layout, LayoutError, PARTITIONS, Sizes};
 pub use cache::memory::{Arena, ArenaPtr, Locks};
+pub use cache::recent_changes::ReplayedChanges;
 pub use cache::replay_state::{ReplayFault, ReplayState};
-pub use cache::replayed::{CatalogChange, Change, ChangeKind, Full, ReplayedChanges};
+pub use cache::replayed::{CatalogChange, Change, ChangeKind, Full};
 pub use cache::versions::{Slot, SlotId, SnapshotView, Versions, widen_xid};
 pub use cache::{
     AskedXids, Dependency, EntryId, EntryKind, EntryView, Fill, FormTimes, NewEntry, NewKind, Pin, Store, StoreError,

@@ -1,6 +1,7 @@
 //! The table of what running transactions have changed: one rule at a time, and random operations against a plain map.
 
-use arrow_cache_core::cache::replayed::{CatalogChange, Change, ChangeKind, ChangeTable, Full, ReplayedChanges};
+use arrow_cache_core::cache::recent_changes::RecentChanges;
+use arrow_cache_core::cache::replayed::{CatalogChange, Change, ChangeKind, ChangeTable, Full};
 use arrow_cache_core::cache::versions::SlotId;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -136,14 +137,16 @@ fn leftovers_are_dropped_by_age_across_the_wrap_of_ids() {
     assert_eq!(left_of(&[1, u32::MAX], 3), [] as [u32; 0]);
 }
 
-/// The real table lies in static memory.
-static REAL: Mutex<ReplayedChanges> = Mutex::new(ReplayedChanges::new());
+/// As large as the real table, which lies in static memory, too.
+type RealTable = ChangeTable<32_768>;
+
+static REAL: Mutex<RealTable> = Mutex::new(RealTable::new());
 
 #[test]
 fn a_transaction_may_fill_the_real_table_in_any_order() {
     let mut table = REAL.lock().unwrap_or_else(PoisonError::into_inner);
     table.clear();
-    let most = if cfg!(miri) { 300 } else { ReplayedChanges::CAPACITY as u32 };
+    let most = if cfg!(miri) { 300 } else { RealTable::CAPACITY as u32 };
     for _round in 0..3 {
         for change in 0..most {
             table.note(77, Change(change)).unwrap();
@@ -163,9 +166,54 @@ fn a_transaction_may_fill_the_real_table_in_any_order() {
     table.clear();
 }
 
+/// What is noted of a transaction, each change once.
+fn recent<const L: usize, const I: usize, const N: usize>(changes: &RecentChanges<L, I, N>, xid: u32) -> Vec<u32> {
+    let mut noted = BTreeSet::new();
+    changes.for_each(xid, |change| {
+        noted.insert(change.0);
+    });
+    noted.into_iter().collect()
+}
+
+#[test]
+fn transactions_that_share_a_line_are_kept_apart() {
+    let mut changes = RecentChanges::<4, 2, 16>::new();
+    for (xid, change) in [(10, 1), (14, 1), (10, 2), (14, 3), (11, 9)] {
+        changes.note(xid, Change(change)).unwrap();
+    }
+    assert_eq!((recent(&changes, 10), recent(&changes, 14), recent(&changes, 18)), (vec![1, 2], vec![1, 3], vec![]));
+    changes.forget(10);
+    // The line is free, and what was noted behind it is still there.
+    changes.note(14, Change(3)).unwrap();
+    changes.note(14, Change(4)).unwrap();
+    let mut taken = Vec::new();
+    changes.take(14, |change| taken.push(change.0));
+    taken.sort_unstable();
+    taken.dedup();
+    assert_eq!((taken, recent(&changes, 14), recent(&changes, 11)), (vec![1, 3, 4], vec![], vec![9]));
+    changes.forget(11);
+    assert!(changes.is_empty());
+}
+
+#[test]
+fn who_has_no_room_is_told_so() {
+    let mut changes = RecentChanges::<4, 6, 4>::new();
+    for change in 0..10 {
+        changes.note(10, Change(change)).unwrap();
+    }
+    assert_eq!(changes.note(10, Change(10)), Err(Full));
+    changes.note(11, Change(0)).unwrap();
+    changes.note(11, Change(77)).unwrap();
+    assert_eq!(recent(&changes, 10), (0..10).collect::<Vec<_>>());
+    assert_eq!(changes.pass_on(11, 10), Err(Full), "0 is noted, 77 has no place");
+    changes.clear();
+    assert!(changes.is_empty() && recent(&changes, 10).is_empty());
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Note(u32, u32),
+    PassOn(u32, u32),
     Forget(u32),
     ForgetOlder(u32),
     Clear,
@@ -179,6 +227,7 @@ fn xids() -> impl Strategy<Value = u32> {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         30 => (xids(), 0..7u32).prop_map(|(xid, change)| Step::Note(xid, change)),
+        3 => (xids(), xids()).prop_map(|(child, parent)| Step::PassOn(child, parent)),
         4 => xids().prop_map(Step::Forget),
         1 => xids().prop_map(Step::ForgetOlder),
         1 => Just(Step::Clear),
@@ -210,6 +259,12 @@ proptest! {
                         model.entry(xid).or_default().insert(change);
                     }
                 }
+                Step::PassOn(child, parent) => {
+                    table.pass_on(child, parent);
+                    if let Some(changes) = model.remove(&child) {
+                        model.entry(parent).or_default().extend(changes);
+                    }
+                }
                 Step::Forget(xid) => {
                     table.forget(xid);
                     model.remove(&xid);
@@ -227,6 +282,57 @@ proptest! {
             for n in (0..15).map(|n: u32| n.wrapping_sub(6)) {
                 let expected: Vec<u32> = model.get(&n).into_iter().flatten().copied().collect();
                 prop_assert_eq!(noted(&table, n), expected);
+            }
+        }
+    }
+
+    /// With few lines, so that many share one, and little room behind them. Nothing is ever lost without being told.
+    #[test]
+    fn recent_changes_are_a_map_of_sets(steps in steps()) {
+        let mut recent_changes = RecentChanges::<4, 2, 32>::new();
+        let mut model: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        for step in steps {
+            let outcome = match step {
+                Step::Note(xid, change) => {
+                    let outcome = recent_changes.note(xid, Change(change));
+                    if outcome.is_ok() {
+                        model.entry(xid).or_default().insert(change);
+                    }
+                    Ok(())
+                }
+                Step::PassOn(child, parent) => {
+                    if let Some(changes) = model.remove(&child) {
+                        model.entry(parent).or_default().extend(changes);
+                    }
+                    recent_changes.pass_on(child, parent)
+                }
+                Step::Forget(xid) => {
+                    let mut taken = BTreeSet::new();
+                    recent_changes.take(xid, |change| {
+                        taken.insert(change.0);
+                    });
+                    prop_assert_eq!(taken, model.remove(&xid).unwrap_or_default());
+                    Ok(())
+                }
+                Step::ForgetOlder(oldest) => {
+                    recent_changes.forget_older(oldest);
+                    model.retain(|xid, _| !is_older(*xid, oldest));
+                    Ok(())
+                }
+                Step::Clear => {
+                    recent_changes.clear();
+                    model.clear();
+                    Ok(())
+                }
+            };
+            if outcome.is_err() {
+                recent_changes.clear();
+                model.clear();
+            }
+            prop_assert_eq!(recent_changes.is_empty(), model.values().all(BTreeSet::is_empty));
+            for n in (0..15).map(|n: u32| n.wrapping_sub(6)) {
+                let expected: Vec<u32> = model.get(&n).into_iter().flatten().copied().collect();
+                prop_assert_eq!(recent(&recent_changes, n), expected);
             }
         }
     }

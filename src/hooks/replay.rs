@@ -24,14 +24,21 @@ static mut WRAPPED: Wrapped = Wrapped { redo: [None; pg_sys::RM_MAX_ID as usize 
 /// # Safety
 /// Called once, in the postmaster, before it starts other processes.
 pub unsafe fn wrap() {
+    let of_extensions = (pg_sys::RM_MIN_CUSTOM_ID..=pg_sys::RM_MAX_CUSTOM_ID).map(|id| (id, redo as Redo));
+    let ours: [(RmgrIds::Type, Redo); 6] = [
+        (RmgrIds::RM_HEAP_ID, redo_heap),
+        (RmgrIds::RM_HEAP2_ID, redo_heap2),
+        (RmgrIds::RM_XLOG_ID, redo_xlog),
+        (RmgrIds::RM_XACT_ID, redo),
+        (RmgrIds::RM_DBASE_ID, redo),
+        (RmgrIds::RM_STANDBY_ID, redo_standby),
+    ];
     // SAFETY: the table has a place for each number (access/rmgr.h), is writable since 15, and is only read after this. The postmaster has
     // one thread.
     unsafe {
         let table = (&raw mut pg_sys::RmgrTable).cast::<pg_sys::RmgrData>();
         let wrapped = &raw mut WRAPPED;
-        let of_extensions = pg_sys::RM_MIN_CUSTOM_ID..=pg_sys::RM_MAX_CUSTOM_ID;
-        let ours = replay::MANAGERS.into_iter().chain(of_extensions).map(|id| (id, redo as Redo));
-        for (id, redo) in ours.chain(replay::HEAPS.into_iter().map(|id| (id, redo_rows as Redo))) {
+        for (id, redo) in ours.into_iter().chain(of_extensions) {
             let manager = &mut *table.add(id as usize);
             if !manager.rm_name.is_null() && manager.rm_redo.is_some() {
                 (*wrapped).redo[id as usize] = manager.rm_redo.replace(redo);
@@ -42,34 +49,85 @@ pub unsafe fn wrap() {
     }
 }
 
-/// `rm_redo` of the heap's managers. Most records are theirs, and cost as little as possible.
+/// Calls what was there before for a resource manager.
 ///
 /// # Safety
-/// Called by the server, in the startup process.
-unsafe extern "C-unwind" fn redo_rows(reader: *mut pg_sys::XLogReaderState) {
-    // SAFETY: as in `redo`.
+/// `reader` is the argument of a redo function of this manager.
+#[inline]
+unsafe fn pass_on(manager: RmgrIds::Type, reader: *mut pg_sys::XLogReaderState) {
+    // SAFETY: written before this process existed. The server's own argument, passed on unchanged. What redo raises jumps over frames that
+    // have nothing to drop.
     unsafe {
-        let record = WalRecord::of(reader);
-        replay::before_rows(record);
-        if let Some(wrapped) = WRAPPED.redo[record.manager() as usize] {
+        if let Some(wrapped) = WRAPPED.redo[manager as usize] {
             direct!(wrapped(reader));
         }
     }
 }
 
-/// `rm_redo` of the other managers that are wrapped.
+/// `rm_redo` of the heap. Most records are its, and cost as little as possible.
+///
+/// # Safety
+/// Called by the server, in the startup process.
+unsafe extern "C-unwind" fn redo_heap(reader: *mut pg_sys::XLogReaderState) {
+    // SAFETY: the record stays while it is replayed.
+    unsafe {
+        replay::before_heap(WalRecord::of(reader));
+        pass_on(RmgrIds::RM_HEAP_ID, reader);
+    }
+}
+
+/// `rm_redo` of the second manager of the heap.
+///
+/// # Safety
+/// Called by the server, in the startup process.
+unsafe extern "C-unwind" fn redo_heap2(reader: *mut pg_sys::XLogReaderState) {
+    // SAFETY: as in `redo_heap`.
+    unsafe {
+        replay::before_heap2(WalRecord::of(reader));
+        pass_on(RmgrIds::RM_HEAP2_ID, reader);
+    }
+}
+
+/// `rm_redo` of the manager of the WAL itself. Most of its records are images of pages, of indexes that are built.
+///
+/// # Safety
+/// Called by the server, in the startup process.
+unsafe extern "C-unwind" fn redo_xlog(reader: *mut pg_sys::XLogReaderState) {
+    // SAFETY: as in `redo_heap`.
+    unsafe {
+        if WalRecord::of(reader).is_page_image() {
+            pass_on(RmgrIds::RM_XLOG_ID, reader);
+        } else {
+            redo(reader);
+        }
+    }
+}
+
+/// `rm_redo` of the manager of what concerns standbys. Most of its records are locks.
+///
+/// # Safety
+/// Called by the server, in the startup process.
+unsafe extern "C-unwind" fn redo_standby(reader: *mut pg_sys::XLogReaderState) {
+    // SAFETY: as in `redo_heap`.
+    unsafe {
+        if WalRecord::of(reader).is_standby_lock() {
+            pass_on(RmgrIds::RM_STANDBY_ID, reader);
+        } else {
+            redo(reader);
+        }
+    }
+}
+
+/// `rm_redo` of all managers that are wrapped, for any record but one of the heap's.
 ///
 /// # Safety
 /// Called by the server, in the startup process.
 unsafe extern "C-unwind" fn redo(reader: *mut pg_sys::XLogReaderState) {
-    // SAFETY: the server's own argument, passed on unchanged; the record stays while it is replayed. What redo raises jumps over this
-    // frame, which has nothing to drop.
+    // SAFETY: as in `redo_heap`.
     unsafe {
         let record = WalRecord::of(reader);
         let due = replay::before(record);
-        if let Some(wrapped) = WRAPPED.redo[record.manager() as usize] {
-            direct!(wrapped(reader));
-        }
+        pass_on(record.manager(), reader);
         replay::after(record, due);
     }
 }

@@ -33,6 +33,8 @@ pub struct Ended<'a> {
     pub database: u32,
     /// The invalidations that the server sends for it, only if it commits.
     pub messages: &'a [pg_sys::SharedInvalidationMessage],
+    /// When it ended on the primary, in microseconds.
+    pub time: i64,
 }
 
 impl<'a> WalRecord<'a> {
@@ -92,6 +94,9 @@ impl<'a> WalRecord<'a> {
             pg_sys::XLOG_XACT_COMMIT_PREPARED => true,
             _ => return None,
         };
+        if let (false, Some(ended)) = (is_prepared, self.plain_commit()) {
+            return Some(ended);
+        }
         // SAFETY: plain numbers and pointers, for which zeros are valid; the function writes the rest, pointers into the record.
         unsafe {
             let mut parsed: pg_sys::xl_xact_parsed_commit = std::mem::zeroed();
@@ -102,8 +107,47 @@ impl<'a> WalRecord<'a> {
                 children: slice(parsed.subxacts.cast(), parsed.nsubxacts),
                 database: parsed.dbId.to_u32(),
                 messages: slice(parsed.msgs, parsed.nmsgs),
+                time: parsed.xact_time,
             })
         }
+    }
+
+    /// A commit without sub-transactions and invalidations, which is not prepared, read without the server's help: most are such ones. `None`
+    /// for one that tells anything that is not known here.
+    fn plain_commit(&self) -> Option<Ended<'a>> {
+        // What follows is not read, or is nothing.
+        const PASSED_OVER: u32 = pg_sys::XACT_XINFO_HAS_ORIGIN
+            | pg_sys::XACT_XINFO_HAS_AE_LOCKS
+            | pg_sys::XACT_COMPLETION_APPLY_FEEDBACK
+            | pg_sys::XACT_COMPLETION_UPDATE_RELCACHE_FILE
+            | pg_sys::XACT_COMPLETION_FORCE_SYNC_COMMIT;
+        // SAFETY: a record of a commit begins with this structure; if the bit is set, a word of flags follows, and if these say so, the OID of
+        // the database (access/xact.h, the same in 15 to 18; ParseCommitRecord reads them in this order).
+        unsafe {
+            let time = self.data::<pg_sys::xl_xact_commit>().xact_time;
+            let mut database = 0;
+            if u32::from(self.info()) & pg_sys::XLOG_XACT_HAS_INFO != 0 {
+                let flags = self.decoded.main_data.add(size_of::<pg_sys::xl_xact_commit>()).cast::<u32>();
+                let told = flags.read();
+                if told & !(PASSED_OVER | pg_sys::XACT_XINFO_HAS_DBINFO) != 0 {
+                    return None;
+                }
+                if told & pg_sys::XACT_XINFO_HAS_DBINFO != 0 {
+                    database = flags.add(1).read();
+                }
+            }
+            Some(Ended { xid: self.transaction(), children: &[], database, messages: &[], time })
+        }
+    }
+
+    /// The image of a page, and nothing else.
+    pub fn is_page_image(&self) -> bool {
+        matches!(u32::from(self.info()), pg_sys::XLOG_FPI | pg_sys::XLOG_FPI_FOR_HINT)
+    }
+
+    /// An exclusive lock that a transaction has taken. It is the manager of what concerns standbys that has written the record.
+    pub fn is_standby_lock(&self) -> bool {
+        u32::from(self.info()) == pg_sys::XLOG_STANDBY_LOCK
     }
 
     /// The end of a transaction, or of a sub-transaction, without commit; `None` for other records.
@@ -122,7 +166,7 @@ impl<'a> WalRecord<'a> {
             server::ParseAbortRecord(self.info(), self.decoded.main_data.cast(), &raw mut parsed);
             let xid = if is_prepared { parsed.twophase_xid.into_inner() } else { self.transaction() };
             let children = slice(parsed.subxacts.cast(), parsed.nsubxacts);
-            Some(Ended { xid, children, database: parsed.dbId.to_u32(), messages: &[] })
+            Some(Ended { xid, children, database: parsed.dbId.to_u32(), messages: &[], time: parsed.xact_time })
         }
     }
 

@@ -26,7 +26,8 @@
 //! | `versions`, `xid_window` | what entries rest on: versions, and which transactions changed them |
 //! | `replay_state` | whether replay tells of every change |
 //! | `asked_xids` | which transactions run, remembered for one publication |
-//! | `replayed` | what the running transactions of a primary have changed, on a standby |
+//! | `recent_changes` | what the running transactions of a primary have changed, on a standby |
+//! | `replayed` | a table of that for any number of changes |
 //! | `key` | the key of a cached result |
 //! | `memory` | what the host lends: allocator and locks |
 
@@ -52,6 +53,7 @@ pub mod memory;
 mod occupancy;
 mod payload;
 mod published;
+pub mod recent_changes;
 pub mod replay_state;
 pub mod replayed;
 mod run_counts;

@@ -1,10 +1,8 @@
-//! What the running transactions of a primary have changed, as far as its WAL was replayed. State of the one process that replays; no lock.
+//! What the running transactions of a primary have changed, as far as its WAL was replayed: a table for any number of changes of any
+//! transaction, behind the lines of `recent_changes`. State of the one process that replays; no lock.
 //! Fixed memory: nothing here allocates or panics, since an error of that process would stop the standby.
 
 use crate::cache::versions::{SlotId, scatter};
-
-/// The table of the process that replays.
-pub type ReplayedChanges = ChangeTable<32_768>;
 
 /// What a transaction has changed: a version slot, or a catalog whose rows decide later which slots those are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -343,7 +341,7 @@ impl<const N: usize> Default for ChangeTable<N> {
 
 /// Whether a transaction id is older than another, as TransactionIdPrecedes says: ids of transactions go round in a circle, while the
 /// permanent ids below 3 are older than all of them.
-fn precedes(xid: u32, other: u32) -> bool {
+pub(crate) fn precedes(xid: u32, other: u32) -> bool {
     const FIRST_NORMAL: u32 = 3;
     if xid < FIRST_NORMAL || other < FIRST_NORMAL { xid < other } else { xid.wrapping_sub(other).cast_signed() < 0 }
 }

@@ -218,11 +218,12 @@ impl Slot {
     /// end of the publisher, and it replays one record after the other. So whatever it published before has ended by now. After the end of
     /// recovery other processes publish transactions that run on: this must not be called any more then.
     pub fn publish_replayed(&self, xid: u64, now: i64) {
-        self.change(now, |state| {
-            state.pending = [0; PENDING];
-            state.pending[0] = xid;
-            state.window = XidWindow::default();
-        });
+        let sequence = self.begin();
+        let mut pending = [0; PENDING];
+        pending[0] = xid;
+        // The version is that of the sequence word, which is stored last.
+        self.store(&SlotState { version: 0, pending, window: XidWindow::default(), last_change: now });
+        self.sequence.store(sequence.wrapping_add(2), Release);
     }
 
     /// Moves the version and nothing else: results stored under the old one are outdated, and new ones can be stored at once.
@@ -333,7 +334,8 @@ impl<'a> Versions<'a> {
         // Ids that follow each other have slots that do: relations of one database share a slot only if their ids lie far apart.
         let hash = (scatter(u64::from(database)) >> 1) + u64::from(relation);
         let relations = self.slots.len() - FIXED_SLOTS;
-        SlotId((FIXED_SLOTS + (hash % relations as u64) as usize) as u32)
+        // Their number is a power of two.
+        SlotId((FIXED_SLOTS + (hash as usize & (relations - 1))) as u32)
     }
 
     /// The slot for changes of definitions that no relation stands for (functions, operators, casts, …) in a database.

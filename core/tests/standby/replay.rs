@@ -3,7 +3,8 @@
 
 use crate::slots::{CATALOGS, DDL, FILE, OID, beginning_anew, ids};
 use crate::wal::{Case, Messages, Record, Rules};
-use arrow_cache_core::cache::replayed::{CatalogChange, Change, ChangeKind, ChangeTable};
+use arrow_cache_core::cache::recent_changes::RecentChanges;
+use arrow_cache_core::cache::replayed::{CatalogChange, Change, ChangeKind};
 use std::collections::BTreeSet;
 
 /// A relation's definition by number, and its file.
@@ -85,11 +86,11 @@ impl Program {
     }
 }
 
-/// The steps for a table of `N` notes.
+/// The steps for one line of one change, and a table of `N` more.
 pub fn program<const N: usize>(case: &Case, rules: &Rules) -> Program {
     let server = Server { next: 3, xmax: 3, ..Server::default() };
     let mut replay = Replay::<N> {
-        table: ChangeTable::new(),
+        table: RecentChanges::new(),
         ids: ids().map(Change::slot),
         rules: *rules,
         server,
@@ -109,7 +110,7 @@ pub fn program<const N: usize>(case: &Case, rules: &Rules) -> Program {
 }
 
 struct Replay<const N: usize> {
-    table: ChangeTable<N>,
+    table: RecentChanges<1, 1, N>,
     ids: [Change; 6],
     rules: Rules,
     server: Server,

@@ -56,6 +56,11 @@ impl NotedCatalogs {
         }
     }
 
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
     fn entries(&self) -> &[(u16, CatalogChange)] {
         &self.list[..self.length]
     }

@@ -11,7 +11,7 @@ mod catalog_caches;
 mod definitions;
 mod rows;
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow_cache_core::{Change, ChangeKind, Counter, ReplayFault, ReplayedChanges, SlotId, widen_xid};
@@ -19,28 +19,26 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::HotStandbyState::STANDBY_SNAPSHOT_PENDING;
 use pgrx::pg_sys::RmgrIds;
 
-use crate::pg::wal_record::{Ended, WalRecord};
+use crate::pg::wal_record::{Ended, RelationFile, WalRecord};
 use crate::pg::{backend, compat};
 use crate::shmem;
 use definitions::{NotedCatalogs, Redefined};
-use rows::Touched;
+use rows::{Owner, Touched};
 
-/// The resource managers whose records change rows.
-pub const HEAPS: [RmgrIds::Type; 2] = [RmgrIds::RM_HEAP_ID, RmgrIds::RM_HEAP2_ID];
-
-/// The other resource managers whose records matter. Those of extensions do, too.
-pub const MANAGERS: [RmgrIds::Type; 4] =
-    [RmgrIds::RM_XLOG_ID, RmgrIds::RM_XACT_ID, RmgrIds::RM_DBASE_ID, RmgrIds::RM_STANDBY_ID];
+/// Files whose slots are remembered. A power of two.
+const KNOWN_FILES: usize = 256;
 
 /// What the startup process knows.
 struct Publisher {
     changes: ReplayedChanges,
     /// The catalogs of the commit that is being published. Kept, since making it anew would cost more than the rest of a commit.
     catalogs: NotedCatalogs,
+    /// Slots of files that were changed lately, by the number of the file: to ask for one costs more than the rest of a note. Number 0 is none.
+    slots: [(RelationFile, SlotId); KNOWN_FILES],
     /// The notes of transactions up to this id may lack catalogs: one was rewritten while they ran.
     incomplete: u64,
-    /// The change that was noted last: most records repeat it.
-    last: Option<(u32, Touched)>,
+    /// The change that was noted last, and its transaction: most records repeat it. 0 = none.
+    last: (u32, Touched),
     /// The server's count of ended transactions after the last record that ends some.
     completed: Option<u64>,
 }
@@ -54,8 +52,9 @@ unsafe impl Sync for Place {}
 static PUBLISHER: Place = Place(UnsafeCell::new(Publisher {
     changes: ReplayedChanges::new(),
     catalogs: NotedCatalogs::new(),
+    slots: [(RelationFile { database: 0, number: 0 }, SlotId(0)); KNOWN_FILES],
     incomplete: 0,
-    last: None,
+    last: (0, Touched::NOTHING),
     completed: None,
 }));
 
@@ -67,24 +66,50 @@ pub struct Due {
     ends: Option<u64>,
 }
 
-/// To be called before a record of one of the [`HEAPS`] is replayed. Nothing is left to do after that.
+/// To be called before a record of the heap is replayed. Nothing is left to do after that.
 ///
 /// # Safety
 /// As for [`before`].
-pub unsafe fn before_rows(record: WalRecord<'_>) {
-    if !may_be_read() {
-        return;
+#[inline(always)]
+pub unsafe fn before_heap(record: WalRecord<'_>) {
+    if let Some(touched) = rows::touched_by_heap(record) {
+        // SAFETY: the caller's promise.
+        unsafe { before_change(record.transaction(), touched) };
     }
-    // SAFETY: as in `before`.
-    let publisher = unsafe { &mut *PUBLISHER.0.get() };
-    surely(|| {
-        if let Some(touched) = rows::touched(record) {
-            publisher.note(record.transaction(), touched);
-        }
-    });
 }
 
-/// To be called before a record of one of the [`MANAGERS`] is replayed.
+/// As `before_heap`, for a record of the heap's second manager.
+///
+/// # Safety
+/// As for [`before`].
+#[inline(always)]
+pub unsafe fn before_heap2(record: WalRecord<'_>) {
+    if let Some(touched) = rows::touched_by_heap2(record) {
+        // SAFETY: the caller's promise.
+        unsafe { before_change(record.transaction(), touched) };
+    }
+}
+
+/// Notes a change before it is replayed, unless it was noted last.
+///
+/// # Safety
+/// As for [`before`].
+#[inline(always)]
+unsafe fn before_change(xid: u32, touched: Touched) {
+    // SAFETY: as in `before`.
+    let publisher = unsafe { &mut *PUBLISHER.0.get() };
+    if publisher.last != (xid, touched) && may_be_read() {
+        note(publisher, xid, touched);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn note(publisher: &mut Publisher, xid: u32, touched: Touched) {
+    surely(|| publisher.note(xid, touched));
+}
+
+/// To be called before a record of another resource manager is replayed.
 ///
 /// # Safety
 /// Called by the startup process, with a record that it is about to replay.
@@ -131,18 +156,18 @@ pub unsafe fn after(record: WalRecord<'_>, due: Due) {
     }
     // SAFETY: as in `before`.
     let publisher = unsafe { &mut *PUBLISHER.0.get() };
-    surely(|| {
-        publisher.count_ended(due.ends);
-        if let (Some(redefined), Some(commit)) = (due.redefined, record.commit()) {
-            let now = backend::now();
-            shmem::with_versions(|versions| {
-                redefined.for_each_slot(versions, commit.messages, |slot| versions.slot(slot).bump(now));
-                shmem::with_definers(|definers| {
+    publisher.count_ended(due.ends);
+    if let Some(redefined) = due.redefined {
+        surely(|| {
+            if let Some(commit) = record.commit() {
+                shmem::without_area(|store| {
+                    let (versions, definers) = (store.versions(), store.definers());
+                    redefined.for_each_slot(versions, commit.messages, |slot| versions.slot(slot).bump(commit.time));
                     redefined.for_each_slot(versions, commit.messages, |slot| definers.leave(slot));
                 });
-            });
-        }
-    });
+            }
+        });
+    }
 }
 
 /// To be called when recovery ends, before transactions can be made here. Prepared transactions will be committed by sessions that do not
@@ -194,26 +219,36 @@ fn forget_database(database: u32) {
 impl Publisher {
     /// Notes what a transaction, which has not ended, has changed.
     fn note(&mut self, xid: u32, touched: Touched) {
-        if self.last == Some((xid, touched)) {
-            return;
-        }
         if xid == 0 {
             switch_off(ReplayFault::UnknownRecord);
             return;
         }
-        let change = match touched {
-            Touched::Rows(file) => {
-                shmem::with_versions(|versions| Change::slot(versions.relation(file.database, file.number)))
-            }
-            Touched::Catalog(catalog, how) => Some(Change::catalog(catalog, how)),
+        let change = match touched.owner() {
+            Owner::Relation => Change::slot(self.slot_of(touched.file)),
+            Owner::Catalog(catalog) => Change::catalog(catalog, touched.how),
+            Owner::Nobody => return,
         };
-        let Some(change) = change else { return };
         if self.changes.note(xid, change).is_err() {
-            // What those who run now have changed is forgotten. So nobody may store anything before they are over.
-            self.changes.clear();
-            begin_anew();
+            self.begin_anew();
         }
-        self.last = Some((xid, touched));
+        self.last = (xid, touched);
+    }
+
+    /// The slot of the relation that has this file.
+    fn slot_of(&mut self, file: RelationFile) -> SlotId {
+        let known = &mut self.slots[file.number as usize % KNOWN_FILES];
+        if known.0 != file
+            && let Some(slot) = shmem::with_versions(|versions| versions.relation(file.database, file.number))
+        {
+            *known = (file, slot);
+        }
+        known.1
+    }
+
+    /// Forgets what those who run now have changed, since there is no room for all of it. So nobody may store anything before they are over.
+    fn begin_anew(&mut self) {
+        self.changes.clear();
+        begin_anew();
     }
 
     /// A record of transactions: publishes commits.
@@ -221,7 +256,7 @@ impl Publisher {
         if self.completed.is_some_and(|known| known != compat::completed_transactions()) {
             switch_off(ReplayFault::MissedTransactions);
         }
-        self.last = None;
+        self.last = (0, Touched::NOTHING);
         if let Some(commit) = record.commit() {
             let redefined = self.publish(&commit);
             return Due { redefined: redefined.is_any().then_some(redefined), ends: Some(1) };
@@ -232,8 +267,8 @@ impl Publisher {
         }
         if let Some((parent, children)) = record.assignment() {
             // A transaction may have more sub-transactions than there is room for notes.
-            for child in children {
-                self.changes.pass_on(*child, parent);
+            if children.iter().any(|child| self.changes.pass_on(*child, parent).is_err()) {
+                self.begin_anew();
             }
             return Due { redefined: None, ends: Some(0) };
         }
@@ -246,43 +281,49 @@ impl Publisher {
 
     /// Publishes what a transaction and its sub-transactions have changed, and forgets it.
     fn publish(&mut self, commit: &Ended<'_>) -> Redefined {
-        let now = backend::now();
         let next = compat::next_full_transaction_id();
         let xid = widen_xid(next, commit.xid);
-        if Redefined::rewrites_catalog(commit) {
-            self.incomplete = next;
-        }
         self.catalogs.clear();
-        let (count, has_rows) = (Cell::new(0), Cell::new(false));
-        let published = shmem::with_versions(|versions| {
-            let publish = |slot: SlotId| {
-                versions.slot(slot).publish_replayed(xid, now);
-                count.set(count.get() + 1);
+        shmem::without_area(|store| {
+            let versions = store.versions();
+            let mut count = 0;
+            let mut last = None;
+            let mut publish = |slot: SlotId| {
+                // Sub-transactions often change the same.
+                if last.replace(slot) != Some(slot) {
+                    versions.slot(slot).publish_replayed(xid, commit.time);
+                    count += 1;
+                }
             };
+            let mut has_rows = false;
             for part in std::iter::once(&commit.xid).chain(commit.children) {
-                self.changes.for_each(*part, |change| match change.kind() {
+                self.changes.take(*part, |change| match change.kind() {
                     ChangeKind::Slot(slot) => {
-                        has_rows.set(true);
+                        has_rows = true;
                         publish(slot);
                     }
                     ChangeKind::Catalog(catalog, how) => self.catalogs.add(catalog, how),
                 });
             }
-            let mut redefined = Redefined::by(commit, &self.catalogs, has_rows.get());
-            if xid <= versions.base_floor().max(self.incomplete) && !commit.messages.is_empty() {
-                // Not all may be noted that it has changed, so its messages may be about other catalogs than those that are.
-                redefined.add_all();
-            }
-            // Counted off by `after`, when the invalidations have been sent.
-            shmem::with_definers(|definers| {
+            let mut redefined = Redefined::default();
+            if !(commit.messages.is_empty() && self.catalogs.is_empty()) {
+                if Redefined::rewrites_catalog(commit) {
+                    self.incomplete = next;
+                }
+                redefined = Redefined::by(commit, &self.catalogs, has_rows);
+                if xid <= versions.base_floor().max(self.incomplete) && !commit.messages.is_empty() {
+                    // Not all may be noted that it has changed, so its messages may be about other catalogs than those that are.
+                    redefined.add_all();
+                }
+                // Counted off by `after`, when the invalidations have been sent.
+                let definers = store.definers();
                 redefined.for_each_slot(versions, commit.messages, |slot| definers.enter(slot));
-            });
-            redefined.for_each_slot(versions, commit.messages, publish);
+                redefined.for_each_slot(versions, commit.messages, &mut publish);
+            }
+            store.counters().add(store.stripe(), Counter::Invalidations, count);
             redefined
-        });
-        shmem::count(Counter::Invalidations, count.get());
-        self.forget(commit);
-        published.unwrap_or_default()
+        })
+        .unwrap_or_default()
     }
 
     fn forget(&mut self, ended: &Ended<'_>) {

@@ -1,7 +1,6 @@
 //! Which rows a record of the heap changes, for whoever reads them. Keeps nothing.
 
 use arrow_cache_core::CatalogChange;
-use pgrx::pg_sys::RmgrIds;
 
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::wal_record::{RelationFile, WalRecord};
@@ -19,30 +18,57 @@ const INPLACE: u8 = 0x70;
 /// serve logical decoding.
 const MULTI_INSERT: u8 = 0x50;
 
-/// What a record changes.
+/// Rows that a record changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Touched {
-    /// Rows of a relation, known by its file.
-    Rows(RelationFile),
-    /// Rows of a catalog that still has its first file, whose number is the catalog's OID.
-    Catalog(u16, CatalogChange),
+pub struct Touched {
+    /// The file that they are in.
+    pub file: RelationFile,
+    /// How, if it is the file of a catalog.
+    pub how: CatalogChange,
+}
+
+/// Whose rows they are.
+pub enum Owner {
+    /// A relation that is known by its file.
+    Relation,
+    /// A catalog that still has its first file, whose number is the catalog's OID.
+    Catalog(u16),
+    /// Nobody's: statistics of a catalog that has been rewritten, which no query may read.
+    Nobody,
+}
+
+impl Touched {
+    /// No rows of anything.
+    pub const NOTHING: Self = Self { file: RelationFile { database: 0, number: 0 }, how: CatalogChange::InPlace };
+
+    /// Whose rows were changed.
+    pub fn owner(self) -> Owner {
+        match u16::try_from(self.file.number) {
+            Ok(catalog) if self.file.number < FIRST_USER_OID => Owner::Catalog(catalog),
+            _ if self.how == CatalogChange::InPlace => Owner::Nobody,
+            _ => Owner::Relation,
+        }
+    }
 }
 
 /// What a record of the heap changes; `None` if nothing that a query can read.
-pub fn touched(record: WalRecord<'_>) -> Option<Touched> {
-    let how = match (record.manager(), record.info() & OPERATION) {
-        (RmgrIds::RM_HEAP_ID, INSERT) | (RmgrIds::RM_HEAP2_ID, MULTI_INSERT) => CatalogChange::Inserted,
-        (RmgrIds::RM_HEAP_ID, DELETE | UPDATE | HOT_UPDATE) => CatalogChange::Changed,
+#[inline(always)]
+pub fn touched_by_heap(record: WalRecord<'_>) -> Option<Touched> {
+    let how = match record.info() & OPERATION {
+        INSERT => CatalogChange::Inserted,
+        DELETE | UPDATE | HOT_UPDATE => CatalogChange::Changed,
         // VACUUM writes statistics without a transaction id. No record of a commit follows that these could be compared with.
-        (RmgrIds::RM_HEAP_ID, INPLACE) if record.transaction() == 0 => return None,
-        (RmgrIds::RM_HEAP_ID, INPLACE) => CatalogChange::InPlace,
+        INPLACE if record.transaction() != 0 => CatalogChange::InPlace,
         _ => return None,
     };
-    let file = record.first_file()?;
-    match u16::try_from(file.number) {
-        Ok(catalog) if file.number < FIRST_USER_OID => Some(Touched::Catalog(catalog, how)),
-        // Statistics of a catalog that has been rewritten, which no query may read.
-        _ if how == CatalogChange::InPlace => None,
-        _ => Some(Touched::Rows(file)),
+    Some(Touched { file: record.first_file()?, how })
+}
+
+/// The same for the second manager of the heap.
+#[inline(always)]
+pub fn touched_by_heap2(record: WalRecord<'_>) -> Option<Touched> {
+    if record.info() & OPERATION != MULTI_INSERT {
+        return None;
     }
+    Some(Touched { file: record.first_file()?, how: CatalogChange::Inserted })
 }
