@@ -179,9 +179,12 @@ def report(found, size):
     for case in CASES:
         executed, cached = found[case, False], found[case, True]
         if not executed.lost:
-            raise RuntimeError(f"{case}: nothing was cancelled, so the comparison shows nothing")
+            # The statements were too quick for the writers: there is nothing to compare.
+            continue
         goals.append(Goal(f"statements cancelled while the primary writes {case}: with the cache, executed",
                           f"{cached.lost} and {executed.lost}", "fewer with it", cached.lost < executed.lost))
+    if not goals:
+        raise RuntimeError("nothing was cancelled, so the comparison shows nothing")
     rows = [[case, "cache" if caching else "executed", *look.cells()] for (case, caching), look in sorted(found.items())]
     return Part(goals, [markdown(
         "Recovery conflicts",
