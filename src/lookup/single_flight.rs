@@ -74,10 +74,10 @@ pub enum Joined {
 pub struct Patience(Option<Instant>);
 
 impl Patience {
-    /// What is left of `bound`, which is counted from the first time.
-    fn left(&mut self, bound: Duration) -> Duration {
+    /// What is left of `bound`, which is counted from the first time; `None` if nothing is.
+    fn left(&mut self, bound: Duration) -> Option<Duration> {
         let now = Instant::now();
-        self.0.get_or_insert(now + bound).saturating_duration_since(now)
+        Some(self.0.get_or_insert(now + bound).saturating_duration_since(now)).filter(|left| !left.is_zero())
     }
 }
 
@@ -97,7 +97,8 @@ pub fn join(
         Taking::Claimed(claimed) if may_sleep() => {
             let relations =
                 || dependencies.iter().map(|dependency| dependency.relation).filter(|relation| *relation != 0);
-            if wait(store, &claimed, relations, patience.left(bound)) { Joined::LooksAgain } else { alone() }
+            let is_over = patience.left(bound).is_some_and(|left| wait(store, &claimed, relations, left));
+            if is_over { Joined::LooksAgain } else { alone() }
         }
         Taking::Claimed(_) | Taking::Refused => alone(),
     }
