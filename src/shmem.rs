@@ -26,7 +26,7 @@ const WAITERS_SIZE: usize = CLAIMS * size_of::<pg_sys::ConditionVariable>();
 /// The cache as this backend sees it.
 pub type SharedStore = Store<'static, PartitionLocks, SharedArena>;
 
-/// Where everything lies. It is computed from two postmaster settings, so it is equal in every process.
+/// Where everything lies. It is computed from settings of the postmaster, so it is equal in every process.
 static LAYOUT: OnceLock<Layout> = OnceLock::new();
 
 /// Start of the block. Each process has its own copy, inherited from the postmaster through fork. The postmaster overwrites it when it
@@ -43,7 +43,11 @@ static AREA: AtomicPtr<pg_sys::dsa_area> = AtomicPtr::new(std::ptr::null_mut());
 /// Computes the layout from the settings; FATAL when `memory` cannot hold the index.
 fn layout() -> &'static Layout {
     LAYOUT.get_or_init(|| {
-        let sizes = Sizes { memory: settings::memory_bytes(), max_entries: settings::max_entries() };
+        let sizes = Sizes {
+            memory: settings::memory_bytes(),
+            max_entries: settings::max_entries(),
+            seats: compat::most_backends(),
+        };
         Layout::new(&sizes).unwrap_or_else(|error| fail_startup(&CacheError::MemoryTooSmall { needed: error.needed() }))
     })
 }
@@ -135,9 +139,15 @@ pub fn required() -> SharedStore {
 fn view(area: *mut pg_sys::dsa_area) -> SharedStore {
     let arena = SharedArena { area };
     let locks = PartitionLocks { first: LOCKS.load(Relaxed) };
-    let stripe = compat::backend_number() % STRIPES;
+    let number = compat::backend_number();
+    let stripe = number.unwrap_or(0) as usize % STRIPES;
     // SAFETY: the block was initialized with this layout by the postmaster before any backend ran.
-    unsafe { Store::attach(BLOCK.load(Relaxed), layout(), locks, arena, stripe) }
+    let store = unsafe { Store::attach(BLOCK.load(Relaxed), layout(), locks, arena, stripe) };
+    // No other process has this number before this one has left shared memory.
+    match number {
+        Some(number) => store.seated(number),
+        None => store,
+    }
 }
 
 /// Lends the store to `f`, which must not touch the payload area: this needs no handle of that, so it can be called where nothing may be allocated.
@@ -201,12 +211,14 @@ fn attach() {
         pg_sys::dsa_pin_mapping(area);
         pg_sys::on_shmem_exit(Some(release_area), pg_sys::Datum::from(place));
         AREA.store(area, Relaxed);
+        view(area).take_seat();
     }
 }
 
-/// Gives back this backend's reference to the payload area.
+/// Adds what this backend has gathered to the entries, and gives back its reference to the payload area.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn release_area(_code: i32, place: pg_sys::Datum) {
+    view(AREA.load(Relaxed)).gather_own_uses();
     // SAFETY: registered with the place of the area; runs once, at the backend's exit.
     unsafe { pg_sys::dsa_release_in_place(place.cast_mut_ptr()) };
 }

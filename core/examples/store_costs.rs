@@ -68,7 +68,7 @@ unsafe impl Sync for Block {}
 
 impl Block {
     fn new(max_entries: u32) -> Self {
-        let sizes = |memory| Sizes { memory, max_entries };
+        let sizes = |memory| Sizes { memory, max_entries, seats: 128 };
         let room = (max_entries as usize + 1000) * 1024;
         let needed = Layout::new(&sizes(0)).map_or_else(|error| error.needed(), |layout| layout.total);
         let layout = Layout::new(&sizes(needed + room)).expect("the block has room");
@@ -87,7 +87,9 @@ impl Block {
 
     fn attach(&self, stripe: usize) -> Store<'_, &Block, &Block> {
         // SAFETY: initialized for this layout; locks and arena are the block's own.
-        unsafe { Store::attach(self.base, &self.layout, self, self, stripe) }
+        let store = unsafe { Store::attach(self.base, &self.layout, self, self, stripe) }.seated(stripe as u32);
+        store.take_seat();
+        store
     }
 
     fn size_at(&self, place: u64) -> usize {

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | bucket chains, an entry's step between published and limbo | the partition lock, exclusive; lookups take none (`cache/index.rs`) |
 //! | free list, limbo list | the store lock |
-//! | pins, hits, last use, counters, run counts, times of forms, bytes of fragments | nothing: atomics |
+//! | pins, seats, hits, last use, counters, run counts, times of forms, bytes of fragments | nothing: atomics |
 //! | versions of relations ([`cache::versions`]) | the sequence word of the slot |
 //! | which definitions are being changed ([`cache::definers`]) | atomics |
 //! | who computes which answer ([`cache::claims`]) | atomics |
@@ -36,7 +36,7 @@ pub use cache::claims::{CLAIMS, Claim, Claimed, Claims, Ending, Taking};
 pub use cache::counters::{Counter, Counters, STRIPES};
 pub use cache::definers::Definers;
 pub use cache::key::CacheKey;
-pub use cache::layout::{Layout, LayoutError, PARTITIONS, Sizes};
+pub use cache::layout::{Layout, LayoutError, MOST_SEATS, PARTITIONS, Sizes};
 pub use cache::memory::{Arena, ArenaPtr, Locks};
 pub use cache::recent_changes::ReplayedChanges;
 pub use cache::replay_state::{ReplayFault, ReplayState};

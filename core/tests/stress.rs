@@ -45,7 +45,8 @@ fn check(store: &TestStore<'_>, pin: &Pin, n: Option<u64>) -> u64 {
 }
 
 fn one_thread(block: &Block, number: u64, serials: &AtomicU64) {
-    let store = block.attach(number as usize);
+    // Half of the processes have a seat.
+    let store = if number % 2 == 0 { block.seat(number as usize) } else { block.attach(number as usize) };
     let versions = store.versions();
     let mut dice = Dice(number + 1);
     for round in 0..ROUNDS {
@@ -125,7 +126,7 @@ fn what_is_always_there_is_always_found() {
         let (block, over, put) = (&block, &over, &put);
         let readers = (0..2).map(|number| {
             scope.spawn(move || {
-                let store = block.attach(number);
+                let store = if number == 0 { block.seat(number) } else { block.attach(number) };
                 let mut latest = 0;
                 let mut rounds = 0;
                 while !over.load(Relaxed) || rounds == 0 {

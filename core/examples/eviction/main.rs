@@ -36,10 +36,11 @@ struct Host {
 
 impl Host {
     fn new(capacity: u64) -> Self {
-        let needed = Layout::new(&Sizes { memory: 0, max_entries: ENTRIES })
+        let needed = Layout::new(&Sizes { memory: 0, max_entries: ENTRIES, seats: 0 })
             .map_or_else(|error| error.needed(), |layout| layout.total);
         // The store asks only how large the arena is at most.
-        let layout = Layout::new(&Sizes { memory: needed + capacity as usize, max_entries: ENTRIES }).expect("enough");
+        let layout =
+            Layout::new(&Sizes { memory: needed + capacity as usize, max_entries: ENTRIES, seats: 0 }).expect("enough");
         let memory = alloc::Layout::from_size_align(layout.bookkeeping_bytes(), 4096).expect("a size of memory");
         // SAFETY: the size is not zero.
         let base = unsafe { alloc::alloc_zeroed(memory) };

@@ -2,7 +2,8 @@
 //!
 //! `life` is one word with three parts: the generation (which result the record holds), the state (where that result is in its life) and the
 //! pins (the number of holders). Pins come and go without a lock; the other two change as [`Entry::set_state`] says. They are in one
-//! word so that taking a pin and reading the state is one step: see [`Entry::try_pin`]. `next_in_bucket` changes under the partition lock of
+//! word so that taking a pin and reading the state is one step: see [`Entry::try_pin`]. Most hits hold the entry by a word of their process
+//! instead (`seats`). `next_in_bucket` changes under the partition lock of
 //! the key; `list_*` under the store lock; `hits` and `last_used` without a lock. The other fields and the payload are written only by the one
 //! process that fills the entry, before it is published, and by the one that frees it, after the last pin is gone; readers hold a pin. All
 //! fields are atomics, because lookups and eviction read records without a pin.
@@ -85,7 +86,7 @@ impl Life {
 /// Link to an entry: its index plus one; 0 is none.
 pub(crate) type Link = u32;
 
-/// One entry, on three cache lines: what every lookup of the key or a hit reads, what every hit writes, and what neither needs.
+/// One entry, on three cache lines: what every lookup of the key or a hit reads, what hits write, and what neither needs.
 /// Zeroed memory is a free entry.
 #[repr(C, align(64))]
 pub(crate) struct Entry {
@@ -113,7 +114,7 @@ pub(crate) struct Entry {
     kind: AtomicU32,
 }
 
-/// The line that every hit writes, and what a hit reads once it has the line.
+/// The line that a process without a seat writes at every hit, others now and then (`seats`), and what a hit reads once it has the line.
 #[repr(C, align(64))]
 struct Usage {
     life: AtomicU64,
@@ -212,9 +213,10 @@ impl Entry {
         prefetch((&raw const self.usage).cast());
     }
 
-    pub(crate) fn touch(&self, now: i64) {
-        self.usage.hits.fetch_add(1, Relaxed);
-        self.usage.last_used.store(now, Relaxed);
+    /// Adds hits, the last of them at `now`.
+    pub(crate) fn touch(&self, hits: u64, now: i64) {
+        self.usage.hits.fetch_add(hits, Relaxed);
+        self.usage.last_used.fetch_max(now, Relaxed);
     }
 
     pub(crate) fn reset_usage(&self, now: i64) {

@@ -114,6 +114,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Examines one window from `start` on, at most `most` records of the table. Returns how many it passed, and whether anything was
     /// retired.
     fn evict_from_window(&self, among: Among, start: u32, most: u32, table: u32, now: i64) -> (u32, Eviction) {
+        let held = self.held();
         let mut passed = 0;
         let mut seen = 0;
         let mut useless = false;
@@ -133,7 +134,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
                 continue;
             }
             seen += 1;
-            if entry.pins() != 0 || !among.has(entry) {
+            if entry.pins() != 0 || held.has(index) || !among.has(entry) {
                 continue;
             }
             if entry.expires_at.load(Relaxed) <= now {

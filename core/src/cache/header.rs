@@ -19,6 +19,8 @@ pub(crate) struct Header {
     pub(crate) limbo_head: AtomicU32,
     pub(crate) limbo_tail: AtomicU32,
     pub(crate) limbo_len: AtomicU32,
+    /// Seats below this number may be in use.
+    pub(crate) seats_taken: AtomicU32,
     /// The record at which the next eviction starts: a hint.
     pub(crate) hand: AtomicU32,
     /// When something of use was last evicted, in microseconds; 0 = never.

@@ -1,9 +1,9 @@
 //! The index: chains of published entries, one per bucket. A chain is changed under the lock of its partition, exclusive. A lookup walks
 //! the chain without any lock; if that gives no clear answer, it walks once more under the lock, shared.
 //!
-//! *Found* is exact, whatever changed during the walk. An entry is pinned only if it is published in that very step (`Entry::try_pin`), and
-//! it is published only while it is in its chain. A pinned entry keeps its key, which is compared again under the pin. So the entry was in
-//! the index, under this key, at the moment of the pin. An entry with this key that is not published is being put in or taken out; then the
+//! *Found* is exact, whatever changed during the walk. An entry is pinned only if it is published in that very step (`Entry::try_pin`) or,
+//! if a seat holds it (`seats`), after the hold was written. It is published only while it is in its chain. A pinned entry keeps its key,
+//! which is compared again under the pin. So the entry was in the index, under this key, at that moment. An entry with this key that is not published is being put in or taken out; then the
 //! lookup asks again under the lock.
 //!
 //! *Not found* is returned without a lock only if the word of the bucket was the same before and after the walk. The word holds the first
@@ -22,6 +22,7 @@ use crate::cache::entry::{Life, State};
 use crate::cache::key::CacheKey;
 use crate::cache::layout::PARTITIONS;
 use crate::cache::memory::{Arena, ArenaPtr, Locks};
+use crate::cache::published::Pin;
 use crate::cache::store::Store;
 use crate::prefetch::prefetch;
 use std::sync::atomic::{
@@ -35,7 +36,7 @@ const MOST_STEPS: usize = 64;
 /// What a lookup without a lock has found.
 enum Found {
     /// The entry, which is pinned now.
-    Pinned(u32),
+    Pinned(Pin),
     /// There is none.
     Absent,
     /// The chain changed during the walk, so the lookup has to be repeated under the lock.
@@ -53,14 +54,14 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     }
 
     /// Finds the published entry of a key and pins it.
-    pub(crate) fn find_and_pin(&self, key: CacheKey) -> Option<u32> {
+    pub(crate) fn find_and_pin(&self, key: CacheKey) -> Option<Pin> {
         let found = match self.find_without_lock(key) {
-            Found::Pinned(index) => Some(index),
+            Found::Pinned(pin) => Some(pin),
             Found::Absent => None,
             Found::Disturbed => self.find_locked(key),
         }?;
         // The caller will read the head next.
-        let entry = self.entry(found);
+        let entry = self.entry(found.entry().0);
         prefetch(self.arena.address(ArenaPtr(entry.head.load(Relaxed))));
         Some(found)
     }
@@ -78,25 +79,34 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             let entry = self.entry(link - 1);
             entry.prefetch_usage();
             if entry.key() == key {
-                if !entry.try_pin(|_| true) {
-                    return Found::Disturbed;
-                }
-                if entry.key() == key {
-                    return Found::Pinned(link - 1);
-                }
-                entry.unpin();
-                return Found::Disturbed;
+                return self.pin_found(link - 1, key).map_or(Found::Disturbed, Found::Pinned);
             }
             link = entry.next_in_bucket.load(Acquire);
         }
         Found::Disturbed
     }
 
-    fn find_locked(&self, key: CacheKey) -> Option<u32> {
+    /// Pins an entry that was met in a chain, if it is published under this key. By the seat of this process, so that no line is written that
+    /// others read; else by one step at the entry.
+    fn pin_found(&self, index: u32, key: CacheKey) -> Option<Pin> {
+        let entry = self.entry(index);
+        let pin = match self.hold(index) {
+            Some(hold) => Pin::by(index, hold),
+            None if entry.try_pin(|_| true) => Pin::of(index),
+            None => return None,
+        };
+        if entry.life().is_published() && entry.key() == key {
+            return Some(pin);
+        }
+        self.unpin(pin);
+        None
+    }
+
+    fn find_locked(&self, key: CacheKey) -> Option<Pin> {
         self.locks.shared(Self::partition_of(key), || {
             let index = self.find(key)?;
             self.entry(index).pin();
-            Some(index)
+            Some(Pin::of(index))
         })
     }
 

@@ -8,6 +8,7 @@ use crate::cache::definers;
 use crate::cache::entry::Entry;
 use crate::cache::form_line::FormLine;
 use crate::cache::header::Header;
+use crate::cache::seats::Seat;
 use crate::cache::versions::{Slot, slot_count};
 use std::fmt;
 
@@ -19,6 +20,8 @@ pub const RUN_WORDS: usize = 16_384;
 pub const FORM_PLACES: usize = 4096;
 /// Words that tell how the answers of keys were used, for each bucket: of keys that have no entry, too. A power of two.
 const HISTORIES_PER_BUCKET: usize = 2;
+/// Most seats: the others would take more memory, and more time to look through, than they are worth.
+pub const MOST_SEATS: u32 = 1024;
 /// Least bytes for results; a smaller block is refused.
 pub const LEAST_ARENA: usize = 1 << 20;
 
@@ -34,6 +37,8 @@ pub struct Sizes {
     pub memory: usize,
     /// Most results held at once.
     pub max_entries: u32,
+    /// Processes that may have a seat: those of the lowest numbers. No more than [`MOST_SEATS`] get one.
+    pub seats: u32,
 }
 
 /// Why no layout could be made.
@@ -85,6 +90,8 @@ pub struct Layout {
     pub(crate) definers: usize,
     pub(crate) claims: usize,
     pub(crate) stripes: usize,
+    pub(crate) seats: usize,
+    pub(crate) seat_count: u32,
     pub(crate) runs: usize,
     pub(crate) form_lines: usize,
     pub(crate) histories: usize,
@@ -114,6 +121,8 @@ impl Layout {
         let definers = part(definers::COUNTS * size_of::<u32>());
         let claims = part(CLAIMS * size_of::<ClaimPlace>());
         let stripes = part(STRIPES * size_of::<Stripe>());
+        let seat_count = sizes.seats.min(MOST_SEATS);
+        let seats = part(seat_count as usize * size_of::<Seat>());
         let runs = part(RUN_WORDS * size_of::<u32>());
         let form_lines = part(FORM_PLACES * size_of::<FormLine>());
         let histories = part(bucket_count * HISTORIES_PER_BUCKET * size_of::<u64>());
@@ -136,6 +145,8 @@ impl Layout {
             definers,
             claims,
             stripes,
+            seats,
+            seat_count,
             runs,
             form_lines,
             histories,
@@ -175,7 +186,7 @@ mod tests {
     #[test]
     fn parts_are_aligned_and_in_order() {
         for max_entries in [0, 1, 63, 64, 65, 10_000] {
-            let sizes = Sizes { memory: 8 << 20, max_entries };
+            let sizes = Sizes { memory: 8 << 20, max_entries, seats: 5 };
             let layout = Layout::new(&sizes).unwrap();
             let offsets = [
                 layout.header,
@@ -183,6 +194,7 @@ mod tests {
                 layout.definers,
                 layout.claims,
                 layout.stripes,
+                layout.seats,
                 layout.runs,
                 layout.form_lines,
                 layout.histories,
@@ -204,7 +216,7 @@ mod tests {
 
     #[test]
     fn too_small_says_what_would_do() {
-        let ask = |memory| Layout::new(&Sizes { memory, max_entries: 10_000 });
+        let ask = |memory| Layout::new(&Sizes { memory, max_entries: 10_000, seats: 100 });
         let Err(LayoutError::TooSmall { needed }) = ask(1 << 20) else {
             panic!("a block of 1 MiB is too small for 10000 entries");
         };

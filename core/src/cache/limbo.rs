@@ -99,6 +99,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Checks the first entries in limbo, takes out those without a pin and puts the others to the back. Store lock held.
     fn collect_garbage(&self, batch: &mut [u32; BATCH], checks: u32) -> usize {
         let header = self.header();
+        // All that is in limbo was retired before the lock was taken.
+        let held = self.held();
         let mut count = 0;
         for _ in 0..checks {
             let first: Link = header.limbo_head.load(Relaxed);
@@ -107,7 +109,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             }
             let index = first - 1;
             self.unlink_limbo(index);
-            if self.entry(index).pins() == 0 {
+            if self.entry(index).pins() == 0 && !held.has(index) {
                 batch[count] = index;
                 count += 1;
             } else {

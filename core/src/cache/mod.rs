@@ -15,6 +15,7 @@
 //! | `form_times` | how long queries of one form run without an answer |
 //! | `index` | chains of published entries, by key |
 //! | `limbo` | lists of free and of retired records |
+//! | `seats` | what each process holds and has used |
 //! | `payload` | the layout of an entry's memory in the arena |
 //! | `occupancy` | which records are published, as bits |
 //! | `store` | what a process holds to reach all this: the block, the locks, the arena |
@@ -57,6 +58,7 @@ pub mod recent_changes;
 pub mod replay_state;
 pub mod replayed;
 mod run_counts;
+mod seats;
 mod store;
 pub mod versions;
 mod view;

@@ -4,6 +4,7 @@
 use crate::cache::entry::{EntryId, Life};
 use crate::cache::key::CacheKey;
 use crate::cache::memory::{Arena, Locks};
+use crate::cache::seats::Hold;
 use crate::cache::store::Store;
 use crate::cache::versions::SnapshotView;
 use crate::cache::view::EntryView;
@@ -14,11 +15,19 @@ use std::sync::atomic::Ordering::Relaxed;
 #[must_use]
 pub struct Pin {
     entry: EntryId,
+    /// The word of this process's seat that holds the entry; else the pin is counted at the entry.
+    hold: Option<Hold>,
 }
 
 impl Pin {
+    /// A pin that is counted at the entry.
     pub(crate) fn of(index: u32) -> Self {
-        Self { entry: EntryId(index) }
+        Self { entry: EntryId(index), hold: None }
+    }
+
+    /// A pin by the seat of this process.
+    pub(crate) fn by(index: u32, hold: Hold) -> Self {
+        Self { entry: EntryId(index), hold: Some(hold) }
     }
 
     /// The pinned entry.
@@ -43,12 +52,15 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Finds and pins the entry of a key. The entry may be expired, outdated or another statement's: the caller checks before serving it.
     #[must_use]
     pub fn lookup(&self, key: CacheKey) -> Option<Pin> {
-        self.find_and_pin(key).map(Pin::of)
+        self.find_and_pin(key)
     }
 
-    /// Gives a pin back. Takes no lock, so it can be called from the clean-up of an error.
+    /// Gives a pin back, in the process that took it. Takes no lock, so it can be called from the clean-up of an error.
     pub fn unpin(&self, pin: Pin) {
-        self.entry(pin.entry.0).unpin();
+        match pin.hold {
+            Some(hold) => self.let_go(hold),
+            None => self.entry(pin.entry.0).unpin(),
+        }
     }
 
     /// What can be read of a pinned entry.
@@ -57,9 +69,9 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         EntryView::new(self.entry(index), index, &self.arena)
     }
 
-    /// Notes that the entry was served, at `now` in microseconds.
+    /// Notes that the entry was served, at `now` in microseconds. A process with a seat adds it to the entry later.
     pub fn touch(&self, pin: &Pin, now: i64) {
-        self.entry(pin.entry.0).touch(now);
+        self.note_use(pin.entry.0, now);
     }
 
     /// Whether nothing that the entry rests on has changed since it was stored.
@@ -111,8 +123,9 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         retired
     }
 
-    /// Shows every published entry, on the terms of [`Store::retire_matching`].
+    /// Shows every published entry, on the terms of [`Store::retire_matching`], with all uses up to now.
     pub fn for_each(&self, mut show: impl FnMut(&EntryView<'_>)) {
+        self.gather_uses();
         self.visit(|pin| show(&self.view(pin)));
     }
 

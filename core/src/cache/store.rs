@@ -20,6 +20,7 @@ use crate::cache::header::Header;
 use crate::cache::layout::{FORM_PLACES, Layout, RUN_WORDS};
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::replay_state::ReplayState;
+use crate::cache::seats::Seat;
 use crate::cache::versions::{Slot, Versions};
 use std::ptr::NonNull;
 use std::sync::atomic::{
@@ -42,6 +43,8 @@ pub struct Store<'a, L: Locks, A: Arena> {
     pub(crate) arena: A,
     /// The stripe that this process counts in.
     stripe: usize,
+    /// The seat of this process, if it has one.
+    seat: Option<u32>,
 }
 
 impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
@@ -68,7 +71,15 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
             locks,
             arena,
             stripe,
+            seat: None,
         }
+    }
+
+    /// The same store for a process that has the seat of this number, if there are so many. No two processes that run may have the same, and each
+    /// calls [`Store::take_seat`] before its first lookup.
+    #[must_use]
+    pub fn seated(self, number: u32) -> Self {
+        Self { seat: (number < self.layout.seat_count).then_some(number), ..self }
     }
 
     /// The versions of what results rest on.
@@ -205,6 +216,27 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         // SAFETY: the layout has room for this number of words at this offset, aligned to a line; the block is mapped and was zeroed, as
         // `attach` was promised, and an atomic may be shared.
         unsafe { self.parts::<AtomicU64>(self.layout.occupied, self.layout.occupied_words()) }
+    }
+
+    /// The seat of this process.
+    pub(crate) fn seat(&self) -> Option<&Seat> {
+        self.seats().get(self.seat? as usize)
+    }
+
+    pub(crate) fn seat_number(&self) -> Option<u32> {
+        self.seat
+    }
+
+    /// The seats that may be in use.
+    pub(crate) fn taken_seats(&self) -> &[Seat] {
+        let taken = self.header().seats_taken.load(Acquire) as usize;
+        self.seats().get(..taken).unwrap_or(self.seats())
+    }
+
+    fn seats(&self) -> &[Seat] {
+        // SAFETY: the layout has room for this number of seats at this offset, aligned to their lines; zeroed memory is valid; all fields are
+        // atomics.
+        unsafe { self.parts::<Seat>(self.layout.seats, self.layout.seat_count as usize) }
     }
 
     /// The words that count how often a query ran: see `run_counts`.

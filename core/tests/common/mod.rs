@@ -11,6 +11,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError, RwLock};
 
+/// Seats of a block. Those of higher numbers have none.
+pub const SEATS: u32 = 16;
+
 thread_local! {
     static UNDER_LOCK: Cell<bool> = const { Cell::new(false) };
 }
@@ -50,7 +53,7 @@ unsafe impl Sync for Block {}
 impl Block {
     /// A block for `max_entries` entries whose arena hands out no more than `capacity` bytes.
     pub fn new(max_entries: u32, capacity: usize) -> Self {
-        let needed = |memory| Layout::new(&Sizes { memory, max_entries });
+        let needed = |memory| Layout::new(&Sizes { memory, max_entries, seats: SEATS });
         let layout = needed(4 << 20).expect("4 MiB are enough for a test");
         let memory = alloc::Layout::from_size_align(layout.total, 4096).unwrap();
         // SAFETY: the size is not zero.
@@ -75,6 +78,13 @@ impl Block {
     pub fn attach(&self, stripe: usize) -> TestStore<'_> {
         // SAFETY: the block was initialized for this layout; locks and arena are the block's own.
         unsafe { Store::attach(self.base, &self.layout, self, self, stripe) }
+    }
+
+    /// The block as one more process sees it that has the seat of this number, which nobody else has.
+    pub fn seat(&self, number: usize) -> TestStore<'_> {
+        let store = self.attach(number).seated(number as u32);
+        store.take_seat();
+        store
     }
 
     /// Where the block is.

@@ -38,13 +38,20 @@ pub fn next_full_transaction_id() -> u64 {
     unsafe { next.read_volatile() }
 }
 
-/// Number of this backend among all, used to spread counters over cache lines.
-pub fn backend_number() -> usize {
+/// One more than the greatest number that a backend of this server may have. Known when shared memory is requested.
+pub fn most_backends() -> u32 {
+    // SAFETY: a plain global, set in the postmaster before it asks libraries for their requests.
+    let most = unsafe { pg_sys::MaxBackends };
+    u32::try_from(most).unwrap_or(0) + 1
+}
+
+/// Number of this backend among all that run: no other process has it until this one has left shared memory. `None` for a process that has none.
+pub fn backend_number() -> Option<u32> {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     // SAFETY: a plain global of the backend, constant after its start.
     let number = unsafe { pg_sys::MyBackendId };
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     // SAFETY: a plain global of the backend, constant after its start.
     let number = unsafe { pg_sys::MyProcNumber };
-    usize::try_from(number).unwrap_or(0)
+    u32::try_from(number).ok()
 }
