@@ -7,7 +7,7 @@ mod results;
 
 use arrow_cache_core::cache::{Pin, StoreError};
 use common::{Block, SEATS, described, fill, key};
-use results::{KIB, small};
+use results::{KIB, present, small};
 use std::collections::HashSet;
 
 /// The steps of a reader, each of them one access of memory that others may interleave. The fences make this order the one that all see.
@@ -265,6 +265,7 @@ fn uses_of_an_entry_that_is_gone_are_not_those_of_the_next_in_its_record() {
     (0..5).for_each(|now| reader.touch(&pin, now));
     assert!(reader.retire(&pin));
     reader.unpin(pin);
+    assert!(!present(&reader, 1));
     small(&other, 2, 0);
     other.for_each(|entry| assert_eq!(entry.hits(), 0));
     let pin = reader.lookup(key(2)).unwrap();

@@ -46,7 +46,7 @@ fn check(store: &TestStore<'_>, pin: &Pin, n: Option<u64>) -> u64 {
 
 fn one_thread(block: &Block, number: u64, serials: &AtomicU64) {
     // Half of the processes have a seat.
-    let store = if number % 2 == 0 { block.seat(number as usize) } else { block.attach(number as usize) };
+    let store = if number.is_multiple_of(2) { block.seat(number as usize) } else { block.attach(number as usize) };
     let versions = store.versions();
     let mut dice = Dice(number + 1);
     for round in 0..ROUNDS {

@@ -8,7 +8,7 @@ use crate::cache::definers;
 use crate::cache::entry::Entry;
 use crate::cache::form_line::FormLine;
 use crate::cache::header::Header;
-use crate::cache::seats::Seat;
+use crate::cache::seat::Seat;
 use crate::cache::versions::{Slot, slot_count};
 use std::fmt;
 

@@ -20,7 +20,7 @@
 //! | `occupancy` | which records are published, as bits |
 //! | `store` | what a process holds to reach all this: the block, the locks, the arena |
 //! | `layout` | where each part of the block lies |
-//! | `header`, `bucket`, `entry`, `form_line` | the records in the block |
+//! | `header`, `bucket`, `entry`, `form_line`, `seat` | the records in the block |
 //! | `counters` | what is counted |
 //! | `claims` | who computes which answer at this moment |
 //! | `definers` | which slots stand for definitions that are being changed at this moment |
@@ -58,6 +58,7 @@ pub mod recent_changes;
 pub mod replay_state;
 pub mod replayed;
 mod run_counts;
+mod seat;
 mod seats;
 mod store;
 pub mod versions;

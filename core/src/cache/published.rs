@@ -4,7 +4,7 @@
 use crate::cache::entry::{EntryId, Life};
 use crate::cache::key::CacheKey;
 use crate::cache::memory::{Arena, Locks};
-use crate::cache::seats::Hold;
+use crate::cache::seat::Hold;
 use crate::cache::store::Store;
 use crate::cache::versions::SnapshotView;
 use crate::cache::view::EntryView;

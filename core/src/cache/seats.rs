@@ -12,98 +12,17 @@
 
 use crate::cache::entry::Entry;
 use crate::cache::memory::{Arena, Locks};
+use crate::cache::seat::{Hold, Seat, TALLIES, Uses};
 use crate::cache::store::Store;
 use std::sync::atomic::{
-    AtomicI64, AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
+    Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
     fence,
 };
 
-/// Entries that a process can hold by its seat.
-const HOLDS: usize = 8;
-/// Entries whose uses a seat gathers.
-const TALLIES: usize = 7;
 /// How long uses are gathered before they are added to the entry, in microseconds.
-pub const LAG: u64 = 100_000;
+const LAG: u64 = 100_000;
 /// Holds of all processes together that are listed at once; there are seldom more than processes at work.
 const LISTED: usize = 64;
-
-/// What one process writes while it serves hits, on lines of its own. Zeroed memory is a seat that holds nothing.
-#[repr(C, align(64))]
-pub(crate) struct Seat {
-    /// The numbers of held records plus one; 0 = none.
-    holds: [AtomicU64; HOLDS],
-    tallies: [Tally; TALLIES],
-}
-
-const _: () = assert!(size_of::<Seat>() == 256);
-
-/// Uses of one entry that were not added to it yet.
-#[derive(Default)]
-#[repr(C)]
-struct Tally {
-    /// See [`Uses`].
-    uses: AtomicU64,
-    /// The last use, in microseconds.
-    last_used: AtomicI64,
-    /// When uses were last added to the entry, in microseconds.
-    added_at: AtomicI64,
-}
-
-/// An entry and how often it was used, in one word: number of the record plus one, the low bits of its generation, hits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Uses(u64);
-
-impl Uses {
-    const GENERATION: u32 = 32;
-    const HITS: u32 = 48;
-    const MOST_HITS: u64 = u16::MAX as u64;
-
-    fn none(index: u32, generation: u32) -> Self {
-        Self(u64::from(index) + 1 | u64::from(generation as u16) << Self::GENERATION)
-    }
-
-    fn without_hits(self) -> Self {
-        Self(self.0 & ((1 << Self::HITS) - 1))
-    }
-
-    fn hits(self) -> u64 {
-        self.0 >> Self::HITS
-    }
-
-    fn one_more(self) -> Self {
-        Self(self.0 + (1 << Self::HITS))
-    }
-
-    fn index(self) -> Option<u32> {
-        (self.0 as u32).checked_sub(1)
-    }
-
-    /// May the entry of this generation be the one that was used? It is, unless the record was used again 65,536 times since.
-    fn is_of(self, generation: u32) -> bool {
-        (self.0 >> Self::GENERATION) as u16 == generation as u16
-    }
-}
-
-/// Which word of its seat a process holds an entry by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Hold(u8);
-
-impl Seat {
-    /// Holds a record, published or not: the caller then looks whether it is. `None` if all words are in use.
-    fn hold(&self, index: u32) -> Option<Hold> {
-        let free = self.holds.iter().position(|word| word.load(Relaxed) == 0)?;
-        self.holds[free].store(u64::from(index) + 1, Relaxed);
-        // Pairs with the fence of `held`.
-        fence(SeqCst);
-        Some(Hold(free as u8))
-    }
-
-    fn let_go(&self, hold: Hold) {
-        // What was read of the entry was read before.
-        self.holds[usize::from(hold.0) % HOLDS].store(0, Release);
-    }
-}
 
 /// The records that some process holds.
 pub(crate) struct Held<'s, 'a, L: Locks, A: Arena> {
@@ -155,15 +74,14 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     }
 
     fn held_by_all(&self) -> impl Iterator<Item = u32> + '_ {
-        let holds = self.taken_seats().iter().flat_map(|seat| &seat.holds);
-        holds.filter_map(|word| (word.load(Acquire) as u32).checked_sub(1))
+        self.taken_seats().iter().flat_map(Seat::held)
     }
 
     /// Takes the seat of this process, whose number no other process has. To be called once, before the first lookup. Whoever had the seat
     /// before has ended.
     pub fn take_seat(&self) {
         let Some((number, seat)) = self.seat_number().zip(self.seat()) else { return };
-        seat.holds.iter().for_each(|word| word.store(0, Release));
+        seat.clear();
         self.gather_from(seat);
         // Before the first hold, whose fence makes it known to those who look through the seats.
         self.header().seats_taken.fetch_max(number + 1, AcqRel);
@@ -225,35 +143,5 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             entry.touch(uses.hits(), last_used);
             entry.unpin();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn seat() -> Seat {
-        Seat { holds: Default::default(), tallies: Default::default() }
-    }
-
-    #[test]
-    fn a_seat_has_a_bounded_number_of_holds() {
-        let seat = seat();
-        let holds: Vec<_> = (0..HOLDS as u32).map(|index| seat.hold(index).expect("a free word")).collect();
-        assert_eq!(seat.hold(99), None);
-        seat.let_go(holds[3]);
-        assert_eq!(seat.hold(99), Some(holds[3]));
-        assert_eq!(seat.holds[3].load(Relaxed), 100);
-    }
-
-    #[test]
-    fn uses_are_one_word() {
-        let mut uses = Uses::none(u32::MAX - 1, 0xAB_CDEF);
-        assert_eq!((uses.index(), uses.hits()), (Some(u32::MAX - 1), 0));
-        assert!(uses.is_of(0xCDEF) && !uses.is_of(0xCDEE));
-        (0..Uses::MOST_HITS).for_each(|_| uses = uses.one_more());
-        assert_eq!((uses.index(), uses.hits()), (Some(u32::MAX - 1), Uses::MOST_HITS));
-        assert_eq!(uses.without_hits(), Uses::none(u32::MAX - 1, 0xAB_CDEF));
-        assert_eq!(Uses(0).index(), None);
     }
 }

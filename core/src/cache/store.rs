@@ -20,7 +20,7 @@ use crate::cache::header::Header;
 use crate::cache::layout::{FORM_PLACES, Layout, RUN_WORDS};
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::replay_state::ReplayState;
-use crate::cache::seats::Seat;
+use crate::cache::seat::Seat;
 use crate::cache::versions::{Slot, Versions};
 use std::ptr::NonNull;
 use std::sync::atomic::{
