@@ -28,8 +28,6 @@ pub fn is_socket() -> bool {
 
 /// Messages of fewer bytes in all go through the server's own buffer, so that they leave together with what follows.
 const SMALL: usize = 8192;
-/// Bytes in front of a message's body: type and length, which counts itself.
-const HEADER: usize = 5;
 
 /// Sends whole messages behind those that are queued; a few small ones are queued as well. Then accepts interrupts: raises on a
 /// cancel, or when the client is gone. Messages must go to the socket (`is_socket`).
@@ -64,18 +62,13 @@ pub unsafe fn hand_over(messages: &[u8]) {
     }
 }
 
-/// Gives messages to the server, one by one.
-fn queue(mut messages: &[u8]) {
-    while let Some((header, rest)) = messages.split_first_chunk::<HEADER>() {
-        let [kind, length @ ..] = *header;
-        let counted = u32::from_be_bytes(length) as usize;
-        let Some((body, others)) = rest.split_at_checked(counted + 1 - HEADER) else { return };
-        // SAFETY: the server sets its methods before the first statement; this one reports failure and raises nothing.
-        unsafe {
-            let put = (*PqCommMethods).putmessage;
-            direct!(put(kind as c_char, body.as_ptr().cast(), body.len()));
-        }
-        messages = others;
+/// Puts messages behind those that the server has queued, all at once: a message of version 2 of the protocol is a byte, and whatever
+/// follows it, without a length of its own.
+fn queue(messages: &[u8]) {
+    if let Some((first, rest)) = messages.split_first() {
+        // SAFETY: messages go to the server's own buffer (`is_socket`), which this function fills as `putmessage` does. It reports failure as that
+        // does, and raises nothing.
+        unsafe { direct!(server::pq_putmessage_v2(*first as c_char, rest.as_ptr().cast(), rest.len())) };
     }
 }
 

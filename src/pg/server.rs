@@ -251,6 +251,8 @@ unsafe extern "C-unwind" {
         map_failure: *const c_char,
     );
     /// libpq/libpq.h
+    pub fn pq_putmessage_v2(kind: c_char, body: *const c_char, length: usize) -> c_int;
+    /// libpq/libpq.h
     pub fn secure_write(port: *mut pg_sys::Port, data: *const c_void, length: usize) -> isize;
     /// miscadmin.h
     pub fn ProcessInterrupts();
