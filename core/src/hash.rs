@@ -19,6 +19,12 @@ impl Hash128 {
     /// Stands for no hash at all. Nothing is likely to have this hash.
     pub const NONE: Self = Self { hi: 0, lo: 0 };
 
+    /// The hash of some bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self::from_digest(xxh3_128(bytes))
+    }
+
     fn from_digest(digest: u128) -> Self {
         Self { hi: (digest >> 64) as u64, lo: digest as u64 }
     }

@@ -43,8 +43,8 @@ pub use cache::replay_state::{ReplayFault, ReplayState};
 pub use cache::replayed::{CatalogChange, Change, ChangeKind, Full};
 pub use cache::versions::{Slot, SlotId, SnapshotView, Versions, widen_xid};
 pub use cache::{
-    AskedXids, Dependency, EntryId, EntryKind, EntryView, Fill, FormTimes, NewEntry, NewKind, Pin, Store, StoreError,
-    Validity,
+    AskedXids, BlockPlace, Dependency, Draft, EntryId, EntryKind, EntryView, Fill, FormTimes, NewEntry, NewKind, Pin,
+    Store, StoreError, Validity,
 };
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};
 pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};

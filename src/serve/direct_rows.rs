@@ -16,12 +16,13 @@ use std::ffi::c_int;
 
 use arrow_cache_core::formats::column_buffers::ColumnBuffers;
 use arrow_cache_core::formats::wire::{Encoder, MessageBuffer, Outcome, Zone};
-use arrow_cache_core::{OutOfMemory, RoomyVec};
+use arrow_cache_core::{BlockPlace, OutOfMemory, Pin, RoomyVec};
 use pgrx::pg_sys;
 
 use super::client_formats::ClientFormats;
 use super::output_functions::OutputFunctions;
 use super::output_settings::OutputSettings;
+use super::rendition::{self, Draft};
 use super::rows::Rows;
 use super::session_zone;
 use crate::error::or_raise;
@@ -80,6 +81,8 @@ pub struct DirectRows {
     columns: Vec<ColumnBuffers<'static>>,
     chunk: Option<usize>,
     functions: OutputFunctions,
+    /// The rendition that is made of what is sent.
+    draft: Option<Draft>,
 }
 
 /// What this backend uses again for its next run.
@@ -105,16 +108,26 @@ enum Step {
     End,
 }
 
+/// How the rows of a run go.
+enum Way {
+    /// As they lie in a rendition.
+    Rendered(BlockPlace),
+    /// As they are made into messages.
+    Encoded,
+    /// To the executor.
+    Executor,
+}
+
 /// Sends the rows of a run, if they may go directly to the client. True when none is left for the executor; else the next one is to be
 /// handed over. Raises what sending a row raises.
 ///
 /// # Safety
-/// `run` must be the run of the query under way whose scan has this state, unguarded; `rows` and `direct` those of its hold. No frame
+/// `run` must be the run of the query under way whose scan has this state, unguarded; `pin`, `rows` and `direct` those of its hold. No frame
 /// between here and PostgreSQL may have pending destructors.
 pub unsafe fn deliver(
     run: *mut Run,
-    rows: *mut Rows,
-    direct: *mut Option<Box<DirectRows>>,
+    pin: *const Pin,
+    (rows, direct): (*mut Rows, *mut Option<Box<DirectRows>>),
     node: *const pg_sys::PlanState,
 ) -> bool {
     // SAFETY: the caller vouches for the query; no frame from here on down has destructors outside of `edge`. Rows, and what sends them,
@@ -122,10 +135,19 @@ pub unsafe fn deliver(
     unsafe {
         if (*run).state == State::Undecided {
             let (receiver, is_measured) = ((*(*run).query).dest, !(*node).instrument.is_null());
-            (*run).state = edge(|| {
+            let way = edge(|| {
                 let formats = ClientFormats::of(receiver, (*rows).columns().len()).filter(|_| !is_measured);
-                formats.map_or(State::Stepwise, |formats| begin(&*rows, &mut *direct, &formats))
+                formats.map_or(Way::Executor, |formats| begin(&*run, &*pin, (&*rows, &mut *direct), &formats))
             });
+            (*run).state = match way {
+                Way::Rendered(first) => {
+                    (*run).state = State::Direct;
+                    deliver_rendition(run, pin, rows, first, (*node).state);
+                    return true;
+                }
+                Way::Encoded => State::Direct,
+                Way::Executor => State::Stepwise,
+            };
         }
         let (State::Direct, Some(sender)) = ((*run).state, (*direct).as_deref_mut()) else { return false };
         let sender = std::ptr::from_mut(sender);
@@ -150,6 +172,8 @@ pub unsafe fn deliver(
                 );
                 continue;
             }
+            // Before they are sent: an error then gives it up.
+            edge(|| (*sender).render(step, (*run).sent));
             client::send(std::slice::from_raw_parts(messages, length));
             (*sender).block.clear();
             match step {
@@ -168,22 +192,62 @@ pub unsafe fn deliver(
 }
 
 /// Gets ready to send rows in these formats. Returns how the rows go.
-fn begin(rows: &Rows, direct: &mut Option<Box<DirectRows>>, formats: &ClientFormats<'_>) -> State {
+fn begin(
+    run: &Run,
+    pin: &Pin,
+    (rows, direct): (&Rows, &mut Option<Box<DirectRows>>),
+    formats: &ClientFormats<'_>,
+) -> Way {
     if !client::is_socket() {
-        return State::Stepwise;
+        return Way::Executor;
     }
-    match DirectRows::new(rows, formats) {
-        Ok(sender) => {
+    let settings = OutputSettings::current();
+    let key = (rows.is_at_start() && rendition::are_wanted(pin, run.left))
+        .then(|| rendition::key(&settings, rows.columns().len(), formats))
+        .flatten();
+    if let Some(first) = key.and_then(|key| rendition::find(pin, key)) {
+        return Way::Rendered(first);
+    }
+    match DirectRows::new(rows, &settings, formats) {
+        Ok(mut sender) => {
+            sender.draft = key.and_then(|key| Draft::begin(pin, rows.columns(), &settings, key));
             *direct = Some(Box::new(sender));
-            State::Direct
+            Way::Encoded
         }
-        Err(OutOfMemory) => State::Stepwise,
+        Err(OutOfMemory) => Way::Executor,
+    }
+}
+
+/// Sends all rows of an entry as a rendition has them. Raises what sending a row raises.
+///
+/// # Safety
+/// As `deliver`; `first` is the first block of a rendition of the entry.
+unsafe fn deliver_rendition(
+    run: *mut Run,
+    pin: *const Pin,
+    rows: *mut Rows,
+    first: BlockPlace,
+    estate: *mut pg_sys::EState,
+) {
+    // SAFETY: the caller vouches for the query. The blocks stay in their places while the entry is pinned, which it is until the scan ends.
+    unsafe {
+        let count = edge(|| {
+            (*rows).pass_all();
+            rendition::rows(&*pin)
+        });
+        (*estate).es_processed += count;
+        ((*run).left, (*run).sent) = (0, count);
+        let mut next = Some(first);
+        while let Some(place) = next {
+            let (messages, length, after) = edge(|| rendition::block(&*pin, place));
+            client::send(std::slice::from_raw_parts(messages, length));
+            next = after;
+        }
     }
 }
 
 impl DirectRows {
-    fn new(rows: &Rows, formats: &ClientFormats<'_>) -> Result<Self, OutOfMemory> {
-        let settings = OutputSettings::current();
+    fn new(rows: &Rows, settings: &OutputSettings, formats: &ClientFormats<'_>) -> Result<Self, OutOfMemory> {
         let columns = rows.columns();
         let wire_format = |(index, column)| settings.wire_format(column, formats.is_binary(index));
         let wire_formats = Vec::collected(columns.iter().enumerate().map(wire_format))?;
@@ -195,7 +259,19 @@ impl DirectRows {
         };
         let encoder = Encoder::new(wire_formats, offsets);
         let functions = OutputFunctions::new(columns, encoder.formats(), |column| formats.is_binary(column))?;
-        Ok(Self { encoder, block, zone, columns: Vec::with_room(columns.len())?, chunk: None, functions })
+        Ok(Self { encoder, block, zone, columns: Vec::with_room(columns.len())?, chunk: None, functions, draft: None })
+    }
+
+    /// Adds the block that is about to be sent to the rendition. `sent` rows were made into messages so far.
+    fn render(&mut self, step: Step, sent: u64) {
+        let Some(mut draft) = self.draft.take() else { return };
+        match step {
+            Step::Call => self.draft = Some(draft),
+            Step::Send if draft.append(self.block.messages()) => self.draft = Some(draft),
+            Step::End if draft.append(self.block.messages()) => draft.publish(sent),
+            // A row that another way takes is missing, or there is no room.
+            Step::Send | Step::End | Step::Leave => {}
+        }
     }
 
     /// Appends rows to the block, until something else has to be done.

@@ -146,10 +146,10 @@ impl Hold {
         self.rows.as_deref_mut()
     }
 
-    /// Where reading stands, and what sends the rows to the client if they go there directly. Both stay in their places until the end of
+    /// The pin, where reading stands, and what sends the rows to the client if they go there directly. All stay in their places until the end of
     /// the run, or until the entry is released.
-    pub fn reading(&mut self) -> Option<(&mut Rows, &mut Option<Box<DirectRows>>)> {
-        Some((self.rows.as_deref_mut()?, &mut self.direct))
+    pub fn reading(&mut self) -> Option<(&Pin, &mut Rows, &mut Option<Box<DirectRows>>)> {
+        Some((self.pin.as_ref()?, self.rows.as_deref_mut()?, &mut self.direct))
     }
 
     /// Makes the reader check something before the first row.
@@ -174,6 +174,7 @@ impl Hold {
 
     /// Lets the entry go. May be called again, without effect.
     pub fn release(&mut self) {
+        // Gives up a rendition that is being made, while the entry is pinned.
         self.direct = None;
         self.rows = None;
         self.guard = None;

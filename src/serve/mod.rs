@@ -26,6 +26,7 @@
 //! | `placeholder_scan` | What does a plan that stands for an answer consist of? |
 //! | `explain` | What does EXPLAIN show of a hit? |
 //! | `direct_rows` | How do rows go from the stored columns to the client? |
+//! | `rendition` | Are there finished messages of the rows, and may they be made? |
 //! | `client_formats` | Do rows go to the server's own receiver for clients, and in which formats? |
 //! | `output_settings` | Which wire format has a column under the session's settings? |
 //! | `output_functions` | Who makes the bytes of a value that we have no wire format for? |
@@ -44,6 +45,7 @@ mod open_relations;
 mod output_functions;
 mod output_settings;
 mod placeholder_scan;
+mod rendition;
 mod rerun;
 mod row_slot;
 mod rows;

@@ -18,6 +18,8 @@ pub struct OutputSettings {
     iso_dates: bool,
     /// bytea is printed in hexadecimal.
     hex_bytea: bool,
+    /// What output functions of the server read besides the time zone, as it is set.
+    set: [i32; 6],
 }
 
 impl OutputSettings {
@@ -31,8 +33,26 @@ impl OutputSettings {
                 shortest_floats: pg_sys::extra_float_digits > 0,
                 iso_dates: pg_sys::DateStyle == pg_sys::USE_ISO_DATES as i32,
                 hex_bytea: server::bytea_output == BYTEA_OUTPUT_HEX,
+                set: [
+                    client,
+                    pg_sys::DateStyle,
+                    pg_sys::DateOrder,
+                    pg_sys::IntervalStyle,
+                    pg_sys::extra_float_digits,
+                    server::bytea_output,
+                ],
             }
         }
+    }
+
+    /// Is text sent as it is stored?
+    pub fn keeps_text(&self) -> bool {
+        !self.converts
+    }
+
+    /// The settings that the output functions of listed types read (`rendition`), but for the time zone.
+    pub fn set(&self) -> [i32; 6] {
+        self.set
     }
 
     /// The wire format of a column, binary or text.

@@ -18,6 +18,8 @@ pub struct Rows {
     /// Number of the chunk that `reader` reads, and of the next row in it, from 0.
     chunk: usize,
     row: usize,
+    /// All rows were passed without being read: the position is behind the last one.
+    passed_all: bool,
 }
 
 impl Rows {
@@ -34,7 +36,7 @@ impl Rows {
             // SAFETY: the caller keeps the entry pinned; shared memory outlives the process.
             places.add(unsafe { std::slice::from_raw_parts(chunk.as_ptr(), chunk.len()) })?;
         }
-        Ok(Self { decoder: Decoder::new(columns), chunks: places, reader: None, chunk: 0, row: 0 })
+        Ok(Self { decoder: Decoder::new(columns), chunks: places, reader: None, chunk: 0, row: 0, passed_all: false })
     }
 
     /// Goes back before the first row.
@@ -42,6 +44,17 @@ impl Rows {
         self.reader = None;
         self.chunk = 0;
         self.row = 0;
+        self.passed_all = false;
+    }
+
+    /// Has no row been read, or passed?
+    pub fn is_at_start(&self) -> bool {
+        self.reader.is_none() && !self.passed_all
+    }
+
+    /// Goes past all rows from the start, where the position is.
+    pub fn pass_all(&mut self) {
+        self.passed_all = true;
     }
 
     fn open(&mut self, chunk: usize) -> Result<(), OutOfMemory> {
@@ -58,6 +71,9 @@ impl Rows {
     /// # Errors
     /// There is no memory for reading on.
     pub fn upcoming(&mut self) -> Result<Option<usize>, OutOfMemory> {
+        if self.passed_all {
+            return Ok(None);
+        }
         loop {
             match &self.reader {
                 Some(reader) if self.row < reader.rows() => return Ok(Some(self.row)),
@@ -112,6 +128,13 @@ impl Rows {
     /// # Errors
     /// As `next`.
     pub fn previous(&mut self, values: &mut [pg_sys::Datum], nulls: &mut [bool]) -> Result<bool, OutOfMemory> {
+        if self.passed_all
+            && let Some(last) = self.chunks.len().checked_sub(1)
+        {
+            self.open(last)?;
+            self.row = self.reader.as_ref().map_or(0, Reader::rows) + 1;
+            self.passed_all = false;
+        }
         loop {
             let Some(reader) = &self.reader else { return Ok(false) };
             if self.row >= 2 {

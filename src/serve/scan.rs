@@ -169,8 +169,8 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
             return slot;
         }
         if !(*scan).run.is_stepwise()
-            && let Some((rows, direct)) = (*(*scan).hold).reading()
-            && direct_rows::deliver(&raw mut (*scan).run, rows, direct, &raw const (*node).ss.ps)
+            && let Some((pin, rows, direct)) = (*(*scan).hold).reading()
+            && direct_rows::deliver(&raw mut (*scan).run, pin, (rows, direct), &raw const (*node).ss.ps)
         {
             edge(|| pg_sys::ExecClearTuple(slot));
         } else {

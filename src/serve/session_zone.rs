@@ -1,5 +1,7 @@
 //! The offsets of the session's time zone, as the server knows them. Reads the server's tables; keeps nothing.
 
+use std::ffi::CStr;
+
 use arrow_cache_core::formats::wire::{self, Span};
 use pgrx::pg_sys;
 
@@ -9,6 +11,15 @@ use crate::pg::server;
 pub fn identity() -> usize {
     // SAFETY: a plain global of the backend.
     unsafe { pg_sys::session_timezone as usize }
+}
+
+/// The name of the session's time zone, which tells it from all others.
+pub fn name<'a>() -> &'a [u8] {
+    // SAFETY: a plain global of the backend; the server keeps each zone that was ever set, with its name, for the life of the backend.
+    unsafe {
+        let name = server::pg_get_timezone_name(pg_sys::session_timezone);
+        if name.is_null() { b"" } else { CStr::from_ptr(name).to_bytes() }
+    }
 }
 
 /// The offset of the session's time zone at a second since 1970, and how long it stays so.

@@ -10,6 +10,7 @@
 
 use crate::cache::history::Earlier;
 use crate::cache::key::CacheKey;
+use crate::cache::memory::ArenaPtr;
 use crate::cache::versions::SlotId;
 use crate::cache::worth::{Uses, Worth};
 use crate::hash::Hash128;
@@ -125,6 +126,8 @@ struct Usage {
     /// Uses of earlier answers of the key, and when they were counted from.
     counted_since: AtomicI64,
     earlier_hits: AtomicU32,
+    /// The first of the entry's renditions, or null.
+    renditions: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Entry>() == 192 && std::mem::offset_of!(Entry, usage) == 64);
@@ -183,6 +186,11 @@ impl Entry {
 
     pub(crate) fn pins(&self) -> u64 {
         self.usage.life.load(Acquire) & PINS
+    }
+
+    /// The pins that are counted at the entry, as of the last step of its word: what this process has written before is seen by whoever pins it later.
+    pub(crate) fn pins_exactly(&self) -> u64 {
+        self.usage.life.fetch_add(0, AcqRel) & PINS
     }
 
     /// Pins the entry if it is published and its life is `wanted`. What it holds then stays until [`Entry::unpin`]. Takes no lock.
@@ -256,6 +264,22 @@ impl Entry {
 
     pub(crate) fn last_used(&self) -> i64 {
         self.usage.last_used.load(Relaxed)
+    }
+
+    /// The first rendition. Read under a pin.
+    pub(crate) fn renditions(&self) -> ArenaPtr {
+        ArenaPtr(self.usage.renditions.load(Acquire))
+    }
+
+    /// Takes the list of renditions off the entry.
+    pub(crate) fn take_renditions(&self) -> ArenaPtr {
+        ArenaPtr(self.usage.renditions.swap(0, AcqRel))
+    }
+
+    /// Makes another rendition the first, in front of `before`; the error is the one that has become the first meanwhile.
+    pub(crate) fn replace_renditions(&self, before: ArenaPtr, first: ArenaPtr) -> Result<(), ArenaPtr> {
+        let exchanged = self.usage.renditions.compare_exchange(before.0, first.0, AcqRel, Acquire);
+        exchanged.map(|_| ()).map_err(ArenaPtr)
     }
 
     pub(crate) fn rows(&self) -> u64 {

@@ -2,6 +2,7 @@
 //! atomic and a hint. Candidates are chosen without a lock and retired like any entry.
 //!
 //! One step examines the next 32 published entries. An entry that is useless (expired, or outdated) is retired at once; if none was useless,
+//! and memory is needed, the entry that is worth least loses its renditions, if any has some (`renditions`); else
 //! the one that is worth least is retired, unless it is worth more than what the room is for; of several, the one that was used longest ago. Pinned entries are passed over: retiring them
 //! would free nothing. A call gives up after a few windows in which all entries are pinned, or worth more, so it costs the same however large
 //! the table is; the next call starts further on.
@@ -36,6 +37,15 @@ pub(crate) enum Eviction {
     Outweighed,
     /// No entry was found that can go.
     Impossible,
+}
+
+/// What room is needed for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// Bytes: those of renditions will do.
+    Memory,
+    /// A record, or the share of a fragment.
+    Entry,
 }
 
 /// Which entries may go.
@@ -80,15 +90,21 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Retires and frees at least one entry, or sees that another process does. If a worth is given, entries that were used and are worth more
     /// stay.
     pub(crate) fn evict(&self, worth: Option<Worth>, now: i64) -> Eviction {
-        self.evict_among(worth.map_or(Among::All, Among::NotOutweighing), MOST_WINDOWS, now)
+        self.evict_among(worth.map_or(Among::All, Among::NotOutweighing), Need::Memory, MOST_WINDOWS, now)
+    }
+
+    /// Retires and frees at least one entry, whatever it is worth, so that its record can be used.
+    pub(crate) fn evict_record(&self, now: i64) -> Eviction {
+        self.evict_among(Among::All, Need::Entry, MOST_WINDOWS, now)
     }
 
     /// The same among fragments.
     pub(crate) fn evict_fragment(&self, now: i64) -> bool {
-        self.evict_among(Among::FragmentsUnusedSince(now - FRAGMENT_REST), MOST_FRAGMENT_WINDOWS, now) == Eviction::Done
+        let among = Among::FragmentsUnusedSince(now - FRAGMENT_REST);
+        self.evict_among(among, Need::Entry, MOST_FRAGMENT_WINDOWS, now) == Eviction::Done
     }
 
-    fn evict_among(&self, among: Among, windows: usize, now: i64) -> Eviction {
+    fn evict_among(&self, among: Among, need: Need, windows: usize, now: i64) -> Eviction {
         let table = self.header().fresh.load(Relaxed);
         let (mut examined, mut outweighed) = (0, 0);
         for _ in 0..windows {
@@ -96,7 +112,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
                 break;
             }
             let start = self.header().hand.load(Relaxed) % table;
-            let (passed, outcome) = self.evict_from_window(among, start, table - examined, table, now);
+            let (passed, outcome) = self.evict_from_window((among, need), start, table - examined, table, now);
             examined += passed;
             self.header().hand.store(wrapped(start, passed, table), Relaxed);
             match outcome {
@@ -113,12 +129,20 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
 
     /// Examines one window from `start` on, at most `most` records of the table. Returns how many it passed, and whether anything was
     /// retired.
-    fn evict_from_window(&self, among: Among, start: u32, most: u32, table: u32, now: i64) -> (u32, Eviction) {
+    fn evict_from_window(
+        &self,
+        (among, need): (Among, Need),
+        start: u32,
+        most: u32,
+        table: u32,
+        now: i64,
+    ) -> (u32, Eviction) {
         let held = self.held();
         let mut passed = 0;
         let mut seen = 0;
         let mut useless = false;
         let mut least: Option<Candidate> = None;
+        let mut rendered: Option<Candidate> = None;
         while passed < most && seen < WINDOW {
             let place = wrapped(start, passed, table);
             let end = table.min(place.saturating_add(most - passed));
@@ -147,15 +171,32 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             }
             let (worth, last_used) = (entry.worth(now), entry.last_used());
             let is_less = |than: Candidate| (worth, last_used) < (than.worth, than.last_used);
+            let this = Candidate { index, life, worth, last_used, was_used: entry.was_used() };
             if among.spares(last_used) && least.is_none_or(is_less) {
-                least = Some(Candidate { index, life, worth, last_used, was_used: entry.was_used() });
+                least = Some(this);
             }
+            if need == Need::Memory && !entry.renditions().is_null() && rendered.is_none_or(is_less) {
+                rendered = Some(this);
+            }
+        }
+        if !useless && rendered.is_some_and(|entry| self.drop_renditions_seen(entry)) {
+            return (passed, Eviction::Done);
         }
         match (useless, least) {
             (true, _) => (passed, Eviction::Done),
             (false, None) => (passed, Eviction::Impossible),
             (false, Some(victim)) => (passed, self.evict_one(among, victim, now)),
         }
+    }
+
+    /// Frees the renditions of an entry seen in the table, unless somebody may read them.
+    fn drop_renditions_seen(&self, seen: Candidate) -> bool {
+        if !self.pin_seen(seen.index, seen.life) {
+            return false;
+        }
+        let dropped = self.drop_renditions(seen.index);
+        self.unpin(Pin::of(seen.index));
+        dropped
     }
 
     /// Retires the entry of a window that is worth least, unless it is to stay.

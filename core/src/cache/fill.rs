@@ -154,7 +154,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             if let Some(index) = self.take_free() {
                 return Ok(Fill { entry: EntryId(index), bytes: 0, bid: Bid::Any });
             }
-            if self.evict(None, now) != Eviction::Done && self.reclaim_more() == 0 {
+            if self.evict_record(now) != Eviction::Done && self.reclaim_more() == 0 {
                 break;
             }
         }
@@ -318,7 +318,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         Err(StoreError::NoRoom)
     }
 
-    fn account(&self, entry: &Entry, bytes: usize) {
+    pub(crate) fn account(&self, entry: &Entry, bytes: usize) {
         entry.bytes.fetch_add(bytes as u64, Relaxed);
         self.header().payload_bytes.fetch_add(bytes as u64, Relaxed);
     }

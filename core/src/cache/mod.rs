@@ -4,6 +4,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `fill` | storing an answer: reserve, append, publish, abandon |
+//! | `renditions` | finished messages beside an entry |
 //! | `fragment_share` | how much of the memory fragments take together |
 //! | `eviction` | making room |
 //! | `published` | looking an entry up, pinning it, is it still valid, retiring it |
@@ -20,7 +21,7 @@
 //! | `occupancy` | which records are published, as bits |
 //! | `store` | what a process holds to reach all this: the block, the locks, the arena |
 //! | `layout` | where each part of the block lies |
-//! | `header`, `bucket`, `entry`, `form_line`, `seat` | the records in the block |
+//! | `header`, `bucket`, `entry`, `form_line`, `seat`, `rendition` | the records in the block |
 //! | `counters` | what is counted |
 //! | `claims` | who computes which answer at this moment |
 //! | `definers` | which slots stand for definitions that are being changed at this moment |
@@ -55,6 +56,8 @@ mod occupancy;
 mod payload;
 mod published;
 pub mod recent_changes;
+mod rendition;
+mod renditions;
 pub mod replay_state;
 pub mod replayed;
 mod run_counts;
@@ -72,5 +75,6 @@ pub use fill::{Fill, NewEntry, NewKind, StoreError};
 pub use form_times::FormTimes;
 pub use payload::{CHUNK_OVERHEAD, Chunks};
 pub use published::{Pin, Validity};
+pub use renditions::{BlockPlace, Draft};
 pub use store::Store;
 pub use view::EntryView;

@@ -23,6 +23,16 @@ impl ChunkHeader {
         self.len.store(len as u64, Relaxed);
     }
 
+    /// The next chunk, or null.
+    pub(crate) fn next(&self) -> ArenaPtr {
+        ArenaPtr(self.next.load(Relaxed))
+    }
+
+    /// Bytes of data.
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Relaxed) as usize
+    }
+
     /// By the process that fills.
     pub(crate) fn set_next(&self, next: ArenaPtr) {
         self.next.store(next.0, Relaxed);
@@ -75,8 +85,8 @@ impl<'a> Iterator for Chunks<'a> {
         let start = self.arena.address(self.next);
         // SAFETY: the list holds chunks made by `append_chunk`, which put a header at the start of each; the pin keeps them.
         let header = unsafe { chunk_header(start) };
-        let len = header.len.load(Relaxed) as usize;
-        self.next = ArenaPtr(header.next.load(Relaxed));
+        let len = header.len();
+        self.next = header.next();
         // SAFETY: the allocation holds `len` bytes at the aligned place (`append_chunk` over-allocated for it). They are initialised, and nobody
         // writes them between publication and the end of the last pin, which `'a` does not outlive.
         Some(unsafe { std::slice::from_raw_parts(data_of(start), len) })
@@ -115,6 +125,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             // SAFETY: allocated by `write_head`; the entry no longer names it; nobody holds a pin to read it.
             unsafe { self.arena.free(head) };
         }
+        self.free_renditions(entry);
         let bytes = entry.bytes.swap(0, Relaxed);
         self.header().payload_bytes.fetch_sub(bytes, Relaxed);
     }

@@ -3,6 +3,7 @@
 use crate::cache::entry::{Dependency, Entry, EntryId, EntryKind};
 use crate::cache::memory::{Arena, ArenaPtr};
 use crate::cache::payload::{Chunks, HeadShape};
+use crate::cache::rendition::Heads;
 use crate::hash::Hash128;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -111,6 +112,12 @@ impl<'a> EntryView<'a> {
     #[must_use]
     pub fn score(&self, now: i64) -> f64 {
         self.entry.worth(now).as_score()
+    }
+
+    /// How many of its bytes renditions take.
+    #[must_use]
+    pub fn rendition_bytes(&self) -> u64 {
+        Heads::from(self.arena, self.entry.renditions()).map(|(_, head)| head.bytes()).sum()
     }
 
     /// How long computing the result took, in microseconds.

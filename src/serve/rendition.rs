@@ -1,0 +1,152 @@
+//! Renditions of entries: the messages of all rows as a client with certain formats and settings gets them, made once and then sent as they
+//! lie in shared memory (core, `cache/renditions.rs`). A rendition belongs to its entry, so it holds for as long as that does: what the output
+//! functions of the types listed here read is in the key below, or the entry rests on it (labels of enums). State of one run of this backend.
+
+use arrow_cache_core::formats::wire::WireFormat;
+use arrow_cache_core::{BlockPlace, Hash128, Pin};
+use pgrx::pg_sys;
+
+use super::client_formats::ClientFormats;
+use super::output_settings::OutputSettings;
+use super::session_zone;
+use crate::arrow::column::Column;
+use crate::shmem;
+
+/// Fewer values than these are made into messages more quickly than a rendition is found.
+const FEWEST_VALUES: u64 = 16;
+/// A result with more bytes gets a rendition when it has been served once before.
+const SMALL: u64 = 64 * 1024;
+/// Most columns of a result that gets one: the formats of all of them are in its key.
+const MOST_COLUMNS: usize = 256;
+/// Longest name of a time zone (pgtime.h, TZ_STRLEN_MAX).
+const LONGEST_ZONE: usize = 255;
+
+/// May a rendition serve a run that wants so many rows from the first on, or be made of it?
+pub fn are_wanted(pin: &Pin, wanted: u64) -> bool {
+    let Some(store) = shmem::store() else { return false };
+    let view = store.view(pin);
+    wanted >= view.rows() && view.rows().saturating_mul(u64::from(view.columns())) >= FEWEST_VALUES
+}
+
+/// The key of the rendition for a client with these formats, under the present settings: all that decides on the bytes of an entry's values
+/// beside the entry. `None` if the result has too many columns.
+pub fn key(settings: &OutputSettings, columns: usize, formats: &ClientFormats<'_>) -> Option<Hash128> {
+    const WORDS: usize = size_of::<[i32; 6]>();
+    let mut bytes = [0u8; WORDS + MOST_COLUMNS + LONGEST_ZONE];
+    let zone = session_zone::name();
+    if columns > MOST_COLUMNS || zone.len() > LONGEST_ZONE {
+        return None;
+    }
+    bytes[..WORDS].copy_from_slice(settings.set().map(i32::to_le_bytes).as_flattened());
+    for (column, byte) in bytes[WORDS..WORDS + columns].iter_mut().enumerate() {
+        *byte = u8::from(formats.is_binary(column));
+    }
+    // The number of columns is that of the entry, so the name begins where all keys of the entry have it.
+    let end = WORDS + columns + zone.len();
+    bytes[WORDS + columns..end].copy_from_slice(zone);
+    Some(Hash128::of(&bytes[..end]))
+}
+
+/// The first block of the rendition of this key, if there is one.
+pub fn find(pin: &Pin, key: Hash128) -> Option<BlockPlace> {
+    let store = shmem::store()?;
+    if !store.has_renditions(pin) {
+        return None;
+    }
+    store.rendition(pin, key)
+}
+
+/// A block as start and length, and the next one.
+pub fn block(pin: &Pin, place: BlockPlace) -> (*const u8, usize, Option<BlockPlace>) {
+    let Some(store) = shmem::store() else { return (std::ptr::null(), 0, None) };
+    let (messages, next) = store.block(pin, place);
+    (messages.as_ptr(), messages.len(), next)
+}
+
+/// How many rows the entry has.
+pub fn rows(pin: &Pin) -> u64 {
+    shmem::store().map_or(0, |store| store.view(pin).rows())
+}
+
+/// A rendition that is being made of what is sent. Given up when it is dropped, which is before the entry is let go.
+pub struct Draft {
+    draft: Option<arrow_cache_core::Draft>,
+    rows: u64,
+}
+
+impl Draft {
+    /// Begins one, if the entry earns it, and none of its columns is of a type whose values might be written otherwise under the same key.
+    pub fn begin(pin: &Pin, columns: &[Column], settings: &OutputSettings, key: Hash128) -> Option<Self> {
+        let store = shmem::store()?;
+        let view = store.view(pin);
+        let is_earned = view.bytes() <= SMALL || view.hits() > 1;
+        if !is_earned || !settings.keeps_text() || !columns.iter().all(|column| is_determined(settings, column)) {
+            return None;
+        }
+        let rows = view.rows();
+        store.begin_rendition(pin, key).map(|draft| Self { draft: Some(draft), rows })
+    }
+
+    /// Adds messages. False if it should be given up.
+    pub fn append(&mut self, messages: &[u8]) -> bool {
+        match (shmem::store(), &self.draft) {
+            (Some(store), Some(draft)) => messages.is_empty() || store.append_block(draft, messages),
+            _ => false,
+        }
+    }
+
+    /// Lets others use it, if so many rows are all of the entry.
+    pub fn publish(mut self, rows: u64) {
+        if rows == self.rows
+            && let (Some(store), Some(draft)) = (shmem::store(), self.draft.take())
+        {
+            store.publish_rendition(draft);
+        }
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if let (Some(store), Some(draft)) = (shmem::store(), self.draft.take()) {
+            store.give_up_rendition(draft);
+        }
+    }
+}
+
+/// Are the bytes of a column's values determined by the entry and the key, in text and in binary?
+fn is_determined(settings: &OutputSettings, column: &Column) -> bool {
+    let is_ours = [false, true].iter().all(|binary| settings.wire_format(column, *binary) != WireFormat::ByServer);
+    is_ours || is_listed(column.base_type)
+}
+
+/// Types whose output and send functions read nothing but the value, the settings in the key, and what an entry with such values rests on.
+fn is_listed(base_type: pg_sys::Oid) -> bool {
+    match base_type {
+        pg_sys::BOOLOID
+        | pg_sys::INT2OID
+        | pg_sys::INT4OID
+        | pg_sys::INT8OID
+        | pg_sys::FLOAT4OID
+        | pg_sys::FLOAT8OID => true,
+        pg_sys::NUMERICOID | pg_sys::DATEOID | pg_sys::TIMEOID | pg_sys::TIMETZOID | pg_sys::TIMESTAMPOID => true,
+        pg_sys::TIMESTAMPTZOID | pg_sys::INTERVALOID | pg_sys::UUIDOID | pg_sys::BYTEAOID | pg_sys::NAMEOID => true,
+        pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID | pg_sys::JSONOID | pg_sys::JSONBOID => true,
+        pg_sys::INETOID | pg_sys::CIDROID | pg_sys::MACADDROID | pg_sys::MACADDR8OID => true,
+        pg_sys::BITOID | pg_sys::VARBITOID | pg_sys::TSVECTOROID | pg_sys::TSQUERYOID => true,
+        pg_sys::POINTOID | pg_sys::LSEGOID | pg_sys::PATHOID | pg_sys::BOXOID | pg_sys::POLYGONOID => true,
+        pg_sys::LINEOID | pg_sys::CIRCLEOID => true,
+        pg_sys::INT4RANGEOID | pg_sys::INT8RANGEOID | pg_sys::NUMRANGEOID => true,
+        pg_sys::TSRANGEOID | pg_sys::TSTZRANGEOID | pg_sys::DATERANGEOID => true,
+        other => {
+            // SAFETY: catalog look-ups by OID, in a transaction; they give nothing for types that are not there.
+            unsafe {
+                let element = pg_sys::get_element_type(other);
+                if element != pg_sys::InvalidOid {
+                    return is_listed(element);
+                }
+                // An entry that may meet enums rests on their labels.
+                pg_sys::get_typtype(other) as u8 == pg_sys::TYPTYPE_ENUM
+            }
+        }
+    }
+}
