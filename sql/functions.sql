@@ -95,7 +95,7 @@ CREATE FUNCTION @extschema@.standby_state() RETURNS pg_catalog.text
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_standby_state_0_2';
 CREATE FUNCTION @extschema@.entry_kinds_data()
-    RETURNS TABLE (entry_id pg_catalog.int8, kind pg_catalog.text, score pg_catalog.float8)
+    RETURNS TABLE (entry_id pg_catalog.int8, kind pg_catalog.text, score pg_catalog.float8, rendition_bytes pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_entry_kinds_data_0_2';
 CREATE FUNCTION @extschema@.entries_data()

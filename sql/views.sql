@@ -9,7 +9,7 @@ COMMENT ON VIEW @extschema@.stats IS 'One row: what the cache has done since the
 CREATE VIEW @extschema@.entries AS
 SELECT e.entry_id, e.datname, pg_catalog.convert_from(e.query, pg_catalog.getdatabaseencoding()) AS query, e.row_count,
        e.column_count, e.batches, e.bytes, e.hits, e.execution_time_ms, e.time_saved_ms, e.created_at, e.last_hit_at, e.expires_at,
-       e.valid, e.relations::pg_catalog.regclass[] AS relations, k.kind, k.score
+       e.valid, e.relations::pg_catalog.regclass[] AS relations, k.kind, k.score, k.rendition_bytes
 FROM @extschema@.entries_data() AS e JOIN @extschema@.entry_kinds_data() AS k ON k.entry_id OPERATOR(pg_catalog.=) e.entry_id;
 COMMENT ON VIEW @extschema@.entries IS 'One row per cached result of this database that the user may see.';
 

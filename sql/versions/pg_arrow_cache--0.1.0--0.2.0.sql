@@ -147,7 +147,7 @@ CREATE FUNCTION @extschema@.standby_state() RETURNS pg_catalog.text
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_standby_state_0_2';
 CREATE FUNCTION @extschema@.entry_kinds_data()
-    RETURNS TABLE (entry_id pg_catalog.int8, kind pg_catalog.text, score pg_catalog.float8)
+    RETURNS TABLE (entry_id pg_catalog.int8, kind pg_catalog.text, score pg_catalog.float8, rendition_bytes pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_entry_kinds_data_0_2';
 CREATE OR REPLACE FUNCTION @extschema@.entries_data()
@@ -174,5 +174,5 @@ FROM @extschema@.stats_data() AS s, @extschema@.statements_data() AS o, @extsche
 CREATE OR REPLACE VIEW @extschema@.entries AS
 SELECT e.entry_id, e.datname, pg_catalog.convert_from(e.query, pg_catalog.getdatabaseencoding()) AS query, e.row_count,
        e.column_count, e.batches, e.bytes, e.hits, e.execution_time_ms, e.time_saved_ms, e.created_at, e.last_hit_at, e.expires_at,
-       e.valid, e.relations::pg_catalog.regclass[] AS relations, k.kind, k.score
+       e.valid, e.relations::pg_catalog.regclass[] AS relations, k.kind, k.score, k.rendition_bytes
 FROM @extschema@.entries_data() AS e JOIN @extschema@.entry_kinds_data() AS k ON k.entry_id OPERATOR(pg_catalog.=) e.entry_id;

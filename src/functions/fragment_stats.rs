@@ -56,7 +56,7 @@ fn name(kind: EntryKind) -> &'static str {
 }
 
 /// The columns of the view `entries` that 0.1 had not.
-type EntryKindRow = (i64, &'static str, f64);
+type EntryKindRow = (i64, &'static str, f64, i64);
 
 fn entry_kinds_data(_: FunctionCall<'_>) -> TableIterator<'static, EntryKindRow> {
     let store = shmem::required();
@@ -68,7 +68,8 @@ fn entry_kinds_data(_: FunctionCall<'_>) -> TableIterator<'static, EntryKindRow>
     let mut gathered = Ok(());
     store.for_each(|entry| {
         if gathered.is_ok() && entry.database() == database && visible.includes(entry) {
-            gathered = rows.add((entry.entry_id() as i64, name(entry.kind()), entry.score(now)));
+            let renditions = entry.rendition_bytes() as i64;
+            gathered = rows.add((entry.entry_id() as i64, name(entry.kind()), entry.score(now), renditions));
         }
     });
     or_raise(gathered);
@@ -83,6 +84,7 @@ sql_function!(
             pg_sys::INT8OID,   // entry_id
             pg_sys::TEXTOID,   // kind
             pg_sys::FLOAT8OID, // score
+            pg_sys::INT8OID,   // rendition_bytes
         ]
     ),
     "arrow_cache_entry_kinds_data_0_2"

@@ -149,9 +149,24 @@ pub unsafe fn deliver(
                 Way::Executor => State::Stepwise,
             };
         }
-        let (State::Direct, Some(sender)) = ((*run).state, (*direct).as_deref_mut()) else { return false };
+        (*run).state == State::Direct && deliver_encoded(run, rows, direct, (*node).state)
+    }
+}
+
+/// Makes messages of rows and sends them. True when none is left for the executor. Raises what sending a row raises.
+///
+/// # Safety
+/// As `deliver`.
+unsafe fn deliver_encoded(
+    run: *mut Run,
+    rows: *mut Rows,
+    direct: *mut Option<Box<DirectRows>>,
+    estate: *mut pg_sys::EState,
+) -> bool {
+    // SAFETY: as in `deliver`.
+    unsafe {
+        let Some(sender) = (*direct).as_deref_mut() else { return false };
         let sender = std::ptr::from_mut(sender);
-        let estate = (*node).state;
         loop {
             let left = (*run).left;
             let step = edge(|| (*sender).step(&mut *rows, &mut (*run).left));
@@ -243,6 +258,7 @@ unsafe fn deliver_rendition(
             client::send(std::slice::from_raw_parts(messages, length));
             next = after;
         }
+        edge(|| note_sent("rows went to the client as they lay", count));
     }
 }
 
@@ -313,7 +329,12 @@ fn end(run: &mut Run, direct: &mut Option<Box<DirectRows>>) {
         functions.end();
         REUSABLE.replace(Some(Reusable { block, offsets: encoder.into_zone(), zone }));
     }
+    note_sent("rows went straight to the client", run.sent);
+}
+
+/// Tells whoever wants to know it which way rows went.
+fn note_sent(what: &str, rows: u64) {
     if server::message_level_is_interesting(pg_sys::DEBUG2 as c_int) {
-        pgrx::debug2!("{} rows went straight to the client", run.sent);
+        pgrx::debug2!("{rows} {what}");
     }
 }
