@@ -7,7 +7,7 @@ mod results;
 use arrow_cache_core::cache::key::CacheKey;
 use arrow_cache_core::hash::Hash128;
 use common::{Block, key};
-use results::{KIB, small};
+use results::{KIB, present, small};
 
 const FORM: u64 = 0x1234_5678_9ABC_DEF0;
 /// Another form in the same line.
@@ -50,6 +50,7 @@ fn a_question_was_asked_once_a_run_was_counted_or_an_answer_stored() {
     assert!(store.was_asked(key(1)));
     small(&store, 2, 0);
     assert!(store.was_asked(key(2)));
+    assert!(present(&store, 2));
     assert_eq!(store.retire_matching(|_| true), 1);
     assert!(store.was_asked(key(2)), "also when the answer has gone");
     assert!(!store.was_asked(CacheKey(Hash128 { hi: 0, lo: 3 })), "words without a run are of no key");
