@@ -44,7 +44,7 @@ pub use cache::replayed::{CatalogChange, Change, ChangeKind, Full};
 pub use cache::versions::{Slot, SlotId, SnapshotView, Versions, widen_xid};
 pub use cache::{
     AskedXids, BlockPlace, Dependency, Draft, EntryId, EntryKind, EntryView, Fill, FormTimes, NewEntry, NewKind, Pin,
-    Store, StoreError, Validity,
+    Store, StoreError, StoringTime, Validity, pays_at_once,
 };
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};
 pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};

@@ -77,6 +77,7 @@ reasons! {
     KeyCollision, "key_collision", "An entry with the same hash belongs to another statement.";
     PopulateOff, "populate_off", "Storing new results is switched off (pg_arrow_cache.populate).";
     TooQuick, "too_quick", "The query ran for less than pg_arrow_cache.min_execution_time.";
+    QuickRows, "quick_rows", "The query gives its rows about as fast as they can be stored, so that its answer is stored when it is asked again.";
     TooFewRuns, "too_few_runs", "The query has run fewer times than pg_arrow_cache.min_runs.";
     TooLarge, "too_large", "The result is larger than pg_arrow_cache.max_entry_size, or one of its rows than 256 MB.";
     NoRoom, "no_room", "No room could be made for the result.";

@@ -10,6 +10,7 @@ use crate::arrow::column;
 use crate::arrow::encode::Encoder;
 use crate::invalidation::own_writes;
 use crate::lookup::Miss;
+use crate::lookup::quick_rows::Watch;
 use crate::pg::row::Row;
 use crate::pg::tee::RowSink;
 use crate::shmem::SharedStore;
@@ -23,6 +24,8 @@ pub struct ResultFill {
     encoder: Encoder,
     batches: Batches,
     rows: u64,
+    /// While it may turn out that it is better stored when it is asked again.
+    watch: Option<Watch>,
 }
 
 /// The batches stored so far. Holds an unpublished entry from the first one on.
@@ -39,8 +42,13 @@ struct Batches {
 
 impl RowSink for ResultFill {
     fn append(&mut self, row: Row<'_>) -> Result<(), Reason> {
-        self.encoder.append(row, self.batches.room().min(LARGEST_ROW))?;
-        self.rows += 1;
+        let before = self.encoder.pending_rows();
+        if self.watch.as_ref().is_some_and(|watch| watch.times(before)) {
+            self.append_timed(row, before)?;
+        } else {
+            self.encoder.append(row, self.batches.room().min(LARGEST_ROW))?;
+            self.rows += 1;
+        }
         if self.encoder.is_full() { self.flush() } else { Ok(()) }
     }
 }
@@ -61,7 +69,43 @@ impl ResultFill {
                 competes_as: (!miss.terms.insisted).then_some(miss.key),
             },
             rows: 0,
+            watch: Watch::over(miss),
         })
+    }
+
+    /// It is stored, however quick its rows come.
+    pub fn stop_watching(&mut self) {
+        self.watch = None;
+    }
+
+    /// Appends a row to a batch that has so many, notes what that takes, and judges the run if it is time to.
+    #[cold]
+    fn append_timed(&mut self, row: Row<'_>, before: usize) -> Result<(), Reason> {
+        let began = Instant::now();
+        self.encoder.append(row, self.batches.room().min(LARGEST_ROW))?;
+        let taken = began.elapsed();
+        self.rows += 1;
+        let Some(watch) = &mut self.watch else { return Ok(()) };
+        watch.note_row(before, taken);
+        if watch.is_due(self.encoder.pending_bytes()) { self.judge() } else { Ok(()) }
+    }
+
+    /// Lets the result go if it is not worth storing before it is asked again.
+    fn judge(&mut self) -> Result<(), Reason> {
+        let rows = self.rows;
+        let elapsed = self.batches.began.elapsed();
+        if self.watch.as_mut().is_some_and(|watch| watch.lets_go(rows, elapsed)) {
+            self.batches.free();
+            return Err(Reason::QuickRows);
+        }
+        Ok(())
+    }
+
+    /// Notes that a batch was stored, which began then, and judges the run.
+    fn note_batch(&mut self, began: Instant) -> Result<(), Reason> {
+        let Some(watch) = &mut self.watch else { return Ok(()) };
+        watch.note_batch(began.elapsed());
+        self.judge()
     }
 
     /// Appends a batch that was encoded elsewhere.
@@ -74,11 +118,20 @@ impl ResultFill {
             return Err(Reason::TooLarge);
         }
         self.rows += rows as u64;
-        self.batches.add(chunk.len(), |target| target.copy_from_slice(chunk))
+        let began = Instant::now();
+        self.batches.add(chunk.len(), |target| target.copy_from_slice(chunk))?;
+        self.note_batch(began)
+    }
+
+    /// Moves the rows collected so far into the store, which have become a full batch.
+    fn flush(&mut self) -> Result<(), Reason> {
+        let began = Instant::now();
+        self.flush_rest()?;
+        self.note_batch(began)
     }
 
     /// Moves the rows collected so far into the store.
-    fn flush(&mut self) -> Result<(), Reason> {
+    fn flush_rest(&mut self) -> Result<(), Reason> {
         let batch = self.encoder.take_batch()?;
         self.batches.add(batch.len(), |chunk| batch.write_to(chunk))
     }
@@ -97,7 +150,7 @@ impl ResultFill {
 
     fn try_publish(&mut self, miss: &Miss, elapsed: Duration) -> Result<Pin, Reason> {
         if self.encoder.pending_rows() > 0 {
-            self.flush()?;
+            self.flush_rest()?;
         }
         check_session(miss)?;
         let store = shmem::store().ok_or(Reason::NoRoom)?;
@@ -141,9 +194,7 @@ impl ResultFill {
 
     /// Gives the result up and frees what was stored of it at once.
     pub fn abandon(mut self) {
-        if let (Some(fill), Some(store)) = (self.batches.fill.take(), shmem::store()) {
-            store.abandon(fill);
-        }
+        self.batches.free();
     }
 }
 
@@ -187,6 +238,13 @@ fn check_session(miss: &Miss) -> Result<(), Reason> {
 }
 
 impl Batches {
+    /// Frees what was stored so far.
+    fn free(&mut self) {
+        if let (Some(fill), Some(store)) = (self.fill.take(), shmem::store()) {
+            store.abandon(fill);
+        }
+    }
+
     /// Bytes that may still be added.
     fn room(&self) -> usize {
         self.limit - self.bytes

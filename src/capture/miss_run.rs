@@ -8,7 +8,7 @@ use arrow_cache_core::{Pin, Reason};
 use super::fill::ResultFill;
 use super::outcome;
 use super::replay::Replay;
-use crate::lookup::Miss;
+use crate::lookup::{Miss, quick_rows};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tee::Tee;
 use crate::pg::tree::Tree;
@@ -86,6 +86,9 @@ impl MissRun {
     pub fn finish(&mut self) -> Option<Pin> {
         if std::mem::take(&mut self.is_timed) {
             outcome::note_form_time(&self.miss, self.elapsed);
+            if self.miss.refused == Some(Reason::QuickRows) {
+                quick_rows::note_skipped(&self.miss, self.rows, self.elapsed);
+            }
         }
         let stage = std::mem::replace(&mut self.stage, Stage::Done);
         let too_quick = match stage {

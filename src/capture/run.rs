@@ -120,6 +120,10 @@ pub fn note_combined(query: QueryDesc<'_>) {
         && let Running::Miss(run) = &mut *running.borrow_mut()
     {
         run.miss.combined = true;
+        if let Stage::Filling(tee) = &mut run.stage {
+            // It is quick because its parts are stored.
+            tee.sink.stop_watching();
+        }
     }
 }
 

@@ -55,7 +55,7 @@ fn store(query: QueryDesc<'_>, miss: Box<Miss>) {
             Ok(stage) => stage,
             Err(reason) => return outcome::note_refusal(&miss, reason),
         },
-        Some(Reason::TooQuick) => Stage::Timing,
+        Some(Reason::TooQuick | Reason::QuickRows) => Stage::Timing,
         Some(_) => Stage::Done,
     };
     if let Err(Running::Miss(run)) = running::add(query, Running::Miss(MissRun::new(miss, stage))) {

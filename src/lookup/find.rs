@@ -5,6 +5,7 @@
 //! may be stored is asked after the versions of its dependencies were read.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 use arrow_cache_core::{Pin, Reason};
 
@@ -165,7 +166,7 @@ fn miss(
     let rests_on_names = traits.resolves_names() || traits.calls_declared();
     let is_settled = !rests_on_names || definition_versions::are_settled();
     let refused = if is_settled && storing::is_plan_current(store, &planned, description.current) {
-        storing::refusal(store, key, terms, question.is_only_asked())
+        storing::refusal(store, key, description.form, terms, question.is_only_asked())
     } else {
         Some(Reason::DdlInProgress)
     };
@@ -204,6 +205,6 @@ fn miss(
         role: backend::user_id().to_u32(),
         scrolls: false,
         is_part: false,
-        lead: Lead::default(),
+        lead: Rc::new(Lead::default()),
     })))
 }

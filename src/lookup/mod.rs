@@ -12,6 +12,8 @@
 //! 5. A hit is served. A miss is executed, and its answer stored if it may be (`storing`). Whatever came of it is counted and logged
 //!    (`outcome`).
 //!
+//! `quick_rows` says which first runs are not worth storing before the same is asked again.
+//!
 //! `single_flight` lets one of those who miss the same answer compute it, while the others wait.
 //!
 //! `observation` looks at the queries that functions run below a miss, if they are declared pure; `language_settings` knows
@@ -39,6 +41,7 @@ mod placeholder;
 mod planning;
 pub mod portal;
 mod question;
+pub mod quick_rows;
 pub mod quick_statements;
 pub mod single_flight;
 mod snapshot;

@@ -69,7 +69,7 @@ pub struct Miss {
     /// It is a part of a statement: what becomes of it is not told as what became of the statement.
     pub is_part: bool,
     /// The claim of its answer, if others may wait for it.
-    pub lead: Lead,
+    pub lead: Rc<Lead>,
     /// Its rows, when they are kept beside the entry (`debug_serve_fills`); null otherwise.
     pub tuples: *mut pg_sys::Tuplestorestate,
 }

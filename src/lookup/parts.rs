@@ -139,7 +139,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
     }
     let dependencies = dependencies(store, eligible, part)?;
     let terms = StatementTerms::INSISTED;
-    if let Some(reason) = storing::refusal(store, *key, terms, false) {
+    if let Some(reason) = storing::refusal(store, *key, form, terms, false) {
         return Err(reason);
     }
     Ok(Box::new(Miss {
@@ -165,7 +165,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
         scrolls: false,
         tuples: std::ptr::null_mut(),
         is_part: true,
-        lead: Lead::default(),
+        lead: Rc::new(Lead::default()),
         form,
         combined: false,
     }))

@@ -41,6 +41,7 @@ impl Lead {
                 | Reason::OwnWrites
                 | Reason::Disabled
                 | Reason::PopulateOff
+                | Reason::QuickRows
         );
         self.end(if may_succeed_later { Ending::Open } else { Ending::Hopeless });
     }

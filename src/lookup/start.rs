@@ -1,6 +1,8 @@
 //! The decision when a plan starts: answered from the cache, executed and stored, or bypassed. Called by the ExecutorStart hook, before
 //! the executor sees the plan.
 
+use std::rc::Rc;
+
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
@@ -96,7 +98,7 @@ fn share_work(store: &SharedStore, desc: QueryDesc<'_>, flags: i32, found: Found
     loop {
         match single_flight::join(store, miss.key, miss.form, &miss.dependencies, &mut patience) {
             Joined::Computes(lead) => {
-                miss.lead = lead;
+                miss.lead = Rc::new(lead);
                 return Found::Miss(miss);
             }
             Joined::LooksAgain => {}

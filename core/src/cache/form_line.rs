@@ -1,9 +1,9 @@
 //! The record of what is known of the runs of forms that share a place. Changed by anybody, without a lock: each word is whole by itself. It
-//! holds a part of the form's hash, the number of runs and their usual time.
+//! holds a part of the form's hash, the number of runs and a usual time.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bits of a word for the time in microseconds: an hour and eleven minutes.
+/// Bits of a word for the time: in microseconds an hour and eleven minutes, in nanoseconds four seconds.
 const MICROS_BITS: u32 = 32;
 /// Bits of a word for the number of runs; above them lie the bits of the form.
 const RUNS_BITS: u32 = 12;
@@ -14,12 +14,14 @@ const MOST_RUNS: u64 = (1 << RUNS_BITS) - 1;
 const WEIGHT: u64 = 4;
 
 /// What is known of the runs of forms that share a place. Zeroed memory knows of none.
-#[repr(C, align(16))]
+#[repr(C, align(32))]
 pub(crate) struct FormLine {
     /// Of the runs that computed everything.
     pub(crate) plain: FormWord,
     /// Of the runs that combined fragments.
     pub(crate) combined: FormWord,
+    /// Of the runs that gave their rows about as fast as they can be stored (`quick_rows`): what storing a row takes, in nanoseconds.
+    pub(crate) quick_rows: FormWord,
 }
 
 /// The runs of one kind.
@@ -31,6 +33,13 @@ impl FormWord {
     pub(crate) fn note(&self, form: u64, micros: u64) {
         let next = |old: u64| Some(Runs::from_word(old).after(form >> TAG_SHIFT, micros).to_word());
         // Cannot fail: `next` always gives a word.
+        let _ = self.0.fetch_update(Relaxed, Relaxed, next);
+    }
+
+    /// Knows nothing of a form any more.
+    pub(crate) fn forget(&self, form: u64) {
+        let next = |old: u64| (Runs::from_word(old).tag == form >> TAG_SHIFT).then_some(0);
+        // Nothing is to be forgotten if another form has the word.
         let _ = self.0.fetch_update(Relaxed, Relaxed, next);
     }
 

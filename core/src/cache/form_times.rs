@@ -38,7 +38,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     }
 
     /// The line of a form. The line tells forms apart by the upper bits of their hashes.
-    fn form_line(&self, form: u64) -> &FormLine {
+    pub(crate) fn form_line(&self, form: u64) -> &FormLine {
         &self.form_lines()[form as usize % FORM_PLACES]
     }
 }

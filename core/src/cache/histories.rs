@@ -52,7 +52,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let _ = self.history(key).fetch_update(Relaxed, Relaxed, next);
     }
 
-    fn history(&self, key: CacheKey) -> &AtomicU64 {
+    pub(crate) fn history(&self, key: CacheKey) -> &AtomicU64 {
         let words = self.histories();
         // The number of words is a power of two.
         &words[key.0.lo as usize & (words.len() - 1)]

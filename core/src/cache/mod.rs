@@ -13,6 +13,7 @@
 //! | `history` | one word of that, and how it moves |
 //! | `worth` | what keeping an entry is worth |
 //! | `run_counts` | how often a query ran without an entry |
+//! | `quick_rows` | which first runs are not worth storing, and which forms have such runs |
 //! | `form_times` | how long queries of one form run without an answer |
 //! | `index` | chains of published entries, by key |
 //! | `limbo` | lists of free and of retired records |
@@ -55,6 +56,7 @@ pub mod memory;
 mod occupancy;
 mod payload;
 mod published;
+mod quick_rows;
 pub mod recent_changes;
 mod rendition;
 mod renditions;
@@ -75,6 +77,7 @@ pub use fill::{Fill, NewEntry, NewKind, StoreError};
 pub use form_times::FormTimes;
 pub use payload::{CHUNK_OVERHEAD, Chunks};
 pub use published::{Pin, Validity};
+pub use quick_rows::{StoringTime, pays_at_once};
 pub use renditions::{BlockPlace, Draft};
 pub use store::Store;
 pub use view::EntryView;

@@ -22,4 +22,10 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
         next(old) & 0xFFFF
     }
+
+    /// Was an execution of a key counted lately?
+    pub(crate) fn has_run(&self, key: CacheKey) -> bool {
+        let word = self.runs()[key.0.lo as usize % RUN_WORDS].load(Relaxed);
+        word & 0xFFFF_0000 == key.0.hi as u32 & 0xFFFF_0000 && word & 0xFFFF != 0
+    }
 }

@@ -22,6 +22,8 @@ const COLUMN_OVERHEAD: usize = 320;
 /// Bytes of rows that fit into any batch, also one of very many columns.
 const MIN_ROW_BYTES: usize = 128 * 1024;
 
+pub use super::row_block::ROWS as BLOCK_ROWS;
+
 /// Where a column is built.
 #[derive(Clone, Copy)]
 enum Place {
@@ -193,6 +195,11 @@ impl Encoder {
     /// Rows appended since the last batch was taken.
     pub fn pending_rows(&self) -> usize {
         self.rows
+    }
+
+    /// Bytes that they will take.
+    pub fn pending_bytes(&self) -> usize {
+        self.size
     }
 
     /// Takes the rows appended so far as one encoded batch. There must be some.
