@@ -6,7 +6,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::previous::{PREVIOUS, active};
-use crate::fragments::{self, Combination};
+use crate::fragments::{self, Combination, shown_clock};
 use crate::lookup::{self, Call, Placeholder, Planning};
 use crate::pg::error_passing::{direct, edge, with_cleanup};
 use crate::pg::lists::oids;
@@ -38,6 +38,17 @@ pub unsafe extern "C-unwind" fn plan(
             return plan;
         }
         let next = PREVIOUS.planner.unwrap_or(server::standard_planner);
+        if let Planning::Refused(Reason::MovingClock) = planning
+            && let Some(part) = edge(|| shown_clock::part(&Call::of_hook(query, text, options, params)))
+        {
+            let plan = match edge(|| shown_clock::combine(part, &Call::of_hook(query, text, options, params))) {
+                None => direct!(next(part.query(), text, options, params)),
+                Some(combination) => plan_combined(next, combination, text, options, params),
+            };
+            if let Some(plan) = edge(|| shown_clock::plan(part, plan, text)) {
+                return plan;
+            }
+        }
         let combination = match &planning {
             Planning::Eligible(eligible) => {
                 edge(|| fragments::combine(&Call::of_hook(query, text, options, params), eligible))
