@@ -212,16 +212,7 @@ unsafe fn describe(
     // SAFETY: the caller's promise.
     unsafe {
         let (snapshot, text) = ((*state).es_snapshot, (*state).es_sourceText);
-        kept!(server::CreateQueryDesc(
-            plan,
-            text,
-            snapshot,
-            no_snapshot,
-            receiver,
-            no_params,
-            no_environment,
-            0
-        ))
+        kept!(server::CreateQueryDesc(plan, text, snapshot, no_snapshot, receiver, no_params, no_environment, 0))
     }
 }
 

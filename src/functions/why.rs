@@ -25,7 +25,7 @@ use crate::query::opened_relations::opened_by;
 use crate::query::partitions::leaves;
 use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
-use crate::query::shown_clock::take_apart;
+use crate::query::shown_clock::{is_shown, take_apart};
 use crate::query::trusted_extensions::extension_of_function;
 use crate::shmem::{self, SharedStore};
 use crate::{export, settings};
@@ -156,8 +156,16 @@ fn with_shown_clock<'t>(
 ) -> (OwnQuery<'t>, Checked, bool) {
     // SAFETY: the query is valid, and the part lives in the current memory context, as the query does.
     unsafe {
+        let moves = match checked.traits {
+            Err(reason) => reason == Reason::MovingClock,
+            Ok(traits) => {
+                traits.clocks != 0
+                    && Tree::enter(query.as_ptr())
+                        .is_some_and(|tree| is_shown(tree) && lookup::clock_free::moves(tree, seed))
+            }
+        };
         if has_no_parameters
-            && matches!(checked.traits, Err(Reason::MovingClock))
+            && moves
             && let Some(parts) = Tree::enter(query.as_ptr()).and_then(take_apart)
             && let Some(tree) = Tree::enter(parts.part)
         {

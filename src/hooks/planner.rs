@@ -38,8 +38,8 @@ pub unsafe extern "C-unwind" fn plan(
             return plan;
         }
         let next = PREVIOUS.planner.unwrap_or(server::standard_planner);
-        if let Planning::Refused(Reason::MovingClock) = planning
-            && let Some(part) = edge(|| shown_clock::part(&Call::of_hook(query, text, options, params)))
+        if let Planning::Refused(Reason::MovingClock) | Planning::Eligible(_) = planning
+            && let Some(part) = edge(|| shown_clock::part(&Call::of_hook(query, text, options, params), &planning))
         {
             let plan = match edge(|| shown_clock::combine(part, &Call::of_hook(query, text, options, params))) {
                 None => direct!(next(part.query(), text, options, params)),

@@ -1,17 +1,31 @@
 //! The decision when a statement starts whose plan applies the clock to a clock-free part (`query::shown_clock`): is the part stored? It is looked
 //! up, counted and stored like a statement of its own, and what becomes of it is what becomes of the statement. Keeps nothing.
 
+use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::find::find;
 use super::outcome::{Found, note_bypass, note_hit};
 use super::question::Question;
-use super::start::{Task, share_work};
 use super::quick_statements;
+use super::start::{Task, share_work};
 use crate::pg::query_desc::QueryDesc;
+use crate::pg::tree::Tree;
+use crate::query::clock::{self, Clock};
+use crate::query::identity;
 use crate::serve::Hold;
 use crate::session::{self, Status};
 use crate::shmem;
+
+/// Do the clock expressions of an eligible query have values that change by less than a minute? Then its answer will not be looked up, unless a
+/// canonical bound stands for them. `seed` is the secret of the store.
+pub fn moves(query: Tree<'_, pg_sys::Query>, seed: u64) -> bool {
+    let identified = identity::of(query, seed).and_then(|identity| identity.into_identified());
+    identified.is_ok_and(|identified| {
+        let clock = Clock { program: identified.clock, params: None, one_message: true, sight: None };
+        clock::hash_values(&clock, seed) == Err(Reason::MovingClock)
+    })
+}
 
 /// Where the rows of the part come from.
 pub enum Answer {

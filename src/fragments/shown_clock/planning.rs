@@ -2,11 +2,12 @@
 
 use std::ffi::CStr;
 
+use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::scan;
 use crate::fragments::{self, Combination};
-use crate::lookup::{self, Call, Eligible, Found, Question};
+use crate::lookup::{self, Call, Eligible, Found, Planning, Question};
 use crate::pg::compat;
 use crate::pg::error_passing::kept;
 use crate::pg::lists::nodes;
@@ -14,7 +15,7 @@ use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::{alias, list_of, list_of_numbers, list_of_oids, new_node};
 use crate::query::plan_marker;
-use crate::query::shown_clock::{ShownClock, take_apart};
+use crate::query::shown_clock::{ShownClock, is_shown, take_apart};
 use crate::query::statement_terms::StatementTerms;
 use crate::serve::plan_with;
 use crate::{session, settings, shmem};
@@ -43,13 +44,22 @@ pub fn combine(clock_free: ClockFree, call: &Call<'_>) -> Option<Combination> {
     fragments::combine(&own, &clock_free.eligible)
 }
 
-/// The clock-free part of a query that was refused because it asks for the time, if that part may be stored.
-pub fn part(call: &Call<'_>) -> Option<ClockFree> {
-    if !is_read_at_once(call) || settings::debug_serve_fills() {
+/// The clock-free part of a query whose answer moves with the clock, if that part may be stored. `planning` is what there was to do about the query.
+pub fn part(call: &Call<'_>, planning: &Planning) -> Option<ClockFree> {
+    let store = shmem::store()?;
+    let moves = match planning {
+        Planning::Refused(Reason::MovingClock) => true,
+        Planning::Eligible(eligible) => {
+            eligible.traits().clocks != 0
+                && is_shown(call.query())
+                && lookup::clock_free::moves(call.query(), store.seed())
+        }
+        _ => false,
+    };
+    if !moves || !is_read_at_once(call) || settings::debug_serve_fills() {
         return None;
     }
     let parts = take_apart(call.query())?;
-    let store = shmem::store()?;
     // SAFETY: the part is a valid query, which nobody has planned.
     let own = unsafe { Call::of_hook(parts.part, call.source(), call.options(), std::ptr::null_mut()) };
     let eligible = lookup::parts::before_planning(&store, &own).ok()?;
@@ -100,7 +110,7 @@ pub unsafe fn plan(
         (*scan).scan.plan.plan_rows = (*tree).plan_rows;
         (*scan).scan.plan.plan_width = (*tree).plan_width;
         (*whole).planTree = &raw mut (*scan).scan.plan;
-        lookup::refuse(whole, arrow_cache_core::Reason::MovingClock);
+        lookup::refuse(whole, Reason::MovingClock);
         Some(whole)
     }
 }
@@ -148,10 +158,11 @@ unsafe fn columns_of(tree: *mut pg_sys::Plan, number: u32) -> (*mut pg_sys::Rang
         (*entry).coltypmods = list_of_numbers(modifiers.clone());
         (*entry).colcollations = list_of_oids(collations.clone());
         (*entry).eref = alias(NAME, columns.iter().map(|_| c"value"));
-        let targets = types.zip(modifiers).zip(collations).zip(1i16..).map(|(((type_oid, modifier), collation), place)| {
-            let var = pg_sys::makeVar(number as _, place, type_oid, modifier, collation, 0);
-            pg_sys::makeTargetEntry(var.cast(), place, std::ptr::null_mut(), false)
-        });
+        let targets =
+            types.zip(modifiers).zip(collations).zip(1i16..).map(|(((type_oid, modifier), collation), place)| {
+                let var = pg_sys::makeVar(number as _, place, type_oid, modifier, collation, 0);
+                pg_sys::makeTargetEntry(var.cast(), place, std::ptr::null_mut(), false)
+            });
         (entry, list_of(targets))
     }
 }

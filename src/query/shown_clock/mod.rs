@@ -42,8 +42,7 @@ pub struct ShownClock {
 
 /// Does a column of the answer ask for the time? Quick to tell.
 pub fn is_shown(query: Tree<'_, pg_sys::Query>) -> bool {
-    children!(query.targetList as TargetEntry)
-        .any(|target| !target.resjunk && asks_for_time(target.as_node().as_ptr()))
+    children!(query.targetList as TargetEntry).any(|target| !target.resjunk && asks_for_time(target.as_node().as_ptr()))
 }
 
 /// Takes a query apart. `None` if no column asks for the time, or something stands in the way.

@@ -71,6 +71,10 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void)
         if (*context.cast::<Found>())(tree) {
             return true;
         }
+        // The server's walker looks into these from the CASE around them alone.
+        if let Some(branch) = tree.as_a::<pg_sys::CaseWhen>() {
+            return visit(branch.expr.cast(), context) || visit(branch.result.cast(), context);
+        }
         match tree.as_a::<pg_sys::Query>() {
             Some(query) => direct!(walkers::query_tree_walker(query.as_ptr(), Some(visit), context, 0)),
             None => direct!(walkers::expression_tree_walker(node, Some(visit), context)),

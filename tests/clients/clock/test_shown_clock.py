@@ -29,6 +29,8 @@ SERVED = [
     "SELECT id, now() > at AND flag FROM w ORDER BY v DESC, id LIMIT 5",
     "SELECT at::date - CURRENT_DATE, now() - at FROM w WHERE at > CURRENT_DATE - 2000 ORDER BY id",
     "SELECT count(*) FILTER (WHERE flag), age(now(), min(at)), age(max(at)) FROM w",
+    "SELECT (extract(epoch FROM now()) * 1e9)::int8 AS epoch_ns, name, count(*) FROM w GROUP BY name ORDER BY name",
+    "SELECT to_char(now(), 'HH24:MI:SS'), id FROM w ORDER BY id",
     "SELECT p.at, now() - p.at FROM p ORDER BY p.at",
 ]
 REFUSED = [
@@ -60,23 +62,26 @@ def world(server, at):
 
 
 def answer(session, query):
-    """Names, types and rows of an answer, or its error."""
+    """Names, types and rows of an answer, or its error; and its status."""
     try:
         with session.transaction():
-            cursor = session.cursor()
-            cursor.execute(query)
-            return [(c.name, c.type_code, c.fmod if hasattr(c, "fmod") else None) for c in cursor.description], cursor.fetchall()
+            result = session.pgconn.exec_(query.encode())
+            if result.status != psycopg.pq.ExecStatus.TUPLES_OK:
+                raise psycopg.errors.lookup(result.error_field(psycopg.pq.DiagnosticField.SQLSTATE).decode())(result.error_message.decode())
+            columns = range(result.nfields)
+            found = ([(result.fname(i), result.ftable(i), result.ftablecol(i), result.ftype(i), result.fmod(i)) for i in columns],
+                     [[result.get_value(row, i) for i in columns] for row in range(result.ntuples)])
+            return found, session.status()
     except psycopg.Error as error:
-        return error.sqlstate, error.diag.message_primary
+        return str(error), "ERROR"
 
 
 def agree(session, query):
     """Compares the answer with the server's, at the same time and under the same snapshot. Returns the status of the former."""
     session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-    ours = answer(session, query)
-    status = session.status()
+    ours, status = answer(session, query)
     session.execute("SET LOCAL pg_arrow_cache.enabled = off")
-    plain = answer(session, query)
+    plain, _ = answer(session, query)
     session.execute("COMMIT")
     assert ours == plain, query
     return status
