@@ -82,11 +82,11 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>) -> Option<ShownClock> {
         let projection = list_of(shown);
         let columns = hoisting.finish(junk);
         let leaves_out = !(*part).limitCount.is_null() || !(*part).limitOffset.is_null() || (*part).hasDistinctOn;
-        let is_right = !columns.is_null()
-            && !pg_sys::contain_volatile_functions(projection.cast())
-            && !(leaves_out && expression_may_fail(projection.cast()));
+        let is_wrong = columns.is_null()
+            || pg_sys::contain_volatile_functions(projection.cast())
+            || (leaves_out && expression_may_fail(projection.cast()));
         (*part).targetList = columns;
-        is_right.then_some(ShownClock { part, projection, has_sublinks })
+        (!is_wrong).then_some(ShownClock { part, projection, has_sublinks })
     }
 }
 
