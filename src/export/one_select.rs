@@ -101,6 +101,14 @@ impl<'t> OwnQuery<'t> {
         Self { query: NonNull::new(query).unwrap_or(self.query), ..self }
     }
 
+    /// Another query in its place, which was made of it.
+    ///
+    /// # Safety
+    /// A valid query that is rewritten, and lives as long as this one.
+    pub unsafe fn replaced_by(self, query: *mut pg_sys::Query) -> Self {
+        Self { query: NonNull::new(query).unwrap_or(self.query), ..self }
+    }
+
     /// Plans the query under the active snapshot. `options` are those of the planner (`CURSOR_OPT_…`).
     pub fn plan(self, options: u32, parameters: Parameters<'_>) -> Tree<'t, pg_sys::PlannedStmt> {
         let (query, text, options, parameters) =

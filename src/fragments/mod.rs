@@ -24,11 +24,17 @@ mod path;
 mod planning;
 mod recipe;
 mod scan;
+pub mod shown_clock;
 mod starting;
 
 pub use first_run::{combine_at_run, end as end_late, is_idle as is_none_late};
 pub use kept_question::attach;
 pub use path::{add_path, is_planning as plans_combined};
 pub use planning::{Combination, add_relations, combine, combine_moving, end};
-pub use scan::register;
 pub use starting::{combine_at_start, question};
+
+/// Makes our scans known to the server. Called once, in the postmaster.
+pub fn register() {
+    scan::register();
+    shown_clock::register();
+}

@@ -51,35 +51,56 @@ impl PartRun {
     /// Plans and starts the query of a leaf. Runs it, too, if other processes take part.
     pub fn start(part: &Part, leaf: Leaf, key: Option<&PartKey>, surroundings: &Surroundings) -> Self {
         let state = surroundings.state;
-        // SAFETY: the statement runs, so its state is valid; the memory of the part is a child of its memory.
+        // SAFETY: the statement runs, so its state is valid.
         unsafe {
-            let context = pg_sys::AllocSetContextCreateInternal(
-                (*state).es_query_cxt,
-                c"pg_arrow_cache part".as_ptr(),
-                pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
-                pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
-                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            );
+            let context = context_below(state);
             let caller = pg_sys::MemoryContextSwitchTo(context);
             let (plan, eligible) = plan(part, leaf, (*state).es_sourceText);
+            let run = Self::begin(state, context, plan, |query| {
+                let miss = eligible.and_then(|eligible| miss(query, eligible, key?, leaf.is_at_end, surroundings).ok());
+                miss.map(Task::Store)
+            });
+            pg_sys::MemoryContextSwitchTo(caller);
+            run
+        }
+    }
+
+    /// Starts a plan, which outlives its run. `task` says what is done meanwhile. Runs it, too, if other processes take part.
+    ///
+    /// # Safety
+    /// `state` must be that of a statement that runs.
+    pub unsafe fn of_plan(
+        state: *mut pg_sys::EState,
+        plan: *mut pg_sys::PlannedStmt,
+        task: impl FnOnce(QueryDesc<'_>) -> Option<Task>,
+    ) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let context = context_below(state);
+            let caller = pg_sys::MemoryContextSwitchTo(context);
+            let run = Self::begin(state, context, plan, task);
+            pg_sys::MemoryContextSwitchTo(caller);
+            run
+        }
+    }
+
+    /// As `of_plan`, in a memory context of the run, which is the current one.
+    ///
+    /// # Safety
+    /// As `of_plan`.
+    unsafe fn begin(
+        state: *mut pg_sys::EState,
+        context: pg_sys::MemoryContext,
+        plan: *mut pg_sys::PlannedStmt,
+        task: impl FnOnce(QueryDesc<'_>) -> Option<Task>,
+    ) -> Self {
+        // SAFETY: the caller's promise; the memory of the part is a child of that of the statement.
+        unsafe {
             let is_parallel = (*plan).parallelModeNeeded;
             let (rows, receiver) = if is_parallel { tuples(context) } else { (std::ptr::null_mut(), nowhere()) };
-            let (snapshot, text) = ((*state).es_snapshot, (*state).es_sourceText);
-            let (no_snapshot, no_params, no_environment) =
-                (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
-            let desc = kept!(server::CreateQueryDesc(
-                plan,
-                text,
-                snapshot,
-                no_snapshot,
-                receiver,
-                no_params,
-                no_environment,
-                0
-            ));
+            let desc = describe(state, plan, receiver);
             let query = QueryDesc::of_hook(desc);
-            let miss = eligible.and_then(|eligible| miss(query, eligible, key?, leaf.is_at_end, surroundings).ok());
-            capture::prepare(query, miss.map(Task::Store));
+            capture::prepare(query, task(query));
             kept!(server::standard_ExecutorStart(desc, 0));
             capture::begin(query);
             let pass = capture::before_run(query, pg_sys::ScanDirection::ForwardScanDirection, 0);
@@ -91,7 +112,6 @@ impl PartRun {
             } else {
                 run.open_receiver();
             }
-            pg_sys::MemoryContextSwitchTo(caller);
             run
         }
     }
@@ -158,6 +178,58 @@ impl PartRun {
         if is_complete {
             capture::after_run(pass);
         }
+    }
+}
+
+/// Does something with the description of a plan that is about to be started in a statement.
+///
+/// # Safety
+/// `state` must be that of a statement that is started.
+pub unsafe fn with_description<R>(
+    state: *mut pg_sys::EState,
+    plan: *mut pg_sys::PlannedStmt,
+    act: impl FnOnce(QueryDesc<'_>) -> R,
+) -> R {
+    // SAFETY: the caller's promise; the description is not used after it was freed.
+    unsafe {
+        let desc = describe(state, plan, nowhere());
+        let result = act(QueryDesc::of_hook(desc));
+        kept!(server::FreeQueryDesc(desc));
+        result
+    }
+}
+
+/// The description of a plan that is about to be started in a statement, under its snapshot.
+///
+/// # Safety
+/// `state` must be that of a statement that is started.
+unsafe fn describe(
+    state: *mut pg_sys::EState,
+    plan: *mut pg_sys::PlannedStmt,
+    receiver: *mut pg_sys::DestReceiver,
+) -> *mut pg_sys::QueryDesc {
+    let (no_snapshot, no_params, no_environment) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (snapshot, text) = ((*state).es_snapshot, (*state).es_sourceText);
+        kept!(server::CreateQueryDesc(plan, text, snapshot, no_snapshot, receiver, no_params, no_environment, 0))
+    }
+}
+
+/// A memory context for a part.
+///
+/// # Safety
+/// `state` must be that of a statement that runs.
+unsafe fn context_below(state: *mut pg_sys::EState) -> pg_sys::MemoryContext {
+    // SAFETY: the caller's promise.
+    unsafe {
+        pg_sys::AllocSetContextCreateInternal(
+            (*state).es_query_cxt,
+            c"pg_arrow_cache part".as_ptr(),
+            pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
+            pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
+            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+        )
     }
 }
 

@@ -289,7 +289,7 @@ impl Contents {
 ///
 /// # Safety
 /// `tuple` must be a slot for minimal tuples, `slot` a virtual one, both with the columns of the tuplestore.
-unsafe fn next_tuple(
+pub unsafe fn next_tuple(
     rows: *mut pg_sys::Tuplestorestate,
     tuple: *mut pg_sys::TupleTableSlot,
     slot: *mut pg_sys::TupleTableSlot,
@@ -309,7 +309,7 @@ unsafe fn next_tuple(
 ///
 /// # Safety
 /// Both must have the same columns, and all values of the row must be there.
-unsafe fn copy_values(row: *mut pg_sys::TupleTableSlot, slot: *mut pg_sys::TupleTableSlot) {
+pub unsafe fn copy_values(row: *mut pg_sys::TupleTableSlot, slot: *mut pg_sys::TupleTableSlot) {
     // SAFETY: the caller's promise.
     unsafe {
         let (values, nulls) = slot_values(slot);

@@ -25,6 +25,7 @@ use crate::query::opened_relations::opened_by;
 use crate::query::partitions::leaves;
 use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
+use crate::query::shown_clock::{is_shown, take_apart};
 use crate::query::trusted_extensions::extension_of_function;
 use crate::shmem::{self, SharedStore};
 use crate::{export, settings};
@@ -96,8 +97,14 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         let (query, types) = one_select(text)?;
         // Planning changes the tree.
         let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };
-        let Checked { traits, offender, .. } = eligibility::check_query(tree, store.seed());
-        let parts = traits.as_ref().map_or(Vec::new(), |traits| combined(tree, traits));
+        let checked = eligibility::check_query(tree, store.seed());
+        let (query, checked, shown) = with_shown_clock(query, checked, types.is_empty(), store.seed());
+        let Checked { traits, offender, .. } = checked;
+        let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };
+        let mut parts = traits.as_ref().map_or(Vec::new(), |traits| combined(tree, traits));
+        if shown {
+            parts.extend_from_slice(b"; the clock is applied to the stored answer, in the simple protocol");
+        }
         let plan = query.plan(pg_sys::CURSOR_OPT_PARALLEL_OK, Parameters::NONE);
         // The executor reads parameters when it starts.
         export::check_permitted(plan, text, Parameters::nulls(&types));
@@ -137,6 +144,38 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
             parts,
         ))
     }
+}
+
+/// The query whose answer would be stored, and what checking it came to: the clock-free part if the query is refused for the clock in its columns, and
+/// has no parameters. Tells whether it is that.
+fn with_shown_clock<'t>(
+    query: OwnQuery<'t>,
+    checked: Checked,
+    has_no_parameters: bool,
+    seed: u64,
+) -> (OwnQuery<'t>, Checked, bool) {
+    // SAFETY: the query is valid, and the part lives in the current memory context, as the query does.
+    unsafe {
+        let moves = match checked.traits {
+            Err(reason) => reason == Reason::MovingClock,
+            Ok(traits) => {
+                traits.clocks != 0
+                    && Tree::enter(query.as_ptr())
+                        .is_some_and(|tree| is_shown(tree) && lookup::clock_free::moves(tree, seed))
+            }
+        };
+        if has_no_parameters
+            && moves
+            && let Some(parts) = Tree::enter(query.as_ptr()).and_then(take_apart)
+            && let Some(tree) = Tree::enter(parts.part)
+        {
+            let of_part = eligibility::check_query(tree, seed);
+            if of_part.traits.is_ok_and(|traits| !(parts.has_sublinks && traits.may_fail)) {
+                return (query.replaced_by(parts.part), of_part, true);
+            }
+        }
+    }
+    (query, checked, false)
 }
 
 /// Parses, analyzes and rewrites a text that is one SELECT. Returns the types of its parameters, too.

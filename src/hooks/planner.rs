@@ -6,7 +6,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::previous::{PREVIOUS, active};
-use crate::fragments::{self, Combination};
+use crate::fragments::{self, Combination, shown_clock};
 use crate::lookup::{self, Call, Placeholder, Planning};
 use crate::pg::error_passing::{direct, edge, with_cleanup};
 use crate::pg::lists::oids;
@@ -38,6 +38,10 @@ pub unsafe extern "C-unwind" fn plan(
             return plan;
         }
         let next = PREVIOUS.planner.unwrap_or(server::standard_planner);
+        let with_clock = plan_clock_free(next, query, text, options, params, &planning);
+        if !with_clock.is_null() {
+            return with_clock;
+        }
         let combination = match &planning {
             Planning::Eligible(eligible) => {
                 edge(|| fragments::combine(&Call::of_hook(query, text, options, params), eligible))
@@ -75,6 +79,35 @@ type Planner = unsafe extern "C-unwind" fn(
     c_int,
     pg_sys::ParamListInfo,
 ) -> *mut pg_sys::PlannedStmt;
+
+/// Plans the clock-free part of a query whose answer moves with the clock; null for any other. What planning raises jumps over this frame.
+///
+/// # Safety
+/// As `plan_combined`.
+unsafe fn plan_clock_free(
+    next: Planner,
+    query: *mut pg_sys::Query,
+    text: *const c_char,
+    options: c_int,
+    params: pg_sys::ParamListInfo,
+    planning: &Planning,
+) -> *mut pg_sys::PlannedStmt {
+    let none = std::ptr::null_mut();
+    if !matches!(planning, Planning::Refused(Reason::MovingClock) | Planning::Eligible(_)) {
+        return none;
+    }
+    // SAFETY: the caller's promise; what is kept over the calls is plain data.
+    unsafe {
+        let Some(part) = edge(|| shown_clock::part(&Call::of_hook(query, text, options, params), planning)) else {
+            return none;
+        };
+        let plan = match edge(|| shown_clock::combine(part, &Call::of_hook(query, text, options, params))) {
+            None => direct!(next(part.query(), text, options, params)),
+            Some(combination) => plan_combined(next, combination, text, options, params),
+        };
+        edge(|| shown_clock::plan(part, plan, text)).unwrap_or(none)
+    }
+}
 
 /// Plans a combined query in the place of the client's. What planning raises jumps over this frame.
 ///

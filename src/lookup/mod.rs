@@ -25,6 +25,7 @@
 
 mod call;
 mod change_token;
+pub mod clock_free;
 mod definition_versions;
 mod description;
 mod entry_validity;

@@ -13,6 +13,7 @@ use super::single_flight::{self, Joined, Patience};
 use super::{forms, kept_templates, portal, quick_statements};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
+use crate::query::plan_kinds::shows_clock;
 use crate::query::plan_marker;
 use crate::query::updatable_cursor::is_updatable_scan;
 use crate::report::{decision_log, tally};
@@ -62,6 +63,13 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
     }
     session::begin_statement(Reason::NotSelect);
     let planned_as = quick_statements::take_planned();
+    if shows_clock(desc.plan()) {
+        // Its clock-free part is decided on when the scan is started.
+        session::set_status(Status::Bypass(Reason::MovingClock));
+        quick_statements::forget_timed();
+        quick_statements::note_planned(planned_as);
+        return None;
+    }
     let refusal = plan_marker::refusal_of(desc.plan());
     if refusal != Some(Reason::TooQuick) {
         quick_statements::forget_timed();
@@ -89,7 +97,7 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
 }
 
 /// Has a miss computed by one of those who ask at the same time. A cursor, which may be read later, neither waits nor is waited for.
-fn share_work(store: &SharedStore, desc: QueryDesc<'_>, flags: i32, found: Found) -> Found {
+pub(super) fn share_work(store: &SharedStore, desc: QueryDesc<'_>, flags: i32, found: Found) -> Found {
     let Found::Miss(mut miss) = found else { return found };
     if miss.refused.is_some() || scrolls(flags) || portal::may_be_read_later() {
         return Found::Miss(miss);

@@ -202,6 +202,7 @@ tagged! {
     BoolExpr = T_BoolExpr,
     BooleanTest = T_BooleanTest,
     CaseExpr = T_CaseExpr,
+    CaseWhen = T_CaseWhen,
     CoalesceExpr = T_CoalesceExpr,
     CoerceViaIO = T_CoerceViaIO,
     ArrayExpr = T_ArrayExpr,

@@ -46,6 +46,7 @@ mod repeatability;
 pub mod row_bound;
 pub mod row_types_and_custom_settings;
 pub mod settled_rows;
+pub mod shown_clock;
 pub mod statement_terms;
 pub mod statement_text;
 pub mod trusted_extensions;

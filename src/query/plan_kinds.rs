@@ -6,10 +6,20 @@ use std::ffi::CStr;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::decomposition::TUPLESTORE_NAME;
-use crate::pg::tree::{Tree, child_text, children};
+use crate::pg::tree::{Tree, child, child_text, children};
 
 /// The name of the node that scans the parts of an answer (`fragments`).
 pub const SCAN_NAME: &CStr = c"ArrowCacheFragments";
+
+/// The name of the node that applies the clock to a stored answer (`fragments::shown_clock`).
+pub const CLOCK_NAME: &CStr = c"ArrowCacheClock";
+
+/// Does the plan apply the clock to the answer of a clock-free part (`fragments::shown_clock`)?
+pub fn shows_clock(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+    let top = child!(plan.planTree).and_then(|tree| tree.as_node().as_a::<pg_sys::CustomScan>());
+    // SAFETY: as in `is_scan_of_parts`.
+    top.is_some_and(|scan| unsafe { CStr::from_ptr((*scan.methods).CustomName) } == CLOCK_NAME)
+}
 
 /// Is this the scan of the parts that an answer is combined of (`fragments`)?
 pub fn is_scan_of_parts(scan: Tree<'_, pg_sys::CustomScan>) -> bool {

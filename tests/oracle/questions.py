@@ -161,6 +161,8 @@ DATA = [Question(*q) for q in (
     ("SELECT count(*), max(at) FROM event WHERE at >= date_trunc('month', now() - interval '12 months')",),
     ("SELECT id, CURRENT_DATE - at::date FROM event WHERE at < CURRENT_DATE + %s", ANY_VALUE),
     ("SELECT mood, count(*) FROM customer WHERE since < date_trunc('day', now() - make_interval(days => %s)) GROUP BY mood", ANY_VALUE),
+    ("SELECT now() - max(at) < interval '0', now() IS NULL, count(*), max(at) FROM event",),
+    ("SELECT id, CASE WHEN since < now() THEN mood ELSE 'cross' END, now() >= since FROM customer WHERE id > %s ORDER BY id", ANY_VALUE),
     ("SELECT to_char(now(), 'YYYY-MM'), count(*) FROM orders WHERE placed <= (now() AT TIME ZONE 'Europe/Berlin')::date + 1",),
     # Windows to the microsecond: indexes of `event` and `customer` tell which row is the last one.
     ("SELECT count(*), min(id), max(id) FROM event WHERE at > now() - make_interval(days => %s)", ANY_VALUE),

@@ -101,6 +101,11 @@ pub fn asks_for_time(function: pg_sys::Oid) -> bool {
     Leaf::of_function(function).is_some()
 }
 
+/// Is this a word for the time, such as CURRENT_TIMESTAMP?
+pub fn is_time(value: &pg_sys::SQLValueFunction) -> bool {
+    Leaf::of_value(value).is_some()
+}
+
 /// A node that may stand in a clock expression.
 pub enum Part<'t> {
     /// It asks for the time; with the modifier of its type.

@@ -9,6 +9,7 @@ use crate::pg::compat::tree::walkers::exprCollation;
 use crate::pg::lists::oids;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
+use crate::query::clock::asks_for_time;
 
 /// Casts of numbers to wider types. Ascending.
 const WIDENING: &[u32] = &[
@@ -57,7 +58,7 @@ pub(super) fn may_fail(node: Tree<'_, pg_sys::Node>, around: &[*mut pg_sys::Quer
             .any(|(clause, collation)| !only_compares(clause.eqop, collation)),
         // What the owner of a foreign table promises is not that reading it succeeds.
         RangeTblEntry(entry) => entry.relkind as u8 == pg_sys::RELKIND_FOREIGN_TABLE,
-        FuncExpr(call) => !is_widening(call.funcid),
+        FuncExpr(call) => !(is_widening(call.funcid) || asks_for_time(call.funcid)),
         OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => !only_compares(operator.opno, operator.inputcollid),
         ScalarArrayOpExpr(operator) => !only_compares(operator.opno, operator.inputcollid),
         Aggref(call) => {

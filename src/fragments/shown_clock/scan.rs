@@ -1,0 +1,347 @@
+//! The Custom Scan that gives the rows of a clock-free part, and computes the columns of the answer from each: what the executor calls. Its nodes
+//! belong to one query of this backend.
+
+use std::ffi::c_void;
+
+use pgrx::pg_sys::{self, NodeTag};
+
+use crate::error::or_raise;
+use crate::fragments::part_run::{PartRun, Source, with_description};
+use crate::fragments::parts::{copy_values, next_tuple};
+use crate::lookup::clock_free::Answer;
+use crate::lookup::{self, Task};
+use crate::pg::error_passing::{direct, edge};
+use crate::pg::lists::node_at;
+use crate::pg::server;
+use crate::query::plan_kinds::CLOCK_NAME;
+use crate::serve::{Hold, next_of_plan, slot_values};
+use crate::session;
+
+/// The executor node.
+#[repr(C)]
+pub struct ClockScanState {
+    custom: pg_sys::CustomScanState,
+    /// Null before the scan is started.
+    rows: *mut RowsOfPart,
+}
+
+/// Where the rows come from.
+enum Rows {
+    /// From the store: pinned.
+    Stored(*mut Hold),
+    /// From running the plan of the part, which is still to be started.
+    Waiting,
+    /// From running it.
+    Running(PartRun),
+    /// They were read.
+    Read,
+}
+
+/// The rows of the part; dropped with the memory of the statement.
+struct RowsOfPart {
+    callback: pg_sys::MemoryContextCallback,
+    state: *mut pg_sys::EState,
+    /// The plan of the part.
+    plan: *mut pg_sys::PlannedStmt,
+    rows: Rows,
+    /// What to do while it runs.
+    task: Option<Task>,
+    /// Carries the rows of a tuplestore.
+    tuple: *mut pg_sys::TupleTableSlot,
+    is_stored: bool,
+}
+
+struct ScanMethods(pg_sys::CustomScanMethods);
+struct ExecMethods(pg_sys::CustomExecMethods);
+
+// SAFETY: constant tables of function pointers and literals.
+unsafe impl Sync for ScanMethods {}
+// SAFETY: as above.
+unsafe impl Sync for ExecMethods {}
+
+static SCAN_METHODS: ScanMethods = ScanMethods(pg_sys::CustomScanMethods {
+    CustomName: CLOCK_NAME.as_ptr(),
+    CreateCustomScanState: Some(create_state),
+});
+
+static EXEC_METHODS: ExecMethods = ExecMethods(pg_sys::CustomExecMethods {
+    CustomName: CLOCK_NAME.as_ptr(),
+    BeginCustomScan: Some(begin),
+    ExecCustomScan: Some(next),
+    EndCustomScan: Some(end),
+    ReScanCustomScan: Some(rescan),
+    MarkPosCustomScan: None,
+    RestrPosCustomScan: None,
+    EstimateDSMCustomScan: None,
+    InitializeDSMCustomScan: None,
+    ReInitializeDSMCustomScan: None,
+    InitializeWorkerCustomScan: None,
+    ShutdownCustomScan: None,
+    ExplainCustomScan: Some(show),
+});
+
+/// Makes the node type known by name.
+pub fn register() {
+    // SAFETY: a constant table, registered once while libraries are preloaded.
+    unsafe { pg_sys::RegisterCustomScanMethods(&raw const SCAN_METHODS.0) };
+}
+
+/// A plan node over the plan of a part. `columns` are target entries for the columns of the part.
+pub fn plan_node(columns: *mut pg_sys::List, part: *mut pg_sys::PlannedStmt) -> *mut pg_sys::CustomScan {
+    let scan = pg_sys::CustomScan {
+        scan: pg_sys::Scan { plan: pg_sys::Plan { type_: NodeTag::T_CustomScan, ..Default::default() }, scanrelid: 0 },
+        custom_scan_tlist: columns,
+        methods: &raw const SCAN_METHODS.0,
+        ..Default::default()
+    };
+    // SAFETY: as many bytes as are written; a new list of one node.
+    unsafe {
+        let place: *mut pg_sys::CustomScan = pg_sys::palloc(size_of::<pg_sys::CustomScan>()).cast();
+        place.write(scan);
+        (*place).custom_private = pg_sys::lappend(std::ptr::null_mut(), part.cast());
+        place
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn create_state(_scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
+    // SAFETY: zeroed memory is a state that is not started.
+    unsafe {
+        let state: *mut ClockScanState = pg_sys::palloc0(size_of::<ClockScanState>()).cast();
+        (*state).custom.ss.ps.type_ = NodeTag::T_CustomScanState;
+        (*state).custom.methods = &raw const EXEC_METHODS.0;
+        state.cast()
+    }
+}
+
+/// Looks the part up, under the snapshot of the statement.
+unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, state: *mut pg_sys::EState, _flags: i32) {
+    // SAFETY: the node was made by `create_state` from a node that has a plan in its private list. The callback lies in the memory whose end it
+    // reports.
+    unsafe {
+        edge(|| {
+            let scan = (*node).ss.ps.plan.cast::<pg_sys::CustomScan>();
+            let Some(plan) = node_at::<pg_sys::PlannedStmt>((*scan).custom_private, 0) else { return };
+            let context = (*state).es_query_cxt;
+            let rows: *mut RowsOfPart = pg_sys::MemoryContextAlloc(context, size_of::<RowsOfPart>()).cast();
+            let row_type = (*(*node).ss.ss_ScanTupleSlot).tts_tupleDescriptor;
+            rows.write(RowsOfPart {
+                callback: pg_sys::MemoryContextCallback {
+                    func: Some(context_gone),
+                    arg: rows.cast(),
+                    next: std::ptr::null_mut(),
+                },
+                state,
+                plan,
+                rows: Rows::Waiting,
+                task: None,
+                tuple: pg_sys::MakeSingleTupleTableSlot(row_type, &raw const pg_sys::TTSOpsMinimalTuple),
+                is_stored: false,
+            });
+            pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*rows).callback);
+            (*node.cast::<ClockScanState>()).rows = rows;
+            (*rows).look_up();
+        });
+    }
+}
+
+/// The next row, projected.
+unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: the node was made by `create_state`. What computing raises jumps over this frame.
+    unsafe { direct!(server::ExecScan(&raw mut (*node).ss, Some(next_of_part), Some(holds))) }
+}
+
+/// What comes next.
+#[derive(Clone, Copy)]
+enum Step {
+    Filled,
+    End,
+    /// This query is to be taken one step on.
+    Run(*mut pg_sys::QueryDesc),
+}
+
+/// The next row of the part. What a step of its plan raises jumps over this frame.
+unsafe extern "C-unwind" fn next_of_part(node: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: called by `next` with its own node; the slot of a custom scan is a virtual one. A query that is to be taken on is under way, and
+    // works in its own memory.
+    unsafe {
+        let slot = (*node).ss_ScanTupleSlot;
+        let scan = node.cast::<ClockScanState>();
+        edge(|| pg_sys::ExecClearTuple(slot));
+        let step = edge(|| (*scan).rows.as_mut().map_or(Step::End, |rows| rows.next(slot)));
+        let Step::Run(query) = step else { return slot };
+        let caller = pg_sys::MemoryContextSwitchTo((*(*query).estate).es_query_cxt);
+        let row = next_of_plan(query, pg_sys::ScanDirection::ForwardScanDirection);
+        pg_sys::MemoryContextSwitchTo(caller);
+        edge(|| {
+            if let Some(rows) = (*scan).rows.as_mut() {
+                rows.take(row, slot);
+            }
+        });
+        slot
+    }
+}
+
+/// Rows are never checked again: nobody locks them.
+unsafe extern "C-unwind" fn holds(_node: *mut pg_sys::ScanState, _slot: *mut pg_sys::TupleTableSlot) -> bool {
+    true
+}
+
+unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
+    // SAFETY: the node was made by `create_state`; its rows lie in the memory of the query, which is still there.
+    unsafe {
+        edge(|| {
+            if let Some(rows) = (*node.cast::<ClockScanState>()).rows.as_mut() {
+                rows.end();
+            }
+        });
+    }
+}
+
+/// Reads the rows once more: those that were computed are computed again, and not stored.
+unsafe extern "C-unwind" fn rescan(node: *mut pg_sys::CustomScanState) {
+    // SAFETY: as in `end`.
+    unsafe {
+        edge(|| {
+            if let Some(rows) = (*node.cast::<ClockScanState>()).rows.as_mut() {
+                rows.rewind();
+            }
+        });
+        direct!(server::ExecScanReScan(&raw mut (*node).ss));
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn show(
+    node: *mut pg_sys::CustomScanState,
+    _ancestors: *mut pg_sys::List,
+    explain: *mut pg_sys::ExplainState,
+) {
+    // SAFETY: EXPLAIN's own state; it runs before ExecutorEnd.
+    unsafe {
+        if let Some(rows) = (*node.cast::<ClockScanState>()).rows.as_ref() {
+            pg_sys::ExplainPropertyBool(c"Stored".as_ptr(), rows.is_stored, explain);
+        }
+    }
+}
+
+impl RowsOfPart {
+    /// Looks the answer of the part up.
+    ///
+    /// # Safety
+    /// The statement is being started, with a registered snapshot.
+    unsafe fn look_up(&mut self) {
+        if !session::at_top_level() {
+            return;
+        }
+        // SAFETY: the caller's promise. The descriptor serves the question alone.
+        let answer = unsafe {
+            let context = (*self.state).es_query_cxt;
+            with_description(self.state, self.plan, |query| lookup::clock_free::at_start(query, context))
+        };
+        match answer {
+            Answer::Stored(hold) => {
+                self.rows = Rows::Stored(hold);
+                self.is_stored = true;
+            }
+            Answer::Run(task) => self.task = task,
+        }
+    }
+
+    /// # Safety
+    /// The slot must be a virtual one with the columns of the part.
+    unsafe fn next(&mut self, slot: *mut pg_sys::TupleTableSlot) -> Step {
+        if matches!(self.rows, Rows::Waiting) {
+            // SAFETY: the statement runs.
+            let run = unsafe { PartRun::of_plan(self.state, self.plan, |_query| self.task.take()) };
+            self.rows = Rows::Running(run);
+        }
+        // SAFETY: the caller's promise; holds and tuplestores last until the part was read.
+        let filled = unsafe {
+            match &self.rows {
+                Rows::Stored(hold) => {
+                    let (values, nulls) = slot_values(slot);
+                    (**hold).rows().is_some_and(|rows| or_raise(rows.next(values, nulls)))
+                }
+                Rows::Running(run) => match run.source() {
+                    Source::Plan(query) => return Step::Run(query),
+                    Source::Tuples(rows) => next_tuple(rows, self.tuple, slot),
+                },
+                Rows::Waiting | Rows::Read => false,
+            }
+        };
+        if filled {
+            // SAFETY: all values were written.
+            unsafe { pg_sys::ExecStoreVirtualTuple(slot) };
+            return Step::Filled;
+        }
+        self.leave();
+        Step::End
+    }
+
+    /// Takes the row that a step has given, null for the end.
+    ///
+    /// # Safety
+    /// The row must be one of the query that `next` has asked for; the slot as for `next`.
+    unsafe fn take(&mut self, row: *mut pg_sys::TupleTableSlot, slot: *mut pg_sys::TupleTableSlot) {
+        if row.is_null() {
+            return self.leave();
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            if let Rows::Running(run) = &mut self.rows {
+                run.take(row);
+            }
+            copy_values(row, slot);
+            pg_sys::ExecStoreVirtualTuple(slot);
+        }
+    }
+
+    /// The last row was read.
+    fn leave(&mut self) {
+        if matches!(self.rows, Rows::Running(_))
+            && let Rows::Running(run) = std::mem::replace(&mut self.rows, Rows::Read)
+        {
+            // SAFETY: a slot of ours, which may show a row of the part's memory.
+            unsafe { pg_sys::ExecClearTuple(self.tuple) };
+            run.end(true);
+        }
+    }
+
+    fn rewind(&mut self) {
+        match std::mem::replace(&mut self.rows, Rows::Waiting) {
+            Rows::Stored(hold) => {
+                // SAFETY: a hold lasts as long as the statement.
+                if let Some(rows) = unsafe { (*hold).rows() } {
+                    rows.rewind();
+                }
+                self.rows = Rows::Stored(hold);
+            }
+            Rows::Running(run) => run.end(false),
+            Rows::Waiting | Rows::Read => {}
+        }
+    }
+
+    fn end(&mut self) {
+        match std::mem::replace(&mut self.rows, Rows::Read) {
+            // SAFETY: a hold was made for this statement, and is used no more.
+            Rows::Stored(hold) => unsafe { (*hold).release() },
+            Rows::Running(run) => run.end(false),
+            Rows::Waiting | Rows::Read => {}
+        }
+        self.task = None;
+    }
+}
+
+/// The memory of the statement goes: its end, or an error. Frees Rust memory and does nothing else.
+unsafe extern "C-unwind" fn context_gone(rows: *mut c_void) {
+    // SAFETY: registered with the address of the rows, which the context still contains.
+    unsafe {
+        let rows = rows.cast::<RowsOfPart>();
+        (*rows).task = None;
+        drop(std::mem::replace(&mut (*rows).rows, Rows::Read));
+    }
+}
+
+// PostgreSQL sees only the head of the node.
+const _: () = assert!(std::mem::offset_of!(ClockScanState, custom) == 0);

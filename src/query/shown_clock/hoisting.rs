@@ -1,0 +1,174 @@
+//! Which expressions become columns of the clock-free part, and what remains above them. Makes nodes in the current memory context.
+
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::walks::{asks_for_time, depends_on_rows, has_placeholder};
+use crate::pg::lists::nodes;
+use crate::pg::tree::Tree;
+use crate::pg::tree_making::{are_equal, copy, list_of, replaced};
+use crate::query::eligibility::expression_may_fail;
+
+/// Where an expression is computed.
+enum Place {
+    /// In the part, as a column.
+    Part,
+    /// In the projection, from what stands below it.
+    Below,
+    /// In neither.
+    Nowhere,
+}
+
+/// The columns of a part under construction.
+pub(super) struct Hoisting {
+    columns: Vec<*mut pg_sys::TargetEntry>,
+    /// The keys of GROUP BY: what is grouped may not name their columns otherwise.
+    keys: Vec<*mut pg_sys::Node>,
+    /// Something stands where neither the part nor the projection can compute it.
+    is_blocked: bool,
+    /// Some column is a sub-query.
+    has_sublinks: bool,
+}
+
+impl Hoisting {
+    /// No columns yet.
+    ///
+    /// # Safety
+    /// A valid query, which outlives this.
+    pub unsafe fn of(query: *mut pg_sys::Query) -> Self {
+        // SAFETY: the caller's promise.
+        let keys = unsafe {
+            nodes::<pg_sys::SortGroupClause>((*query).groupClause)
+                .filter_map(|clause| {
+                    nodes::<pg_sys::TargetEntry>((*query).targetList)
+                        .find(|target| (**target).ressortgroupref == (*clause).tleSortGroupRef)
+                        .map(|target| (*target).expr.cast())
+                })
+                .collect()
+        };
+        Self { columns: Vec::new(), keys, is_blocked: false, has_sublinks: false }
+    }
+
+    /// Keeps a target entry of the query as it is, since clauses name it. Returns what reads it.
+    ///
+    /// # Safety
+    /// A target entry of the query, which the caller may change.
+    pub unsafe fn keep(&mut self, target: *mut pg_sys::TargetEntry) -> *mut pg_sys::Node {
+        self.columns.push(target);
+        // SAFETY: the caller's promise.
+        unsafe { column(self.columns.len(), (*target).expr.cast()) }
+    }
+
+    /// What computes an expression of the query from the columns of the part. `None` if it cannot be computed there.
+    ///
+    /// # Safety
+    /// An expression of the query.
+    pub unsafe fn project(&mut self, expression: *mut pg_sys::Node) -> Option<*mut pg_sys::Node> {
+        // SAFETY: the caller's promise; the parts of the expression are valid.
+        let projected = unsafe {
+            replaced(expression, &mut |node, _depth| match self.place_of(node) {
+                Place::Part => Some(self.hoisted(node.as_ptr())),
+                Place::Below => None,
+                Place::Nowhere => {
+                    self.is_blocked = true;
+                    Some(node.as_ptr())
+                }
+            })
+        };
+        (!self.is_blocked).then_some(projected)
+    }
+
+    /// Is some column a sub-query? It may be computed where the query would not have come to it.
+    pub fn has_sublinks(&self) -> bool {
+        self.has_sublinks
+    }
+
+    /// The target entries of the part, with the junk ones of the query behind the others; null if there are none.
+    ///
+    /// # Safety
+    /// Target entries of the query, which the caller may change.
+    pub unsafe fn finish(self, junk: Vec<*mut pg_sys::TargetEntry>) -> *mut pg_sys::List {
+        if self.columns.is_empty() {
+            return std::ptr::null_mut();
+        }
+        let all = self.columns.into_iter().chain(junk).zip(1..);
+        // SAFETY: the caller's promise.
+        list_of(all.map(|(target, number)| unsafe {
+            (*target).resno = number;
+            target
+        }))
+    }
+
+    /// Where is this expression computed, or where is what stands below it looked for?
+    fn place_of(&mut self, node: Tree<'_, pg_sys::Node>) -> Place {
+        let (part, tag) = (node.as_ptr(), node.tag());
+        let is_whole = matches!(
+            tag,
+            NodeTag::T_SubLink | NodeTag::T_Aggref | NodeTag::T_WindowFunc | NodeTag::T_GroupingFunc | NodeTag::T_Var
+        );
+        if asks_for_time(part) {
+            return if is_whole { Place::Nowhere } else { Place::Below };
+        }
+        if !depends_on_rows(part) {
+            return Place::Below;
+        }
+        self.has_sublinks |= tag == NodeTag::T_SubLink;
+        // SAFETY: valid expressions.
+        let is_key = self.keys.iter().any(|key| unsafe { are_equal(*key, part) });
+        let may_move = || is_value(tag) && !has_placeholder(part) && !expression_may_fail(part);
+        if is_whole || is_key || may_move() { Place::Part } else { Place::Below }
+    }
+
+    /// The column of the part for an expression.
+    ///
+    /// # Safety
+    /// An expression of the query that asks for no time.
+    unsafe fn hoisted(&mut self, expression: *mut pg_sys::Node) -> *mut pg_sys::Node {
+        // SAFETY: the caller's promise; new nodes.
+        unsafe {
+            let known = self.columns.iter().position(|target| are_equal((**target).expr.cast(), expression));
+            let place = known.unwrap_or_else(|| {
+                let name = pg_sys::pstrdup(c"value".as_ptr());
+                self.columns.push(pg_sys::makeTargetEntry(copy(expression).cast(), 0, name, false));
+                self.columns.len() - 1
+            });
+            column(place + 1, expression)
+        }
+    }
+}
+
+/// What reads a column of the part.
+///
+/// # Safety
+/// A valid expression.
+unsafe fn column(number: usize, expression: *mut pg_sys::Node) -> *mut pg_sys::Node {
+    // SAFETY: the caller's promise; a new node.
+    unsafe {
+        let (type_oid, modifier) = (pg_sys::exprType(expression), pg_sys::exprTypmod(expression));
+        let collation = pg_sys::exprCollation(expression);
+        pg_sys::makeVar(pg_sys::INDEX_VAR as _, number as i16, type_oid, modifier, collation, 0).cast()
+    }
+}
+
+/// Is such a node an expression with a value of its own?
+fn is_value(tag: NodeTag) -> bool {
+    matches!(
+        tag,
+        NodeTag::T_FuncExpr
+            | NodeTag::T_OpExpr
+            | NodeTag::T_DistinctExpr
+            | NodeTag::T_NullIfExpr
+            | NodeTag::T_ScalarArrayOpExpr
+            | NodeTag::T_BoolExpr
+            | NodeTag::T_FieldSelect
+            | NodeTag::T_SubscriptingRef
+            | NodeTag::T_RelabelType
+            | NodeTag::T_CoerceViaIO
+            | NodeTag::T_CaseExpr
+            | NodeTag::T_ArrayExpr
+            | NodeTag::T_CoalesceExpr
+            | NodeTag::T_MinMaxExpr
+            | NodeTag::T_NullTest
+            | NodeTag::T_BooleanTest
+            | NodeTag::T_CollateExpr
+    )
+}

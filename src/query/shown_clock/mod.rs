@@ -1,0 +1,103 @@
+//! The clock in the columns of an answer: `SELECT name, now() - joined FROM t`. Such an answer changes all the time, but only through what is
+//! computed last. So the query is taken apart: the *clock-free part* is the same query with the expressions below the clock as columns, and the
+//! *projection* computes the columns of the answer from those, row by row, at each execution.
+//!
+//! Exact because both compute the same functions of the same rows:
+//!
+//! * The part has the FROM, WHERE, groups, windows, order and limit of the query, so it has the same rows in the same order. None of these
+//!   may ask for the time to the microsecond, which the check of the part finds out.
+//! * An expression becomes a column of the part only if it cannot fail, or the query computes it for each of its rows: a column, an aggregate, a
+//!   key of GROUP BY. All else remains in the projection (`hoisting`). So an error comes if, and only if, it comes without this. Where a limit, or
+//!   DISTINCT ON, may leave rows out, nothing in the projection may fail.
+//! * A key of GROUP BY, DISTINCT or ORDER BY that asks for the time has one value in a statement. It is left out beside other keys.
+//!
+//! Reads trees; what it makes lies in the current memory context. Keeps nothing.
+
+mod hoisting;
+mod keys;
+mod walks;
+
+use pgrx::pg_sys;
+
+use super::eligibility::expression_may_fail;
+use crate::pg::compat::tree::name_grouped_columns;
+use crate::pg::error_passing::kept;
+use crate::pg::lists::nodes;
+use crate::pg::server;
+use crate::pg::tree::{Tree, children};
+use crate::pg::tree_making::{copy, list_of};
+use hoisting::Hoisting;
+use walks::asks_for_time;
+
+/// A query that was taken apart.
+#[derive(Clone, Copy)]
+pub struct ShownClock {
+    /// The clock-free part.
+    pub part: *mut pg_sys::Query,
+    /// The target entries of the projection. `Var`s of `INDEX_VAR` name the columns of the part.
+    pub projection: *mut pg_sys::List,
+    /// Columns of the part are sub-queries, which the query might never have computed. So computing the part must not fail.
+    pub has_sublinks: bool,
+}
+
+/// Does a column of the answer ask for the time? Quick to tell.
+pub fn is_shown(query: Tree<'_, pg_sys::Query>) -> bool {
+    children!(query.targetList as TargetEntry).any(|target| !target.resjunk && asks_for_time(target.as_node().as_ptr()))
+}
+
+/// Takes a query apart. `None` if no column asks for the time, or something stands in the way.
+pub fn take_apart(query: Tree<'_, pg_sys::Query>) -> Option<ShownClock> {
+    let is_plain = query.commandType == pg_sys::CmdType::CMD_SELECT
+        && query.setOperations.is_null()
+        && query.groupingSets.is_null()
+        && query.rowMarks.is_null()
+        && !(query.hasTargetSRFs || query.hasModifyingCTE || query.hasForUpdate);
+    if !is_plain || !is_shown(query) {
+        return None;
+    }
+    // SAFETY: a valid query, of which a copy is changed.
+    unsafe {
+        let part = copy(query.as_ptr());
+        name_grouped_columns(part);
+        keys::leave_out_times(part);
+        let mut hoisting = Hoisting::of(part);
+        let (mut shown, mut junk) = (Vec::new(), Vec::new());
+        for target in nodes::<pg_sys::TargetEntry>((*part).targetList) {
+            if (*target).resjunk {
+                junk.push(target);
+                continue;
+            }
+            let output = copy(target);
+            (*output).ressortgroupref = 0;
+            (*output).expr = if (*target).ressortgroupref != 0 {
+                hoisting.keep(target).cast()
+            } else if keeps_calls((*target).expr.cast()) {
+                hoisting.project((*target).expr.cast())?.cast()
+            } else {
+                return None;
+            };
+            shown.push(output);
+        }
+        let has_sublinks = hoisting.has_sublinks();
+        let projection = list_of(shown);
+        let columns = hoisting.finish(junk);
+        let leaves_out = !(*part).limitCount.is_null() || !(*part).limitOffset.is_null() || (*part).hasDistinctOn;
+        let is_wrong = columns.is_null()
+            || pg_sys::contain_volatile_functions(projection.cast())
+            || (leaves_out && expression_may_fail(projection.cast()));
+        (*part).targetList = columns;
+        (!is_wrong).then_some(ShownClock { part, projection, has_sublinks })
+    }
+}
+
+/// Does the planner leave out no aggregate and no window function of an expression, because constants say that it is never reached?
+///
+/// # Safety
+/// An expression of a valid query.
+unsafe fn keeps_calls(expression: *mut pg_sys::Node) -> bool {
+    // SAFETY: the caller's promise: a copy is folded, as the planner will do it.
+    unsafe {
+        let folded = kept!(server::eval_const_expressions(std::ptr::null_mut(), copy(expression)));
+        walks::count_calls(folded) == walks::count_calls(expression)
+    }
+}

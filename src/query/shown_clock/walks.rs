@@ -1,0 +1,83 @@
+//! What is in an expression? Walks of the server over valid trees. Keeps nothing.
+
+use std::ffi::c_void;
+
+use pgrx::pg_sys::{self, NodeTag};
+
+use crate::pg::compat::tree::walkers;
+use crate::pg::error_passing::direct;
+use crate::pg::tree::{Tree, match_node};
+use crate::query::clock;
+
+/// Does an expression, or a sub-query in it, ask for the time?
+pub(super) fn asks_for_time(node: *mut pg_sys::Node) -> bool {
+    any(node, |node| {
+        match_node! { node;
+            FuncExpr(call) => clock::asks_for_time(call.funcid),
+            SQLValueFunction(value) => clock::is_time(&value),
+            _ => false,
+        }
+    })
+}
+
+/// Is there something in an expression that depends on rows: columns, aggregates, sub-queries?
+pub(super) fn depends_on_rows(node: *mut pg_sys::Node) -> bool {
+    any(node, |node| {
+        matches!(
+            node.tag(),
+            NodeTag::T_Var | NodeTag::T_Aggref | NodeTag::T_WindowFunc | NodeTag::T_GroupingFunc | NodeTag::T_SubLink
+        )
+    })
+}
+
+/// Is there something in an expression that stands for a value of what is around it?
+pub(super) fn has_placeholder(node: *mut pg_sys::Node) -> bool {
+    any(node, |node| matches!(node.tag(), NodeTag::T_CaseTestExpr | NodeTag::T_CoerceToDomainValue))
+}
+
+/// How many calls of aggregates and window functions are in an expression?
+pub(super) fn count_calls(node: *mut pg_sys::Node) -> usize {
+    /// Counts on, and finds nothing.
+    unsafe extern "C-unwind" fn count(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+        // SAFETY: the node is null or part of the tree that is walked; the context is the number below.
+        unsafe {
+            let Some(tree) = Tree::enter(node) else { return false };
+            if matches!(tree.tag(), NodeTag::T_Aggref | NodeTag::T_WindowFunc) {
+                *context.cast::<usize>() += 1;
+            }
+            direct!(walkers::expression_tree_walker(node, Some(count), context))
+        }
+    }
+    let mut calls = 0usize;
+    // SAFETY: null, or a valid expression; the number outlives the walk.
+    unsafe { count(node, (&raw mut calls).cast()) };
+    calls
+}
+
+type Found = fn(Tree<'_, pg_sys::Node>) -> bool;
+
+/// Is there such a node in an expression?
+fn any(node: *mut pg_sys::Node, found: Found) -> bool {
+    let mut found = found;
+    // SAFETY: null, or an expression of a valid query; the context outlives the walk.
+    unsafe { visit(node, (&raw mut found).cast()) }
+}
+
+/// Called by the server for each node. It cannot raise: the parser has walked over this tree as deeply.
+unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    // SAFETY: the node is null or part of the tree that is walked; the context is that of `any`.
+    unsafe {
+        let Some(tree) = Tree::enter(node) else { return false };
+        if (*context.cast::<Found>())(tree) {
+            return true;
+        }
+        // The server's walker looks into these from the CASE around them alone.
+        if let Some(branch) = tree.as_a::<pg_sys::CaseWhen>() {
+            return visit(branch.expr.cast(), context) || visit(branch.result.cast(), context);
+        }
+        match tree.as_a::<pg_sys::Query>() {
+            Some(query) => direct!(walkers::query_tree_walker(query.as_ptr(), Some(visit), context, 0)),
+            None => direct!(walkers::expression_tree_walker(node, Some(visit), context)),
+        }
+    }
+}
