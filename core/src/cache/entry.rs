@@ -111,6 +111,7 @@ pub(crate) struct Entry {
     facts_hi: AtomicU64,
     facts_lo: AtomicU64,
     kind: AtomicU32,
+    catalogs_low: AtomicU32,
 }
 
 /// The line that every hit writes, and what a hit reads once it has the line.
@@ -119,12 +120,21 @@ struct Usage {
     life: AtomicU64,
     hits: AtomicU64,
     last_used: AtomicI64,
+    /// When it was last known that nothing it rests on had changed.
+    known_good: AtomicI64,
     rows: AtomicU64,
     execution_micros: AtomicU64,
     /// Uses of earlier answers of the key, and when they were counted from.
     counted_since: AtomicI64,
     earlier_hits: AtomicU32,
+    /// The upper bits of the version of the catalogs; and [`KEEPS_OUTDATED`].
+    catalogs_high: AtomicU32,
 }
+
+/// Somebody takes the entry when it is outdated: it stays in the index until another one takes its place.
+const KEEPS_OUTDATED: u32 = 1 << 31;
+/// How much later an entry must be known to be good for the shared line to be written, in microseconds.
+const RENEWAL: i64 = 100_000;
 
 const _: () = assert!(size_of::<Entry>() == 192 && std::mem::offset_of!(Entry, usage) == 64);
 
@@ -173,6 +183,42 @@ impl Entry {
 
     pub(crate) fn kind(&self) -> EntryKind {
         if self.kind.load(Relaxed) == 0 { EntryKind::Answer } else { EntryKind::Fragment }
+    }
+
+    /// The version of the catalogs under which it was computed.
+    pub(crate) fn catalogs(&self) -> u64 {
+        let high = self.usage.catalogs_high.load(Relaxed) & !KEEPS_OUTDATED;
+        u64::from(high) << 32 | u64::from(self.catalogs_low.load(Relaxed))
+    }
+
+    /// While filling.
+    pub(crate) fn set_goodness(&self, known_good: i64, catalogs: u64, keeps_outdated: bool) {
+        let flag = if keeps_outdated { KEEPS_OUTDATED } else { 0 };
+        self.usage.known_good.store(known_good, Relaxed);
+        self.catalogs_low.store(catalogs as u32, Relaxed);
+        self.usage.catalogs_high.store((catalogs >> 32) as u32 & !KEEPS_OUTDATED | flag, Relaxed);
+    }
+
+    pub(crate) fn keeps_outdated(&self) -> bool {
+        self.usage.catalogs_high.load(Relaxed) & KEEPS_OUTDATED != 0
+    }
+
+    /// By anybody who has pinned it.
+    pub(crate) fn keep_outdated(&self) {
+        if !self.keeps_outdated() {
+            self.usage.catalogs_high.fetch_or(KEEPS_OUTDATED, Relaxed);
+        }
+    }
+
+    pub(crate) fn known_good(&self) -> i64 {
+        self.usage.known_good.load(Relaxed)
+    }
+
+    /// It was found good at a time that is not before `then`. Of several who write at once any may be the last: each of their times is right.
+    pub(crate) fn renew(&self, then: i64) {
+        if then.saturating_sub(self.known_good()) > RENEWAL {
+            self.usage.known_good.store(then, Relaxed);
+        }
     }
 
     /// While filling.

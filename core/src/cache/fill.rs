@@ -112,6 +112,12 @@ pub struct NewEntry<'a> {
     pub created_at: i64,
     /// When it is no longer served, in microseconds; `i64::MAX` = never.
     pub expires_at: i64,
+    /// A moment at which the result was right, or one before that, in microseconds.
+    pub known_good: i64,
+    /// The version of the database's catalogs, read before the result was computed.
+    pub catalogs: u64,
+    /// Whoever asked for it takes it when it is outdated, too.
+    pub keeps_outdated: bool,
 }
 
 impl NewKind {
@@ -289,6 +295,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         entry.created_at.store(new.created_at, Relaxed);
         entry.expires_at.store(new.expires_at, Relaxed);
         entry.reset_usage(now);
+        entry.set_goodness(new.known_good, new.catalogs, new.keeps_outdated);
         entry.set_earlier(Earlier { hits: 0, since: now });
         Ok(())
     }

@@ -131,6 +131,12 @@ impl<'a> EntryView<'a> {
         self.entry.expires_at.load(Relaxed)
     }
 
+    /// A moment at which the result was right, or one before that: the last that is known, in microseconds.
+    #[must_use]
+    pub fn known_good(&self) -> i64 {
+        self.entry.known_good()
+    }
+
     /// How often the result was served.
     #[must_use]
     pub fn hits(&self) -> u64 {
