@@ -198,6 +198,7 @@ fn miss(
     lateness: Lateness,
 ) -> Result<Found, Reason> {
     let stale_bound = bound_of(store, question, &description, lateness);
+    let unread = unread(&description);
     let Description { traits, planned, key, terms, .. } = description;
     let dependencies =
         storing::dependencies(store, &description.relations, traits.rests_on_enums, &description.snapshot)?;
@@ -211,16 +212,6 @@ fn miss(
         storing::refusal(store, key, terms, question.is_only_asked())
     } else {
         Some(Reason::DdlInProgress)
-    };
-    // SAFETY: the extras were read by `describe`, into the current memory context.
-    let has_extra_relations = !unsafe { traits.extras.relations() }.is_empty();
-    // A canonical bound stands for many times, and another of them might have left out other relations.
-    let unread = if description.has_bounds || traits.bodies.is_some() || has_extra_relations {
-        Unread::None
-    } else if traits.may_fail {
-        Unread::LeftOutAtStart
-    } else {
-        Unread::NeverScanned
     };
     Ok(Found::Miss(Box::new(Miss {
         key,
@@ -252,4 +243,19 @@ fn miss(
         is_part: false,
         lead: Lead::default(),
     })))
+}
+
+/// Which relations of its plan the answer may turn out not to rest on.
+fn unread(description: &Description<'_>) -> Unread {
+    let traits = &description.traits;
+    // SAFETY: the extras were read by `describe`, into the current memory context.
+    let has_extra_relations = !unsafe { traits.extras.relations() }.is_empty();
+    // A canonical bound stands for many times, and another of them might have left out other relations.
+    if description.has_bounds || traits.bodies.is_some() || has_extra_relations {
+        Unread::None
+    } else if traits.may_fail {
+        Unread::LeftOutAtStart
+    } else {
+        Unread::NeverScanned
+    }
 }
