@@ -39,6 +39,8 @@ static FRAGMENT_MIN_TIME_MS: GucSetting<f64> = GucSetting::<f64>::new(20.0);
 static FRAGMENT_MEMORY_PERCENT: GucSetting<i32> = GucSetting::<i32>::new(50);
 /// Milliseconds. How long a statement waits for another one that computes the same answer.
 static MAX_WAIT_MS: GucSetting<i32> = GucSetting::<i32>::new(1000);
+/// Milliseconds. 0: answers are exact.
+static MAX_STALE_MS: GucSetting<i32> = GucSetting::<i32>::new(0);
 /// Share of hits that are also executed. Such a hit costs as much as an execution.
 static VERIFY_SAMPLE_RATE: GucSetting<f64> = GucSetting::<f64>::new(0.0);
 /// Extensions whose immutable functions count like built-in ones.
@@ -73,6 +75,7 @@ pub fn define() {
     define_admission();
     define_fragments();
     define_waiting();
+    define_staleness();
     define_trust();
     define_diagnostics();
     define_presets();
@@ -175,6 +178,20 @@ fn define_waiting() {
         c"Longest time that a statement waits for another one that computes the same answer.",
         c"It computes the answer itself after that. 0 means that it never waits, and that nobody waits for it.",
         &MAX_WAIT_MS,
+        0,
+        i32::MAX,
+        GucContext::Userset,
+        GucFlags::UNIT_MS,
+    );
+}
+
+/// How far an answer may lie in the past.
+fn define_staleness() {
+    GucRegistry::define_int_guc(
+        c"pg_arrow_cache.max_stale",
+        c"An answer may be the one that the statement would have had so long ago.",
+        c"0 means that every answer is exact.",
+        &MAX_STALE_MS,
         0,
         i32::MAX,
         GucContext::Userset,
@@ -307,6 +324,11 @@ pub fn ttl_micros() -> Option<i64> {
         0 => None,
         seconds => Some(i64::from(seconds) * 1_000_000),
     }
+}
+
+/// How long ago an answer may have been right, in milliseconds; 0 when it has to be exact.
+pub fn max_stale_ms() -> u32 {
+    MAX_STALE_MS.get().unsigned_abs()
 }
 
 /// Shortest execution whose result is stored, in milliseconds.

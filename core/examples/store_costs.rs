@@ -182,6 +182,9 @@ fn publish(store: &BenchStore<'_>, n: u64, now: i64) -> Pin {
         execution_micros: 1000,
         created_at: now,
         expires_at: i64::MAX,
+        known_good: 0,
+        catalogs: 0,
+        keeps_outdated: false,
     };
     store.publish(fill(store, now), key(n), new, now).expect("room")
 }

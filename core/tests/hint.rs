@@ -3,15 +3,15 @@
 use arrow_cache_core::{Hint, hint, normalize};
 use proptest::prelude::*;
 
-const PLAIN: Option<Hint> = Some(Hint::Always { ttl: None, fragments: true });
-const WHOLE: Option<Hint> = Some(Hint::Always { ttl: None, fragments: false });
+const PLAIN: Option<Hint> = Some(Hint::Always { ttl: None, fragments: true, max_stale: None });
+const WHOLE: Option<Hint> = Some(Hint::Always { ttl: None, fragments: false, max_stale: None });
 
 fn lasting(seconds: u32) -> Option<Hint> {
-    Some(Hint::Always { ttl: Some(seconds), fragments: true })
+    Some(Hint::Always { ttl: Some(seconds), fragments: true, max_stale: None })
 }
 
 fn lasting_whole(seconds: u32) -> Option<Hint> {
-    Some(Hint::Always { ttl: Some(seconds), fragments: false })
+    Some(Hint::Always { ttl: Some(seconds), fragments: false, max_stale: None })
 }
 
 fn check(cases: &[(&str, Option<Hint>)]) {
@@ -31,6 +31,32 @@ fn each_hint_is_read() {
         ("/*+ arrow_cache(fragments=off) */ SELECT 1", WHOLE),
         ("/*+ arrow_cache(ttl=30, fragments=off) */ SELECT 1", lasting_whole(30)),
         ("/*+ arrow_cache(fragments=off,ttl=30) */ SELECT 1", lasting_whole(30)),
+    ]);
+}
+
+#[test]
+fn staleness_has_units_of_time() {
+    let stale = |milliseconds| Some(Hint::Always { ttl: None, fragments: true, max_stale: Some(milliseconds) });
+    check(&[
+        ("/*+ arrow_cache(max_stale=5s) */ SELECT 1", stale(5000)),
+        ("/*+ arrow_cache(max_stale = 250 ms) */ SELECT 1", stale(250)),
+        ("/*+ arrow_cache(max_stale=250) */ SELECT 1", stale(250)),
+        ("/*+ arrow_cache(max_stale=0) */ SELECT 1", stale(0)),
+        ("/*+ arrow_cache(max_stale=2min) */ SELECT 1", stale(120_000)),
+        ("/*+ arrow_cache(max_stale=1h) */ SELECT 1", stale(3_600_000)),
+        ("/*+ arrow_cache(max_stale=2147483647) */ SELECT 1", stale(2_147_483_647)),
+        ("/*+ arrow_cache(max_stale=2147483648) */ SELECT 1", None),
+        ("/*+ arrow_cache(max_stale=2147484s) */ SELECT 1", None),
+        ("/*+ arrow_cache(max_stale=4294968s) */ SELECT 1", None),
+        ("/*+ arrow_cache(max_stale=-1) */ SELECT 1", None),
+        ("/*+ arrow_cache(max_stale=) */ SELECT 1", None),
+        ("/*+ arrow_cache(max_stale=s) */ SELECT 1", None),
+        ("/*+ arrow_cache(max_stale=5 weeks) */ SELECT 1", None),
+        ("/*+ arrow_cache(max_stale=1s, max_stale=2s) */ SELECT 1", None),
+        (
+            "/*+ arrow_cache(ttl=3, max_stale=1s) */ SELECT 1",
+            Some(Hint::Always { ttl: Some(3), fragments: true, max_stale: Some(1000) }),
+        ),
     ]);
 }
 

@@ -256,3 +256,56 @@ fn a_store_without_entries_stores_nothing() {
     assert!(store.lookup(key(1)).is_none());
     assert_eq!(store.retire_matching(|_| true), 0);
 }
+
+#[test]
+fn an_outdated_entry_tells_what_has_changed_since() {
+    let block = Block::new(10, 64 * KIB);
+    let store = block.attach(0);
+    let versions = store.versions();
+    let on = |slot, relation| Dependency { slot, relation, version: versions.slot(slot).version() };
+    let (rows, ddl, catalogs) = (versions.relation(1, 42), versions.ddl(1), versions.catalogs(1));
+    versions.slot(catalogs).bump(1);
+    let store_anew = |known_good| {
+        let dependencies = [on(ddl, 0), on(rows, 42)];
+        let mut new = described(b"select 1", &dependencies);
+        new.catalogs = versions.slot(catalogs).version();
+        new.known_good = known_good;
+        let pin = put(&store, 1, &[vec![1; 10]], new, 7).unwrap();
+        store.unpin(pin);
+        store.lookup(key(1)).unwrap()
+    };
+    let pin = store_anew(1000);
+    assert!(store.is_current(&pin) && store.only_rows_changed(&pin, 1));
+    versions.slot(rows).bump(2);
+    assert!(!store.is_current(&pin) && store.only_rows_changed(&pin, 1));
+    versions.slot(ddl).bump(3);
+    assert!(!store.only_rows_changed(&pin, 1), "a function, or a right");
+    store.unpin(pin);
+    let pin = store_anew(1000);
+    versions.slot(catalogs).bump(4);
+    assert!(store.is_current(&pin) && !store.only_rows_changed(&pin, 1), "any definition");
+    store.unpin(pin);
+}
+
+#[test]
+fn what_is_known_to_be_good_is_renewed_now_and_then() {
+    let block = Block::new(10, 64 * KIB);
+    let store = block.attach(0);
+    let mut new = described(b"select 1", &[]);
+    new.known_good = 1_000_000;
+    new.catalogs = u64::MAX >> 1;
+    let pin = put(&store, 1, &[vec![1; 10]], new, 7).unwrap();
+    let known_good = || store.view(&pin).known_good();
+    assert_eq!(known_good(), 1_000_000);
+    store.renew(&pin, 1_050_000);
+    assert_eq!(known_good(), 1_000_000, "not at every hit");
+    store.renew(&pin, 1_500_000);
+    assert_eq!(known_good(), 1_500_000);
+    store.renew(&pin, 900_000);
+    assert_eq!(known_good(), 1_500_000, "an earlier time tells nothing new");
+    assert!(!store.keeps_outdated(&pin));
+    store.keep_outdated(&pin);
+    store.keep_outdated(&pin);
+    assert!(store.keeps_outdated(&pin));
+    store.unpin(pin);
+}

@@ -9,8 +9,8 @@ use pgrx::pg_sys;
 use crate::arrow::column;
 use crate::arrow::encode::Encoder;
 use crate::invalidation::own_writes;
-use crate::lookup::Miss;
 use crate::lookup::quick_rows::Watch;
+use crate::lookup::{Miss, staleness};
 use crate::pg::row::Row;
 use crate::pg::tee::RowSink;
 use crate::shmem::SharedStore;
@@ -158,7 +158,10 @@ impl ResultFill {
         // The query's snapshot shows everything up to these versions. A slot with the same version has had no publication since.
         for dependency in &miss.dependencies {
             if versions.slot(dependency.slot).version() != dependency.version {
-                return Err(Reason::ChangedMeanwhile);
+                if miss.stale_bound.is_none() || dependency.relation == 0 {
+                    return Err(Reason::ChangedMeanwhile);
+                }
+                staleness::check_stored_late(&store, miss.key, miss.known_good, miss.catalogs_then)?;
             }
         }
         // SAFETY: reads the clock and a plain global of the backend.
@@ -184,6 +187,9 @@ impl ResultFill {
             columns: miss.columns.len() as u32,
             execution_micros: micros(elapsed),
             created_at: now,
+            known_good: miss.known_good,
+            catalogs: miss.catalogs_then,
+            keeps_outdated: miss.stale_bound.is_some(),
             expires_at: miss.terms.ttl_micros().map_or(i64::MAX, |ttl| now.saturating_add(ttl)),
         };
         let pin = store.publish(fill, miss.key, entry, now).map_err(reason)?;

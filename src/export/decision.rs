@@ -8,7 +8,7 @@ use crate::arrow::column::Column;
 use crate::error::or_raise;
 use crate::fragments;
 use crate::lookup;
-use crate::lookup::{Found, Miss, Question};
+use crate::lookup::{Found, Lateness, Miss, Question};
 use crate::pg::query_desc::QueryDesc;
 use crate::report::{decision_log, tally};
 use crate::serve::{self, Hit};
@@ -56,7 +56,8 @@ pub fn decide(store: &SharedStore, query: QueryDesc<'_>, text: Option<&CStr>, st
 }
 
 fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>) -> Answer {
-    let found = if settings::enabled() { lookup::find(store, question) } else { Err(Reason::Disabled) };
+    let found =
+        if settings::enabled() { lookup::find(store, question, Lateness::Refused) } else { Err(Reason::Disabled) };
     match found {
         Ok(Found::Hit(hit, Some(conditions))) => {
             tally::count_hit(store, &hit.pin);

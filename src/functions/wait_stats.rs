@@ -10,13 +10,14 @@ use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::shmem;
 
-fn waits_data(_: FunctionCall<'_>) -> TableIterator<'static, (i64, i64, f64)> {
+fn waits_data(_: FunctionCall<'_>) -> TableIterator<'static, (i64, i64, f64, i64)> {
     let store = shmem::required();
     let counters = store.counters();
     TableIterator::once((
         counters.sum(Counter::Waits) as i64,
         counters.sum(Counter::WaitsAnswered) as i64,
         milliseconds(counters.sum(Counter::WaitMicros)),
+        counters.sum(Counter::StaleHits) as i64,
     ))
 }
 
@@ -28,6 +29,7 @@ sql_function!(
             pg_sys::INT8OID,   // waits
             pg_sys::INT8OID,   // waits_answered
             pg_sys::FLOAT8OID, // wait_time_ms
+            pg_sys::INT8OID,   // stale_hits
         ]
     ),
     "arrow_cache_waits_data_0_2"

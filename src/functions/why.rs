@@ -13,7 +13,7 @@ use super::clock_values;
 use crate::error::CacheError;
 use crate::export::{OwnQuery, Parameters};
 use crate::lookup::parts::may_have_parts;
-use crate::lookup::{self, Found, Question};
+use crate::lookup::{self, Found, Lateness, Question};
 use crate::pg::function_call::FunctionCall;
 use crate::pg::privileges;
 use crate::pg::signature::Signature;
@@ -130,7 +130,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
             return Err(Reason::Disabled.into());
         }
         let question = Question::only_asked(plan, text, pg_sys::GetActiveSnapshot().as_ref());
-        match lookup::find(store, &question)? {
+        match lookup::find(store, &question, Lateness::Refused)? {
             Found::Hit(hit, _) => store.unpin(hit.pin),
             Found::Miss(miss) => match miss.refused {
                 // Only running the query can tell, or has told so far.

@@ -4,10 +4,10 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys;
 
-use crate::capture;
 use crate::invalidation::{foreign, last_callback, own_writes, publication, redefinition, write_set};
-use crate::pg::error_memory;
 use crate::pg::error_passing::edge;
+use crate::pg::{backend, error_memory};
+use crate::{capture, session};
 
 /// Called twice per transaction, and after the commit too, where only flags may be cleared.
 ///
@@ -21,15 +21,19 @@ pub unsafe extern "C-unwind" fn ended(event: pg_sys::XactEvent::Type, arg: *mut 
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT | pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
             let preparing = event == pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE;
             if own_writes::has_transaction_id() {
+                session::note_writing();
                 // SAFETY: no frame above this one has destructors.
                 unsafe { edge(|| publication::publish(preparing)) };
             }
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
+            // It is visible by now, unless it was only prepared.
+            session::note_end(|| (event == pg_sys::XactEvent::XACT_EVENT_COMMIT).then(backend::now));
             foreign::committed();
             forget();
         }
         pg_sys::XactEvent::XACT_EVENT_ABORT => {
+            session::note_end(|| None);
             foreign::rolled_back();
             capture::forget();
             forget();

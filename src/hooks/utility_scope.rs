@@ -169,6 +169,10 @@ fn enter_nesting(utility: Utility<'_>, tag: NodeTag, scope: &mut Scope) {
     scope.commits_prepared = statement
         .as_a::<pg_sys::TransactionStmt>()
         .is_some_and(|it| it.kind == pg_sys::TransactionStmtKind::TRANS_STMT_COMMIT_PREPARED);
+    if scope.commits_prepared {
+        // It has no transaction of its own that writes; what it commits is as good as written by this session.
+        session::note_writing();
+    }
     if scope.commits_prepared && shmem::may_have_prepared_definitions() {
         redefinition::begin_all();
     }

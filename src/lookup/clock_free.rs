@@ -4,7 +4,7 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::find::find;
+use super::find::{Lateness, find};
 use super::outcome::{Found, note_bypass, note_hit};
 use super::question::Question;
 use super::quick_statements;
@@ -43,9 +43,9 @@ pub unsafe fn at_start(part: QueryDesc<'_>, context: pg_sys::MemoryContext) -> A
     let Some(store) = shmem::store() else { return Answer::Run(None) };
     let (plan, explains) = (part.plan(), session::explaining());
     let question = Question::of(part).started_by_client(quick_statements::take_planned());
-    let found = match find(&store, &question) {
+    let found = match find(&store, &question, Lateness::Refused) {
         Ok(found) if explains => Ok(found),
-        found => found.map(|found| share_work(&store, part, 0, found)),
+        found => found.map(|found| share_work(&store, part, 0, (found, Lateness::Refused))),
     };
     match found {
         Ok(Found::Hit(hit, _)) => {

@@ -25,7 +25,10 @@ pub fn check(
     }
     match store.valid_for(pin, snapshot) {
         Validity::Changed => {
-            store.retire(pin);
+            // It stays for those who take it within their `max_stale`, until another one takes its place.
+            if !store.keeps_outdated(pin) {
+                store.retire(pin);
+            }
             return Ok(false);
         }
         Validity::NotVisible => return Err(Reason::WriterInProgress),
@@ -37,6 +40,11 @@ pub fn check(
             store.counters().add(store.stripe(), Counter::Expirations, 1);
         }
         return Ok(false);
+    }
+    // The message with the statement arrived before its snapshot was taken.
+    store.renew(pin, now);
+    if terms.max_stale_micros().is_some() {
+        store.keep_outdated(pin);
     }
     Ok(terms.ttl_micros().is_none_or(|ttl| now.saturating_sub(view.created_at()) <= ttl))
 }

@@ -13,7 +13,7 @@ use super::description::{Description, describe};
 use super::outcome::{Found, Miss, Unread};
 use super::question::Question;
 use super::single_flight::Lead;
-use super::{definition_versions, entry_validity, portal, quick_statements, storing};
+use super::{definition_versions, entry_validity, portal, quick_statements, staleness, storing};
 use crate::arrow::column;
 use crate::invalidation::foreign;
 use crate::pg::tree::Tree;
@@ -25,19 +25,29 @@ use crate::serve::{FirstRun, Guard, Hit};
 use crate::shmem::SharedStore;
 use crate::{session, settings, verify};
 
+/// May an answer be given that is outdated?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lateness {
+    /// No: it has to be exact.
+    Refused,
+    /// Within the statement's own bound.
+    Accepted,
+}
+
 /// Looks a question up.
 ///
 /// # Errors
 /// The reason to bypass.
-pub fn find(store: &SharedStore, question: &Question<'_>) -> Result<Found, Reason> {
+pub fn find(store: &SharedStore, question: &Question<'_>, lateness: Lateness) -> Result<Found, Reason> {
     if allocator::is_short() {
         return Err(Reason::OutOfMemory);
     }
     let description = describe(store, question)?;
-    match stored(store, &description)? {
-        Stored::Valid(pin) => hit(store, question, description, pin),
-        Stored::Outdated => miss(store, question, description, true),
-        Stored::Nothing => miss(store, question, description, false),
+    match stored(store, question, &description, lateness)? {
+        Stored::Valid(pin) => hit(store, question, description, pin, None),
+        Stored::Late(pin, age) => hit(store, question, description, pin, Some(age)),
+        Stored::Outdated => miss(store, question, description, true, lateness),
+        Stored::Nothing => miss(store, question, description, false, lateness),
     }
 }
 
@@ -45,6 +55,8 @@ pub fn find(store: &SharedStore, question: &Question<'_>) -> Result<Found, Reaso
 enum Stored {
     /// An answer that is still right.
     Valid(Pin),
+    /// An answer that was right so many microseconds ago, and is to be given.
+    Late(Pin, i64),
     /// An answer that is out of date.
     Outdated,
     /// Nothing of use.
@@ -56,7 +68,12 @@ enum Stored {
 /// # Errors
 /// The reason to bypass.
 #[inline]
-fn stored(store: &SharedStore, description: &Description<'_>) -> Result<Stored, Reason> {
+fn stored(
+    store: &SharedStore,
+    question: &Question<'_>,
+    description: &Description<'_>,
+    lateness: Lateness,
+) -> Result<Stored, Reason> {
     let descriptor = match &description.template {
         Some(template) => Cow::Borrowed(template.descriptor()),
         None => Cow::Owned(column::describe(&description.columns)),
@@ -68,11 +85,28 @@ fn stored(store: &SharedStore, description: &Description<'_>) -> Result<Stored, 
         Ok(true) if settings::debug_serve_fills() => Ok(Stored::Nothing),
         Ok(true) => return Ok(Stored::Valid(pin)),
         Ok(false) if store.is_current(&pin) => Ok(Stored::Nothing),
-        Ok(false) => Ok(Stored::Outdated),
+        Ok(false) => {
+            let bound = bound_of(store, question, description, lateness);
+            let age = bound.and_then(|bound| staleness::servable_age(store, &pin, description, bound));
+            if let Some(age) = age {
+                return Ok(Stored::Late(pin, age));
+            }
+            Ok(Stored::Outdated)
+        }
         Err(reason) => Err(reason),
     };
     store.unpin(pin);
     found
+}
+
+/// How old an outdated answer is accepted, in microseconds.
+fn bound_of(
+    store: &SharedStore,
+    question: &Question<'_>,
+    description: &Description<'_>,
+    lateness: Lateness,
+) -> Option<i64> {
+    if lateness == Lateness::Refused { None } else { staleness::bound_of(store, question, description) }
 }
 
 /// What may still change between the start of a hit and the reading of its first row.
@@ -102,12 +136,18 @@ fn changes_before_reading(
     Ok(Changes { possible, reads_foreign })
 }
 
-/// The hit of a valid entry.
+/// The hit of a valid entry, or of one that is outdated and accepted: then `stale` is its age.
 ///
 /// # Errors
 /// The reason to bypass; the entry is let go.
 #[inline]
-fn hit(store: &SharedStore, question: &Question<'_>, description: Description<'_>, pin: Pin) -> Result<Found, Reason> {
+fn hit(
+    store: &SharedStore,
+    question: &Question<'_>,
+    description: Description<'_>,
+    pin: Pin,
+    stale: Option<i64>,
+) -> Result<Found, Reason> {
     let Description { traits, form, facts, planned, template, relations, environment, settings, columns, .. } =
         description;
     let changes = match changes_before_reading(store, question, traits.reads_session) {
@@ -117,7 +157,8 @@ fn hit(store: &SharedStore, question: &Question<'_>, description: Description<'_
             return Err(reason);
         }
     };
-    let verify = verify::choose(&traits, environment, &settings);
+    // An outdated answer differs from the one that executing it gives.
+    let verify = if stale.is_none() { verify::choose(&traits, environment, &settings) } else { None };
     quick_statements::note_speed(description.fingerprint, false);
     let is_read_later = portal::is_bound() || portal::may_be_read_later();
     // SAFETY: the extras were read by `describe`, into the current memory context.
@@ -143,7 +184,7 @@ fn hit(store: &SharedStore, question: &Question<'_>, description: Description<'_
     });
     let stays_open = question.stays_open() || is_read_later;
     let versions = planned.versions;
-    Ok(Found::Hit(Hit { pin, columns, guard, stays_open, template, form, facts, versions }, verify))
+    Ok(Found::Hit(Hit { pin, stale, columns, guard, stays_open, template, form, facts, versions }, verify))
 }
 
 /// The miss of a question without a valid entry; `stale` if it had one that is outdated.
@@ -155,7 +196,10 @@ fn miss(
     question: &Question<'_>,
     description: Description<'_>,
     stale: bool,
+    lateness: Lateness,
 ) -> Result<Found, Reason> {
+    let stale_bound = bound_of(store, question, &description, lateness);
+    let unread = unread(&description);
     let Description { traits, planned, key, terms, .. } = description;
     let dependencies =
         storing::dependencies(store, &description.relations, traits.rests_on_enums, &description.snapshot)?;
@@ -170,16 +214,6 @@ fn miss(
     } else {
         Some(Reason::DdlInProgress)
     };
-    // SAFETY: the extras were read by `describe`, into the current memory context.
-    let has_extra_relations = !unsafe { traits.extras.relations() }.is_empty();
-    // A canonical bound stands for many times, and another of them might have left out other relations.
-    let unread = if description.has_bounds || traits.bodies.is_some() || has_extra_relations {
-        Unread::None
-    } else if traits.may_fail {
-        Unread::LeftOutAtStart
-    } else {
-        Unread::NeverScanned
-    };
     Ok(Found::Miss(Box::new(Miss {
         key,
         unread,
@@ -191,6 +225,9 @@ fn miss(
         dependencies,
         columns: description.columns,
         stale,
+        stale_bound,
+        known_good: backend::statement_start(),
+        catalogs_then: description.current.catalogs,
         query_id: compat::query_id(&question.plan()),
         terms,
         refused,
@@ -207,4 +244,19 @@ fn miss(
         is_part: false,
         lead: Rc::new(Lead::default()),
     })))
+}
+
+/// Which relations of its plan the answer may turn out not to rest on.
+fn unread(description: &Description<'_>) -> Unread {
+    let traits = &description.traits;
+    // SAFETY: the extras were read by `describe`, into the current memory context.
+    let has_extra_relations = !unsafe { traits.extras.relations() }.is_empty();
+    // A canonical bound stands for many times, and another of them might have left out other relations.
+    if description.has_bounds || traits.bodies.is_some() || has_extra_relations {
+        Unread::None
+    } else if traits.may_fail {
+        Unread::LeftOutAtStart
+    } else {
+        Unread::NeverScanned
+    }
 }

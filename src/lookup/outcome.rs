@@ -41,6 +41,12 @@ pub struct Miss {
     pub columns: Vec<Column>,
     /// A stored answer was out of date.
     pub stale: bool,
+    /// How old an outdated answer it accepts, in microseconds; `None` if its answer has to be exact.
+    pub stale_bound: Option<i64>,
+    /// A moment before its snapshot was taken, in microseconds.
+    pub known_good: i64,
+    /// The version of all definitions before it was executed.
+    pub catalogs_then: u64,
     /// The query id of its plan.
     pub query_id: i64,
     /// On which terms it is stored.
@@ -115,6 +121,13 @@ pub enum Found {
 pub fn note_hit(store: &SharedStore, pin: &Pin, plan: Tree<'_, pg_sys::PlannedStmt>) {
     tally::count_hit(store, pin);
     decision_log::note(Status::Hit, &plan);
+}
+
+/// Counts a hit of an outdated answer that was right `age` microseconds ago, and logs it; as `note_hit`.
+pub fn note_stale_hit(store: &SharedStore, pin: &Pin, age: i64, plan: Tree<'_, pg_sys::PlannedStmt>) {
+    tally::count_stale_hit(store, pin);
+    session::set_status(Status::StaleHit(age));
+    decision_log::note(Status::StaleHit(age), &plan);
 }
 
 /// Counts a bypass, and logs it.

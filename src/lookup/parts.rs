@@ -143,6 +143,9 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
         return Err(reason);
     }
     Ok(Box::new(Miss {
+        stale_bound: None,
+        known_good: backend::statement_start(),
+        catalogs_then: definition_versions::UNKNOWN_CATALOGS,
         key: *key,
         unread: Unread::None,
         facts: FactsHash::NONE,

@@ -12,7 +12,9 @@ use pgrx::pg_sys;
 
 use super::call::Call;
 use super::outcome::note_hit;
-use super::{definition_versions, entry_validity, execute_rights, kept_templates, portal, single_flight, snapshot};
+use super::{
+    definition_versions, entry_validity, execute_rights, kept_templates, portal, single_flight, snapshot, staleness,
+};
 use crate::invalidation::own_writes;
 use crate::pg::query_desc::QueryDesc;
 use crate::query::clock::{Clock, ClockProgram, Sight, hash_values};
@@ -85,7 +87,7 @@ pub fn make(
     let clock = Clock { program, params: call.params(), one_message: !call.has_values(), sight };
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed()).ok()?;
     let form = form.id();
-    let facts = promising_facts(store, key, form)?;
+    let facts = promising_facts(store, key, form, terms)?;
     if !plan_facts::hold_now(facts) {
         return None;
     }
@@ -105,14 +107,16 @@ pub fn make(
 
 /// The facts of the plan that computed the stored answer, if that seems to hold. If it is outdated, and somebody computes another one, that is
 /// waited for.
-fn promising_facts(store: &SharedStore, key: CacheKey, form: FormId) -> Option<FactsHash> {
+fn promising_facts(store: &SharedStore, key: CacheKey, form: FormId, terms: StatementTerms) -> Option<FactsHash> {
     let pin = store.lookup(key)?;
     if store.is_current(&pin) {
         let facts = FactsHash(store.view(&pin).facts());
         store.unpin(pin);
         return Some(facts);
     }
-    let relations = if single_flight::is_computed(store, key) { relations_of(store, &pin) } else { None };
+    // Who may be given the outdated answer does not wait.
+    let waits = staleness::bound(terms).is_none() && single_flight::is_computed(store, key);
+    let relations = if waits { relations_of(store, &pin) } else { None };
     store.unpin(pin);
     if !single_flight::wait_before_planning(store, key, form, &relations?) || !single_flight::is_answered(store, key) {
         return None;
@@ -173,6 +177,7 @@ pub fn serve_pending(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> 
     let Some(pin) = valid_answer(&store, desc, pending, &template) else { return false };
     let hit = Hit {
         pin,
+        stale: None,
         columns: template.columns().to_vec(),
         template: Some(template),
         guard: None,

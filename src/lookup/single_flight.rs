@@ -83,18 +83,20 @@ impl Patience {
 }
 
 /// Claims the answer that a statement has missed, or waits for whoever has claimed it. If that one gives up, one of those who have waited takes
-/// its place, and the others wait for it.
+/// its place, and the others wait for it. Without `sleeps` it does not wait, and is to look again.
 pub fn join(
     store: &SharedStore,
     key: CacheKey,
     form: FormId,
     dependencies: &[Dependency],
     patience: &mut Patience,
+    sleeps: bool,
 ) -> Joined {
     let alone = || Joined::Computes(Lead::default());
     let Some(bound) = longest_wait(store, form) else { return alone() };
     match store.claims().take(key, dependencies, &store.versions(), waiting::own_process()) {
         Taking::Taken(claim) => Joined::Computes(Lead(Cell::new(Some(claim)))),
+        Taking::Claimed(_) if !sleeps => Joined::LooksAgain,
         Taking::Claimed(claimed) if may_sleep() => {
             let relations =
                 || dependencies.iter().map(|dependency| dependency.relation).filter(|relation| *relation != 0);
@@ -108,6 +110,11 @@ pub fn join(
 /// Does somebody compute this answer now?
 pub fn is_computed(store: &SharedStore, key: CacheKey) -> bool {
     store.claims().find(key, &store.versions()).is_some()
+}
+
+/// Does somebody compute this answer, though it may be outdated already when it is stored?
+pub fn is_claimed(store: &SharedStore, key: CacheKey) -> bool {
+    store.claims().is_claimed(key)
 }
 
 /// Is there an answer, after a wait? Counts it if so.

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::find::find;
-use super::outcome::{Found, Miss, note_bypass, note_hit};
+use super::find::{Lateness, find};
+use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
 use super::single_flight::{self, Joined, Patience};
 use super::{forms, kept_templates, portal, quick_statements};
@@ -79,8 +79,8 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
         return None;
     }
     let found = portal::check_statement(desc, planned)
-        .and_then(|()| find(&store, &Question::of(desc).started_by_client(planned_as)))
-        .map(|found| share_work(&store, desc, flags, found))
+        .and_then(|()| find(&store, &Question::of(desc).started_by_client(planned_as), Lateness::Accepted))
+        .map(|found| share_work(&store, desc, flags, (found, Lateness::Accepted)))
         .and_then(|found| check_cursor(found, flags, desc.plan()));
     match found {
         Ok(Found::Hit(hit, verify)) => serve_hit(&store, desc, flags, hit, verify),
@@ -97,25 +97,33 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
 }
 
 /// Has a miss computed by one of those who ask at the same time. A cursor, which may be read later, neither waits nor is waited for.
-pub(super) fn share_work(store: &SharedStore, desc: QueryDesc<'_>, flags: i32, found: Found) -> Found {
+pub(super) fn share_work(
+    store: &SharedStore,
+    desc: QueryDesc<'_>,
+    flags: i32,
+    (found, lateness): (Found, Lateness),
+) -> Found {
     let Found::Miss(mut miss) = found else { return found };
     if miss.refused.is_some() || scrolls(flags) || portal::may_be_read_later() {
         return Found::Miss(miss);
     }
     let mut patience = Patience::default();
+    // Who accepts an outdated answer looks for it again before it waits: by now somebody else computes the next one.
+    let mut sleeps = miss.stale_bound.is_none();
     loop {
-        match single_flight::join(store, miss.key, miss.form, &miss.dependencies, &mut patience) {
+        match single_flight::join(store, miss.key, miss.form, &miss.dependencies, &mut patience, sleeps) {
             Joined::Computes(lead) => {
                 miss.lead = Rc::new(lead);
                 return Found::Miss(miss);
             }
             Joined::LooksAgain => {}
         }
-        if single_flight::is_answered(store, miss.key)
-            && let Ok(hit @ Found::Hit(..)) = find(store, &Question::of(desc))
+        if (!sleeps || miss.stale_bound.is_some() || single_flight::is_answered(store, miss.key))
+            && let Ok(hit @ Found::Hit(..)) = find(store, &Question::of(desc), lateness)
         {
             return hit;
         }
+        sleeps = true;
     }
 }
 
@@ -138,9 +146,14 @@ fn serve_hit(
     }
     // A guarded hit is counted when its guard has been asked.
     let is_settled = hit.guard.is_none();
+    let stale = hit.stale;
     keep_template(desc.plan(), &hit);
     match serve::swap_plan(desc, hit) {
         Some(pin) => {
+            if let Some(age) = stale {
+                note_stale_hit(store, pin, age, desc.plan());
+                return None;
+            }
             session::set_status(Status::Hit);
             if is_settled {
                 note_hit(store, pin, desc.plan());
@@ -171,7 +184,7 @@ fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>, flags: i32) {
     if desc.operation() != pg_sys::CmdType::CMD_SELECT || settings::debug_serve_fills() {
         return;
     }
-    let found = find(store, &Question::of(desc));
+    let found = find(store, &Question::of(desc), Lateness::Accepted);
     if let Ok(Found::Hit(hit, _)) = found.and_then(|found| check_cursor(found, flags, desc.plan())) {
         serve::swap_plan(desc, hit);
     }

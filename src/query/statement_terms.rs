@@ -13,16 +13,18 @@ pub struct StatementTerms {
     pub insisted: bool,
     /// The statement's own `ttl` in seconds, 0 for no limit.
     ttl: Option<u32>,
+    /// The statement's own `max_stale` in milliseconds, 0 for never.
+    max_stale: Option<u32>,
     /// The statement may be computed from fragments, as far as it says itself.
     pub fragments: bool,
 }
 
 impl StatementTerms {
     /// The terms of a statement that says nothing about them.
-    pub const USUAL: Self = Self { insisted: false, ttl: None, fragments: true };
+    pub const USUAL: Self = Self { insisted: false, ttl: None, max_stale: None, fragments: true };
 
     /// The terms of what is stored at its first run, whatever it takes.
-    pub const INSISTED: Self = Self { insisted: true, ttl: None, fragments: false };
+    pub const INSISTED: Self = Self { insisted: true, ttl: None, max_stale: Some(0), fragments: false };
 
     /// The terms of the statement with this text.
     ///
@@ -31,7 +33,7 @@ impl StatementTerms {
     pub fn of(text: Text) -> Result<Self, Reason> {
         match hint(statement_text::with_what_is_before(&text)) {
             None => Ok(Self::USUAL),
-            Some(Hint::Always { ttl, fragments }) => Ok(Self { insisted: true, ttl, fragments }),
+            Some(Hint::Always { ttl, fragments, max_stale }) => Ok(Self { insisted: true, ttl, max_stale, fragments }),
             Some(Hint::Never) => Err(Reason::NoCacheHint),
         }
     }
@@ -43,6 +45,13 @@ impl StatementTerms {
             Some(0) => None,
             Some(seconds) => Some(i64::from(seconds) * 1_000_000),
         }
+    }
+
+    /// How old an outdated answer is accepted, in microseconds; `None` when the answer has to be exact.
+    #[inline]
+    pub fn max_stale_micros(self) -> Option<i64> {
+        let milliseconds = self.max_stale.unwrap_or_else(settings::max_stale_ms);
+        (milliseconds > 0).then_some(i64::from(milliseconds) * 1000)
     }
 
     /// The execution at which the result is stored, 1 being the first.

@@ -25,7 +25,7 @@ pub fn note_late(status: Status, query_id: i64) {
 fn wanted(status: Status) -> bool {
     let by_setting = match settings::log_decisions() {
         LogDecisions::Off => false,
-        LogDecisions::Miss => status != Status::Hit,
+        LogDecisions::Miss => !matches!(status, Status::Hit | Status::StaleHit(_)),
         LogDecisions::All => true,
     };
     // SAFETY: a plain global of the process.
@@ -36,6 +36,9 @@ fn write(status: Status, query_id: i64) {
     let mut line = format!("arrow_cache: {}", status.name());
     if let Some(reason) = status.reason() {
         line.push_str(&format!(" ({})", reason.name()));
+    }
+    if let Status::StaleHit(age) = status {
+        line.push_str(&format!(" ({}.{:03} ms old)", age / 1000, age % 1000));
     }
     if query_id != 0 {
         line.push_str(&format!(", query id {query_id}"));

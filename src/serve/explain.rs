@@ -25,5 +25,10 @@ pub fn show(hold: &Hold, explain: &mut pg_sys::ExplainState) {
         unsafe { pg_sys::ExplainPropertyFloat(label.as_ptr(), c"ms".as_ptr(), micros / 1000.0, 3, explain) };
     };
     milliseconds(c"Age", age as f64);
+    if !store.is_current(pin) {
+        // SAFETY: reads the clock.
+        let known_good = unsafe { pg_sys::GetCurrentTimestamp() } - view.known_good();
+        milliseconds(c"Staleness", known_good as f64);
+    }
     milliseconds(c"Execution Time Saved", view.execution_micros() as f64);
 }

@@ -16,6 +16,8 @@ pub struct Hit {
     pub pin: Pin,
     /// Its columns.
     pub columns: Vec<Column>,
+    /// How many microseconds ago it was right, if it is outdated.
+    pub stale: Option<i64>,
     /// What to check before the first row, if there is something.
     pub guard: Option<Guard>,
     /// Other statements may run between the start and the end of its reading.

@@ -3,6 +3,7 @@
 
 mod definition_changes;
 mod nesting;
+mod own_commits;
 mod planning;
 mod status;
 mod timed_fingerprint;
@@ -10,6 +11,7 @@ mod wrapping;
 
 pub use definition_changes::{definition_changes, note_definition_change};
 pub use nesting::{at_top_level, depth, enter_level, leave_level};
+pub use own_commits::{last_own_commit, note_end, note_writing};
 pub use planning::{
     PlanningExport, StartingExport, must_plan, next_plan_number, note_observed, plans_matter, set_must_plan,
     take_starting_export,

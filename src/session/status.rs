@@ -12,6 +12,8 @@ use crate::pg::backend_local::Local;
 pub enum Status {
     /// Answered from the cache.
     Hit,
+    /// Answered from the cache, with an outdated result, as it had asked for. The result was right so many microseconds ago.
+    StaleHit(i64),
     /// Executed; a result for it was looked up and not found. The reason, if any, tells why the new result was not stored.
     Miss(Option<Reason>),
     /// Executed, because the stored result was out of date.
@@ -25,6 +27,7 @@ impl Status {
     pub fn name(self) -> &'static str {
         match self {
             Self::Hit => "HIT",
+            Self::StaleHit(_) => "STALE_HIT",
             Self::Miss(_) => "MISS",
             Self::Stale(_) => "STALE",
             Self::Bypass(_) => "BYPASS",
@@ -34,7 +37,7 @@ impl Status {
     /// Why the statement was bypassed or its result not stored.
     pub fn reason(self) -> Option<Reason> {
         match self {
-            Self::Hit => None,
+            Self::Hit | Self::StaleHit(_) => None,
             Self::Miss(reason) | Self::Stale(reason) => reason,
             Self::Bypass(reason) => Some(reason),
         }

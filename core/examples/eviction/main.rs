@@ -171,6 +171,9 @@ fn ask(store: &Store<'_, &Host, &Host>, trace: &Trace, question: &Question) -> R
         execution_micros: answer.micros,
         created_at: now,
         expires_at: i64::MAX,
+        known_good: 0,
+        catalogs: 0,
+        keeps_outdated: false,
     };
     let pin = store.publish(fill, key, new, now).map_err(|_| ())?;
     store.unpin(pin);

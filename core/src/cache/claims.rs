@@ -141,6 +141,12 @@ impl<'a> Claims<'a> {
         probes(key).filter_map(|place| self.claimed(place, key)).find(|claimed| self.is_promising(claimed, versions))
     }
 
+    /// Does somebody compute this answer, whatever has changed since?
+    #[must_use]
+    pub fn is_claimed(&self, key: CacheKey) -> bool {
+        probes(key).any(|place| self.claimed(place, key).is_some())
+    }
+
     /// Is it still the same claim?
     #[must_use]
     pub fn is_held(&self, claimed: &Claimed) -> bool {
@@ -343,6 +349,7 @@ mod tests {
         assert!(claims.is_promising(&seen, &versions));
         versions.slot(second).bump(1);
         assert!(!claims.is_promising(&seen, &versions) && claims.is_held(&seen));
+        assert!(claims.is_claimed(key(1)) && !claims.is_claimed(key(2)));
         assert_eq!(claims.find(key(1), &versions), None);
         let Taking::Taken(later) = claims.take(key(1), &[], &versions, 4) else { panic!("another one may be taken") };
         assert_eq!(claims.find(key(1), &versions).map(|claimed| claimed.owner()), Some(4));

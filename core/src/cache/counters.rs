@@ -49,6 +49,8 @@ pub enum Counter {
     WaitMicros,
     /// Waits after which the answer was there.
     WaitsAnswered,
+    /// Statements that were given an outdated answer, as they had asked for.
+    StaleHits,
 }
 
 /// A hit counts both, so they are on one cache line.
@@ -78,10 +80,11 @@ impl Counter {
         Counter::Waits,
         Counter::WaitMicros,
         Counter::WaitsAnswered,
+        Counter::StaleHits,
     ];
 }
 
-const COUNTERS: usize = 21;
+const COUNTERS: usize = 22;
 
 /// Number of stripes; a backend uses the one of its number modulo this.
 pub const STRIPES: usize = 64;

@@ -113,6 +113,7 @@ pub(crate) struct Entry {
     facts_hi: AtomicU64,
     facts_lo: AtomicU64,
     kind: AtomicU32,
+    catalogs_low: AtomicU32,
 }
 
 /// The line that a process without a seat writes at every hit, others now and then (`seats`), and what a hit reads once it has the line.
@@ -126,9 +127,14 @@ struct Usage {
     /// Uses of earlier answers of the key, and when they were counted from.
     counted_since: AtomicI64,
     earlier_hits: AtomicU32,
+    /// The upper bits of the version of the catalogs; and [`KEEPS_OUTDATED`].
+    catalogs_high: AtomicU32,
     /// The first of the entry's renditions, or null.
     renditions: AtomicU64,
 }
+
+/// Somebody takes the entry when it is outdated: it stays in the index until another one takes its place.
+const KEEPS_OUTDATED: u32 = 1 << 31;
 
 const _: () = assert!(size_of::<Entry>() == 192 && std::mem::offset_of!(Entry, usage) == 64);
 
@@ -177,6 +183,30 @@ impl Entry {
 
     pub(crate) fn kind(&self) -> EntryKind {
         if self.kind.load(Relaxed) == 0 { EntryKind::Answer } else { EntryKind::Fragment }
+    }
+
+    /// The version of the catalogs under which it was computed.
+    pub(crate) fn catalogs(&self) -> u64 {
+        let high = self.usage.catalogs_high.load(Relaxed) & !KEEPS_OUTDATED;
+        u64::from(high) << 32 | u64::from(self.catalogs_low.load(Relaxed))
+    }
+
+    /// While filling.
+    pub(crate) fn set_catalogs(&self, catalogs: u64, keeps_outdated: bool) {
+        let flag = if keeps_outdated { KEEPS_OUTDATED } else { 0 };
+        self.catalogs_low.store(catalogs as u32, Relaxed);
+        self.usage.catalogs_high.store((catalogs >> 32) as u32 & !KEEPS_OUTDATED | flag, Relaxed);
+    }
+
+    pub(crate) fn keeps_outdated(&self) -> bool {
+        self.usage.catalogs_high.load(Relaxed) & KEEPS_OUTDATED != 0
+    }
+
+    /// By anybody who has pinned it.
+    pub(crate) fn keep_outdated(&self) {
+        if !self.keeps_outdated() {
+            self.usage.catalogs_high.fetch_or(KEEPS_OUTDATED, Relaxed);
+        }
     }
 
     /// While filling.

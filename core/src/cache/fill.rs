@@ -14,7 +14,7 @@ use crate::cache::store::Store;
 use crate::cache::worth::{Uses, Worth};
 use crate::hash::Hash128;
 use std::fmt;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 /// Most evictions for one record: other processes may take each record as soon as it is free.
 const MOST_EVICTIONS_FOR_RECORD: usize = 64;
@@ -112,6 +112,12 @@ pub struct NewEntry<'a> {
     pub created_at: i64,
     /// When it is no longer served, in microseconds; `i64::MAX` = never.
     pub expires_at: i64,
+    /// A moment at which the result was right, or one before that, in microseconds.
+    pub known_good: i64,
+    /// The version of the database's catalogs, read before the result was computed.
+    pub catalogs: u64,
+    /// Whoever asked for it takes it when it is outdated, too.
+    pub keeps_outdated: bool,
 }
 
 impl NewKind {
@@ -273,7 +279,11 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let start = self.arena.address(head);
         // SAFETY: the allocation is ours, holds `shape.total` bytes and is aligned to 8, as dependencies need; the parts follow one another.
         unsafe {
-            start.cast::<Dependency>().copy_from_nonoverlapping(new.dependencies.as_ptr(), new.dependencies.len());
+            start.cast::<AtomicI64>().write(AtomicI64::new(new.known_good));
+            start
+                .add(shape.dependencies)
+                .cast::<Dependency>()
+                .copy_from_nonoverlapping(new.dependencies.as_ptr(), new.dependencies.len());
             start.add(shape.descriptor).copy_from_nonoverlapping(new.descriptor.as_ptr(), new.descriptor.len());
             start.add(shape.text).copy_from_nonoverlapping(new.text.as_ptr(), new.text.len());
         }
@@ -289,6 +299,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         entry.created_at.store(new.created_at, Relaxed);
         entry.expires_at.store(new.expires_at, Relaxed);
         entry.reset_usage(now);
+        entry.set_catalogs(new.catalogs, new.keeps_outdated);
         entry.set_earlier(Earlier { hits: 0, since: now });
         Ok(())
     }

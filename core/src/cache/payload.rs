@@ -1,11 +1,11 @@
-//! The layout of an entry's payload memory: one head (dependencies, column description, text) and a list of chunks (data). The process that
-//! fills the entry writes it (see `fill`). It is constant from publication until the last pin is gone. The process that took the entry out
+//! The layout of an entry's payload memory: one head (a time, dependencies, column description, text) and a list of chunks (data). The process that
+//! fills the entry writes it (see `fill`). It is constant from publication until the last pin is gone, but for the time, an atomic. The process that took the entry out
 //! of limbo frees it. No lock is held here.
 
 use crate::cache::entry::{Dependency, Entry};
 use crate::cache::memory::{Arena, ArenaPtr, Locks};
 use crate::cache::store::Store;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// In front of the data of a chunk, at the start of its allocation.
 #[repr(C)]
@@ -45,19 +45,23 @@ const DATA_ALIGNMENT: usize = 64;
 /// Bytes that a chunk takes from the arena beyond its data: the header, and at most 56 bytes from a multiple of 8 to the next one of 64.
 pub const CHUNK_OVERHEAD: usize = HEADER + DATA_ALIGNMENT - 8;
 
+/// Bytes of the time that a head begins with.
+const GOOD: usize = size_of::<AtomicI64>();
+
 /// Where the parts of a head are.
 pub(crate) struct HeadShape {
+    pub(crate) dependencies: usize,
     pub(crate) descriptor: usize,
     pub(crate) text: usize,
     pub(crate) total: usize,
 }
 
 impl HeadShape {
-    /// Dependencies come first, for their alignment; the description after them is aligned to 8, as its reader expects.
+    /// The time at which the entry was last known to be good comes first, then the dependencies, for their alignment; the description after them is aligned to 8, as its reader expects.
     pub(crate) fn new(dependencies: usize, descriptor: usize, text: usize) -> Self {
-        let descriptor_at = dependencies * size_of::<Dependency>();
+        let descriptor_at = GOOD + dependencies * size_of::<Dependency>();
         let text_at = descriptor_at + descriptor;
-        Self { descriptor: descriptor_at, text: text_at, total: text_at + text }
+        Self { dependencies: GOOD, descriptor: descriptor_at, text: text_at, total: text_at + text }
     }
 }
 

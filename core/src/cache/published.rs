@@ -1,7 +1,7 @@
 //! Published entries: looked up, pinned, read, checked against a snapshot, retired. `index` says which locks a lookup and a retirement
 //! take; the rest uses atomics only.
 
-use crate::cache::entry::{EntryId, Life};
+use crate::cache::entry::{Dependency, EntryId, Life};
 use crate::cache::key::CacheKey;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::seat::Hold;
@@ -95,6 +95,35 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
         // The floor is read after the slots: see `Versions::begin_anew`.
         if whole && versions.above_base_floor(snapshot) { Validity::Valid } else { Validity::NotVisible }
+    }
+
+    /// Notes that the entry was found valid, at a time that is not before `then`, in microseconds.
+    #[inline]
+    pub fn renew(&self, pin: &Pin, then: i64) {
+        self.view(pin).renew(then);
+    }
+
+    /// Lets the entry stay in the index when it is outdated, for those who take it then.
+    pub fn keep_outdated(&self, pin: &Pin) {
+        self.entry(pin.entry.0).keep_outdated();
+    }
+
+    /// Does somebody take the entry when it is outdated?
+    #[must_use]
+    pub fn keeps_outdated(&self, pin: &Pin) -> bool {
+        self.entry(pin.entry.0).keeps_outdated()
+    }
+
+    /// Has nothing changed since the entry was computed but rows of relations that are known? `database` is that of the entry.
+    ///
+    /// A change of any definition moves the version of the catalogs before it can be visible. What concerns all databases, and changes of
+    /// unknown relations, have slots that the entry rests on.
+    #[must_use]
+    pub fn only_rows_changed(&self, pin: &Pin, database: u32) -> bool {
+        let versions = self.versions();
+        let catalogs = versions.slot(versions.catalogs(database)).version();
+        let is_same = |on: &Dependency| on.relation != 0 || versions.slot(on.slot).version() == on.version;
+        catalogs == self.entry(pin.entry.0).catalogs() && self.view(pin).dependencies().iter().all(is_same)
     }
 
     /// Takes the entry out of the index; true if this call did. The first [`Store::reclaim`] after the last pin is gone frees its memory.

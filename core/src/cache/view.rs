@@ -5,7 +5,10 @@ use crate::cache::memory::{Arena, ArenaPtr};
 use crate::cache::payload::{Chunks, HeadShape};
 use crate::cache::rendition::Heads;
 use crate::hash::Hash128;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+/// How much later an entry must be known to be good for the time to be written again, in microseconds.
+const RENEWAL: i64 = 100_000;
 
 /// A published entry, readable while its pin is held.
 #[derive(Clone, Copy)]
@@ -57,9 +60,9 @@ impl<'a> EntryView<'a> {
     #[must_use]
     pub fn dependencies(&self) -> &'a [Dependency] {
         let count = self.entry.dependency_count.load(Relaxed) as usize;
-        // SAFETY: `write_head` put `count` dependencies at the start of the head, which is aligned for them; they stay unchanged while the
+        // SAFETY: `write_head` put `count` dependencies there, which is a place aligned for them; they stay unchanged while the
         // entry is pinned, which it is for `'a`.
-        unsafe { std::slice::from_raw_parts(self.head().cast::<Dependency>(), count) }
+        unsafe { std::slice::from_raw_parts(self.head().add(self.shape().dependencies).cast::<Dependency>(), count) }
     }
 
     /// The relations that the answer rests on, each once. On a standby a relation may have two dependencies, one after the other.
@@ -138,6 +141,12 @@ impl<'a> EntryView<'a> {
         self.entry.expires_at.load(Relaxed)
     }
 
+    /// A moment at which the result was right, or one before that: the last that is known, in microseconds.
+    #[must_use]
+    pub fn known_good(&self) -> i64 {
+        self.good().load(Relaxed)
+    }
+
     /// How often the result was served.
     #[must_use]
     pub fn hits(&self) -> u64 {
@@ -160,6 +169,18 @@ impl<'a> EntryView<'a> {
     #[must_use]
     pub fn role(&self) -> u32 {
         self.entry.role.load(Relaxed)
+    }
+
+    /// It was found good at a time that is not before `then`. Of several who write at once any may be the last: each of their times is right.
+    pub(crate) fn renew(&self, then: i64) {
+        if then.saturating_sub(self.known_good()) > RENEWAL {
+            self.good().store(then, Relaxed);
+        }
+    }
+
+    fn good(&self) -> &'a AtomicI64 {
+        // SAFETY: `write_head` put it at the start of the head, which is aligned to 8 and stays while the entry is pinned, which it is for `'a`.
+        unsafe { &*self.head().cast::<AtomicI64>() }
     }
 
     fn head(&self) -> *mut u8 {

@@ -16,16 +16,20 @@ pub enum Hint {
         ttl: Option<u32>,
         /// Not `(fragments=off)`: it may be computed from stored fragments.
         fragments: bool,
+        /// `(max_stale=…)`, in milliseconds, 0 for never: used instead of the session's.
+        max_stale: Option<u32>,
     },
 }
 
 impl Hint {
     /// `arrow_cache` without options.
-    const PLAIN: Self = Self::Always { ttl: None, fragments: true };
+    const PLAIN: Self = Self::Always { ttl: None, fragments: true, max_stale: None };
 }
 
 /// Longest `ttl`, in seconds: that of the setting.
 const LONGEST_TTL: u32 = i32::MAX as u32;
+/// Largest `max_stale`, in milliseconds: that of the setting.
+const LARGEST_MAX_STALE: u32 = i32::MAX as u32;
 
 /// Finds the first hint for us in the comments before the first word of the query in `statement`, also when EXPLAIN, PREPARE, DECLARE or
 /// the parenthesis of COPY stands before the query.
@@ -98,18 +102,20 @@ fn in_comment(comment: &[u8]) -> Option<Hint> {
 
 /// `arrow_cache` with options: `name = value`, separated by commas, each at most once.
 fn with_options(options: &[u8]) -> Option<Hint> {
-    let (mut ttl, mut fragments) = (None, true);
+    let (mut ttl, mut fragments, mut max_stale) = (None, true, None);
     for option in options.split(|&byte| byte == b',') {
         let (name, value) = name_and_value(option)?;
         if is_one_of(name, &[b"ttl"]) && ttl.is_none() {
             ttl = Some(seconds(value)?);
+        } else if is_one_of(name, &[b"max_stale"]) && max_stale.is_none() {
+            max_stale = Some(milliseconds(value)?);
         } else if is_one_of(name, &[b"fragments"]) && fragments && is_one_of(value, &[b"off"]) {
             fragments = false;
         } else {
             return None;
         }
     }
-    Some(Hint::Always { ttl, fragments })
+    Some(Hint::Always { ttl, fragments, max_stale })
 }
 
 /// The two sides of `name = value`.
@@ -127,6 +133,20 @@ fn seconds(value: &[u8]) -> Option<u32> {
     }
     let seconds = std::str::from_utf8(value).ok()?.parse::<u32>().ok()?;
     (seconds <= LONGEST_TTL).then_some(seconds)
+}
+
+/// The milliseconds of a `max_stale`: digits and a unit of time, as settings have them; milliseconds without one.
+fn milliseconds(value: &[u8]) -> Option<u32> {
+    let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let number = std::str::from_utf8(&value[..digits]).ok()?.parse::<u32>().ok()?;
+    let unit = match value[digits..].trim_ascii_start() {
+        b"" | b"ms" => 1,
+        b"s" => 1000,
+        b"min" => 60_000,
+        b"h" => 3_600_000,
+        _ => return None,
+    };
+    number.checked_mul(unit).filter(|milliseconds| *milliseconds <= LARGEST_MAX_STALE)
 }
 
 fn skip_space(text: &[u8], at: usize) -> usize {

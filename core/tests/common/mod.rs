@@ -184,6 +184,9 @@ pub fn described<'a>(text: &'a [u8], dependencies: &'a [Dependency]) -> NewEntry
         execution_micros: 1500,
         created_at: 0,
         expires_at: i64::MAX,
+        known_good: 0,
+        catalogs: 0,
+        keeps_outdated: false,
     }
 }
 

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 use super::scan;
 use crate::fragments::{self, Combination};
-use crate::lookup::{self, Call, Eligible, Found, Planning, Question};
+use crate::lookup::{self, Call, Eligible, Found, Lateness, Planning, Question};
 use crate::pg::compat;
 use crate::pg::error_passing::kept;
 use crate::pg::lists::nodes;
@@ -128,7 +128,7 @@ unsafe fn is_stored(plan: Tree<'_, pg_sys::PlannedStmt>, text: *const std::ffi::
         }
         Question::only_asked(plan, CStr::from_ptr(text), pg_sys::GetActiveSnapshot().as_ref())
     };
-    match lookup::find(&store, &question) {
+    match lookup::find(&store, &question, Lateness::Refused) {
         Ok(Found::Hit(hit, _)) => {
             store.unpin(hit.pin);
             true

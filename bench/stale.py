@@ -1,0 +1,71 @@
+"""Readers that accept outdated answers beside a writer: how often the answer is computed, and whether anybody waits."""
+
+import statistics
+import threading
+import time
+
+import psycopg
+
+from crowd import QUESTION, SERVER_CONF, TABLE, computed, run_all, writing
+from measure import Goal, Part, Ratio, figure, markdown
+from program import private
+
+READERS, BOUND_S = 20, 2
+EXECUTIONS_PER_S = 0.6
+
+
+def hint(milliseconds):
+    return f"/*+ arrow_cache(max_stale={milliseconds}) */ {QUESTION}"
+
+
+def read_for(server, seconds, bound_ms):
+    """Has the readers ask for a time. Returns how long each answer took, in seconds."""
+    sessions = [psycopg.connect(server.dsn(), autocommit=True) for _ in range(READERS)]
+    took, lock, end = [], threading.Lock(), time.monotonic() + seconds
+
+    def one(_, session):
+        own = []
+        while time.monotonic() < end:
+            began = time.perf_counter()
+            session.execute(hint(bound_ms)).fetchall()
+            own.append(time.perf_counter() - began)
+            time.sleep(0.05)
+        with lock:
+            took.extend(own)
+
+    run_all(one, sessions)
+    for session in sessions:
+        session.close()
+    return took
+
+
+def waits(owner):
+    return owner.execute("SELECT waits FROM arrow_cache.stats").fetchone()[0]
+
+
+def one_round(server, owner, seconds, bound_ms):
+    """(executions per second, waits, median latency in ms, answers per second) beside a writer"""
+    owner.execute(hint(bound_ms)).fetchall()
+    before, waited = computed(owner), waits(owner)
+    with writing(server):
+        took = read_for(server, seconds, bound_ms)
+    return (computed(owner) - before) / seconds, waits(owner) - waited, statistics.median(took) * 1000, len(took) / seconds
+
+
+def measure_stale(directory, size, progress):
+    rounds, seconds = (1 if size.quick else 3), max(8 * BOUND_S, 2 * size.seconds)
+    rows, found = [], {}
+    with private.Cluster(directory, conf=SERVER_CONF) as server:
+        server.psql(f"CREATE EXTENSION pg_arrow_cache; {TABLE}")
+        with psycopg.connect(server.dsn(), autocommit=True) as owner:
+            for bound_ms in (0, BOUND_S * 1000):
+                progress(f"stale: {READERS} readers beside a writer, max_stale = {bound_ms} ms")
+                found[bound_ms] = [one_round(server, owner, seconds, bound_ms) for _ in range(rounds)]
+                medians = [statistics.median(column) for column in zip(*found[bound_ms])]
+                rows.append([f"{bound_ms} ms", *(figure(value) for value in medians)])
+    with_bound = found[BOUND_S * 1000]
+    goals = [Goal.at_most("executions per second", Ratio([one[0] for one in with_bound]), EXECUTIONS_PER_S),
+             Goal.at_most("readers that waited", Ratio([float(one[1]) for one in with_bound]), 0.0)]
+    note = f"{READERS} readers ask every 50 ms, and ten changes a second are made; {rounds} rounds of {seconds:g} s."
+    columns = ["max_stale", "executions per second", "waits", "median latency, ms", "answers per second"]
+    return Part(goals, [markdown("Outdated answers that are asked for", note, columns, rows)])

@@ -1,0 +1,103 @@
+//! Outdated answers for those who ask for them (`max_stale`): may one be given, and who is to compute the next one? Keeps nothing.
+//!
+//! Such an answer is one that the statement would have had at some moment within the bound. Only rows may have changed since that moment: no
+//! definition, no right, no policy, and nothing that this session has written.
+
+use std::time::Duration;
+
+use arrow_cache_core::{Pin, Reason};
+use pgrx::pg_sys;
+
+use super::description::Description;
+use super::question::Question;
+use super::{definition_versions, portal, single_flight};
+use crate::invalidation::foreign;
+use crate::invalidation::own_writes;
+use crate::pg::backend;
+use crate::query::statement_terms::StatementTerms;
+use crate::shmem::SharedStore;
+use crate::{session, settings};
+
+/// The last part of the bound, in which the answer is computed anew: one in so many.
+const LAST_PART: i64 = 8;
+
+/// How old an answer a statement accepts on these terms, in microseconds; `None` if it has to be exact.
+///
+/// A transaction that sees one state of the database through several statements gets exact answers, and so does one that may have written, and
+/// every session of a standby.
+pub fn bound(terms: StatementTerms) -> Option<i64> {
+    let bound = terms.max_stale_micros()?;
+    // SAFETY: a plain global of the backend.
+    let isolation = unsafe { pg_sys::XactIsoLevel };
+    let is_exact = isolation >= pg_sys::XACT_REPEATABLE_READ as i32
+        || own_writes::has_transaction_id()
+        || backend::is_in_recovery()
+        || settings::debug_serve_fills();
+    (!is_exact).then_some(bound)
+}
+
+/// The bound of a question, if its answers may be given when they are outdated. Not those of cursors, those that are checked again
+/// before their first row is read, and those that rest on what others only promise. Nor those under canonical bounds, which stand for
+/// different times after rows have changed.
+pub fn bound_of(store: &SharedStore, question: &Question<'_>, description: &Description<'_>) -> Option<i64> {
+    let bound = bound(description.terms)?;
+    let traits = &description.traits;
+    let is_cursor = question.stays_open() || portal::may_be_read_later();
+    let is_guarded = traits.reads_session && portal::is_bound();
+    let rests_on_promises = || foreign::check_settled(store, question.plan()) != Ok(false);
+    let is_exact = is_cursor
+        || is_guarded
+        || description.has_bounds
+        || traits.calls_declared()
+        || traits.trusts
+        || rests_on_promises();
+    (!is_exact).then_some(bound)
+}
+
+/// How old an outdated answer is, in microseconds, if it is to be given within `bound`; `None` if the statement is to be executed.
+///
+/// In the last part of the bound the first who asks computes the next answer, while the others are given this one.
+pub fn servable_age(store: &SharedStore, pin: &Pin, description: &Description<'_>, bound: i64) -> Option<i64> {
+    let (view, now) = (store.view(pin), backend::now());
+    let known_good = view.known_good();
+    // A clock that was set back tells nothing.
+    let age = now.checked_sub(known_good).filter(|age| (0..=bound).contains(age))?;
+    let is_expired = view.expires_at() <= now
+        || description.terms.ttl_micros().is_some_and(|ttl| now.saturating_sub(view.created_at()) > ttl);
+    // SAFETY: a plain global of the backend.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    if is_expired
+        || known_good <= session::last_own_commit()
+        || !definition_versions::are_settled()
+        || !store.only_rows_changed(pin, database)
+    {
+        return None;
+    }
+    let usual = Duration::from_micros(store.form_times(description.form.0).plain_micros);
+    let ahead = (bound / LAST_PART).max(i64::try_from(usual.as_micros()).unwrap_or(bound).saturating_mul(2));
+    let is_due = age >= bound.saturating_sub(ahead);
+    (!is_due || single_flight::is_claimed(store, description.key)).then_some(age)
+}
+
+/// May the answer of a run be stored although rows have changed since its snapshot was taken? It is outdated from the start, and right as of
+/// `known_good`. Not if a later one is stored already.
+///
+/// # Errors
+/// `ChangedMeanwhile`.
+pub fn check_stored_late(
+    store: &SharedStore,
+    key: arrow_cache_core::CacheKey,
+    known_good: i64,
+    catalogs: u64,
+) -> Result<(), Reason> {
+    // SAFETY: a plain global of the backend.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let versions = store.versions();
+    if versions.slot(versions.catalogs(database)).version() != catalogs {
+        return Err(Reason::ChangedMeanwhile);
+    }
+    let Some(pin) = store.lookup(key) else { return Ok(()) };
+    let is_later = store.view(&pin).known_good() >= known_good;
+    store.unpin(pin);
+    if is_later { Err(Reason::ChangedMeanwhile) } else { Ok(()) }
+}
