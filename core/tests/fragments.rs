@@ -8,8 +8,8 @@ use common::{Block, TestStore, described, fill, key};
 
 const KIB: usize = 1024;
 
-/// Bytes of each fragment.
-const FRAGMENT: u64 = (1000 + CHUNK_OVERHEAD + "columns".len() + "q".len()) as u64;
+/// Bytes of each fragment: its data, and what describes it, which begins with a time.
+const FRAGMENT: u64 = (1000 + CHUNK_OVERHEAD + size_of::<i64>() + "columns".len() + "q".len()) as u64;
 
 /// Fills and publishes.
 fn put(store: &TestStore<'_>, n: u64, bytes: usize, new: NewEntry<'_>, now: i64) -> Result<Pin, StoreError> {

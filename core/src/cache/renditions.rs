@@ -9,7 +9,7 @@
 //!
 //! No lock is taken here; the arena takes its own.
 
-use crate::cache::entry::Entry;
+use crate::cache::entry::{Entry, EntryKind};
 use crate::cache::memory::{Arena, ArenaPtr, Locks};
 use crate::cache::payload::{CHUNK_OVERHEAD, chunk_header, data_of};
 use crate::cache::published::Pin;
@@ -66,11 +66,15 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
     }
 
-    /// Begins a rendition of a pinned entry. `None` if there is one of this key, or too many, or no free memory: nothing is evicted for it.
+    /// Begins a rendition of a pinned entry. `None` for a fragment, if there is one of this key, or too many, or no free memory: nothing is evicted for it.
     #[must_use]
     pub fn begin_rendition(&self, pin: &Pin, key: Hash128) -> Option<Draft> {
         let index = pin.entry().0;
         let entry = self.entry(index);
+        if entry.kind() == EntryKind::Fragment {
+            // What fragments take together is counted when they are published.
+            return None;
+        }
         let mut count = 0;
         for (place, head) in self.heads(entry) {
             count += 1;
