@@ -8,6 +8,7 @@ use arrow_cache_core::{CacheKey, Hash128, HashBuffer, OutOfMemory, Reason};
 
 use super::clock::{self, Clock, ClockHash};
 use super::hashes::{EnvironmentHash, PlanningHash, TreeHash};
+use super::known_texts;
 use super::parameters;
 use super::statement_text::{self, Text};
 use crate::pg::allocator::headroom;
@@ -48,11 +49,15 @@ pub struct HashedText {
 static NORMALIZED: Local<Cell<Vec<u8>>> = Local::new(Cell::new(Vec::new()));
 
 impl HashedText {
-    /// Normalizes a text.
+    /// Normalizes a text, unless that is remembered. The secret is the same in all calls of a backend.
     ///
     /// # Errors
     /// There is no memory for it.
     pub fn of(text: Text, seed: u64) -> Result<Self, OutOfMemory> {
+        let raw = statement_text::raw(&text);
+        if let Some((bytes, hash)) = known_texts::normalized(raw) {
+            return Ok(Self { bytes, hash });
+        }
         let mut normalized = NORMALIZED.take();
         statement_text::normalized(text, &mut normalized)?;
         let mut key = BUFFER.take();
@@ -69,6 +74,7 @@ impl HashedText {
             NORMALIZED.set(normalized);
             BUFFER.set(key);
         }
+        known_texts::remember(raw, &hashed.bytes, hashed.hash);
         Ok(hashed)
     }
 }

@@ -6,7 +6,7 @@
 //! | May the answer to this query be kept? | `eligibility` (nodes), `volatility` (functions), `trusted_extensions`, `types`, `operator_families` |
 //! | Which values of the clock does it ask for? | `clock` |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (constraints, indexes, partition keys) |
-//! | Is it the same question? | `key`: `statement_text`, `identity` (form and tree), `environment` (settings, role), `parameters` |
+//! | Is it the same question? | `key`: `statement_text` (`known_texts`: those that come again), `identity` (form and tree), `environment` (settings, role), `parameters` |
 //! | … with functions of users in SQL? | `eligibility` (bodies), `name_resolution` |
 //! | Is it the same plan, for a template? | `plan_facts`, `opened_relations` (what the executor opens), `plan_kinds` |
 //! | What else does the answer rest on? | `row_types_and_custom_settings` |
@@ -29,6 +29,7 @@ pub mod environment;
 pub mod hashes;
 pub mod identity;
 pub mod key;
+pub mod known_texts;
 pub mod lone_parameters;
 pub mod name_resolution;
 pub mod opened_relations;
