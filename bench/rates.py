@@ -51,13 +51,13 @@ def goals_of(ways):
     def ratio(mode, one, other):
         return Ratio.of(ways[one].tps[mode], ways[other].tps[mode])
 
-    yield Goal.at_least("one-row hit, simple: of SELECT 1", ratio("simple", "row, hit", "unit"), 0.75, "×")
+    yield Goal.at_least("one-row hit, simple: of SELECT 1", ratio("simple", "row, hit", "unit"), 0.93, "×")
     yield Goal.at_least("one-row hit, simple: of plain's look-up", ratio("simple", "row, hit", "row, plain"), 1.4, "×")
-    yield Goal.at_least("one-row hit, prepared: of SELECT 1", ratio("prepared", "row, hit", "unit"), 0.85, "×")
+    yield Goal.at_least("one-row hit, prepared: of SELECT 1", ratio("prepared", "row, hit", "unit"), 0.97, "×")
     yield Goal.at_least("one-row hit, prepared: of pgpool-II", ratio("prepared", "row, hit", "row, pool"), 3.5, "×")
     hit = "aggregate, hit"
-    yield Goal.at_least("aggregate, hit: of SELECT 1", ratio("simple", hit, "unit"), 0.70, "×")
-    yield Goal.at_least("aggregate, hit: of pgpool-II", ratio("simple", hit, "aggregate, pool"), 0.9, "×")
+    yield Goal.at_least("aggregate, hit: of SELECT 1", ratio("simple", hit, "unit"), 0.80, "×")
+    yield Goal.at_least("aggregate, hit: of pgpool-II", ratio("simple", hit, "aggregate, pool"), 1.05, "×")
     yield Goal.at_least("aggregate, hit: of plain", ratio("simple", hit, "aggregate, plain"), 30_000, "×")
 
 
