@@ -90,10 +90,14 @@ impl ResultFill {
         if watch.is_due(self.encoder.pending_bytes()) { self.judge() } else { Ok(()) }
     }
 
-    /// Lets the result go if it is not worth storing before it is asked again.
+    /// Lets the result go if it is not worth storing before it is asked again. Not before it has run for `min_execution_time`.
     fn judge(&mut self) -> Result<(), Reason> {
         let rows = self.rows;
         let elapsed = self.batches.began.elapsed();
+        if elapsed < settings::min_execution_time() {
+            // It may end as one that is too quick, which says more.
+            return Ok(());
+        }
         if self.watch.as_mut().is_some_and(|watch| watch.lets_go(rows, elapsed)) {
             self.batches.free();
             return Err(Reason::QuickRows);

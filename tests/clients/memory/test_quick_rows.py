@@ -120,7 +120,7 @@ def test_parts_of_a_cursor(judged):
 
 
 def test_who_waits_goes_on(judged, connect):
-    """All ask the same for the first time, at once: whoever lets the run go lets those go on who wait for it, and one of them stores it."""
+    """All ask the same for the first time, at once: whoever lets the run go lets those go on who wait for it, and the next one stores it."""
     patient = [connect(f"{JUDGED} -c pg_arrow_cache.max_wait=1min") for _ in range(4)]
     quick_question(judged)
     for number in range(5000, 5010):
@@ -137,8 +137,9 @@ def test_who_waits_goes_on(judged, connect):
         for thread in threads:
             thread.join()
         assert [rows for rows, *_ in told] == [ROWS] * len(patient)
+        # Those who began before the first one was let go may have been let go, too; whoever asks next stores.
+        assert ask(judged, SCAN.format(number)) in ((ROWS, "HIT", None), (ROWS, "MISS", None))
         assert ask(judged, SCAN.format(number)) == (ROWS, "HIT", None)
-        assert sum(reason == "quick_rows" for *_, reason in told) <= 1, "the others ask again"
 
 
 def test_cancelled_runs_leave_nothing(judged):
