@@ -1,6 +1,6 @@
 //! Renditions of entries: the messages of all rows as a client with certain formats and settings gets them, made once and then sent as they
 //! lie in shared memory (core, `cache/renditions.rs`). A rendition belongs to its entry, so it holds for as long as that does: what the output
-//! functions of the types listed here read is in the key below, or the entry rests on it (labels of enums). State of one run of this backend.
+//! functions of the types listed here read is in the key below. State of one run of this backend.
 
 use arrow_cache_core::formats::wire::WireFormat;
 use arrow_cache_core::{BlockPlace, Hash128, Pin};
@@ -119,7 +119,8 @@ fn is_determined(settings: &OutputSettings, column: &Column) -> bool {
     is_ours || is_listed(column.base_type)
 }
 
-/// Types whose output and send functions read nothing but the value, the settings in the key, and what an entry with such values rests on.
+/// Types whose output and send functions read nothing but the value and the settings in the key. Enums are not among them: their functions take labels
+/// from the caches of this backend, which may not have heard of a change that the entry already has, if all locks were held before.
 fn is_listed(base_type: pg_sys::Oid) -> bool {
     match base_type {
         pg_sys::BOOLOID
@@ -141,15 +142,9 @@ fn is_listed(base_type: pg_sys::Oid) -> bool {
         pg_sys::INT4MULTIRANGEOID | pg_sys::INT8MULTIRANGEOID | pg_sys::NUMMULTIRANGEOID => true,
         pg_sys::TSMULTIRANGEOID | pg_sys::TSTZMULTIRANGEOID | pg_sys::DATEMULTIRANGEOID => true,
         other => {
-            // SAFETY: catalog look-ups by OID, in a transaction; they give nothing for types that are not there.
-            unsafe {
-                let element = pg_sys::get_element_type(other);
-                if element != pg_sys::InvalidOid {
-                    return is_listed(element);
-                }
-                // An entry that may meet enums rests on their labels.
-                pg_sys::get_typtype(other) as u8 == pg_sys::TYPTYPE_ENUM
-            }
+            // SAFETY: a catalog look-up by OID, in a transaction; it gives nothing for types that are not there.
+            let element = unsafe { pg_sys::get_element_type(other) };
+            element != pg_sys::InvalidOid && is_listed(element)
         }
     }
 }
