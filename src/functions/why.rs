@@ -170,7 +170,7 @@ fn with_shown_clock<'t>(
             && let Some(tree) = Tree::enter(parts.part)
         {
             let of_part = eligibility::check_query(tree, seed);
-            if of_part.traits.is_ok_and(|traits| !(parts.has_sublinks && traits.may_fail)) {
+            if of_part.traits.is_ok_and(|traits| !(parts.computes_more && traits.may_fail)) {
                 return (query.replaced_by(parts.part), of_part, true);
             }
         }

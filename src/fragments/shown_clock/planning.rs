@@ -63,7 +63,7 @@ pub fn part(call: &Call<'_>, planning: &Planning) -> Option<ClockFree> {
     // SAFETY: the part is a valid query, which nobody has planned.
     let own = unsafe { Call::of_hook(parts.part, call.source(), call.options(), std::ptr::null_mut()) };
     let eligible = lookup::parts::before_planning(&store, &own).ok()?;
-    let may_differ = parts.has_sublinks && eligible.traits().may_fail;
+    let may_differ = parts.computes_more && eligible.traits().may_fail;
     (!may_differ).then_some(ClockFree { parts, eligible })
 }
 

@@ -2,6 +2,7 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
+use super::origins;
 use super::walks::{asks_for_time, depends_on_rows, has_placeholder};
 use crate::pg::lists::nodes;
 use crate::pg::tree::Tree;
@@ -25,8 +26,10 @@ pub(super) struct Hoisting {
     keys: Vec<*mut pg_sys::Node>,
     /// Something stands where neither the part nor the projection can compute it.
     is_blocked: bool,
-    /// Some column is a sub-query.
-    has_sublinks: bool,
+    /// The query.
+    query: *mut pg_sys::Query,
+    /// Some column is one that the query might not compute: a sub-query, or what stands for an expression that may fail.
+    computes_more: bool,
 }
 
 impl Hoisting {
@@ -45,7 +48,7 @@ impl Hoisting {
                 })
                 .collect()
         };
-        Self { columns: Vec::new(), keys, is_blocked: false, has_sublinks: false }
+        Self { columns: Vec::new(), keys, is_blocked: false, query, computes_more: false }
     }
 
     /// Keeps a target entry of the query as it is, since clauses name it. Returns what reads it.
@@ -63,8 +66,11 @@ impl Hoisting {
     /// # Safety
     /// An expression of the query.
     pub unsafe fn project(&mut self, expression: *mut pg_sys::Node) -> Option<*mut pg_sys::Node> {
+        // A column that is shown as it is, is computed for each row. Others may stand where the query does not come to them.
         // SAFETY: the caller's promise; the parts of the expression are valid.
         let projected = unsafe {
+            let is_shown = (*expression).type_ == NodeTag::T_Var;
+            self.computes_more |= !is_shown && origins::may_be_left_out(self.query, expression);
             replaced(expression, &mut |node, _depth| match self.place_of(node) {
                 Place::Part => Some(self.hoisted(node.as_ptr())),
                 Place::Below => None,
@@ -77,9 +83,9 @@ impl Hoisting {
         (!self.is_blocked).then_some(projected)
     }
 
-    /// Is some column a sub-query? It may be computed where the query would not have come to it.
-    pub fn has_sublinks(&self) -> bool {
-        self.has_sublinks
+    /// Is some column computed where the query might not have come to it? Then computing it must not fail.
+    pub fn computes_more(&self) -> bool {
+        self.computes_more
     }
 
     /// The target entries of the part, with the junk ones of the query behind the others; null if there are none.
@@ -111,7 +117,7 @@ impl Hoisting {
         if !depends_on_rows(part) {
             return Place::Below;
         }
-        self.has_sublinks |= tag == NodeTag::T_SubLink;
+        self.computes_more |= tag == NodeTag::T_SubLink;
         // SAFETY: valid expressions.
         let is_key = self.keys.iter().any(|key| unsafe { are_equal(*key, part) });
         let may_move = || is_value(tag) && !has_placeholder(part) && !expression_may_fail(part);

@@ -6,15 +6,18 @@
 //!
 //! * The part has the FROM, WHERE, groups, windows, order and limit of the query, so it has the same rows in the same order. None of these
 //!   may ask for the time to the microsecond, which the check of the part finds out.
-//! * An expression becomes a column of the part only if it cannot fail, or the query computes it for each of its rows: a column, an aggregate, a
-//!   key of GROUP BY. All else remains in the projection (`hoisting`). So an error comes if, and only if, it comes without this. Where a limit, or
+//! * An expression becomes a column of the part only if it cannot fail, or the query computes it for each of its rows: a column of a table, an
+//!   aggregate, a key of GROUP BY. A column of a sub-query in FROM, or of a view, may stand for an expression that the server puts in its place
+//!   (`origins`). All else remains in the projection (`hoisting`). So an error comes if, and only if, it comes without this. Where a limit, or
 //!   DISTINCT ON, may leave rows out, nothing in the projection may fail.
-//! * A key of GROUP BY, DISTINCT or ORDER BY that asks for the time has one value in a statement. It is left out beside other keys.
+//! * A key of GROUP BY, DISTINCT or ORDER BY that asks for the time has one value in a statement. It is left out beside other keys, unless computing
+//!   it for each row of a group may fail.
 //!
 //! Reads trees; what it makes lies in the current memory context. Keeps nothing.
 
 mod hoisting;
 mod keys;
+mod origins;
 mod walks;
 
 use pgrx::pg_sys;
@@ -36,8 +39,9 @@ pub struct ShownClock {
     pub part: *mut pg_sys::Query,
     /// The target entries of the projection. `Var`s of `INDEX_VAR` name the columns of the part.
     pub projection: *mut pg_sys::List,
-    /// Columns of the part are sub-queries, which the query might never have computed. So computing the part must not fail.
-    pub has_sublinks: bool,
+    /// Columns of the part are sub-queries, or columns of sub-queries in FROM that may fail, and the query might never have computed them. So
+    /// computing the part must not fail.
+    pub computes_more: bool,
 }
 
 /// Does a column of the answer ask for the time? Quick to tell.
@@ -71,14 +75,14 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>) -> Option<ShownClock> {
             (*output).ressortgroupref = 0;
             (*output).expr = if (*target).ressortgroupref != 0 {
                 hoisting.keep(target).cast()
-            } else if keeps_calls((*target).expr.cast()) {
+            } else if keeps_columns((*target).expr.cast()) {
                 hoisting.project((*target).expr.cast())?.cast()
             } else {
                 return None;
             };
             shown.push(output);
         }
-        let has_sublinks = hoisting.has_sublinks();
+        let computes_more = hoisting.computes_more();
         let projection = list_of(shown);
         let columns = hoisting.finish(junk);
         let leaves_out = !(*part).limitCount.is_null() || !(*part).limitOffset.is_null() || (*part).hasDistinctOn;
@@ -86,18 +90,18 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>) -> Option<ShownClock> {
             || pg_sys::contain_volatile_functions(projection.cast())
             || (leaves_out && expression_may_fail(projection.cast()));
         (*part).targetList = columns;
-        (!is_wrong).then_some(ShownClock { part, projection, has_sublinks })
+        (!is_wrong).then_some(ShownClock { part, projection, computes_more })
     }
 }
 
-/// Does the planner leave out no aggregate and no window function of an expression, because constants say that it is never reached?
+/// Does the planner leave out no column, no aggregate and no window function of an expression, because constants say that it is never reached?
 ///
 /// # Safety
 /// An expression of a valid query.
-unsafe fn keeps_calls(expression: *mut pg_sys::Node) -> bool {
+unsafe fn keeps_columns(expression: *mut pg_sys::Node) -> bool {
     // SAFETY: the caller's promise: a copy is folded, as the planner will do it.
     unsafe {
         let folded = kept!(server::eval_const_expressions(std::ptr::null_mut(), copy(expression)));
-        walks::count_calls(folded) == walks::count_calls(expression)
+        walks::count_columns(folded) == walks::count_columns(expression)
     }
 }

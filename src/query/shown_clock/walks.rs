@@ -35,23 +35,23 @@ pub(super) fn has_placeholder(node: *mut pg_sys::Node) -> bool {
     any(node, |node| matches!(node.tag(), NodeTag::T_CaseTestExpr | NodeTag::T_CoerceToDomainValue))
 }
 
-/// How many calls of aggregates and window functions are in an expression?
-pub(super) fn count_calls(node: *mut pg_sys::Node) -> usize {
+/// How many columns, and calls of aggregates and window functions, are in an expression?
+pub(super) fn count_columns(node: *mut pg_sys::Node) -> usize {
     /// Counts on, and finds nothing.
     unsafe extern "C-unwind" fn count(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
         // SAFETY: the node is null or part of the tree that is walked; the context is the number below.
         unsafe {
             let Some(tree) = Tree::enter(node) else { return false };
-            if matches!(tree.tag(), NodeTag::T_Aggref | NodeTag::T_WindowFunc) {
+            if matches!(tree.tag(), NodeTag::T_Var | NodeTag::T_Aggref | NodeTag::T_WindowFunc) {
                 *context.cast::<usize>() += 1;
             }
             direct!(walkers::expression_tree_walker(node, Some(count), context))
         }
     }
-    let mut calls = 0usize;
+    let mut columns = 0usize;
     // SAFETY: null, or a valid expression; the number outlives the walk.
-    unsafe { count(node, (&raw mut calls).cast()) };
-    calls
+    unsafe { count(node, (&raw mut columns).cast()) };
+    columns
 }
 
 type Found = fn(Tree<'_, pg_sys::Node>) -> bool;
