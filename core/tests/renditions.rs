@@ -21,7 +21,7 @@ fn render(store: &TestStore<'_>, pin: &Pin, n: u64, blocks: &[Vec<u8>]) -> bool 
         store.publish_rendition(draft);
         return true;
     }
-    store.give_up_rendition(draft);
+    store.refuse_rendition(draft);
     false
 }
 
@@ -132,7 +132,12 @@ fn nothing_is_evicted_for_a_rendition() {
     small(&store, 2, 0);
     assert!(!render(&store, &pin, 1, &[vec![1; 4 * KIB], vec![2; 4 * KIB], vec![3; 4 * KIB]]));
     assert!(present(&store, 2));
+    assert_eq!(block.live(), 5, "two entries, and the head of the refused one");
+    assert!(store.begin_rendition(&pin, kind(1)).is_none(), "nobody tries again");
+    assert!(store.has_renditions(&pin) && read(&store, &pin, 1).is_none());
     store.unpin(pin);
+    store.retire_matching(|_| true);
+    assert_eq!(block.live(), 0);
 }
 
 /// Threads make, read and lose renditions while entries come and go.

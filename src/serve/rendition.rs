@@ -87,12 +87,14 @@ impl Draft {
         store.begin_rendition(pin, key).map(|draft| Self { draft: Some(draft), rows })
     }
 
-    /// Adds messages. False if it should be given up.
+    /// Adds messages. False if there is no room for them: there will be no rendition.
     pub fn append(&mut self, messages: &[u8]) -> bool {
-        match (shmem::store(), &self.draft) {
-            (Some(store), Some(draft)) => messages.is_empty() || store.append_block(draft, messages),
-            _ => false,
+        let (Some(store), Some(draft)) = (shmem::store(), &self.draft) else { return false };
+        let is_added = messages.is_empty() || store.append_block(draft, messages);
+        if !is_added && let Some(draft) = self.draft.take() {
+            store.refuse_rendition(draft);
         }
+        is_added
     }
 
     /// Lets others use it, if so many rows are all of the entry.

@@ -18,6 +18,8 @@ enum Progress {
     Ready = 2,
     /// Whoever made it has given up. Another one may begin anew.
     GivenUp = 3,
+    /// It is too large, or there was no memory for it. It has no blocks, and nobody tries again while it is there.
+    Refused = 4,
 }
 
 /// The head of a rendition.
@@ -71,6 +73,11 @@ impl RenditionHead {
     /// By the process that makes it.
     pub(crate) fn give_up(&self) {
         self.progress.store(Progress::GivenUp as u32, Release);
+    }
+
+    /// By the process that makes it, when it has freed the blocks.
+    pub(crate) fn refuse(&self) {
+        self.progress.store(Progress::Refused as u32, Release);
     }
 
     pub(crate) fn is_ready(&self) -> bool {

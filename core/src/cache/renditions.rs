@@ -128,6 +128,14 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         self.head_at(draft.head).set_ready();
     }
 
+    /// Gives it up for good, since there is no room for it: what it has is freed, and nobody begins it again before it is dropped.
+    pub fn refuse_rendition(&self, draft: Draft) {
+        let head = self.head_at(draft.head);
+        self.free_blocks(self.entry(draft.index), head);
+        head.begin_anew(head.key());
+        head.refuse();
+    }
+
     /// Gives it up. Touches one word, so it can be called from the clean-up of an error, before the pin is given back.
     pub fn give_up_rendition(&self, draft: Draft) {
         self.head_at(draft.head).give_up();
