@@ -18,7 +18,9 @@ TABLE = """
         date '2024-01-01' + g AS day, decode(md5(g::text), 'hex') AS image, 'café ' || g AS label,
         NULLIF(g % 4, 0) AS gap
     FROM generate_series(1, 40) g"""
-QUERY = "SELECT * FROM t ORDER BY id"
+ALL = "SELECT * FROM t ORDER BY id"
+# Results with labels of enums have no finished messages.
+QUERY = "SELECT id, numbers, span, range, period, host, score, ratio, moment, day, image, label, gap FROM t ORDER BY id"
 SETTINGS = [
     "client_encoding = latin1", "client_encoding = sql_ascii", "client_encoding = utf8", "datestyle = 'SQL, DMY'", "datestyle = 'German'",
     "intervalstyle = iso_8601", "timezone = 'America/New_York'", "timezone = 'XYZ-3:45'", "extra_float_digits = 0",
@@ -89,31 +91,31 @@ def test_formats_and_encodings_by_turns(session, client):
 
 
 def test_label_renamed(session, client, other):
-    check(client)
-    assert b"glad" in bodies(client.query(QUERY))[1]
+    check(client, ALL)
+    assert b"glad" in bodies(client.query(ALL))[1]
     other.execute("ALTER TYPE mood RENAME VALUE 'glad' TO 'happy'")
-    assert b"happy" in bodies(client.query(QUERY))[1]
-    check(client)
+    assert b"happy" in bodies(client.query(ALL))[1]
+    check(client, ALL)
 
 
 def test_label_renamed_in_the_transaction_of_a_portal(session, client):
-    check(client)
+    check(client, ALL)
     client.query("BEGIN")
-    client.parse(QUERY, "s").bind(name="s", portal="p").step("2")
+    client.parse(ALL, "s").bind(name="s", portal="p").step("2")
     client.query("ALTER TYPE mood RENAME VALUE 'glad' TO 'happy'")
     received = client.execute("p").step("C", "E")
     assert b"happy" in bodies(received)[1]
     client.sync()
     client.query("ROLLBACK")
-    check(client)
+    check(client, ALL)
 
 
 def test_label_renamed_in_the_own_transaction(session, client):
-    check(client)
+    check(client, ALL)
     client.query("BEGIN; ALTER TYPE mood RENAME VALUE 'glad' TO 'happy'")
-    assert b"happy" in bodies(client.query(QUERY))[1]
+    assert b"happy" in bodies(client.query(ALL))[1]
     client.query("ROLLBACK")
-    assert b"glad" in bodies(client.query(QUERY))[1]
+    assert b"glad" in bodies(client.query(ALL))[1]
 
 
 def test_settings_changed_between_bind_and_execute(session, client):
@@ -184,20 +186,20 @@ def test_cancelled_and_killed_while_sending(session, wire):
     for way in ("cancel", "kill", "cancel", "kill"):
         client = wire()
         for _ in range(3):
-            client.query(QUERY)
+            client.query(ALL)
             # A use may be added to the entry some time later.
             time.sleep(0.12)
         used.append(session.rows("SELECT bytes_used FROM arrow_cache.stats")[0][0])
-        client.add(b"Q", QUERY.encode() + b"\0").send()
+        client.add(b"Q", ALL.encode() + b"\0").send()
         received = [client.read() for _ in range(50)]
         assert "D" in types(received)
         if way == "cancel":
             client.cancel()
             last = client.until_ready()
             assert error_fields(next(m for m in last if m.type == "E"))["C"] == "57014"
-            assert len(data_rows(client.query(QUERY))) == 30000
+            assert len(data_rows(client.query(ALL))) == 30000
         else:
-            pid = session.rows("SELECT pid FROM pg_stat_activity WHERE query = %s AND state = 'active'", [QUERY])[0][0]
+            pid = session.rows("SELECT pid FROM pg_stat_activity WHERE query = %s AND state = 'active'", [ALL])[0][0]
             session.execute("SELECT pg_terminate_backend(%s)", [pid])
             with pytest.raises((ConnectionError, OSError)):
                 while True:
