@@ -41,7 +41,7 @@ pub fn check(
         }
         return Ok(false);
     }
-    // The message with the statement arrived before its snapshot was taken.
+    // The message arrived before the slots were read, so the answer was right then or later, whenever the snapshot was taken.
     store.renew(pin, now);
     if terms.max_stale_micros().is_some() {
         store.keep_outdated(pin);

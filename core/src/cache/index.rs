@@ -3,8 +3,8 @@
 //!
 //! *Found* is exact, whatever changed during the walk. An entry is pinned only if it is published in that very step (`Entry::try_pin`) or,
 //! if a seat holds it (`seats`), after the hold was written. It is published only while it is in its chain. A pinned entry keeps its key,
-//! which is compared again under the pin. So the entry was in the index, under this key, at that moment. An entry with this key that is not published is being put in or taken out; then the
-//! lookup asks again under the lock.
+//! which is compared again under the pin. So the entry was in the index, under this key, at that moment. An entry with this key that is not
+//! published is being put in or taken out; then the lookup asks again under the lock.
 //!
 //! *Not found* is returned without a lock only if the word of the bucket was the same before and after the walk. The word holds the first
 //! link and the number of changes so far. It moves with each change: in the same store that puts an entry at the head, and after an entry

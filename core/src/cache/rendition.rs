@@ -35,7 +35,6 @@ pub(crate) struct RenditionHead {
     /// Bytes that it takes from the arena, its head included.
     bytes: AtomicU64,
     progress: AtomicU32,
-    block_count: AtomicU32,
 }
 
 /// Bytes of a head.
@@ -56,7 +55,6 @@ impl RenditionHead {
         self.key_lo.store(key.lo, Relaxed);
         self.first.store(0, Relaxed);
         self.last.store(0, Relaxed);
-        self.block_count.store(0, Relaxed);
     }
 
     /// Takes over what another process has given up. True if this process makes it now.
@@ -115,7 +113,6 @@ impl RenditionHead {
             self.first.store(block.0, Relaxed);
         }
         self.last.store(block.0, Relaxed);
-        self.block_count.fetch_add(1, Relaxed);
         self.bytes.fetch_add(bytes as u64, Relaxed);
     }
 

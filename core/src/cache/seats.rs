@@ -1,4 +1,4 @@
-//! Seats: a few lines of the block for each process, which only that process writes while it serves hits. A hit then writes no line that others write.
+//! Seats: a few lines of the block for each process, which only that process writes while it serves hits. A hit then seldom writes a line that others write: an entry's uses are added to it at most every [`LAG`].
 //!
 //! *Holds.* A process that looks an entry up writes the number of its record into a free word of its seat, and only then looks whether the
 //! record is published. A process that wants to free a retired record looks through all seats first. Between the two steps of each lies a
