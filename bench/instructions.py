@@ -67,7 +67,6 @@ UNIT = "SELECT 1"
 def run_session(server, out, case, count):
     """Runs the statement so often in a session of its own; returns the file that callgrind wrote about it."""
     session = Session(server.dsn())
-    pid = session.pid
     session.caching(case.caching)
     if case.way in PLANS:
         session.execute(f"SET plan_cache_mode = {PLANS[case.way]}")
@@ -77,6 +76,12 @@ def run_session(server, out, case, count):
         run_once(session, case)
     if case.sql != UNIT:
         session.expect("HIT" if case.caching else "BYPASS")
+    return closed(session, out)
+
+
+def closed(session, out):
+    """Ends a session; returns the file that callgrind wrote about it."""
+    pid = session.pid
     session.close()
     until = time.monotonic() + EXIT_SECONDS
     while Path(f"/proc/{pid}").exists() and time.monotonic() < until:

@@ -7,6 +7,7 @@ use pgrx::pg_sys;
 use super::previous::{PREVIOUS, active};
 use crate::invalidation::targets;
 use crate::lookup::{self, Pending};
+use crate::pg::backend;
 use crate::pg::compat::{self, executor_run_hook};
 use crate::pg::error_passing::{direct, edge, with_cleanup};
 use crate::pg::query_desc::QueryDesc;
@@ -135,30 +136,36 @@ unsafe fn run_plan(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, 
             edge(|| served.note_run(direction, count));
         }
         if capture::idle() {
-            session::enter_level();
-            with_cleanup(
-                || compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once),
-                session::leave_level,
-            );
+            let outer = session::enter_level();
+            // An error fails the transaction, which is told to `session`, so that most runs need no handler.
+            if backend::is_in_subtransaction() {
+                with_cleanup(
+                    || compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once),
+                    || session::leave_level(outer),
+                );
+            } else {
+                compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once);
+                session::leave_level(outer);
+            }
             lookup::quick_statements::note_timed();
             lookup::timed_forms::note_run();
             return;
         }
         let pass = edge(|| capture::before_run(desc, direction, count));
         if pass.runs_plan {
-            session::enter_level();
+            let outer = session::enter_level();
             with_cleanup(
                 || compat::call_executor_run(PREVIOUS.run, query_desc, direction, pass.count, once),
                 || {
-                    session::leave_level();
+                    session::leave_level(outer);
                     pass.restore();
                 },
             );
             edge(|| capture::after_run(pass));
         }
         if pass.replays {
-            session::enter_level();
-            with_cleanup(|| capture::replay(desc, count), session::leave_level);
+            let outer = session::enter_level();
+            with_cleanup(|| capture::replay(desc, count), || session::leave_level(outer));
         }
     }
 }
@@ -176,8 +183,8 @@ pub unsafe extern "C-unwind" fn finish(query_desc: *mut pg_sys::QueryDesc) {
         }
         let next = PREVIOUS.finish.unwrap_or(server::standard_ExecutorFinish);
         if targets::leaves_work(desc) {
-            session::enter_level();
-            with_cleanup(|| direct!(next(query_desc)), session::leave_level);
+            let outer = session::enter_level();
+            with_cleanup(|| direct!(next(query_desc)), || session::leave_level(outer));
         } else {
             direct!(next(query_desc));
         }

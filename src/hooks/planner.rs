@@ -25,11 +25,11 @@ pub unsafe extern "C-unwind" fn plan(
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: PostgreSQL's own arguments, passed on unchanged; what is kept over the calls is plain data.
     unsafe {
-        let planning = if session::plans_matter() && active() {
-            edge(|| lookup::before_planning(&Call::of_hook(query, text, options, params)))
-        } else {
-            Planning::Ignored
-        };
+        let next = PREVIOUS.planner.unwrap_or(server::standard_planner);
+        if !lookup::concerns(&Call::of_hook(query, text, options, params)) || !session::plans_matter() || !active() {
+            return direct!(next(query, text, options, params));
+        }
+        let planning = edge(|| lookup::before_planning(&Call::of_hook(query, text, options, params)));
         if let Planning::Ready(Placeholder { plan, locks }) = planning {
             // Before the snapshot is taken, so that whoever holds a lock is waited for and then seen.
             for relation in oids(locks) {
@@ -37,7 +37,6 @@ pub unsafe extern "C-unwind" fn plan(
             }
             return plan;
         }
-        let next = PREVIOUS.planner.unwrap_or(server::standard_planner);
         let with_clock = plan_clock_free(next, query, text, options, params, &planning);
         if !with_clock.is_null() {
             return with_clock;

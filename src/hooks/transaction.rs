@@ -33,6 +33,7 @@ pub unsafe extern "C-unwind" fn ended(event: pg_sys::XactEvent::Type, arg: *mut 
             forget();
         }
         pg_sys::XactEvent::XACT_EVENT_ABORT => {
+            session::transaction_failed();
             session::note_end(|| None);
             foreign::rolled_back();
             capture::forget();

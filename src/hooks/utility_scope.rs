@@ -15,7 +15,7 @@ use crate::pg::error_passing::direct;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, children};
 use crate::report::{decision_log, tally};
-use crate::session::{self, Status, WrappedText, Wrapping};
+use crate::session::{self, Outside, Status, WrappedText, Wrapping};
 use crate::{copy, error, shmem};
 
 /// A utility statement of a hook, valid for `'s`.
@@ -64,7 +64,7 @@ impl Utility<'_> {
 /// What to undo when the statement is over. Plain data, so that an error may jump over it.
 #[derive(Clone, Copy)]
 pub struct Scope {
-    nested: bool,
+    nested: Option<Outside>,
     wrapping: Option<Wrapping>,
     commits_prepared: bool,
     /// The database that DROP DATABASE drops.
@@ -79,7 +79,7 @@ pub struct Scope {
 impl Scope {
     /// Nothing to undo.
     const NONE: Self = Self {
-        nested: false,
+        nested: None,
         wrapping: None,
         commits_prepared: false,
         dropped_database: None,
@@ -130,8 +130,7 @@ pub fn enter(utility: Utility<'_>) -> Scope {
     match utility.statement.tag() {
         // What it wraps is the function's that runs it, not the client's.
         NodeTag::T_ExecuteStmt | NodeTag::T_DeclareCursorStmt | NodeTag::T_ExplainStmt if !session::at_top_level() => {
-            session::enter_level();
-            scope.nested = true;
+            scope.nested = Some(session::enter_utility());
         }
         NodeTag::T_ExecuteStmt => scope.wrapping = Some(session::enter_execute()),
         NodeTag::T_FetchStmt | NodeTag::T_PrepareStmt | NodeTag::T_DeallocateStmt | NodeTag::T_ClosePortalStmt => {}
@@ -176,8 +175,7 @@ fn enter_nesting(utility: Utility<'_>, tag: NodeTag, scope: &mut Scope) {
     if scope.commits_prepared && shmem::may_have_prepared_definitions() {
         redefinition::begin_all();
     }
-    session::enter_level();
-    scope.nested = true;
+    scope.nested = Some(session::enter_utility());
 }
 
 /// May a statement of this kind change a definition by itself? What others run inside comes here as well.
@@ -234,8 +232,8 @@ fn announce_effects(statement: Tree<'_, pg_sys::Node>) {
 /// # Safety
 /// If it has, that must be the server's present error.
 pub unsafe fn leave(scope: Scope, raised: bool) {
-    if scope.nested {
-        session::leave_level();
+    if let Some(outside) = scope.nested {
+        session::leave_utility(outside);
     }
     if !scope.replaced.is_null() {
         copy::leave();

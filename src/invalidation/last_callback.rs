@@ -3,8 +3,8 @@
 //!
 //! The server calls these callbacks in the reverse order of their registration, so a library that is preloaded before ours acts after
 //! ours. Registering puts a callback at the head of the list only. Therefore this file, when all libraries are preloaded, finds the list
-//! by the item that it has registered itself, checks that the item has the expected form, and appends an item at the end of the list. If
-//! the list ever looks different, the item at the head does the work; then our library has to be preloaded first to be exact beside
+//! by the item that it has registered itself, checks that the item has the expected form, and appends an item at the end of the list. The
+//! item at the head is taken off then. If the list ever looks different, it does the work; then our library has to be preloaded first to be exact beside
 //! others that write while committing. All this happens in the postmaster, before any other process exists; no lock.
 
 use std::ffi::c_void;
@@ -65,5 +65,6 @@ pub unsafe fn register(callback: Callback) {
         item.write(Item { next: std::ptr::null_mut(), callback: Some(callback), arg: std::ptr::null_mut() });
         (*last).next = item;
         AT_END.store(true, Relaxed);
+        pg_sys::UnregisterXactCallback(Some(callback), mark());
     }
 }

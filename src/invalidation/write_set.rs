@@ -12,6 +12,8 @@ use crate::pg::backend_local::Local;
 
 /// What the hooks have seen.
 struct WriteSet {
+    /// Something of what follows, other than `redefined`, is not as at the start of a transaction.
+    touched: Cell<bool>,
     /// OIDs of relations it has written, ascending.
     relations: RefCell<Vec<u32>>,
     /// It may have made changes that neither the hooks nor the server have listed.
@@ -29,6 +31,7 @@ struct WriteSet {
 }
 
 static WRITES: Local<WriteSet> = Local::new(WriteSet {
+    touched: Cell::new(false),
     relations: RefCell::new(Vec::new()),
     unknown: Cell::new(false),
     silent_definition: Cell::new(false),
@@ -47,10 +50,19 @@ pub fn empty<T>(list: &mut Vec<T>) {
     list.shrink_to(KEPT);
 }
 
+/// Changes what is kept until the transaction ends.
+fn touch<R>(change: impl FnOnce(&WriteSet) -> R) {
+    WRITES.with(|writes| {
+        writes.touched.set(true);
+        change(writes);
+    });
+}
+
 /// Notes that this transaction writes `relation`. True if that was not known before. If there is no memory to note the relation, the
 /// changes of this transaction count as unknown.
 pub fn note(relation: u32) -> bool {
     WRITES.with(|writes| {
+        writes.touched.set(true);
         let mut relations = writes.relations.borrow_mut();
         let place = relations.binary_search(&relation);
         if let Err(place) = place {
@@ -78,7 +90,7 @@ pub fn list_into(list: &mut Vec<u32>) -> Result<(), OutOfMemory> {
 
 /// Notes that this transaction may write relations that neither the hooks nor the server list.
 pub fn note_unknown() {
-    WRITES.with(|writes| writes.unknown.set(true));
+    touch(|writes| writes.unknown.set(true));
 }
 
 /// May this transaction have written relations that neither the hooks nor the server have listed?
@@ -88,7 +100,7 @@ pub fn is_unknown() -> bool {
 
 /// Notes that a definition was changed for which the server sends no invalidation.
 pub fn note_silent_definition() {
-    WRITES.with(|writes| writes.silent_definition.set(true));
+    touch(|writes| writes.silent_definition.set(true));
 }
 
 /// Was a definition changed for which the server sends no invalidation?
@@ -98,7 +110,7 @@ pub fn changed_silently() -> bool {
 
 /// Notes that this transaction creates a relation.
 pub fn note_creation(relation: u32) {
-    WRITES.with(|writes| writes.created.borrow_mut().insert(relation));
+    touch(|writes| writes.created.borrow_mut().insert(relation));
 }
 
 /// Has this transaction created the relation?
@@ -108,7 +120,7 @@ pub fn created(relation: u32) -> bool {
 
 /// Notes that this transaction drops a relation on which no result can rest.
 pub fn note_unimportant_drop(relation: u32) {
-    WRITES.with(|writes| writes.unimportant_drops.borrow_mut().push(relation));
+    touch(|writes| writes.unimportant_drops.borrow_mut().push(relation));
 }
 
 /// The relations on which no result can rest and which this transaction has dropped, in ascending order.
@@ -125,7 +137,7 @@ pub fn is_published() -> bool {
 
 /// Notes that the changes made so far are published.
 pub fn set_published() {
-    WRITES.with(|writes| writes.published.set(true));
+    touch(|writes| writes.published.set(true));
 }
 
 /// Notes slots with which this transaction is going to be counted. One that is noted twice is counted twice.
@@ -146,13 +158,12 @@ pub fn take_redefined() -> Vec<SlotId> {
 /// Forgets what was written, at the end of the transaction. Keeps `redefined`, which the resource release callback takes a moment later.
 pub fn forget() {
     WRITES.with(|writes| {
+        if !writes.touched.replace(false) {
+            return;
+        }
         empty(&mut writes.relations.borrow_mut());
         empty(&mut writes.unimportant_drops.borrow_mut());
-        // Clearing an empty set costs time as well.
-        let mut created = writes.created.borrow_mut();
-        if !created.is_empty() {
-            created.clear();
-        }
+        writes.created.borrow_mut().clear();
         writes.unknown.set(false);
         writes.silent_definition.set(false);
         writes.published.set(false);

@@ -59,6 +59,22 @@ pub struct Description<'q> {
     pub columns: Vec<Column>,
 }
 
+/// Has a statement timed that is known to be too quick to be worth a lookup.
+///
+/// # Errors
+/// `TooQuick`; `NoCacheHint` if the statement asks to be left alone.
+fn check_speed(question: &Question<'_>, form: FormId) -> Result<(), Reason> {
+    let fingerprint = question.fingerprint(Fingerprint::of_form(form));
+    if question.may_be_skipped()
+        && quick_statements::skips_lookup(fingerprint)
+        && !StatementTerms::of(question.own_text())?.insisted
+    {
+        quick_statements::time_run(Some(fingerprint));
+        return Err(Reason::TooQuick);
+    }
+    Ok(())
+}
+
 /// Describes a question.
 ///
 /// The versions of the definitions are read after the snapshot was taken.
@@ -67,19 +83,22 @@ pub struct Description<'q> {
 /// The reason to bypass.
 #[inline]
 pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Description<'q>, Reason> {
+    let form_at_once = plan_marker::form_of(question.plan());
+    if let Some(form) = form_at_once {
+        check_speed(question, form)?;
+    }
     let (traits, tree, form, facts, planned, asks_for_time) = match plan_marker::read(question.plan()) {
         Marked::Cacheable { traits, tree, form, facts, planned, asks_for_time } => {
             (traits, tree, form, facts, planned, asks_for_time)
         }
         Marked::Bypass(reason) => return Err(reason),
     };
+    if form_at_once.is_none() {
+        check_speed(question, form)?;
+    }
     let own_text = question.own_text();
     let terms = StatementTerms::of(own_text)?;
     let fingerprint = question.fingerprint(Fingerprint::of_form(form));
-    if question.may_be_skipped() && !terms.insisted && quick_statements::skips_lookup(fingerprint) {
-        quick_statements::time_run(Some(fingerprint));
-        return Err(Reason::TooQuick);
-    }
     lock_bodies(&traits);
     let snapshot = snapshot::view(store, question.snapshot())?;
     let current = definition_versions::current(store);

@@ -59,7 +59,7 @@ pub use execute_rights::may_lack as may_lack_execute;
 pub use find::{Lateness, find};
 pub use outcome::{Found, Miss, Unread};
 pub use placeholder::{Pending, Placeholder, pending, serve_pending};
-pub use planning::{Planning, before_planning};
+pub use planning::{Planning, before_planning, concerns};
 pub use question::Question;
 pub use start::{Task, at_start, skip};
 pub use verdict::{Eligible, after_planning, refuse};

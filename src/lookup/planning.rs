@@ -18,7 +18,7 @@ use crate::{session, shmem};
 /// What there is to do about a query that is about to be planned. Plain data, so that an error may jump over it.
 #[derive(Clone, Copy)]
 pub enum Planning {
-    /// Nothing: no query, or none that the cache could have anything to do with.
+    /// Nothing: there is no cache.
     Ignored,
     /// To attach a refusal to its plan.
     Refused(Reason),
@@ -29,7 +29,13 @@ pub enum Planning {
     Ready(Placeholder),
 }
 
-/// Checks a query that is about to be planned.
+/// Could the cache have anything to do with the query? That a plan reads nothing is told by the plan itself (`plan_marker`).
+#[inline]
+pub fn concerns(call: &Call<'_>) -> bool {
+    call.query().commandType == pg_sys::CmdType::CMD_SELECT && !reads_nothing(call.query())
+}
+
+/// Checks a query that `concerns` the cache, and is about to be planned.
 ///
 /// The version of the catalogs is read first, then invalidations are accepted: so the query is checked and planned
 /// under catalogs at least as new as the version says. What was found out about a query of the same form holds if the
@@ -43,12 +49,6 @@ pub fn before_planning(call: &Call<'_>) -> Planning {
 /// # Errors
 /// The reason to refuse the query.
 fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
-    if call.query().commandType != pg_sys::CmdType::CMD_SELECT {
-        return Ok(Planning::Ignored);
-    }
-    if reads_nothing(call.query()) {
-        return Err(Reason::NoRelation);
-    }
     let may_stand_in = !session::must_plan();
     if may_stand_in && call.is_of_client() {
         // No placeholder is left: each is gone with the start of its statement.

@@ -90,10 +90,19 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
             Some(Task::Store(miss))
         }
         Err(reason) => {
+            if may_pass(reason) {
+                quick_statements::time_run(planned_as);
+            }
             note_bypass(&store, reason, desc.plan());
             None
         }
     }
+}
+
+/// Does the statement itself have no part in this reason to bypass? Then whether it is quick is worth knowing: it will be looked up again
+/// and again.
+fn may_pass(reason: Reason) -> bool {
+    matches!(reason, Reason::OwnWrites | Reason::OwnDdl | Reason::WriterInProgress | Reason::Snapshot)
 }
 
 /// Has a miss computed by one of those who ask at the same time. A cursor, which may be read later, neither waits nor is waited for.

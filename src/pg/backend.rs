@@ -15,6 +15,11 @@ pub fn transaction_nest_level() -> i32 {
     server::GetCurrentTransactionNestLevel()
 }
 
+/// Does the code run in a subtransaction, which may fail without the whole transaction?
+pub fn is_in_subtransaction() -> bool {
+    transaction_nest_level() > 1
+}
+
 /// Is there a transaction that has not begun to end? After a failed subtransaction the transaction may go on, although the server says
 /// that none is in progress.
 pub fn in_transaction() -> bool {

@@ -27,6 +27,8 @@ const FIRST_WORD: i32 = -0x00AC_0000;
 /// Words of every marker of a cacheable query: reason or 0, tree (4), versions and number of the plan (6), flags, order, form (2),
 /// facts (4).
 const WORDS: usize = 19;
+/// Place of the first word of the form.
+const FORM: usize = 13;
 /// Words of the role and the settings under which the plan was made, which follow if it is kept.
 const PLANNED_UNDER: std::ops::Range<usize> = WORDS..WORDS + 4;
 /// Extras follow from here on.
@@ -175,10 +177,18 @@ fn shared_refusal(reason: Reason) -> *mut pg_sys::PlanInvalItem {
     shared.get()
 }
 
+/// Can it be told without a verdict that the plan of a SELECT reads nothing? Such a plan gets none: some clients send thousands of
+/// statements such as `SELECT 1`.
+fn reads_nothing(plan: &pg_sys::PlannedStmt) -> bool {
+    plan.relationOids.is_null() && plan.subplans.is_null() && plan.commandType == pg_sys::CmdType::CMD_SELECT
+}
+
 /// The reason to bypass that the plan's verdict is, if it is one and was the first thing attached to the plan: quick to tell, for clients that
 /// send thousands of such statements.
 pub fn refusal_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Reason> {
-    let first = children!(plan.invalItems as PlanInvalItem).next()?;
+    let Some(first) = children!(plan.invalItems as PlanInvalItem).next() else {
+        return reads_nothing(&plan).then_some(Reason::NoRelation);
+    };
     if first.cacheId != FIRST_WORD || first.hashValue == CACHEABLE {
         return None;
     }
@@ -217,7 +227,20 @@ unsafe fn append(list: *mut pg_sys::List, words: *const [(usize, u32)]) -> *mut 
     list
 }
 
-/// Reads the verdict back; a plan without one was made by somebody else.
+/// The form of the query, if the plan says that it is cacheable, and its verdict is the first thing that was attached: quick to tell, for
+/// statements that are too quick to be looked up.
+pub fn form_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<FormId> {
+    let mut items = children!(plan.invalItems as PlanInvalItem);
+    let first = items.next()?;
+    if first.cacheId != FIRST_WORD || first.hashValue != CACHEABLE {
+        return None;
+    }
+    let mut word = |skipped| items.nth(skipped).map(|item| (item.cacheId, u64::from(item.hashValue)));
+    let ((low_id, low), (high_id, high)) = (word(FORM - 1)?, word(0)?);
+    (low_id == FIRST_WORD - FORM as i32 && high_id == low_id - 1).then_some(FormId(low | high << 32))
+}
+
+/// Reads the verdict back; a plan without one reads nothing, or was made by somebody else.
 pub fn read(plan: Tree<'_, pg_sys::PlannedStmt>) -> Marked {
     let mut words = [None::<u32>; EXTRAS];
     for item in children!(plan.invalItems as PlanInvalItem) {
@@ -236,6 +259,7 @@ pub fn read(plan: Tree<'_, pg_sys::PlannedStmt>) -> Marked {
             let reason = Reason::ALL.get(number as usize - 1).copied();
             Marked::Bypass(reason.unwrap_or(Reason::NotAnalyzed))
         }
+        None if reads_nothing(&plan) => Marked::Bypass(Reason::NoRelation),
         None => Marked::Bypass(Reason::NotAnalyzed),
     }
 }
@@ -279,7 +303,7 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
     };
     let asks_for_time = flags & HAS_CLOCK != 0;
     let (tree, facts) = (TreeHash(key(1)?), FactsHash(key(15)?));
-    let form = FormId(word(13)? | word(14)? << 32);
+    let form = FormId(word(FORM)? | word(FORM + 1)? << 32);
     Some(Marked::Cacheable { traits, tree, form, facts, planned, asks_for_time })
 }
 

@@ -31,6 +31,9 @@ impl StatementTerms {
     /// # Errors
     /// `NoCacheHint` when the statement asks to be left alone.
     pub fn of(text: Text) -> Result<Self, Reason> {
+        if statement_text::begins_with_select(&text) {
+            return Ok(Self::USUAL);
+        }
         match hint(statement_text::with_what_is_before(&text)) {
             None => Ok(Self::USUAL),
             Some(Hint::Always { ttl, fragments, max_stale }) => Ok(Self { insisted: true, ttl, max_stale, fragments }),

@@ -25,6 +25,14 @@ impl Text {
     }
 }
 
+/// Does all that the client sent begin with the word SELECT, and the statement with it? Then no comment stands before the statement. Reads no
+/// further than these letters.
+pub fn begins_with_select(text: &Text) -> bool {
+    // SAFETY: `Text::of` was promised a source that ends with NUL, which is none of the letters, so that nothing behind it is read.
+    text.location <= 0
+        && (0..).zip(b"select").all(|(at, letter)| unsafe { *text.source.add(at) as u8 | 0x20 } == *letter)
+}
+
 /// All that the client sent, and the range of the statement in it.
 fn source_and_range(text: &Text) -> (&[u8], Range<usize>) {
     // SAFETY: `Text::of` was promised a source that ends with NUL and stays.

@@ -10,7 +10,9 @@ mod timed_fingerprint;
 mod wrapping;
 
 pub use definition_changes::{definition_changes, note_definition_change};
-pub use nesting::{at_top_level, depth, enter_level, leave_level};
+pub use nesting::{
+    Outside, at_top_level, depth, enter_level, enter_utility, leave_level, leave_utility, transaction_failed,
+};
 pub use own_commits::{last_own_commit, note_end, note_writing};
 pub use planning::{
     PlanningExport, StartingExport, must_plan, next_plan_number, note_observed, plans_matter, set_must_plan,

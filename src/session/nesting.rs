@@ -1,8 +1,9 @@
 //! How deep the present statement is nested in others: whether it is the one that the client sent. State of this backend; no lock.
 //!
-//! Levels are counted around ExecutorRun, ExecutorFinish and utility statements; the hooks leave a level after an error too
-//! (`error_passing::with_cleanup`). Functions also run outside of these: for the arguments of an EXECUTE, while a plan is made, at the
-//! commit. The server's error context shows that.
+//! Levels are counted around ExecutorRun, ExecutorFinish and utility statements. The hooks leave the level of a utility statement after an
+//! error too, and that of a run inside a subtransaction (`error_passing::with_cleanup`). An error that leaves any other run fails the whole
+//! transaction, and `transaction_failed` leaves its level. Functions also run outside of these: for the arguments of an EXECUTE, while a plan
+//! is made, at the commit. The server's error context shows that.
 
 use std::cell::Cell;
 
@@ -13,17 +14,50 @@ use crate::pg::backend_local::Local;
 /// Levels of nested statements.
 static DEPTH: Local<Cell<u32>> = Local::new(Cell::new(0));
 
+/// Levels of the innermost utility statement under way: what `DEPTH` is between the runs inside it.
+static UTILITY_DEPTH: Local<Cell<u32>> = Local::new(Cell::new(0));
+
 /// The error context of the utility statement of the client that is under way, if one wraps a query.
 static CONTEXT: Local<Cell<Option<usize>>> = Local::new(Cell::new(None));
 
-/// Enters a level of nested statements. It must be left again, after an error too.
-pub fn enter_level() {
-    DEPTH.set(DEPTH.get() + 1);
+/// Enters a level of nested statements, in which a plan runs. Returns what to give to `leave_level` at its end.
+#[inline]
+pub fn enter_level() -> u32 {
+    let outer = DEPTH.get();
+    DEPTH.set(outer + 1);
+    outer
 }
 
-/// Leaves a level of nested statements.
-pub fn leave_level() {
-    DEPTH.set(DEPTH.get().saturating_sub(1));
+/// Leaves a level of nested statements, and all inside it that an error has ended.
+#[inline]
+pub fn leave_level(outer: u32) {
+    DEPTH.set(outer);
+}
+
+/// Levels around a utility statement.
+#[derive(Clone, Copy)]
+pub struct Outside {
+    depth: u32,
+    utility_depth: u32,
+}
+
+/// Enters a level of nested statements, in which a utility statement runs. Returns what to give to `leave_utility` at its end, after an
+/// error too.
+pub fn enter_utility() -> Outside {
+    let depth = enter_level();
+    Outside { depth, utility_depth: UTILITY_DEPTH.replace(depth + 1) }
+}
+
+/// Leaves the level of a utility statement, and all inside it that an error has ended.
+pub fn leave_utility(outside: Outside) {
+    leave_level(outside.depth);
+    UTILITY_DEPTH.set(outside.utility_depth);
+}
+
+/// The transaction has failed or was rolled back: no plan runs any more, since only a utility statement (CALL, DO) may end a transaction
+/// inside it.
+pub fn transaction_failed() {
+    DEPTH.set(UTILITY_DEPTH.get());
 }
 
 /// Notes that the present error context is that of a utility statement of the client. Returns what to give to `set_context` at its end.

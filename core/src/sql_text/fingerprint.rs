@@ -3,8 +3,6 @@
 //! It is only a guess at which statements belong together: two statements with one fingerprint may mean different things, and two that mean
 //! the same may have different ones.
 
-use xxhash_rust::xxh3::xxh3_64;
-
 /// Longest text that has a fingerprint, in bytes: planning a longer one takes longer than a lookup.
 const LONGEST: usize = 1024;
 
@@ -33,33 +31,39 @@ const CLASSES: [Class; 256] = {
     classes
 };
 
+/// Odd, with its bits spread evenly: the multiplier of PCG's generators (O'Neill, "PCG", 2014).
+const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
+
 /// The fingerprint of a text. `None` for one of more than 1 kB.
 #[must_use]
 pub fn text_fingerprint(text: &[u8]) -> Option<u64> {
-    let mut left = [0u8; LONGEST];
     if text.len() > LONGEST {
         return None;
     }
-    let mut length = 0;
+    let mut hash = 0u64;
     let mut inside_word = false;
-    let mut rest = text.iter().copied().peekable();
-    while let Some(byte) = rest.next() {
+    let mut place = 0;
+    while let Some(&byte) = text.get(place) {
+        place += 1;
         let class = CLASSES[byte as usize];
         let mut put = byte;
         if class == Class::Digit && !inside_word {
-            while rest.next_if(|byte| CLASSES[*byte as usize] == Class::Digit).is_some() {}
+            while text.get(place).is_some_and(|byte| CLASSES[*byte as usize] == Class::Digit) {
+                place += 1;
+            }
             put = b'0';
         } else {
             inside_word = class == Class::Word || class == Class::Digit;
             if class == Class::Quote {
                 // A doubled quote ends one string and begins another.
-                let _ = rest.by_ref().find(|byte| *byte == b'\'');
+                let rest = &text[place..];
+                place += rest.iter().position(|byte| *byte == b'\'').map_or(rest.len(), |end| end + 1);
             }
         }
-        left[length] = put;
-        length += 1;
+        hash = (hash ^ u64::from(put)).wrapping_mul(MULTIPLIER).rotate_left(29);
     }
-    Some(xxh3_64(&left[..length]))
+    // All of the result is used, its last bits by tables.
+    Some((hash ^ (hash >> 32)).wrapping_mul(MULTIPLIER))
 }
 
 #[cfg(test)]
