@@ -1,0 +1,152 @@
+"""What README.md and the documents show is run, and what it prints is compared with what they show. Which blocks, and how:
+support/documents.py. Each section has a database of its own with the tables of a shop."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from support import documents
+from support.documents import ROOT, Figures
+from support.shop import Shop
+
+SECTIONS = documents.sections()
+# Stands for what a program of the documents takes as given; `…` is the program.
+AROUND = {
+    ("docs/sql.md", "def get_sales(request):"): """
+import json, psycopg
+from types import SimpleNamespace
+def Response(body=None, status=200, headers={}): return SimpleNamespace(body=body, status=status, headers=headers)
+connection = psycopg.connect("dbname=shop")
+connection.autocommit = True
+…
+first = get_sales(SimpleNamespace(headers={}, year=2025))
+asked_again = SimpleNamespace(headers={"If-None-Match": first.headers["ETag"]}, year=2025)
+again = get_sales(asked_again)
+assert json.loads(first.body) and again.status == 304, (first, again)
+connection.execute("UPDATE sales SET amount = amount + 1 WHERE year = 2025")
+changed = get_sales(asked_again)
+assert changed.body != first.body and changed.headers != first.headers, changed
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def shop():
+    with Shop(ROOT / "target" / "test-docs") as shop:
+        yield shop
+
+
+def run_sql(shop, block):
+    shop.psql("\n".join(block.lines))
+
+
+def run_psql(shop, block):
+    """Each command of the session, and what it prints."""
+    end = "-- end of command"
+    commands = documents.commands(block)
+    script = "".join(f"{command}\n\\echo\n\\echo {end}\n" for command, _ in commands)
+    printed = shop.psql(script, *block.options).split(end + "\n")
+    figures = Figures()
+    for (command, shown), lines in zip(commands, printed, strict=False):
+        assert figures.agree(shown, lines.splitlines()), f"{block.place}: {command} printed\n{lines}\nshown is\n" + "\n".join(shown)
+
+
+def run_sh(shop, block):
+    """Of what builds, the target must be there: continuous integration runs it. The comment `then restart` is done."""
+    kept = []
+    for line in block.lines:
+        target = re.match(r"make ([\w-]+)", line)
+        if target:
+            assert re.search(rf"^({target[1]}:|\.PHONY:.*\b{target[1]}\b)", makefile(), re.MULTILINE), f"{block.place}: make {target[1]}"
+        else:
+            kept.append(line)
+        if re.search(r"#.*then restart", line):
+            shop.bash("\n".join(kept))
+            shop.restart()
+            kept = []
+    shop.bash("\n".join(kept))
+
+
+def makefile():
+    return re.sub(r"\\\n", "", (ROOT / "Makefile").read_text())
+
+
+def run_conf(shop, block):
+    for line in block.lines:
+        name, _, value = line.partition("#")[0].partition("=")
+        shop.psql(f"ALTER SYSTEM SET {name.strip()} = {quoted(value.strip())}; ALTER SYSTEM RESET {name.strip()}")
+
+
+def quoted(value):
+    return value if value.startswith("'") else f"'{value}'"
+
+
+def run_python(shop, block):
+    program = "\n".join(block.lines)
+    program = AROUND.get((block.document, block.lines[0]), "…").replace("…", program, 1)
+    shop.run([sys.executable, "-"], program)
+
+
+RUNNERS = {"sql": run_sql, "psql": run_psql, "sh": run_sh, "conf": run_conf, "python": run_python}
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: " ".join(section).replace(" ", "-"))
+def test_blocks_do_what_is_shown(shop, section):
+    shop.prepare(*section)
+    for block in SECTIONS[section]:
+        print(block.place)
+        RUNNERS[block.language](shop, block)
+
+
+def test_every_block_names_its_language():
+    assert RUNNERS.keys() == documents.RUN
+    unknown = [block.place for block in documents.all_blocks() if block.language not in documents.RUN | documents.OTHER]
+    assert unknown == [], "neither run nor of a language that is not run"
+
+
+def test_no_command_is_called_something_else():
+    """A block that is not run has no line that could be run."""
+    found = [block.place for block in documents.all_blocks() if block.language in documents.OTHER
+             for line in block.lines if documents.COMMAND.match(line)]
+    assert found == []
+
+
+def test_what_is_listed_is_there():
+    listed = {(block.document, block.lines[0]) for block in documents.all_blocks() if block.is_listed}
+    assert listed == documents.NOT_RUN.keys()
+    assert all(documents.NOT_RUN.values())
+
+
+def test_differences_are_seen():
+    figures = Figures()
+    assert figures.agree(["1353920464.53", "Time: 1 ms"], ["99.5", "Time: 2.5 ms", ""])
+    assert figures.agree(["1353920464.53"], ["99.5"])
+    assert not figures.agree(["1353920464.53"], ["99.6"])
+    assert not figures.agree(["2.5"], ["99.5"])
+    assert not figures.agree(["HIT"], ["MISS"])
+    assert not figures.agree(["HIT"], ["HIT", "HIT"])
+    assert not figures.agree(["rows=1"], ["rows=2"])
+
+
+def test_a_block_that_fails_is_seen(shop):
+    shop.prepare("", "")
+    wrong = {
+        "sql": ["SELECT nothing FROM sales"], "conf": ["pg_arrow_cache.memory = some"], "sh": ["psql shop -c 'SELECT nothing'"],
+        "python": ["import psycopg", "psycopg.connect('dbname=nowhere')"], "psql": ["shop=# SELECT 1;", " ?column? ", "----", " 2", "(1 row)"],
+    }
+    for language, lines in {**wrong, "sh ": ["make nothing"]}.items():
+        block = documents.Block("README.md", 1, "", language.strip(), (), tuple(lines))
+        with pytest.raises((AssertionError, subprocess.CalledProcessError)):
+            RUNNERS[block.language](shop, block)
+
+
+def test_operations_tell_about_each_reason():
+    """The table of docs/operations.md has the reasons of core, in their order, and counts the same ones apart."""
+    core = (ROOT / "core" / "src" / "reason.rs").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE)
+    assert [name for name, _, _ in rows] == re.findall(r'^    \w+, "(\w+)", "', core, re.MULTILINE)
+    apart = re.findall(r"Reason::(\w+)", core.partition("Share::Other,")[0].partition("fn share")[2])
+    names = ["".join("_" + letter.lower() if letter.isupper() else letter for letter in variant).lstrip("_") for variant in apart]
+    assert sorted(name for name, _, todo in rows if "other_statements" in todo) == sorted(names)
