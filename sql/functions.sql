@@ -68,7 +68,7 @@ CREATE FUNCTION @extschema@.version(VARIADIC relations pg_catalog.regclass[]) RE
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_version_0_2';
 
--- src/functions/stats.rs, fragment_stats.rs, wait_stats.rs and standby_stats.rs, for the views
+-- src/functions/stats.rs, fragment_stats.rs, wait_stats.rs, standby_stats.rs and statement_stats.rs, for the views
 
 CREATE FUNCTION @extschema@.stats_data()
     RETURNS TABLE (hits pg_catalog.int8, misses pg_catalog.int8, stale pg_catalog.int8, bypasses pg_catalog.int8, stores pg_catalog.int8,
@@ -94,6 +94,15 @@ CREATE FUNCTION @extschema@.waits_data()
 CREATE FUNCTION @extschema@.standby_state() RETURNS pg_catalog.text
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_standby_state_0_2';
+CREATE FUNCTION @extschema@.statement_counts_data()
+    RETURNS TABLE (userid pg_catalog.oid, dbid pg_catalog.oid, queryid pg_catalog.int8, hits pg_catalog.int8, misses pg_catalog.int8,
+                   stale pg_catalog.int8, stale_hits pg_catalog.int8, bypasses pg_catalog.int8, last_reason pg_catalog.text,
+                   time_saved_ms pg_catalog.float8)
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statement_counts_data_0_2';
+CREATE FUNCTION @extschema@.statements_dropped() RETURNS pg_catalog.int8
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statements_dropped_0_2';
 CREATE FUNCTION @extschema@.entry_kinds_data()
     RETURNS TABLE (entry_id pg_catalog.int8, kind pg_catalog.text, score pg_catalog.float8, rendition_bytes pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE

@@ -1,7 +1,8 @@
--- Views over the functions of src/functions/stats.rs, fragment_stats.rs, wait_stats.rs and standby_stats.rs, and who may use which function and view.
+-- Views over the functions of src/functions/stats.rs, fragment_stats.rs, wait_stats.rs, standby_stats.rs and statement_stats.rs, and who may use which function and view.
 
 CREATE VIEW @extschema@.stats AS
-SELECT s.*, o.other_statements, o.nested_statements, f.*, w.*, @extschema@.standby_state() AS standby_state
+SELECT s.*, o.other_statements, o.nested_statements, f.*, w.*, @extschema@.standby_state() AS standby_state,
+       @extschema@.statements_dropped() AS statements_dropped
 FROM @extschema@.stats_data() AS s, @extschema@.statements_data() AS o, @extschema@.fragments_data() AS f,
      @extschema@.waits_data() AS w;
 COMMENT ON VIEW @extschema@.stats IS 'One row: what the cache has done since the last reset, and how full it is.';
@@ -21,6 +22,9 @@ COMMENT ON VIEW @extschema@.relations IS 'One row per relation that some of the 
 CREATE VIEW @extschema@.bypass_reasons AS SELECT * FROM @extschema@.bypass_reasons_data();
 COMMENT ON VIEW @extschema@.bypass_reasons IS 'How many statements were not served or not stored, by reason.';
 
+CREATE VIEW @extschema@.statements AS SELECT * FROM @extschema@.statement_counts_data();
+COMMENT ON VIEW @extschema@.statements IS 'One row per statement, role and database that the user may see: what became of its executions. Joins with pg_stat_statements.';
+
 CREATE VIEW @extschema@.policies AS
 SELECT l.objoid::pg_catalog.regclass AS relation, l.label AS policy
 FROM pg_catalog.pg_seclabel AS l
@@ -30,7 +34,8 @@ WHERE l.provider OPERATOR(pg_catalog.=) 'pg_arrow_cache'::pg_catalog.text
 COMMENT ON VIEW @extschema@.policies IS 'One row per relation of this database with a policy that is not the default.';
 
 GRANT USAGE ON SCHEMA @extschema@ TO PUBLIC;
-GRANT SELECT ON @extschema@.stats, @extschema@.entries, @extschema@.relations, @extschema@.bypass_reasons, @extschema@.policies TO PUBLIC;
+GRANT SELECT ON @extschema@.stats, @extschema@.entries, @extschema@.relations, @extschema@.bypass_reasons, @extschema@.policies,
+    @extschema@.statements TO PUBLIC;
 
 REVOKE ALL ON FUNCTION @extschema@.flush() FROM PUBLIC;
 REVOKE ALL ON FUNCTION @extschema@.invalidate(pg_catalog.regclass) FROM PUBLIC;

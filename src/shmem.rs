@@ -16,7 +16,7 @@ use arrow_cache_core::{
 use pgrx::pg_sys;
 
 use crate::error::{CacheError, fail_startup};
-use crate::pg::{compat, waiting};
+use crate::pg::{backend, compat, waiting};
 use crate::settings;
 
 const NAME: &CStr = c"pg_arrow_cache";
@@ -219,6 +219,7 @@ fn attach() {
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn release_area(_code: i32, place: pg_sys::Datum) {
     view(AREA.load(Relaxed)).gather_own_uses();
+    view(AREA.load(Relaxed)).add_own_statements(backend::now());
     // SAFETY: registered with the place of the area; runs once, at the backend's exit.
     unsafe { pg_sys::dsa_release_in_place(place.cast_mut_ptr()) };
 }

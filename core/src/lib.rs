@@ -11,6 +11,7 @@
 //! |---|---|
 //! | bucket chains, an entry's step between published and limbo | the partition lock, exclusive; lookups take none (`cache/index.rs`) |
 //! | free list, limbo list | the store lock |
+//! | what became of the executions of each statement | a partition lock; what a process gathers of it, a word of its own (`cache/statements.rs`) |
 //! | pins, seats, hits, last use, counters, run counts, times of forms, bytes of fragments | nothing: atomics |
 //! | versions of relations ([`cache::versions`]) | the sequence word of the slot |
 //! | which definitions are being changed ([`cache::definers`]) | atomics |
@@ -44,7 +45,7 @@ pub use cache::replayed::{CatalogChange, Change, ChangeKind, Full};
 pub use cache::versions::{Slot, SlotId, SnapshotView, Versions, widen_xid};
 pub use cache::{
     AskedXids, BlockPlace, Dependency, Draft, EntryId, EntryKind, EntryView, Fill, FormTimes, NewEntry, NewKind, Pin,
-    Store, StoreError, StoringTime, Validity, pays_at_once,
+    StatementCounter, StatementCounts, StatementKey, Store, StoreError, StoringTime, Validity, pays_at_once,
 };
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};
 pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};

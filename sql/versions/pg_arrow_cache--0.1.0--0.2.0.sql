@@ -1,4 +1,5 @@
--- From 0.1.0 to 0.2.0: all functions name the symbols of the library that have the version in their names, and the views stats and entries get columns.
+-- From 0.1.0 to 0.2.0: all functions name the symbols of the library that have the version in their names, the views stats and entries get columns, and
+-- the view statements is new.
 -- Who may call them stays as it is; so do views and triggers that use them.
 --
 -- No name and no operator in these scripts is found through the search_path. IN, BETWEEN, IS DISTINCT FROM and similar constructs find
@@ -120,7 +121,7 @@ CREATE FUNCTION @extschema@.version(VARIADIC relations pg_catalog.regclass[]) RE
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_version_0_2';
 
--- src/functions/stats.rs, fragment_stats.rs, wait_stats.rs and standby_stats.rs, for the views
+-- src/functions/stats.rs, fragment_stats.rs, wait_stats.rs, standby_stats.rs and statement_stats.rs, for the views
 
 CREATE OR REPLACE FUNCTION @extschema@.stats_data()
     RETURNS TABLE (hits pg_catalog.int8, misses pg_catalog.int8, stale pg_catalog.int8, bypasses pg_catalog.int8, stores pg_catalog.int8,
@@ -146,6 +147,15 @@ CREATE FUNCTION @extschema@.waits_data()
 CREATE FUNCTION @extschema@.standby_state() RETURNS pg_catalog.text
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_standby_state_0_2';
+CREATE FUNCTION @extschema@.statement_counts_data()
+    RETURNS TABLE (userid pg_catalog.oid, dbid pg_catalog.oid, queryid pg_catalog.int8, hits pg_catalog.int8, misses pg_catalog.int8,
+                   stale pg_catalog.int8, stale_hits pg_catalog.int8, bypasses pg_catalog.int8, last_reason pg_catalog.text,
+                   time_saved_ms pg_catalog.float8)
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statement_counts_data_0_2';
+CREATE FUNCTION @extschema@.statements_dropped() RETURNS pg_catalog.int8
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statements_dropped_0_2';
 CREATE FUNCTION @extschema@.entry_kinds_data()
     RETURNS TABLE (entry_id pg_catalog.int8, kind pg_catalog.text, score pg_catalog.float8, rendition_bytes pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
@@ -167,7 +177,8 @@ CREATE OR REPLACE FUNCTION @extschema@.bypass_reasons_data() RETURNS TABLE (reas
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_bypass_reasons_data_0_2';
 
 CREATE OR REPLACE VIEW @extschema@.stats AS
-SELECT s.*, o.other_statements, o.nested_statements, f.*, w.*, @extschema@.standby_state() AS standby_state
+SELECT s.*, o.other_statements, o.nested_statements, f.*, w.*, @extschema@.standby_state() AS standby_state,
+       @extschema@.statements_dropped() AS statements_dropped
 FROM @extschema@.stats_data() AS s, @extschema@.statements_data() AS o, @extschema@.fragments_data() AS f,
      @extschema@.waits_data() AS w;
 
@@ -176,3 +187,7 @@ SELECT e.entry_id, e.datname, pg_catalog.convert_from(e.query, pg_catalog.getdat
        e.column_count, e.batches, e.bytes, e.hits, e.execution_time_ms, e.time_saved_ms, e.created_at, e.last_hit_at, e.expires_at,
        e.valid, e.relations::pg_catalog.regclass[] AS relations, k.kind, k.score, k.rendition_bytes
 FROM @extschema@.entries_data() AS e JOIN @extschema@.entry_kinds_data() AS k ON k.entry_id OPERATOR(pg_catalog.=) e.entry_id;
+
+CREATE VIEW @extschema@.statements AS SELECT * FROM @extschema@.statement_counts_data();
+COMMENT ON VIEW @extschema@.statements IS 'One row per statement, role and database that the user may see: what became of its executions. Joins with pg_stat_statements.';
+GRANT SELECT ON @extschema@.statements TO PUBLIC;

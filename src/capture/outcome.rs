@@ -9,7 +9,7 @@ use crate::lookup::quick_statements;
 use crate::lookup::{Miss, definition_versions};
 use crate::pg::encoding;
 use crate::query::environment;
-use crate::report::decision_log;
+use crate::report::{decision_log, tally};
 use crate::{session, settings, shmem};
 
 /// Publishes a result that has been read to its end, unless it was too quick or settings have changed. Returns the pin of
@@ -86,7 +86,7 @@ pub fn note_refusal(miss: &Miss, reason: Reason) {
         return;
     }
     if let Some(store) = shmem::store() {
-        store.counters().add_reason(store.stripe(), reason);
+        tally::count_refusal(&store, reason, miss.query_id);
     }
     let status = miss.status(Some(reason));
     session::set_status_of(miss.statement, status);

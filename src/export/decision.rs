@@ -9,6 +9,7 @@ use crate::error::or_raise;
 use crate::fragments;
 use crate::lookup;
 use crate::lookup::{Found, Lateness, Miss, Question};
+use crate::pg::compat;
 use crate::pg::query_desc::QueryDesc;
 use crate::report::{decision_log, tally};
 use crate::serve::{self, Hit};
@@ -60,7 +61,7 @@ fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>) ->
         if settings::enabled() { lookup::find(store, question, Lateness::Refused) } else { Err(Reason::Disabled) };
     match found {
         Ok(Found::Hit(hit, Some(conditions))) => {
-            tally::count_hit(store, &hit.pin);
+            tally::count_hit(store, &hit.pin, query_id(query));
             session::set_status(Status::Hit);
             let sample = verify::sample(query, hit, conditions);
             // Writing to the log accepts interrupts, and an error lets go only what a hold has pinned.
@@ -70,7 +71,7 @@ fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>) ->
         Ok(Found::Hit(hit, None)) => stored(store, query, hit),
         Ok(Found::Miss(mut miss)) => {
             fragments::combine_at_start(query, Some(&mut miss), 0);
-            tally::count_miss(store, miss.stale, miss.refused);
+            tally::count_miss(store, miss.stale, miss.refused, miss.query_id);
             let status = miss.status(miss.refused);
             session::set_status(status);
             if miss.refused.is_some() {
@@ -82,10 +83,15 @@ fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>) ->
     }
 }
 
+/// What the server calls the query.
+fn query_id(query: QueryDesc<'_>) -> i64 {
+    compat::query_id(query.plan().get())
+}
+
 /// Counts and tells why the query is executed without the cache.
 fn bypass(store: &SharedStore, query: QueryDesc<'_>, reason: Reason) -> Answer {
     if reason != Reason::Disabled {
-        tally::count_bypass(store, reason);
+        tally::count_bypass(store, reason, query_id(query));
     }
     session::set_status(Status::Bypass(reason));
     decision_log::note(Status::Bypass(reason), query.plan().get());
@@ -97,7 +103,7 @@ fn stored(store: &SharedStore, query: QueryDesc<'_>, hit: Hit) -> Answer {
     let columns = hit.columns.clone();
     // First of all the entry is held: an error then lets it go.
     let Some(pin) = serve::swap_plan(query, hit) else { return bypass(store, query, Reason::OutOfMemory) };
-    tally::count_hit(store, pin);
+    tally::count_hit(store, pin, query_id(query));
     session::set_status(Status::Hit);
     decision_log::note(Status::Hit, query.plan().get());
     let mut chunks = Vec::new();

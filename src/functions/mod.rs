@@ -9,6 +9,7 @@ mod fragment_stats;
 mod last_status;
 pub mod set_policy;
 mod standby_stats;
+mod statement_stats;
 mod stats;
 mod visible;
 mod wait_stats;

@@ -25,7 +25,12 @@ impl Visible {
 
     /// May the user see this entry?
     pub fn includes(&self, entry: &EntryView<'_>) -> bool {
-        self.all || entry.role() == self.user
+        self.includes_role(entry.role())
+    }
+
+    /// May the user see what this role has asked?
+    pub fn includes_role(&self, role: u32) -> bool {
+        self.all || role == self.user
     }
 
     /// May the user learn that results rest on this relation, and when it has changed? Not if only a view reads it for the user.

@@ -11,6 +11,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::previous::active;
 use crate::functions::set_policy;
 use crate::invalidation::{foreign, redefinition, targets, write_set};
+use crate::pg::compat;
 use crate::pg::error_passing::direct;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, children};
@@ -104,7 +105,7 @@ fn begin_bypass(utility: Utility<'_>, reason: Reason) {
     if active()
         && let Some(store) = shmem::store()
     {
-        tally::count_bypass(&store, reason);
+        tally::count_bypass(&store, reason, compat::query_id(&utility.plan));
     }
     decision_log::note(Status::Bypass(reason), &utility.plan);
 }

@@ -10,6 +10,7 @@ use pgrx::pg_sys;
 use super::fingerprint::Fingerprint;
 use super::single_flight::Lead;
 use crate::arrow::column::Column;
+use crate::pg::compat;
 use crate::pg::tree::Tree;
 use crate::query::hashes::{EnvironmentHash, FactsHash, FormId};
 use crate::query::statement_terms::StatementTerms;
@@ -99,7 +100,7 @@ impl Miss {
 
     /// Counts the miss. Logs it if its answer will not be stored; else that is done when it was.
     pub fn note(&self, store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>) {
-        tally::count_miss(store, self.stale, self.refused);
+        tally::count_miss(store, self.stale, self.refused, self.query_id);
         let status = self.status(self.refused);
         session::set_status(status);
         if self.refused.is_some() {
@@ -119,20 +120,20 @@ pub enum Found {
 
 /// Counts a hit, and logs it. A hold must have the pin by then: writing to the log accepts interrupts.
 pub fn note_hit(store: &SharedStore, pin: &Pin, plan: Tree<'_, pg_sys::PlannedStmt>) {
-    tally::count_hit(store, pin);
+    tally::count_hit(store, pin, compat::query_id(&plan));
     decision_log::note(Status::Hit, &plan);
 }
 
 /// Counts a hit of an outdated answer that was right `age` microseconds ago, and logs it; as `note_hit`.
 pub fn note_stale_hit(store: &SharedStore, pin: &Pin, age: i64, plan: Tree<'_, pg_sys::PlannedStmt>) {
-    tally::count_stale_hit(store, pin);
+    tally::count_stale_hit(store, pin, compat::query_id(&plan));
     session::set_status(Status::StaleHit(age));
     decision_log::note(Status::StaleHit(age), &plan);
 }
 
 /// Counts a bypass, and logs it.
 pub fn note_bypass(store: &SharedStore, reason: Reason, plan: Tree<'_, pg_sys::PlannedStmt>) {
-    tally::count_bypass(store, reason);
+    tally::count_bypass(store, reason, compat::query_id(&plan));
     session::set_status(Status::Bypass(reason));
     decision_log::note(Status::Bypass(reason), &plan);
 }

@@ -11,6 +11,7 @@ use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
 use super::single_flight::{self, Joined, Patience};
 use super::{forms, kept_templates, portal, quick_statements};
+use crate::pg::compat;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::query::plan_kinds::shows_clock;
@@ -146,7 +147,7 @@ fn serve_hit(
     verify: Option<verify::Conditions>,
 ) -> Option<Task> {
     if let Some(conditions) = verify.filter(|_| !scrolls(flags)) {
-        tally::count_hit(store, &hit.pin);
+        tally::count_hit(store, &hit.pin, compat::query_id(&desc.plan()));
         session::set_status(Status::Hit);
         let task = verify::sample(desc, hit, conditions).map(Task::Verify);
         // Writing to the log accepts interrupts, and an error lets go only what a hold has pinned.

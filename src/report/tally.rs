@@ -1,41 +1,54 @@
-//! Counting what became of statements, in the counters that all backends share. Atomics, so no lock.
+//! Counting what became of statements, in the counters that all backends share, and for each statement by its query id (0 = it has none). The
+//! store sees to it that this needs no lock, but for a moment now and then.
 
-use arrow_cache_core::{Counter, Pin, Reason, Share};
+use arrow_cache_core::{Counter, Pin, Reason, Share, StatementCounter, StatementCounts, StatementKey};
+use pgrx::pg_sys;
 
 use crate::pg::backend;
 use crate::shmem::SharedStore;
 
 /// Counts a served answer, and the time that serving it saved.
-pub fn count_hit(store: &SharedStore, pin: &Pin) {
+pub fn count_hit(store: &SharedStore, pin: &Pin, query_id: i64) {
     store.touch(pin, backend::statement_start());
     let saved = store.view(pin).execution_micros();
     store.counters().add(store.stripe(), Counter::Hits, 1);
     store.counters().add(store.stripe(), Counter::TimeSavedMicros, saved);
+    count_of(store, query_id, || StatementCounts::one(StatementCounter::Hits).saving(saved));
 }
 
 /// Counts an outdated answer that was served, and the time that serving it saved.
-pub fn count_stale_hit(store: &SharedStore, pin: &Pin) {
+pub fn count_stale_hit(store: &SharedStore, pin: &Pin, query_id: i64) {
     store.touch(pin, backend::statement_start());
     let saved = store.view(pin).execution_micros();
     store.counters().add(store.stripe(), Counter::StaleHits, 1);
     store.counters().add(store.stripe(), Counter::TimeSavedMicros, saved);
+    count_of(store, query_id, || StatementCounts::one(StatementCounter::StaleHits).saving(saved));
 }
 
 /// Counts a lookup that found nothing, or only an outdated answer (`stale`). `refused` is why the new answer will not be stored.
-pub fn count_miss(store: &SharedStore, stale: bool, refused: Option<Reason>) {
-    let counter = if stale { Counter::Stale } else { Counter::Misses };
+pub fn count_miss(store: &SharedStore, stale: bool, refused: Option<Reason>, query_id: i64) {
+    let (counter, of_statement) =
+        if stale { (Counter::Stale, StatementCounter::Stale) } else { (Counter::Misses, StatementCounter::Misses) };
     store.counters().add(store.stripe(), counter, 1);
     if let Some(reason) = refused {
         store.counters().add_reason(store.stripe(), reason);
     }
+    count_of(store, query_id, || StatementCounts::one(of_statement).because(refused));
+}
+
+/// Counts why the answer of a miss was not stored, once that is known.
+pub fn count_refusal(store: &SharedStore, reason: Reason, query_id: i64) {
+    store.counters().add_reason(store.stripe(), reason);
+    count_of(store, query_id, || StatementCounts::default().because(Some(reason)));
 }
 
 /// Counts a statement that was executed without a lookup, or in spite of one. Reasons are counted of queries of clients alone.
-pub fn count_bypass(store: &SharedStore, reason: Reason) {
+pub fn count_bypass(store: &SharedStore, reason: Reason, query_id: i64) {
     match reason.share() {
         Share::Bypass => {
             store.counters().add(store.stripe(), Counter::Bypasses, 1);
             store.counters().add_reason(store.stripe(), reason);
+            count_of(store, query_id, || StatementCounts::one(StatementCounter::Bypasses).because(Some(reason)));
         }
         Share::Other => count_other(store),
         Share::Nested => count_nested(store),
@@ -50,4 +63,15 @@ pub fn count_other(store: &SharedStore) {
 /// Counts a statement that another one runs, or the server for it: in a function, for a trigger or a foreign key.
 pub fn count_nested(store: &SharedStore) {
     store.counters().add(store.stripe(), Counter::NestedStatements, 1);
+}
+
+/// Counts for the statement of this query id, as which the present role asks.
+fn count_of(store: &SharedStore, query_id: i64, counts: impl FnOnce() -> StatementCounts) {
+    if query_id == 0 {
+        return;
+    }
+    // SAFETY: a plain read of a backend global.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let key = StatementKey { query_id, user: backend::user_id().to_u32(), database };
+    store.count_statement(key, counts(), backend::statement_start());
 }

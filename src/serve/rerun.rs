@@ -24,17 +24,19 @@ pub fn needed(hold: &mut Hold) -> Option<pg_sys::Oid> {
     let (guard, store) = (hold.take_guard()?, shmem::store()?);
     let pin = hold.pin()?;
     if guard.holds(&store, pin, store.view(pin).rows()) {
-        tally::count_hit(&store, pin);
         // SAFETY: the plan of the query that was hit lives as long as its portal.
-        unsafe { decision_log::note(Status::Hit, &*guard.plan) };
+        let plan = unsafe { &*guard.plan };
+        tally::count_hit(&store, pin, compat::query_id(plan));
+        decision_log::note(Status::Hit, plan);
         return None;
     }
     hold.release();
-    tally::count_bypass(&store, Reason::SettingsInCursor);
+    // SAFETY: as above.
+    let plan = unsafe { &*guard.plan };
+    tally::count_bypass(&store, Reason::SettingsInCursor, compat::query_id(plan));
     let status = Status::Bypass(Reason::SettingsInCursor);
     session::set_status_of(guard.statement, status);
-    // SAFETY: as above.
-    unsafe { decision_log::note(status, &*guard.plan) };
+    decision_log::note(status, plan);
     Some(guard.role)
 }
 

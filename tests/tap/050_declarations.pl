@@ -46,13 +46,13 @@ my %FITS = (
 	why => ['(text) RETURNS TABLE (a bool, b text, c text)'], stats_data => [], entries_data => [],
 	relations_data => ['() RETURNS TABLE (a oid, b int4, c int8, d timestamptz)'], bypass_reasons_data => ['() RETURNS TABLE (a text, b int8)'],
 	statements_data => ['() RETURNS TABLE (a int8, b int8)'], etag => [ '(text) RETURNS text', '(text, VARIADIC "any") RETURNS text' ],
-	fragments_data => [], standby_state => ['() RETURNS text'], waits_data => [], entry_kinds_data => [], version => ['(VARIADIC regclass[]) RETURNS text'],
+	fragments_data => [], statement_counts_data => [], statements_dropped => ['() RETURNS int8'], standby_state => ['() RETURNS text'], waits_data => [], entry_kinds_data => [], version => ['(VARIADIC regclass[]) RETURNS text'],
 );
 chomp(my $directory = `$ENV{PG_CONFIG} --pkglibdir`);
 my %symbols = map { $_ => 1 } slurp_file("$directory/pg_arrow_cache.so") =~ /\0pg_finfo_(\w+)(?=\0)/g;
 my %function_of = map { my $name = $_; $name =~ s/^arrow_cache_|_wrapper$|_0_2$//g; $_ => $name } keys %symbols;
 is_deeply([ sort keys %{ { reverse %function_of } } ], [ sort keys %FITS ], 'the symbols are those of all functions');
-my @new = qw(statements_data fragments_data waits_data standby_state entry_kinds_data etag version);
+my @new = qw(statements_data fragments_data waits_data standby_state entry_kinds_data statement_counts_data statements_dropped etag version);
 is(scalar(keys %symbols), 2 * keys(%FITS) - @new, 'each with the name of the present script, and those of 0.1.0 with the name there');
 
 # Arguments of a call, by those of the declaration.

@@ -9,6 +9,7 @@ use crate::cache::entry::Entry;
 use crate::cache::form_line::FormLine;
 use crate::cache::header::Header;
 use crate::cache::seat::Seat;
+use crate::cache::statement_record::{Gathering, StatementRecord, WAYS};
 use crate::cache::versions::{Slot, slot_count};
 use std::fmt;
 
@@ -22,6 +23,10 @@ pub const FORM_PLACES: usize = 4096;
 const HISTORIES_PER_BUCKET: usize = 2;
 /// Most seats: the others would take more memory, and more time to look through, than they are worth.
 pub const MOST_SEATS: u32 = 1024;
+/// Memory for which there is the place of one statement's counts, and bounds of the number of places. All are powers of two.
+const MEMORY_PER_STATEMENT: usize = 32 << 10;
+const LEAST_STATEMENTS: usize = 16 * WAYS;
+const MOST_STATEMENTS: usize = 1024 * WAYS;
 /// Least bytes for results; a smaller block is refused.
 pub const LEAST_ARENA: usize = 1 << 20;
 
@@ -92,6 +97,11 @@ pub struct Layout {
     pub(crate) stripes: usize,
     pub(crate) seats: usize,
     pub(crate) seat_count: u32,
+    /// What processes gather of statements: one for each seat.
+    pub(crate) gatherings: usize,
+    pub(crate) statements: usize,
+    /// A power of two.
+    pub(crate) statement_count: usize,
     pub(crate) runs: usize,
     pub(crate) form_lines: usize,
     pub(crate) histories: usize,
@@ -123,6 +133,10 @@ impl Layout {
         let stripes = part(STRIPES * size_of::<Stripe>());
         let seat_count = sizes.seats.min(MOST_SEATS);
         let seats = part(seat_count as usize * size_of::<Seat>());
+        let gatherings = part(seat_count as usize * size_of::<Gathering>());
+        let statement_count =
+            (sizes.memory / MEMORY_PER_STATEMENT).clamp(LEAST_STATEMENTS, MOST_STATEMENTS).next_power_of_two();
+        let statements = part(statement_count * size_of::<StatementRecord>());
         let runs = part(RUN_WORDS * size_of::<u32>());
         let form_lines = part(FORM_PLACES * size_of::<FormLine>());
         let histories = part(bucket_count * HISTORIES_PER_BUCKET * size_of::<u64>());
@@ -147,6 +161,9 @@ impl Layout {
             stripes,
             seats,
             seat_count,
+            gatherings,
+            statements,
+            statement_count,
             runs,
             form_lines,
             histories,
@@ -195,6 +212,8 @@ mod tests {
                 layout.claims,
                 layout.stripes,
                 layout.seats,
+                layout.gatherings,
+                layout.statements,
                 layout.runs,
                 layout.form_lines,
                 layout.histories,

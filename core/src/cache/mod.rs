@@ -15,6 +15,7 @@
 //! | `run_counts` | how often a query ran without an entry |
 //! | `quick_rows` | which first runs are not worth storing, and which forms have such runs |
 //! | `form_times` | how long queries of one form run without an answer |
+//! | `statements` | what became of the executions of each statement |
 //! | `index` | chains of published entries, by key |
 //! | `limbo` | lists of free and of retired records |
 //! | `seats` | what each process holds and has used |
@@ -22,7 +23,7 @@
 //! | `occupancy` | which records are published, as bits |
 //! | `store` | what a process holds to reach all this: the block, the locks, the arena |
 //! | `layout` | where each part of the block lies |
-//! | `header`, `bucket`, `entry`, `form_line`, `seat`, `rendition` | the records in the block |
+//! | `header`, `bucket`, `entry`, `form_line`, `seat`, `rendition`, `statement_record` | the records in the block |
 //! | `counters` | what is counted |
 //! | `claims` | who computes which answer at this moment |
 //! | `definers` | which slots stand for definitions that are being changed at this moment |
@@ -65,6 +66,8 @@ pub mod replayed;
 mod run_counts;
 mod seat;
 mod seats;
+mod statement_record;
+mod statements;
 mod store;
 pub mod versions;
 mod view;
@@ -79,5 +82,6 @@ pub use payload::{CHUNK_OVERHEAD, Chunks};
 pub use published::{Pin, Validity};
 pub use quick_rows::{StoringTime, pays_at_once};
 pub use renditions::{BlockPlace, Draft};
+pub use statement_record::{StatementCounter, StatementCounts, StatementKey};
 pub use store::Store;
 pub use view::EntryView;

@@ -21,6 +21,7 @@ use crate::cache::layout::{FORM_PLACES, Layout, RUN_WORDS};
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::replay_state::ReplayState;
 use crate::cache::seat::Seat;
+use crate::cache::statement_record::{Gathering, StatementRecord};
 use crate::cache::versions::{Slot, Versions};
 use std::ptr::NonNull;
 use std::sync::atomic::{
@@ -162,6 +163,7 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
     /// Zeroes the counters and notes when, in microseconds.
     pub fn reset_stats(&self, now: i64) {
         self.counters().reset();
+        self.forget_statements();
         self.header().stats_reset.store(now, Relaxed);
     }
 
@@ -237,6 +239,30 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         // SAFETY: the layout has room for this number of seats at this offset, aligned to their lines; zeroed memory is valid; all fields are
         // atomics.
         unsafe { self.parts::<Seat>(self.layout.seats, self.layout.seat_count as usize) }
+    }
+
+    /// What this process gathers of statements.
+    pub(crate) fn gathering(&self) -> Option<&Gathering> {
+        self.gatherings().get(self.seat? as usize)
+    }
+
+    /// What processes gather of statements: those that may have a seat.
+    pub(crate) fn taken_gatherings(&self) -> &[Gathering] {
+        let taken = self.header().seats_taken.load(Acquire) as usize;
+        self.gatherings().get(..taken).unwrap_or(self.gatherings())
+    }
+
+    fn gatherings(&self) -> &[Gathering] {
+        // SAFETY: the layout has room for one for each seat at this offset, aligned to their lines; zeroed memory is valid; all fields are
+        // atomics.
+        unsafe { self.parts::<Gathering>(self.layout.gatherings, self.layout.seat_count as usize) }
+    }
+
+    /// The counts of statements: see `statements`.
+    pub(crate) fn statement_records(&self) -> &[StatementRecord] {
+        // SAFETY: the layout has room for this number of records at this offset, aligned to a line; zeroed memory is valid; all fields are
+        // atomics.
+        unsafe { self.parts::<StatementRecord>(self.layout.statements, self.layout.statement_count) }
     }
 
     /// The words that count how often a query ran: see `run_counts`.
