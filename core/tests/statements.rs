@@ -58,7 +58,7 @@ fn what_a_process_has_gathered_outlives_it() {
     ends_well.add_own_statements(5);
     let dies = block.seat(2);
     (0..5).for_each(|now| dies.count_statement(key(1), hit(), now));
-    drop((ends_well, dies));
+    // Neither calls anything any more.
     let next = block.seat(2);
     next.count_statement(key(2), hit(), 6);
     let found = seen(&next, 7);
