@@ -23,8 +23,9 @@ pub const FORM_PLACES: usize = 4096;
 const HISTORIES_PER_BUCKET: usize = 2;
 /// Most seats: the others would take more memory, and more time to look through, than they are worth.
 pub const MOST_SEATS: u32 = 1024;
-/// Memory for which there is the place of one statement's counts, and bounds of the number of places. All are powers of two.
-const MEMORY_PER_STATEMENT: usize = 32 << 10;
+/// Buckets for which there is the place of one statement's counts, and bounds of the number of places. All are powers of two. The memory does not
+/// count, so that what would be enough can be said.
+const BUCKETS_PER_STATEMENT: usize = 4;
 const LEAST_STATEMENTS: usize = 16 * WAYS;
 const MOST_STATEMENTS: usize = 1024 * WAYS;
 /// Least bytes for results; a smaller block is refused.
@@ -134,8 +135,7 @@ impl Layout {
         let seat_count = sizes.seats.min(MOST_SEATS);
         let seats = part(seat_count as usize * size_of::<Seat>());
         let gatherings = part(seat_count as usize * size_of::<Gathering>());
-        let statement_count =
-            (sizes.memory / MEMORY_PER_STATEMENT).clamp(LEAST_STATEMENTS, MOST_STATEMENTS).next_power_of_two();
+        let statement_count = (bucket_count / BUCKETS_PER_STATEMENT).clamp(LEAST_STATEMENTS, MOST_STATEMENTS);
         let statements = part(statement_count * size_of::<StatementRecord>());
         let runs = part(RUN_WORDS * size_of::<u32>());
         let form_lines = part(FORM_PLACES * size_of::<FormLine>());
