@@ -150,9 +150,10 @@ fn view(area: *mut pg_sys::dsa_area) -> SharedStore {
     }
 }
 
-/// Lends the store to `f`, which must not touch the payload area: this needs no handle of that, so it can be called where nothing may be allocated.
-pub fn without_area<R>(f: impl FnOnce(&SharedStore) -> R) -> Option<R> {
-    preloaded().then(|| f(&view(AREA.load(Relaxed))))
+/// The store, for a process that does not touch the payload area: this needs no handle of that, so it can be called where nothing may be
+/// allocated.
+pub fn store_without_area() -> Option<SharedStore> {
+    preloaded().then(|| view(AREA.load(Relaxed)))
 }
 
 /// Lends the slots of versions to `f`. This needs no handle of the payload area, so it can be called where nothing may be allocated.

@@ -29,7 +29,10 @@
 //! | `versions`, `xid_window` | what entries rest on: versions, and which transactions changed them |
 //! | `replay_state` | whether replay tells of every change |
 //! | `asked_xids` | which transactions run, remembered for one publication |
-//! | `recent_changes` | what the running transactions of a primary have changed, on a standby |
+//! | `replay_notes` | what the running transactions of a primary have changed, on a standby |
+//! | `hot_files` | of that, rows of the files that records name most often |
+//! | `recent_changes` | all else |
+//! | `lately_noted` | which of that need not be noted again |
 //! | `replayed` | a table of that for any number of changes |
 //! | `key` | the key of a cached result |
 //! | `memory` | what the host lends: allocator and locks |
@@ -48,8 +51,10 @@ mod fragment_share;
 mod header;
 mod histories;
 mod history;
+pub mod hot_files;
 mod index;
 pub mod key;
+pub mod lately_noted;
 pub mod layout;
 mod limbo;
 pub mod memory;
@@ -60,6 +65,7 @@ mod quick_rows;
 pub mod recent_changes;
 mod rendition;
 mod renditions;
+pub mod replay_notes;
 pub mod replay_state;
 pub mod replayed;
 mod run_counts;

@@ -214,15 +214,17 @@ impl Slot {
 
     /// Publishes `xid` from the one process that replays the WAL of a primary, before it replays the record that ends `xid`.
     ///
-    /// It takes every other publisher for ended. That is so: this process alone publishes on a standby, each time just before it replays the
+    /// It takes the publisher before for ended. That is so: this process alone publishes on a standby, each time just before it replays the
     /// end of the publisher, and it replays one record after the other. So whatever it published before has ended by now. After the end of
     /// recovery other processes publish transactions that run on: this must not be called any more then.
+    ///
+    /// A slot that was published in this way alone has one publisher, in the first place. Others are left as they are, which could only make
+    /// readers refuse more.
+    #[inline]
     pub fn publish_replayed(&self, xid: u64, now: i64) {
         let sequence = self.begin();
-        let mut pending = [0; PENDING];
-        pending[0] = xid;
-        // The version is that of the sequence word, which is stored last.
-        self.store(&SlotState { version: 0, pending, window: XidWindow::default(), last_change: now });
+        self.pending[0].store(xid, Relaxed);
+        self.last_change.store(now, Relaxed);
         self.sequence.store(sequence.wrapping_add(2), Release);
     }
 
@@ -242,18 +244,32 @@ impl Slot {
     }
 
     /// Makes the sequence word odd and returns what it was.
+    #[inline(always)]
     fn begin(&self) -> u64 {
+        let before = self.try_begin().unwrap_or_else(|| self.wait_and_begin());
+        // Pairs with the fence of `read`: a reader that sees one of the stores that follow sees the word odd or later.
+        fence(Release);
+        before
+    }
+
+    #[inline(always)]
+    fn try_begin(&self) -> Option<u64> {
+        let current = self.sequence.load(Relaxed);
+        let odd = current.wrapping_add(1);
+        (current & 1 == 0 && self.sequence.compare_exchange_weak(current, odd, Acquire, Relaxed).is_ok())
+            .then_some(current)
+    }
+
+    /// Another writer stores at this moment.
+    #[cold]
+    #[inline(never)]
+    fn wait_and_begin(&self) -> u64 {
         let mut waits = 0;
         loop {
-            let current = self.sequence.load(Relaxed);
-            if current & 1 == 0
-                && self.sequence.compare_exchange_weak(current, current.wrapping_add(1), Acquire, Relaxed).is_ok()
-            {
-                // Pairs with the fence of `read`: a reader that sees one of the stores that follow sees the word odd or later.
-                fence(Release);
-                return current;
-            }
             wait(&mut waits);
+            if let Some(before) = self.try_begin() {
+                return before;
+            }
         }
     }
 

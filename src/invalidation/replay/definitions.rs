@@ -11,6 +11,7 @@ use pgrx::pg_sys;
 
 use super::catalog_caches::catalog_of;
 use crate::invalidation::catalogs::{ENUM_LABELS, SHARED, concerns_database, concerns_server, is_meaningful_catalog};
+use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::transaction_changes::ChangedRelation;
 use crate::pg::wal_record::Ended;
 
@@ -23,33 +24,44 @@ const WITHOUT_CACHE: [u16; 4] = [2604, 2611, 2620, 3256]; // pg_attrdef, pg_inhe
 /// The most catalogs that one transaction can be noted with: more than there are, with their TOAST tables.
 const MOST: usize = 160;
 
+/// OIDs of catalogs are below this.
+const CATALOG_OIDS: usize = FIRST_USER_OID as usize;
+
 /// The catalogs in which a transaction was seen to change rows.
 pub struct NotedCatalogs {
     list: [(u16, CatalogChange); MOST],
     length: usize,
     /// There were more.
     overflown: bool,
+    /// For each OID how the catalog was changed, one bit for each way.
+    ways: [u8; CATALOG_OIDS],
 }
 
 impl NotedCatalogs {
     /// None.
     pub const fn new() -> Self {
-        Self { list: [(0, CatalogChange::InPlace); MOST], length: 0, overflown: false }
+        Self { list: [(0, CatalogChange::InPlace); MOST], length: 0, overflown: false, ways: [0; CATALOG_OIDS] }
     }
 
     /// Forgets all of them.
     pub fn clear(&mut self) {
+        for (catalog, _) in self.list.iter().take(self.length) {
+            self.ways[usize::from(*catalog) % CATALOG_OIDS] = 0;
+        }
         (self.length, self.overflown) = (0, false);
     }
 
     /// Adds one. A catalog may come several times.
     pub fn add(&mut self, catalog: u16, how: CatalogChange) {
-        if self.entries().contains(&(catalog, how)) {
+        let ways = &mut self.ways[usize::from(catalog) % CATALOG_OIDS];
+        let way = 1 << how as u8;
+        if *ways & way != 0 {
             return;
         }
         match self.list.get_mut(self.length) {
             Some(place) => {
                 *place = (catalog, how);
+                *ways |= way;
                 self.length += 1;
             }
             None => self.overflown = true,
@@ -66,7 +78,60 @@ impl NotedCatalogs {
     }
 
     fn has(&self, catalog: u16) -> bool {
-        self.entries().iter().any(|(noted, _)| *noted == catalog)
+        self.ways[usize::from(catalog) % CATALOG_OIDS] != 0
+    }
+}
+
+/// The most slots of definitions that are kept of one commit.
+const MOST_SLOTS: usize = 1024;
+
+/// The slots of what a commit redefines, until it has been replayed.
+pub struct RedefinedSlots {
+    list: [SlotId; MOST_SLOTS],
+    length: usize,
+}
+
+impl RedefinedSlots {
+    /// None.
+    pub const fn new() -> Self {
+        Self { list: [SlotId(0); MOST_SLOTS], length: 0 }
+    }
+
+    /// Lists those of a commit. If it redefines more than there is room for, everything counts as redefined.
+    pub fn list(&mut self, mut redefined: Redefined, versions: Versions<'_>, commit: &Ended<'_>) {
+        if self.try_list(&redefined, versions, commit.messages).is_none() {
+            redefined.add_all();
+            // Results rest on the slots of databases in any case.
+            self.try_list(&redefined, versions, &[]);
+        }
+    }
+
+    fn try_list(
+        &mut self,
+        redefined: &Redefined,
+        versions: Versions<'_>,
+        messages: &[pg_sys::SharedInvalidationMessage],
+    ) -> Option<()> {
+        self.clear();
+        let mut fits = Some(());
+        redefined.for_each_slot(versions, messages, |slot| match self.list.get_mut(self.length) {
+            Some(place) => {
+                *place = slot;
+                self.length += 1;
+            }
+            None => fits = None,
+        });
+        fits
+    }
+
+    /// All of them: that of all catalogs first, those of relations last.
+    pub fn all(&self) -> &[SlotId] {
+        self.list.get(..self.length).unwrap_or(&self.list)
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&mut self) {
+        self.length = 0;
     }
 }
 
@@ -133,11 +198,6 @@ impl Redefined {
         commit.messages.iter().any(|message| unsafe { message.id } == WHOLE_CATALOG)
     }
 
-    /// Whether there is anything to publish.
-    pub fn is_any(&self) -> bool {
-        self.any
-    }
-
     fn add(&mut self, catalog: u16, how: CatalogChange) {
         let changed = how == CatalogChange::Changed;
         let relation = ChangedRelation { oid: catalog.into(), updated: changed, deleted: changed };
@@ -160,7 +220,7 @@ impl Redefined {
     }
 
     /// Calls `visit` with the slots of what was redefined: that of all catalogs first, those of relations last.
-    pub fn for_each_slot(
+    fn for_each_slot(
         &self,
         versions: Versions<'_>,
         messages: &[pg_sys::SharedInvalidationMessage],
