@@ -61,8 +61,7 @@ impl<'a> WalRecord<'a> {
             return None;
         }
         // SAFETY: a record has blocks up to this number. If it does not use this one, plain numbers stand there all the same.
-        let (database, number) = compat::file_of_block(unsafe { &*self.decoded.blocks.as_ptr() });
-        Some(RelationFile { database, number })
+        Some(compat::file_of_block(unsafe { &*self.decoded.blocks.as_ptr() }))
     }
 
     /// The file of the first block that the record changes; `None` if it names no block of a relation's rows.
@@ -72,10 +71,7 @@ impl<'a> WalRecord<'a> {
         }
         // SAFETY: a record has blocks up to this number.
         let block = unsafe { &*self.decoded.blocks.as_ptr() };
-        (block.in_use && block.forknum == pg_sys::ForkNumber::MAIN_FORKNUM).then(|| {
-            let (database, number) = compat::file_of_block(block);
-            RelationFile { database, number }
-        })
+        (block.in_use && block.forknum == pg_sys::ForkNumber::MAIN_FORKNUM).then(|| compat::file_of_block(block))
     }
 
     /// The main part of the record, as the structure that its kind has.

@@ -6,29 +6,31 @@ use crate::cache::replayed::precedes;
 use crate::cache::versions::SlotId;
 use std::num::NonZeroU64;
 
-/// A file of a relation, as records name it.
-#[derive(Clone, Copy, Eq, Debug)]
-pub struct RelationFile {
-    /// 0 stands for the catalogs that all databases share.
-    pub database: u32,
-    /// `relfilenode`; no file has the number 0.
-    pub number: u32,
-}
+/// A file of a relation, as records name it: by the database, 0 for the catalogs that all databases share, and its number (`relfilenode`). Both
+/// are one word, so that comparing files is one instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RelationFile(u64);
 
 impl RelationFile {
-    /// No file.
-    pub const NONE: Self = Self { database: 0, number: 0 };
+    /// No file: none has the number 0.
+    pub const NONE: Self = Self(0);
 
-    /// Both in one word, as they lie in a record: comparing them is one instruction.
-    const fn word(self) -> u64 {
-        self.database as u64 | (self.number as u64) << 32
+    /// The file with this number in this database.
+    #[must_use]
+    pub const fn new(database: u32, number: u32) -> Self {
+        Self(database as u64 | (number as u64) << u32::BITS)
     }
-}
 
-impl PartialEq for RelationFile {
-    #[inline(always)]
-    fn eq(&self, other: &Self) -> bool {
-        self.word() == other.word()
+    /// The database.
+    #[must_use]
+    pub const fn database(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The number in the database.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        (self.0 >> u32::BITS) as u32
     }
 }
 
@@ -40,15 +42,13 @@ const PATIENCE: u32 = 4096;
 
 /// A file that has a bit.
 #[derive(Clone, Copy)]
-#[repr(C, align(16))]
 struct Hot {
-    /// As [`RelationFile::word`] gives it; 0 = none.
-    file: u64,
-    slot: SlotId,
+    file: RelationFile,
+    bit: u64,
 }
 
 impl Hot {
-    const NONE: Self = Self { file: 0, slot: SlotId(0) };
+    const NONE: Self = Self { file: RelationFile::NONE, bit: 0 };
 }
 
 /// What one transaction has changed. A line without marks is free, and a line of zeros is.
@@ -88,6 +88,7 @@ impl Marks {
 /// empty.
 pub struct HotFiles<const L: usize> {
     files: [Hot; FILES],
+    slots: [SlotId; FILES],
     lines: [Line; L],
     passed_over: u32,
 }
@@ -97,18 +98,19 @@ impl<const L: usize> HotFiles<L> {
     #[must_use]
     pub const fn new() -> Self {
         const { assert!(L.is_power_of_two(), "lines are found by remainder") };
-        Self { files: [Hot::NONE; FILES], lines: [Line::FREE; L], passed_over: 0 }
+        Self { files: [Hot::NONE; FILES], slots: [SlotId(0); FILES], lines: [Line::FREE; L], passed_over: 0 }
+    }
+
+    const fn place(file: RelationFile) -> usize {
+        file.number() as usize % FILES
     }
 
     /// Notes that the transaction has changed rows of the file. False if that was not possible: the file has no bit, or the transaction no line.
     #[inline(always)]
     #[must_use]
     pub fn note(&mut self, xid: u32, file: RelationFile) -> bool {
-        let place = file.number as usize % FILES;
-        if self.files[place].file != file.word() {
-            return false;
-        }
-        self.add(xid, Marks(1 << place))
+        let hot = &self.files[Self::place(file)];
+        hot.file == file && self.add(xid, Marks(hot.bit))
     }
 
     /// Notes that the transaction has changed these files. False if it has no line.
@@ -130,11 +132,13 @@ impl<const L: usize> HotFiles<L> {
     /// anew: see [`HotFiles::drain`].
     #[must_use]
     pub fn learn(&mut self, file: RelationFile, slot: SlotId) -> bool {
-        let hot = &mut self.files[file.number as usize % FILES];
-        if hot.file == 0 {
-            *hot = Hot { file: file.word(), slot };
+        let place = Self::place(file);
+        let hot = &mut self.files[place];
+        if hot.file == RelationFile::NONE {
+            *hot = Hot { file, bit: 1 << place };
+            self.slots[place] = slot;
         }
-        self.passed_over += u32::from(hot.file != file.word());
+        self.passed_over += u32::from(hot.file != file);
         self.passed_over >= PATIENCE
     }
 
@@ -173,7 +177,7 @@ impl<const L: usize> HotFiles<L> {
         std::iter::from_fn(move || {
             let first = NonZeroU64::new(left)?.trailing_zeros();
             left &= left.wrapping_sub(1);
-            Some(self.files[first as usize % FILES].slot)
+            Some(self.slots[first as usize % FILES])
         })
     }
 

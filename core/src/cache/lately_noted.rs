@@ -16,14 +16,18 @@ pub struct Touched {
 /// A change of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Noted {
-    touched: Touched,
-    xid: u32,
+    file: RelationFile,
+    /// The transaction, and how it has changed the file.
+    who: u64,
     ended: u64,
 }
 
 impl Noted {
-    const NOTHING: Self =
-        Self { touched: Touched { file: RelationFile::NONE, how: CatalogChange::InPlace }, xid: 0, ended: 0 };
+    const NOTHING: Self = Self { file: RelationFile::NONE, who: 0, ended: 0 };
+
+    const fn new(xid: u32, touched: Touched, ended: u64) -> Self {
+        Self { file: touched.file, who: xid as u64 | (touched.how as u64) << u32::BITS, ended }
+    }
 }
 
 /// `N` changes, a power of two, each in a place that its file and its kind find.
@@ -46,12 +50,12 @@ impl<const N: usize> LatelyNoted<N> {
     #[inline(always)]
     #[must_use]
     pub fn has(&self, xid: u32, touched: Touched, ended: u64) -> bool {
-        self.places[Self::place(touched)] == Noted { touched, xid, ended } && xid != 0
+        self.places[Self::place(touched)] == Noted::new(xid, touched, ended) && xid != 0
     }
 
     /// This was noted of the transaction, while so many had ended.
     pub fn add(&mut self, xid: u32, touched: Touched, ended: u64) {
-        self.places[Self::place(touched)] = Noted { touched, xid, ended };
+        self.places[Self::place(touched)] = Noted::new(xid, touched, ended);
     }
 
     /// Forgets everything.
@@ -61,7 +65,7 @@ impl<const N: usize> LatelyNoted<N> {
 
     /// Of a catalog there may be three kinds of changes at the same time.
     const fn place(touched: Touched) -> usize {
-        (touched.file.number as usize).wrapping_add((touched.how as usize) << 5) % N
+        (touched.file.number() as usize).wrapping_add((touched.how as usize) << 5) % N
     }
 }
 

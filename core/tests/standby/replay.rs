@@ -203,7 +203,7 @@ impl<const N: usize> Replay<N> {
 
     /// The first row of a file makes it hot, so the next ones are noted in the other way.
     fn note_rows(&mut self, xid: u32, file: usize) {
-        let (Change(slot), name) = (self.ids[FILE[file]], RelationFile { database: 5, number: FILES[file] });
+        let (Change(slot), name) = (self.ids[FILE[file]], RelationFile::new(5, FILES[file]));
         if self.watches && !self.table.note_hot(xid, name) && self.table.note_rows(xid, name, SlotId(slot)).is_err() {
             self.forget_all();
             self.table.note_rows(xid, name, SlotId(slot)).expect("an empty table has room");

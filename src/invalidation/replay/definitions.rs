@@ -82,56 +82,82 @@ impl NotedCatalogs {
     }
 }
 
-/// The most slots of definitions that are kept of one commit.
-const MOST_SLOTS: usize = 1024;
+/// The most slots of relations that are kept of one commit.
+const MOST_RELATIONS: usize = 1024;
+/// All slots of databases, and that of what they share.
+const MOST_DATABASES: usize = FIXED_SLOTS + 1;
 
 /// The slots of what a commit redefines, until it has been replayed.
 pub struct RedefinedSlots {
-    list: [SlotId; MOST_SLOTS],
-    length: usize,
+    databases: [SlotId; MOST_DATABASES],
+    databases_length: usize,
+    relations: [SlotId; MOST_RELATIONS],
+    relations_length: usize,
+    /// There are more relations.
+    overflown: bool,
 }
 
 impl RedefinedSlots {
     /// None.
     pub const fn new() -> Self {
-        Self { list: [SlotId(0); MOST_SLOTS], length: 0 }
-    }
-
-    /// Lists those of a commit. If it redefines more than there is room for, everything counts as redefined.
-    pub fn list(&mut self, mut redefined: Redefined, versions: Versions<'_>, commit: &Ended<'_>) {
-        if self.try_list(&redefined, versions, commit.messages).is_none() {
-            redefined.add_all();
-            // Results rest on the slots of databases in any case.
-            self.try_list(&redefined, versions, &[]);
+        Self {
+            databases: [SlotId(0); MOST_DATABASES],
+            databases_length: 0,
+            relations: [SlotId(0); MOST_RELATIONS],
+            relations_length: 0,
+            overflown: false,
         }
-    }
-
-    fn try_list(
-        &mut self,
-        redefined: &Redefined,
-        versions: Versions<'_>,
-        messages: &[pg_sys::SharedInvalidationMessage],
-    ) -> Option<()> {
-        self.clear();
-        let mut fits = Some(());
-        redefined.for_each_slot(versions, messages, |slot| match self.list.get_mut(self.length) {
-            Some(place) => {
-                *place = slot;
-                self.length += 1;
-            }
-            None => fits = None,
-        });
-        fits
-    }
-
-    /// All of them: that of all catalogs first, those of relations last.
-    pub fn all(&self) -> &[SlotId] {
-        self.list.get(..self.length).unwrap_or(&self.list)
     }
 
     /// Forgets all of them.
     pub fn clear(&mut self) {
-        self.length = 0;
+        (self.databases_length, self.relations_length, self.overflown) = (0, 0, false);
+    }
+
+    /// Adds that of a relation, which messages often name several times in a row.
+    fn add_relation(&mut self, slot: SlotId) {
+        if self.relations().last() == Some(&slot) {
+            return;
+        }
+        match self.relations.get_mut(self.relations_length) {
+            Some(place) => {
+                *place = slot;
+                self.relations_length += 1;
+            }
+            None => self.overflown = true,
+        }
+    }
+
+    /// To be called when those of relations are listed: adds all others. If there are more relations than there is room for, everything counts
+    /// as redefined: the results over them rest on the slots of databases, too.
+    pub fn complete(&mut self, mut redefined: Redefined, versions: Versions<'_>) {
+        if !redefined.any {
+            self.clear();
+            return;
+        }
+        if self.overflown {
+            redefined.add_all();
+        }
+        redefined.for_each_database(versions, |slot| {
+            if let Some(place) = self.databases.get_mut(self.databases_length) {
+                *place = slot;
+                self.databases_length += 1;
+            }
+        });
+    }
+
+    /// All of them: that of all catalogs first, those of relations last.
+    pub fn all(&self) -> impl Iterator<Item = SlotId> + '_ {
+        self.databases.iter().take(self.databases_length).chain(self.relations()).copied()
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.databases_length == 0
+    }
+
+    fn relations(&self) -> &[SlotId] {
+        self.relations.get(..self.relations_length).unwrap_or(&self.relations)
     }
 }
 
@@ -148,19 +174,28 @@ pub struct Redefined {
     shared: bool,
     /// Labels of enums.
     enums: bool,
+    /// A catalog is given a new file. Those who run now may change rows of the old one and of the new one, and only of the old one it is known
+    /// which catalog it belongs to.
+    pub rewrites_catalog: bool,
 }
 
 impl Redefined {
-    /// What a commit has redefined, in addition to the relations that its messages name. `has_rows`: it is noted with rows of files that are
-    /// not known to be those of catalogs.
-    pub fn by(commit: &Ended<'_>, catalogs: &NotedCatalogs, has_rows: bool) -> Self {
+    /// What a commit has redefined, in addition to the relations that its messages name, whose slots are added to `slots`. `has_rows`: it is noted
+    /// with rows of files that are not known to be those of catalogs.
+    pub fn by(
+        commit: &Ended<'_>,
+        catalogs: &NotedCatalogs,
+        has_rows: bool,
+        versions: Versions<'_>,
+        slots: &mut RedefinedSlots,
+    ) -> Self {
         let mut redefined = Self { database: commit.database, ..Self::default() };
         for (catalog, how) in catalogs.entries() {
             if *how != CatalogChange::InPlace {
                 redefined.add(*catalog, *how);
             }
         }
-        let mut names_relations = false;
+        let (mut names_relations, mut last) = (false, 0);
         for message in commit.messages {
             // SAFETY: messages are told apart by their first byte, which all of them have.
             match unsafe { message.id } {
@@ -174,12 +209,20 @@ impl Redefined {
                     // The rows may be those of a catalog that was rewritten and has no cache, such as pg_policy. Without any, it is VACUUM
                     // or ANALYZE, or the catalog is noted.
                     redefined.any |= has_rows;
-                    // SAFETY: as above. Zero stands for all relations.
-                    if unsafe { message.rc.relId } == pg_sys::InvalidOid {
+                    // SAFETY: as above.
+                    let (database, relation) = unsafe { (message.rc.dbId.to_u32(), message.rc.relId.to_u32()) };
+                    // Zero stands for all relations.
+                    if relation == 0 {
                         redefined.add_everything_of_database();
+                    } else if last != relation {
+                        last = relation;
+                        slots.add_relation(versions.relation(database, relation));
                     }
                 }
-                WHOLE_CATALOG => redefined.add_all(),
+                WHOLE_CATALOG => {
+                    redefined.rewrites_catalog = true;
+                    redefined.add_all();
+                }
                 // Files, the map of catalogs' files, and catalogs without caches that no result rests on.
                 _ => {}
             }
@@ -191,13 +234,7 @@ impl Redefined {
         redefined
     }
 
-    /// Whether a catalog is given a new file. Those who run now may change rows of the old one and of the new one, and only of the old one
-    /// it is known which catalog it belongs to.
-    pub fn rewrites_catalog(commit: &Ended<'_>) -> bool {
-        // SAFETY: messages are told apart by their first byte, which all of them have.
-        commit.messages.iter().any(|message| unsafe { message.id } == WHOLE_CATALOG)
-    }
-
+    #[inline(never)]
     fn add(&mut self, catalog: u16, how: CatalogChange) {
         let changed = how == CatalogChange::Changed;
         let relation = ChangedRelation { oid: catalog.into(), updated: changed, deleted: changed };
@@ -216,19 +253,11 @@ impl Redefined {
 
     /// Adds everything.
     pub fn add_all(&mut self) {
-        *self = Self { database: self.database, any: true, everything: true, shared: true, enums: true };
+        *self = Self { any: true, everything: true, shared: true, enums: true, ..*self };
     }
 
-    /// Calls `visit` with the slots of what was redefined: that of all catalogs first, those of relations last.
-    fn for_each_slot(
-        &self,
-        versions: Versions<'_>,
-        messages: &[pg_sys::SharedInvalidationMessage],
-        mut visit: impl FnMut(SlotId),
-    ) {
-        if !self.any {
-            return;
-        }
+    /// Calls `visit` with the slots that stand for databases and what they share: that of all catalogs first.
+    fn for_each_database(&self, versions: Versions<'_>, mut visit: impl FnMut(SlotId)) {
         if self.database == 0 {
             // All databases are meant. The slots of catalogs are the last of them.
             (0..FIXED_SLOTS as u32).rev().map(SlotId).for_each(&mut visit);
@@ -243,19 +272,6 @@ impl Redefined {
         }
         if self.shared {
             visit(versions.ddl(SHARED));
-        }
-        let mut last = 0;
-        for message in messages {
-            // SAFETY: messages are told apart by their first byte, which all of them have.
-            let named =
-                unsafe { (message.id == RELATION).then(|| (message.rc.dbId.to_u32(), message.rc.relId.to_u32())) };
-            if let Some((database, relation)) = named
-                && relation != 0
-                && relation != last
-            {
-                last = relation;
-                visit(versions.relation(database, relation));
-            }
         }
     }
 }

@@ -190,7 +190,12 @@ pub unsafe fn end_quickly(record: WalRecord<'_>) -> Option<u64> {
 #[inline(always)]
 pub unsafe fn has_ended(ends: u64) {
     // SAFETY: as in `before`.
-    unsafe { &mut *PUBLISHER.0.get() }.count_ended(Some(ends));
+    let publisher = unsafe { &mut *PUBLISHER.0.get() };
+    let completed = compat::completed_transactions();
+    if publisher.completed.wrapping_add(ends) != completed {
+        switch_off(ReplayFault::MissedTransactions);
+    }
+    publisher.completed = completed;
 }
 
 /// To be called before a record of another resource manager is replayed.
@@ -247,8 +252,8 @@ pub unsafe fn after(due: Due) {
     if let (Some(time), Some(store)) = (due.redefined, &publisher.store) {
         surely(|| {
             let (versions, definers) = (store.versions(), store.definers());
-            publisher.redefined.all().iter().for_each(|slot| versions.slot(*slot).bump(time));
-            publisher.redefined.all().iter().for_each(|slot| definers.leave(*slot));
+            publisher.redefined.all().for_each(|slot| versions.slot(slot).bump(time));
+            publisher.redefined.all().for_each(|slot| definers.leave(slot));
         });
     }
 }
@@ -279,6 +284,8 @@ fn surely<R: Default>(work: impl FnOnce() -> R) -> R {
     })
 }
 
+#[cold]
+#[inline(never)]
 fn switch_off(fault: ReplayFault) {
     shmem::with_replay(|replay| replay.switch_off(fault));
 }
@@ -322,9 +329,9 @@ impl Publisher {
 
     /// The slot of the relation that has this file.
     fn slot_of(&mut self, file: RelationFile) -> SlotId {
-        let known = &mut self.slots[file.number as usize % KNOWN_FILES];
+        let known = &mut self.slots[file.number() as usize % KNOWN_FILES];
         if known.0 != file
-            && let Some(slot) = shmem::with_versions(|versions| versions.relation(file.database, file.number))
+            && let Some(slot) = shmem::with_versions(|versions| versions.relation(file.database(), file.number()))
         {
             *known = (file, slot);
         }
@@ -345,7 +352,7 @@ impl Publisher {
         }
         if let Some(commit) = record.commit() {
             self.publish(&commit);
-            let redefines = !self.redefined.all().is_empty();
+            let redefines = !self.redefined.is_empty();
             return Due { redefined: redefines.then_some(commit.time), ends: Some(1) };
         }
         if let Some(abort) = record.abort() {
@@ -394,19 +401,19 @@ impl Publisher {
             });
         }
         if !(commit.messages.is_empty() && self.catalogs.is_empty()) {
-            if Redefined::rewrites_catalog(commit) {
+            let mut redefined = Redefined::by(commit, &self.catalogs, has_rows, versions, &mut self.redefined);
+            if redefined.rewrites_catalog {
                 self.incomplete = next;
             }
-            let mut redefined = Redefined::by(commit, &self.catalogs, has_rows);
             if xid <= versions.base_floor().max(self.incomplete) && !commit.messages.is_empty() {
                 // Not all may be noted that it has changed, so its messages may be about other catalogs than those that are.
                 redefined.add_all();
             }
             // Counted off by `after`, when the invalidations have been sent.
             let definers = store.definers();
-            self.redefined.list(redefined, versions, commit);
-            self.redefined.all().iter().for_each(|slot| definers.enter(*slot));
-            self.redefined.all().iter().for_each(|slot| publish(*slot));
+            self.redefined.complete(redefined, versions);
+            self.redefined.all().for_each(|slot| definers.enter(slot));
+            self.redefined.all().for_each(publish);
         }
         store.counters().add(store.stripe(), Counter::Invalidations, count);
     }
@@ -419,7 +426,6 @@ impl Publisher {
 
     /// Compares how many transactions a record has ended with the server's own count. A transaction that ends in another way would become
     /// visible without having been published.
-    #[inline(always)]
     fn count_ended(&mut self, expected: Option<u64>) {
         let completed = compat::completed_transactions();
         if let Some(expected) = expected

@@ -30,8 +30,8 @@ pub enum Owner {
 
 /// Whose rows were changed.
 pub fn owner_of(touched: Touched) -> Owner {
-    match u16::try_from(touched.file.number) {
-        Ok(catalog) if touched.file.number < FIRST_USER_OID => Owner::Catalog(catalog),
+    match u16::try_from(touched.file.number()) {
+        Ok(catalog) if touched.file.number() < FIRST_USER_OID => Owner::Catalog(catalog),
         _ if touched.how == CatalogChange::InPlace => Owner::Nobody,
         _ => Owner::Relation,
     }
