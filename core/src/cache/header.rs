@@ -35,8 +35,7 @@ pub(crate) struct Constant {
     pub(crate) base_floor: AtomicU64,
     /// Secret for the hashes of keys, constant once the block is set up.
     pub(crate) seed: AtomicU64,
-    /// Whether transactions that changed definitions are or were prepared for a two-phase commit: one of the constants `PAST_UNKNOWN`,
-    /// `NONE_PREPARED` and `SOME_PREPARED` of `store`.
+    /// The word of [`PreparedDefinitions`](super::definers::PreparedDefinitions).
     pub(crate) prepared_definitions: AtomicU32,
     /// The word of [`ReplayState`](super::replay_state::ReplayState).
     pub(crate) replay: AtomicU32,
