@@ -12,7 +12,7 @@ use crate::pg::backend_local::Local;
 
 /// What the hooks have seen.
 struct WriteSet {
-    /// Something of what follows, other than `redefined`, is not as at the start of a transaction.
+    /// Something of what follows, other than `redefined` and `commits_prepared`, is not as at the start of a transaction.
     touched: Cell<bool>,
     /// OIDs of relations it has written, ascending.
     relations: RefCell<Vec<u32>>,
