@@ -114,7 +114,8 @@ pub(super) fn share_work(
     if matches!(found, Found::Hit(..)) || scrolls(flags) || portal::may_be_read_later() {
         return found;
     }
-    let lateness = if matches!(&found, Found::Miss(miss) if miss.stale_bound.is_some()) { lateness.kept() } else { lateness };
+    let lateness =
+        if matches!(&found, Found::Miss(miss) if miss.stale_bound.is_some()) { lateness.kept() } else { lateness };
     single_flight::share(store, found, || find(store, &Question::of(desc), lateness))
 }
 
