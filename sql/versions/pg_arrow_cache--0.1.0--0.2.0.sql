@@ -140,7 +140,9 @@ CREATE FUNCTION @extschema@.fragments_data()
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_fragments_data_0_2';
 CREATE FUNCTION @extschema@.waits_data()
-    RETURNS TABLE (waits pg_catalog.int8, waits_answered pg_catalog.int8, wait_time_ms pg_catalog.float8, stale_hits pg_catalog.int8)
+    RETURNS TABLE (waits pg_catalog.int8, waits_answered pg_catalog.int8, waits_taken_over pg_catalog.int8, waits_timed_out pg_catalog.int8,
+                   waits_given_up pg_catalog.int8, waits_stopped pg_catalog.int8, wait_time_ms pg_catalog.float8,
+                   claims_held pg_catalog.int8, stale_hits pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_waits_data_0_2';
 CREATE FUNCTION @extschema@.standby_state() RETURNS pg_catalog.text

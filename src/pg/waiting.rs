@@ -38,10 +38,9 @@ pub fn is_held_up(process: u32) -> bool {
     [Some(pg_sys::PG_WAIT_LOCK), Some(pg_sys::PG_WAIT_CLIENT)].contains(&event)
 }
 
-/// Does a process wait for a lock on one of these relations of this database?
-pub fn has_waiters<R: Iterator<Item = u32>>(relations: impl Fn() -> R) -> bool {
-    // SAFETY: a plain global of the backend.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+/// Does a process wait for a lock that this session holds?
+pub fn is_in_the_way() -> bool {
+    const MODES: std::ops::RangeInclusive<i32> = 1..=pg_sys::AccessExclusiveLock as i32;
     processes().iter().filter(|process| wait_class(process) == pg_sys::PG_WAIT_LOCK).any(|process| {
         // SAFETY: null, or a place in the server's table of locks, which stays mapped; the place may be given to another lock meanwhile,
         // so that the answer may be wrong once.
@@ -52,9 +51,7 @@ pub fn has_waiters<R: Iterator<Item = u32>>(relations: impl Fn() -> R) -> bool {
             }
             (&raw const (*lock).tag).read_volatile()
         };
-        tag.locktag_type == pg_sys::LockTagType::LOCKTAG_RELATION as u8
-            && tag.locktag_field1 == database
-            && relations().any(|relation| relation == tag.locktag_field2)
+        MODES.into_iter().any(|mode| compat::holds_lock(&tag, mode))
     })
 }
 

@@ -28,5 +28,5 @@ pub use row_types::{has_virtual_columns, tuple_attribute, virtual_expressions};
 pub use settings_table::setting_of_server;
 pub use shared_memory::{backend_number, create_area, most_backends, next_full_transaction_id};
 pub use statistics::counted_relation;
-pub use waiting::{TIMEOUTS_OF_STATEMENTS, wait_event_of_fill};
+pub use waiting::{TIMEOUTS_OF_STATEMENTS, holds_lock, wait_event_of_fill};
 pub use wal::{completed_transactions, file_of_block};
