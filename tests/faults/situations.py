@@ -55,15 +55,19 @@ def exporting_first(world):
 def evicting(world):
     """It stores more than there is room for, answer after answer."""
     session = Raw(world)
+    over = threading.Event()
 
     def store():
         with contextlib.suppress(psycopg.Error):
             for n in itertools.count():
+                if over.is_set():
+                    return
                 session.session.execute(f"SELECT a, pad FROM big WHERE a > {n % 5000} ORDER BY a LIMIT 20000").fetchall()
 
     before = world.one("SELECT evictions FROM arrow_cache.stats")
-    session.thread = threading.Thread(target=store, daemon=True)
-    session.thread.start()
+    thread = threading.Thread(target=store, daemon=True)
+    thread.start()
+    world.threads.append((over, thread))
     world.wait_until("SELECT evictions > %s FROM arrow_cache.stats", before + 10)
     return session
 

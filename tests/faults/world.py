@@ -44,6 +44,8 @@ class World:
         # What the load has seen that must not be.
         self.broken = []
         self.opened = []
+        # Threads that use a session of `opened`: an event that ends each of them, and the thread.
+        self.threads = []
 
     def connect(self, dbname="postgres", **options):
         """A session of a fault; the server may be restarting. All are closed before the server is looked at."""
@@ -73,6 +75,10 @@ class World:
                 time.sleep(0.01)
 
     def close_all(self):
+        for over, thread in self.threads:
+            over.set()
+            thread.join(PATIENCE_S)
+        self.threads.clear()
         for session in self.opened:
             with contextlib.suppress(Exception):
                 if session.pgconn.status == psycopg.pq.ConnStatus.OK and session.info.transaction_status == 1:
