@@ -15,6 +15,12 @@ CREATE FUNCTION @extschema@.reset_stats() RETURNS pg_catalog.void STRICT VOLATIL
 CREATE FUNCTION @extschema@.invalidate_on_change() RETURNS pg_catalog.trigger VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_on_change_0_2';
 
+-- src/functions/check.rs
+
+CREATE FUNCTION @extschema@.check() RETURNS TABLE (part pg_catalog.text, finding pg_catalog.text, detail pg_catalog.text)
+    STRICT VOLATILE PARALLEL UNSAFE ROWS 1
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_check_0_2';
+
 -- src/functions/last_status.rs
 
 CREATE FUNCTION @extschema@.last_status() RETURNS pg_catalog.text STRICT VOLATILE PARALLEL UNSAFE

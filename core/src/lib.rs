@@ -20,6 +20,9 @@
 //!
 //! No lock is taken while another is held, and the arena is never called under a lock.
 
+#[cfg(test)]
+extern crate self as arrow_cache_core;
+
 pub mod cache;
 pub mod formats;
 pub mod hash;
@@ -32,6 +35,7 @@ pub mod room;
 mod shown;
 pub mod sql_text;
 
+pub use cache::check::{Finding, Processes, Report};
 pub use cache::claims::{CLAIMS, Claim, Claimed, Claims, Ending, Taking};
 pub use cache::counters::{Counter, Counters, STRIPES};
 pub use cache::definers::Definers;

@@ -67,6 +67,14 @@ CREATE OR REPLACE FUNCTION @extschema@.reset_stats() RETURNS pg_catalog.void STR
 CREATE OR REPLACE FUNCTION @extschema@.invalidate_on_change() RETURNS pg_catalog.trigger VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_on_change_0_2';
 
+-- src/functions/check.rs: a new function that is not for PUBLIC
+
+CREATE FUNCTION @extschema@.check() RETURNS TABLE (part pg_catalog.text, finding pg_catalog.text, detail pg_catalog.text)
+    STRICT VOLATILE PARALLEL UNSAFE ROWS 1
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_check_0_2';
+REVOKE ALL ON FUNCTION @extschema@.check() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION @extschema@.check() TO pg_monitor;
+
 -- src/functions/last_status.rs
 
 CREATE OR REPLACE FUNCTION @extschema@.last_status() RETURNS pg_catalog.text STRICT VOLATILE PARALLEL UNSAFE

@@ -62,6 +62,11 @@ impl<'a> Definers<'a> {
         self.count(slot).load(Acquire) != 0 || self.counts[COMMITS].load(Acquire) != 0 && self.prepared.may_be()
     }
 
+    /// Is any transaction changing a definition?
+    pub(crate) fn are_any(&self) -> bool {
+        self.counts.iter().any(|count| count.load(Acquire) != 0)
+    }
+
     fn count(&self, slot: SlotId) -> &'a AtomicU32 {
         let slot = slot.0 as usize;
         let place = if slot < FIXED_SLOTS { slot } else { FIXED_SLOTS + (slot - FIXED_SLOTS) % SHARED_COUNTS };

@@ -3,6 +3,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `check` | whether everything in the block agrees |
 //! | `fill` | storing an answer: reserve, append, publish, abandon |
 //! | `renditions` | finished messages beside an entry |
 //! | `fragment_share` | how much of the memory fragments take together |
@@ -20,6 +21,7 @@
 //! | `seats` | what each process holds and has used |
 //! | `payload` | the layout of an entry's memory in the arena |
 //! | `occupancy` | which records are published, as bits |
+//! | `steps` | whether somebody is changing what belongs together |
 //! | `store` | what a process holds to reach all this: the block, the locks, the arena |
 //! | `layout` | where each part of the block lies |
 //! | `header`, `bucket`, `entry`, `form_line`, `seat`, `rendition` | the records in the block |
@@ -39,6 +41,7 @@
 
 mod asked_xids;
 mod bucket;
+pub mod check;
 pub mod claims;
 pub mod counters;
 pub mod definers;
@@ -71,6 +74,7 @@ pub mod replayed;
 mod run_counts;
 mod seat;
 mod seats;
+mod steps;
 mod store;
 pub mod versions;
 mod view;

@@ -21,6 +21,7 @@ use crate::cache::layout::{FORM_PLACES, Layout, RUN_WORDS};
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::replay_state::ReplayState;
 use crate::cache::seat::Seat;
+use crate::cache::steps::Step;
 use crate::cache::versions::{Slot, Versions};
 use std::ptr::NonNull;
 use std::sync::atomic::{
@@ -204,6 +205,16 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         // SAFETY: the number was cut to stay below the number of buckets, for which the layout made room at this offset; the block is
         // mapped and was zeroed, as `attach` was promised, and a bucket is an atomic.
         unsafe { &*self.base.as_ptr().add(self.layout.buckets).cast::<Bucket>().add(number) }
+    }
+
+    /// Begins a step, which ends when it is dropped.
+    pub(crate) fn step(&self) -> Step<'_> {
+        self.header().steps.begin()
+    }
+
+    /// Where the arena begins in this process, and its length.
+    pub(crate) fn arena_range(&self) -> (usize, usize) {
+        (self.base.addr().get() + self.layout.arena_offset, self.layout.arena_len)
     }
 
     /// The words that say which records are published: see `occupancy`.

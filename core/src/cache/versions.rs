@@ -107,6 +107,13 @@ impl SlotState {
         snapshot.all_finished(&self.window) && self.publishers().all(|xid| snapshot.finished(xid))
     }
 
+    /// Can a slot be in this state? No publisher is remembered twice, and both ends of a window belong to it.
+    pub(crate) fn is_possible(&self) -> bool {
+        let are_distinct = (1..PENDING).all(|n| self.pending[n] == 0 || !self.pending[..n].contains(&self.pending[n]));
+        let window = &self.window;
+        are_distinct && (window.is_empty() || (window.holds(window.low) && window.holds(window.high)))
+    }
+
     fn publishers(&self) -> impl Iterator<Item = u64> + '_ {
         self.pending.iter().copied().filter(|&xid| xid != 0)
     }
@@ -168,6 +175,19 @@ impl Slot {
             }
             wait(&mut waits);
         }
+    }
+
+    /// The state of the slot, as one consistent whole; `None` if somebody is changing it.
+    pub(crate) fn try_read(&self) -> Option<SlotState> {
+        let before = self.sequence.load(Acquire);
+        let state = (before & 1 == 0).then(|| self.load(before))?;
+        fence(Acquire);
+        (self.sequence.load(Relaxed) == before).then_some(state)
+    }
+
+    /// The change that somebody is making at this moment: each has a number of its own.
+    pub(crate) fn change_under_way(&self) -> Option<u64> {
+        Some(self.sequence.load(Relaxed)).filter(|sequence| sequence & 1 != 0)
     }
 
     /// The version alone: enough to find that it moved, but not what a snapshot sees.
@@ -298,6 +318,19 @@ impl Slot {
     }
 }
 
+#[cfg(test)]
+impl Slot {
+    /// Makes it a slot with these publishers.
+    pub(crate) fn damage(&self, pending: [u64; PENDING]) {
+        self.change(0, |state| state.pending = pending);
+    }
+
+    /// Leaves it in the middle of a change.
+    pub(crate) fn damage_word(&self) {
+        self.begin();
+    }
+}
+
 impl From<SlotState> for Slot {
     fn from(state: SlotState) -> Self {
         Self {
@@ -381,6 +414,11 @@ impl<'a> Versions<'a> {
     fn of_database(kind: usize, database: u32) -> SlotId {
         let hash = scatter(u64::from(database)) as usize % DATABASE_SLOTS;
         SlotId((kind * DATABASE_SLOTS + hash) as u32)
+    }
+
+    /// All slots.
+    pub(crate) fn slots(&self) -> &'a [Slot] {
+        self.slots
     }
 
     /// The slot itself. An id this view did not make is taken modulo the number of slots.
