@@ -8,7 +8,7 @@ export PGRX_PG_CONFIG_PATH := $(PG_CONFIG)
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
 PYTHON := target/venv/bin/python
-SUITES := core layers regress isolation tap clients oracle oracle-standby
+SUITES := core layers regress isolation tap clients faults oracle oracle-standby
 
 # `--features` of cargo calls, so that they check the code for the same server.
 PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')

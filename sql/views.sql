@@ -37,6 +37,8 @@ GRANT USAGE ON SCHEMA @extschema@ TO PUBLIC;
 GRANT SELECT ON @extschema@.stats, @extschema@.entries, @extschema@.relations, @extschema@.bypass_reasons, @extschema@.policies,
     @extschema@.statements TO PUBLIC;
 
+REVOKE ALL ON FUNCTION @extschema@.check() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION @extschema@.check() TO pg_monitor;
 REVOKE ALL ON FUNCTION @extschema@.flush() FROM PUBLIC;
 REVOKE ALL ON FUNCTION @extschema@.invalidate(pg_catalog.regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION @extschema@.invalidate_on_change() FROM PUBLIC;

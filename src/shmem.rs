@@ -150,9 +150,10 @@ fn view(area: *mut pg_sys::dsa_area) -> SharedStore {
     }
 }
 
-/// Lends the store to `f`, which must not touch the payload area: this needs no handle of that, so it can be called where nothing may be allocated.
-pub fn without_area<R>(f: impl FnOnce(&SharedStore) -> R) -> Option<R> {
-    preloaded().then(|| f(&view(AREA.load(Relaxed))))
+/// The store, for a process that does not touch the payload area: this needs no handle of that, so it can be called where nothing may be
+/// allocated.
+pub fn store_without_area() -> Option<SharedStore> {
+    preloaded().then(|| view(AREA.load(Relaxed)))
 }
 
 /// Lends the slots of versions to `f`. This needs no handle of the payload area, so it can be called where nothing may be allocated.
@@ -286,7 +287,7 @@ impl Arena for SharedArena {
     fn address(&self, pointer: ArenaPtr) -> *mut u8 {
         // The area has a single segment, number 0, which starts at its place. So the pointer is the offset (dsa.c, "segment 0" of an
         // in-place area).
-        // SAFETY: the area has handed the offset out, or it is 0; in both cases it lies inside the block.
-        unsafe { BLOCK.load(Relaxed).add(layout().arena_offset + pointer.0 as usize) }
+        // A check asks for places that it has not looked at yet, and that the area has not handed out if something is damaged.
+        BLOCK.load(Relaxed).wrapping_add(layout().arena_offset).wrapping_add(pointer.0 as usize)
     }
 }

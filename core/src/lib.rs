@@ -16,10 +16,13 @@
 //! | versions of relations ([`cache::versions`]) | the sequence word of the slot |
 //! | which definitions are being changed ([`cache::definers`]) | atomics |
 //! | who computes which answer ([`cache::claims`]) | atomics |
-//! | changes that a standby has replayed and not seen committed ([`cache::replayed`]) | nothing: one process has them, not in the block |
+//! | changes that a standby has replayed and not seen committed ([`cache::replay_notes`]) | nothing: one process has them, not in the block |
 //! | payload bytes and the describing fields of an entry | written by the process that fills, until it publishes; then constant until the last pin is gone |
 //!
 //! No lock is taken while another is held, and the arena is never called under a lock.
+
+#[cfg(test)]
+extern crate self as arrow_cache_core;
 
 pub mod cache;
 pub mod formats;
@@ -33,13 +36,16 @@ pub mod room;
 mod shown;
 pub mod sql_text;
 
+pub use cache::check::{Finding, Processes, Report};
 pub use cache::claims::{CLAIMS, Claim, Claimed, Claims, Ending, Taking};
 pub use cache::counters::{Counter, Counters, STRIPES};
 pub use cache::definers::Definers;
+pub use cache::hot_files::RelationFile;
 pub use cache::key::CacheKey;
+pub use cache::lately_noted::{LatelyNoted, Touched};
 pub use cache::layout::{Layout, LayoutError, MOST_SEATS, PARTITIONS, Sizes};
 pub use cache::memory::{Arena, ArenaPtr, Locks};
-pub use cache::recent_changes::ReplayedChanges;
+pub use cache::replay_notes::ReplayedChanges;
 pub use cache::replay_state::{ReplayFault, ReplayState};
 pub use cache::replayed::{CatalogChange, Change, ChangeKind, Full};
 pub use cache::versions::{Slot, SlotId, SnapshotView, Versions, widen_xid};

@@ -5,7 +5,7 @@ mod common;
 use arrow_cache_core::cache::counters::Counter;
 use arrow_cache_core::cache::versions::SlotId;
 use arrow_cache_core::cache::{Dependency, EntryKind, Fill, NewKind, Pin};
-use common::{Block, TestStore, described, key};
+use common::{Block, SEATS, TestStore, described, key};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -169,6 +169,9 @@ impl Run<'_> {
         }
         self.check_published();
         self.check_held();
+        if (self.now / STEP) % 16 == 0 {
+            self.block.check();
+        }
         let arena = self.store.bytes_used() - self.block.layout.bookkeeping_bytes();
         assert!(arena <= CAPACITY);
     }
@@ -218,6 +221,7 @@ impl Run<'_> {
         for (pin, _) in self.held.drain(..) {
             self.store.unpin(pin);
         }
+        self.block.check_alone(SEATS as usize - 1);
         assert_eq!(self.store.retire_matching(|_| true) as usize, self.model.len());
         assert_eq!((self.store.entries(), self.store.fragment_bytes()), (0, 0));
         assert_eq!(self.store.bytes_used(), self.block.layout.bookkeeping_bytes());
@@ -242,7 +246,7 @@ proptest! {
     #[test]
     fn the_store_is_a_map_that_forgets(steps in steps(), max_entries in 1..10u32) {
         let block = Block::new(max_entries, CAPACITY);
-        let mut run = Run { block: &block, store: block.attach(0), model: HashMap::new(), held: Vec::new(), now: 0, serial: 0, removed: 0 };
+        let mut run = Run { block: &block, store: if max_entries % 2 == 0 { block.seat(0) } else { block.attach(0) }, model: HashMap::new(), held: Vec::new(), now: 0, serial: 0, removed: 0 };
         for step in &steps {
             run.step(step);
         }

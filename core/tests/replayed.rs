@@ -1,8 +1,13 @@
 //! The table of what running transactions have changed: one rule at a time, and random operations against a plain map.
 
+#[path = "common/notes.rs"]
+mod notes;
+
 use arrow_cache_core::cache::recent_changes::RecentChanges;
+use arrow_cache_core::cache::replay_notes::ReplayNotes;
 use arrow_cache_core::cache::replayed::{CatalogChange, Change, ChangeKind, ChangeTable, Full};
 use arrow_cache_core::cache::versions::SlotId;
+use notes::{all_notes, change_rows};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -333,6 +338,60 @@ proptest! {
             for n in (0..15).map(|n: u32| n.wrapping_sub(6)) {
                 let expected: Vec<u32> = model.get(&n).into_iter().flatten().copied().collect();
                 prop_assert_eq!(recent(&recent_changes, n), expected);
+            }
+        }
+    }
+
+    /// The same with hot files, which take turns in being hot: files 0 to 6 are rows, 64 apart in pairs.
+    #[test]
+    fn replay_notes_are_a_map_of_sets(steps in steps(), quick in any::<bool>()) {
+        let number = |change: u32| 100 + change % 2 * 64 + change / 2;
+        let mut notes = ReplayNotes::<4, 2, 32>::new();
+        let mut model: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        for (position, step) in steps.into_iter().enumerate() {
+            let outcome = match step {
+                Step::Note(xid, change) => {
+                    let outcome = change_rows(&mut notes, xid, number(change));
+                    model.entry(xid).or_default().insert(number(change));
+                    outcome
+                }
+                Step::PassOn(child, parent) => {
+                    if let Some(changes) = model.remove(&child) {
+                        model.entry(parent).or_default().extend(changes);
+                    }
+                    notes.pass_on(child, parent)
+                }
+                Step::Forget(xid) => {
+                    let mut taken = BTreeSet::new();
+                    match quick.then(|| notes.take_hot(xid, &[])).flatten() {
+                        Some(marks) => taken.extend(notes.slots(marks).map(|slot| slot.0)),
+                        None => notes.take(xid, |change| {
+                            taken.insert(change.0);
+                        }),
+                    }
+                    prop_assert_eq!(taken, model.remove(&xid).unwrap_or_default());
+                    Ok(())
+                }
+                Step::ForgetOlder(oldest) => {
+                    notes.forget_older(oldest);
+                    model.retain(|xid, _| !is_older(*xid, oldest));
+                    Ok(())
+                }
+                Step::Clear if position % 2 == 0 => notes.choose_anew(),
+                Step::Clear => {
+                    notes.clear();
+                    model.clear();
+                    Ok(())
+                }
+            };
+            if outcome.is_err() {
+                notes.clear();
+                model.clear();
+            }
+            prop_assert_eq!(notes.is_empty(), model.values().all(BTreeSet::is_empty));
+            for n in (0..15).map(|n: u32| n.wrapping_sub(6)) {
+                let expected: Vec<u32> = model.get(&n).into_iter().flatten().copied().collect();
+                prop_assert_eq!(all_notes(&notes, n), expected);
             }
         }
     }

@@ -4,7 +4,7 @@ mod common;
 
 use arrow_cache_core::cache::versions::SnapshotView;
 use arrow_cache_core::cache::{Dependency, NewKind, Pin};
-use common::{Block, TestStore, described, key};
+use common::{Block, SEATS, TestStore, described, key};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 const THREADS: u64 = if cfg!(miri) { 3 } else { 6 };
@@ -170,12 +170,24 @@ fn what_is_always_there_is_always_found() {
 fn pinned_payloads_never_change_and_nothing_leaks() {
     let block = Block::new(12, 16 * 1024);
     let serials = AtomicU64::new(1);
+    let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for number in 0..THREADS {
-            let (block, serials) = (&block, &serials);
-            scope.spawn(move || one_thread(block, number, serials));
-        }
+        let (block, serials, over) = (&block, &serials, &over);
+        let workers = (0..THREADS).map(|number| scope.spawn(move || one_thread(block, number, serials)));
+        let workers: Vec<_> = workers.collect();
+        // Miri would see that a check reads memory which others write meanwhile, and does not know that it forgets what it has read there.
+        let checker = (!cfg!(miri)).then(|| {
+            scope.spawn(move || {
+                while !over.load(Relaxed) {
+                    block.check_beside_others();
+                }
+            })
+        });
+        let ended: Vec<_> = workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        over.store(true, Relaxed);
+        assert!(ended.iter().all(Result::is_ok) && checker.is_none_or(|checker| checker.join().is_ok()));
     });
+    block.check_alone(SEATS as usize - 1);
     let store = block.attach(0);
     let mut left = 0;
     store.for_each(|_| left += 1);

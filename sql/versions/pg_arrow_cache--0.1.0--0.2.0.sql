@@ -68,6 +68,14 @@ CREATE OR REPLACE FUNCTION @extschema@.reset_stats() RETURNS pg_catalog.void STR
 CREATE OR REPLACE FUNCTION @extschema@.invalidate_on_change() RETURNS pg_catalog.trigger VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_on_change_0_2';
 
+-- src/functions/check.rs: a new function that is not for PUBLIC
+
+CREATE FUNCTION @extschema@.check() RETURNS TABLE (part pg_catalog.text, finding pg_catalog.text, detail pg_catalog.text)
+    STRICT VOLATILE PARALLEL UNSAFE ROWS 1
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_check_0_2';
+REVOKE ALL ON FUNCTION @extschema@.check() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION @extschema@.check() TO pg_monitor;
+
 -- src/functions/last_status.rs
 
 CREATE OR REPLACE FUNCTION @extschema@.last_status() RETURNS pg_catalog.text STRICT VOLATILE PARALLEL UNSAFE
@@ -141,7 +149,9 @@ CREATE FUNCTION @extschema@.fragments_data()
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_fragments_data_0_2';
 CREATE FUNCTION @extschema@.waits_data()
-    RETURNS TABLE (waits pg_catalog.int8, waits_answered pg_catalog.int8, wait_time_ms pg_catalog.float8, stale_hits pg_catalog.int8)
+    RETURNS TABLE (waits pg_catalog.int8, waits_answered pg_catalog.int8, waits_taken_over pg_catalog.int8, waits_timed_out pg_catalog.int8,
+                   waits_given_up pg_catalog.int8, waits_stopped pg_catalog.int8, wait_time_ms pg_catalog.float8,
+                   claims_held pg_catalog.int8, stale_hits pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_waits_data_0_2';
 CREATE FUNCTION @extschema@.standby_state() RETURNS pg_catalog.text

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use arrow_cache_core::Reason;
+use arrow_cache_core::{Ending, Reason};
 
 use super::fill::ResultFill;
 use super::{outcome, unread};
@@ -43,6 +43,11 @@ impl ExportFill {
         {
             self.give_up(reason);
         }
+    }
+
+    /// The export pauses, and nobody knows for how long: those who wait for its answer go on.
+    pub fn pause(&self) {
+        self.miss.lead.end(Ending::Open);
     }
 
     /// Publishes the answer of `query`, which has been read to its end in `elapsed`, if it is worth storing and nothing has changed since the start.

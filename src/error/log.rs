@@ -18,6 +18,14 @@ pub fn warn_of_difference(query_id: i64, difference: Difference, stored: u64, ex
         .report(PgLogLevel::WARNING);
 }
 
+/// Tells the client that a check could not compare everything.
+pub fn notice_undecided_check() {
+    let message = "others were changing the cache all the time: its records, lists and bytes could not be compared";
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message, "pg_arrow_cache")
+        .set_hint("Call the function again at a quieter moment.")
+        .report(PgLogLevel::NOTICE);
+}
+
 /// Writes a line to the server's log, with the statement that is running. Clients do not see it.
 pub fn log(line: String) {
     ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, line, "pg_arrow_cache")

@@ -8,8 +8,8 @@ use crate::arrow::column::Column;
 use crate::error::or_raise;
 use crate::fragments;
 use crate::lookup;
-use crate::lookup::{Found, Lateness, Miss, Question};
-use crate::pg::compat;
+use crate::lookup::{Found, Lateness, Miss, Question, portal, single_flight};
+use crate::pg::{backend, compat};
 use crate::pg::query_desc::QueryDesc;
 use crate::report::{decision_log, tally};
 use crate::serve::{self, Hit};
@@ -57,8 +57,8 @@ pub fn decide(store: &SharedStore, query: QueryDesc<'_>, text: Option<&CStr>, st
 }
 
 fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>) -> Answer {
-    let found =
-        if settings::enabled() { lookup::find(store, question, Lateness::Refused) } else { Err(Reason::Disabled) };
+    let find = || lookup::find(store, question, Lateness::Refused);
+    let found = if settings::enabled() { find().map(|found| share(store, found, find)) } else { Err(Reason::Disabled) };
     match found {
         Ok(Found::Hit(hit, Some(conditions))) => {
             tally::count_hit(store, &hit.pin, query_id(query));
@@ -86,6 +86,16 @@ fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>) ->
 /// What the server calls the query.
 fn query_id(query: QueryDesc<'_>) -> i64 {
     compat::query_id(query.plan().get())
+}
+
+/// Has a miss computed by one of those who ask at the same time, unless it will not be stored. Not in a subtransaction, whose end would leave the
+/// export's memory, and so its claim, where they are.
+fn share(store: &SharedStore, found: Found, find: impl Fn() -> Result<Found, Reason>) -> Found {
+    let may_share = match &found {
+        Found::Hit(..) => false,
+        Found::Miss(miss) => !miss.observes && !portal::is_fetched_from() && backend::transaction_nest_level() == 1,
+    };
+    if may_share { single_flight::share(store, found, find) } else { found }
 }
 
 /// Counts and tells why the query is executed without the cache.

@@ -150,6 +150,8 @@ impl<O: Output> Export<O> {
                 if limited || !tee.sink.has_paused() {
                     tee.sink.finish(self.query, !limited, *elapsed);
                     self.done = true;
+                } else {
+                    tee.sink.pause();
                 }
             }
         }

@@ -88,6 +88,13 @@ impl<O: Output> ExportSink<O> {
         self.paused.get()
     }
 
+    /// The caller goes on with the export later, or never.
+    pub fn pause(&self) {
+        if let Aside::Stored(fill) = &self.aside {
+            fill.pause();
+        }
+    }
+
     /// Delivers the rows taken so far.
     fn flush(&mut self) {
         let rows = self.encoder.pending_rows();

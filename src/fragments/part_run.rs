@@ -3,6 +3,7 @@
 //! been read. What the server raises unwinds these frames; the abort of the transaction then frees what the server holds.
 
 use std::ffi::c_char;
+use std::rc::Rc;
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
@@ -10,7 +11,7 @@ use pgrx::pg_sys;
 use crate::arrow::column::Column;
 use crate::capture;
 use crate::lookup::parts::{self, PartKey, PlannedPart};
-use crate::lookup::{Call, Eligible, Miss, Task};
+use crate::lookup::{Call, Eligible, Lead, Miss, Task};
 use crate::pg::error_passing::kept;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::{compat, server, tuplestore};
@@ -25,6 +26,8 @@ pub struct Surroundings {
     pub state: *mut pg_sys::EState,
     /// Its columns.
     pub columns: Vec<Column>,
+    /// The relations that every part reads, beside its leaf.
+    pub dimensions: Vec<u32>,
     /// The environment in the keys of its parts; `None` if they are neither looked up nor stored.
     pub environment: Option<EnvironmentHash>,
 }
@@ -48,8 +51,8 @@ pub struct PartRun {
 }
 
 impl PartRun {
-    /// Plans and starts the query of a leaf. Runs it, too, if other processes take part.
-    pub fn start(part: &Part, leaf: Leaf, key: Option<&PartKey>, surroundings: &Surroundings) -> Self {
+    /// Plans and starts the query of a leaf. Runs it, too, if other processes take part. Others wait for it if `lead` has its claim.
+    pub fn start(part: &Part, leaf: Leaf, key: Option<&PartKey>, surroundings: &Surroundings, lead: Lead) -> Self {
         let state = surroundings.state;
         // SAFETY: the statement runs, so its state is valid.
         unsafe {
@@ -58,7 +61,10 @@ impl PartRun {
             let (plan, eligible) = plan(part, leaf, (*state).es_sourceText);
             let run = Self::begin(state, context, plan, |query| {
                 let miss = eligible.and_then(|eligible| miss(query, eligible, key?, leaf.is_at_end, surroundings).ok());
-                miss.map(Task::Store)
+                miss.map(|mut miss| {
+                    miss.lead = Rc::new(lead);
+                    Task::Store(miss)
+                })
             });
             pg_sys::MemoryContextSwitchTo(caller);
             run

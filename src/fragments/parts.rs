@@ -11,12 +11,14 @@ use super::part_run::{PartRun, Source, Surroundings};
 use super::recipe::Recipe;
 use crate::arrow::column::{self, Records};
 use crate::error::or_raise;
+use crate::lookup::Lead;
 use crate::lookup::parts::{self, PartKey};
+use crate::lookup::single_flight::{self, Joined, Patience};
 use crate::pg::row_type::RowType;
 use crate::query::decomposition::Part;
 use crate::query::partitions::Leaf;
 use crate::serve::{Hold, slot_values};
-use crate::shmem;
+use crate::shmem::{self, SharedStore};
 
 /// Where the rows of a part come from.
 enum Rows {
@@ -48,6 +50,24 @@ struct PartState {
     rows: Rows,
 }
 
+impl PartState {
+    /// Pins the stored part, if there is one that holds; says whether there is. What cannot be looked up is computed.
+    fn look_up(&mut self, store: &SharedStore, surroundings: &Surroundings) -> bool {
+        let Some(key) = &self.key else { return false };
+        let state = surroundings.state;
+        // SAFETY: the statement runs, with a registered snapshot; its memory outlives the holds. A stored part has the columns that were
+        // compared with its own.
+        let hold = unsafe {
+            parts::stored_part(store, key, &surroundings.columns, (*state).es_snapshot.as_ref())
+                .and_then(|pin| Hold::in_context((*state).es_query_cxt, pin, surroundings.columns.clone()))
+        };
+        if let Some(hold) = hold {
+            self.rows = Rows::Stored(hold);
+        }
+        hold.is_some()
+    }
+}
+
 /// The parts of a statement.
 pub struct Parts {
     callback: pg_sys::MemoryContextCallback,
@@ -65,6 +85,8 @@ struct Contents {
     has_run: bool,
     /// Carries the rows of tuplestores.
     tuple: *mut pg_sys::TupleTableSlot,
+    /// How long it still waits for others that compute its parts.
+    patience: Patience,
 }
 
 /// How many parts came from where.
@@ -100,10 +122,16 @@ impl Parts {
             let states = recipe.leaves.iter().map(|leaf| PartState { leaf: *leaf, key: None, rows: Rows::Waiting });
             let mut contents = Box::new(Contents {
                 states: states.collect(),
-                surroundings: Surroundings { state, columns: Vec::new(), environment: None },
+                surroundings: Surroundings {
+                    state,
+                    columns: Vec::new(),
+                    dimensions: recipe.dimensions().collect(),
+                    environment: None,
+                },
                 position: 0,
                 has_run: false,
                 tuple,
+                patience: Patience::default(),
                 part: recipe.part,
             });
             if let Ok(columns) = column::columns_of(row_type, Records::Stored) {
@@ -168,20 +196,54 @@ impl Contents {
         let Some(environment) = parts::environment(&store, planned) else { return };
         let Ok(keys) = PartKeys::of(&self.part, environment, store.seed()) else { return };
         self.surroundings.environment = Some(environment);
-        let state = self.surroundings.state;
-        // SAFETY: the statement runs, with a registered snapshot; its memory outlives the holds. A stored part has the columns that were
-        // compared with its own.
-        let (snapshot, context) = unsafe { ((*state).es_snapshot.as_ref(), (*state).es_query_cxt) };
         for part in &mut self.states {
-            let Ok(key) = keys.of_leaf(part.leaf) else { continue };
-            if let Some(pin) = parts::stored_part(&store, &key, &self.surroundings.columns, snapshot) {
-                // SAFETY: as above.
-                if let Some(hold) = unsafe { Hold::in_context(context, pin, self.surroundings.columns.clone()) } {
-                    part.rows = Rows::Stored(hold);
-                }
-            }
-            part.key = Some(key);
+            part.key = keys.of_leaf(part.leaf).ok();
+            part.look_up(&store, &self.surroundings);
         }
+    }
+
+    /// Has the present part, whose rows are not there yet, read from the store after all, or computed.
+    fn obtain(&mut self) {
+        let lead = self.share();
+        if let Some(part) = self.states.get_mut(self.position)
+            && matches!(part.rows, Rows::Waiting)
+        {
+            count(Counter::FragmentsComputed, 1);
+            let run = PartRun::start(&self.part, part.leaf, part.key.as_ref(), &self.surroundings, lead);
+            part.rows = Rows::Running(run);
+        }
+    }
+
+    /// Shares the parts that are missing with other statements that miss them, too: puts one in the present place that nobody else computes. If there is
+    /// none, waits for the part that is there. Returns its claim, if it is to be computed.
+    fn share(&mut self) -> Lead {
+        let Some(store) = shmem::store().filter(|_| self.surroundings.environment.is_some()) else {
+            return Lead::default();
+        };
+        let is_free = |part: &PartState| {
+            !matches!(part.rows, Rows::Waiting)
+                || part.key.as_ref().is_none_or(|(key, _)| !single_flight::is_computed(&store, *key))
+        };
+        let mut left = self.position..self.states.len();
+        if let Some(place) = left.find(|place| is_free(&self.states[*place])) {
+            self.states.swap(self.position, place);
+        }
+        let Some(part) = self.states.get_mut(self.position) else { return Lead::default() };
+        // SAFETY: the statement runs, with a registered snapshot.
+        let snapshot = unsafe { (*self.surroundings.state).es_snapshot.as_ref() };
+        while let Some(key) = part.key.clone().filter(|_| matches!(part.rows, Rows::Waiting)) {
+            if part.look_up(&store, &self.surroundings) {
+                single_flight::note_answer();
+                count(Counter::FragmentsServed, 1);
+                break;
+            }
+            let relations = [&[part.leaf.relation.to_u32()], self.surroundings.dimensions.as_slice()].concat();
+            match parts::join(&store, &key, &relations, snapshot, &mut self.patience) {
+                Joined::Computes(lead) => return lead,
+                Joined::LooksAgain => {}
+            }
+        }
+        Lead::default()
     }
 
     /// # Safety
@@ -193,12 +255,11 @@ impl Contents {
             let stored = self.states.iter().filter(|part| matches!(part.rows, Rows::Stored(_))).count();
             count(Counter::FragmentsServed, stored as u64);
         }
-        while let Some(part) = self.states.get_mut(self.position) {
+        while let Some(part) = self.states.get(self.position) {
             if matches!(part.rows, Rows::Waiting) {
-                count(Counter::FragmentsComputed, 1);
-                let run = PartRun::start(&self.part, part.leaf, part.key.as_ref(), &self.surroundings);
-                part.rows = Rows::Running(run);
+                self.obtain();
             }
+            let part = &self.states[self.position];
             // SAFETY: the caller's promise; holds and tuplestores last until their part was read.
             let filled = unsafe {
                 match &part.rows {

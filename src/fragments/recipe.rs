@@ -48,6 +48,13 @@ fn whole(hi: i32, lo: i32) -> u64 {
 }
 
 impl Recipe {
+    /// The relations that every part reads, beside its leaf.
+    pub fn dimensions(&self) -> impl Iterator<Item = u32> {
+        let is_leaf = |relation: &pg_sys::Oid| self.leaves.iter().any(|leaf| leaf.relation == *relation);
+        // SAFETY: a list of OIDs.
+        unsafe { oids(self.relations) }.filter(move |relation| !is_leaf(relation)).map(pg_sys::Oid::to_u32)
+    }
+
     /// The recipe as a list of nodes, in the current memory context.
     pub fn to_list(&self) -> *mut pg_sys::List {
         let [bounds, places, others] = self.part.to_lists();

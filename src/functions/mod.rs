@@ -4,6 +4,7 @@
 mod admin;
 mod change_token;
 mod change_trigger;
+mod check;
 mod clock_values;
 mod fragment_stats;
 mod last_status;

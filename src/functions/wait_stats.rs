@@ -1,4 +1,4 @@
-//! What the view `stats` shows of statements that waited for others. Keeps nothing.
+//! What the view `stats` shows of statements that waited for others, and of what is computed now. Keeps nothing.
 
 use arrow_cache_core::Counter;
 use pgrx::iter::TableIterator;
@@ -10,13 +10,31 @@ use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::shmem;
 
-fn waits_data(_: FunctionCall<'_>) -> TableIterator<'static, (i64, i64, f64, i64)> {
+/// How a wait may end.
+const ENDS: [Counter; 5] = [
+    Counter::WaitsAnswered,
+    Counter::WaitsTakenOver,
+    Counter::WaitsTimedOut,
+    Counter::WaitsGivenUp,
+    Counter::WaitsStopped,
+];
+
+type Row = (i64, i64, i64, i64, i64, i64, f64, i64, i64);
+
+fn waits_data(_: FunctionCall<'_>) -> TableIterator<'static, Row> {
     let store = shmem::required();
     let counters = store.counters();
+    // A wait is counted when it ends.
+    let [answered, taken_over, timed_out, given_up, stopped] = ENDS.map(|end| counters.sum(end) as i64);
     TableIterator::once((
-        counters.sum(Counter::Waits) as i64,
-        counters.sum(Counter::WaitsAnswered) as i64,
+        answered + taken_over + timed_out + given_up + stopped,
+        answered,
+        taken_over,
+        timed_out,
+        given_up,
+        stopped,
         milliseconds(counters.sum(Counter::WaitMicros)),
+        store.claims().held() as i64,
         counters.sum(Counter::StaleHits) as i64,
     ))
 }
@@ -28,7 +46,12 @@ sql_function!(
         &[
             pg_sys::INT8OID,   // waits
             pg_sys::INT8OID,   // waits_answered
+            pg_sys::INT8OID,   // waits_taken_over
+            pg_sys::INT8OID,   // waits_timed_out
+            pg_sys::INT8OID,   // waits_given_up
+            pg_sys::INT8OID,   // waits_stopped
             pg_sys::FLOAT8OID, // wait_time_ms
+            pg_sys::INT8OID,   // claims_held
             pg_sys::INT8OID,   // stale_hits
         ]
     ),

@@ -13,11 +13,14 @@ type Cleanup = unsafe extern "C-unwind" fn();
 
 /// What was there before.
 struct Wrapped {
-    redo: [Option<Redo>; pg_sys::RM_MAX_ID as usize + 1],
+    redo: [Redo; pg_sys::RM_MAX_ID as usize + 1],
     cleanup: Option<Cleanup>,
 }
 
-static mut WRAPPED: Wrapped = Wrapped { redo: [None; pg_sys::RM_MAX_ID as usize + 1], cleanup: None };
+static mut WRAPPED: Wrapped = Wrapped { redo: [nothing; pg_sys::RM_MAX_ID as usize + 1], cleanup: None };
+
+/// Stands for the redo function of a manager that is not wrapped: nobody calls it.
+unsafe extern "C-unwind" fn nothing(_: *mut pg_sys::XLogReaderState) {}
 
 /// Wraps the resource managers whose records matter, those of extensions among them. To be called when all libraries are preloaded.
 ///
@@ -29,7 +32,7 @@ pub unsafe fn wrap() {
         (RmgrIds::RM_HEAP_ID, redo_heap),
         (RmgrIds::RM_HEAP2_ID, redo_heap2),
         (RmgrIds::RM_XLOG_ID, redo_xlog),
-        (RmgrIds::RM_XACT_ID, redo),
+        (RmgrIds::RM_XACT_ID, redo_xact),
         (RmgrIds::RM_DBASE_ID, redo),
         (RmgrIds::RM_STANDBY_ID, redo_standby),
     ];
@@ -40,8 +43,10 @@ pub unsafe fn wrap() {
         let wrapped = &raw mut WRAPPED;
         for (id, redo) in ours.into_iter().chain(of_extensions) {
             let manager = &mut *table.add(id as usize);
-            if !manager.rm_name.is_null() && manager.rm_redo.is_some() {
-                (*wrapped).redo[id as usize] = manager.rm_redo.replace(redo);
+            if !manager.rm_name.is_null()
+                && let Some(before) = manager.rm_redo.replace(redo)
+            {
+                (*wrapped).redo[id as usize] = before;
             }
         }
         // Managers are cleaned up when redo ends, before the server leaves recovery.
@@ -53,14 +58,12 @@ pub unsafe fn wrap() {
 ///
 /// # Safety
 /// `reader` is the argument of a redo function of this manager.
-#[inline]
+#[inline(always)]
 unsafe fn pass_on(manager: RmgrIds::Type, reader: *mut pg_sys::XLogReaderState) {
     // SAFETY: written before this process existed. The server's own argument, passed on unchanged. What redo raises jumps over frames that
     // have nothing to drop.
     unsafe {
-        if let Some(wrapped) = WRAPPED.redo[manager as usize] {
-            direct!(wrapped(reader));
-        }
+        direct!(WRAPPED.redo[manager as usize](reader));
     }
 }
 
@@ -71,8 +74,11 @@ unsafe fn pass_on(manager: RmgrIds::Type, reader: *mut pg_sys::XLogReaderState) 
 unsafe extern "C-unwind" fn redo_heap(reader: *mut pg_sys::XLogReaderState) {
     // SAFETY: the record stays while it is replayed.
     unsafe {
-        replay::before_heap(WalRecord::of(reader));
-        pass_on(RmgrIds::RM_HEAP_ID, reader);
+        if replay::note_heap(WalRecord::of(reader)) {
+            pass_on(RmgrIds::RM_HEAP_ID, reader);
+        } else {
+            redo_rows(reader);
+        }
     }
 }
 
@@ -83,8 +89,41 @@ unsafe extern "C-unwind" fn redo_heap(reader: *mut pg_sys::XLogReaderState) {
 unsafe extern "C-unwind" fn redo_heap2(reader: *mut pg_sys::XLogReaderState) {
     // SAFETY: as in `redo_heap`.
     unsafe {
-        replay::before_heap2(WalRecord::of(reader));
-        pass_on(RmgrIds::RM_HEAP2_ID, reader);
+        if replay::note_heap2(WalRecord::of(reader)) {
+            pass_on(RmgrIds::RM_HEAP2_ID, reader);
+        } else {
+            redo_rows(reader);
+        }
+    }
+}
+
+/// The rest of `rm_redo` of both managers of the heap, for records that could not be noted quickly.
+///
+/// # Safety
+/// Called by the server, in the startup process.
+#[inline(never)]
+unsafe extern "C-unwind" fn redo_rows(reader: *mut pg_sys::XLogReaderState) {
+    // SAFETY: as in `redo_heap`.
+    unsafe {
+        let record = WalRecord::of(reader);
+        replay::before_rows(record);
+        pass_on(record.manager(), reader);
+    }
+}
+
+/// `rm_redo` of the manager of transactions.
+///
+/// # Safety
+/// Called by the server, in the startup process.
+unsafe extern "C-unwind" fn redo_xact(reader: *mut pg_sys::XLogReaderState) {
+    // SAFETY: as in `redo_heap`.
+    unsafe {
+        if let Some(ends) = replay::end_quickly(WalRecord::of(reader)) {
+            pass_on(RmgrIds::RM_XACT_ID, reader);
+            replay::has_ended(ends);
+        } else {
+            redo(reader);
+        }
     }
 }
 
@@ -128,7 +167,7 @@ unsafe extern "C-unwind" fn redo(reader: *mut pg_sys::XLogReaderState) {
         let record = WalRecord::of(reader);
         let due = replay::before(record);
         pass_on(record.manager(), reader);
-        replay::after(record, due);
+        replay::after(due);
     }
 }
 

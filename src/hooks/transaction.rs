@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use pgrx::pg_sys;
 
 use crate::invalidation::{foreign, last_callback, own_writes, publication, redefinition, write_set};
+use crate::lookup::single_flight;
 use crate::pg::error_passing::edge;
 use crate::pg::{backend, error_memory};
 use crate::{capture, session};
@@ -30,6 +31,7 @@ pub unsafe extern "C-unwind" fn ended(event: pg_sys::XactEvent::Type, arg: *mut 
             // It is visible by now, unless it was only prepared.
             session::note_end(|| (event == pg_sys::XactEvent::XACT_EVENT_COMMIT).then(backend::now));
             foreign::committed();
+            single_flight::transaction_ended(true);
             forget();
         }
         pg_sys::XactEvent::XACT_EVENT_ABORT => {
@@ -37,6 +39,7 @@ pub unsafe extern "C-unwind" fn ended(event: pg_sys::XactEvent::Type, arg: *mut 
             session::note_end(|| None);
             foreign::rolled_back();
             capture::forget();
+            single_flight::transaction_ended(false);
             forget();
         }
         _ => {}

@@ -172,9 +172,7 @@ fn enter_nesting(utility: Utility<'_>, tag: NodeTag, scope: &mut Scope) {
     if scope.commits_prepared {
         // It has no transaction of its own that writes; what it commits is as good as written by this session.
         session::note_writing();
-    }
-    if scope.commits_prepared && shmem::may_have_prepared_definitions() {
-        redefinition::begin_all();
+        redefinition::begin_commit_prepared();
     }
     scope.nested = Some(session::enter_utility());
 }
@@ -249,7 +247,7 @@ pub unsafe fn leave(scope: Scope, raised: bool) {
         if raised && error::refuses_prepared(unsafe { direct!(server::geterrcode()) }) {
             redefinition::give_up();
         } else {
-            redefinition::end_all();
+            redefinition::end();
         }
     }
 }

@@ -24,9 +24,15 @@ pub fn begin(slots: &[SlotId]) {
     shmem::with_definers(|definers| slots.iter().for_each(|slot| definers.enter(*slot)));
 }
 
-/// As `begin`, for a transaction that was prepared, and that may have redefined anything in this database.
-pub fn begin_all() {
-    if let Some(slots) = shmem::with_versions(all_definitions) {
+/// As `begin`, for COMMIT PREPARED of a transaction that may have redefined anything in this database. While none was prepared that has redefined
+/// something, it is only noted: one may be prepared before the server looks for it.
+pub fn begin_commit_prepared() {
+    if !write_set::note_committing_prepared(true) {
+        shmem::with_definers(|definers| definers.enter_commit());
+    }
+    if shmem::may_have_prepared_definitions()
+        && let Some(slots) = shmem::with_versions(all_definitions)
+    {
         begin(&slots);
     }
 }
@@ -37,10 +43,18 @@ pub fn begin_all() {
 /// Not inlined into the callback, which is called many times and hardly ever has anything to do here.
 #[inline(never)]
 pub fn end() {
-    if write_set::is_redefining() {
+    let is_counted = write_set::is_redefining();
+    if is_counted {
         let slots = write_set::take_redefined();
         bump(|_| slots.iter().copied());
         count_off(&slots);
+    }
+    if write_set::is_committing_prepared() {
+        // One that has redefined something may have been prepared when it was only noted.
+        if !is_counted && shmem::may_have_prepared_definitions() {
+            bump(all_definitions);
+        }
+        leave_commit_prepared();
     }
     // Apply workers of logical replication commit prepared transactions inside other transactions, and no hook sees that.
     if backend::is_logical_worker() && shmem::may_have_prepared_definitions() {
@@ -48,18 +62,17 @@ pub fn end() {
     }
 }
 
-/// A prepared transaction has been committed. If `begin_all` was not called, since none was known then that had redefined anything, one may
-/// have been prepared since.
-pub fn end_all() {
-    if !write_set::is_redefining() && shmem::may_have_prepared_definitions() {
-        bump(all_definitions);
-    }
-    end();
-}
-
 /// Nothing was redefined after all.
 pub fn give_up() {
     count_off(&write_set::take_redefined());
+    leave_commit_prepared();
+}
+
+/// COMMIT PREPARED is over, and versions have moved for it.
+fn leave_commit_prepared() {
+    if write_set::note_committing_prepared(false) {
+        shmem::with_definers(|definers| definers.leave_commit());
+    }
 }
 
 /// The slots of all definitions that a transaction of this database can have changed.

@@ -12,7 +12,7 @@ use crate::pg::backend_local::Local;
 
 /// What the hooks have seen.
 struct WriteSet {
-    /// Something of what follows, other than `redefined`, is not as at the start of a transaction.
+    /// Something of what follows, other than `redefined` and `commits_prepared`, is not as at the start of a transaction.
     touched: Cell<bool>,
     /// OIDs of relations it has written, ascending.
     relations: RefCell<Vec<u32>>,
@@ -28,6 +28,8 @@ struct WriteSet {
     published: Cell<bool>,
     /// The slots of changed definitions with which this transaction is counted (`redefinition`).
     redefined: RefCell<Vec<SlotId>>,
+    /// A prepared transaction is being committed here (`redefinition`).
+    commits_prepared: Cell<bool>,
 }
 
 static WRITES: Local<WriteSet> = Local::new(WriteSet {
@@ -39,6 +41,7 @@ static WRITES: Local<WriteSet> = Local::new(WriteSet {
     unimportant_drops: RefCell::new(Vec::new()),
     published: Cell::new(false),
     redefined: RefCell::new(Vec::new()),
+    commits_prepared: Cell::new(false),
 });
 
 /// Elements that a list keeps memory for when its transaction ends.
@@ -150,12 +153,22 @@ pub fn is_redefining() -> bool {
     WRITES.with(|writes| !writes.redefined.borrow().is_empty())
 }
 
+/// Notes that a prepared transaction is being committed here, or not any more. Returns whether it was noted before.
+pub fn note_committing_prepared(commits: bool) -> bool {
+    WRITES.with(|writes| writes.commits_prepared.replace(commits))
+}
+
+/// Is a prepared transaction being committed here?
+pub fn is_committing_prepared() -> bool {
+    WRITES.with(|writes| writes.commits_prepared.get())
+}
+
 /// Takes the slots with which this transaction is counted.
 pub fn take_redefined() -> Vec<SlotId> {
     WRITES.with(|writes| writes.redefined.take())
 }
 
-/// Forgets what was written, at the end of the transaction. Keeps `redefined`, which the resource release callback takes a moment later.
+/// Forgets what was written, at the end of the transaction. Keeps `redefined` and `commits_prepared`, which the resource release callback takes a moment later.
 pub fn forget() {
     WRITES.with(|writes| {
         if !writes.touched.replace(false) {

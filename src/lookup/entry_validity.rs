@@ -41,9 +41,9 @@ pub fn check(
         }
         return Ok(false);
     }
-    // The message arrived before the slots were read, so the answer was right then or later, whenever the snapshot was taken.
-    store.renew(pin, now);
     if terms.max_stale_micros().is_some() {
+        // The message arrived before the slots were read, so the answer was right then or later, whenever the snapshot was taken.
+        store.renew(pin, now);
         store.keep_outdated(pin);
     }
     Ok(terms.ttl_micros().is_none_or(|ttl| now.saturating_sub(view.created_at()) <= ttl))

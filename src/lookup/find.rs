@@ -10,9 +10,9 @@ use std::rc::Rc;
 use arrow_cache_core::{Pin, Reason};
 
 use super::description::{Description, describe};
+use super::held_claims::Lead;
 use super::outcome::{Found, Miss, Unread};
 use super::question::Question;
-use super::single_flight::Lead;
 use super::{definition_versions, entry_validity, portal, quick_statements, staleness, storing};
 use crate::arrow::column;
 use crate::invalidation::foreign;
@@ -30,8 +30,29 @@ use crate::{session, settings, verify};
 pub enum Lateness {
     /// No: it has to be exact.
     Refused,
-    /// Within the statement's own bound.
+    /// Within the statement's own bound, which ends now.
     Accepted,
+    /// Within the statement's own bound, which ended at this time, in microseconds: the statement has waited since.
+    AcceptedThen(i64),
+}
+
+impl Lateness {
+    /// The same for a statement that begins to wait now.
+    pub fn kept(self) -> Self {
+        match self {
+            Self::Accepted => Self::AcceptedThen(backend::now()),
+            other => other,
+        }
+    }
+
+    /// Where the bound ends, if the answer may be outdated at all.
+    fn end_of_bound(self) -> Option<i64> {
+        match self {
+            Self::Refused => None,
+            Self::Accepted => Some(backend::now()),
+            Self::AcceptedThen(then) => Some(then),
+        }
+    }
 }
 
 /// Looks a question up.
@@ -87,7 +108,8 @@ fn stored(
         Ok(false) if store.is_current(&pin) => Ok(Stored::Nothing),
         Ok(false) => {
             let bound = bound_of(store, question, description, lateness);
-            let age = bound.and_then(|bound| staleness::servable_age(store, &pin, description, bound));
+            let bound = bound.zip(lateness.end_of_bound());
+            let age = bound.and_then(|(bound, end)| staleness::servable_age(store, &pin, description, bound, end));
             if let Some(age) = age {
                 return Ok(Stored::Late(pin, age));
             }

@@ -14,14 +14,15 @@
 //!
 //! `quick_rows` says which first runs are not worth storing before the same is asked again.
 //!
-//! `single_flight` lets one of those who miss the same answer compute it, while the others wait.
+//! `single_flight` lets one of those who miss the same answer compute it, while the others wait (`held_claims`, `waited`).
 //!
 //! `observation` looks at the queries that functions run below a miss, if they are declared pure; `language_settings` knows
 //! under which settings the session has compiled them. `change_token` says what an answer rests on without looking it up.
 //!
 //! `execute_rights` knows whether errors of permissions show the kind of a plan.
 //!
-//! State of this backend only (`execute_rights`, `forms`, `kept_templates`, `language_settings`, `quick_statements`); what is shared is read through `shmem`.
+//! State of this backend only (`execute_rights`, `forms`, `held_claims`, `kept_templates`, `language_settings`, `quick_statements`,
+//! `single_flight`, `waited`); what is shared is read through `shmem`.
 
 mod call;
 mod change_token;
@@ -33,6 +34,7 @@ mod execute_rights;
 mod find;
 mod fingerprint;
 mod forms;
+mod held_claims;
 mod kept_templates;
 mod language_settings;
 pub mod observation;
@@ -51,12 +53,14 @@ mod start;
 mod storing;
 pub mod timed_forms;
 mod verdict;
+mod waited;
 
 pub use call::Call;
 pub use change_token::{change_token, definitions};
 pub use definition_versions::current as definition_versions;
 pub use execute_rights::may_lack as may_lack_execute;
 pub use find::{Lateness, find};
+pub use held_claims::Lead;
 pub use outcome::{Found, Miss, Unread};
 pub use placeholder::{Pending, Placeholder, pending, serve_pending};
 pub use planning::{Planning, before_planning, concerns};

@@ -8,7 +8,7 @@ use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
 use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
-use super::single_flight::Lead;
+use super::held_claims::Lead;
 use crate::arrow::column::Column;
 use crate::pg::compat;
 use crate::pg::tree::Tree;

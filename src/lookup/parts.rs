@@ -9,8 +9,9 @@ use pgrx::pg_sys;
 use super::call::Call;
 use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
+use super::held_claims::Lead;
 use super::outcome::{Miss, Unread};
-use super::single_flight::Lead;
+use super::single_flight::{self, Joined, Missed, Patience};
 use super::verdict::{self, Eligible};
 use super::{definition_versions, entry_validity, snapshot, storing};
 use crate::arrow::column::{self, Column};
@@ -68,6 +69,26 @@ pub fn stored_part(
     }
     store.unpin(pin);
     None
+}
+
+/// Claims a part that is missing, or waits for whoever computes it. `relations` are those that it reads.
+pub fn join(
+    store: &SharedStore,
+    (key, _): &PartKey,
+    relations: &[u32],
+    snapshot: Option<&pg_sys::SnapshotData>,
+    patience: &mut Patience,
+) -> Joined {
+    // The exact ones are known when the part has been planned. Who waits only needs to know when waiting is in vain.
+    let dependencies =
+        snapshot::view(store, snapshot).and_then(|snapshot| storing::dependencies(store, relations, false, &snapshot));
+    match dependencies {
+        Ok(dependencies) => {
+            let missed = Missed { key: *key, form: None, dependencies: &dependencies };
+            single_flight::join(store, missed, patience, true)
+        }
+        Err(_) => Joined::Computes(Lead::default()),
+    }
 }
 
 /// What there is to know of the query of a part before it is planned, which changes it.

@@ -7,7 +7,7 @@
 //! A placeholder must reach no plan that is kept, and not outlive its message. So it is handed out only for a query of the
 //! simple protocol, and for a plan that is made for the values of one Bind.
 
-use arrow_cache_core::{CacheKey, Hash128, Pin, RoomyVec};
+use arrow_cache_core::{CacheKey, Hash128, Pin};
 use pgrx::pg_sys;
 
 use super::call::Call;
@@ -114,24 +114,15 @@ fn promising_facts(store: &SharedStore, key: CacheKey, form: FormId, terms: Stat
         store.unpin(pin);
         return Some(facts);
     }
-    // Who may be given the outdated answer does not wait.
-    let waits = staleness::bound(terms).is_none() && single_flight::is_computed(store, key);
-    let relations = if waits { relations_of(store, &pin) } else { None };
     store.unpin(pin);
-    if !single_flight::wait_before_planning(store, key, form, &relations?) || !single_flight::is_answered(store, key) {
+    // Who may be given the outdated answer does not wait.
+    if staleness::bound(terms).is_some() || !single_flight::wait_before_planning(store, key, form) {
         return None;
     }
     let pin = store.lookup(key)?;
     let facts = FactsHash(store.view(&pin).facts());
     store.unpin(pin);
     Some(facts)
-}
-
-/// The relations that an entry rests on; `None` without memory for them.
-fn relations_of(store: &SharedStore, pin: &Pin) -> Option<Vec<u32>> {
-    let mut relations = Vec::new();
-    store.view(pin).relations().try_for_each(|relation| relations.add(relation)).ok()?;
-    Some(relations)
 }
 
 /// The snapshot of planning, under which the bounds are found that the statement is likely to have. The server has locked all relations that the

@@ -6,7 +6,7 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::Reason;
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, NodeTag};
 
 use crate::pg::backend;
 use crate::pg::lists::nodes;
@@ -89,6 +89,19 @@ pub fn may_be_updated() -> bool {
 /// Does the query under way run in a cursor or a named portal, whose rows may be fetched with other statements in between?
 pub fn is_fetched_from() -> bool {
     active().is_some_and(is_named)
+}
+
+/// Does the active portal run a block of code, which may have taken locks before the query under way?
+pub fn runs_code() -> bool {
+    active().is_some_and(|portal| {
+        // SAFETY: an active portal has a list of statements, all of them plans.
+        let mut statements = unsafe { nodes::<pg_sys::PlannedStmt>(portal.stmts) };
+        statements.any(|plan| {
+            // SAFETY: as above; the statement of a plan is null or a node.
+            let utility = unsafe { (*plan).utilityStmt.as_ref() };
+            utility.is_some_and(|node| matches!(node.type_, NodeTag::T_DoStmt | NodeTag::T_CallStmt))
+        })
+    })
 }
 
 /// How many rows lie before those that the next run of a query gives, if it runs forward; `None` if the active portal does not run it.

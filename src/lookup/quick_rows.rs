@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use arrow_cache_core::{CacheKey, Ending, StoringTime, pays_at_once};
 
+use super::held_claims::Lead;
 use super::outcome::Miss;
-use super::single_flight::Lead;
 use crate::arrow::encode::BLOCK_ROWS;
 use crate::query::hashes::FormId;
 use crate::query::statement_terms::StatementTerms;

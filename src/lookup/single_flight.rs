@@ -1,16 +1,25 @@
 //! One computes, the others wait: who misses an answer claims it, and who asks the same meanwhile waits for it, for a bounded time.
 //!
-//! Waiting changes only when a lookup is made, or a snapshot taken; whether a stored answer may be given is asked as for any other. A session waits
-//! with the locks of its own statement, and gives up when somebody else waits for one of these, or when whoever computes is held up by a
-//! lock or by its client: condition variables are unknown to the server's detection of deadlocks. Claims lie in shared memory (core,
-//! `cache/claims.rs`); nothing else is kept.
+//! Waiting changes only when a lookup is made, or a snapshot taken; whether a stored answer may be given is asked as for any other. A session
+//! that waits holds locks, and condition variables are unknown to the server's detection of deadlocks. So it gives up when somebody waits for a lock that it
+//! holds, or when whoever computes is held up by a lock or by its client. Who waits holds no claim that others wait for, but with one exception:
+//! a statement that computes its own answer waits for a part of it, and whoever computes a part waits for nobody.
+//!
+//! Claims lie in shared memory (core, `cache/claims.rs`), those of this session in `held_claims`; `waited` counts how waits end. For how long the
+//! statement may still wait that is being planned is state of this backend, until it starts.
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use arrow_cache_core::{CacheKey, Claim, Claimed, Counter, Dependency, Ending, Reason, Taking};
+use arrow_cache_core::{CacheKey, Claimed, Dependency, Reason, Taking};
 
-use crate::pg::waiting;
+use super::held_claims::{self, Kind, Lead};
+use super::outcome::Found;
+use super::portal;
+use super::waited::{self, WaitEnd};
+use crate::pg::backend_local::Local;
+use crate::pg::{backend, waiting};
 use crate::query::hashes::FormId;
 use crate::shmem::SharedStore;
 use crate::{session, settings, shmem};
@@ -24,41 +33,25 @@ const CROWD: Duration = Duration::from_millis(100);
 /// How long a session sleeps before it looks whether it stands in somebody's way.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// The claim of the answer that a statement computes, if it has it. Given back at the end, or when it is dropped, in the middle of error
-/// recovery, too.
-#[derive(Default)]
-pub struct Lead(Cell<Option<Claim>>);
+/// Until when the statement may wait that waited when it was planned. Taken by its start.
+static PLANNED: Local<Cell<Option<Instant>>> = Local::new(Cell::new(None));
+/// Something is to be done at the end of the transaction.
+static USED: Local<Cell<bool>> = Local::new(Cell::new(false));
 
-impl Lead {
-    /// The answer is not stored.
-    pub fn note_refusal(&self, reason: Reason) {
-        let may_succeed_later = matches!(
-            reason,
-            Reason::ChangedMeanwhile
-                | Reason::SettingsChanged
-                | Reason::DdlInProgress
-                | Reason::OwnDdl
-                | Reason::OwnWrites
-                | Reason::Disabled
-                | Reason::PopulateOff
-                | Reason::QuickRows
-        );
-        self.end(if may_succeed_later { Ending::Open } else { Ending::Hopeless });
-    }
-
-    /// Lets those go on who wait.
-    pub fn end(&self, ending: Ending) {
-        if let Some(claim) = self.0.take() {
-            let place = claim.place();
-            shmem::with_claims(|claims| claims.release(claim, ending));
-            shmem::wake_waiters(place);
-        }
-    }
+/// What a session misses, and what it will rest on.
+#[derive(Clone, Copy)]
+pub struct Missed<'m> {
+    /// Its key.
+    pub key: CacheKey,
+    /// The form of its query; `None` for a part, whose usual time nobody knows.
+    pub form: Option<FormId>,
+    /// The versions that it will rest on.
+    pub dependencies: &'m [Dependency],
 }
 
-impl Drop for Lead {
-    fn drop(&mut self) {
-        self.end(Ending::Open);
+impl Missed<'_> {
+    fn kind(&self) -> Kind {
+        if self.form.is_some() { Kind::Answer } else { Kind::Part }
     }
 }
 
@@ -70,40 +63,78 @@ pub enum Joined {
     LooksAgain,
 }
 
-/// How long one statement still waits at the start of its execution, for whoever computes its answer: several one after the other, if they fail.
+/// Until when one statement waits for whoever computes its answer: several one after the other, if they fail. Counted from the first time.
 #[derive(Default)]
 pub struct Patience(Option<Instant>);
 
 impl Patience {
-    /// What is left of `bound`, which is counted from the first time; `None` if nothing is.
+    /// That of a statement that starts: what is left of it since the statement was planned.
+    fn of_start() -> Self {
+        Self(PLANNED.take())
+    }
+
+    /// What is left of `bound`; `None` if nothing is.
     fn left(&mut self, bound: Duration) -> Option<Duration> {
         let now = Instant::now();
         Some(self.0.get_or_insert(now + bound).saturating_duration_since(now)).filter(|left| !left.is_zero())
     }
 }
 
-/// Claims the answer that a statement has missed, or waits for whoever has claimed it. If that one gives up, one of those who have waited takes
-/// its place, and the others wait for it. Without `sleeps` it does not wait, and is to look again.
-pub fn join(
-    store: &SharedStore,
-    key: CacheKey,
-    form: FormId,
-    dependencies: &[Dependency],
-    patience: &mut Patience,
-    sleeps: bool,
-) -> Joined {
-    let alone = || Joined::Computes(Lead::default());
-    let Some(bound) = longest_wait(store, form) else { return alone() };
-    match store.claims().take(key, dependencies, &store.versions(), waiting::own_process()) {
-        Taking::Taken(claim) => Joined::Computes(Lead(Cell::new(Some(claim)))),
-        Taking::Claimed(_) if !sleeps => Joined::LooksAgain,
-        Taking::Claimed(claimed) if may_sleep() => {
-            let relations =
-                || dependencies.iter().map(|dependency| dependency.relation).filter(|relation| *relation != 0);
-            let is_over = patience.left(bound).is_some_and(|left| wait(store, &claimed, relations, left));
-            if is_over { Joined::LooksAgain } else { alone() }
+/// Has a miss computed by one of those who ask at the same time. `ask` looks the question up once more.
+pub fn share(store: &SharedStore, found: Found, ask: impl Fn() -> Result<Found, Reason>) -> Found {
+    let Found::Miss(mut miss) = found else { return found };
+    if miss.refused.is_some() {
+        return Found::Miss(miss);
+    }
+    let mut patience = Patience::of_start();
+    // Who accepts an outdated answer looks for it again before it waits: by now somebody else computes the next one.
+    let mut sleeps = miss.stale_bound.is_none();
+    loop {
+        let missed = Missed { key: miss.key, form: Some(miss.form), dependencies: &miss.dependencies };
+        match join(store, missed, &mut patience, sleeps) {
+            Joined::Computes(lead) => {
+                miss.lead = Rc::new(lead);
+                return Found::Miss(miss);
+            }
+            Joined::LooksAgain => {}
         }
-        Taking::Claimed(_) | Taking::Refused => alone(),
+        if (!sleeps || miss.stale_bound.is_some() || is_answered(store, miss.key))
+            && let Ok(hit @ Found::Hit(..)) = ask()
+        {
+            note_answer();
+            return hit;
+        }
+        sleeps = true;
+    }
+}
+
+/// Claims what a statement has missed, or waits for whoever has claimed it. If that one gives up, one of those who have waited takes its place, and
+/// the others wait for it. Without `sleeps` it does not wait, and is to look again.
+pub fn join(store: &SharedStore, missed: Missed<'_>, patience: &mut Patience, sleeps: bool) -> Joined {
+    let alone = |how| {
+        waited::end(how);
+        Joined::Computes(Lead::default())
+    };
+    let Some(bound) = longest_wait(store, missed.form) else { return alone(WaitEnd::GivenUp) };
+    if !held_claims::has_room() {
+        return alone(WaitEnd::GivenUp);
+    }
+    USED.set(true);
+    match store.claims().take(missed.key, missed.dependencies, &store.versions(), waiting::own_process()) {
+        Taking::Taken(claim) => {
+            waited::end(WaitEnd::TakenOver);
+            Joined::Computes(Lead::of(claim, missed.kind()))
+        }
+        Taking::Claimed(_) if !sleeps => Joined::LooksAgain,
+        Taking::Claimed(claimed) if may_sleep(missed.kind()) => match patience.left(bound) {
+            Some(left) => match wait(store, &claimed, left) {
+                Waited::Over => Joined::LooksAgain,
+                Waited::TooLong => alone(WaitEnd::TimedOut),
+                Waited::InVain => alone(WaitEnd::GivenUp),
+            },
+            None => alone(WaitEnd::TimedOut),
+        },
+        Taking::Claimed(_) | Taking::Refused => alone(WaitEnd::GivenUp),
     }
 }
 
@@ -117,36 +148,60 @@ pub fn is_claimed(store: &SharedStore, key: CacheKey) -> bool {
     store.claims().is_claimed(key)
 }
 
-/// Is there an answer, after a wait? Counts it if so.
-pub fn is_answered(store: &SharedStore, key: CacheKey) -> bool {
-    let is_there = store.lookup(key).is_some_and(|pin| {
+/// Is there an answer that is not outdated?
+fn is_answered(store: &SharedStore, key: CacheKey) -> bool {
+    store.lookup(key).is_some_and(|pin| {
         let is_current = store.is_current(&pin);
         store.unpin(pin);
         is_current
-    });
-    store.counters().add(store.stripe(), Counter::WaitsAnswered, u64::from(is_there));
-    is_there
+    })
 }
 
-/// Waits for whoever computes an answer, before a query is planned whose stored answer is outdated; says whether it is to be looked at
-/// again. The snapshot of the execution is taken later, so that it sees what the answer rests on. `relations` are those that the query
-/// reads.
-pub fn wait_before_planning(store: &SharedStore, key: CacheKey, form: FormId, relations: &[u32]) -> bool {
-    if session::explaining() {
+/// Waits for whoever computes an answer, before a query is planned whose stored answer is outdated; says whether there is one now. The snapshot of the
+/// execution is taken later, so that it sees what the answer rests on.
+pub fn wait_before_planning(store: &SharedStore, key: CacheKey, form: FormId) -> bool {
+    PLANNED.set(None);
+    if session::explaining() || !session::at_top_level() {
         return false;
     }
     let Some(claimed) = store.claims().find(key, &store.versions()) else { return false };
-    let Some(bound) = longest_wait(store, form).filter(|_| may_sleep()) else { return false };
-    wait(store, &claimed, || relations.iter().copied(), bound)
+    let Some(bound) = longest_wait(store, Some(form)).filter(|_| may_sleep(Kind::Answer)) else { return false };
+    USED.set(true);
+    PLANNED.set(Some(Instant::now() + bound));
+    // How it ends otherwise shows when the statement starts.
+    let is_there = wait(store, &claimed, bound) == Waited::Over && is_answered(store, key);
+    if is_there {
+        note_answer();
+    }
+    is_there
+}
+
+/// What was waited for is there.
+pub fn note_answer() {
+    waited::end(WaitEnd::Answered);
+}
+
+/// A statement is executed without having been given the answer that it waited for when it was planned.
+pub fn note_execution() {
+    waited::end(WaitEnd::GivenUp);
+}
+
+/// The transaction has ended: nobody waits any longer for what it was to compute. Cannot raise.
+pub fn transaction_ended(is_committed: bool) {
+    if USED.replace(false) {
+        PLANNED.set(None);
+        held_claims::transaction_ended();
+        waited::transaction_ended(is_committed);
+    }
 }
 
 /// How long a statement of this form waits at most; `None` if it does not wait, and nobody for it.
-fn longest_wait(store: &SharedStore, form: FormId) -> Option<Duration> {
+fn longest_wait(store: &SharedStore, form: Option<FormId>) -> Option<Duration> {
     let most = settings::max_wait();
     if most.is_zero() || settings::debug_serve_fills() {
         return None;
     }
-    let times = store.form_times(form.0);
+    let times = form.map(|form| store.form_times(form.0)).unwrap_or_default();
     let usual = Duration::from_micros(times.plain_micros);
     if times.executions > 0 && usual < SHORTEST_RUN {
         return None;
@@ -157,35 +212,57 @@ fn longest_wait(store: &SharedStore, form: FormId) -> Option<Duration> {
     Some(waiting::time_left().map_or(bound, |left| bound.min(spare(left))))
 }
 
-/// May the session sleep for another one? Its transaction has no locks but those of its statement.
-fn may_sleep() -> bool {
-    waiting::is_alone_in_transaction()
+/// May the session sleep for another one? Its transaction has done nothing before its statement, and nobody waits for it who could be waited for.
+fn may_sleep(kind: Kind) -> bool {
+    let holds_claims = match kind {
+        Kind::Answer => held_claims::is_any(),
+        Kind::Part => held_claims::is_any_part() || session::explaining(),
+    };
+    !holds_claims
+        && session::depth() <= 1
+        && !portal::runs_code()
+        && backend::transaction_nest_level() == 1
+        && waiting::is_alone_in_transaction()
 }
 
-/// Waits until a claim is given back; says whether it was. Gives up when waiting is in vain or in somebody's way.
-fn wait<R: Iterator<Item = u32>>(
-    store: &SharedStore,
-    claimed: &Claimed,
-    relations: impl Fn() -> R,
-    bound: Duration,
-) -> bool {
+/// What came of waiting for one session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Waited {
+    /// Its claim was given back.
+    Over,
+    /// It took as long as it may.
+    TooLong,
+    /// It was in vain, or in somebody's way.
+    InVain,
+}
+
+/// Waits until a claim is given back, or waiting is in vain or in somebody's way.
+fn wait(store: &SharedStore, claimed: &Claimed, bound: Duration) -> Waited {
     let began = Instant::now();
     let (claims, versions) = (store.claims(), store.versions());
-    let is_in_vain = || !claims.is_promising(claimed, &versions) || waiting::is_held_up(claimed.owner());
     let mut has_slept = false;
-    while claims.is_held(claimed) {
+    let waited = loop {
+        if !claims.is_held(claimed) {
+            break Waited::Over;
+        }
         let left = bound.saturating_sub(began.elapsed());
-        if left.is_zero() || is_in_vain() || waiting::has_waiters(&relations) {
-            break;
+        if left.is_zero() {
+            break Waited::TooLong;
+        }
+        let is_promising = claims.is_promising(claimed, &versions);
+        if !is_promising || waiting::is_held_up(claimed.owner()) || waiting::is_in_the_way() {
+            break Waited::InVain;
+        }
+        if !has_slept {
+            waited::begin_sleep();
+            has_slept = true;
         }
         shmem::sleep_on_claim(claimed, left.min(SLICE));
-        has_slept = true;
-    }
+    };
     if has_slept {
         waiting::leave();
-        let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        store.counters().add(store.stripe(), Counter::Waits, 1);
-        store.counters().add(store.stripe(), Counter::WaitMicros, micros);
+        waited::end_sleep();
     }
-    !claims.is_held(claimed)
+    // It may have been given back just now.
+    if claims.is_held(claimed) { waited } else { Waited::Over }
 }

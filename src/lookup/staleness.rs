@@ -3,8 +3,6 @@
 //! Such an answer is one that the statement would have had at some moment within the bound. Only rows may have changed since that moment: no
 //! definition, no right, no policy, and nothing that this session has written.
 
-use std::time::Duration;
-
 use arrow_cache_core::{Pin, Reason};
 use pgrx::pg_sys;
 
@@ -20,6 +18,8 @@ use crate::{session, settings};
 
 /// The last part of the bound, in which the answer is computed anew: one in so many.
 const LAST_PART: i64 = 8;
+/// By which part of their usual time runs may take longer without anybody waiting: one in so many.
+const MARGIN: i64 = 4;
 
 /// How old an answer a statement accepts on these terms, in microseconds; `None` if it has to be exact.
 ///
@@ -54,14 +54,28 @@ pub fn bound_of(store: &SharedStore, question: &Question<'_>, description: &Desc
     (!is_exact).then_some(bound)
 }
 
-/// How old an outdated answer is, in microseconds, if it is to be given within `bound`; `None` if the statement is to be executed.
+/// How old an outdated answer is, in microseconds, if it is to be given within `bound`, which ends at `end`; `None` if the statement is to be
+/// executed. A statement that has waited since `end` may be given an answer that was computed meanwhile: it is not older than what
+/// executing it at once would have given.
 ///
 /// In the last part of the bound the first who asks computes the next answer, while the others are given this one.
-pub fn servable_age(store: &SharedStore, pin: &Pin, description: &Description<'_>, bound: i64) -> Option<i64> {
+pub fn servable_age(
+    store: &SharedStore,
+    pin: &Pin,
+    description: &Description<'_>,
+    bound: i64,
+    end: i64,
+) -> Option<i64> {
     let (view, now) = (store.view(pin), backend::now());
     let known_good = view.known_good();
     // A clock that was set back tells nothing.
-    let age = now.checked_sub(known_good).filter(|age| (0..=bound).contains(age))?;
+    if known_good > now || end > now {
+        return None;
+    }
+    let age = end.checked_sub(known_good)?.max(0);
+    if age > bound {
+        return None;
+    }
     let is_expired = view.expires_at() <= now
         || description.terms.ttl_micros().is_some_and(|ttl| now.saturating_sub(view.created_at()) > ttl);
     // SAFETY: a plain global of the backend.
@@ -73,10 +87,16 @@ pub fn servable_age(store: &SharedStore, pin: &Pin, description: &Description<'_
     {
         return None;
     }
-    let usual = Duration::from_micros(store.form_times(description.form.0).plain_micros);
-    let ahead = (bound / LAST_PART).max(i64::try_from(usual.as_micros()).unwrap_or(bound).saturating_mul(2));
-    let is_due = age >= bound.saturating_sub(ahead);
+    let usual = store.form_times(description.form.0).plain_micros;
+    let is_due = age >= bound.saturating_sub(time_ahead(bound, i64::try_from(usual).unwrap_or(i64::MAX)));
     (!is_due || single_flight::is_claimed(store, description.key)).then_some(age)
+}
+
+/// How long before the end of the bound the next answer is begun, by the usual time of a run. The next answer is as old as its run is long when it
+/// takes the place of this one: a run that takes `usual` has to begin every `bound - usual` at least, if nobody is to wait. What is added
+/// for runs that take longer makes them more frequent.
+fn time_ahead(bound: i64, usual: i64) -> i64 {
+    (bound / LAST_PART).max(usual.saturating_add(usual / MARGIN))
 }
 
 /// May the answer of a run be stored although rows have changed since its snapshot was taken? It is outdated from the start, and right as of

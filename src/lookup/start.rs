@@ -1,16 +1,13 @@
 //! The decision when a plan starts: answered from the cache, executed and stored, or bypassed. Called by the ExecutorStart hook, before
 //! the executor sees the plan.
 
-use std::rc::Rc;
-
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::find::{Lateness, find};
 use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
-use super::single_flight::{self, Joined, Patience};
-use super::{forms, kept_templates, portal, quick_statements};
+use super::{forms, kept_templates, portal, quick_statements, single_flight};
 use crate::pg::compat;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
@@ -86,6 +83,7 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
     match found {
         Ok(Found::Hit(hit, verify)) => serve_hit(&store, desc, flags, hit, verify),
         Ok(Found::Miss(mut miss)) => {
+            single_flight::note_execution();
             miss.scrolls = scrolls(flags);
             miss.note(&store, desc.plan());
             Some(Task::Store(miss))
@@ -94,6 +92,7 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
             if may_pass(reason) {
                 quick_statements::time_run(planned_as);
             }
+            single_flight::note_execution();
             note_bypass(&store, reason, desc.plan());
             None
         }
@@ -113,28 +112,12 @@ pub(super) fn share_work(
     flags: i32,
     (found, lateness): (Found, Lateness),
 ) -> Found {
-    let Found::Miss(mut miss) = found else { return found };
-    if miss.refused.is_some() || scrolls(flags) || portal::may_be_read_later() {
-        return Found::Miss(miss);
+    if matches!(found, Found::Hit(..)) || scrolls(flags) || portal::may_be_read_later() {
+        return found;
     }
-    let mut patience = Patience::default();
-    // Who accepts an outdated answer looks for it again before it waits: by now somebody else computes the next one.
-    let mut sleeps = miss.stale_bound.is_none();
-    loop {
-        match single_flight::join(store, miss.key, miss.form, &miss.dependencies, &mut patience, sleeps) {
-            Joined::Computes(lead) => {
-                miss.lead = Rc::new(lead);
-                return Found::Miss(miss);
-            }
-            Joined::LooksAgain => {}
-        }
-        if (!sleeps || miss.stale_bound.is_some() || single_flight::is_answered(store, miss.key))
-            && let Ok(hit @ Found::Hit(..)) = find(store, &Question::of(desc), lateness)
-        {
-            return hit;
-        }
-        sleeps = true;
-    }
+    let lateness =
+        if matches!(&found, Found::Miss(miss) if miss.stale_bound.is_some()) { lateness.kept() } else { lateness };
+    single_flight::share(store, found, || find(store, &Question::of(desc), lateness))
 }
 
 /// Serves a hit, or has the plan executed as well and compared with it on the conditions of `verify`.

@@ -1,8 +1,9 @@
 //! What a backend knows about itself, and the clock. These functions of the server read variables and can neither raise nor wait, so
-//! they are called without pgrx's guard. Nothing is kept.
+//! they are called without pgrx's guard; only `accept_interrupts` may raise. Nothing is kept.
 
 use pgrx::pg_sys;
 
+use super::error_passing::kept;
 use super::server;
 
 /// The id of the present transaction, 0 if it has none (yet).
@@ -45,6 +46,16 @@ pub fn statement_start() -> i64 {
 /// The role that the present code runs as.
 pub fn user_id() -> pg_sys::Oid {
     server::GetUserId()
+}
+
+/// Lets interrupts in, if there are any: what they raise unwinds our frames.
+pub fn accept_interrupts() {
+    // SAFETY: a plain global of the backend; the function may be called wherever no lock is held.
+    unsafe {
+        if pg_sys::InterruptPending != 0 {
+            kept!(server::ProcessInterrupts());
+        }
+    }
 }
 
 /// The encoding of the database.

@@ -20,6 +20,7 @@ pub mod inheritance;
 pub mod lists;
 pub mod object_ids;
 pub mod privileges;
+pub mod processes;
 pub mod query_desc;
 pub mod record_type;
 pub mod relcache_listener;

@@ -7,22 +7,13 @@ use std::time::Duration;
 use pgrx::pg_sys;
 
 use super::error_passing::kept;
+use super::processes::places;
 use super::{compat, server};
 
 /// Number of this backend among all processes of the server.
 pub fn own_process() -> u32 {
     // SAFETY: both are set for the life of a backend; its PGPROC is an element of that array.
     unsafe { pg_sys::MyProc.offset_from((*pg_sys::ProcGlobal).allProcs) as u32 }
-}
-
-/// The processes of the server. Each has a place for the life of the server.
-fn processes<'a>() -> &'a [pg_sys::PGPROC] {
-    // SAFETY: the array is made by the postmaster, with as many places, before any backend runs. What is read of other processes here is
-    // read word by word, as the server's own views read it.
-    unsafe {
-        let all = &*pg_sys::ProcGlobal;
-        std::slice::from_raw_parts(all.allProcs, all.allProcCount as usize)
-    }
 }
 
 /// The class of what a process waits for at this moment (`PG_WAIT_…`).
@@ -34,15 +25,14 @@ fn wait_class(process: &pg_sys::PGPROC) -> u32 {
 
 /// Does another backend wait for a lock, or for its client, at this moment?
 pub fn is_held_up(process: u32) -> bool {
-    let event = processes().get(process as usize).map(wait_class);
+    let event = places().get(process as usize).map(wait_class);
     [Some(pg_sys::PG_WAIT_LOCK), Some(pg_sys::PG_WAIT_CLIENT)].contains(&event)
 }
 
-/// Does a process wait for a lock on one of these relations of this database?
-pub fn has_waiters<R: Iterator<Item = u32>>(relations: impl Fn() -> R) -> bool {
-    // SAFETY: a plain global of the backend.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
-    processes().iter().filter(|process| wait_class(process) == pg_sys::PG_WAIT_LOCK).any(|process| {
+/// Does a process wait for a lock that this session holds?
+pub fn is_in_the_way() -> bool {
+    const MODES: std::ops::RangeInclusive<i32> = 1..=pg_sys::AccessExclusiveLock as i32;
+    places().iter().filter(|process| wait_class(process) == pg_sys::PG_WAIT_LOCK).any(|process| {
         // SAFETY: null, or a place in the server's table of locks, which stays mapped; the place may be given to another lock meanwhile,
         // so that the answer may be wrong once.
         let tag = unsafe {
@@ -52,9 +42,7 @@ pub fn has_waiters<R: Iterator<Item = u32>>(relations: impl Fn() -> R) -> bool {
             }
             (&raw const (*lock).tag).read_volatile()
         };
-        tag.locktag_type == pg_sys::LockTagType::LOCKTAG_RELATION as u8
-            && tag.locktag_field1 == database
-            && relations().any(|relation| relation == tag.locktag_field2)
+        MODES.into_iter().any(|mode| compat::holds_lock(&tag, mode))
     })
 }
 

@@ -1,5 +1,6 @@
 //! A decoded record of the WAL, in the process that replays it. Reads only; nothing here can raise, wait or allocate.
 
+use arrow_cache_core::RelationFile;
 use pgrx::pg_sys;
 use pgrx::pg_sys::RmgrIds;
 
@@ -7,15 +8,6 @@ use super::{compat, server};
 
 /// The redo function of a resource manager.
 pub type Redo = unsafe extern "C-unwind" fn(*mut pg_sys::XLogReaderState);
-
-/// A file of a relation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RelationFile {
-    /// 0 stands for the catalogs that all databases share.
-    pub database: u32,
-    /// `relfilenode`.
-    pub number: u32,
-}
 
 /// A decoded record.
 #[derive(Clone, Copy)]
@@ -62,6 +54,16 @@ impl<'a> WalRecord<'a> {
         self.decoded.header.xl_xid.into_inner()
     }
 
+    /// The file that the first block is in, if that is one of a relation's rows: else it may be any file.
+    #[inline(always)]
+    pub fn probable_file(&self) -> Option<RelationFile> {
+        if self.decoded.max_block_id < 0 {
+            return None;
+        }
+        // SAFETY: a record has blocks up to this number. If it does not use this one, plain numbers stand there all the same.
+        Some(compat::file_of_block(unsafe { &*self.decoded.blocks.as_ptr() }))
+    }
+
     /// The file of the first block that the record changes; `None` if it names no block of a relation's rows.
     pub fn first_file(&self) -> Option<RelationFile> {
         if self.decoded.max_block_id < 0 {
@@ -69,10 +71,7 @@ impl<'a> WalRecord<'a> {
         }
         // SAFETY: a record has blocks up to this number.
         let block = unsafe { &*self.decoded.blocks.as_ptr() };
-        (block.in_use && block.forknum == pg_sys::ForkNumber::MAIN_FORKNUM).then(|| {
-            let (database, number) = compat::file_of_block(block);
-            RelationFile { database, number }
-        })
+        (block.in_use && block.forknum == pg_sys::ForkNumber::MAIN_FORKNUM).then(|| compat::file_of_block(block))
     }
 
     /// The main part of the record, as the structure that its kind has.
@@ -89,12 +88,12 @@ impl<'a> WalRecord<'a> {
         if self.manager() != RmgrIds::RM_XACT_ID {
             return None;
         }
-        let is_prepared = match u32::from(self.info()) & pg_sys::XLOG_XACT_OPMASK {
+        let is_prepared = match self.operation() {
             pg_sys::XLOG_XACT_COMMIT => false,
             pg_sys::XLOG_XACT_COMMIT_PREPARED => true,
             _ => return None,
         };
-        if let (false, Some(ended)) = (is_prepared, self.plain_commit()) {
+        if let Some(ended) = self.short_commit() {
             return Some(ended);
         }
         // SAFETY: plain numbers and pointers, for which zeros are valid; the function writes the rest, pointers into the record.
@@ -112,31 +111,52 @@ impl<'a> WalRecord<'a> {
         }
     }
 
-    /// A commit without sub-transactions and invalidations, which is not prepared, read without the server's help: most are such ones. `None`
-    /// for one that tells anything that is not known here.
-    fn plain_commit(&self) -> Option<Ended<'a>> {
+    /// What a record of transactions tells (`XLOG_XACT_…`).
+    #[inline(always)]
+    pub fn operation(&self) -> u32 {
+        u32::from(self.info()) & pg_sys::XLOG_XACT_OPMASK
+    }
+
+    /// A commit without invalidations and dropped files, read without the server's help: most are such ones. The record is one of a commit, prepared
+    /// or not. `None` for one that tells anything that is not known here.
+    #[inline(always)]
+    pub fn short_commit(&self) -> Option<Ended<'a>> {
         // What follows is not read, or is nothing.
         const PASSED_OVER: u32 = pg_sys::XACT_XINFO_HAS_ORIGIN
+            | pg_sys::XACT_XINFO_HAS_GID
             | pg_sys::XACT_XINFO_HAS_AE_LOCKS
             | pg_sys::XACT_COMPLETION_APPLY_FEEDBACK
             | pg_sys::XACT_COMPLETION_UPDATE_RELCACHE_FILE
             | pg_sys::XACT_COMPLETION_FORCE_SYNC_COMMIT;
-        // SAFETY: a record of a commit begins with this structure; if the bit is set, a word of flags follows, and if these say so, the OID of
-        // the database (access/xact.h, the same in 15 to 18; ParseCommitRecord reads them in this order).
+        const READ: u32 =
+            pg_sys::XACT_XINFO_HAS_DBINFO | pg_sys::XACT_XINFO_HAS_SUBXACTS | pg_sys::XACT_XINFO_HAS_TWOPHASE;
+        let (mut xid, mut database) = (self.transaction(), 0);
+        let mut children: &'a [u32] = &[];
+        // SAFETY: a record of a commit begins with this structure; if the bit is set, a word of flags follows, and then, if these say so, the
+        // OIDs of the database and its tablespace, the number of sub-transactions and their ids, and the id of the transaction that was prepared
+        // (access/xact.h, the same in 15 to 18; ParseCommitRecord reads them in this order).
         unsafe {
             let time = self.data::<pg_sys::xl_xact_commit>().xact_time;
-            let mut database = 0;
             if u32::from(self.info()) & pg_sys::XLOG_XACT_HAS_INFO != 0 {
-                let flags = self.decoded.main_data.add(size_of::<pg_sys::xl_xact_commit>()).cast::<u32>();
-                let told = flags.read();
-                if told & !(PASSED_OVER | pg_sys::XACT_XINFO_HAS_DBINFO) != 0 {
+                let mut place = self.decoded.main_data.add(size_of::<pg_sys::xl_xact_commit>()).cast::<u32>();
+                let told = place.read();
+                place = place.add(1);
+                if told & !(PASSED_OVER | READ) != 0 {
                     return None;
                 }
                 if told & pg_sys::XACT_XINFO_HAS_DBINFO != 0 {
-                    database = flags.add(1).read();
+                    database = place.read();
+                    place = place.add(2);
+                }
+                if told & pg_sys::XACT_XINFO_HAS_SUBXACTS != 0 {
+                    children = slice(place.add(1), place.cast::<i32>().read());
+                    place = place.add(1 + children.len());
+                }
+                if told & pg_sys::XACT_XINFO_HAS_TWOPHASE != 0 {
+                    xid = place.read();
                 }
             }
-            Some(Ended { xid: self.transaction(), children: &[], database, messages: &[], time })
+            Some(Ended { xid, children, database, messages: &[], time })
         }
     }
 
@@ -155,7 +175,7 @@ impl<'a> WalRecord<'a> {
         if self.manager() != RmgrIds::RM_XACT_ID {
             return None;
         }
-        let is_prepared = match u32::from(self.info()) & pg_sys::XLOG_XACT_OPMASK {
+        let is_prepared = match self.operation() {
             pg_sys::XLOG_XACT_ABORT => false,
             pg_sys::XLOG_XACT_ABORT_PREPARED => true,
             _ => return None,
@@ -172,8 +192,7 @@ impl<'a> WalRecord<'a> {
 
     /// A transaction and sub-transactions of it, if the record says that these are its.
     pub fn assignment(&self) -> Option<(u32, &'a [u32])> {
-        let assigns = self.manager() == RmgrIds::RM_XACT_ID
-            && u32::from(self.info()) & pg_sys::XLOG_XACT_OPMASK == pg_sys::XLOG_XACT_ASSIGNMENT;
+        let assigns = self.manager() == RmgrIds::RM_XACT_ID && self.operation() == pg_sys::XLOG_XACT_ASSIGNMENT;
         // SAFETY: a record of this kind is this structure, with as many ids as it says.
         assigns.then(|| unsafe {
             let assignment = self.data::<pg_sys::xl_xact_assignment>();

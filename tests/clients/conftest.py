@@ -32,6 +32,7 @@ def connect():
         session.close()
     with psycopg.connect(DSN, autocommit=True) as last:
         last.execute(f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
+        assert last.execute("SELECT part, finding, detail FROM arrow_cache.check()").fetchall() == []
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import psycopg
 
+import crowd
 import mishaps
 import quiet
 import readers
@@ -187,7 +188,7 @@ def main():
     changers = [*writers.processes(options.pause, options.definitions_pause), *(mishaps.processes() if options.primary else ())]
     run = Run(options, context, len(changers))
     started = time.monotonic()
-    total = everything(run, context, changers, [*readers.processes(), *watchers.processes()])
+    total = everything(run, context, changers, [*readers.processes(), *watchers.processes(), *(() if run.primary else crowd.processes())])
     seconds = time.monotonic() - started
     comparisons, hits = report(total, seconds)
     sys.exit(judge(run, total, seconds, comparisons, hits))
@@ -219,6 +220,8 @@ def judge(run, total, seconds, comparisons, hits):
     kinds = writers.kinds(run) | (mishaps.kinds() if run.primary else set())
     undone = kinds - NOT_ALWAYS - set(total.done) if seconds >= LONG_ENOUGH_S else ()
     verdict(not undone, "every kind of change was made", ", ".join(sorted(undone)))
+    if not run.primary:
+        verdict(*crowd.waited(run))
     verdict(*quiet.check(run))
     if run.primary:
         verdict(*quiet.publishing(run))

@@ -27,6 +27,7 @@ $node->safe_psql('postgres', q{
 my %call = (
 	bypass_reasons_data => 'SELECT * FROM arrow_cache.bypass_reasons',
 	entries_data => 'SELECT * FROM arrow_cache.entries',
+	check => 'SELECT * FROM arrow_cache.check()',
 	entry_kinds_data => 'SELECT * FROM arrow_cache.entry_kinds_data()',
 	etag => q{SELECT arrow_cache.etag('SELECT a FROM t')},
 	fetch => q{SELECT arrow_cache.fetch('SELECT a FROM t')},

@@ -37,6 +37,7 @@ for my $case (
 
 # Every symbol that SQL can name, from the library itself, with the declarations that fit it: arguments and result.
 my %FITS = (
+	check => ['() RETURNS TABLE (a text, b text, c text)'],
 	flush => ['() RETURNS int8'], invalidate => ['(regclass) RETURNS int8'], reset_stats => ['() RETURNS void'],
 	invalidate_on_change => ['() RETURNS trigger'], last_status => ['() RETURNS text'], last_reason => ['() RETURNS text'],
 	set_policy => ['(regclass, text) RETURNS void'], policy => ['(regclass) RETURNS text'],
@@ -52,7 +53,7 @@ chomp(my $directory = `$ENV{PG_CONFIG} --pkglibdir`);
 my %symbols = map { $_ => 1 } slurp_file("$directory/pg_arrow_cache.so") =~ /\0pg_finfo_(\w+)(?=\0)/g;
 my %function_of = map { my $name = $_; $name =~ s/^arrow_cache_|_wrapper$|_0_2$//g; $_ => $name } keys %symbols;
 is_deeply([ sort keys %{ { reverse %function_of } } ], [ sort keys %FITS ], 'the symbols are those of all functions');
-my @new = qw(statements_data fragments_data waits_data standby_state entry_kinds_data statement_counts_data statements_dropped etag version);
+my @new = qw(check statements_data fragments_data waits_data standby_state entry_kinds_data statement_counts_data statements_dropped etag version);
 is(scalar(keys %symbols), 2 * keys(%FITS) - @new, 'each with the name of the present script, and those of 0.1.0 with the name there');
 
 # Arguments of a call, by those of the declaration.

@@ -70,7 +70,7 @@ sub rights_and_comments
 $node->safe_psql('postgres', 'CREATE DATABASE fresh; CREATE DATABASE updated; CREATE DATABASE used; CREATE ROLE dba LOGIN; CREATE ROLE plain LOGIN; CREATE ROLE mallory LOGIN');
 $node->safe_psql('fresh', 'CREATE EXTENSION pg_arrow_cache');
 my ($fresh, $fresh_rights) = (definitions('fresh'), rights_and_comments('fresh'));
-is(scalar(grep { /"prosrc": "arrow_cache_\w+_0_2"/ } @$fresh), 28, 'a new extension names the symbols with versions');
+is(scalar(grep { /"prosrc": "arrow_cache_\w+_0_2"/ } @$fresh), 29, 'a new extension names the symbols with versions');
 $node->safe_psql('updated', q{CREATE EXTENSION pg_arrow_cache VERSION '0.1.0'});
 unlike("@{ definitions('updated') }", qr/"prosrc": "\w+_0_2"/, 'the old script names the old symbols');
 $node->safe_psql('updated', 'ALTER EXTENSION pg_arrow_cache UPDATE');
@@ -154,7 +154,7 @@ $node->safe_psql('used', 'SET search_path = evil, pg_catalog, public; ALTER EXTE
 is($node->safe_psql('used', q{SELECT string_agg(by_whom, ' ') FROM evil.victims}), '', 'the update runs the code of nobody else');
 is($node->safe_psql('used', q{SELECT extversion FROM pg_extension WHERE extname = 'pg_arrow_cache'}), $version, 'the update under a hostile path');
 is_deeply(definitions('used'), $fresh, 'makes what a new extension has');
-my $added = qr/^arrow_cache\.(statements_data|fragments_data|waits_data|standby_state|entry_kinds_data|statement_counts_data|statements_dropped|etag|version)\(|arrow_cache\.statements\b/;
+my $added = qr/^arrow_cache\.("check"|statements_data|fragments_data|waits_data|standby_state|entry_kinds_data|statement_counts_data|statements_dropped|etag|version)\(|arrow_cache\.statements\b/;
 is_deeply([ grep { !/$added/ } @{ rights_and_comments('used') } ], $used_rights, 'and the rights and comments are those that the DBA has given');
 is_deeply([ grep { /$added/ } @{ rights_and_comments('used') } ], [ grep { /$added/ } @$fresh_rights ], 'those of what is new are the default');
 is($node->safe_psql('used', q{SELECT public.flush() IS NULL, (SELECT x FROM public.stats), (SELECT x FROM evil.stats), public.query('x')}), 't|2|1|1', 'objects of the same names stay what they were');
@@ -174,7 +174,7 @@ for my $case (
 	$node->safe_psql('gone', "CREATE EXTENSION pg_arrow_cache VERSION '0.1.0'; $change; ALTER EXTENSION pg_arrow_cache UPDATE");
 	is($node->safe_psql('gone', q{SELECT string_agg(p.oid::regprocedure::text, ' ') FROM pg_proc p JOIN pg_depend ON objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e'
 		WHERE prosrc ~ '(flush|invalidate|invalidate_on_change|reset_stats)(_wrapper|_0_2)$' AND has_function_privilege('plain', p.oid, 'EXECUTE')}), '', "functions that were $what before the update are not for PUBLIC after it");
-	is($node->safe_psql('gone', q{SELECT count(*) FROM pg_proc WHERE pronamespace = (SELECT extnamespace FROM pg_extension WHERE extname = 'pg_arrow_cache') AND prosrc ~ '_0_2$'}), 28, 'and all functions are there');
+	is($node->safe_psql('gone', q{SELECT count(*) FROM pg_proc WHERE pronamespace = (SELECT extnamespace FROM pg_extension WHERE extname = 'pg_arrow_cache') AND prosrc ~ '_0_2$'}), 29, 'and all functions are there');
 	$node->safe_psql('postgres', 'DROP DATABASE gone');
 }
 

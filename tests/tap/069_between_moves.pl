@@ -129,13 +129,28 @@ answers_are($node, 'SELECT sum(v) FROM other', 7, [ 'MISS', 'HIT' ], 'another ta
 touch("$folder/$_.go") for qw(visible told);
 $definer->quit;
 
+# COMMIT PREPARED that has begun before anything was ever prepared that redefines something, and commits the first such transaction.
+my $query = 'SELECT doubled(v) FROM other';
+($definer, $folder) = start_slowly('SELECT 1');
+touch("$folder/$_.go") for qw(visible told);
+$definer->query_until(qr/commits/, "\\echo commits\nCOMMIT PREPARED 'first';\n");
+wait_for_file("$folder/committing.reached");
+answers_are($node, $query, 15, [ 'HIT', 'HIT' ], 'COMMIT PREPARED that commits nothing so far forbids nothing');
+$node->safe_psql('postgres', q{BEGIN; CREATE OR REPLACE FUNCTION doubled(v int) RETURNS int IMMUTABLE LANGUAGE sql RETURN v * 2 + 1 + 0;
+	PREPARE TRANSACTION 'first'});
+touch("$folder/committing.go");
+wait_for_file("$folder/committed.reached");
+answers_are($node, $query, 15, [ ('BYPASS ddl_in_progress') x 2 ], 'during the first COMMIT PREPARED nothing is stored');
+touch("$folder/committed.go");
+$definer->quit;
+answers_are($node, $query, 15, [ 'MISS', 'HIT' ], 'after the first COMMIT PREPARED it is');
+
 # COMMIT PREPARED, by a session that does not know what was changed.
 $node->safe_psql('postgres', q{BEGIN; CREATE OR REPLACE FUNCTION doubled(v int) RETURNS int IMMUTABLE LANGUAGE sql RETURN v * 3;
 	PREPARE TRANSACTION 'p'});
-my $query = 'SELECT doubled(v) FROM other';
 is((answer($node, $query))[0], 15, 'prepared: the old answer');
 ($definer, $folder) = start_slowly('SELECT 1');
-touch("$folder/$_.go") for qw(visible told);
+touch("$folder/$_.go") for qw(visible told committing);
 $definer->query_until(qr/commits/, "\\echo commits\nCOMMIT PREPARED 'p';\n");
 wait_for_file("$folder/committed.reached");
 answers_are($node, $query, 21, [ ('BYPASS ddl_in_progress') x 2 ], 'during COMMIT PREPARED nothing is stored');

@@ -13,6 +13,60 @@ use Test::More;
 our @EXPORT = qw(new_server new_watched_server initialize answer answers_are stat bytes_at_rest
 	create_big wait_for_fill $SLOW_FILL);
 
+# Each server of this suite that preloads the library is checked before it is stopped, and at the end: what arrow_cache.check() finds fails
+# the script.
+my $found = '';
+my $stop = \&PostgreSQL::Test::Cluster::stop;
+{
+	no warnings 'redefine';
+	*PostgreSQL::Test::Cluster::stop = sub {
+		check_cache($_[0]);
+		goto &$stop;
+	};
+	my $new = \&PostgreSQL::Test::Cluster::new;
+	my @nodes;
+	*PostgreSQL::Test::Cluster::new = sub {
+		my $node = $new->(@_);
+		push @nodes, $node;
+		return $node;
+	};
+
+	# Runs before the servers are stopped, since it was compiled after that module.
+	sub check_all { check_cache($_) for @nodes; return; }
+}
+
+END
+{
+	my $status = $?;
+	check_all();
+	if ($found ne '')
+	{
+		print "not ok 1000000 - the caches of all servers agree with themselves\n$found";
+		$status ||= 1;
+	}
+	$? = $status;
+}
+
+# Servers that do not answer, have no extension in database postgres, or do not preload the library are left alone.
+sub check_cache
+{
+	my ($node) = @_;
+	return unless defined $node->{_pid} && kill 0, $node->{_pid};
+	my $ask = sub {
+		my ($rows) = '';
+		my $status = eval {
+			$node->psql('postgres', $_[0], stdout => \$rows, timeout => 20, timed_out => \my $late,
+				extra_params => [ '-v', 'VERBOSITY=terse' ], stderr => \my $said)
+		};
+		return defined $status && $status == 0 ? $rows : '';
+	};
+	local $ENV{PGCONNECT_TIMEOUT} = 10;
+	return if $ask->(q{SELECT to_regprocedure('arrow_cache.check()') IS NOT NULL AND current_setting('shared_preload_libraries') ~ 'pg_arrow_cache'}) ne 't';
+	my $rows = $ask->('SELECT part, finding, detail FROM arrow_cache.check()');
+	$found .= '# ' . $node->name . ": $_\n" for split /\n/, $rows;
+	return;
+}
+
 # A query whose first branch fills several batches at once and whose second one then computes for a very long time: while it does,
 # part of the result stands in shared memory and the entry is not complete.
 our $SLOW_FILL = q{SELECT a, pad FROM big UNION ALL

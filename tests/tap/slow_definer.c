@@ -1,6 +1,6 @@
 /*
  * A library that holds a transaction up at two moments of its end: when it is visible but has not sent its invalidation
- * messages, and when it has sent them and released its locks. 069_between_moves.pl builds and preloads it, before the cache, so
+ * messages, and when it has sent them and released its locks; and COMMIT PREPARED before and after it. 069_between_moves.pl builds and preloads it, before the cache, so
  * that the cache's hook of statements is around this one. Callbacks are called in reverse: so they are registered in the session.
  *
  * At each moment it makes the file STAGE.reached in the folder that its setting names, and waits for the file STAGE.go.
@@ -59,7 +59,7 @@ at_release(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *
 		wait_at("told");
 }
 
-/* COMMIT PREPARED sends messages before it returns; its own transaction ends later. */
+/* COMMIT PREPARED waits before it looks for its transaction. It sends messages before it returns; its own transaction ends later. */
 static void
 run_utility(PlannedStmt *plan, const char *text, bool read_only, ProcessUtilityContext context, ParamListInfo params,
 			QueryEnvironment *environment, DestReceiver *receiver, QueryCompletion *completion)
@@ -67,6 +67,8 @@ run_utility(PlannedStmt *plan, const char *text, bool read_only, ProcessUtilityC
 	bool commits_prepared = IsA(plan->utilityStmt, TransactionStmt) &&
 		((TransactionStmt *) plan->utilityStmt)->kind == TRANS_STMT_COMMIT_PREPARED;
 
+	if (commits_prepared)
+		wait_at("committing");
 	(previous ? previous : standard_ProcessUtility)(plan, text, read_only, context, params, environment, receiver,
 													completion);
 	if (commits_prepared)

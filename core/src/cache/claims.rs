@@ -168,6 +168,14 @@ impl<'a> Claims<'a> {
         unmoved && place.state.load(Relaxed) == claimed.state
     }
 
+    /// All claims that are held, as each of them is when it is looked at.
+    pub fn all(&self) -> impl Iterator<Item = Claimed> + '_ {
+        (0..CLAIMS as u32).filter_map(|place| {
+            let state = self.at(place).state.load(Acquire);
+            (state & OWNER != 0).then_some(Claimed { place, state })
+        })
+    }
+
     /// Number of claims that are held.
     #[must_use]
     pub fn held(&self) -> usize {

@@ -43,12 +43,18 @@ pub enum Counter {
     FragmentRuns,
     /// Execution time that served fragments saved, in microseconds.
     FragmentTimeSavedMicros,
-    /// Statements that waited for another one that computed their answer.
-    Waits,
-    /// How long they waited, in microseconds.
+    /// How long statements waited for others that computed the same, in microseconds.
     WaitMicros,
-    /// Waits after which the answer was there.
+    /// Waits that ended because the answer was there.
     WaitsAnswered,
+    /// Waits that ended because the other one had stored nothing, so that the one that waited computed the answer in its place.
+    WaitsTakenOver,
+    /// Waits that took as long as they may.
+    WaitsTimedOut,
+    /// Waits that were in vain, or in somebody's way.
+    WaitsGivenUp,
+    /// Waits that ended with their statement: it was cancelled, or its session ended.
+    WaitsStopped,
     /// Statements that were given an outdated answer, as they had asked for.
     StaleHits,
 }
@@ -77,14 +83,17 @@ impl Counter {
         Counter::FragmentsComputed,
         Counter::FragmentRuns,
         Counter::FragmentTimeSavedMicros,
-        Counter::Waits,
         Counter::WaitMicros,
         Counter::WaitsAnswered,
+        Counter::WaitsTakenOver,
+        Counter::WaitsTimedOut,
+        Counter::WaitsGivenUp,
+        Counter::WaitsStopped,
         Counter::StaleHits,
     ];
 }
 
-const COUNTERS: usize = 22;
+const COUNTERS: usize = 25;
 
 /// Number of stripes; a backend uses the one of its number modulo this.
 pub const STRIPES: usize = 64;

@@ -79,6 +79,10 @@ impl Life {
         self.0 & STATE == State::Published as u64
     }
 
+    pub(crate) fn is_free(self) -> bool {
+        self.0 & STATE == State::Free as u64
+    }
+
     pub(crate) fn generation(self) -> u32 {
         (self.0 >> GENERATION_SHIFT) as u32
     }

@@ -195,7 +195,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             return false;
         }
         let dropped = self.drop_renditions(seen.index);
-        self.unpin(Pin::of(seen.index));
+        self.drop_pin(Pin::of(seen.index));
         dropped
     }
 
@@ -220,7 +220,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
         let pin = Pin::of(index);
         let retired = wanted(&pin) && self.retire(&pin);
-        self.unpin(pin);
+        self.drop_pin(pin);
         if retired {
             self.counters().add(self.stripe(), counter, 1);
         }

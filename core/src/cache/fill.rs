@@ -158,6 +158,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         self.reclaim_some();
         for _ in 0..MOST_EVICTIONS_FOR_RECORD {
             if let Some(index) = self.take_free() {
+                self.note_given();
                 return Ok(Fill { entry: EntryId(index), bytes: 0, bid: Bid::Any });
             }
             if self.evict_record(now) != Eviction::Done && self.reclaim_more() == 0 {
@@ -182,6 +183,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// [`StoreError::NoRoom`] when no room could be made, [`StoreError::Outweighed`] when none for a result of this worth; the fill is as before
     /// and still the caller's.
     pub fn append<'f>(&self, fill: &'f mut Fill, len: usize, now: i64) -> Result<&'f mut [u8], StoreError> {
+        let _step = self.step();
         let worth = fill.worth(fill.bytes.saturating_add(len));
         let data = self.append_chunk(fill.entry.0, len, worth, now)?;
         fill.bytes += len;
@@ -197,6 +199,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// [`StoreError::NoRoom`] when there is no room for the description, or not for one more fragment, [`StoreError::Outweighed`] as for
     /// [`Store::append`]; the fill has been abandoned.
     pub fn publish(&self, fill: Fill, key: CacheKey, new: NewEntry<'_>, now: i64) -> Result<Pin, StoreError> {
+        let _step = self.step();
         let index = fill.entry.0;
         let worth = fill.worth(fill.bytes);
         if let Err(error) = self.write_head(index, worth, &new, now).and_then(|()| self.claim(index, new.kind, now)) {
@@ -211,7 +214,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         if let Some(replaced) = replaced {
             self.note_unpublished(replaced);
             self.enter_limbo(replaced);
-            self.unpin(Pin::of(replaced));
+            self.entry(replaced).unpin();
             self.reclaim_some();
         }
         self.entry(index).set_earlier(self.note_store(key, now));
@@ -228,9 +231,11 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
 
     /// Gives up a fill and frees what it holds at once.
     pub fn abandon(&self, fill: Fill) {
+        let _step = self.step();
         let index = fill.entry.0;
         self.leave_limbo(index);
         let entry = self.entry(index);
+        self.note_given_back();
         entry.unpin();
         self.free_payload(entry);
         self.give_free(index);
@@ -239,6 +244,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Gives up a fill without taking a lock, from the clean-up of an error; the next [`Store::reclaim`] frees it. The fill must not be
     /// used any more.
     pub fn abandon_unlocked(&self, fill: &Fill) {
+        self.note_given_back();
         self.entry(fill.entry.0).unpin();
     }
 

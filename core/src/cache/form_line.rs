@@ -24,6 +24,25 @@ pub(crate) struct FormLine {
     pub(crate) quick_rows: FormWord,
 }
 
+impl FormLine {
+    /// Can a line hold this? A word of a form has runs, and a time.
+    pub(crate) fn is_possible(&self) -> bool {
+        [&self.plain, &self.combined, &self.quick_rows].into_iter().all(|word| {
+            let word = word.0.load(Relaxed);
+            let runs = Runs::from_word(word);
+            word == 0 || (runs.runs > 0 && runs.micros > 0)
+        })
+    }
+}
+
+#[cfg(test)]
+impl FormWord {
+    /// Makes it a word that cannot be.
+    pub(crate) fn damage(&self) {
+        self.0.store(1, Relaxed);
+    }
+}
+
 /// The runs of one kind.
 #[repr(transparent)]
 pub(crate) struct FormWord(AtomicU64);

@@ -1,12 +1,14 @@
 //! What the store keeps about itself, at the start of the block. Each field says under which lock it changes; those that do not are atomics
 //! that anybody changes.
 
+use crate::cache::steps::Steps;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 
 /// Zeroed memory is the header of an empty store.
 #[repr(C)]
 pub(crate) struct Header {
     pub(crate) constant: Constant,
+    pub(crate) steps: Steps,
     pub(crate) payload_bytes: AtomicU64,
     /// Bytes of the published fragments, and of those that are about to be.
     pub(crate) fragment_bytes: AtomicU64,
@@ -21,6 +23,8 @@ pub(crate) struct Header {
     pub(crate) limbo_len: AtomicU32,
     /// Seats below this number may be in use.
     pub(crate) seats_taken: AtomicU32,
+    /// How many processes have taken a seat, or would have if there were more.
+    pub(crate) seated: AtomicU64,
     /// The record at which the next eviction starts: a hint.
     pub(crate) hand: AtomicU32,
     /// When something of use was last evicted, in microseconds; 0 = never.
@@ -37,8 +41,7 @@ pub(crate) struct Constant {
     pub(crate) base_floor: AtomicU64,
     /// Secret for the hashes of keys, constant once the block is set up.
     pub(crate) seed: AtomicU64,
-    /// Whether transactions that changed definitions are or were prepared for a two-phase commit: one of the constants `PAST_UNKNOWN`,
-    /// `NONE_PREPARED` and `SOME_PREPARED` of `store`.
+    /// The word of [`PreparedDefinitions`](super::definers::PreparedDefinitions).
     pub(crate) prepared_definitions: AtomicU32,
     /// The word of [`ReplayState`](super::replay_state::ReplayState).
     pub(crate) replay: AtomicU32,

@@ -98,7 +98,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         if entry.life().is_published() && entry.key() == key {
             return Some(pin);
         }
-        self.unpin(pin);
+        self.drop_pin(pin);
         None
     }
 

@@ -20,6 +20,7 @@ const MORE: u32 = 1024;
 impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Takes a free entry, pins it and puts it into limbo, all in one step. `None` when every record of the table is in use.
     pub(crate) fn take_free(&self) -> Option<u32> {
+        let _step = self.step();
         self.locks.store(|| {
             let header = self.header();
             let first: Link = header.free_head.load(Relaxed);
@@ -76,6 +77,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         // Read without the lock: there is usually nothing. An entry that comes too late for this call is found by the next.
         let mut left = self.header().limbo_len.load(Relaxed).min(most);
         while left > 0 {
+            let _step = self.step();
             let checks = left.min(BATCH as u32);
             left -= checks;
             let mut batch = [0u32; BATCH];

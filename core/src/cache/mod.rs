@@ -3,6 +3,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `check` | whether everything in the block agrees |
 //! | `fill` | storing an answer: reserve, append, publish, abandon |
 //! | `renditions` | finished messages beside an entry |
 //! | `fragment_share` | how much of the memory fragments take together |
@@ -21,6 +22,7 @@
 //! | `seats` | what each process holds and has used |
 //! | `payload` | the layout of an entry's memory in the arena |
 //! | `occupancy` | which records are published, as bits |
+//! | `steps` | whether somebody is changing what belongs together |
 //! | `store` | what a process holds to reach all this: the block, the locks, the arena |
 //! | `layout` | where each part of the block lies |
 //! | `header`, `bucket`, `entry`, `form_line`, `seat`, `rendition`, `statement_record` | the records in the block |
@@ -30,13 +32,17 @@
 //! | `versions`, `xid_window` | what entries rest on: versions, and which transactions changed them |
 //! | `replay_state` | whether replay tells of every change |
 //! | `asked_xids` | which transactions run, remembered for one publication |
-//! | `recent_changes` | what the running transactions of a primary have changed, on a standby |
+//! | `replay_notes` | what the running transactions of a primary have changed, on a standby |
+//! | `hot_files` | of that, rows of the files that records name most often |
+//! | `recent_changes` | all else |
+//! | `lately_noted` | which of that need not be noted again |
 //! | `replayed` | a table of that for any number of changes |
 //! | `key` | the key of a cached result |
 //! | `memory` | what the host lends: allocator and locks |
 
 mod asked_xids;
 mod bucket;
+pub mod check;
 pub mod claims;
 pub mod counters;
 pub mod definers;
@@ -49,8 +55,10 @@ mod fragment_share;
 mod header;
 mod histories;
 mod history;
+pub mod hot_files;
 mod index;
 pub mod key;
+pub mod lately_noted;
 pub mod layout;
 mod limbo;
 pub mod memory;
@@ -61,6 +69,7 @@ mod quick_rows;
 pub mod recent_changes;
 mod rendition;
 mod renditions;
+pub mod replay_notes;
 pub mod replay_state;
 pub mod replayed;
 mod run_counts;
@@ -68,6 +77,7 @@ mod seat;
 mod seats;
 mod statement_record;
 mod statements;
+mod steps;
 mod store;
 pub mod versions;
 mod view;

@@ -52,11 +52,19 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Finds and pins the entry of a key. The entry may be expired, outdated or another statement's: the caller checks before serving it.
     #[must_use]
     pub fn lookup(&self, key: CacheKey) -> Option<Pin> {
-        self.find_and_pin(key)
+        let pin = self.find_and_pin(key)?;
+        self.note_given();
+        Some(pin)
     }
 
     /// Gives a pin back, in the process that took it. Takes no lock, so it can be called from the clean-up of an error.
     pub fn unpin(&self, pin: Pin) {
+        self.note_given_back();
+        self.drop_pin(pin);
+    }
+
+    /// Gives back a pin that no caller has.
+    pub(crate) fn drop_pin(&self, pin: Pin) {
         match pin.hold {
             Some(hold) => self.let_go(hold),
             None => self.entry(pin.entry.0).unpin(),
@@ -128,6 +136,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
 
     /// Takes the entry out of the index; true if this call did. The first [`Store::reclaim`] after the last pin is gone frees its memory.
     pub fn retire(&self, pin: &Pin) -> bool {
+        let _step = self.step();
         let index = pin.entry.0;
         let retired = self.unlink(index);
         if retired {

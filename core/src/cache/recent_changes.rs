@@ -1,11 +1,8 @@
-//! What the running transactions of a primary have changed, at little cost for each record: the first changes of a transaction stand in one line
+//! What the running transactions of a primary have changed, beside the rows of hot files: the first changes of a transaction stand in one line
 //! that its id finds directly; what has no room there goes to the table of `replayed`. State of the one process that replays; no lock. Fixed
 //! memory: nothing here allocates or panics.
 
 use crate::cache::replayed::{Change, ChangeTable, Full, precedes};
-
-/// What the process that replays keeps.
-pub type ReplayedChanges = RecentChanges<4096, 6, 32_768>;
 
 /// The first `I` changes of one transaction. A line of zeros is free.
 #[derive(Clone, Copy)]
@@ -67,6 +64,14 @@ impl<const L: usize, const I: usize, const N: usize> RecentChanges<L, I, N> {
             }
         }
         self.rest.note(xid, change)
+    }
+
+    /// May something be noted of the transaction? If not, nothing is.
+    #[inline]
+    #[must_use]
+    pub fn may_hold(&self, xid: u32) -> bool {
+        let line = &self.lines[xid as usize % L];
+        line.count != 0 && line.xid == xid || !self.rest.is_empty()
     }
 
     /// Calls `each` with every change that is noted of the transaction, in no order, and forgets them. One may come twice.

@@ -69,6 +69,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Begins a rendition of a pinned entry. `None` for a fragment, if there is one of this key, or too many, or no free memory: nothing is evicted for it.
     #[must_use]
     pub fn begin_rendition(&self, pin: &Pin, key: Hash128) -> Option<Draft> {
+        let _step = self.step();
         let index = pin.entry().0;
         let entry = self.entry(index);
         if entry.kind() == EntryKind::Fragment {
@@ -101,6 +102,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Adds a block of whole messages. False if there is no free memory for it, or the rendition is too large: it should be given up.
     #[must_use]
     pub fn append_block(&self, draft: &Draft, messages: &[u8]) -> bool {
+        let _step = self.step();
         let head = self.head_at(draft.head);
         let bytes = messages.len() + CHUNK_OVERHEAD;
         if head.bytes() as usize + bytes > self.layout.arena_len / SHARE {
@@ -130,6 +132,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
 
     /// Gives it up for good, since there is no room for it: what it has is freed, and nobody begins it again before it is dropped.
     pub fn refuse_rendition(&self, draft: Draft) {
+        let _step = self.step();
         let head = self.head_at(draft.head);
         self.free_blocks(self.entry(draft.index), head);
         head.begin_anew(head.key());
@@ -143,6 +146,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
 
     /// Frees the renditions of an entry that this process has pinned, and nobody else; true if there were some. Else leaves them.
     pub(crate) fn drop_renditions(&self, index: u32) -> bool {
+        let _step = self.step();
         let entry = self.entry(index);
         let first = entry.take_renditions();
         if first.is_null() {

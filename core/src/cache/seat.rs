@@ -17,6 +17,8 @@ pub(crate) struct Seat {
     /// The numbers of held records plus one; 0 = none.
     holds: [AtomicU64; HOLDS],
     pub(crate) tallies: [Tally; TALLIES],
+    /// Pins that the process has, fills included; only `check` reads it.
+    pins: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Seat>() == 256);
@@ -92,8 +94,19 @@ impl Seat {
         self.holds.iter().filter_map(|word| (word.load(Acquire) as u32).checked_sub(1))
     }
 
+    /// Pins that the process has.
+    pub(crate) fn pins(&self) -> u64 {
+        self.pins.load(Relaxed)
+    }
+
+    /// By the process of the seat: it has one pin more, or one less.
+    pub(crate) fn change_pins(&self, difference: i64) {
+        self.pins.store(self.pins().wrapping_add_signed(difference), Relaxed);
+    }
+
     /// Lets go whatever it holds. To be called when the process that held it has ended.
     pub(crate) fn clear(&self) {
+        self.pins.store(0, Release);
         self.holds.iter().for_each(|word| word.store(0, Release));
     }
 }
@@ -103,7 +116,7 @@ mod tests {
     use super::*;
 
     fn seat() -> Seat {
-        Seat { holds: Default::default(), tallies: Default::default() }
+        Seat { holds: Default::default(), tallies: Default::default(), pins: AtomicU64::new(0) }
     }
 
     #[test]

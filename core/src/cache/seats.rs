@@ -54,6 +54,20 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
     }
 
+    /// Notes that this process has one pin more. Only `check` reads that.
+    pub(crate) fn note_given(&self) {
+        if let Some(seat) = self.seat() {
+            seat.change_pins(1);
+        }
+    }
+
+    /// Notes that this process has one pin less.
+    pub(crate) fn note_given_back(&self) {
+        if let Some(seat) = self.seat() {
+            seat.change_pins(-1);
+        }
+    }
+
     /// What all processes hold. A record that was retired before the call, and is not held now, is not read by anybody who pinned it by a seat,
     /// nor will be.
     pub(crate) fn held(&self) -> Held<'_, '_, L, A> {
@@ -80,6 +94,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Takes the seat of this process, whose number no other process has. To be called once, before the first lookup. Whoever had the seat
     /// before has ended.
     pub fn take_seat(&self) {
+        self.header().seated.fetch_add(1, AcqRel);
         let Some((number, seat)) = self.seat_number().zip(self.seat()) else { return };
         seat.clear();
         self.gather_from(seat);

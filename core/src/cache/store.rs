@@ -13,7 +13,7 @@
 use crate::cache::bucket::Bucket;
 use crate::cache::claims::{CLAIMS, ClaimPlace, Claims};
 use crate::cache::counters::{Counters, STRIPES, Stripe};
-use crate::cache::definers::{self, Definers};
+use crate::cache::definers::{self, Definers, PreparedDefinitions};
 use crate::cache::entry::Entry;
 use crate::cache::form_line::FormLine;
 use crate::cache::header::Header;
@@ -22,19 +22,13 @@ use crate::cache::memory::{Arena, Locks};
 use crate::cache::replay_state::ReplayState;
 use crate::cache::seat::Seat;
 use crate::cache::statement_record::{Gathering, StatementRecord};
+use crate::cache::steps::Step;
 use crate::cache::versions::{Slot, Versions};
 use std::ptr::NonNull;
 use std::sync::atomic::{
     AtomicU32, AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    Ordering::{Acquire, Relaxed},
 };
-
-/// Transactions from before the start may be prepared, and nobody knows what they changed.
-const PAST_UNKNOWN: u32 = 0;
-/// Nothing of the kind was prepared.
-const NONE_PREPARED: u32 = 1;
-/// A transaction that changed definitions was prepared since the start. Never goes back.
-const SOME_PREPARED: u32 = 2;
 
 /// The cache as one process sees it.
 pub struct Store<'a, L: Locks, A: Arena> {
@@ -94,7 +88,7 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
     /// Whose definitions are being changed at this moment.
     pub fn definers(&self) -> Definers<'_> {
         // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all of them are atomics.
-        Definers::new(unsafe { self.part::<[AtomicU32; definers::COUNTS]>(self.layout.definers) })
+        Definers::new(unsafe { self.part::<[AtomicU32; definers::COUNTS]>(self.layout.definers) }, self.prepared())
     }
 
     /// Who computes which answer at this moment.
@@ -127,31 +121,33 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
 
     /// Notes that a transaction that changed definitions is about to be prepared: the process that commits it will not know what it changed.
     pub fn note_prepared_definitions(&self) {
-        self.header().constant.prepared_definitions.store(SOME_PREPARED, Release);
+        self.prepared().note_one();
     }
 
     /// Notes that no transaction from before the start is left, prepared ones included.
     pub fn note_past_is_over(&self) {
-        // If another process was first, it has noted the same, or that some were prepared: nothing is left to do.
-        let _ =
-            self.header().constant.prepared_definitions.compare_exchange(PAST_UNKNOWN, NONE_PREPARED, AcqRel, Relaxed);
+        self.prepared().note_past_is_over();
     }
 
     /// Notes that transactions that nobody here has seen at work may be prepared: those that a standby has replayed.
     pub fn forget_past(&self) {
-        self.header().constant.prepared_definitions.store(PAST_UNKNOWN, Release);
+        self.prepared().forget_past();
     }
 
     /// Is it still unknown whether transactions from before the start are prepared?
     #[must_use]
     pub fn past_is_unknown(&self) -> bool {
-        self.header().constant.prepared_definitions.load(Acquire) == PAST_UNKNOWN
+        self.prepared().past_is_unknown()
     }
 
     /// May there be, or have been, a prepared transaction that changed definitions?
     #[must_use]
     pub fn may_have_prepared_definitions(&self) -> bool {
-        self.header().constant.prepared_definitions.load(Acquire) != NONE_PREPARED
+        self.prepared().may_be()
+    }
+
+    fn prepared(&self) -> PreparedDefinitions<'_> {
+        PreparedDefinitions::new(&self.header().constant.prepared_definitions)
     }
 
     /// This process's stripe of the counters.
@@ -211,6 +207,16 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         // SAFETY: the number was cut to stay below the number of buckets, for which the layout made room at this offset; the block is
         // mapped and was zeroed, as `attach` was promised, and a bucket is an atomic.
         unsafe { &*self.base.as_ptr().add(self.layout.buckets).cast::<Bucket>().add(number) }
+    }
+
+    /// Begins a step, which ends when it is dropped.
+    pub(crate) fn step(&self) -> Step<'_> {
+        self.header().steps.begin()
+    }
+
+    /// Where the arena begins in this process, and its length.
+    pub(crate) fn arena_range(&self) -> (usize, usize) {
+        (self.base.addr().get() + self.layout.arena_offset, self.layout.arena_len)
     }
 
     /// The words that say which records are published: see `occupancy`.

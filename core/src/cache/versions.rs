@@ -107,6 +107,13 @@ impl SlotState {
         snapshot.all_finished(&self.window) && self.publishers().all(|xid| snapshot.finished(xid))
     }
 
+    /// Can a slot be in this state? No publisher is remembered twice, and both ends of a window belong to it.
+    pub(crate) fn is_possible(&self) -> bool {
+        let are_distinct = (1..PENDING).all(|n| self.pending[n] == 0 || !self.pending[..n].contains(&self.pending[n]));
+        let window = &self.window;
+        are_distinct && (window.is_empty() || (window.holds(window.low) && window.holds(window.high)))
+    }
+
     fn publishers(&self) -> impl Iterator<Item = u64> + '_ {
         self.pending.iter().copied().filter(|&xid| xid != 0)
     }
@@ -170,6 +177,19 @@ impl Slot {
         }
     }
 
+    /// The state of the slot, as one consistent whole; `None` if somebody is changing it.
+    pub(crate) fn try_read(&self) -> Option<SlotState> {
+        let before = self.sequence.load(Acquire);
+        let state = (before & 1 == 0).then(|| self.load(before))?;
+        fence(Acquire);
+        (self.sequence.load(Relaxed) == before).then_some(state)
+    }
+
+    /// The change that somebody is making at this moment: each has a number of its own.
+    pub(crate) fn change_under_way(&self) -> Option<u64> {
+        Some(self.sequence.load(Relaxed)).filter(|sequence| sequence & 1 != 0)
+    }
+
     /// The version alone: enough to find that it moved, but not what a snapshot sees.
     #[must_use]
     pub fn version(&self) -> u64 {
@@ -214,15 +234,17 @@ impl Slot {
 
     /// Publishes `xid` from the one process that replays the WAL of a primary, before it replays the record that ends `xid`.
     ///
-    /// It takes every other publisher for ended. That is so: this process alone publishes on a standby, each time just before it replays the
+    /// It takes the publisher before for ended. That is so: this process alone publishes on a standby, each time just before it replays the
     /// end of the publisher, and it replays one record after the other. So whatever it published before has ended by now. After the end of
     /// recovery other processes publish transactions that run on: this must not be called any more then.
+    ///
+    /// A slot that was published in this way alone has one publisher, in the first place. Others are left as they are, which could only make
+    /// readers refuse more.
+    #[inline]
     pub fn publish_replayed(&self, xid: u64, now: i64) {
         let sequence = self.begin();
-        let mut pending = [0; PENDING];
-        pending[0] = xid;
-        // The version is that of the sequence word, which is stored last.
-        self.store(&SlotState { version: 0, pending, window: XidWindow::default(), last_change: now });
+        self.pending[0].store(xid, Relaxed);
+        self.last_change.store(now, Relaxed);
         self.sequence.store(sequence.wrapping_add(2), Release);
     }
 
@@ -242,18 +264,32 @@ impl Slot {
     }
 
     /// Makes the sequence word odd and returns what it was.
+    #[inline(always)]
     fn begin(&self) -> u64 {
+        let before = self.try_begin().unwrap_or_else(|| self.wait_and_begin());
+        // Pairs with the fence of `read`: a reader that sees one of the stores that follow sees the word odd or later.
+        fence(Release);
+        before
+    }
+
+    #[inline(always)]
+    fn try_begin(&self) -> Option<u64> {
+        let current = self.sequence.load(Relaxed);
+        let odd = current.wrapping_add(1);
+        (current & 1 == 0 && self.sequence.compare_exchange_weak(current, odd, Acquire, Relaxed).is_ok())
+            .then_some(current)
+    }
+
+    /// Another writer stores at this moment.
+    #[cold]
+    #[inline(never)]
+    fn wait_and_begin(&self) -> u64 {
         let mut waits = 0;
         loop {
-            let current = self.sequence.load(Relaxed);
-            if current & 1 == 0
-                && self.sequence.compare_exchange_weak(current, current.wrapping_add(1), Acquire, Relaxed).is_ok()
-            {
-                // Pairs with the fence of `read`: a reader that sees one of the stores that follow sees the word odd or later.
-                fence(Release);
-                return current;
-            }
             wait(&mut waits);
+            if let Some(before) = self.try_begin() {
+                return before;
+            }
         }
     }
 
@@ -279,6 +315,19 @@ impl Slot {
         self.window_high.store(state.window.high, Relaxed);
         self.window_marks.store(state.window.marks, Relaxed);
         self.last_change.store(state.last_change, Relaxed);
+    }
+}
+
+#[cfg(test)]
+impl Slot {
+    /// Makes it a slot with these publishers.
+    pub(crate) fn damage(&self, pending: [u64; PENDING]) {
+        self.change(0, |state| state.pending = pending);
+    }
+
+    /// Leaves it in the middle of a change.
+    pub(crate) fn damage_word(&self) {
+        self.begin();
     }
 }
 
@@ -365,6 +414,11 @@ impl<'a> Versions<'a> {
     fn of_database(kind: usize, database: u32) -> SlotId {
         let hash = scatter(u64::from(database)) as usize % DATABASE_SLOTS;
         SlotId((kind * DATABASE_SLOTS + hash) as u32)
+    }
+
+    /// All slots.
+    pub(crate) fn slots(&self) -> &'a [Slot] {
+        self.slots
     }
 
     /// The slot itself. An id this view did not make is taken modulo the number of slots.

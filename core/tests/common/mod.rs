@@ -1,6 +1,7 @@
 //! A block of memory, locks and an arena for tests of the store. They check the promises made to them: no lock is taken under another,
-//! the arena is not called under a lock, nothing is freed twice.
+//! the arena is not called under a lock, nothing is freed twice. When a block is dropped, everything in it must agree (`Store::check`).
 
+use arrow_cache_core::cache::check::{Processes, Report};
 use arrow_cache_core::cache::key::CacheKey;
 use arrow_cache_core::cache::layout::{Layout, PARTITIONS, Sizes};
 use arrow_cache_core::cache::memory::{Arena, ArenaPtr, Locks};
@@ -9,6 +10,7 @@ use arrow_cache_core::hash::Hash128;
 use std::alloc;
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 /// Seats of a block. Those of higher numbers have none.
@@ -45,6 +47,7 @@ pub struct Block {
     partitions: Vec<RwLock<()>>,
     lists: Mutex<()>,
     state: Mutex<State>,
+    is_damaged: AtomicBool,
 }
 
 // SAFETY: the store accesses the block through atomics, or as the fill and pin rules allow: that is what the tests test.
@@ -71,6 +74,7 @@ impl Block {
             partitions: (0..PARTITIONS).map(|_| RwLock::new(())).collect(),
             lists: Mutex::new(()),
             state: Mutex::new(State { free: BTreeMap::from([(start, capacity)]), live: BTreeMap::new() }),
+            is_damaged: AtomicBool::new(false),
         }
     }
 
@@ -87,6 +91,30 @@ impl Block {
         store
     }
 
+    /// Checks the whole block beside others who work, and expects nothing.
+    pub fn check_beside_others(&self) -> Report {
+        let report = self.attach(0).check(&EverybodyRuns { are_others: true }).expect("memory");
+        assert!(report.findings.is_empty() && report.more == 0, "{:?}", report.findings);
+        report
+    }
+
+    /// Checks the whole block while nobody works, and expects nothing. Others may have pins.
+    pub fn check(&self) {
+        assert!(!self.check_beside_others().is_undecided);
+    }
+
+    /// The same when nobody has a pin but the process of this seat, which has as many as it knows of.
+    pub fn check_alone(&self, number: usize) {
+        let store = self.attach(number).seated(number as u32);
+        let report = store.check(&EverybodyRuns { are_others: false }).expect("memory");
+        assert!(report.findings.is_empty() && report.more == 0 && !report.is_undecided, "{:?}", report.findings);
+    }
+
+    /// The test is going to damage it.
+    pub fn note_damage(&self) {
+        self.is_damaged.store(true, Relaxed);
+    }
+
     /// Where the block is.
     pub fn base(&self) -> *mut u8 {
         self.base
@@ -98,8 +126,39 @@ impl Block {
     }
 }
 
+/// All processes run; whether there are others than the one that asks, a test says.
+pub struct EverybodyRuns {
+    pub are_others: bool,
+}
+
+impl Processes for EverybodyRuns {
+    fn has_seat(&self, _: u32) -> bool {
+        true
+    }
+
+    fn has_claims(&self, _: u32) -> bool {
+        true
+    }
+
+    fn are_others(&self) -> bool {
+        self.are_others
+    }
+
+    fn pause(&self) {
+        no_lock();
+    }
+
+    fn rest(&self, _: u32) {
+        no_lock();
+        std::thread::yield_now();
+    }
+}
+
 impl Drop for Block {
     fn drop(&mut self) {
+        if !std::thread::panicking() && !self.is_damaged.load(Relaxed) {
+            self.check();
+        }
         // SAFETY: allocated in `new` with this layout; nobody borrows the block any more.
         unsafe { alloc::dealloc(self.base, self.memory) };
     }

@@ -165,13 +165,15 @@ fn transactions_that_stay_for_long() {
 
 /// The table forgets 3 when it meets 5. The others write to another relation.
 fn overflow() -> Case {
-    let wal = [heap(3), heap_elsewhere(4), heap_elsewhere(5), commit(5, &[]), commit(4, &[]), commit(3, &[])];
+    let noted = [heap(3), heap_elsewhere(3), heap_elsewhere(4), heap_elsewhere(5)];
+    let wal = [&noted[..], &[commit(5, &[]), commit(4, &[]), commit(3, &[])]].concat();
     case("overflow", &wal, &[TWICE, NEW])
 }
 
 /// Subtransactions that run on when the table is full, and fill it again.
 fn overflow_twice() -> Case {
-    let wal = [heap(4), heap(5), heap(6), heap(7), heap(8), commit(3, &[4, 5, 6, 7, 8])];
+    let mut wal: Vec<Record> = (4..=10).map(heap).collect();
+    wal.push(commit(3, &[4, 5, 6, 7, 8, 9, 10]));
     case("overflow twice", &wal, &[TWICE, NEW])
 }
 

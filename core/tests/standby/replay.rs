@@ -1,10 +1,12 @@
 //! What the process that replays does, step by step. Readers cannot influence it, except that they may hold it up by their locks: so the
 //! steps are known before, and the state of the server is that of the last step.
 
-use crate::slots::{CATALOGS, DDL, FILE, OID, beginning_anew, ids};
+use crate::slots::{CATALOGS, DDL, FILE, FILES, OID, beginning_anew, ids};
 use crate::wal::{Case, Messages, Record, Rules};
-use arrow_cache_core::cache::recent_changes::RecentChanges;
+use arrow_cache_core::RelationFile;
+use arrow_cache_core::cache::replay_notes::ReplayNotes;
 use arrow_cache_core::cache::replayed::{CatalogChange, Change, ChangeKind};
+use arrow_cache_core::cache::versions::SlotId;
 use std::collections::BTreeSet;
 
 /// A relation's definition by number, and its file.
@@ -86,11 +88,11 @@ impl Program {
     }
 }
 
-/// The steps for one line of one change, and a table of `N` more.
+/// The steps for one line of hot files, one line of one other change, and a table of `N` more.
 pub fn program<const N: usize>(case: &Case, rules: &Rules) -> Program {
     let server = Server { next: 3, xmax: 3, ..Server::default() };
     let mut replay = Replay::<N> {
-        table: RecentChanges::new(),
+        table: ReplayNotes::new(),
         ids: ids().map(Change::slot),
         rules: *rules,
         server,
@@ -110,7 +112,7 @@ pub fn program<const N: usize>(case: &Case, rules: &Rules) -> Program {
 }
 
 struct Replay<const N: usize> {
-    table: RecentChanges<1, 1, N>,
+    table: ReplayNotes<1, 1, N>,
     ids: [Change; 6],
     rules: Rules,
     server: Server,
@@ -142,7 +144,7 @@ impl<const N: usize> Replay<N> {
                 if matches!(record, Record::Frozen { .. }) {
                     self.program.frozen[file] |= 1 << xid;
                 }
-                self.note(xid, self.ids[FILE[file]]);
+                self.note_rows(xid, file);
             }
             Record::Catalog { xid } => {
                 self.meet(xid);
@@ -194,12 +196,26 @@ impl<const N: usize> Replay<N> {
 
     fn note(&mut self, xid: u32, change: Change) {
         if self.watches && self.table.note(xid, change).is_err() {
-            self.program.overflows += 1;
-            self.begin_anew(self.rules.overflow_raises_floor, self.rules.overflow_moves_slots);
-            self.table.clear();
-            self.known_from = self.server.next;
+            self.forget_all();
             self.table.note(xid, change).expect("an empty table has room");
         }
+    }
+
+    /// The first row of a file makes it hot, so the next ones are noted in the other way.
+    fn note_rows(&mut self, xid: u32, file: usize) {
+        let (Change(slot), name) = (self.ids[FILE[file]], RelationFile::new(5, FILES[file]));
+        if self.watches && !self.table.note_hot(xid, name) && self.table.note_rows(xid, name, SlotId(slot)).is_err() {
+            self.forget_all();
+            self.table.note_rows(xid, name, SlotId(slot)).expect("an empty table has room");
+        }
+    }
+
+    /// There is no room for all that is noted.
+    fn forget_all(&mut self) {
+        self.program.overflows += 1;
+        self.begin_anew(self.rules.overflow_raises_floor, self.rules.overflow_moves_slots);
+        self.table.clear();
+        self.known_from = self.server.next;
     }
 
     fn begin_anew(&mut self, raises: bool, moves: bool) {

@@ -50,7 +50,18 @@ const CATALOGS: &[(Cache::Type, u16)] = &[
     (Cache::TYPEOID, 1247),
 ];
 
+/// The catalogs by the numbers of their caches; 0 = none.
+const BY_CACHE: [u16; 128] = {
+    let mut catalogs = [0; 128];
+    let mut n = 0;
+    while n < CATALOGS.len() {
+        catalogs[CATALOGS[n].0 as usize] = CATALOGS[n].1;
+        n += 1;
+    }
+    catalogs
+};
+
 /// The catalog of a cache; `None` for one whose changes may concern all results of the database.
 pub fn catalog_of(cache: i8) -> Option<u16> {
-    CATALOGS.iter().find(|(known, _)| i64::from(*known) == i64::from(cache)).map(|(_, catalog)| *catalog)
+    u8::try_from(cache).ok().and_then(|cache| BY_CACHE.get(usize::from(cache))).copied().filter(|catalog| *catalog != 0)
 }

@@ -11,6 +11,7 @@ use pgrx::pg_sys;
 
 use super::catalog_caches::catalog_of;
 use crate::invalidation::catalogs::{ENUM_LABELS, SHARED, concerns_database, concerns_server, is_meaningful_catalog};
+use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::transaction_changes::ChangedRelation;
 use crate::pg::wal_record::Ended;
 
@@ -23,33 +24,44 @@ const WITHOUT_CACHE: [u16; 4] = [2604, 2611, 2620, 3256]; // pg_attrdef, pg_inhe
 /// The most catalogs that one transaction can be noted with: more than there are, with their TOAST tables.
 const MOST: usize = 160;
 
+/// OIDs of catalogs are below this.
+const CATALOG_OIDS: usize = FIRST_USER_OID as usize;
+
 /// The catalogs in which a transaction was seen to change rows.
 pub struct NotedCatalogs {
     list: [(u16, CatalogChange); MOST],
     length: usize,
     /// There were more.
     overflown: bool,
+    /// For each OID how the catalog was changed, one bit for each way.
+    ways: [u8; CATALOG_OIDS],
 }
 
 impl NotedCatalogs {
     /// None.
     pub const fn new() -> Self {
-        Self { list: [(0, CatalogChange::InPlace); MOST], length: 0, overflown: false }
+        Self { list: [(0, CatalogChange::InPlace); MOST], length: 0, overflown: false, ways: [0; CATALOG_OIDS] }
     }
 
     /// Forgets all of them.
     pub fn clear(&mut self) {
+        for (catalog, _) in self.list.iter().take(self.length) {
+            self.ways[usize::from(*catalog) % CATALOG_OIDS] = 0;
+        }
         (self.length, self.overflown) = (0, false);
     }
 
     /// Adds one. A catalog may come several times.
     pub fn add(&mut self, catalog: u16, how: CatalogChange) {
-        if self.entries().contains(&(catalog, how)) {
+        let ways = &mut self.ways[usize::from(catalog) % CATALOG_OIDS];
+        let way = 1 << how as u8;
+        if *ways & way != 0 {
             return;
         }
         match self.list.get_mut(self.length) {
             Some(place) => {
                 *place = (catalog, how);
+                *ways |= way;
                 self.length += 1;
             }
             None => self.overflown = true,
@@ -66,7 +78,86 @@ impl NotedCatalogs {
     }
 
     fn has(&self, catalog: u16) -> bool {
-        self.entries().iter().any(|(noted, _)| *noted == catalog)
+        self.ways[usize::from(catalog) % CATALOG_OIDS] != 0
+    }
+}
+
+/// The most slots of relations that are kept of one commit.
+const MOST_RELATIONS: usize = 1024;
+/// All slots of databases, and that of what they share.
+const MOST_DATABASES: usize = FIXED_SLOTS + 1;
+
+/// The slots of what a commit redefines, until it has been replayed.
+pub struct RedefinedSlots {
+    databases: [SlotId; MOST_DATABASES],
+    databases_length: usize,
+    relations: [SlotId; MOST_RELATIONS],
+    relations_length: usize,
+    /// There are more relations.
+    overflown: bool,
+}
+
+impl RedefinedSlots {
+    /// None.
+    pub const fn new() -> Self {
+        Self {
+            databases: [SlotId(0); MOST_DATABASES],
+            databases_length: 0,
+            relations: [SlotId(0); MOST_RELATIONS],
+            relations_length: 0,
+            overflown: false,
+        }
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&mut self) {
+        (self.databases_length, self.relations_length, self.overflown) = (0, 0, false);
+    }
+
+    /// Adds that of a relation, which messages often name several times in a row.
+    fn add_relation(&mut self, slot: SlotId) {
+        if self.relations().last() == Some(&slot) {
+            return;
+        }
+        match self.relations.get_mut(self.relations_length) {
+            Some(place) => {
+                *place = slot;
+                self.relations_length += 1;
+            }
+            None => self.overflown = true,
+        }
+    }
+
+    /// To be called when those of relations are listed: adds all others. If there are more relations than there is room for, everything counts
+    /// as redefined: the results over them rest on the slots of databases, too.
+    pub fn complete(&mut self, mut redefined: Redefined, versions: Versions<'_>) {
+        if !redefined.any {
+            self.clear();
+            return;
+        }
+        if self.overflown {
+            redefined.add_all();
+        }
+        redefined.for_each_database(versions, |slot| {
+            if let Some(place) = self.databases.get_mut(self.databases_length) {
+                *place = slot;
+                self.databases_length += 1;
+            }
+        });
+    }
+
+    /// All of them: that of all catalogs first, those of relations last.
+    pub fn all(&self) -> impl Iterator<Item = SlotId> + '_ {
+        self.databases.iter().take(self.databases_length).chain(self.relations()).copied()
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.databases_length == 0
+    }
+
+    fn relations(&self) -> &[SlotId] {
+        self.relations.get(..self.relations_length).unwrap_or(&self.relations)
     }
 }
 
@@ -83,19 +174,28 @@ pub struct Redefined {
     shared: bool,
     /// Labels of enums.
     enums: bool,
+    /// A catalog is given a new file. Those who run now may change rows of the old one and of the new one, and only of the old one it is known
+    /// which catalog it belongs to.
+    pub rewrites_catalog: bool,
 }
 
 impl Redefined {
-    /// What a commit has redefined, in addition to the relations that its messages name. `has_rows`: it is noted with rows of files that are
-    /// not known to be those of catalogs.
-    pub fn by(commit: &Ended<'_>, catalogs: &NotedCatalogs, has_rows: bool) -> Self {
+    /// What a commit has redefined, in addition to the relations that its messages name, whose slots are added to `slots`. `has_rows`: it is noted
+    /// with rows of files that are not known to be those of catalogs.
+    pub fn by(
+        commit: &Ended<'_>,
+        catalogs: &NotedCatalogs,
+        has_rows: bool,
+        versions: Versions<'_>,
+        slots: &mut RedefinedSlots,
+    ) -> Self {
         let mut redefined = Self { database: commit.database, ..Self::default() };
         for (catalog, how) in catalogs.entries() {
             if *how != CatalogChange::InPlace {
                 redefined.add(*catalog, *how);
             }
         }
-        let mut names_relations = false;
+        let (mut names_relations, mut last) = (false, 0);
         for message in commit.messages {
             // SAFETY: messages are told apart by their first byte, which all of them have.
             match unsafe { message.id } {
@@ -109,12 +209,20 @@ impl Redefined {
                     // The rows may be those of a catalog that was rewritten and has no cache, such as pg_policy. Without any, it is VACUUM
                     // or ANALYZE, or the catalog is noted.
                     redefined.any |= has_rows;
-                    // SAFETY: as above. Zero stands for all relations.
-                    if unsafe { message.rc.relId } == pg_sys::InvalidOid {
+                    // SAFETY: as above.
+                    let (database, relation) = unsafe { (message.rc.dbId.to_u32(), message.rc.relId.to_u32()) };
+                    // Zero stands for all relations.
+                    if relation == 0 {
                         redefined.add_everything_of_database();
+                    } else if last != relation {
+                        last = relation;
+                        slots.add_relation(versions.relation(database, relation));
                     }
                 }
-                WHOLE_CATALOG => redefined.add_all(),
+                WHOLE_CATALOG => {
+                    redefined.rewrites_catalog = true;
+                    redefined.add_all();
+                }
                 // Files, the map of catalogs' files, and catalogs without caches that no result rests on.
                 _ => {}
             }
@@ -126,18 +234,7 @@ impl Redefined {
         redefined
     }
 
-    /// Whether a catalog is given a new file. Those who run now may change rows of the old one and of the new one, and only of the old one
-    /// it is known which catalog it belongs to.
-    pub fn rewrites_catalog(commit: &Ended<'_>) -> bool {
-        // SAFETY: messages are told apart by their first byte, which all of them have.
-        commit.messages.iter().any(|message| unsafe { message.id } == WHOLE_CATALOG)
-    }
-
-    /// Whether there is anything to publish.
-    pub fn is_any(&self) -> bool {
-        self.any
-    }
-
+    #[inline(never)]
     fn add(&mut self, catalog: u16, how: CatalogChange) {
         let changed = how == CatalogChange::Changed;
         let relation = ChangedRelation { oid: catalog.into(), updated: changed, deleted: changed };
@@ -156,19 +253,11 @@ impl Redefined {
 
     /// Adds everything.
     pub fn add_all(&mut self) {
-        *self = Self { database: self.database, any: true, everything: true, shared: true, enums: true };
+        *self = Self { any: true, everything: true, shared: true, enums: true, ..*self };
     }
 
-    /// Calls `visit` with the slots of what was redefined: that of all catalogs first, those of relations last.
-    pub fn for_each_slot(
-        &self,
-        versions: Versions<'_>,
-        messages: &[pg_sys::SharedInvalidationMessage],
-        mut visit: impl FnMut(SlotId),
-    ) {
-        if !self.any {
-            return;
-        }
+    /// Calls `visit` with the slots that stand for databases and what they share: that of all catalogs first.
+    fn for_each_database(&self, versions: Versions<'_>, mut visit: impl FnMut(SlotId)) {
         if self.database == 0 {
             // All databases are meant. The slots of catalogs are the last of them.
             (0..FIXED_SLOTS as u32).rev().map(SlotId).for_each(&mut visit);
@@ -183,19 +272,6 @@ impl Redefined {
         }
         if self.shared {
             visit(versions.ddl(SHARED));
-        }
-        let mut last = 0;
-        for message in messages {
-            // SAFETY: messages are told apart by their first byte, which all of them have.
-            let named =
-                unsafe { (message.id == RELATION).then(|| (message.rc.dbId.to_u32(), message.rc.relId.to_u32())) };
-            if let Some((database, relation)) = named
-                && relation != 0
-                && relation != last
-            {
-                last = relation;
-                visit(versions.relation(database, relation));
-            }
         }
     }
 }

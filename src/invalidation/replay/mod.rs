@@ -14,33 +14,42 @@ mod rows;
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use arrow_cache_core::{Change, ChangeKind, Counter, ReplayFault, ReplayedChanges, SlotId, widen_xid};
+use arrow_cache_core::{
+    Change, ChangeKind, Counter, LatelyNoted, RelationFile, ReplayFault, ReplayedChanges, SlotId, Touched, widen_xid,
+};
 use pgrx::pg_sys;
 use pgrx::pg_sys::HotStandbyState::STANDBY_SNAPSHOT_PENDING;
 use pgrx::pg_sys::RmgrIds;
 
-use crate::pg::wal_record::{Ended, RelationFile, WalRecord};
+use crate::pg::wal_record::{Ended, WalRecord};
 use crate::pg::{backend, compat};
-use crate::shmem;
-use definitions::{NotedCatalogs, Redefined};
-use rows::{Owner, Touched};
+use crate::shmem::{self, SharedStore};
+use definitions::{NotedCatalogs, Redefined, RedefinedSlots};
+use rows::{Concern, Owner};
 
 /// Files whose slots are remembered. A power of two.
 const KNOWN_FILES: usize = 256;
 
+/// No count of ended transactions.
+const UNKNOWN: u64 = u64::MAX;
+
 /// What the startup process knows.
 struct Publisher {
     changes: ReplayedChanges,
+    /// The cache, once there may be readers.
+    store: Option<SharedStore>,
     /// The catalogs of the commit that is being published. Kept, since making it anew would cost more than the rest of a commit.
     catalogs: NotedCatalogs,
+    /// What that commit redefines.
+    redefined: RedefinedSlots,
     /// Slots of files that were changed lately, by the number of the file: to ask for one costs more than the rest of a note. Number 0 is none.
     slots: [(RelationFile, SlotId); KNOWN_FILES],
     /// The notes of transactions up to this id may lack catalogs: one was rewritten while they ran.
     incomplete: u64,
-    /// The change that was noted last, and its transaction: most records repeat it. 0 = none.
-    last: (u32, Touched),
-    /// The server's count of ended transactions after the last record that ends some.
-    completed: Option<u64>,
+    /// Changes that were noted lately, beside those of hot files.
+    lately: LatelyNoted<64>,
+    /// The server's count of ended transactions after the last record that ends some; `UNKNOWN` before.
+    completed: u64,
 }
 
 /// The publisher of this process. It lies where pages that are not touched take no memory: only the startup process touches it.
@@ -51,62 +60,142 @@ unsafe impl Sync for Place {}
 
 static PUBLISHER: Place = Place(UnsafeCell::new(Publisher {
     changes: ReplayedChanges::new(),
+    store: None,
     catalogs: NotedCatalogs::new(),
-    slots: [(RelationFile { database: 0, number: 0 }, SlotId(0)); KNOWN_FILES],
+    redefined: RedefinedSlots::new(),
+    slots: [(RelationFile::NONE, SlotId(0)); KNOWN_FILES],
     incomplete: 0,
-    last: (0, Touched::NOTHING),
-    completed: None,
+    lately: LatelyNoted::new(),
+    completed: UNKNOWN,
 }));
 
 /// What is left to do when a record has been replayed.
 #[derive(Clone, Copy, Default)]
 pub struct Due {
-    redefined: Option<Redefined>,
+    /// When the commit was, if it redefines something.
+    redefined: Option<i64>,
     /// How many transactions the record ends; `None` if any number.
     ends: Option<u64>,
 }
 
-/// To be called before a record of the heap is replayed. Nothing is left to do after that.
+/// To be called before a record of the heap is replayed. If it returns false, `before_rows` has to be called.
 ///
 /// # Safety
 /// As for [`before`].
 #[inline(always)]
-pub unsafe fn before_heap(record: WalRecord<'_>) {
-    if let Some(touched) = rows::touched_by_heap(record) {
+pub unsafe fn note_heap(record: WalRecord<'_>) -> bool {
+    match rows::concern_of_heap(record) {
         // SAFETY: the caller's promise.
-        unsafe { before_change(record.transaction(), touched) };
+        Concern::Rows => unsafe { note_rows(record) },
+        Concern::Unusual => false,
+        Concern::Nothing => true,
     }
 }
 
-/// As `before_heap`, for a record of the heap's second manager.
+/// As `note_heap`, for a record of the heap's second manager.
 ///
 /// # Safety
 /// As for [`before`].
 #[inline(always)]
-pub unsafe fn before_heap2(record: WalRecord<'_>) {
-    if let Some(touched) = rows::touched_by_heap2(record) {
-        // SAFETY: the caller's promise.
-        unsafe { before_change(record.transaction(), touched) };
-    }
+pub unsafe fn note_heap2(record: WalRecord<'_>) -> bool {
+    // SAFETY: the caller's promise.
+    !rows::is_multi_insert(record) || unsafe { note_rows(record) }
 }
 
-/// Notes a change before it is replayed, unless it was noted last.
+/// Notes a change of rows of a hot file. Files become hot when there may be readers, so this is not asked here. A record that does not use its
+/// first block is noted without need, if at all.
 ///
 /// # Safety
 /// As for [`before`].
 #[inline(always)]
-unsafe fn before_change(xid: u32, touched: Touched) {
+unsafe fn note_rows(record: WalRecord<'_>) -> bool {
     // SAFETY: as in `before`.
     let publisher = unsafe { &mut *PUBLISHER.0.get() };
-    if publisher.last != (xid, touched) && may_be_read() {
-        note(publisher, xid, touched);
+    record.probable_file().is_some_and(|file| publisher.changes.note_hot(record.transaction(), file))
+}
+
+/// Notes what a record of the heap changes, of either manager, before it is replayed.
+///
+/// # Safety
+/// As for [`before`].
+#[inline(always)]
+pub unsafe fn before_rows(record: WalRecord<'_>) {
+    // SAFETY: as in `before`.
+    let publisher = unsafe { &*PUBLISHER.0.get() };
+    // What a record only seems to touch has not to be noted, so it makes no difference whether it is noted already.
+    let is_noted = rows::probably_touched(record)
+        .is_some_and(|touched| publisher.lately.has(record.transaction(), touched, publisher.completed));
+    if !is_noted {
+        // SAFETY: the caller's promise.
+        unsafe { note_rows_anew(record) };
     }
 }
 
+/// # Safety
+/// As for [`before`].
 #[cold]
 #[inline(never)]
-fn note(publisher: &mut Publisher, xid: u32, touched: Touched) {
-    surely(|| publisher.note(xid, touched));
+unsafe fn note_rows_anew(record: WalRecord<'_>) {
+    let touched = match record.manager() {
+        RmgrIds::RM_HEAP_ID => rows::touched_by_heap(record),
+        _ => rows::touched_by_heap2(record),
+    };
+    // SAFETY: as in `before`.
+    let publisher = unsafe { &mut *PUBLISHER.0.get() };
+    if let Some(touched) = touched
+        && may_be_read()
+    {
+        surely(|| publisher.note(record.transaction(), touched));
+    }
+}
+
+/// To be called before a record of transactions is replayed. It publishes a commit of a transaction that has changed rows of hot files and nothing
+/// else, and returns how many transactions the record ends, which `has_ended` has to be told when it has been replayed. `None`: it has done
+/// nothing, and [`before`] has to be called.
+///
+/// # Safety
+/// As for [`before`].
+#[inline(always)]
+pub unsafe fn end_quickly(record: WalRecord<'_>) -> Option<u64> {
+    // SAFETY: as in `before`.
+    let publisher = unsafe { &mut *PUBLISHER.0.get() };
+    let Some(store) = &publisher.store else { return None };
+    if publisher.completed != compat::completed_transactions() {
+        return None;
+    }
+    match record.operation() {
+        pg_sys::XLOG_XACT_COMMIT | pg_sys::XLOG_XACT_COMMIT_PREPARED => {}
+        pg_sys::XLOG_XACT_PREPARE => return Some(0),
+        _ => return None,
+    }
+    let commit = record.short_commit()?;
+    let marks = publisher.changes.take_hot(commit.xid, commit.children)?;
+    surely(|| {
+        let versions = store.versions();
+        let xid = widen_xid(compat::next_full_transaction_id(), commit.xid);
+        let mut count = 0;
+        for slot in publisher.changes.slots(marks) {
+            versions.slot(slot).publish_replayed(xid, commit.time);
+            count += 1;
+        }
+        store.counters().add(store.stripe(), Counter::Invalidations, count);
+    });
+    Some(1)
+}
+
+/// To be called when a record has been replayed that ends so many transactions, as `end_quickly` has said.
+///
+/// # Safety
+/// As for [`before`].
+#[inline(always)]
+pub unsafe fn has_ended(ends: u64) {
+    // SAFETY: as in `before`.
+    let publisher = unsafe { &mut *PUBLISHER.0.get() };
+    let completed = compat::completed_transactions();
+    if publisher.completed.wrapping_add(ends) != completed {
+        switch_off(ReplayFault::MissedTransactions);
+    }
+    publisher.completed = completed;
 }
 
 /// To be called before a record of another resource manager is replayed.
@@ -119,6 +208,9 @@ pub unsafe fn before(record: WalRecord<'_>) -> Due {
     }
     // SAFETY: as for the static: no other reference is alive, since this is not called while it runs.
     let publisher = unsafe { &mut *PUBLISHER.0.get() };
+    if publisher.store.is_none() {
+        publisher.store = shmem::store_without_area();
+    }
     surely(|| match record.manager() {
         RmgrIds::RM_XACT_ID => publisher.transaction(record),
         RmgrIds::RM_STANDBY_ID => {
@@ -150,22 +242,18 @@ pub unsafe fn before(record: WalRecord<'_>) -> Due {
 ///
 /// # Safety
 /// As for `before`.
-pub unsafe fn after(record: WalRecord<'_>, due: Due) {
+pub unsafe fn after(due: Due) {
     if !may_be_read() {
         return;
     }
     // SAFETY: as in `before`.
     let publisher = unsafe { &mut *PUBLISHER.0.get() };
     publisher.count_ended(due.ends);
-    if let Some(redefined) = due.redefined {
+    if let (Some(time), Some(store)) = (due.redefined, &publisher.store) {
         surely(|| {
-            if let Some(commit) = record.commit() {
-                shmem::without_area(|store| {
-                    let (versions, definers) = (store.versions(), store.definers());
-                    redefined.for_each_slot(versions, commit.messages, |slot| versions.slot(slot).bump(commit.time));
-                    redefined.for_each_slot(versions, commit.messages, |slot| definers.leave(slot));
-                });
-            }
+            let (versions, definers) = (store.versions(), store.definers());
+            publisher.redefined.all().for_each(|slot| versions.slot(slot).bump(time));
+            publisher.redefined.all().for_each(|slot| definers.leave(slot));
         });
     }
 }
@@ -196,6 +284,8 @@ fn surely<R: Default>(work: impl FnOnce() -> R) -> R {
     })
 }
 
+#[cold]
+#[inline(never)]
 fn switch_off(fault: ReplayFault) {
     shmem::with_replay(|replay| replay.switch_off(fault));
 }
@@ -223,22 +313,25 @@ impl Publisher {
             switch_off(ReplayFault::UnknownRecord);
             return;
         }
-        let change = match touched.owner() {
-            Owner::Relation => Change::slot(self.slot_of(touched.file)),
-            Owner::Catalog(catalog) => Change::catalog(catalog, touched.how),
+        let outcome = match rows::owner_of(touched) {
+            Owner::Relation => {
+                let slot = self.slot_of(touched.file);
+                self.changes.note_rows(xid, touched.file, slot)
+            }
+            Owner::Catalog(catalog) => self.changes.note(xid, Change::catalog(catalog, touched.how)),
             Owner::Nobody => return,
         };
-        if self.changes.note(xid, change).is_err() {
+        if outcome.is_err() {
             self.begin_anew();
         }
-        self.last = (xid, touched);
+        self.lately.add(xid, touched, self.completed);
     }
 
     /// The slot of the relation that has this file.
     fn slot_of(&mut self, file: RelationFile) -> SlotId {
-        let known = &mut self.slots[file.number as usize % KNOWN_FILES];
+        let known = &mut self.slots[file.number() as usize % KNOWN_FILES];
         if known.0 != file
-            && let Some(slot) = shmem::with_versions(|versions| versions.relation(file.database, file.number))
+            && let Some(slot) = shmem::with_versions(|versions| versions.relation(file.database(), file.number()))
         {
             *known = (file, slot);
         }
@@ -248,18 +341,19 @@ impl Publisher {
     /// Forgets what those who run now have changed, since there is no room for all of it. So nobody may store anything before they are over.
     fn begin_anew(&mut self) {
         self.changes.clear();
+        self.lately.clear();
         begin_anew();
     }
 
     /// A record of transactions: publishes commits.
     fn transaction(&mut self, record: WalRecord<'_>) -> Due {
-        if self.completed.is_some_and(|known| known != compat::completed_transactions()) {
+        if self.completed != UNKNOWN && self.completed != compat::completed_transactions() {
             switch_off(ReplayFault::MissedTransactions);
         }
-        self.last = (0, Touched::NOTHING);
         if let Some(commit) = record.commit() {
-            let redefined = self.publish(&commit);
-            return Due { redefined: redefined.is_any().then_some(redefined), ends: Some(1) };
+            self.publish(&commit);
+            let redefines = !self.redefined.is_empty();
+            return Due { redefined: redefines.then_some(commit.time), ends: Some(1) };
         }
         if let Some(abort) = record.abort() {
             self.forget(&abort);
@@ -272,7 +366,7 @@ impl Publisher {
             }
             return Due { redefined: None, ends: Some(0) };
         }
-        match u32::from(record.info()) & pg_sys::XLOG_XACT_OPMASK {
+        match record.operation() {
             pg_sys::XLOG_XACT_PREPARE | pg_sys::XLOG_XACT_INVALIDATIONS => {}
             _ => switch_off(ReplayFault::UnknownRecord),
         }
@@ -280,50 +374,48 @@ impl Publisher {
     }
 
     /// Publishes what a transaction and its sub-transactions have changed, and forgets it.
-    fn publish(&mut self, commit: &Ended<'_>) -> Redefined {
+    fn publish(&mut self, commit: &Ended<'_>) {
         let next = compat::next_full_transaction_id();
         let xid = widen_xid(next, commit.xid);
         self.catalogs.clear();
-        shmem::without_area(|store| {
-            let versions = store.versions();
-            let mut count = 0;
-            let mut last = None;
-            let mut publish = |slot: SlotId| {
-                // Sub-transactions often change the same.
-                if last.replace(slot) != Some(slot) {
-                    versions.slot(slot).publish_replayed(xid, commit.time);
-                    count += 1;
-                }
-            };
-            let mut has_rows = false;
-            for part in std::iter::once(&commit.xid).chain(commit.children) {
-                self.changes.take(*part, |change| match change.kind() {
-                    ChangeKind::Slot(slot) => {
-                        has_rows = true;
-                        publish(slot);
-                    }
-                    ChangeKind::Catalog(catalog, how) => self.catalogs.add(catalog, how),
-                });
+        self.redefined.clear();
+        let Some(store) = &self.store else { return };
+        let versions = store.versions();
+        let mut count = 0;
+        let mut last = None;
+        let mut publish = |slot: SlotId| {
+            // Sub-transactions often change the same.
+            if last.replace(slot) != Some(slot) {
+                versions.slot(slot).publish_replayed(xid, commit.time);
+                count += 1;
             }
-            let mut redefined = Redefined::default();
-            if !(commit.messages.is_empty() && self.catalogs.is_empty()) {
-                if Redefined::rewrites_catalog(commit) {
-                    self.incomplete = next;
+        };
+        let mut has_rows = false;
+        for part in std::iter::once(&commit.xid).chain(commit.children) {
+            self.changes.take(*part, |change| match change.kind() {
+                ChangeKind::Slot(slot) => {
+                    has_rows = true;
+                    publish(slot);
                 }
-                redefined = Redefined::by(commit, &self.catalogs, has_rows);
-                if xid <= versions.base_floor().max(self.incomplete) && !commit.messages.is_empty() {
-                    // Not all may be noted that it has changed, so its messages may be about other catalogs than those that are.
-                    redefined.add_all();
-                }
-                // Counted off by `after`, when the invalidations have been sent.
-                let definers = store.definers();
-                redefined.for_each_slot(versions, commit.messages, |slot| definers.enter(slot));
-                redefined.for_each_slot(versions, commit.messages, &mut publish);
+                ChangeKind::Catalog(catalog, how) => self.catalogs.add(catalog, how),
+            });
+        }
+        if !(commit.messages.is_empty() && self.catalogs.is_empty()) {
+            let mut redefined = Redefined::by(commit, &self.catalogs, has_rows, versions, &mut self.redefined);
+            if redefined.rewrites_catalog {
+                self.incomplete = next;
             }
-            store.counters().add(store.stripe(), Counter::Invalidations, count);
-            redefined
-        })
-        .unwrap_or_default()
+            if xid <= versions.base_floor().max(self.incomplete) && !commit.messages.is_empty() {
+                // Not all may be noted that it has changed, so its messages may be about other catalogs than those that are.
+                redefined.add_all();
+            }
+            // Counted off by `after`, when the invalidations have been sent.
+            let definers = store.definers();
+            self.redefined.complete(redefined, versions);
+            self.redefined.all().for_each(|slot| definers.enter(slot));
+            self.redefined.all().for_each(publish);
+        }
+        store.counters().add(store.stripe(), Counter::Invalidations, count);
     }
 
     fn forget(&mut self, ended: &Ended<'_>) {
@@ -336,11 +428,12 @@ impl Publisher {
     /// visible without having been published.
     fn count_ended(&mut self, expected: Option<u64>) {
         let completed = compat::completed_transactions();
-        if let (Some(known), Some(expected)) = (self.completed, expected)
-            && known + expected != completed
+        if let Some(expected) = expected
+            && self.completed != UNKNOWN
+            && self.completed + expected != completed
         {
             switch_off(ReplayFault::MissedTransactions);
         }
-        self.completed = Some(completed);
+        self.completed = completed;
     }
 }

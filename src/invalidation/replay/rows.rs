@@ -1,9 +1,9 @@
 //! Which rows a record of the heap changes, for whoever reads them. Keeps nothing.
 
-use arrow_cache_core::CatalogChange;
+use arrow_cache_core::{CatalogChange, Touched};
 
 use crate::pg::object_ids::FIRST_USER_OID;
-use crate::pg::wal_record::{RelationFile, WalRecord};
+use crate::pg::wal_record::WalRecord;
 
 /// Kinds of records of the heap (access/heapam_xlog.h, the same in 15 to 18). Those that are not named here change nothing that a snapshot can see: locks,
 /// the second half of a speculative insertion, what the primary's logical decoding wants to know.
@@ -18,15 +18,6 @@ const INPLACE: u8 = 0x70;
 /// serve logical decoding.
 const MULTI_INSERT: u8 = 0x50;
 
-/// Rows that a record changes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Touched {
-    /// The file that they are in.
-    pub file: RelationFile,
-    /// How, if it is the file of a catalog.
-    pub how: CatalogChange,
-}
-
 /// Whose rows they are.
 pub enum Owner {
     /// A relation that is known by its file.
@@ -37,22 +28,69 @@ pub enum Owner {
     Nobody,
 }
 
-impl Touched {
-    /// No rows of anything.
-    pub const NOTHING: Self = Self { file: RelationFile { database: 0, number: 0 }, how: CatalogChange::InPlace };
-
-    /// Whose rows were changed.
-    pub fn owner(self) -> Owner {
-        match u16::try_from(self.file.number) {
-            Ok(catalog) if self.file.number < FIRST_USER_OID => Owner::Catalog(catalog),
-            _ if self.how == CatalogChange::InPlace => Owner::Nobody,
-            _ => Owner::Relation,
-        }
+/// Whose rows were changed.
+pub fn owner_of(touched: Touched) -> Owner {
+    match u16::try_from(touched.file.number()) {
+        Ok(catalog) if touched.file.number() < FIRST_USER_OID => Owner::Catalog(catalog),
+        _ if touched.how == CatalogChange::InPlace => Owner::Nobody,
+        _ => Owner::Relation,
     }
 }
 
-/// What a record of the heap changes; `None` if nothing that a query can read.
+/// How a record of the heap concerns those who read rows, as far as its kind tells.
+pub enum Concern {
+    /// Not at all.
+    Nothing,
+    /// It adds, changes or deletes rows.
+    Rows,
+    /// It may do anything that [`touched_by_heap`] knows.
+    Unusual,
+}
+
+/// What the kind of a record of the heap tells.
 #[inline(always)]
+pub fn concern_of_heap(record: WalRecord<'_>) -> Concern {
+    let kind = record.info() & OPERATION;
+    if changes_rows(kind) {
+        Concern::Rows
+    } else if kind == INPLACE {
+        Concern::Unusual
+    } else {
+        Concern::Nothing
+    }
+}
+
+/// Is it an insertion, a deletion or an update? No other kind has fewer than two bits, so this is quicker than four comparisons.
+const fn changes_rows(kind: u8) -> bool {
+    kind & kind.wrapping_sub(DELETE) == 0
+}
+
+const _: () = {
+    let mut kind = 0;
+    while kind <= OPERATION {
+        assert!(changes_rows(kind) == matches!(kind, INSERT | DELETE | UPDATE | HOT_UPDATE));
+        kind += DELETE;
+    }
+};
+
+/// Does a record of the second manager of the heap change rows?
+#[inline(always)]
+pub fn is_multi_insert(record: WalRecord<'_>) -> bool {
+    record.info() & OPERATION == MULTI_INSERT
+}
+
+/// What a record of either manager of the heap may change: whether it changes that, `touched_by_heap` and `touched_by_heap2` tell.
+#[inline(always)]
+pub fn probably_touched(record: WalRecord<'_>) -> Option<Touched> {
+    let how = match record.info() & OPERATION {
+        INSERT | MULTI_INSERT => CatalogChange::Inserted,
+        INPLACE => CatalogChange::InPlace,
+        _ => CatalogChange::Changed,
+    };
+    Some(Touched { file: record.probable_file()?, how })
+}
+
+/// What a record of the heap changes; `None` if nothing that a query can read.
 pub fn touched_by_heap(record: WalRecord<'_>) -> Option<Touched> {
     let how = match record.info() & OPERATION {
         INSERT => CatalogChange::Inserted,
@@ -65,9 +103,8 @@ pub fn touched_by_heap(record: WalRecord<'_>) -> Option<Touched> {
 }
 
 /// The same for the second manager of the heap.
-#[inline(always)]
 pub fn touched_by_heap2(record: WalRecord<'_>) -> Option<Touched> {
-    if record.info() & OPERATION != MULTI_INSERT {
+    if !is_multi_insert(record) {
         return None;
     }
     Some(Touched { file: record.first_file()?, how: CatalogChange::Inserted })

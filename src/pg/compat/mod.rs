@@ -26,7 +26,7 @@ pub use plans::{copy_permissions, pruning_of_append, pruning_of_merge_append, qu
 pub use ranges::family_of_bounds;
 pub use row_types::{has_virtual_columns, tuple_attribute, virtual_expressions};
 pub use settings_table::setting_of_server;
-pub use shared_memory::{backend_number, create_area, most_backends, next_full_transaction_id};
+pub use shared_memory::{backend_number, create_area, most_backends, next_full_transaction_id, number_of_backend};
 pub use statistics::counted_relation;
-pub use waiting::{TIMEOUTS_OF_STATEMENTS, wait_event_of_fill};
+pub use waiting::{TIMEOUTS_OF_STATEMENTS, holds_lock, wait_event_of_fill};
 pub use wal::{completed_transactions, file_of_block};

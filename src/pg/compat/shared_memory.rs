@@ -45,6 +45,22 @@ pub fn most_backends() -> u32 {
     u32::try_from(most).unwrap_or(0) + 1
 }
 
+/// Number of the backend in a place of the server's list of processes, which may have ended; `None` for other processes. See `backend_number`.
+pub fn number_of_backend(place: usize, process: &pg_sys::PGPROC) -> Option<u32> {
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    // SAFETY: an aligned word in shared memory.
+    let number = {
+        let _ = place;
+        u32::try_from(unsafe { (&raw const process.backendId).read_volatile() }).ok()
+    };
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    let number = {
+        let _ = process;
+        u32::try_from(place).ok()
+    };
+    number
+}
+
 /// Number of this backend among all that run: no other process has it until this one has left shared memory. `None` for a process that has none.
 pub fn backend_number() -> Option<u32> {
     #[cfg(any(feature = "pg15", feature = "pg16"))]

@@ -1,16 +1,18 @@
 //! What records of the WAL, and those who replay them, know.
 
+use arrow_cache_core::RelationFile;
 use pgrx::pg_sys;
 
-/// The database and the number of the file that a block belongs to.
-pub fn file_of_block(block: &pg_sys::DecodedBkpBlock) -> (u32, u32) {
+/// The file that a block belongs to.
+#[inline(always)]
+pub fn file_of_block(block: &pg_sys::DecodedBkpBlock) -> RelationFile {
     #[cfg(feature = "pg15")]
     {
-        (block.rnode.dbNode.to_u32(), block.rnode.relNode.to_u32())
+        RelationFile::new(block.rnode.dbNode.to_u32(), block.rnode.relNode.to_u32())
     }
     #[cfg(not(feature = "pg15"))]
     {
-        (block.rlocator.dbOid.to_u32(), block.rlocator.relNumber.to_u32())
+        RelationFile::new(block.rlocator.dbOid.to_u32(), block.rlocator.relNumber.to_u32())
     }
 }
 

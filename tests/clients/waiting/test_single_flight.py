@@ -5,6 +5,7 @@ import time
 
 import psycopg
 import pytest
+from support.asking import Asking, pid, until, waits_for_answer
 
 PATIENT = "-c pg_arrow_cache.max_wait=1min"
 IMPATIENT = "-c pg_arrow_cache.max_wait=0"
@@ -51,43 +52,6 @@ def ask_together(sessions, query, **options):
     return found
 
 
-class Asking:
-    """A session that asks in a thread of its own."""
-
-    def __init__(self, session, query=SLOW, **options):
-        self.session, self.rows, self.error, self.took = session, None, None, None
-        self.thread = threading.Thread(target=self._ask, args=(query, options))
-        self.thread.start()
-
-    def _ask(self, query, options):
-        began = time.monotonic()
-        try:
-            self.rows = self.session.execute(query, **options).fetchall()
-        except psycopg.Error as error:
-            self.error = error.sqlstate
-        self.took = time.monotonic() - began
-
-    def result(self):
-        self.thread.join()
-        return self.rows if self.error is None else self.error
-
-
-def pid(session):
-    return session.info.backend_pid
-
-
-def until(owner, session, condition):
-    """Waits until pg_stat_activity says so of a session."""
-    deadline = time.monotonic() + 60
-    while not owner.execute(f"SELECT {condition} FROM pg_stat_activity WHERE pid = %s", [pid(session)]).fetchone()[0]:
-        assert time.monotonic() < deadline, condition
-        time.sleep(0.005)
-
-
-def waits_for_answer(owner, session):
-    until(owner, session, "wait_event IN ('Extension', 'ArrowCacheFill') IS TRUE")
-
-
 def computes(owner, session):
     until(owner, session, "state = 'active'")
     time.sleep(0.05)
@@ -122,7 +86,7 @@ def test_one_of_those_who_wait_takes_over(owner, connect, prepared, times):
             assert session.execute(SLOW, prepare=True).fetchall() == expected
     change(owner)
     before = stats(owner)
-    asking = [Asking(session, prepare=prepared) for session in sessions]
+    asking = [Asking(session, SLOW, prepare=prepared) for session in sessions]
     for _ in range(times):
         time.sleep(0.2)
         # Those who compute do not wait for anything.
@@ -152,7 +116,7 @@ def test_a_change_meanwhile_is_seen(owner, connect):
     first, second = connect(PATIENT), connect(PATIENT)
     owner.rows(SLOW)
     change(owner)
-    early = Asking(first)
+    early = Asking(first, SLOW)
     computes(owner, first)
     owner.execute("UPDATE t SET v = 1000 WHERE v = 1")
     late = second.execute(SLOW).fetchall()
@@ -164,9 +128,9 @@ def test_a_change_meanwhile_is_seen(owner, connect):
 @pytest.mark.parametrize("end, error", [("pg_cancel_backend", "57014"), ("pg_terminate_backend", "57P01")])
 def test_whoever_computes_is_stopped(owner, connect, end, error):
     first, others = connect(PATIENT), [connect(PATIENT) for _ in range(3)]
-    leading = Asking(first)
+    leading = Asking(first, SLOW)
     computes(owner, first)
-    waiting = [Asking(session) for session in others]
+    waiting = [Asking(session, SLOW) for session in others]
     for session in others:
         waits_for_answer(owner, session)
     owner.execute(f"SELECT {end}(%s)", [pid(first)])
@@ -178,9 +142,9 @@ def test_whoever_computes_is_stopped(owner, connect, end, error):
 @pytest.mark.parametrize("end, error", [("pg_cancel_backend", "57014"), ("pg_terminate_backend", "57P01")])
 def test_who_waits_is_stopped(owner, connect, end, error):
     first, second, third = connect(PATIENT), connect(PATIENT), connect(PATIENT)
-    leading = Asking(first)
+    leading = Asking(first, SLOW)
     computes(owner, first)
-    stopped, staying = Asking(second), Asking(third)
+    stopped, staying = Asking(second, SLOW), Asking(third, SLOW)
     waits_for_answer(owner, second)
     waits_for_answer(owner, third)
     owner.execute(f"SELECT {end}(%s)", [pid(second)])
@@ -196,9 +160,9 @@ def test_who_waits_stands_in_nobodys_way(owner, connect):
     """LOCK TABLE waits for the reader that computes. The one that waits for that reader gives up, and computes as well, as it would without us."""
     owner.execute("CREATE FUNCTION lock_table() RETURNS void LANGUAGE plpgsql AS 'BEGIN LOCK TABLE t IN ACCESS EXCLUSIVE MODE; END'")
     first, second, third = connect(PATIENT), connect(PATIENT), connect(autocommit=False)
-    leading = Asking(first)
+    leading = Asking(first, SLOW)
     computes(owner, first)
-    waiting = Asking(second)
+    waiting = Asking(second, SLOW)
     waits_for_answer(owner, second)
     locking = Asking(third, "SELECT FROM lock_table()")
     until(owner, second, "wait_event IS NULL")
@@ -244,7 +208,7 @@ def test_nobody_waits_for_a_slow_client(owner, connect, wire):
 def test_nobody_waits_inside_of_a_transaction(owner, connect):
     first, second = connect(PATIENT), connect(PATIENT, autocommit=False)
     second.execute("SELECT 1")
-    leading = Asking(first)
+    leading = Asking(first, SLOW)
     computes(owner, first)
     rows = second.execute(SLOW).fetchall()
     assert stats(owner)["waits"] == 0

@@ -43,7 +43,7 @@ SELECT hidden FROM secret;
 CREATE ROLE regress_cache_nobody;
 CREATE TEMPORARY TABLE calls (function text, call text);
 INSERT INTO calls VALUES
-    ('flush()', 'flush()'), ('invalidate(regclass)', $$invalidate('secret')$$), ('reset_stats()', 'reset_stats()'),
+    ('"check"()', 'check()'), ('flush()', 'flush()'), ('invalidate(regclass)', $$invalidate('secret')$$), ('reset_stats()', 'reset_stats()'),
     ('invalidate_on_change()', 'invalidate_on_change()'), ('set_policy(regclass,text)', $$set_policy('secret', 'never')$$),
     ('policy(regclass)', $$policy('secret')$$), ('last_status()', 'last_status()'), ('last_reason()', 'last_reason()'),
     ('etag(text)', $$etag('SELECT hidden FROM secret')$$), ('etag(text,"any")', $$etag('SELECT hidden FROM secret WHERE id = $1', 1)$$),
