@@ -68,8 +68,8 @@ fn total(wait: Wait) -> Duration {
 fn count(counter: Counter) {
     let Some(wait) = PRESENT.take() else { return };
     let micros = u64::try_from(total(wait).as_micros()).unwrap_or(u64::MAX);
-    shmem::without_area(|store| {
+    if let Some(store) = shmem::store_without_area() {
         store.counters().add(store.stripe(), counter, 1);
         store.counters().add(store.stripe(), Counter::WaitMicros, micros);
-    });
+    }
 }
