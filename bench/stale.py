@@ -43,13 +43,28 @@ def waits(owner):
     return owner.execute("SELECT waits FROM arrow_cache.stats").fetchone()[0]
 
 
+def run_time(owner):
+    """How long the last stored run took, in seconds."""
+    row = owner.execute("SELECT execution_time_ms / 1000 FROM arrow_cache.entries ORDER BY created_at DESC LIMIT 1").fetchone()
+    return row[0] if row else 0.0
+
+
+def least_rate(run_s, bound_ms):
+    """The fewest executions per second if nobody is to wait: an answer is as old as its run is long when it is stored, so the next one
+    has to begin that long before the bound ends."""
+    left = bound_ms / 1000 - run_s
+    return 1 / left if left > 0 else float("inf")
+
+
 def one_round(server, owner, seconds, bound_ms):
-    """(executions per second, waits, median latency in ms, answers per second) beside a writer"""
+    """(executions per second, waits, median latency in ms, answers per second, time of a run in ms, the least rate) beside a writer"""
     owner.execute(hint(bound_ms)).fetchall()
     before, waited = computed(owner), waits(owner)
     with writing(server):
         took = read_for(server, seconds, bound_ms)
-    return (computed(owner) - before) / seconds, waits(owner) - waited, statistics.median(took) * 1000, len(took) / seconds
+        run_s = run_time(owner)
+    return ((computed(owner) - before) / seconds, waits(owner) - waited, statistics.median(took) * 1000, len(took) / seconds,
+            run_s * 1000, least_rate(run_s, bound_ms))
 
 
 def measure_stale(directory, size, progress):
@@ -67,5 +82,5 @@ def measure_stale(directory, size, progress):
     goals = [Goal.at_most("executions per second", Ratio([one[0] for one in with_bound]), EXECUTIONS_PER_S),
              Goal.at_most("readers that waited", Ratio([float(one[1]) for one in with_bound]), 0.0)]
     note = f"{READERS} readers ask every 50 ms, and ten changes a second are made; {rounds} rounds of {seconds:g} s."
-    columns = ["max_stale", "executions per second", "waits", "median latency, ms", "answers per second"]
+    columns = ["max_stale", "executions per second", "waits", "median latency, ms", "answers per second", "time of a run, ms", "least executions without waits"]
     return Part(goals, [markdown("Outdated answers that are asked for", note, columns, rows)])
