@@ -48,9 +48,9 @@ pub fn most_backends() -> u32 {
 /// Number of the backend in a place of the server's list of processes, which may have ended; `None` for other processes. See `backend_number`.
 pub fn number_of_backend(place: usize, process: &pg_sys::PGPROC) -> Option<u32> {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
-    // SAFETY: an aligned word in shared memory.
     let number = {
         let _ = place;
+        // SAFETY: an aligned word in shared memory.
         u32::try_from(unsafe { (&raw const process.backendId).read_volatile() }).ok()
     };
     #[cfg(any(feature = "pg17", feature = "pg18"))]
