@@ -1,6 +1,6 @@
 //! Bound statements that are combined of parts when they are run, not when they are started: those whose rows depend on settings, which may
 //! change between the two, and those that may raise an error in a row that is never read. At the first run it shows whether all rows are read at
-//! once, under the settings of the start. If so, the combined plan is started beside the server's own, and takes its place in the query's descriptor. The
+//! once, under the settings of the start. The clock in columns is applied then, too (`shown_clock::late`). If so, the other plan is started beside the server's own, and takes its place in the query's descriptor. The
 //! server's own stays as it was started until the query ends: the portal describes its rows by it, and other libraries have put their clocks into
 //! its memory.
 //!
@@ -11,15 +11,15 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys;
 
+use super::exchange::{end_started, exchange};
 use super::kept_question;
 use super::planning::{Known, plan_of};
+use super::shown_clock::late::{self, AtStart};
 use crate::capture;
 use crate::lookup::parts::{self, may_have_parts};
 use crate::lookup::{definition_versions, portal};
 use crate::pg::backend_local::Local;
-use crate::pg::error_passing::kept;
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::{compat, server};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::EnvironmentHash;
 use crate::query::{Versions, plan_facts};
@@ -39,8 +39,10 @@ pub struct Start {
 enum Late {
     /// It is started, and waits for its first run.
     Waiting(Start),
-    /// It runs the combined plan. The server's own was started too, and ends with it: a descriptor that holds nothing else.
-    Combined(*mut pg_sys::QueryDesc),
+    /// As `Waiting`: the clock may be applied to it.
+    ShowsClock(late::Start),
+    /// It runs the other plan. The server's own was started too, and ends with it: a descriptor that holds nothing else.
+    Exchanged(*mut pg_sys::QueryDesc),
 }
 
 /// By the addresses of descriptors.
@@ -60,6 +62,23 @@ pub fn is_idle() -> bool {
 /// Has a query that is about to be started wait for its first run. `versions` are the definitions of now.
 pub fn wait(query: QueryDesc<'_>, traits: QueryTraits, versions: Versions) {
     let Some(environment) = parts::environment_now() else { return };
+    let start = Start { versions, environment, pruning: plan_facts::pruning(), traits };
+    add(query, Late::Waiting(start));
+}
+
+/// Has a query that is about to be started wait for its first run, if the clock may be applied to it then. Says whether it was such a query, about which
+/// nothing else is to be done. `planned` is the plan that its portal knows.
+pub fn waits_for_clock(query: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i32) -> bool {
+    match late::at_start(query, planned, flags) {
+        AtStart::Other => return false,
+        AtStart::TooQuick => {}
+        AtStart::Waits(start) => add(query, Late::ShowsClock(start)),
+    }
+    true
+}
+
+/// Puts a query on the list, until its memory goes.
+fn add(query: QueryDesc<'_>, late: Late) {
     // SAFETY: with NO_OOM a lack of memory gives null. The registration lives in the context whose end it reports.
     unsafe {
         let context = query.own_context();
@@ -79,18 +98,32 @@ pub fn wait(query: QueryDesc<'_>, traits: QueryTraits, versions: Versions) {
         });
         pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*place).callback);
     }
-    let start = Start { versions, environment, pruning: plan_facts::pruning(), traits };
-    LATE.with_borrow_mut(|list| list.push((query.address(), Late::Waiting(start))));
+    LATE.with_borrow_mut(|list| list.push((query.address(), late)));
 }
 
-/// Decides on a query that is about to be run. `reads_all`: forward, without a limit of rows. What the server raises unwinds this frame, and fails the portal.
-pub fn combine_at_run(query: QueryDesc<'_>, reads_all: bool) {
-    let Some(start) = take(query.address(), |late| match late {
-        Late::Waiting(start) => Some(start),
-        Late::Combined(_) => None,
-    }) else {
-        return;
-    };
+/// Decides on a query that is about to be run, for up to `limit` rows (0: all), `forward` or not at all. What the server raises unwinds this frame, and
+/// fails the portal.
+pub fn decide_at_run(query: QueryDesc<'_>, forward: bool, limit: u64) {
+    match take(query.address(), |late| (!matches!(late, Late::Exchanged(_))).then_some(late)) {
+        Some(Late::Waiting(start)) => combine_at_run(query, start, forward && limit == 0),
+        Some(Late::ShowsClock(start)) => {
+            let own_plan = if forward { late::apply(query, start, limit) } else { None };
+            match own_plan {
+                Some(own_plan) => note_exchanged(query, own_plan),
+                None => late::note_not_applied(query, start),
+            }
+        }
+        Some(Late::Exchanged(_)) | None => {}
+    }
+}
+
+/// The query runs another plan than it has started.
+fn note_exchanged(query: QueryDesc<'_>, own_plan: *mut pg_sys::QueryDesc) {
+    LATE.with_borrow_mut(|list| list.push((query.address(), Late::Exchanged(own_plan))));
+}
+
+/// Combines a query of parts. `reads_all`: forward, without a limit of rows.
+fn combine_at_run(query: QueryDesc<'_>, start: Start, reads_all: bool) {
     if !reads_all || !portal::is_before_first_row(query) || !holds(start) {
         return;
     }
@@ -99,19 +132,20 @@ pub fn combine_at_run(query: QueryDesc<'_>, reads_all: bool) {
     // SAFETY: the memory of the descriptor outlives the execution, and with it the plan.
     let own_plan = unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
-        let own_plan = plan_of(query, question, start.versions, known).and_then(|plan| exchange(query, plan));
+        let own_plan = plan_of(query, question, start.versions, known)
+            .and_then(|plan| exchange(query, plan, query.params(), |_started| true));
         pg_sys::MemoryContextSwitchTo(caller);
         own_plan
     };
     if let Some(own_plan) = own_plan {
-        LATE.with_borrow_mut(|list| list.push((query.address(), Late::Combined(own_plan))));
+        note_exchanged(query, own_plan);
         capture::note_combined(query);
     }
 }
 
-/// Ends the server's own plan of a query that has run the combined one, and has ended.
+/// Ends the server's own plan of a query that has run the other one, and has ended.
 pub fn end(query: QueryDesc<'_>) {
-    let Some(Late::Combined(own_plan)) = take(query.address(), Some) else { return };
+    let Some(Late::Exchanged(own_plan)) = take(query.address(), Some) else { return };
     // SAFETY: `exchange` has left there what the server has started; nobody uses it after this.
     unsafe { end_started(own_plan) };
 }
@@ -125,52 +159,6 @@ fn holds(start: Start) -> bool {
         && definition_versions(&store) == start.versions
         && parts::environment_now() == Some(start.environment)
         && plan_facts::pruning() == start.pruning
-}
-
-/// Starts a combined plan, and puts it in the place of the plan that a query has started. Returns a descriptor that holds the latter. `None` if the
-/// columns differ.
-///
-/// # Safety
-/// The query must be started, and not have run. The plan must be one of the same query, in memory that outlives it, which is the current context.
-unsafe fn exchange(query: QueryDesc<'_>, plan: *mut pg_sys::PlannedStmt) -> Option<*mut pg_sys::QueryDesc> {
-    let (text, snapshot, params) = (query.source(), query.snapshot(), query.params());
-    // SAFETY: the caller's promise. Permissions were asked when the query was started, and are not asked again.
-    unsafe {
-        let plan = compat::unchecked_plan(plan);
-        let instruments = (*query.as_ptr()).instrument_options;
-        let (no_snapshot, no_environment) = (std::ptr::null_mut(), std::ptr::null_mut());
-        let nowhere = pg_sys::None_Receiver;
-        let desc = kept!(server::CreateQueryDesc(
-            plan,
-            text,
-            snapshot,
-            no_snapshot,
-            nowhere,
-            params,
-            no_environment,
-            instruments
-        ));
-        kept!(server::standard_ExecutorStart(desc, 0));
-        if !pg_sys::equalTupleDescs((*desc).tupDesc, (*query.as_ptr()).tupDesc) {
-            end_started(desc);
-            return None;
-        }
-        query.exchange_execution(desc);
-        Some(desc)
-    }
-}
-
-/// Ends what was started and has not run.
-///
-/// # Safety
-/// A started descriptor that nobody uses any more.
-unsafe fn end_started(desc: *mut pg_sys::QueryDesc) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        kept!(server::standard_ExecutorFinish(desc));
-        kept!(server::standard_ExecutorEnd(desc));
-        kept!(server::FreeQueryDesc(desc));
-    }
 }
 
 /// Takes a query off the list, if it is there and `wanted` gives something for it.

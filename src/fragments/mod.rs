@@ -14,6 +14,7 @@
 //! is stored, and the hooks of other libraries see one statement. All state belongs to one query of this backend.
 
 mod admission;
+mod exchange;
 mod explain;
 mod first_run;
 mod kept_question;
@@ -27,7 +28,7 @@ mod scan;
 pub mod shown_clock;
 mod starting;
 
-pub use first_run::{combine_at_run, end as end_late, is_idle as is_none_late};
+pub use first_run::{decide_at_run, end as end_late, is_idle as is_none_late, waits_for_clock};
 pub use kept_question::attach;
 pub use path::{add_path, is_planning as plans_combined};
 pub use planning::{Combination, add_relations, combine, combine_moving, end};

@@ -59,7 +59,8 @@ impl PartRun {
             let context = context_below(state);
             let caller = pg_sys::MemoryContextSwitchTo(context);
             let (plan, eligible) = plan(part, leaf, (*state).es_sourceText);
-            let run = Self::begin(state, context, plan, |query| {
+            // The values stand in the query as constants.
+            let run = Self::begin(state, context, plan, std::ptr::null_mut(), |query| {
                 let miss = eligible.and_then(|eligible| miss(query, eligible, key?, leaf.is_at_end, surroundings).ok());
                 miss.map(|mut miss| {
                     miss.lead = Rc::new(lead);
@@ -71,7 +72,8 @@ impl PartRun {
         }
     }
 
-    /// Starts a plan, which outlives its run. `task` says what is done meanwhile. Runs it, too, if other processes take part.
+    /// Starts a plan, which outlives its run, with the values of the statement. `task` says what is done meanwhile. Runs it, too, if other processes
+    /// take part.
     ///
     /// # Safety
     /// `state` must be that of a statement that runs.
@@ -84,7 +86,7 @@ impl PartRun {
         unsafe {
             let context = context_below(state);
             let caller = pg_sys::MemoryContextSwitchTo(context);
-            let run = Self::begin(state, context, plan, task);
+            let run = Self::begin(state, context, plan, (*state).es_param_list_info, task);
             pg_sys::MemoryContextSwitchTo(caller);
             run
         }
@@ -98,13 +100,14 @@ impl PartRun {
         state: *mut pg_sys::EState,
         context: pg_sys::MemoryContext,
         plan: *mut pg_sys::PlannedStmt,
+        params: pg_sys::ParamListInfo,
         task: impl FnOnce(QueryDesc<'_>) -> Option<Task>,
     ) -> Self {
         // SAFETY: the caller's promise; the memory of the part is a child of that of the statement.
         unsafe {
             let is_parallel = (*plan).parallelModeNeeded;
             let (rows, receiver) = if is_parallel { tuples(context) } else { (std::ptr::null_mut(), nowhere()) };
-            let desc = describe(state, plan, receiver);
+            let desc = describe(state, plan, params, receiver);
             let query = QueryDesc::of_hook(desc);
             capture::prepare(query, task(query));
             kept!(server::standard_ExecutorStart(desc, 0));
@@ -187,7 +190,7 @@ impl PartRun {
     }
 }
 
-/// Does something with the description of a plan that is about to be started in a statement.
+/// Does something with the description of a plan that is about to be started in a statement, with its values.
 ///
 /// # Safety
 /// `state` must be that of a statement that is started.
@@ -198,7 +201,7 @@ pub unsafe fn with_description<R>(
 ) -> R {
     // SAFETY: the caller's promise; the description is not used after it was freed.
     unsafe {
-        let desc = describe(state, plan, nowhere());
+        let desc = describe(state, plan, (*state).es_param_list_info, nowhere());
         let result = act(QueryDesc::of_hook(desc));
         kept!(server::FreeQueryDesc(desc));
         result
@@ -212,13 +215,14 @@ pub unsafe fn with_description<R>(
 unsafe fn describe(
     state: *mut pg_sys::EState,
     plan: *mut pg_sys::PlannedStmt,
+    params: pg_sys::ParamListInfo,
     receiver: *mut pg_sys::DestReceiver,
 ) -> *mut pg_sys::QueryDesc {
-    let (no_snapshot, no_params, no_environment) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+    let (no_snapshot, no_environment) = (std::ptr::null_mut(), std::ptr::null_mut());
     // SAFETY: the caller's promise.
     unsafe {
         let (snapshot, text) = ((*state).es_snapshot, (*state).es_sourceText);
-        kept!(server::CreateQueryDesc(plan, text, snapshot, no_snapshot, receiver, no_params, no_environment, 0))
+        kept!(server::CreateQueryDesc(plan, text, snapshot, no_snapshot, receiver, params, no_environment, 0))
     }
 }
 

@@ -98,12 +98,12 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         // Planning changes the tree.
         let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };
         let checked = eligibility::check_query(tree, store.seed());
-        let (query, checked, shown) = with_shown_clock(query, checked, types.is_empty(), store.seed());
+        let (query, checked, shown) = with_shown_clock(query, checked, store.seed());
         let Checked { traits, offender, .. } = checked;
         let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };
         let mut parts = traits.as_ref().map_or(Vec::new(), |traits| combined(tree, traits));
         if shown {
-            parts.extend_from_slice(b"; the clock is applied to the stored answer, in the simple protocol");
+            parts.extend_from_slice(b"; the clock is applied to the stored answer");
         }
         let plan = query.plan(pg_sys::CURSOR_OPT_PARALLEL_OK, Parameters::NONE);
         // The executor reads parameters when it starts.
@@ -146,14 +146,9 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
     }
 }
 
-/// The query whose answer would be stored, and what checking it came to: the clock-free part if the query is refused for the clock in its columns, and
-/// has no parameters. Tells whether it is that.
-fn with_shown_clock<'t>(
-    query: OwnQuery<'t>,
-    checked: Checked,
-    has_no_parameters: bool,
-    seed: u64,
-) -> (OwnQuery<'t>, Checked, bool) {
+/// The query whose answer would be stored, and what checking it came to: the clock-free part if the query is refused for the clock in its columns. Tells
+/// whether it is that.
+fn with_shown_clock<'t>(query: OwnQuery<'t>, checked: Checked, seed: u64) -> (OwnQuery<'t>, Checked, bool) {
     // SAFETY: the query is valid, and the part lives in the current memory context, as the query does.
     unsafe {
         let moves = match checked.traits {
@@ -164,8 +159,7 @@ fn with_shown_clock<'t>(
                         .is_some_and(|tree| is_shown(tree) && lookup::clock_free::moves(tree, seed))
             }
         };
-        if has_no_parameters
-            && moves
+        if moves
             && let Some(parts) = Tree::enter(query.as_ptr()).and_then(take_apart)
             && let Some(tree) = Tree::enter(parts.part)
         {

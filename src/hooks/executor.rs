@@ -52,6 +52,8 @@ fn before_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: c
     let task = if copy::claims(desc) {
         copy::before_start(desc);
         None
+    } else if active() && fragments::waits_for_clock(desc, planned, flags) {
+        None
     } else if active() {
         let mut task = lookup::at_start(desc, planned, flags);
         let miss = match &mut task {
@@ -112,7 +114,7 @@ unsafe fn run_query(
         let desc = QueryDesc::of_hook(query_desc);
         if !fragments::is_none_late() {
             let forward = direction == pg_sys::ScanDirection::ForwardScanDirection;
-            edge(|| fragments::combine_at_run(desc, active() && forward && count == 0));
+            edge(|| fragments::decide_at_run(desc, active() && forward, count));
         }
         if !copy::exports(query_desc) {
             return run_plan(desc, direction, count, once);

@@ -50,11 +50,11 @@ pub unsafe extern "C-unwind" fn plan(
             }
             _ => None,
         };
-        let question = match &planning {
-            Planning::Eligible(eligible) if combination.is_none() => {
-                edge(|| fragments::question(&Call::of_hook(query, text, options, params), eligible))
+        let carried = match &planning {
+            Planning::Eligible(_) | Planning::Refused(Reason::MovingClock) if combination.is_none() => {
+                edge(|| carried(&Call::of_hook(query, text, options, params), &planning))
             }
-            _ => std::ptr::null_mut(),
+            _ => Carried::NOTHING,
         };
         let plan = match combination {
             None => direct!(next(query, text, options, params)),
@@ -65,10 +65,37 @@ pub unsafe extern "C-unwind" fn plan(
             Planning::Refused(reason) => edge(|| lookup::refuse(plan, reason)),
             Planning::Ignored | Planning::Ready { .. } => {}
         }
-        if !question.is_null() {
-            edge(|| fragments::attach(plan, question));
+        if !carried.kept.is_null() {
+            edge(|| shown_clock::attach(plan, carried.kept));
+        }
+        if !carried.question.is_null() {
+            edge(|| fragments::attach(plan, carried.question));
         }
         plan
+    }
+}
+
+/// What a plan is to carry, so that its query can be planned otherwise when it starts or runs; null for nothing. Plain data.
+#[derive(Clone, Copy)]
+struct Carried {
+    question: *mut pg_sys::Query,
+    kept: *mut pg_sys::List,
+}
+
+impl Carried {
+    const NOTHING: Self = Self { question: std::ptr::null_mut(), kept: std::ptr::null_mut() };
+}
+
+/// What the server's own plan of a query is to carry.
+fn carried(call: &Call<'_>, planning: &Planning) -> Carried {
+    match planning {
+        Planning::Eligible(eligible) => {
+            Carried { question: fragments::question(call, eligible), kept: shown_clock::to_keep(call, planning) }
+        }
+        Planning::Refused(Reason::MovingClock) => {
+            Carried { kept: shown_clock::to_keep(call, planning), ..Carried::NOTHING }
+        }
+        _ => Carried::NOTHING,
     }
 }
 

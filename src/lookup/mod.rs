@@ -65,5 +65,5 @@ pub use outcome::{Found, Miss, Unread};
 pub use placeholder::{Pending, Placeholder, pending, serve_pending};
 pub use planning::{Planning, before_planning, concerns};
 pub use question::Question;
-pub use start::{Task, at_start, skip};
+pub use start::{Task, at_start, scrolls, skip};
 pub use verdict::{Eligible, after_planning, refuse};

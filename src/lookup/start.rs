@@ -30,10 +30,10 @@ pub enum Task {
 }
 
 /// The flags of a query whose rows may be read in any order.
-const SCROLL: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
+pub(super) const SCROLL: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
 
 /// May the rows of a query with these flags be read in any order?
-fn scrolls(flags: i32) -> bool {
+pub fn scrolls(flags: i32) -> bool {
     flags as u32 & SCROLL != 0
 }
 

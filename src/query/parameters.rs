@@ -3,11 +3,39 @@
 use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys;
 
+use crate::pg::error_passing::guarded;
+use crate::pg::server;
 use crate::pg::tree::Tree;
 
 /// How many parameters there are.
 pub fn count(params: Option<Tree<'_, pg_sys::ParamListInfoData>>) -> usize {
     params.map_or(0, |params| params.numParams as usize)
+}
+
+/// The value of a parameter of the statement as a constant, in the current memory context, as the planner takes it. `None` if the value is not
+/// known, or not of its type.
+pub fn as_constant(
+    param: Tree<'_, pg_sys::Param>,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+) -> Option<*mut pg_sys::Node> {
+    let params = params.filter(|params| params.paramFetch.is_none())?;
+    let place = usize::try_from(param.paramid - 1).ok().filter(|place| *place < params.numParams as usize)?;
+    // SAFETY: the list ends with as many values as it says; the value has the type that stands beside it.
+    unsafe {
+        let value = *(&raw const (*params.as_ptr()).params).cast::<pg_sys::ParamExternData>().add(place);
+        if value.ptype != param.paramtype {
+            return None;
+        }
+        let (mut length, mut by_value) = (0i16, false);
+        pg_sys::get_typlenbyval(param.paramtype, &mut length, &mut by_value);
+        let datum = if value.isnull || by_value {
+            value.value
+        } else {
+            guarded!(server::datumCopy(value.value, by_value, length.into()))
+        };
+        let (kind, modifier, collation) = (param.paramtype, param.paramtypmod, param.paramcollid);
+        Some(pg_sys::makeConst(kind, modifier, collation, length.into(), datum, value.isnull, by_value).cast())
+    }
 }
 
 /// Adds the types and values of all parameters.

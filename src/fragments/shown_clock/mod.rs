@@ -10,9 +10,16 @@
 //!
 //! This holds for statements of the simple protocol, which are planned and read to the end within one message. EXPLAIN shows the server's own plan
 //! of the statement unless the part is stored.
+//!
+//! All other statements keep the server's own plan, which carries the query (`kept`). It is exchanged for one with the scan at their first run, if nobody
+//! can tell (`late`).
 
+mod kept;
+pub mod late;
 mod planning;
 mod scan;
 
+pub use kept::attach;
+pub use late::to_keep;
 pub use planning::{combine, part, plan};
 pub use scan::register;

@@ -6,7 +6,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::scan;
-use crate::fragments::{self, Combination};
+use crate::fragments::planning::{self as combining, Combination};
 use crate::lookup::{self, Call, Eligible, Found, Lateness, Planning, Question};
 use crate::pg::compat;
 use crate::pg::error_passing::kept;
@@ -26,8 +26,8 @@ const NAME: &CStr = c"clock_free";
 /// The clock-free part of a query, which is to be planned in the place of the query. Plain data, so that an error may jump over it.
 #[derive(Clone, Copy)]
 pub struct ClockFree {
-    parts: ShownClock,
-    eligible: Eligible,
+    pub(super) parts: ShownClock,
+    pub(super) eligible: Eligible,
 }
 
 impl ClockFree {
@@ -41,7 +41,7 @@ impl ClockFree {
 pub fn combine(clock_free: ClockFree, call: &Call<'_>) -> Option<Combination> {
     // SAFETY: the part is a valid query, which nobody has planned.
     let own = unsafe { Call::of_hook(clock_free.query(), call.source(), call.options(), std::ptr::null_mut()) };
-    fragments::combine(&own, &clock_free.eligible)
+    combining::combine(&own, &clock_free.eligible)
 }
 
 /// The clock-free part of a query whose answer moves with the clock, if that part may be stored. `planning` is what there was to do about the query.
@@ -65,6 +65,17 @@ pub fn part(call: &Call<'_>, planning: &Planning) -> Option<ClockFree> {
     let eligible = lookup::parts::before_planning(&store, &own).ok()?;
     let may_differ = parts.computes_more && eligible.traits().may_fail;
     (!may_differ).then_some(ClockFree { parts, eligible })
+}
+
+/// Is a query to be taken apart later, when its plan runs? `planning` is what there was to do about it. Whether its answer moves with the clock may show
+/// only then.
+pub(super) fn takes_apart(call: &Call<'_>, planning: &Planning) -> bool {
+    let may_move = match planning {
+        Planning::Refused(reason) => *reason == Reason::MovingClock,
+        Planning::Eligible(eligible) => eligible.traits().clocks != 0,
+        Planning::Ignored | Planning::Ready(_) => false,
+    };
+    may_move && is_shown(call.query()) && !is_read_at_once(call)
 }
 
 /// Are all rows of the answer computed within the present message? EXPLAIN is read at once, too.

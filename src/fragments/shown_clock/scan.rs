@@ -1,6 +1,7 @@
 //! The Custom Scan that gives the rows of a clock-free part, and computes the columns of the answer from each: what the executor calls. Its nodes
 //! belong to one query of this backend.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 
 use pgrx::pg_sys::{self, NodeTag};
@@ -8,12 +9,15 @@ use pgrx::pg_sys::{self, NodeTag};
 use crate::error::or_raise;
 use crate::fragments::part_run::{PartRun, Source, with_description};
 use crate::fragments::parts::{copy_values, next_tuple};
-use crate::lookup::clock_free::Answer;
+use crate::lookup::clock_free::{Answer, Reading};
 use crate::lookup::{self, Task};
-use crate::pg::error_passing::{direct, edge};
+use crate::pg::backend_local::Local;
+use crate::pg::error_passing::{direct, edge, kept};
 use crate::pg::lists::node_at;
 use crate::pg::server;
+use crate::pg::tree::Tree;
 use crate::query::plan_kinds::CLOCK_NAME;
+use crate::query::row_bound;
 use crate::serve::{Hold, next_of_plan, slot_values};
 use crate::session;
 
@@ -23,6 +27,26 @@ pub struct ClockScanState {
     custom: pg_sys::CustomScanState,
     /// Null before the scan is started.
     rows: *mut RowsOfPart,
+}
+
+/// How the rows of a scan are read that is started now.
+static READING: Local<Cell<Reading>> = Local::new(Cell::new(Reading::AtOnce));
+
+/// While this lives, rows of scans that are started are read in another way than at once.
+pub struct Started;
+
+impl Started {
+    /// From now on scans are started in this way.
+    pub fn read(reading: Reading) -> Self {
+        READING.set(reading);
+        Self
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        READING.set(Reading::AtOnce);
+    }
 }
 
 /// Where the rows come from.
@@ -41,11 +65,16 @@ enum Rows {
 struct RowsOfPart {
     callback: pg_sys::MemoryContextCallback,
     state: *mut pg_sys::EState,
+    reading: Reading,
     /// The plan of the part.
     plan: *mut pg_sys::PlannedStmt,
     rows: Rows,
     /// What to do while it runs.
     task: Option<Task>,
+    /// How many rows it has given while it runs.
+    taken: u64,
+    /// The most rows that it can give, if its plan proves that: a client that reads with a limit of rows leaves before the end is seen.
+    most: Option<u64>,
     /// Carries the rows of a tuplestore.
     tuple: *mut pg_sys::TupleTableSlot,
     is_stored: bool,
@@ -103,6 +132,15 @@ pub fn plan_node(columns: *mut pg_sys::List, part: *mut pg_sys::PlannedStmt) -> 
     }
 }
 
+/// The plan of the part below a plan that applies the clock.
+///
+/// # Safety
+/// A valid plan, whose topmost node `plan_node` has made.
+pub unsafe fn part_of(plan: *mut pg_sys::PlannedStmt) -> Option<*mut pg_sys::PlannedStmt> {
+    // SAFETY: the caller's promise.
+    unsafe { node_at((*(*plan).planTree.cast::<pg_sys::CustomScan>()).custom_private, 0) }
+}
+
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn create_state(_scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
     // SAFETY: zeroed memory is a state that is not started.
@@ -132,9 +170,12 @@ unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, state: *mu
                     next: std::ptr::null_mut(),
                 },
                 state,
+                reading: READING.get(),
                 plan,
                 rows: Rows::Waiting,
                 task: None,
+                taken: 0,
+                most: None,
                 tuple: pg_sys::MakeSingleTupleTableSlot(row_type, &raw const pg_sys::TTSOpsMinimalTuple),
                 is_stored: false,
             });
@@ -168,7 +209,7 @@ unsafe extern "C-unwind" fn next_of_part(node: *mut pg_sys::ScanState) -> *mut p
         let slot = (*node).ss_ScanTupleSlot;
         let scan = node.cast::<ClockScanState>();
         edge(|| pg_sys::ExecClearTuple(slot));
-        let step = edge(|| (*scan).rows.as_mut().map_or(Step::End, |rows| rows.next(slot)));
+        let step = edge(|| (*scan).rows.as_mut().map_or(Step::End, |rows| rows.next_or_previous(slot)));
         let Step::Run(query) = step else { return slot };
         let caller = pg_sys::MemoryContextSwitchTo((*(*query).estate).es_query_cxt);
         let row = next_of_plan(query, pg_sys::ScanDirection::ForwardScanDirection);
@@ -211,6 +252,15 @@ unsafe extern "C-unwind" fn rescan(node: *mut pg_sys::CustomScanState) {
     }
 }
 
+/// Does a started query that applies the clock read a stored answer?
+///
+/// # Safety
+/// A started query, whose topmost node is such a scan.
+pub unsafe fn reads_stored(query: *mut pg_sys::QueryDesc) -> bool {
+    // SAFETY: the caller's promise; the rows live as long as the query.
+    unsafe { (*(*query).planstate.cast::<ClockScanState>()).rows.as_ref().is_some_and(|rows| rows.is_stored) }
+}
+
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn show(
     node: *mut pg_sys::CustomScanState,
@@ -237,7 +287,7 @@ impl RowsOfPart {
         // SAFETY: the caller's promise. The descriptor serves the question alone.
         let answer = unsafe {
             let context = (*self.state).es_query_cxt;
-            with_description(self.state, self.plan, |query| lookup::clock_free::at_start(query, context))
+            with_description(self.state, self.plan, |query| lookup::clock_free::at_start(query, context, self.reading))
         };
         match answer {
             Answer::Stored(hold) => {
@@ -248,6 +298,27 @@ impl RowsOfPart {
         }
     }
 
+    /// The next row, or the one before if the statement is read backward.
+    ///
+    /// # Safety
+    /// The slot must be a virtual one with the columns of the part.
+    unsafe fn next_or_previous(&mut self, slot: *mut pg_sys::TupleTableSlot) -> Step {
+        // SAFETY: the statement runs; the caller's promise. Holds last until the part was read.
+        unsafe {
+            if (*self.state).es_direction != pg_sys::ScanDirection::BackwardScanDirection {
+                return self.next(slot);
+            }
+            // Only statements whose part is stored are read backward.
+            let Rows::Stored(hold) = &self.rows else { return Step::End };
+            let (values, nulls) = slot_values(slot);
+            if !(**hold).rows().is_some_and(|rows| or_raise(rows.previous(values, nulls))) {
+                return Step::End;
+            }
+            pg_sys::ExecStoreVirtualTuple(slot);
+            Step::Filled
+        }
+    }
+
     /// # Safety
     /// The slot must be a virtual one with the columns of the part.
     unsafe fn next(&mut self, slot: *mut pg_sys::TupleTableSlot) -> Step {
@@ -255,6 +326,8 @@ impl RowsOfPart {
             // SAFETY: the statement runs.
             let run = unsafe { PartRun::of_plan(self.state, self.plan, |_query| self.task.take()) };
             self.rows = Rows::Running(run);
+            self.taken = 0;
+            self.most = self.most_rows();
         }
         // SAFETY: the caller's promise; holds and tuplestores last until the part was read.
         let filled = unsafe {
@@ -294,7 +367,24 @@ impl RowsOfPart {
             }
             copy_values(row, slot);
             pg_sys::ExecStoreVirtualTuple(slot);
+            self.taken += 1;
+            if self.most == Some(self.taken) {
+                // The values lie in the memory of the part, which goes.
+                if let Some(materialize) = (*(*slot).tts_ops).materialize {
+                    kept!(materialize(slot));
+                }
+                self.leave();
+            }
         }
+    }
+
+    /// The most rows that the part can give, if its plan, which is started, proves that.
+    fn most_rows(&self) -> Option<u64> {
+        if self.reading == Reading::AtOnce {
+            return None;
+        }
+        // SAFETY: the plan and the values live as long as the statement.
+        unsafe { row_bound::of(Tree::enter(self.plan)?, Tree::enter((*self.state).es_param_list_info)) }
     }
 
     /// The last row was read.

@@ -18,6 +18,8 @@
 mod hoisting;
 mod keys;
 mod origins;
+mod settled;
+mod values;
 mod walks;
 
 use pgrx::pg_sys;
@@ -30,6 +32,8 @@ use crate::pg::server;
 use crate::pg::tree::{Tree, children};
 use crate::pg::tree_making::{copy, list_of};
 use hoisting::Hoisting;
+pub use settled::is_settled;
+pub use values::with_values;
 use walks::asks_for_time;
 
 /// A query that was taken apart.

@@ -1,0 +1,58 @@
+//! Puts another plan in the place of one that was started and has not run. Keeps nothing.
+
+use pgrx::pg_sys;
+
+use crate::pg::error_passing::kept;
+use crate::pg::query_desc::QueryDesc;
+use crate::pg::{compat, server};
+
+/// Starts another plan with these parameters, and puts it in the place of the plan that a query has started. Returns a descriptor that holds the
+/// latter. `None` if the columns differ, or if the started plan is not `accepted`.
+///
+/// # Safety
+/// The query must be started, and not have run. The plan must be one of the same query, in memory that outlives it, which is the current context.
+pub unsafe fn exchange(
+    query: QueryDesc<'_>,
+    plan: *mut pg_sys::PlannedStmt,
+    params: pg_sys::ParamListInfo,
+    accepted: impl FnOnce(*mut pg_sys::QueryDesc) -> bool,
+) -> Option<*mut pg_sys::QueryDesc> {
+    let (text, snapshot) = (query.source(), query.snapshot());
+    // SAFETY: the caller's promise. Permissions were asked when the query was started, and are not asked again.
+    unsafe {
+        let plan = compat::unchecked_plan(plan);
+        let instruments = (*query.as_ptr()).instrument_options;
+        let (no_snapshot, no_environment) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let nowhere = pg_sys::None_Receiver;
+        let desc = kept!(server::CreateQueryDesc(
+            plan,
+            text,
+            snapshot,
+            no_snapshot,
+            nowhere,
+            params,
+            no_environment,
+            instruments
+        ));
+        kept!(server::standard_ExecutorStart(desc, 0));
+        if !pg_sys::equalTupleDescs((*desc).tupDesc, (*query.as_ptr()).tupDesc) || !accepted(desc) {
+            end_started(desc);
+            return None;
+        }
+        query.exchange_execution(desc);
+        Some(desc)
+    }
+}
+
+/// Ends what was started and has not run.
+///
+/// # Safety
+/// A started descriptor that nobody uses any more.
+pub unsafe fn end_started(desc: *mut pg_sys::QueryDesc) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        kept!(server::standard_ExecutorFinish(desc));
+        kept!(server::standard_ExecutorEnd(desc));
+        kept!(server::FreeQueryDesc(desc));
+    }
+}

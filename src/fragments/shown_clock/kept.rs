@@ -1,0 +1,78 @@
+//! What a plan carries whose query may be taken apart when it runs: a plan for a Bind, one that is kept, or a cursor's. It lies in the first entry of the
+//! range table, in a field that finished plans do not use (`values_lists`): the server copies it with the plan, and nobody else looks there. Entries and
+//! their number stay what they are, since EXPLAIN shows them. Keeps nothing.
+
+use arrow_cache_core::Hash128;
+use pgrx::pg_sys::{self, RTEKind};
+
+use crate::pg::lists::{integers, node_at};
+use crate::pg::tree::{Tree, children};
+use crate::pg::tree_making::{list_of, list_of_numbers};
+use crate::query::Versions;
+use crate::query::hashes::{FormId, PlanningHash};
+
+/// A query that was taken apart when it was planned. Plain data.
+#[derive(Clone, Copy)]
+pub struct Kept {
+    /// The clock-free part. Not to be changed.
+    pub part: *mut pg_sys::Query,
+    /// The projection. Not to be changed.
+    pub projection: *mut pg_sys::List,
+    /// The definitions that were current before the query was checked and planned.
+    pub versions: Versions,
+    /// The role and the settings under which it was planned.
+    pub under: PlanningHash,
+    /// The form of the part.
+    pub form: FormId,
+    /// Constants stand for the values that it was planned for.
+    pub for_values: bool,
+}
+
+impl Kept {
+    /// As a list, in the current memory context.
+    ///
+    /// # Safety
+    /// Part and projection must be valid as long as the list.
+    pub unsafe fn to_list(self) -> *mut pg_sys::List {
+        let Versions { catalogs, ddl } = self.versions;
+        let numbers = [catalogs, ddl, self.under.0.hi, self.under.0.lo, self.form.0, u64::from(self.for_values)];
+        let halves = numbers.into_iter().flat_map(|number| [number as u32 as i32, (number >> 32) as i32]);
+        list_of::<pg_sys::Node>([self.part.cast(), self.projection.cast(), list_of_numbers(halves).cast()])
+    }
+}
+
+/// Attaches a list that `Kept` has made to a plan.
+///
+/// # Safety
+/// `plan` must be a plan just made, in the current memory context, and the list one that nobody else has.
+pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, kept: *mut pg_sys::List) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let first = node_at::<pg_sys::RangeTblEntry>((*plan).rtable, 0);
+        if let Some(entry) = first.filter(|entry| (**entry).rtekind != RTEKind::RTE_VALUES) {
+            (*entry).values_lists = kept;
+        }
+    }
+}
+
+/// What a plan carries, if it carries something.
+pub fn of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Kept> {
+    let entry = children!(plan.rtable as RangeTblEntry).next()?;
+    if entry.values_lists.is_null() || entry.rtekind == RTEKind::RTE_VALUES {
+        return None;
+    }
+    // SAFETY: only `attach` has put something there.
+    unsafe {
+        let list = entry.values_lists;
+        let mut halves = integers(node_at::<pg_sys::List>(list, 2)?);
+        let mut number = || Some(u64::from(halves.next()? as u32) | u64::from(halves.next()? as u32) << 32);
+        Some(Kept {
+            part: node_at(list, 0)?,
+            projection: node_at(list, 1)?,
+            versions: Versions { catalogs: number()?, ddl: number()? },
+            under: PlanningHash(Hash128 { hi: number()?, lo: number()? }),
+            form: FormId(number()?),
+            for_values: number()? != 0,
+        })
+    }
+}
