@@ -11,6 +11,7 @@ use super::outcome::{Found, note_bypass, note_hit};
 use super::question::Question;
 use super::quick_statements;
 use super::start::{SCROLL, Task, share_work};
+use crate::pg::compat;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::query::clock::{self, Clock};
@@ -63,7 +64,7 @@ pub fn begin(query: QueryDesc<'_>, form: FormId) -> bool {
 /// That statement, which had this number, runs the server's own plan.
 pub fn note_not_applied(query: QueryDesc<'_>, statement: u64) {
     let (reason, Some(store)) = (Reason::MovingClock, shmem::store()) else { return };
-    tally::count_bypass(&store, reason);
+    tally::count_bypass(&store, reason, compat::query_id(&query.plan()));
     session::set_status_of(statement, Status::Bypass(reason));
     decision_log::note(Status::Bypass(reason), &query.plan());
 }

@@ -75,6 +75,27 @@ fn check_speed(question: &Question<'_>, form: FormId) -> Result<(), Reason> {
     Ok(())
 }
 
+/// What the plan says about a query that is worth a lookup: traits, tree, form, facts, how it was planned, and whether it asks for the time.
+///
+/// # Errors
+/// The reason to bypass.
+#[inline]
+fn verdict_of(question: &Question<'_>) -> Result<(QueryTraits, TreeHash, FormId, FactsHash, Planned, bool), Reason> {
+    let form_at_once = plan_marker::form_of(question.plan());
+    if let Some(form) = form_at_once {
+        check_speed(question, form)?;
+    }
+    match plan_marker::read(question.plan()) {
+        Marked::Cacheable { traits, tree, form, facts, planned, asks_for_time } => {
+            if form_at_once.is_none() {
+                check_speed(question, form)?;
+            }
+            Ok((traits, tree, form, facts, planned, asks_for_time))
+        }
+        Marked::Bypass(reason) => Err(reason),
+    }
+}
+
 /// Describes a question.
 ///
 /// The versions of the definitions are read after the snapshot was taken.
@@ -83,19 +104,7 @@ fn check_speed(question: &Question<'_>, form: FormId) -> Result<(), Reason> {
 /// The reason to bypass.
 #[inline]
 pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Description<'q>, Reason> {
-    let form_at_once = plan_marker::form_of(question.plan());
-    if let Some(form) = form_at_once {
-        check_speed(question, form)?;
-    }
-    let (traits, tree, form, facts, planned, asks_for_time) = match plan_marker::read(question.plan()) {
-        Marked::Cacheable { traits, tree, form, facts, planned, asks_for_time } => {
-            (traits, tree, form, facts, planned, asks_for_time)
-        }
-        Marked::Bypass(reason) => return Err(reason),
-    };
-    if form_at_once.is_none() {
-        check_speed(question, form)?;
-    }
+    let (traits, tree, form, facts, planned, asks_for_time) = verdict_of(question)?;
     let own_text = question.own_text();
     let terms = StatementTerms::of(own_text)?;
     let fingerprint = question.fingerprint(Fingerprint::of_form(form));
