@@ -19,7 +19,7 @@ pub unsafe fn is_settled(projection: *mut pg_sys::List) -> bool {
         if expression_may_fail(projection) {
             return false;
         }
-        let timeless = replaced(projection, &mut |node, _depth| is_start_of_transaction(node).then(|| some_time()));
+        let timeless = replaced(projection, &mut |node, _depth| is_start_of_transaction(node).then(some_time));
         Tree::enter(timeless).is_some_and(|timeless| check_expression(Some(timeless)) == Ok(false))
     }
 }
