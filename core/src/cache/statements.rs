@@ -11,7 +11,7 @@
 
 use crate::cache::layout::PARTITIONS;
 use crate::cache::memory::{Arena, Locks};
-use crate::cache::statement_record::{StatementCounts, StatementKey, StatementRecord, WAYS};
+use crate::cache::statement_record::{StatementCounts, StatementKey, StatementRecord, Taken, WAYS};
 use crate::cache::store::Store;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -34,12 +34,26 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
                 self.add_to_statement(key, counts, now);
             }
         }
-        for (number, set) in self.statement_sets().enumerate() {
-            let there: [_; WAYS] = self.locks.shared(number % PARTITIONS, || {
-                std::array::from_fn(|way| set.get(way).and_then(StatementRecord::read))
-            });
-            there.into_iter().flatten().for_each(|(key, counts)| each(key, counts));
+        for number in 0..self.statement_set_count() {
+            self.statements_of_set(number).into_iter().flatten().for_each(|(key, counts)| each(key, counts));
         }
+    }
+
+    /// What is known of the statements of a set.
+    pub(crate) fn statements_of_set(&self, number: usize) -> Taken<WAYS> {
+        let Some(set) = self.statement_sets().nth(number) else { return [None; WAYS] };
+        self.locks
+            .shared(number % PARTITIONS, || std::array::from_fn(|way| set.get(way).and_then(StatementRecord::read)))
+    }
+
+    pub(crate) fn statement_set_count(&self) -> usize {
+        self.statement_records().len() / WAYS
+    }
+
+    /// The set that a statement belongs to.
+    pub(crate) fn statement_set(&self, key: StatementKey) -> usize {
+        // The number of sets is a power of two.
+        key.hash() as usize & (self.statement_set_count() - 1)
     }
 
     /// How many statements had to make room for others since the counters were zeroed.
@@ -68,8 +82,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     }
 
     fn add_to_statement(&self, key: StatementKey, counts: StatementCounts, now: i64) {
-        // The number of sets is a power of two.
-        let number = key.hash() as usize & (self.statement_records().len() / WAYS - 1);
+        let number = self.statement_set(key);
         let Some(set) = self.statement_records().get(number * WAYS..(number + 1) * WAYS) else { return };
         self.locks.exclusive(number % PARTITIONS, || {
             let own =

@@ -120,6 +120,30 @@ mod tests {
     }
 
     #[test]
+    fn the_statements() {
+        use crate::cache::statement_record::{StatementCounter, StatementCounts, StatementKey, WAYS};
+        let of = |query_id| StatementKey { query_id, user: 10, database: 5 };
+        let counts = StatementCounts::one(StatementCounter::Hits);
+        let place = |store: &TestStore<'_>, key, way| store.statement_set(key) * WAYS + way;
+        expect(
+            |_, store, _| {
+                for way in [0, 1] {
+                    store.statement_records()[place(store, of(1), way)].write(of(1), counts, 1);
+                }
+            },
+            &["statements: a statement has two records"],
+        );
+        expect(
+            |_, store, _| {
+                let strange =
+                    (2..).map(of).find(|key| store.statement_set(*key) != store.statement_set(of(1))).unwrap();
+                store.statement_records()[place(store, of(1), 0)].write(strange, counts, 1);
+            },
+            &["statements: a record lies in the set of another statement"],
+        );
+    }
+
+    #[test]
     fn lists_and_counts() {
         expect(
             |_, store, _| store.header().free_head.store(0, Relaxed),

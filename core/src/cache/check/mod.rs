@@ -1,6 +1,7 @@
 //! Does everything in the block agree? A check reads, and changes nothing. It is right beside others who work, too:
 //!
-//! * A chain of the index is walked under the shared lock of its partition (`chains`), one bucket at a time.
+//! * A chain of the index is walked under the shared lock of its partition (`chains`), one bucket at a time; so is a set of statements
+//!   (`statement_sets`).
 //! * What spans several words is read without a lock (`records`, `payload`), and counts only if nobody was in a step (`steps`) when the reading began, and no
 //!   step has begun before its end. Else it is read again, some times; then the report says that it is undecided.
 //! * Words that are whole by themselves are read as they are (`words`).
@@ -18,6 +19,7 @@ mod leftovers;
 mod look;
 mod payload;
 mod records;
+mod statement_sets;
 mod words;
 
 pub use finding::Finding;
@@ -54,6 +56,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let mut marks = Vec::new();
         let mut blocks = Blocks::new();
         self.check_words(&mut findings, processes);
+        self.check_statements(&mut findings, processes);
         self.check_leftovers(&mut findings, processes);
         let certain = findings.len();
         let mut is_undecided = true;
