@@ -1,7 +1,7 @@
 //! The only room that installs hooks. Each hook asks whether we are on, calls the next library in line, and hands over to one named
 //! function. `pg::error_passing` says how that leaves errors as they are.
 //!
-//! This file installs them, once, in the postmaster; each file below has the hooks of one moment. `previous` keeps those that were
+//! This file installs them, once, in the postmaster, but for the callback for released resources (`transaction`); each file below has the hooks of one moment. `previous` keeps those that were
 //! installed before ours, and says whether we are on.
 
 mod executor;
@@ -54,7 +54,6 @@ pub fn install() {
         pg_sys::ExecutorEnd_hook = Some(executor::end);
         pg_sys::ProcessUtility_hook = Some(utility::process);
         pg_sys::object_access_hook = Some(object_access::access);
-        pg_sys::RegisterResourceReleaseCallback(Some(transaction::resources_released), std::ptr::null_mut());
     }
     serve::register();
     fragments::register();

@@ -1,14 +1,29 @@
-//! The callbacks at the end of a transaction. Keep nothing.
+//! The callbacks at the end of a transaction. State of this backend: whether it is called when resources are released. No lock.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 
 use pgrx::pg_sys;
 
 use crate::invalidation::{foreign, last_callback, own_writes, publication, redefinition, write_set};
 use crate::lookup::single_flight;
+use crate::pg::backend_local::Local;
 use crate::pg::error_passing::edge;
 use crate::pg::{backend, error_memory};
 use crate::{capture, session};
+
+/// Is `resources_released` registered?
+static IS_REGISTERED: Local<Cell<bool>> = Local::new(Cell::new(false));
+
+/// Registers `resources_released`, if it is not. The server calls it some six times for each statement, so that backends which never
+/// write are spared. May raise.
+pub fn watch_released_resources() {
+    if !IS_REGISTERED.get() {
+        // SAFETY: the callback has the type that the server expects, and needs no argument.
+        unsafe { pg_sys::RegisterResourceReleaseCallback(Some(resources_released), std::ptr::null_mut()) };
+        IS_REGISTERED.set(true);
+    }
+}
 
 /// Called twice per transaction, and after the commit too, where only flags may be cleared.
 ///
@@ -24,7 +39,16 @@ pub unsafe extern "C-unwind" fn ended(event: pg_sys::XactEvent::Type, arg: *mut 
             if own_writes::has_transaction_id() {
                 session::note_writing();
                 // SAFETY: no frame above this one has destructors.
-                unsafe { edge(|| publication::publish(preparing)) };
+                unsafe {
+                    edge(|| {
+                        watch_released_resources();
+                        publication::publish(preparing);
+                    });
+                }
+            } else if backend::is_logical_worker() {
+                // It may commit prepared transactions, and its first transactions only read.
+                // SAFETY: no frame above this one has destructors.
+                unsafe { edge(watch_released_resources) };
             }
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
