@@ -20,6 +20,7 @@ SHOWN = 10
 EXIT_SECONDS = 60
 LOOK_UP = "SELECT abalance FROM pgbench_accounts WHERE aid = 1"
 TABLE = "CREATE TABLE days AS SELECT date '2020-01-01' + g AS d, g AS n FROM generate_series(1, 3000) g"
+AGGREGATE = "SELECT n % 50 AS a, count(*), sum(n), avg(n), max(d) FROM days GROUP BY 1 ORDER BY 1"
 SINCE = "SELECT sum(n) FROM days WHERE d >= "
 WRAPPER = """#!/bin/sh
 exec valgrind --tool=callgrind --trace-children=yes --callgrind-out-file={out} {option} {postgres} "$@"
@@ -54,6 +55,7 @@ CASES = [
     Case(f"{name}, {way}", sql, way, caching)
     for way in ("simple", "prepared")
     for name, sql, caching in (("SELECT 1", "SELECT 1", True), ("one row, cache off", LOOK_UP, False), ("one row, hit", LOOK_UP, True),
+                               ("50 rows, hit", AGGREGATE, True),
                                ("a date, hit", f"{SINCE}date '2025-11-01'", True),
                                ("a time, hit", f"{SINCE}timestamptz '2025-11-01 00:00+00'", True),
                                ("CURRENT_DATE, hit", f"{SINCE}CURRENT_DATE - 365", True),
