@@ -5,6 +5,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::find::{Lateness, find};
+use super::fingerprint::Fingerprint;
 use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
 use super::{forms, kept_templates, portal, quick_statements, single_flight};
@@ -90,7 +91,8 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
         }
         Err(reason) => {
             if may_pass(reason) {
-                quick_statements::time_run(planned_as);
+                let of_form = || plan_marker::form_of(desc.plan()).map(Fingerprint::of_form);
+                quick_statements::time_run(planned_as.or_else(of_form));
             }
             single_flight::note_execution();
             note_bypass(&store, reason, desc.plan());
