@@ -1,7 +1,8 @@
 /*
  * A library that holds a transaction up at two moments of its end: when it is visible but has not sent its invalidation
  * messages, and when it has sent them and released its locks; and COMMIT PREPARED before and after it. 069_between_moves.pl builds and preloads it, before the cache, so
- * that the cache's hook of statements is around this one. Callbacks are called in reverse: so they are registered in the session.
+ * that the cache's hook of statements is around this one. Callbacks are called in reverse: so they are registered in the session, and that for
+ * released resources after the cache's own, which it registers before its first commit.
  *
  * At each moment it makes the file STAGE.reached in the folder that its setting names, and waits for the file STAGE.go.
  */
@@ -46,17 +47,23 @@ wait_at(const char *stage)
 }
 
 static void
-at_end(XactEvent event, void *arg)
-{
-	if (event == XACT_EVENT_COMMIT)
-		wait_at("visible");
-}
-
-static void
 at_release(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *arg)
 {
 	if (phase == RESOURCE_RELEASE_AFTER_LOCKS && is_top_level && is_commit)
 		wait_at("told");
+}
+
+static void
+at_end(XactEvent event, void *arg)
+{
+	static bool registered = false;
+
+	if (event != XACT_EVENT_COMMIT)
+		return;
+	if (!registered)
+		RegisterResourceReleaseCallback(at_release, NULL);
+	registered = true;
+	wait_at("visible");
 }
 
 /* COMMIT PREPARED waits before it looks for its transaction. It sends messages before it returns; its own transaction ends later. */
@@ -84,7 +91,6 @@ register_callbacks(const char *value, void *extra)
 		return;
 	registered = true;
 	RegisterXactCallback(at_end, NULL);
-	RegisterResourceReleaseCallback(at_release, NULL);
 }
 
 void
