@@ -89,7 +89,8 @@ pub fn servable_age(
     }
     let usual = store.form_times(description.form.0).plain_micros;
     let is_due = age >= bound.saturating_sub(time_ahead(bound, i64::try_from(usual).unwrap_or(i64::MAX)));
-    (!is_due || single_flight::is_claimed(store, description.key)).then_some(age)
+    // What is told is the age of now, which is longer if the statement has waited.
+    (!is_due || single_flight::is_claimed(store, description.key)).then_some(now - known_good)
 }
 
 /// How long before the end of the bound the next answer is begun, by the usual time of a run. The next answer is as old as its run is long when it

@@ -44,3 +44,19 @@ def test_bypassed_until_another_session_has_stored_an_answer(connect, ask, mode)
     assert set(outcomes) == {("BYPASS", "too_quick"), ("HIT", None)}
     storing.execute("UPDATE t SET b = 'new'")
     assert ask(hasty, 100) == [(b"new",)]
+
+
+@pytest.mark.parametrize("ask", [simple, bound, named])
+@pytest.mark.parametrize("mode", ["auto", "force_custom_plan", "force_generic_plan"])
+def test_runs_that_own_writes_hide_count_as_well(connect, ask, mode):
+    hasty = connect(f"-c pg_arrow_cache.min_execution_time=10s -c plan_cache_mode={mode}", prepare_threshold=None)
+    hasty.execute("CREATE TABLE t AS SELECT g AS a, 'row ' || g AS b FROM generate_series(1, 200) g")
+    hasty.pgconn.prepare(b"s", b"SELECT b FROM t WHERE a = $1", [INT4])
+    outcomes = []
+    for number in range(1, QUICK_RUNS + 10):
+        with hasty.transaction():
+            hasty.execute("UPDATE t SET b = b || '!' WHERE a = %d" % number)
+            assert ask(hasty, number) == [(b"row %d!" % number,)]
+            outcomes.append((hasty.status(), hasty.reason()))
+    assert outcomes[:QUICK_RUNS] == [("BYPASS", "own_writes")] * QUICK_RUNS
+    assert outcomes[QUICK_RUNS:] == [("BYPASS", "too_quick")] * 9
