@@ -26,8 +26,8 @@ use crate::{session, settings, shmem};
 
 /// Forms that usually run shorter are computed by everybody: a wait would cost about as much.
 const SHORTEST_RUN: Duration = Duration::from_millis(5);
-/// For how many times the usual time of a form it is waited for, and so much longer: many sessions that come at once take time from whoever
-/// computes.
+/// For how many times the usual time of a form one session that computes it is waited for, and so much longer: many sessions that come at once
+/// take time from whoever computes.
 const MOST_RUNS: u32 = 3;
 const CROWD: Duration = Duration::from_millis(100);
 /// How long a session sleeps before it looks whether it stands in somebody's way.
@@ -63,7 +63,16 @@ pub enum Joined {
     LooksAgain,
 }
 
-/// Until when one statement waits for whoever computes its answer: several one after the other, if they fail. Counted from the first time.
+/// How long a statement waits at most.
+#[derive(Clone, Copy)]
+struct Bounds {
+    /// For all who compute its answer, one after the other if they fail.
+    in_all: Duration,
+    /// For one of them.
+    for_one: Duration,
+}
+
+/// Until when one statement waits for all who compute its answer, one after the other if they fail. Counted from the first time.
 #[derive(Default)]
 pub struct Patience(Option<Instant>);
 
@@ -73,10 +82,11 @@ impl Patience {
         Self(PLANNED.take())
     }
 
-    /// What is left of `bound`; `None` if nothing is.
-    fn left(&mut self, bound: Duration) -> Option<Duration> {
+    /// How long the next one who computes the answer may be waited for; `None` if the time is over.
+    fn left(&mut self, bounds: Bounds) -> Option<Duration> {
         let now = Instant::now();
-        Some(self.0.get_or_insert(now + bound).saturating_duration_since(now)).filter(|left| !left.is_zero())
+        let left = self.0.get_or_insert(now + bounds.in_all).saturating_duration_since(now);
+        Some(left.min(bounds.for_one)).filter(|left| !left.is_zero())
     }
 }
 
@@ -115,7 +125,7 @@ pub fn join(store: &SharedStore, missed: Missed<'_>, patience: &mut Patience, sl
         waited::end(how);
         Joined::Computes(Lead::default())
     };
-    let Some(bound) = longest_wait(store, missed.form) else { return alone(WaitEnd::GivenUp) };
+    let Some(bounds) = longest_wait(store, missed.form) else { return alone(WaitEnd::GivenUp) };
     if !held_claims::has_room() {
         return alone(WaitEnd::GivenUp);
     }
@@ -126,7 +136,7 @@ pub fn join(store: &SharedStore, missed: Missed<'_>, patience: &mut Patience, sl
             Joined::Computes(Lead::of(claim, missed.kind()))
         }
         Taking::Claimed(_) if !sleeps => Joined::LooksAgain,
-        Taking::Claimed(claimed) if may_sleep(missed.kind()) => match patience.left(bound) {
+        Taking::Claimed(claimed) if may_sleep(missed.kind()) => match patience.left(bounds) {
             Some(left) => match wait(store, &claimed, left) {
                 Waited::Over => Joined::LooksAgain,
                 Waited::TooLong => alone(WaitEnd::TimedOut),
@@ -165,11 +175,14 @@ pub fn wait_before_planning(store: &SharedStore, key: CacheKey, form: FormId) ->
         return false;
     }
     let Some(claimed) = store.claims().find(key, &store.versions()) else { return false };
-    let Some(bound) = longest_wait(store, Some(form)).filter(|_| may_sleep(Kind::Answer)) else { return false };
+    let Some(bounds) = longest_wait(store, Some(form)).filter(|_| may_sleep(Kind::Answer)) else { return false };
     USED.set(true);
-    PLANNED.set(Some(Instant::now() + bound));
+    let mut patience = Patience::default();
+    let waited = patience.left(bounds).map_or(Waited::TooLong, |left| wait(store, &claimed, left));
+    // Whoever takes too long is not waited for a second time when the statement starts.
+    PLANNED.set(if waited == Waited::TooLong { Some(Instant::now()) } else { patience.0 });
     // How it ends otherwise shows when the statement starts.
-    let is_there = wait(store, &claimed, bound) == Waited::Over && is_answered(store, key);
+    let is_there = waited == Waited::Over && is_answered(store, key);
     if is_there {
         note_answer();
     }
@@ -196,7 +209,7 @@ pub fn transaction_ended(is_committed: bool) {
 }
 
 /// How long a statement of this form waits at most; `None` if it does not wait, and nobody for it.
-fn longest_wait(store: &SharedStore, form: Option<FormId>) -> Option<Duration> {
+fn longest_wait(store: &SharedStore, form: Option<FormId>) -> Option<Bounds> {
     let most = settings::max_wait();
     if most.is_zero() || settings::debug_serve_fills() {
         return None;
@@ -206,10 +219,10 @@ fn longest_wait(store: &SharedStore, form: Option<FormId>) -> Option<Duration> {
     if times.executions > 0 && usual < SHORTEST_RUN {
         return None;
     }
-    let bound = if times.executions > 0 { most.min(usual * MOST_RUNS + CROWD) } else { most };
     // Enough is left for computing the answer without waiting any longer.
     let spare = |left: Duration| if times.executions > 0 { left.saturating_sub(usual * 2) } else { left / 4 };
-    Some(waiting::time_left().map_or(bound, |left| bound.min(spare(left))))
+    let in_all = waiting::time_left().map_or(most, |left| most.min(spare(left)));
+    Some(Bounds { in_all, for_one: if times.executions > 0 { in_all.min(usual * MOST_RUNS + CROWD) } else { in_all } })
 }
 
 /// May the session sleep for another one? Its transaction has done nothing before its statement, and nobody waits for it who could be waited for.
