@@ -65,7 +65,7 @@ pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
         return false;
     }
     let too_quick = elapsed < settings::min_execution_time() && !settings::debug_serve_fills();
-    quick_statements::note_execution(miss.key, miss.fingerprint, too_quick);
+    quick_statements::note_execution(miss.key, miss.fingerprint, elapsed, too_quick);
     too_quick
 }
 

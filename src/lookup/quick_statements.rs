@@ -5,6 +5,7 @@
 //! more.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use arrow_cache_core::CacheKey;
 
@@ -20,6 +21,10 @@ type Memory<T, const PLACES: usize> = Local<RefCell<[T; PLACES]>>;
 const QUICK_RUNS: u8 = 16;
 /// Every 64th skipped execution is looked up anyway: another session may have stored an answer.
 const LOOK_UP_EVERY: u8 = 64;
+/// About what it takes to look a statement up in vain and to capture its rows, beside executing it (`bench/run.py overhead`, pgbench -S).
+const VAIN_LOOKUP: Duration = Duration::from_micros(2);
+/// As many look-ups as come in the life of a session.
+const FOR_GOOD: u32 = u32::MAX;
 
 /// How quick the executions of statements with one fingerprint are.
 #[derive(Clone, Copy)]
@@ -31,11 +36,12 @@ struct Speed {
     quick_runs: u8,
     /// How many executions were skipped since the last that was looked up.
     skipped: u8,
-    /// Some executions are not that quick, or are answered from the cache: all are looked up.
-    mixed: bool,
+    /// How many more executions are looked up in any case, since some were not that quick. Those take as long together as what could have been
+    /// saved, so that a single slow one, for whatever reason, costs the others no more than itself.
+    owed: u32,
 }
 
-const UNKNOWN: Speed = Speed { fingerprint: Fingerprint(0), threshold: 0, quick_runs: 0, skipped: 0, mixed: false };
+const UNKNOWN: Speed = Speed { fingerprint: Fingerprint(0), threshold: 0, quick_runs: 0, skipped: 0, owed: 0 };
 
 /// Speeds by fingerprint.
 static SPEEDS: Memory<Speed, 256> = Local::new(RefCell::new([UNKNOWN; 256]));
@@ -61,7 +67,7 @@ pub fn skips_lookup(fingerprint: Fingerprint) -> bool {
     SPEEDS.with_borrow_mut(|speeds| {
         let speed = place(speeds, fingerprint.0);
         if speed.fingerprint != fingerprint
-            || speed.mixed
+            || speed.owed > 0
             || speed.quick_runs < QUICK_RUNS
             || speed.threshold != threshold()
         {
@@ -75,20 +81,33 @@ pub fn skips_lookup(fingerprint: Fingerprint) -> bool {
     })
 }
 
-/// Notes how an execution of a statement with this fingerprint went.
-pub fn note_speed(fingerprint: Fingerprint, too_quick: bool) {
+/// Notes how long an execution of a statement with this fingerprint has taken, and whether that was too quick to be stored.
+fn note_speed(fingerprint: Fingerprint, taken: Duration, too_quick: bool) {
+    note(fingerprint, |speed| {
+        if too_quick {
+            speed.quick_runs = speed.quick_runs.saturating_add(1);
+            speed.owed = speed.owed.saturating_sub(1);
+        } else {
+            let lookups = taken.as_micros() / VAIN_LOOKUP.as_micros();
+            speed.quick_runs = 0;
+            speed.owed = speed.owed.saturating_add(u32::try_from(lookups).unwrap_or(FOR_GOOD));
+        }
+    });
+}
+
+/// Notes that a statement with this fingerprint was answered: from now on, all of them are looked up.
+pub fn note_hit(fingerprint: Fingerprint) {
+    note(fingerprint, |speed| (speed.quick_runs, speed.owed) = (0, FOR_GOOD));
+}
+
+fn note(fingerprint: Fingerprint, change: impl FnOnce(&mut Speed)) {
     let threshold = threshold();
     SPEEDS.with_borrow_mut(|speeds| {
         let speed = place(speeds, fingerprint.0);
         if speed.fingerprint != fingerprint || speed.threshold != threshold {
             *speed = Speed { fingerprint, threshold, ..UNKNOWN };
         }
-        if too_quick {
-            speed.quick_runs = speed.quick_runs.saturating_add(1);
-        } else {
-            speed.quick_runs = 0;
-            speed.mixed = true;
-        }
+        change(speed);
     });
 }
 
@@ -100,8 +119,8 @@ pub fn skips_capture(key: CacheKey) -> bool {
     QUICK_KEYS.with_borrow_mut(|keys| *place(keys, key.0.hi) == key.0.lo)
 }
 
-/// Notes how an execution of the statement with this key and this fingerprint went.
-pub fn note_execution(key: CacheKey, fingerprint: Fingerprint, too_quick: bool) {
+/// Notes how long an execution of the statement with this key and this fingerprint has taken, and whether that was too quick to be stored.
+pub fn note_execution(key: CacheKey, fingerprint: Fingerprint, taken: Duration, too_quick: bool) {
     QUICK_KEYS.with_borrow_mut(|keys| {
         let known = place(keys, key.0.hi);
         if too_quick {
@@ -110,7 +129,7 @@ pub fn note_execution(key: CacheKey, fingerprint: Fingerprint, too_quick: bool) 
             *known = 0;
         }
     });
-    note_speed(fingerprint, too_quick);
+    note_speed(fingerprint, taken, too_quick);
 }
 
 /// Has the run of the statement that starts now timed, for others with its fingerprint. Nothing else is done with it.
@@ -127,8 +146,9 @@ pub fn forget_timed() {
 /// for it, so it is rather too long than too short: then the next one like it is looked up.
 pub fn note_timed() {
     if let Some(fingerprint) = session::take_timed() {
-        let micros = backend::now() - backend::statement_start();
-        note_speed(Fingerprint(fingerprint), (micros as f64) < settings::min_execution_time_ms() * 1000.0);
+        let micros = u64::try_from(backend::now() - backend::statement_start()).unwrap_or(0);
+        let taken = Duration::from_micros(micros);
+        note_speed(Fingerprint(fingerprint), taken, (micros as f64) < settings::min_execution_time_ms() * 1000.0);
     }
 }
 

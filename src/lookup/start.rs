@@ -69,11 +69,10 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
         quick_statements::note_planned(planned_as);
         return None;
     }
-    let refusal = plan_marker::refusal_of(desc.plan());
-    if refusal != Some(Reason::TooQuick) {
-        quick_statements::forget_timed();
-    }
-    if let Some(reason) = refusal {
+    if let Some(reason) = plan_marker::refusal_of(desc.plan()) {
+        if reason != Reason::TooQuick {
+            quick_statements::forget_timed();
+        }
         note_bypass(&store, reason, desc.plan());
         return None;
     }
@@ -81,6 +80,10 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
         .and_then(|()| find(&store, &Question::of(desc).started_by_client(planned_as), Lateness::Accepted))
         .map(|found| share_work(&store, desc, flags, (found, Lateness::Accepted)))
         .and_then(|found| check_cursor(found, flags, desc.plan()));
+    // A statement that is bypassed because it is too quick was noted to be timed, when it was planned or just now.
+    if !matches!(found, Err(Reason::TooQuick)) {
+        quick_statements::forget_timed();
+    }
     match found {
         Ok(Found::Hit(hit, verify)) => serve_hit(&store, desc, flags, hit, verify),
         Ok(Found::Miss(mut miss)) => {

@@ -1,6 +1,8 @@
 """Forms whose queries were always too quick to be stored: however they arrive, they are bypassed. Now and then one is
 looked up anyway, so that an answer that another session has stored is found."""
 
+import time
+
 import pytest
 
 from support.placeholders import exec_params
@@ -9,12 +11,12 @@ INT4 = 23
 QUICK_RUNS, LOOK_EVERY = 16, 64
 
 
-def simple(session, number):
-    return [tuple(str(value).encode() for value in row) for row in session.rows(f"SELECT b FROM t WHERE a = {number}")]
+def simple(session, number, query="SELECT b FROM t WHERE a = %d"):
+    return [tuple(str(value).encode() for value in row) for row in session.rows(query % number)]
 
 
-def bound(session, number):
-    return exec_params(session, "SELECT b FROM t WHERE a = $1", [number], [INT4])
+def bound(session, number, query="SELECT b FROM t WHERE a = $1"):
+    return exec_params(session, query, [number], [INT4])
 
 
 def named(session, number):
@@ -60,3 +62,38 @@ def test_runs_that_own_writes_hide_count_as_well(connect, ask, mode):
             outcomes.append((hasty.status(), hasty.reason()))
     assert outcomes[:QUICK_RUNS] == [("BYPASS", "own_writes")] * QUICK_RUNS
     assert outcomes[QUICK_RUNS:] == [("BYPASS", "too_quick")] * 9
+
+
+@pytest.mark.parametrize("way", ["simple", "bound", "named"])
+def test_after_a_slow_run_as_many_are_looked_up_as_take_its_time(connect, way):
+    hasty = connect("-c pg_arrow_cache.min_execution_time=5ms", prepare_threshold=None)
+    hasty.execute("""
+        CREATE TABLE t AS SELECT g AS a, 'row ' || g AS b FROM generate_series(1, 20) g;
+        CREATE FUNCTION finds(a int, sought int) RETURNS boolean STABLE LANGUAGE plpgsql AS $$
+            BEGIN
+                IF a = sought AND a = 7 THEN PERFORM pg_sleep(0.01); END IF;
+                RETURN a = sought;
+            END $$;
+        SECURITY LABEL FOR pg_arrow_cache ON FUNCTION finds(int, int) IS 'pure';
+        SELECT finds(1, 1)""")   # not in a statement that is timed
+    hasty.pgconn.prepare(b"s", b"SELECT b FROM t WHERE finds(a, $1)", [INT4])
+
+    def ask(number):
+        if way == "simple":
+            return simple(hasty, number, "SELECT b FROM t WHERE finds(a, %d)")
+        return bound(hasty, number, "SELECT b FROM t WHERE finds(a, $1)") if way == "bound" else named(hasty, number)
+
+    def runs_until_bypassed(at_most):
+        for run in range(at_most):
+            number = run % 6 + 10
+            assert ask(number) == [(f"row {number}".encode(),)]
+            if (hasty.status(), hasty.reason()) == ("BYPASS", "too_quick"):
+                return run
+        pytest.fail(f"{at_most} runs, all of which were looked up")
+
+    runs_until_bypassed(1000)
+    began = time.monotonic()
+    assert ask(7) == [(b"row 7",)]
+    owed = int((time.monotonic() - began) * 1e6 / 2)
+    # As many as are owed; more if the machine was slow once more.
+    assert 5000 <= runs_until_bypassed(4 * owed)
