@@ -23,6 +23,9 @@ const QUICK_RUNS: u8 = 16;
 const LOOK_UP_EVERY: u8 = 64;
 /// About what it takes to look a statement up in vain and to capture its rows, beside executing it (`bench/run.py overhead`, pgbench -S).
 const VAIN_LOOKUP: Duration = Duration::from_micros(2);
+/// The part of the time of a slow run that is spent on looking up those after it. Most slow runs of statements that are quick otherwise had to wait for
+/// something, and an answer would not have saved what they took.
+const SPENT: u32 = 8;
 /// As many look-ups as come in the life of a session.
 const FOR_GOOD: u32 = u32::MAX;
 
@@ -36,8 +39,8 @@ struct Speed {
     quick_runs: u8,
     /// How many executions were skipped since the last that was looked up.
     skipped: u8,
-    /// How many more executions are looked up in any case, since some were not that quick. Those take as long together as what could have been
-    /// saved, so that a single slow one, for whatever reason, costs the others no more than itself.
+    /// How many more executions are looked up in any case, since some were not that quick: together these look-ups take a fixed part of the time that
+    /// the slow ones took.
     owed: u32,
 }
 
@@ -88,7 +91,7 @@ fn note_speed(fingerprint: Fingerprint, taken: Duration, too_quick: bool) {
             speed.quick_runs = speed.quick_runs.saturating_add(1);
             speed.owed = speed.owed.saturating_sub(1);
         } else {
-            let lookups = taken.as_micros() / VAIN_LOOKUP.as_micros();
+            let lookups = (taken / SPENT).as_micros() / VAIN_LOOKUP.as_micros();
             speed.quick_runs = 0;
             speed.owed = speed.owed.saturating_add(u32::try_from(lookups).unwrap_or(FOR_GOOD));
         }

@@ -65,7 +65,7 @@ def test_runs_that_own_writes_hide_count_as_well(connect, ask, mode):
 
 
 @pytest.mark.parametrize("way", ["simple", "bound", "named"])
-def test_after_a_slow_run_as_many_are_looked_up_as_take_its_time(connect, way):
+def test_after_a_slow_run_those_are_looked_up_that_take_a_part_of_its_time(connect, way):
     hasty = connect("-c pg_arrow_cache.min_execution_time=5ms", prepare_threshold=None)
     hasty.execute("""
         CREATE TABLE t AS SELECT g AS a, 'row ' || g AS b FROM generate_series(1, 20) g;
@@ -94,6 +94,6 @@ def test_after_a_slow_run_as_many_are_looked_up_as_take_its_time(connect, way):
     runs_until_bypassed(1000)
     began = time.monotonic()
     assert ask(7) == [(b"row 7",)]
-    owed = int((time.monotonic() - began) * 1e6 / 2)
+    owed = int((time.monotonic() - began) * 1e6 / 16)
     # As many as are owed; more if the machine was slow once more.
-    assert 5000 <= runs_until_bypassed(4 * owed)
+    assert 625 <= runs_until_bypassed(10 * owed)
