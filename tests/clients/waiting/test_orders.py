@@ -1,7 +1,7 @@
 """Each order in which whoever computes, those who wait and others may come: every wait ends as it should, is counted once, and leaves no claim.
 
 Whoever computes does not end before the gate is opened: a sequence, which shows in no snapshot. (The isolation tester can only go on beside
-statements that wait for a lock; those that wait for an answer do not.)
+statements that wait for a lock; those that wait for an answer do not. It waits for a step marked (*) as soon as another one has ended.)
 """
 
 import time
@@ -131,9 +131,12 @@ def test_one_who_waits_is_stopped(world, end, error):
     world.ended(answered=1, stopped=1)
 
 
-def test_one_who_waits_has_little_time(world):
+@pytest.mark.parametrize("timeout", ["statement_timeout", "transaction_timeout"])
+def test_one_who_waits_has_little_time(world, timeout):
     """It leaves three quarters of its time for computing."""
-    leading, [first] = world.lead(), world.follow(1, options="-c statement_timeout=4s")
+    if timeout == "transaction_timeout" and world.owner.info.server_version < 170000:
+        pytest.skip("before PostgreSQL 17")
+    leading, [first] = world.lead(), world.follow(1, options=f"-c {timeout}=4s")
     world.all_compute([first])
     world.open()
     assert leading.result() == first.result() == [(3,)]
