@@ -261,3 +261,14 @@ def test_counts_and_entries(at, world):  # noqa: F811
             way(reader, query)
             assert [now - then for now, then in zip(counts(), before)] == expected
         assert entries(reader) == 1
+
+
+@pytest.mark.parametrize("query", ["SELECT now() AS time, id FROM w ORDER BY id", "SELECT id FROM w ORDER BY id"])
+def test_copy_in_the_formats_of_the_server_is_left_to_it(at, world, query):  # noqa: F811
+    reader = at()
+    reader.execute(query), reader.execute(query)
+    assert reader.status() == "HIT"
+    for options in ("", "(FORMAT csv)", "(FORMAT binary)"):
+        with reader.cursor().copy(f"COPY ({query}) TO STDOUT {options}") as copy:
+            assert b"".join(copy)
+        assert (reader.status(), reader.reason()) == ("BYPASS", "utility_statement")
