@@ -14,7 +14,8 @@ use crate::export::{self, Decision, Export};
 use crate::pg::backend_local::Local;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
-use crate::{session, shmem};
+use crate::session::{self, ExportReads};
+use crate::shmem;
 
 /// A statement on its way from the utility hook to its executor.
 enum Stage {
@@ -29,13 +30,22 @@ enum Stage {
 /// The COPY under way: a backend has one at most, since none can be nested in another.
 static CURRENT: Local<RefCell<Option<Stage>>> = Local::new(RefCell::new(None));
 
-/// Takes a COPY statement over, if it asks for Arrow: returns the statement that the server is to run in its place.
-/// `leave` is to be called on every path out.
-pub fn enter(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<*mut pg_sys::PlannedStmt> {
+/// What stands in the place of a COPY statement to Arrow. Plain data.
+#[derive(Clone, Copy)]
+pub struct Replaced {
+    /// The statement that the server is to run.
+    pub statement: *mut pg_sys::PlannedStmt,
+    /// How its query is read.
+    pub reads: ExportReads,
+}
+
+/// Takes a COPY statement over, if it asks for Arrow. `leave` is to be called on every path out.
+pub fn enter(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Replaced> {
     let copy = copy_statement::parse(plan)?;
     let depth = session::depth();
+    let reads = if copy.options.limit.is_none() { ExportReads::All } else { ExportReads::Some };
     CURRENT.replace(Some(Stage::Announced { options: copy.options, text: copy.text, depth }));
-    Some(copy.plan)
+    Some(Replaced { statement: copy.plan, reads })
 }
 
 /// The statement is over, perhaps by an error. Cannot raise.

@@ -14,7 +14,7 @@ use crate::pg::error_passing::kept;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::pg::{compat, server};
-use crate::session::StartingExport;
+use crate::session::{ExportReads, StartingExport};
 
 /// How an export function runs its query.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,15 @@ pub enum Pace {
     Whole,
     /// A batch at a time, which parallel workers cannot do.
     Paused,
+}
+
+impl Pace {
+    fn reads(self) -> ExportReads {
+        match self {
+            Self::Whole => ExportReads::All,
+            Self::Paused => ExportReads::InParts,
+        }
+    }
 }
 
 /// Runs code under the snapshot of the statement that calls the function, so that a query inside sees what that statement sees. It does not
@@ -55,7 +64,7 @@ pub struct InnerQuery<'q> {
 impl<'q> InnerQuery<'q> {
     /// Makes a query ready to be started, under the active snapshot, in the current memory context. Raises what is wrong with its text.
     pub fn prepare(text: &'q CStr, arguments: &[Argument<'q>], pace: Pace) -> Self {
-        let (plan, parameters) = plan(text, arguments, pace);
+        let (plan, parameters) = plan_read(text, arguments, pace, Some(pace.reads()));
         Self::of_plan(plan, text, parameters)
     }
 
@@ -141,11 +150,21 @@ pub fn check_permitted<'q>(plan: Tree<'q, pg_sys::PlannedStmt>, text: &'q CStr, 
     query.free();
 }
 
-/// Parses, rewrites and plans one SELECT under the active snapshot. Raises what is wrong with it.
+/// Parses, rewrites and plans one SELECT under the active snapshot, which will not be run. Raises what is wrong with it.
 pub fn plan<'q>(
     text: &'q CStr,
     arguments: &[Argument<'q>],
     pace: Pace,
+) -> (Tree<'q, pg_sys::PlannedStmt>, Parameters<'q>) {
+    plan_read(text, arguments, pace, None)
+}
+
+/// As `plan`, for a SELECT that will be run, and `reads` tells how.
+fn plan_read<'q>(
+    text: &'q CStr,
+    arguments: &[Argument<'q>],
+    pace: Pace,
+    reads: Option<ExportReads>,
 ) -> (Tree<'q, pg_sys::PlannedStmt>, Parameters<'q>) {
     let refuse = |found: String| -> ! { CacheError::NotOneSelect { found }.raise() };
     let raw = one_select::parse_one(text).unwrap_or_else(|found| refuse(format!("{found} statements")));
@@ -159,7 +178,7 @@ pub fn plan<'q>(
         refuse(found);
     }
     let options = if pace == Pace::Whole { pg_sys::CURSOR_OPT_PARALLEL_OK } else { 0 };
-    let plan = query.rewrite().plan(options, parameters);
+    let plan = query.rewrite().plan(options, parameters, reads);
     // Rows may not be locked in a function that only reads, and the kind of the calling function is not known here.
     if !plan.rowMarks.is_null() {
         refuse("one that locks rows".into());

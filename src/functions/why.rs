@@ -105,7 +105,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         if shown {
             parts.extend_from_slice(b"; the clock is applied to the stored answer");
         }
-        let plan = query.plan(pg_sys::CURSOR_OPT_PARALLEL_OK, Parameters::NONE);
+        let plan = query.plan(pg_sys::CURSOR_OPT_PARALLEL_OK, Parameters::NONE, None);
         // The executor reads parameters when it starts.
         export::check_permitted(plan, text, Parameters::nulls(&types));
         let traits = traits.map_err(|reason| Refusal {

@@ -58,7 +58,7 @@ impl Utility<'_> {
     }
 
     /// The statement for the server, in the place of one that copies to Arrow.
-    fn without_arrow(self) -> Option<*mut pg_sys::PlannedStmt> {
+    fn without_arrow(self) -> Option<copy::Replaced> {
         if self.statement.tag() == NodeTag::T_CopyStmt { copy::enter(self.plan) } else { None }
     }
 }
@@ -121,12 +121,12 @@ pub fn note_steering(utility: Utility<'_>) {
 /// Enters a utility statement. `leave` is to be called on every path out.
 pub fn enter(utility: Utility<'_>) -> Scope {
     let mut scope = Scope::NONE;
-    if let Some(replaced) = utility.without_arrow() {
+    if let Some(copy::Replaced { statement, reads }) = utility.without_arrow() {
         if session::at_top_level() {
             session::begin_statement(Reason::NotSelect);
         }
-        scope.replaced = replaced;
-        scope.wrapping = Some(session::enter_wrapping(None, false));
+        scope.replaced = statement;
+        scope.wrapping = Some(session::enter_copy(reads));
         return scope;
     }
     match utility.statement.tag() {

@@ -9,11 +9,11 @@ use super::find::{Lateness, find};
 use super::fingerprint::Fingerprint;
 use super::outcome::{Found, note_bypass, note_hit};
 use super::question::Question;
-use super::quick_statements;
 use super::start::{SCROLL, Task, share_work};
-use crate::pg::compat;
+use super::{portal, quick_statements};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
+use crate::pg::{backend, compat};
 use crate::query::clock::{self, Clock};
 use crate::query::hashes::FormId;
 use crate::query::statement_terms::StatementTerms;
@@ -86,10 +86,35 @@ pub fn stored_rows(store: &SharedStore, part: &Question<'_>) -> Option<u64> {
 pub enum Reading {
     /// Within the message that has planned the statement.
     AtOnce,
-    /// All of them in the run that begins now, which is not the message of the start.
+    /// All of them in the run that begins now: in one that is not part of the message of the start, or of an export.
     InThisRun,
     /// By several runs.
     InParts,
+}
+
+impl Reading {
+    /// As a number, for plans.
+    pub fn number(self) -> i32 {
+        match self {
+            Self::AtOnce => 0,
+            Self::InThisRun => 1,
+            Self::InParts => 2,
+        }
+    }
+
+    /// What a number stands for.
+    pub fn of_number(number: i32) -> Self {
+        match number {
+            0 => Self::AtOnce,
+            1 => Self::InThisRun,
+            _ => Self::InParts,
+        }
+    }
+}
+
+/// May others wait for what an export function computes?
+fn may_share_export() -> bool {
+    !portal::is_fetched_from() && backend::transaction_nest_level() == 1
 }
 
 /// Where the rows of the part come from.
@@ -113,8 +138,10 @@ pub unsafe fn at_start(part: QueryDesc<'_>, context: pg_sys::MemoryContext, read
         // Whether it is too quick was asked when it began.
         Reading::InThisRun | Reading::InParts => question,
     };
-    // What is read in parts is waited for by nobody.
-    let flags = if reading == Reading::InParts { SCROLL as i32 } else { 0 };
+    // What is read in parts is waited for by nobody. Nor is what an export reads in a subtransaction, whose end would leave its memory, and so its
+    // claim, where they are.
+    let is_shared = reading != Reading::InParts && (session::at_top_level() || may_share_export());
+    let flags = if is_shared { 0 } else { SCROLL as i32 };
     let found = match find(&store, &question, Lateness::Refused) {
         Ok(found) if explains => Ok(found),
         found => found.map(|found| share_work(&store, part, flags, (found, Lateness::Refused))),

@@ -2,6 +2,7 @@
 //! so no lock.
 
 mod definition_changes;
+mod exported;
 mod nesting;
 mod own_commits;
 mod planning;
@@ -10,6 +11,7 @@ mod timed_fingerprint;
 mod wrapping;
 
 pub use definition_changes::{definition_changes, note_definition_change};
+pub use exported::{ExportReads, export_reads};
 pub use nesting::{
     Outside, at_top_level, depth, enter_level, enter_utility, leave_level, leave_utility, transaction_failed,
 };
@@ -23,6 +25,6 @@ pub use status::{
 };
 pub use timed_fingerprint::{note_fingerprint, take_fingerprint, take_timed, time_run};
 pub use wrapping::{
-    WrappedText, Wrapping, declaring_cursor, enter_execute, enter_wrapping, executing_prepared, explaining,
+    WrappedText, Wrapping, declaring_cursor, enter_copy, enter_execute, enter_wrapping, executing_prepared, explaining,
     leave_wrapping, wrapped_text,
 };

@@ -2,9 +2,11 @@
 //! must be a real plan. State of this backend, set by the hooks and by export functions; no lock.
 
 use std::cell::Cell;
+use std::ffi::c_char;
 
 use pgrx::pg_sys;
 
+use super::exported::{self, ExportReads};
 use super::nesting::at_top_level;
 use crate::pg::backend_local::Local;
 
@@ -23,9 +25,10 @@ static MUST_PLAN: Local<Cell<bool>> = Local::new(Cell::new(false));
 pub struct PlanningExport(());
 
 impl PlanningExport {
-    /// Enters planning.
-    pub fn enter() -> Self {
+    /// Enters planning of the query of a text. `reads` tells how it is read; `None` if it will not be.
+    pub fn enter(text: *const c_char, reads: Option<ExportReads>) -> Self {
         PLANNING_EXPORT.set(true);
+        exported::set_by_function(reads.map(|reads| (text, reads)));
         Self(())
     }
 }
@@ -33,6 +36,7 @@ impl PlanningExport {
 impl Drop for PlanningExport {
     fn drop(&mut self) {
         PLANNING_EXPORT.set(false);
+        exported::set_by_function(None);
     }
 }
 

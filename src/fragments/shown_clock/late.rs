@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 
 use super::kept::{self, Kept};
 use super::planning::{ClockFree, plan, takes_apart};
-use super::scan::{self, Started};
+use super::scan;
 use crate::fragments::exchange::exchange;
 use crate::invalidation::own_writes;
 use crate::lookup::clock_free::{self, Reading};
@@ -190,13 +190,14 @@ unsafe fn replace_plan(query: QueryDesc<'_>, reads: Reads) -> Option<*mut pg_sys
             return None;
         }
         let plan_of_part = kept!(server::standard_planner(parts.part, text, options, no_values));
-        let whole = plan(ClockFree { parts, eligible }, plan_of_part, text)?;
+        let clock_free = ClockFree { parts, eligible, reading: Reading::InParts };
+        let whole = plan(clock_free, plan_of_part, text)?;
         let params = if kept.for_values { no_values } else { query.params() };
         let part = scan::part_of(whole)?;
         let question = Question::only_asked(Tree::enter(part)?, query.source_text(), query.snapshot_data());
         let question = question.with_params(Tree::enter(params));
         let reading = reading(query, &kept, &traits, reads, || clock_free::stored_rows(&store, &question))?;
-        let _started = Started::read(reading.when);
+        scan::set_reading(whole, part, reading.when);
         exchange(query, whole, params, |started| !reading.of_stored || scan::reads_stored(started))
     }
 }

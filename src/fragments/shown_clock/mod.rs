@@ -8,8 +8,8 @@
 //!    part is run, and its rows are stored on the way.
 //! 3. For each row the executor computes the target list of the scan: the projection.
 //!
-//! This holds for statements of the simple protocol, which are planned and read to the end within one message. EXPLAIN shows the server's own plan
-//! of the statement unless the part is stored.
+//! This holds for statements of the simple protocol, which are planned and read to the end within one message, and for exports (`COPY … (FORMAT arrow)`,
+//! `query`, `fetch`, `messages`). EXPLAIN shows the server's own plan of the statement unless the part is stored.
 //!
 //! All other statements keep the server's own plan, which carries the query (`kept`). It is exchanged for one with the scan at their first run, if nobody
 //! can tell (`late`).

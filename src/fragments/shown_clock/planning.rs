@@ -7,6 +7,7 @@ use pgrx::pg_sys;
 
 use super::scan;
 use crate::fragments::planning::{self as combining, Combination};
+use crate::lookup::clock_free::Reading;
 use crate::lookup::{self, Call, Eligible, Found, Lateness, Planning, Question};
 use crate::pg::compat;
 use crate::pg::error_passing::kept;
@@ -14,11 +15,13 @@ use crate::pg::lists::nodes;
 use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::{alias, list_of, list_of_numbers, list_of_oids, new_node};
+use crate::query::eligibility::expression_may_fail;
 use crate::query::plan_marker;
-use crate::query::shown_clock::{ShownClock, is_shown, take_apart};
+use crate::query::shown_clock::{ShownClock, is_settled, is_shown, take_apart, with_values};
 use crate::query::statement_terms::StatementTerms;
 use crate::serve::plan_with;
-use crate::{session, settings, shmem};
+use crate::session::{self, ExportReads};
+use crate::{settings, shmem};
 
 /// The name under which EXPLAIN shows the rows of the part.
 const NAME: &CStr = c"clock_free";
@@ -28,6 +31,8 @@ const NAME: &CStr = c"clock_free";
 pub struct ClockFree {
     pub(super) parts: ShownClock,
     pub(super) eligible: Eligible,
+    /// When the rows of the part will be read.
+    pub(super) reading: Reading,
 }
 
 impl ClockFree {
@@ -47,24 +52,75 @@ pub fn combine(clock_free: ClockFree, call: &Call<'_>) -> Option<Combination> {
 /// The clock-free part of a query whose answer moves with the clock, if that part may be stored. `planning` is what there was to do about the query.
 pub fn part(call: &Call<'_>, planning: &Planning) -> Option<ClockFree> {
     let store = shmem::store()?;
-    let moves = match planning {
-        Planning::Refused(Reason::MovingClock) => true,
-        Planning::Eligible(eligible) => {
-            eligible.traits().clocks != 0
-                && is_shown(call.query())
-                && lookup::clock_free::moves(call.query(), store.seed())
-        }
-        _ => false,
+    let may_move = match planning {
+        Planning::Refused(reason) => *reason == Reason::MovingClock,
+        Planning::Eligible(eligible) => eligible.traits().clocks != 0,
+        Planning::Ignored | Planning::Ready(_) => false,
     };
-    if !moves || !is_read_at_once(call) || settings::debug_serve_fills() {
+    if !may_move || !is_shown(call.query()) {
         return None;
     }
-    let parts = take_apart(call.query())?;
+    let reads = reads(call)?;
+    let query = match call.params() {
+        None => call.query(),
+        // SAFETY: a query that was just made.
+        Some(params) => unsafe { Tree::enter(with_values(call.query(), params)?) }?,
+    };
+    let moves = matches!(planning, Planning::Refused(_)) || lookup::clock_free::moves(query, store.seed());
+    if !moves || settings::debug_serve_fills() {
+        return None;
+    }
+    let parts = take_apart(query)?;
     // SAFETY: the part is a valid query, which nobody has planned.
     let own = unsafe { Call::of_hook(parts.part, call.source(), call.options(), std::ptr::null_mut()) };
     let eligible = lookup::parts::before_planning(&store, &own).ok()?;
     let may_differ = parts.computes_more && eligible.traits().may_fail;
-    (!may_differ).then_some(ClockFree { parts, eligible })
+    (!may_differ && reads_alike(reads, &parts, &eligible)).then_some(ClockFree {
+        parts,
+        eligible,
+        reading: reads.reading(),
+    })
+}
+
+/// How the rows of a query are read whose plan is to apply the clock.
+#[derive(Clone, Copy)]
+enum Reads {
+    /// By the message under way, which has planned it.
+    Message,
+    Export(ExportReads),
+}
+
+impl Reads {
+    fn reading(self) -> Reading {
+        match self {
+            Self::Message => Reading::AtOnce,
+            Self::Export(ExportReads::All | ExportReads::Some) => Reading::InThisRun,
+            Self::Export(ExportReads::InParts) => Reading::InParts,
+        }
+    }
+}
+
+/// How the rows of a query are read whose plan is to apply the clock, if it may be planned for that now.
+fn reads(call: &Call<'_>) -> Option<Reads> {
+    if is_read_at_once(call) {
+        return Some(Reads::Message);
+    }
+    session::export_reads(call.source()).map(Reads::Export)
+}
+
+/// Can nobody tell that the columns are computed for those rows alone that are read, and when each is read?
+fn reads_alike(reads: Reads, parts: &ShownClock, eligible: &Eligible) -> bool {
+    let traits = eligible.traits();
+    // SAFETY: the projection of a query that was taken apart.
+    unsafe {
+        match reads {
+            Reads::Message | Reads::Export(ExportReads::All) => true,
+            Reads::Export(ExportReads::Some) => !traits.may_fail && !expression_may_fail(parts.projection.cast()),
+            Reads::Export(ExportReads::InParts) => {
+                !(traits.may_fail || traits.reads_session) && is_settled(parts.projection)
+            }
+        }
+    }
 }
 
 /// Is a query to be taken apart later, when its plan runs? `planning` is what there was to do about it. Whether its answer moves with the clock may show
@@ -75,7 +131,7 @@ pub(super) fn takes_apart(call: &Call<'_>, planning: &Planning) -> bool {
         Planning::Eligible(eligible) => eligible.traits().clocks != 0,
         Planning::Ignored | Planning::Ready(_) => false,
     };
-    may_move && is_shown(call.query()) && !is_read_at_once(call)
+    may_move && is_shown(call.query()) && reads(call).is_none()
 }
 
 /// Are all rows of the answer computed within the present message? EXPLAIN is read at once, too.
@@ -113,7 +169,7 @@ pub unsafe fn plan(
         let targets: *mut pg_sys::Node = clock_free.parts.projection.cast();
         let targets: *mut pg_sys::List = kept!(server::eval_const_expressions(std::ptr::null_mut(), targets)).cast();
         pg_sys::fix_opfuncids(targets.cast());
-        let scan = scan::plan_node(columns, compat::unchecked_plan(plan));
+        let scan = scan::plan_node(columns, compat::unchecked_plan(plan), clock_free.reading);
         (*scan).custom_relids = pg_sys::bms_make_singleton(number as i32);
         (*scan).scan.plan.targetlist = targets;
         (*scan).scan.plan.startup_cost = (*tree).startup_cost;

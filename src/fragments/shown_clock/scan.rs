@@ -1,7 +1,6 @@
 //! The Custom Scan that gives the rows of a clock-free part, and computes the columns of the answer from each: what the executor calls. Its nodes
 //! belong to one query of this backend.
 
-use std::cell::Cell;
 use std::ffi::c_void;
 
 use pgrx::pg_sys::{self, NodeTag};
@@ -11,11 +10,11 @@ use crate::fragments::part_run::{PartRun, Source, with_description};
 use crate::fragments::parts::{copy_values, next_tuple};
 use crate::lookup::clock_free::{Answer, Reading};
 use crate::lookup::{self, Task};
-use crate::pg::backend_local::Local;
 use crate::pg::error_passing::{direct, edge, kept};
-use crate::pg::lists::node_at;
+use crate::pg::lists::{integers, node_at};
 use crate::pg::server;
 use crate::pg::tree::Tree;
+use crate::pg::tree_making::{list_of, list_of_numbers};
 use crate::query::plan_kinds::CLOCK_NAME;
 use crate::query::row_bound;
 use crate::serve::{Hold, next_of_plan, slot_values};
@@ -27,26 +26,6 @@ pub struct ClockScanState {
     custom: pg_sys::CustomScanState,
     /// Null before the scan is started.
     rows: *mut RowsOfPart,
-}
-
-/// How the rows of a scan are read that is started now.
-static READING: Local<Cell<Reading>> = Local::new(Cell::new(Reading::AtOnce));
-
-/// While this lives, rows of scans that are started are read in another way than at once.
-pub struct Started;
-
-impl Started {
-    /// From now on scans are started in this way.
-    pub fn read(reading: Reading) -> Self {
-        READING.set(reading);
-        Self
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        READING.set(Reading::AtOnce);
-    }
 }
 
 /// Where the rows come from.
@@ -115,20 +94,50 @@ pub fn register() {
     unsafe { pg_sys::RegisterCustomScanMethods(&raw const SCAN_METHODS.0) };
 }
 
-/// A plan node over the plan of a part. `columns` are target entries for the columns of the part.
-pub fn plan_node(columns: *mut pg_sys::List, part: *mut pg_sys::PlannedStmt) -> *mut pg_sys::CustomScan {
+/// A plan node over the plan of a part. `columns` are target entries for the columns of the part, and `reading` tells when its rows will be read.
+pub fn plan_node(
+    columns: *mut pg_sys::List,
+    part: *mut pg_sys::PlannedStmt,
+    reading: Reading,
+) -> *mut pg_sys::CustomScan {
     let scan = pg_sys::CustomScan {
         scan: pg_sys::Scan { plan: pg_sys::Plan { type_: NodeTag::T_CustomScan, ..Default::default() }, scanrelid: 0 },
         custom_scan_tlist: columns,
         methods: &raw const SCAN_METHODS.0,
         ..Default::default()
     };
-    // SAFETY: as many bytes as are written; a new list of one node.
+    // SAFETY: as many bytes as are written; a new list.
     unsafe {
         let place: *mut pg_sys::CustomScan = pg_sys::palloc(size_of::<pg_sys::CustomScan>()).cast();
         place.write(scan);
-        (*place).custom_private = pg_sys::lappend(std::ptr::null_mut(), part.cast());
+        (*place).custom_private = private_list(part, reading);
         place
+    }
+}
+
+/// What a node carries.
+fn private_list(part: *mut pg_sys::PlannedStmt, reading: Reading) -> *mut pg_sys::List {
+    list_of::<pg_sys::Node>([part.cast(), list_of_numbers([reading.number()]).cast()])
+}
+
+/// Changes when the rows of the part will be read.
+///
+/// # Safety
+/// A valid plan, whose topmost node `plan_node` has made, and which nobody else has.
+pub unsafe fn set_reading(plan: *mut pg_sys::PlannedStmt, part: *mut pg_sys::PlannedStmt, reading: Reading) {
+    // SAFETY: the caller's promise.
+    unsafe { (*(*plan).planTree.cast::<pg_sys::CustomScan>()).custom_private = private_list(part, reading) };
+}
+
+/// When the rows of the part are read.
+///
+/// # Safety
+/// A node that `plan_node` has made.
+unsafe fn reading_of(scan: *mut pg_sys::CustomScan) -> Reading {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let numbers = node_at::<pg_sys::List>((*scan).custom_private, 1);
+        numbers.and_then(|numbers| integers(numbers).next()).map_or(Reading::InParts, Reading::of_number)
     }
 }
 
@@ -170,7 +179,7 @@ unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, state: *mu
                     next: std::ptr::null_mut(),
                 },
                 state,
-                reading: READING.get(),
+                reading: reading_of(scan),
                 plan,
                 rows: Rows::Waiting,
                 task: None,
@@ -281,7 +290,7 @@ impl RowsOfPart {
     /// # Safety
     /// The statement is being started, with a registered snapshot.
     unsafe fn look_up(&mut self) {
-        if !session::at_top_level() {
+        if self.reading == Reading::AtOnce && !session::at_top_level() {
             return;
         }
         // SAFETY: the caller's promise. The descriptor serves the question alone.

@@ -369,3 +369,24 @@ def test_binary_values(both):
         agree(both, bound(query, result_format=1))
     rows = data_rows(bound(query, result_format=1)(both[0]))
     assert [struct.unpack("!i", row[1])[0] for row in rows] == [1, 2]
+
+
+@pytest.mark.parametrize("portal", ["", "C_1"])
+def test_the_time_of_the_statement_moves_while_a_portal_is_read_in_parts(server, both, world, portal):  # noqa: F811
+    """What WHERE asks of statement_timestamp() is asked anew by each Execute."""
+    world.execute("UPDATE w SET at = timestamptz '2026-03-10 11:00:00' + (id - 2) / 5 * interval '1 minute'")
+    query = "SELECT now() AS time, id FROM w WHERE at <= date_bin('1 minute', statement_timestamp(), '2026-01-01 00:00:00+00')"
+
+    def script(client):
+        server.set("2026-03-10 11:00:59.5")
+        messages = client.query("BEGIN")
+        client.parse(query).bind(portal=portal).describe(portal)
+        for minute, size in enumerate((2, 3, 0)):
+            server.set(f"2026-03-10 11:0{minute}:59.9")
+            messages += client.execute(portal, size).step("s", "C")
+        return messages + client.sync() + client.query("COMMIT")
+
+    for _ in range(3):
+        agree(both, script)
+        server.set("2026-03-10 11:00:59.5")
+        agree(both, bound(query))
