@@ -10,6 +10,7 @@ mod object_access;
 mod paths;
 mod planner;
 mod previous;
+mod received;
 mod replay;
 mod shared_memory;
 mod track_counts;

@@ -5,6 +5,7 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys;
 
+use super::received;
 use crate::invalidation::{foreign, last_callback, own_writes, publication, redefinition, write_set};
 use crate::lookup::single_flight;
 use crate::pg::backend_local::Local;
@@ -48,7 +49,12 @@ pub unsafe extern "C-unwind" fn ended(event: pg_sys::XactEvent::Type, arg: *mut 
             } else if backend::is_logical_worker() {
                 // It may commit prepared transactions, and its first transactions only read.
                 // SAFETY: no frame above this one has destructors.
-                unsafe { edge(watch_released_resources) };
+                unsafe {
+                    edge(|| {
+                        watch_released_resources();
+                        received::watch();
+                    });
+                }
             }
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {

@@ -6,13 +6,19 @@
 //! the server calls the callback for released resources after a commit, a PREPARE, an abort, and when a session is terminated. A process that
 //! is killed takes shared memory with it. Atomics only; nothing but `begin` can raise, and nothing can wait.
 
+use std::cell::Cell;
+
 use arrow_cache_core::{SlotId, Versions};
 use pgrx::pg_sys;
 
 use crate::invalidation::catalogs::SHARED;
 use crate::invalidation::write_set;
 use crate::pg::backend;
+use crate::pg::backend_local::Local;
 use crate::shmem;
+
+/// Is `note_commit_prepared` called in this process, a worker of logical replication?
+static WORKER_IS_WATCHED: Local<Cell<bool>> = Local::new(Cell::new(false));
 
 /// This transaction is going to redefine what these slots stand for. To be called before it publishes. It may raise, and then it has counted
 /// nothing.
@@ -27,14 +33,25 @@ pub fn begin(slots: &[SlotId]) {
 /// As `begin`, for COMMIT PREPARED of a transaction that may have redefined anything in this database. While none was prepared that has redefined
 /// something, it is only noted: one may be prepared before the server looks for it.
 pub fn begin_commit_prepared() {
-    if !write_set::note_committing_prepared(true) {
-        shmem::with_definers(|definers| definers.enter_commit());
-    }
+    note_commit_prepared();
     if shmem::may_have_prepared_definitions()
         && let Some(slots) = shmem::with_versions(all_definitions)
     {
         begin(&slots);
     }
+}
+
+/// A prepared transaction is about to be committed here. It counts with all slots once one was prepared that has redefined something. Cannot
+/// raise.
+pub fn note_commit_prepared() {
+    if !write_set::note_committing_prepared(true) {
+        shmem::with_definers(|definers| definers.enter_commit());
+    }
+}
+
+/// This process is a worker of logical replication, and `note_commit_prepared` is called before it commits prepared transactions.
+pub fn note_worker_is_watched() {
+    WORKER_IS_WATCHED.set(true);
 }
 
 /// Moves the versions of what this transaction has redefined once more. To be called when its invalidations have been sent, or when it was
@@ -56,8 +73,8 @@ pub fn end() {
         }
         leave_commit_prepared();
     }
-    // Apply workers of logical replication commit prepared transactions inside other transactions, and no hook sees that.
-    if backend::is_logical_worker() && shmem::may_have_prepared_definitions() {
+    // It might commit prepared transactions inside of other ones unseen.
+    if backend::is_logical_worker() && !WORKER_IS_WATCHED.get() && shmem::may_have_prepared_definitions() {
         bump(all_definitions);
     }
 }

@@ -1,6 +1,7 @@
 /*
  * A library that holds a transaction up at two moments of its end: when it is visible but has not sent its invalidation
- * messages, and when it has sent them and released its locks; and COMMIT PREPARED before and after it. 069_between_moves.pl builds and preloads it, before the cache, so
+ * messages, and when it has sent them and released its locks; and COMMIT PREPARED before and after it. An apply worker that commits a prepared transaction has
+ * sent the messages at both moments. 069_between_moves.pl and 071_applied_definitions.pl build and preload it, before the cache, so
  * that the cache's hook of statements is around this one. Callbacks are called in reverse: so they are registered in the session, and that for
  * released resources after the cache's own, which it registers before its first commit.
  *
