@@ -100,3 +100,12 @@ fn what_was_noted_lately_holds_until_a_transaction_ends() {
     lately.add(0, insert, 1);
     assert!(!lately.has(0, insert, 1) && !lately.has(0, touched(0, CatalogChange::InPlace), 0));
 }
+
+#[test]
+fn a_file_is_read_as_one_word() {
+    let mut neighbours = [0; 8];
+    neighbours[..4].copy_from_slice(&5_u32.to_ne_bytes());
+    neighbours[4..].copy_from_slice(&70_000_u32.to_ne_bytes());
+    let file = RelationFile::of_neighbours(u64::from_ne_bytes(neighbours));
+    assert_eq!((file, file.database(), file.number()), (RelationFile::new(5, 70_000), 5, 70_000));
+}

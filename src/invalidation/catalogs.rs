@@ -101,17 +101,58 @@ pub const ENUM_LABELS: u32 = 3501;
 /// pg_proc and its TOAST table.
 const FUNCTIONS: &[u32] = &[1255, 2836];
 
+/// What the lists say of a catalog.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Nothing: all results of its database may rest on it.
+    Other,
+    Shared,
+    Harmless,
+    Local,
+    Functions,
+}
+
+/// The kinds of catalogs by their OIDs: replay on a standby asks for each change of one.
+static KINDS: [Kind; FIRST_USER_OID as usize] = {
+    let lists = [
+        (SHARED_CATALOGS, Kind::Shared),
+        (HARMLESS_CATALOGS, Kind::Harmless),
+        (LOCAL_CATALOGS, Kind::Local),
+        (FUNCTIONS, Kind::Functions),
+    ];
+    let mut kinds = [Kind::Other; FIRST_USER_OID as usize];
+    let mut list = 0;
+    while list < lists.len() {
+        let (oids, kind) = lists[list];
+        let mut place = 0;
+        while place < oids.len() {
+            let known = &mut kinds[oids[place] as usize];
+            assert!(matches!(*known, Kind::Other), "a catalog is on one list, once");
+            *known = kind;
+            place += 1;
+        }
+        list += 1;
+    }
+    kinds
+};
+
+/// `None` for what is no catalog.
+fn kind_of(relation: u32) -> Option<Kind> {
+    KINDS.get(relation as usize).copied()
+}
+
 /// Does a change of this relation change a definition?
 pub fn is_meaningful_catalog(relation: u32) -> bool {
-    relation < FIRST_USER_OID && HARMLESS_CATALOGS.binary_search(&relation).is_err()
+    kind_of(relation).is_some_and(|kind| kind != Kind::Harmless)
 }
 
 /// May every result of the database rest on what was changed in this relation?
 pub fn concerns_database(changed: &ChangedRelation) -> bool {
-    is_meaningful_catalog(changed.oid)
-        && LOCAL_CATALOGS.binary_search(&changed.oid).is_err()
-        && SHARED_CATALOGS.binary_search(&changed.oid).is_err()
-        && (changed.updated || changed.deleted || !FUNCTIONS.contains(&changed.oid))
+    match kind_of(changed.oid) {
+        Some(Kind::Other) => true,
+        Some(Kind::Functions) => changed.updated || changed.deleted,
+        _ => false,
+    }
 }
 
 /// May every result of the server rest on what was changed in this relation? No result rests on a role or a database that is new, or on
@@ -120,6 +161,6 @@ pub fn concerns_server(changed: &ChangedRelation) -> bool {
     match changed.oid {
         ROLES => changed.updated || changed.deleted,
         DATABASES => changed.updated,
-        other => SHARED_CATALOGS.binary_search(&other).is_ok(),
+        other => kind_of(other) == Some(Kind::Shared),
     }
 }

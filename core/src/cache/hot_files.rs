@@ -21,6 +21,12 @@ impl RelationFile {
         Self(database as u64 | (number as u64) << u32::BITS)
     }
 
+    /// The same, if the number stands in memory behind the database, as it does in records: one word is read, and not two.
+    #[must_use]
+    pub const fn of_neighbours(database_and_number: u64) -> Self {
+        Self(if cfg!(target_endian = "big") { database_and_number.rotate_left(u32::BITS) } else { database_and_number })
+    }
+
     /// The database.
     #[must_use]
     pub const fn database(self) -> u32 {
@@ -40,39 +46,6 @@ const FILES: usize = u64::BITS as usize;
 /// Notes of files whose bit belongs to another one, until all bits are given away anew.
 const PATIENCE: u32 = 4096;
 
-/// A file that has a bit.
-#[derive(Clone, Copy)]
-struct Hot {
-    file: RelationFile,
-    bit: u64,
-}
-
-impl Hot {
-    const NONE: Self = Self { file: RelationFile::NONE, bit: 0 };
-}
-
-/// What one transaction has changed. A line without marks is free, and a line of zeros is.
-#[derive(Clone, Copy)]
-#[repr(C, align(16))]
-struct Line {
-    /// The complement of its id: the line of zeros is that of the greatest id, and never one of a record without id.
-    complement: u32,
-    marks: u64,
-}
-
-impl Line {
-    const FREE: Self = Self { complement: 0, marks: 0 };
-
-    const fn is_of(&self, xid: u32) -> bool {
-        self.complement == !xid
-    }
-
-    /// Is something noted, of a transaction that is older than that?
-    fn is_older(&self, oldest_running: u32) -> bool {
-        self.marks != 0 && precedes(!self.complement, oldest_running)
-    }
-}
-
 /// Hot files that a transaction, or several, have changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Marks(u64);
@@ -84,12 +57,15 @@ impl Marks {
     }
 }
 
-/// `L` lines, a power of two. Transactions whose ids are a multiple of `L` apart share a line, which the first of them has. All zeros if it is
-/// empty.
+/// `L` lines, a power of two: what one transaction each has changed. Transactions whose ids are a multiple of `L` apart share a line, which the first
+/// of them has. A line without marks is free. All zeros if it is empty.
 pub struct HotFiles<const L: usize> {
-    files: [Hot; FILES],
+    /// The file that has the bit of the same place.
+    files: [RelationFile; FILES],
     slots: [SlotId; FILES],
-    lines: [Line; L],
+    /// The complements of the ids of transactions: the line of zeros is that of the greatest id, and never one of a record without id.
+    owners: [u32; L],
+    marks: [u64; L],
     passed_over: u32,
 }
 
@@ -98,33 +74,43 @@ impl<const L: usize> HotFiles<L> {
     #[must_use]
     pub const fn new() -> Self {
         const { assert!(L.is_power_of_two(), "lines are found by remainder") };
-        Self { files: [Hot::NONE; FILES], slots: [SlotId(0); FILES], lines: [Line::FREE; L], passed_over: 0 }
+        Self {
+            files: [RelationFile::NONE; FILES],
+            slots: [SlotId(0); FILES],
+            owners: [0; L],
+            marks: [0; L],
+            passed_over: 0,
+        }
     }
 
     const fn place(file: RelationFile) -> usize {
         file.number() as usize % FILES
     }
 
+    /// The bit of the file, if it has that.
+    const fn bit(file: RelationFile) -> Marks {
+        Marks(1 << Self::place(file))
+    }
+
     /// Notes that the transaction has changed rows of the file. False if that was not possible: the file has no bit, or the transaction no line.
     #[inline(always)]
     #[must_use]
     pub fn note(&mut self, xid: u32, file: RelationFile) -> bool {
-        let hot = &self.files[Self::place(file)];
-        hot.file == file && self.add(xid, Marks(hot.bit))
+        self.files[Self::place(file)] == file && self.add(xid, Self::bit(file))
     }
 
     /// Notes that the transaction has changed these files. False if it has no line.
     #[inline(always)]
     #[must_use]
     pub fn add(&mut self, xid: u32, marks: Marks) -> bool {
-        let line = &mut self.lines[xid as usize % L];
-        if !line.is_of(xid) {
-            if line.marks != 0 || xid == 0 {
+        let line = xid as usize % L;
+        if self.owners[line] != !xid {
+            if self.marks[line] != 0 || xid == 0 {
                 return false;
             }
-            line.complement = !xid;
+            self.owners[line] = !xid;
         }
-        line.marks |= marks.0;
+        self.marks[line] |= marks.0;
         true
     }
 
@@ -133,12 +119,10 @@ impl<const L: usize> HotFiles<L> {
     #[must_use]
     pub fn learn(&mut self, file: RelationFile, slot: SlotId) -> bool {
         let place = Self::place(file);
-        let hot = &mut self.files[place];
-        if hot.file == RelationFile::NONE {
-            *hot = Hot { file, bit: 1 << place };
-            self.slots[place] = slot;
+        if self.files[place] == RelationFile::NONE {
+            (self.files[place], self.slots[place]) = (file, slot);
         }
-        self.passed_over += u32::from(hot.file != file);
+        self.passed_over += u32::from(self.files[place] != file);
         self.passed_over >= PATIENCE
     }
 
@@ -147,9 +131,9 @@ impl<const L: usize> HotFiles<L> {
     /// # Errors
     /// That of `each`: not all was passed on.
     pub fn drain<E>(&mut self, mut each: impl FnMut(u32, SlotId) -> Result<(), E>) -> Result<(), E> {
-        let noted = self.lines.iter().filter(|line| line.marks != 0);
+        let noted = self.owners.iter().zip(&self.marks).filter(|(_, marks)| **marks != 0);
         let outcome = noted
-            .map(|line| self.slots(Marks(line.marks)).try_for_each(|slot| each(!line.complement, slot)))
+            .map(|(owner, marks)| self.slots(Marks(*marks)).try_for_each(|slot| each(!owner, slot)))
             .find(Result::is_err)
             .unwrap_or(Ok(()));
         self.clear();
@@ -159,15 +143,15 @@ impl<const L: usize> HotFiles<L> {
     /// What is noted of the transaction, which is forgotten.
     #[inline]
     pub fn take(&mut self, xid: u32) -> Marks {
-        let line = &mut self.lines[xid as usize % L];
-        if line.is_of(xid) { Marks(std::mem::take(&mut line.marks)) } else { Marks(0) }
+        let line = xid as usize % L;
+        if self.owners[line] == !xid { Marks(std::mem::take(&mut self.marks[line])) } else { Marks(0) }
     }
 
     /// What is noted of the transaction.
     #[must_use]
     pub fn noted(&self, xid: u32) -> Marks {
-        let line = &self.lines[xid as usize % L];
-        if line.is_of(xid) { Marks(line.marks) } else { Marks(0) }
+        let line = xid as usize % L;
+        if self.owners[line] == !xid { Marks(self.marks[line]) } else { Marks(0) }
     }
 
     /// The slots of the files that are marked.
@@ -183,20 +167,22 @@ impl<const L: usize> HotFiles<L> {
 
     /// Forgets what is noted of transactions older than `oldest_running`.
     pub fn forget_older(&mut self, oldest_running: u32) {
-        self.lines.iter_mut().filter(|line| line.is_older(oldest_running)).for_each(|line| line.marks = 0);
+        let lines = self.owners.iter().zip(&mut self.marks);
+        lines.filter(|(owner, _)| precedes(!**owner, oldest_running)).for_each(|(_, marks)| *marks = 0);
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.files.fill(Hot::NONE);
-        self.lines.fill(Line::FREE);
+        self.files.fill(RelationFile::NONE);
+        self.owners.fill(0);
+        self.marks.fill(0);
         self.passed_over = 0;
     }
 
     /// Whether nothing is noted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.lines.iter().all(|line| line.marks == 0)
+        self.marks.iter().all(|marks| *marks == 0)
     }
 }
 

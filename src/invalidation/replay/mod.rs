@@ -319,7 +319,7 @@ impl Publisher {
                 self.changes.note_rows(xid, touched.file, slot)
             }
             Owner::Catalog(catalog) => self.changes.note(xid, Change::catalog(catalog, touched.how)),
-            Owner::Nobody => return,
+            Owner::Nobody => Ok(()),
         };
         if outcome.is_err() {
             self.begin_anew();

@@ -2,6 +2,7 @@
 
 use arrow_cache_core::{CatalogChange, Touched};
 
+use crate::invalidation::catalogs::is_meaningful_catalog;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::wal_record::WalRecord;
 
@@ -24,14 +25,15 @@ pub enum Owner {
     Relation,
     /// A catalog that still has its first file, whose number is the catalog's OID.
     Catalog(u16),
-    /// Nobody's: statistics of a catalog that has been rewritten, which no query may read.
+    /// Nobody's, as far as results go: a catalog that none rests on, or statistics of a catalog that has been rewritten.
     Nobody,
 }
 
 /// Whose rows were changed.
 pub fn owner_of(touched: Touched) -> Owner {
     match u16::try_from(touched.file.number()) {
-        Ok(catalog) if touched.file.number() < FIRST_USER_OID => Owner::Catalog(catalog),
+        Ok(catalog) if is_meaningful_catalog(catalog.into()) => Owner::Catalog(catalog),
+        _ if touched.file.number() < FIRST_USER_OID => Owner::Nobody,
         _ if touched.how == CatalogChange::InPlace => Owner::Nobody,
         _ => Owner::Relation,
     }
