@@ -77,7 +77,7 @@ unsafe extern "C-unwind" fn redo_heap(reader: *mut pg_sys::XLogReaderState) {
         if replay::note_heap(WalRecord::of(reader)) {
             pass_on(RmgrIds::RM_HEAP_ID, reader);
         } else {
-            redo_rows(reader);
+            redo_rows::<{ RmgrIds::RM_HEAP_ID }>(reader);
         }
     }
 }
@@ -92,22 +92,21 @@ unsafe extern "C-unwind" fn redo_heap2(reader: *mut pg_sys::XLogReaderState) {
         if replay::note_heap2(WalRecord::of(reader)) {
             pass_on(RmgrIds::RM_HEAP2_ID, reader);
         } else {
-            redo_rows(reader);
+            redo_rows::<{ RmgrIds::RM_HEAP2_ID }>(reader);
         }
     }
 }
 
-/// The rest of `rm_redo` of both managers of the heap, for records that could not be noted quickly.
+/// The rest of `rm_redo` of either manager of the heap, for records that could not be noted quickly.
 ///
 /// # Safety
 /// Called by the server, in the startup process.
 #[inline(never)]
-unsafe extern "C-unwind" fn redo_rows(reader: *mut pg_sys::XLogReaderState) {
+unsafe extern "C-unwind" fn redo_rows<const MANAGER: RmgrIds::Type>(reader: *mut pg_sys::XLogReaderState) {
     // SAFETY: as in `redo_heap`.
     unsafe {
-        let record = WalRecord::of(reader);
-        replay::before_rows(record);
-        pass_on(record.manager(), reader);
+        replay::before_rows(WalRecord::of(reader));
+        pass_on(MANAGER, reader);
     }
 }
 

@@ -27,6 +27,9 @@ const MOST: usize = 160;
 /// OIDs of catalogs are below this.
 const CATALOG_OIDS: usize = FIRST_USER_OID as usize;
 
+/// System caches have numbers below this: those that messages tell are not negative.
+const CACHES: usize = i8::MAX as usize + 1;
+
 /// The catalogs in which a transaction was seen to change rows.
 pub struct NotedCatalogs {
     list: [(u16, CatalogChange); MOST],
@@ -196,14 +199,20 @@ impl Redefined {
             }
         }
         let (mut names_relations, mut last) = (false, 0);
+        // All messages about rows of one cache say the same here.
+        let mut seen = [false; CACHES];
         for message in commit.messages {
             // SAFETY: messages are told apart by their first byte, which all of them have.
             match unsafe { message.id } {
-                cache if cache >= 0 => match catalog_of(cache) {
-                    Some(catalog) if catalogs.has(catalog) => {}
-                    Some(catalog) => redefined.add(catalog, CatalogChange::Changed),
-                    None => redefined.add_everything_of_database(),
-                },
+                cache if cache >= 0 => {
+                    if !std::mem::replace(&mut seen[cache as usize % CACHES], true) {
+                        match catalog_of(cache) {
+                            Some(catalog) if catalogs.has(catalog) => {}
+                            Some(catalog) => redefined.add(catalog, CatalogChange::Changed),
+                            None => redefined.add_everything_of_database(),
+                        }
+                    }
+                }
                 RELATION => {
                     names_relations = true;
                     // The rows may be those of a catalog that was rewritten and has no cache, such as pg_policy. Without any, it is VACUUM
