@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Compares the library of this checkout with that of another commit.
+
+    bench/compare.py [--rounds N] [--instructions] COMMIT [CASE ...]
+
+Builds both in release mode, the other one in a worktree below target/bench/compare, where it stays. Each has a server, pinned to the last
+processor, which preloads its file by its path; nothing is installed. In each round, a session of each server executes a statement for some
+tenth of a second, by turns; what is compared is the processor time of the session's process for one execution. So a change's effect is seen
+beside the noise: the middle half of the ratios of neighbours. `--instructions` counts the instructions by callgrind as well. A CASE is a part
+of the names of cases; all by default.
+"""
+
+import argparse
+import os
+import subprocess
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from instructions import FEW, MANY, STORING, closed, wrapper
+from bypassed import TPC_B, instructions_of, literal
+from measure import Ratio, Samples, figure, markdown, processor_time, to_and_fro
+from program import ROOT, private, progress
+from session import Session
+from transactions import load_accounts
+
+HERE, THERE = "this checkout", "the commit"
+AT_ONCE = 0.1           # seconds of executions for one figure
+ENOUGH = 100            # executions, after which caches are warm and a quick statement is not looked up
+TABLES = """
+    CREATE TABLE days AS SELECT g AS n, 'name ' || g % 50 AS name, g * 1.5 AS price FROM generate_series(1, 5000) g;
+    ANALYZE days;
+"""
+HINT = "/*+ arrow_cache */ "   # stored, however quick
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    statements: tuple       # of `literal`
+    stored: bool = False    # it is a hit from the second execution on
+
+
+CASES = (
+    Case("SELECT 1", (literal("SELECT 1"),)),
+    Case("one row, too quick to be stored", (literal("SELECT abalance FROM pgbench_accounts WHERE aid = $1", "1"),)),
+    Case("one row, hit", (literal(HINT + "SELECT abalance FROM pgbench_accounts WHERE aid = $1", "1"),), stored=True),
+    Case("50 rows, hit", (literal(HINT + "SELECT n % 50 AS a, count(*), sum(price), max(name) FROM days GROUP BY 1 ORDER BY 1"),), stored=True),
+    Case("5,000 rows, hit", (literal(HINT + "SELECT * FROM days ORDER BY n"),), stored=True),
+    Case("BEGIN; COMMIT", (literal("BEGIN"), literal("COMMIT"))),
+    Case("transaction of TPC-B", TPC_B),
+)
+WAYS = ("simple", "prepared")
+
+
+class Asking:
+    """A session that executes the statements of a case."""
+
+    def __init__(self, server, case, way):
+        self.session, self.case, self.way = Session(server.dsn()), case, way
+        if way == "prepared":
+            for number, (_, text, _) in enumerate(case.statements):
+                self.session.prepare(text, b"%d" % number)
+
+    def execute(self, count):
+        for _ in range(count):
+            for number, (simple, _, values) in enumerate(self.case.statements):
+                if self.way == "prepared":
+                    self.session.execute_prepared(b"%d" % number, values)
+                else:
+                    self.session.execute(simple)
+
+    def check(self):
+        """A measurement of the wrong thing is worse than none."""
+        if self.case.stored:
+            plan = self.session.scalar(f"EXPLAIN {self.case.statements[0][0]}")
+            if "ArrowCache" not in plan:
+                raise RuntimeError(f"{self.case.name} is no hit: {plan}")
+
+    def microseconds(self, count):
+        """Processor time of the session's process for one of so many executions."""
+        before = processor_time(self.session.pid)
+        self.execute(count)
+        return (processor_time(self.session.pid) - before) * 1e6 / count
+
+
+def built(commit):
+    """The files of both libraries."""
+    place = ROOT / "target" / "bench" / "compare" / commit
+    if not place.exists():
+        subprocess.run(["git", "-C", ROOT, "worktree", "prune"], check=True)
+        subprocess.run(["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", place, commit], check=True)
+    for root in (ROOT, place):
+        progress(f"compare: building {root}")
+        subprocess.run([root / "scripts" / "build.sh"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return {side: root / "target" / "release" / "libpg_arrow_cache.so" for side, root in ((HERE, ROOT), (THERE, place))}
+
+
+def readable(library, directory, side):
+    """A copy of a library that the server's user can read."""
+    copy = Path(directory) / f"{side.split()[-1]}.so"
+    copy.write_bytes(library.read_bytes())
+    copy.chmod(0o755)
+    return copy
+
+
+def server_of(library, name, postgres=None):
+    server = private.Cluster(ROOT / "target" / "bench" / f"compare-{name}", preload=str(library), cpu=os.cpu_count() - 1,
+                             conf={"shared_buffers": "128MB", "autovacuum": "off"}, postgres=postgres)
+    return server
+
+
+def prepared_server(stack, library, side, postgres=None):
+    server = stack.enter_context(server_of(library, side.split()[-1], postgres))
+    load_accounts(server, 1)
+    server.psql(TABLES)
+    return server
+
+
+def timed(servers, case, way, rounds):
+    """{side: microseconds of each round}"""
+    asking = {side: Asking(server, case, way) for side, server in servers.items()}
+    for one in asking.values():
+        one.execute(ENOUGH)
+        one.check()
+    count = max(10, int(AT_ONCE * 1e6 / asking[HERE].microseconds(ENOUGH)))
+    found = {side: Samples() for side in servers}
+    for _, side in to_and_fro(list(servers), rounds):
+        found[side].add(asking[side].microseconds(count))
+    for one in asking.values():
+        one.session.close()
+    return found
+
+
+def counted(server, out, case, way):
+    """Instructions of one execution."""
+    def run(count):
+        asking = Asking(server, case, way)
+        asking.execute(ENOUGH + count)
+        return instructions_of(closed(asking.session, out))
+    run(STORING)
+    few, many = run(FEW), run(MANY)
+    return (many - few) / (MANY - FEW)
+
+
+def count_all(libraries, wanted):
+    found = {}
+    with tempfile.TemporaryDirectory(prefix="pg_arrow_cache-callgrind-") as out, ExitStack() as stack:
+        for side, library in libraries.items():
+            progress(f"compare: instructions of {side}")
+            server = prepared_server(stack, library, side, wrapper(Path(out)))
+            for case, way in wanted:
+                found[side, case, way] = counted(server, Path(out), case, way)
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=20, help="an even number")
+    parser.add_argument("--instructions", action="store_true")
+    parser.add_argument("commit")
+    parser.add_argument("cases", nargs="*", metavar="CASE")
+    arguments = parser.parse_args()
+    wanted = [(case, way) for case in CASES for way in WAYS
+              if not arguments.cases or any(part in f"{case.name}, {way}" for part in arguments.cases)]
+    private.exit_on_sigterm()
+    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "--verify", f"{arguments.commit}^{{commit}}"], check=True,
+                            capture_output=True, text=True).stdout.strip()
+    rows = {}
+    with tempfile.TemporaryDirectory(prefix="pg_arrow_cache-compare-") as directory:
+        os.chmod(directory, 0o755)
+        libraries = {side: readable(library, directory, side) for side, library in built(commit).items()}
+        with ExitStack() as stack:
+            servers = {side: prepared_server(stack, library, side) for side, library in libraries.items()}
+            for case, way in wanted:
+                progress(f"compare: {case.name}, {way}")
+                found = timed(servers, case, way, arguments.rounds)
+                rows[case, way] = [f"{case.name}, {way}", figure(found[THERE].median), figure(found[HERE].median),
+                                   str(Ratio.of(found[HERE], found[THERE]))]
+        counts = count_all(libraries, wanted) if arguments.instructions else {}
+    for case, way in wanted:
+        if counts:
+            here, there = counts[HERE, case, way], counts[THERE, case, way]
+            rows[case, way] += [f"{there:,.0f}", f"{here:,.0f}", f"{here / there:.4f}"]
+    columns = ["statement", f"µs, {commit}", "µs, this checkout", "ratio"]
+    columns += [f"instructions, {commit}", "this checkout", "ratio"] if counts else []
+    print(markdown(f"Compared with {commit}", "Processor time, and instructions outside the kernel, of the session's process for one execution.",
+                   columns, list(rows.values())))
+
+
+if __name__ == "__main__":
+    main()
