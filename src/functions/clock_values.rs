@@ -21,7 +21,7 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, snapshot: Option<&pg_sys::Sn
 
 /// A value as its type's output function shows it, or what stands in its place.
 fn shown(computed: &Computed, sight: Option<&Sight<'_>>) -> Vec<u8> {
-    let Computed { value, split } = computed;
+    let Computed { value, split, .. } = computed;
     if value.is_null {
         return b"NULL".to_vec();
     }
@@ -29,7 +29,7 @@ fn shown(computed: &Computed, sight: Option<&Sight<'_>>) -> Vec<u8> {
     if !is_readable(split) {
         return b"a time in rows that you may not read".to_vec();
     }
-    match sight.map(|sight| split.canonical_bound(value.kind, value.datum, sight)) {
+    match sight.map(|sight| computed.canonical_bound(split, sight)) {
         Some(Ok(Some(bound))) => [text_of(value.kind.type_oid(), bound), b" as the last row before".to_vec()].concat(),
         Some(Ok(None)) => b"no row before".to_vec(),
         _ => b"unknown".to_vec(),

@@ -1,5 +1,5 @@
-//! The greatest value of a column that a snapshot sees, up to a limit: found by one descent of a B-tree whose first key is the column. Keeps
-//! nothing. The lock on an index that was searched is held to the end of the transaction, as the planner holds those of all indexes.
+//! The greatest value of a column that a snapshot sees, up to a limit: found by one descent of a B-tree whose first key is the column, or whose keys
+//! before it are to have certain values. Keeps nothing. The lock on an index that was searched is held to the end of the transaction, as the planner holds those of all indexes.
 //!
 //! What is raised here is what any scan of the index may raise: it is cancelled, or a page cannot be read. It passes unchanged.
 
@@ -8,7 +8,8 @@ use pgrx::pg_sys::{self, Datum, Oid};
 use super::compat::begin_index_scan;
 use super::error_passing::{direct, keeping};
 use super::lists::oids;
-use super::object_ids::{DATETIME_FAMILY_OID, HEAP_TABLE_AM_OID};
+use super::object_ids::{DATETIME_FAMILY_OID, HEAP_TABLE_AM_OID, INTEGER_FAMILY_OID, TEXT_FAMILY_OID};
+use super::row_type::RowType;
 use super::server;
 use super::server::indexes as calls;
 
@@ -40,6 +41,39 @@ pub struct TableColumn {
     pub number: i16,
 }
 
+/// How an index finds equal values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Equality {
+    /// The type of the values in the index.
+    pub column: Oid,
+    /// The function that compares one of them with a value.
+    pub function: u32,
+    /// The operator family.
+    pub family: u32,
+}
+
+/// A column that is to have a value.
+#[derive(Clone, Copy)]
+pub struct FixedColumn {
+    /// Its number; 0 for none.
+    pub number: i16,
+    /// The value.
+    pub value: Datum,
+    /// The type of the value.
+    pub type_oid: Oid,
+    /// How an index on values of the first type finds those that are equal to a value of the second type.
+    pub equality: fn(Oid, Oid) -> Option<Equality>,
+}
+
+impl FixedColumn {
+    /// There is none.
+    pub const NONE: Self =
+        Self { number: 0, value: Datum::null(), type_oid: pg_sys::InvalidOid, equality: |_column, _value| None };
+}
+
+/// Most columns that stand before the column.
+const MOST_BEFORE: usize = 4;
+
 /// What a search came to. Plain data.
 #[derive(Clone, Copy)]
 pub enum Found {
@@ -62,9 +96,11 @@ pub struct Limit {
 
 /// Has the table an index by which `greatest` finds values of the column? The table is locked. Waits for who has locked an index, as planning
 /// does.
-pub fn has_index(column: TableColumn, order: TimeOrder) -> bool {
+/// `fixed` are columns that may stand before the column; 0 for none.
+pub fn has_index(column: TableColumn, fixed: &[i16], order: TimeOrder) -> bool {
     // SAFETY: the frames below are without destructors. Relations that are open when something is raised are closed by the server.
-    unsafe { keeping(|| with_index(column, order, true, |_, _| Found::Nothing)).is_some() }
+    unsafe { keeping(|| with_index(column, &|number| fixed.contains(&number), order, true, |_, _, _| Found::Nothing)) }
+        .is_some()
 }
 
 /// Is it a table whose indexes are searched? It is locked.
@@ -83,12 +119,14 @@ pub fn may_be_searched(table: Oid) -> bool {
     }
 }
 
-/// The greatest value of the column, up to a limit, that the snapshot sees. NULL is none.
+/// The greatest value of the column, up to a limit, that the snapshot sees: in all rows, or in those whose `fixed` columns have their values, as an
+/// index permits. NULL is none.
 ///
 /// # Safety
-/// The snapshot must be an MVCC snapshot that is registered or active, the limit of the type of the order.
+/// The snapshot must be an MVCC snapshot that is registered or active, the limit of the type of the order, and the values of their types.
 pub unsafe fn greatest(
     column: TableColumn,
+    fixed: &[FixedColumn],
     order: TimeOrder,
     limit: Limit,
     snapshot: *const pg_sys::SnapshotData,
@@ -96,22 +134,26 @@ pub unsafe fn greatest(
     // SAFETY: as in `has_index`; the caller vouches for the snapshot and the limit.
     unsafe {
         keeping(|| {
-            with_index(column, order, false, |table, index| search(table, index, column.number, order, limit, snapshot))
+            let is_fixed = |number| fixed.iter().any(|one| one.number == number);
+            with_index(column, &is_fixed, order, false, |table, index, before| {
+                search((table, index), (column.number, before, fixed), order, limit, snapshot)
+            })
         })
     }
     .unwrap_or(Found::Unknown)
 }
 
-/// Opens the table and the first index of it that fits, and does something with both. `None` if none fits, or if one is locked and nobody is to
+/// Opens the table and the first index of it that fits, and does something with both, and the number of keys that stand before the column. `None` if none fits, or if one is locked and nobody is to
 /// `wait`: a plan that is kept does not wait for an index that it does not scan. What is raised jumps over this frame.
 ///
 /// # Safety
 /// No frame between here and `keeping` may have pending destructors.
 unsafe fn with_index(
     column: TableColumn,
+    is_fixed: &dyn Fn(i16) -> bool,
     order: TimeOrder,
     wait: bool,
-    act: impl FnOnce(pg_sys::Relation, pg_sys::Relation) -> Found + Copy,
+    act: impl FnOnce(pg_sys::Relation, pg_sys::Relation, usize) -> Found + Copy,
 ) -> Option<Found> {
     const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     const KEPT: pg_sys::LOCKMODE = pg_sys::NoLock as pg_sys::LOCKMODE;
@@ -130,8 +172,8 @@ unsafe fn with_index(
                     break;
                 }
                 let index = direct!(calls::index_open(index, KEPT));
-                if fits(index, column.number, order) {
-                    found = Some(act(table, index));
+                if let Some(before) = fits(table, index, column.number, is_fixed, order) {
+                    found = Some(act(table, index, before));
                     direct!(calls::index_close(index, KEPT));
                     break;
                 }
@@ -154,27 +196,53 @@ unsafe fn is_plain_table(table: pg_sys::Relation) -> bool {
     has_rows && class.relam.to_u32() == HEAP_TABLE_AM_OID && !class.relhassubclass
 }
 
-/// Does the index have all rows of the table, ordered by the column first, as this order says?
+/// Does the index have all rows of the table, ordered by the column, as this order says, behind keys that are fixed columns? Returns how many of these
+/// there are.
 ///
 /// # Safety
 /// It must be open; as `with_index`.
-unsafe fn fits(index: pg_sys::Relation, column: i16, order: TimeOrder) -> bool {
+unsafe fn fits(
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+    column: i16,
+    is_fixed: &dyn Fn(i16) -> bool,
+    order: TimeOrder,
+) -> Option<usize> {
     // SAFETY: an open index has a description, and at least one key. The predicate is NULL in its row if there is none.
     unsafe {
         let form = &*(*index).rd_index;
-        (*(*index).rd_rel).relam == pg_sys::BTREE_AM_OID
+        let keys = (form.indnkeyatts as usize).min(MOST_BEFORE + 1);
+        let key = |place: usize| *form.indkey.values.as_ptr().add(place);
+        let before = (0..keys).find(|place| key(*place) == column)?;
+        let is_complete = (*(*index).rd_rel).relam == pg_sys::BTREE_AM_OID
             && form.indisvalid
             && form.indisready
-            && *form.indkey.values.as_ptr() == column
-            && *(*index).rd_opcintype == order.type_oid
-            && (*(*index).rd_opfamily).to_u32() == DATETIME_FAMILY_OID
+            && (0..before).all(|place| key(place) > 0 && is_fixed(key(place)) && has_plain_order(table, index, place))
+            && *(*index).rd_opcintype.add(before) == order.type_oid
+            && (*(*index).rd_opfamily.add(before)).to_u32() == DATETIME_FAMILY_OID
             && direct!(calls::heap_attisnull(
                 (*index).rd_indextuple,
                 pg_sys::Anum_pg_index_indpred as i32,
                 std::ptr::null_mut()
             ))
-            && direct!(calls::index_getprocid(index, 1, ORDER_FUNCTION)).to_u32() == order.comparison
-            && (!form.indcheckxmin || is_made_before_all_snapshots(index))
+            && direct!(calls::index_getprocid(index, before as i16 + 1, ORDER_FUNCTION)).to_u32() == order.comparison
+            && (!form.indcheckxmin || is_made_before_all_snapshots(index));
+        is_complete.then_some(before)
+    }
+}
+
+/// Is a key of the index ordered as integers or texts are, by the collation of its column?
+///
+/// # Safety
+/// As `fits`; the key must be a column.
+unsafe fn has_plain_order(table: pg_sys::Relation, index: pg_sys::Relation, place: usize) -> bool {
+    // SAFETY: an open index has a description of each key, and an open table one of each column.
+    unsafe {
+        let number = *(*(*index).rd_index).indkey.values.as_ptr().add(place);
+        let family = (*(*index).rd_opfamily.add(place)).to_u32();
+        let column = RowType::of((*table).rd_att).attribute(number as usize - 1);
+        matches!(family, INTEGER_FAMILY_OID | TEXT_FAMILY_OID)
+            && column.is_some_and(|column| column.attcollation == *(*index).rd_indcollation.add(place))
     }
 }
 
@@ -197,9 +265,8 @@ unsafe fn is_made_before_all_snapshots(index: pg_sys::Relation) -> bool {
 /// # Safety
 /// As `greatest` and `with_index`; both relations are open.
 unsafe fn search(
-    table: pg_sys::Relation,
-    index: pg_sys::Relation,
-    column: i16,
+    (table, index): (pg_sys::Relation, pg_sys::Relation),
+    (column, before, fixed): (i16, usize, &[FixedColumn]),
     order: TimeOrder,
     limit: Limit,
     snapshot: *const pg_sys::SnapshotData,
@@ -211,22 +278,57 @@ unsafe fn search(
     };
     // SAFETY: the caller's promise. The slot is of the table; the value is passed by value, so that it outlives the slot.
     unsafe {
-        let descends = *(*index).rd_indoption & pg_sys::INDOPTION_DESC as i16 != 0;
+        let descends = *(*index).rd_indoption.add(before) & pg_sys::INDOPTION_DESC as i16 != 0;
         let direction = if descends {
             pg_sys::ScanDirection::ForwardScanDirection
         } else {
             pg_sys::ScanDirection::BackwardScanDirection
         };
-        let mut key: pg_sys::ScanKeyData = std::mem::zeroed();
-        let key = &raw mut key;
-        direct!(calls::ScanKeyInit(key, 1, strategy as u16, Oid::from(function), limit.value));
-        let scan = begin_index_scan(table, index, snapshot.cast_mut(), 1);
-        direct!(calls::index_rescan(scan, key, 1, std::ptr::null_mut(), 0));
+        let mut keys: [pg_sys::ScanKeyData; MOST_BEFORE + 1] = std::mem::zeroed();
+        let keys = (&raw mut keys).cast::<pg_sys::ScanKeyData>();
+        for place in 0..before {
+            if !set_key(keys.add(place), index, place, fixed) {
+                return Found::Unknown;
+            }
+        }
+        let (number, count) = (before as i16 + 1, before as i32 + 1);
+        direct!(calls::ScanKeyInit(keys.add(before), number, strategy as u16, Oid::from(function), limit.value));
+        let scan = begin_index_scan(table, index, snapshot.cast_mut(), count);
+        direct!(calls::index_rescan(scan, keys, count, std::ptr::null_mut(), 0));
         let slot = direct!(calls::table_slot_create(table, std::ptr::null_mut()));
         let found = first(scan, direction, slot, column);
         direct!(calls::ExecDropSingleTupleTableSlot(slot));
         direct!(calls::index_endscan(scan));
         found
+    }
+}
+
+/// Makes the key of a search for the value of a fixed column; says whether the index can be searched for it.
+///
+/// # Safety
+/// As `search`; there is room for a key.
+unsafe fn set_key(key: *mut pg_sys::ScanKeyData, index: pg_sys::Relation, place: usize, fixed: &[FixedColumn]) -> bool {
+    // SAFETY: an open index has a description of each key.
+    unsafe {
+        let number = *(*(*index).rd_index).indkey.values.as_ptr().add(place);
+        let Some(column) = fixed.iter().find(|one| one.number == number) else { return false };
+        let Some(equality) = (column.equality)(*(*index).rd_opcintype.add(place), column.type_oid) else {
+            return false;
+        };
+        if (*(*index).rd_opfamily.add(place)).to_u32() != equality.family {
+            return false;
+        }
+        direct!(calls::ScanKeyEntryInitialize(
+            key,
+            0,
+            place as i16 + 1,
+            pg_sys::BTEqualStrategyNumber as u16,
+            column.type_oid,
+            *(*index).rd_indcollation.add(place),
+            Oid::from(equality.function),
+            column.value
+        ));
+        true
     }
 }
 

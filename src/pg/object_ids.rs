@@ -10,3 +10,8 @@ pub const HEAP_TABLE_AM_OID: u32 = 2;
 
 /// The operator family in which dates and timestamps are ordered by B-trees (catalog/pg_opfamily.dat, `datetime_ops`).
 pub const DATETIME_FAMILY_OID: u32 = 434;
+
+/// The same for integers (`integer_ops`), and for texts by their collation (`text_ops`).
+pub const INTEGER_FAMILY_OID: u32 = 1976;
+/// See above.
+pub const TEXT_FAMILY_OID: u32 = 1994;

@@ -25,7 +25,7 @@ use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::clock::{
-    ClockExpressions, ClockProgram, asks_for_time, counts_from_today, has_dates, makes_named_row, reads_time,
+    ClockExpressions, ClockProgram, Fixed, asks_for_time, counts_from_today, has_dates, makes_named_row, reads_time,
 };
 use super::hashes::{FormHash, TreeHash};
 use crate::pg::backend_local::Local;
@@ -229,7 +229,12 @@ impl TreeHasher {
             if let Some(operator) = call.as_a::<pg_sys::OpExpr>() {
                 let level = self.level;
                 // SAFETY: the walk is in the queries of its levels.
-                self.clock.compare(operator, before, |levels| unsafe { Level::query_above(level, levels) });
+                self.clock.compare(
+                    operator,
+                    before,
+                    |levels| unsafe { Level::query_above(level, levels) },
+                    |one, query| Fixed::beside(one, query),
+                );
             }
         }
         stopped

@@ -36,6 +36,16 @@ unsafe extern "C-unwind" {
         function: pg_sys::Oid,
         argument: pg_sys::Datum,
     );
+    pub fn ScanKeyEntryInitialize(
+        key: *mut pg_sys::ScanKeyData,
+        flags: c_int,
+        column: i16,
+        strategy: u16,
+        subtype: pg_sys::Oid,
+        collation: pg_sys::Oid,
+        function: pg_sys::Oid,
+        argument: pg_sys::Datum,
+    );
     /// access/tableam.h
     pub fn table_slot_create(table: pg_sys::Relation, list: *mut *mut pg_sys::List) -> *mut pg_sys::TupleTableSlot;
     /// executor/tuptable.h

@@ -13,10 +13,10 @@ use pgrx::pg_sys::{self, Datum};
 use super::expression::{ClockExpressions, Leaf, MOST, closed};
 use super::functions::{FUNCTIONS, Kind};
 use super::program::{
-    CALL, CHOICE, COARSE, CONSTANT, ClockProgram, END, GREATER, LEAF, NULL, PARAMETER, READING, SMALLER, SPLIT,
-    WRITING, ZERO, split_of,
+    CALL, CHOICE, COARSE, CONSTANT, ClockProgram, END, FIXED_WORDS, GREATER, HAS_FIXED, LEAF, NULL, PARAMETER, READING,
+    SMALLER, SPLIT, WRITING, ZERO, split_of,
 };
-use super::split::{Sight, Split};
+use super::split::{MOST_FIXED, Sight, Split};
 use super::values::{Moment, NOTHING, Value, call, constant, extreme, parameter, read, time, written};
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::{caught, direct};
@@ -44,10 +44,21 @@ pub struct Computed {
     pub value: Value,
     /// What its value splits, if it moves all the time: the canonical bound is to stand in its place.
     pub split: Option<Split>,
+    /// The values of the fixed columns of that.
+    pub fixed: [Value; MOST_FIXED],
 }
 
 impl Computed {
-    const NOTHING: Self = Self { value: NOTHING, split: None };
+    const NOTHING: Self = Self { value: NOTHING, split: None, fixed: [NOTHING; MOST_FIXED] };
+
+    /// The canonical bound for the value, which is not NULL and splits this.
+    ///
+    /// # Errors
+    /// As `Split::canonical_bound`.
+    pub fn canonical_bound(&self, split: &Split, sight: &Sight<'_>) -> Result<Option<Datum>, Reason> {
+        let fixed = self.fixed.map(|value| (value.kind, (!value.is_null).then_some(value.datum)));
+        split.canonical_bound((self.value.kind, self.value.datum), fixed, sight)
+    }
 }
 
 /// What the clock adds to a key.
@@ -101,7 +112,7 @@ pub fn hash_values(clock: &Clock<'_>, seed: u64) -> Result<ClockHash, Reason> {
 /// # Errors
 /// `MovingClock` if there is no telling the canonical bound.
 fn add(key: &mut HashBuffer, computed: &Computed, sight: Option<&Sight<'_>>) -> Result<bool, Reason> {
-    let Computed { value, split } = computed;
+    let Computed { value, split, .. } = computed;
     let head = value.kind as u8;
     if value.is_null {
         // Comparing anything with it gives NULL.
@@ -110,7 +121,7 @@ fn add(key: &mut HashBuffer, computed: &Computed, sight: Option<&Sight<'_>>) -> 
     }
     let (datum, has_bound) = match split {
         None => (Some(value.datum), false),
-        Some(split) => (split.canonical_bound(value.kind, value.datum, sight.ok_or(Reason::MovingClock)?)?, true),
+        Some(split) => (computed.canonical_bound(split, sight.ok_or(Reason::MovingClock)?)?, true),
     };
     key.u8(head | if has_bound { IS_BOUND } else { 0 } | if datum.is_none() { IS_NULL } else { 0 });
     if let Some(datum) = datum {
@@ -322,17 +333,35 @@ unsafe fn run(clock: &Clock<'_>, moment: Moment, results: *mut [Computed; MOST])
                 next = (operand as usize).max(next);
             }
             END | SPLIT => {
-                let split = if head & 0xFF == SPLIT { Some(split_of(operand, second?)) } else { None };
-                next -= usize::from(split.is_none());
+                let (split, after) = split_at(words, next, head & 0xFF == SPLIT, operand)?;
+                next = after;
                 let value = stack.pop(1)?[0];
+                let fixed = fixed_values(&mut stack, split.as_ref())?;
                 // SAFETY: the caller promises that the results are valid.
-                *unsafe { &mut *results }.get_mut(count)? = Computed { value, split };
+                *unsafe { &mut *results }.get_mut(count)? = Computed { value, split, fixed };
                 count += 1;
             }
             _ => return None,
         }
     }
     Some(count)
+}
+
+/// What an expression splits that ends two words before `next`, and where the words go on.
+fn split_at(words: &[u32], next: usize, is_split: bool, operand: u32) -> Option<(Option<Split>, usize)> {
+    if !is_split {
+        return Some((None, next - 1));
+    }
+    let after = next + if operand & HAS_FIXED != 0 { FIXED_WORDS } else { 0 };
+    Some((Some(split_of(operand, *words.get(next - 1)?, words.get(next..after)?)), after))
+}
+
+/// Takes the values of the fixed columns of a split off.
+fn fixed_values(stack: &mut Stack, split: Option<&Split>) -> Option<[Value; MOST_FIXED]> {
+    let count = split.map_or(0, |split| split.fixed.iter().filter(|column| **column != 0).count());
+    let mut values = [NOTHING; MOST_FIXED];
+    values.get_mut(..count)?.copy_from_slice(stack.pop(count)?);
+    Some(values)
 }
 
 /// Runs a word that is followed by no other: it reads or writes a text, or chooses one of two values.

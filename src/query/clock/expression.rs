@@ -3,7 +3,7 @@
 use pgrx::pg_sys;
 
 use super::functions::{self, Coarse, FUNCTIONS, Function, Kind, MOST_ARGUMENTS};
-use super::split::{Comparison, Split};
+use super::split::{Comparison, Fixed, Split};
 use crate::pg::compat::tree::walkers;
 use crate::pg::tree::{Tree, child, match_node};
 
@@ -341,7 +341,7 @@ pub const MOST: usize = 16;
 pub struct ClockExpressions {
     nodes: [*mut pg_sys::Node; MOST],
     /// What the comparison splits that an expression is a side of.
-    splits: [Option<Split>; MOST],
+    splits: [Option<(Split, Fixed)>; MOST],
     count: usize,
     /// Texts become dates (`eligibility`, coercions), or ages are counted from today.
     reads_day: bool,
@@ -388,24 +388,27 @@ impl ClockExpressions {
     }
 
     /// Notes that the walk leaves a call of an operator, below which one expression was found and `before` elsewhere. If that is compared
-    /// with a column, its value says no more than which rows it splits off. `query` tells the query as many levels up.
+    /// with a column, its value says no more than which rows it splits off. `query` tells the query as many levels up, and `beside` which columns are
+    /// fixed beside a comparison.
     #[inline(never)]
-    pub fn compare<'t>(
+    pub fn compare<'t, Q: Fn(u32) -> Option<Tree<'t, pg_sys::Query>>>(
         &mut self,
         call: Tree<'t, pg_sys::OpExpr>,
         before: usize,
-        query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
+        query: Q,
+        beside: impl Fn(&Comparison<'t>, &Q) -> Fixed,
     ) {
         if self.count == before + 1
             && let Some(expression) = self.nodes.get(before)
-            && let Some(comparison) = Comparison::of(call, Some(*expression), query)
+            && let Some(comparison) = Comparison::of(call, Some(*expression), &query)
         {
-            self.splits[before] = Some(comparison.split);
+            let fixed = beside(&comparison, &query);
+            self.splits[before] = Some((Split { fixed: fixed.columns, ..comparison.split }, fixed));
         }
     }
 
     /// The expressions, if all of them were kept, each with what it splits.
-    pub fn all(&self) -> Option<impl Iterator<Item = (*mut pg_sys::Node, Option<Split>)>> {
+    pub fn all(&self) -> Option<impl Iterator<Item = (*mut pg_sys::Node, Option<(Split, Fixed)>)>> {
         let nodes = self.nodes.get(..self.count)?;
         Some(nodes.iter().copied().zip(self.splits))
     }

@@ -16,6 +16,7 @@ mod coarse;
 mod day;
 mod evaluation;
 mod expression;
+mod fixed;
 mod functions;
 mod program;
 mod split;
@@ -26,4 +27,4 @@ pub use evaluation::{Clock, ClockHash, Computed, constant_now, hash_values, with
 pub use expression::{ClockExpressions, asks_for_time, closed, is_time, is_zero, reads_time};
 pub use functions::{behind, handlers_of, joins};
 pub use program::{ClockProgram, KeptProgram};
-pub use split::{Comparison, Sight, Split};
+pub use split::{Comparison, Fixed, Sight, Split};

@@ -11,7 +11,7 @@ use pgrx::pg_sys;
 use super::coarse;
 use super::expression::{Arguments, ClockExpressions, DEEPEST, Leaf, Part, part};
 use super::functions::{Coarse, FUNCTIONS, Kind, PLACE_OF_TEXTCAT};
-use super::split::Split;
+use super::split::{Fixed, MOST_FIXED, Split};
 use crate::pg::tree::Tree;
 
 // Kinds of parts.
@@ -41,6 +41,10 @@ pub(super) const SMALLER: u32 = 11;
 pub(super) const SPLIT: u32 = 12;
 /// Flag of the operand of `SPLIT`, above the number of the column.
 const BELOW: u32 = 1 << 16;
+/// As `BELOW`: there are fixed columns. Their numbers follow, two in each word, and their values stand before that of the expression.
+pub(super) const HAS_FIXED: u32 = 1 << 17;
+/// How many words their numbers take.
+pub(super) const FIXED_WORDS: usize = MOST_FIXED / 2;
 /// Flag of a constant.
 pub(super) const NULL: u32 = 1 << 31;
 /// Flag of a call.
@@ -78,8 +82,12 @@ impl ClockProgram {
         words.push(expressions.total() as u32)?;
         for (node, split) in expressions.all()? {
             // SAFETY: a node of the query that the expressions were found in, which is there as long as it is planned.
-            words.add(unsafe { Tree::enter(node) }?, 0)?;
-            words.end(split)?;
+            let node = unsafe { Tree::enter(node) }?;
+            if let Some((_, fixed)) = &split {
+                words.add_fixed(fixed)?;
+            }
+            words.add(node, 0)?;
+            words.end(split.map(|(split, _)| split))?;
         }
         if expressions.reads_day() {
             for word in [LEAF | (Leaf::Date as u32) << 8, (-1i32).cast_unsigned(), END] {
@@ -201,20 +209,39 @@ struct Words {
     count: usize,
 }
 
-/// What the operand of `SPLIT`, and the word behind it, say.
-pub(super) fn split_of(operand: u32, relation: u32) -> Split {
+/// What the operand of `SPLIT`, the word behind it, and the numbers of fixed columns say.
+pub(super) fn split_of(operand: u32, relation: u32, numbers: &[u32]) -> Split {
     let column = (operand & (BELOW - 1)) as u16;
-    Split { relation: pg_sys::Oid::from(relation), column: column.cast_signed(), below: operand & BELOW != 0 }
+    let mut fixed = [0; MOST_FIXED];
+    for (place, number) in fixed.iter_mut().zip(numbers.iter().flat_map(|word| [*word as u16, (*word >> 16) as u16])) {
+        *place = number.cast_signed();
+    }
+    Split { relation: pg_sys::Oid::from(relation), column: column.cast_signed(), below: operand & BELOW != 0, fixed }
 }
 
 /// Each function returns `None` if that is too much.
 impl Words {
     /// Ends an expression.
     fn end(&mut self, split: Option<Split>) -> Option<()> {
-        let Some(Split { relation, column, below }) = split else { return self.push(END) };
-        let operand = u32::from(column.cast_unsigned()) | if below { BELOW } else { 0 };
-        self.push(SPLIT | operand << 8)?;
-        self.push(relation.to_u32())
+        let Some(Split { relation, column, below, fixed }) = split else { return self.push(END) };
+        let has_fixed = fixed[0] != 0;
+        let flags = if below { BELOW } else { 0 } | if has_fixed { HAS_FIXED } else { 0 };
+        self.push(SPLIT | (u32::from(column.cast_unsigned()) | flags) << 8)?;
+        self.push(relation.to_u32())?;
+        for pair in fixed.chunks(2).filter(|_| has_fixed) {
+            let [low, high] = pair else { return None };
+            self.push(u32::from(low.cast_unsigned()) | u32::from(high.cast_unsigned()) << 16)?;
+        }
+        Some(())
+    }
+
+    /// Adds the values of fixed columns.
+    fn add_fixed(&mut self, fixed: &Fixed) -> Option<()> {
+        for (_, value) in fixed.columns.iter().zip(fixed.values).filter(|(column, _)| **column != 0) {
+            // SAFETY: a node of the query that the expressions were found in, which is there as long as it is planned.
+            self.add(unsafe { Tree::enter(value) }?, 0)?;
+        }
+        Some(())
     }
 
     fn push(&mut self, word: u32) -> Option<()> {

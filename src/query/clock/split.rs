@@ -7,8 +7,41 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::functions::Kind;
-use crate::pg::index_search::{self, Found, Limit, TableColumn, TimeOrder};
+use crate::pg::index_search::{self, Equality, FixedColumn, Found, Limit, TableColumn, TimeOrder};
+use crate::pg::object_ids::{INTEGER_FAMILY_OID, TEXT_FAMILY_OID};
 use crate::pg::tree::{Tree, child, children};
+
+/// Most columns that are fixed beside one comparison (`fixed`).
+pub const MOST_FIXED: usize = 4;
+
+/// Operators `=`, each with the types of both sides, and how an index finds equal values.
+pub(super) const EQUALITIES: [(u32, Oid, Kind, Equality); 6] = [
+    (94, pg_sys::INT2OID, Kind::Int2, Equality { column: pg_sys::INT2OID, function: 63, family: INTEGER_FAMILY_OID }),
+    (532, pg_sys::INT2OID, Kind::Int4, Equality { column: pg_sys::INT2OID, function: 158, family: INTEGER_FAMILY_OID }),
+    (96, pg_sys::INT4OID, Kind::Int4, Equality { column: pg_sys::INT4OID, function: 65, family: INTEGER_FAMILY_OID }),
+    (410, pg_sys::INT8OID, Kind::Int8, Equality { column: pg_sys::INT8OID, function: 467, family: INTEGER_FAMILY_OID }),
+    (416, pg_sys::INT8OID, Kind::Int4, Equality { column: pg_sys::INT8OID, function: 474, family: INTEGER_FAMILY_OID }),
+    (98, pg_sys::TEXTOID, Kind::Text, Equality { column: pg_sys::TEXTOID, function: 67, family: TEXT_FAMILY_OID }),
+];
+
+/// Columns with the constants or parameters that they are compared with. Plain data.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed {
+    /// Their numbers; 0 for none.
+    pub columns: [i16; MOST_FIXED],
+    /// What they are equal to.
+    pub values: [*mut pg_sys::Node; MOST_FIXED],
+}
+
+impl Fixed {
+    /// There are none.
+    pub const NONE: Self = Self { columns: [0; MOST_FIXED], values: [std::ptr::null_mut(); MOST_FIXED] };
+}
+
+/// How an index finds the values of a column, of this type in the index, that are equal to a value of this kind.
+fn equality_of(column: Oid, value: Kind) -> Option<Equality> {
+    EQUALITIES.iter().find(|(_, left, right, _)| *left == column && *right == value).map(|found| found.3)
+}
 
 /// What a comparison splits: the values of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +52,8 @@ pub struct Split {
     pub column: i16,
     /// The bound itself belongs to the values above: the canonical bound lies below it.
     pub below: bool,
+    /// Columns that have one value in all rows on which the comparison decides; 0 for none.
+    pub fixed: [i16; MOST_FIXED],
 }
 
 /// A comparison of a column with something.
@@ -31,6 +66,10 @@ pub struct Comparison<'t> {
     pub operator: (Oid, Oid),
     /// The type on both sides.
     pub kind: Kind,
+    /// The column as the comparison names it.
+    pub named: Tree<'t, pg_sys::Var>,
+    /// The comparison itself. Not to be read.
+    pub call: *mut pg_sys::Node,
 }
 
 /// What a column is in a comparison, if it stands on the left.
@@ -99,18 +138,20 @@ impl<'t> Comparison<'t> {
         {
             return None;
         }
+        let named = column;
         let (relation, column) = origin(column, query(column.varlevelsup)?)?;
         // `col > E` and `col <= E` split behind E; so do `E < col` and `E >= col`.
         let below =
             if on_left { matches!(operator, Less | GreaterOrEqual) } else { matches!(operator, Greater | LessOrEqual) };
-        let split = Split { relation, column, below };
-        Some(Self { split, with: other, operator: (call.opno, Oid::from(*function)), kind: *kind })
+        let split = Split { relation, column, below, fixed: [0; MOST_FIXED] };
+        let (operator, call) = ((call.opno, Oid::from(*function)), call.as_node().as_ptr());
+        Some(Self { split, with: other, operator, kind: *kind, named, call })
     }
 
-    /// Is there an index by which canonical bounds are found? The relation is locked.
-    pub fn has_index(&self) -> bool {
+    /// Is there an index by which canonical bounds are found, in which such columns may stand before the one that is compared? The relation is locked.
+    pub fn has_index(&self, fixed: &Fixed) -> bool {
         let order = self.kind.order();
-        order.is_some_and(|order| index_search::has_index(self.split.table_column(), order))
+        order.is_some_and(|order| index_search::has_index(self.split.table_column(), &fixed.columns, order))
     }
 
     /// Would an index help that begins with the column? The relation is locked.
@@ -161,18 +202,33 @@ impl Split {
         TableColumn { table: self.relation, number: self.column }
     }
 
-    /// The canonical bound for a value of this kind that is not NULL. `None` if there is no row below.
+    /// The canonical bound for a value that is not NULL, where the fixed columns have these values (`None` for NULL). `None` if there is no row below.
     ///
     /// # Errors
     /// `MovingClock` if no index tells.
-    pub fn canonical_bound(&self, kind: Kind, value: Datum, sight: &Sight<'_>) -> Result<Option<Datum>, Reason> {
+    pub fn canonical_bound(
+        &self,
+        (kind, value): (Kind, Datum),
+        fixed: [(Kind, Option<Datum>); MOST_FIXED],
+        sight: &Sight<'_>,
+    ) -> Result<Option<Datum>, Reason> {
         if sight.relations.is_some_and(|relations| relations.binary_search(&self.relation.to_u32()).is_err()) {
             return Err(Reason::MovingClock);
         }
         let order = kind.order().ok_or(Reason::MovingClock)?;
         let limit = Limit { value, excluded: self.below };
-        // SAFETY: whoever made `sight` vouches for the snapshot. The index that is searched is of the kind of the value.
-        match unsafe { index_search::greatest(self.table_column(), order, limit, sight.snapshot) } {
+        let mut columns = [FixedColumn::NONE; MOST_FIXED];
+        for ((place, number), (kind, value)) in columns.iter_mut().zip(self.fixed).zip(fixed) {
+            if number == 0 {
+                break;
+            }
+            // Nothing is equal to NULL.
+            let Some(value) = value else { return Ok(None) };
+            let equality = |column, type_oid| equality_of(column, Kind::of(type_oid)?);
+            *place = FixedColumn { number, value, type_oid: kind.type_oid(), equality };
+        }
+        // SAFETY: whoever made `sight` vouches for the snapshot. The index that is searched is of the kinds of the values.
+        match unsafe { index_search::greatest(self.table_column(), &columns, order, limit, sight.snapshot) } {
             Found::Value(bound) => Ok(Some(bound)),
             Found::Nothing => Ok(None),
             Found::Unknown => Err(Reason::MovingClock),
