@@ -204,15 +204,12 @@ impl Redefined {
         for message in commit.messages {
             // SAFETY: messages are told apart by their first byte, which all of them have.
             match unsafe { message.id } {
-                cache if cache >= 0 => {
-                    if !std::mem::replace(&mut seen[cache as usize % CACHES], true) {
-                        match catalog_of(cache) {
-                            Some(catalog) if catalogs.has(catalog) => {}
-                            Some(catalog) => redefined.add(catalog, CatalogChange::Changed),
-                            None => redefined.add_everything_of_database(),
-                        }
-                    }
-                }
+                cache if cache >= 0 && std::mem::replace(&mut seen[cache as usize % CACHES], true) => {}
+                cache if cache >= 0 => match catalog_of(cache) {
+                    Some(catalog) if catalogs.has(catalog) => {}
+                    Some(catalog) => redefined.add(catalog, CatalogChange::Changed),
+                    None => redefined.add_everything_of_database(),
+                },
                 RELATION => {
                     names_relations = true;
                     // The rows may be those of a catalog that was rewritten and has no cache, such as pg_policy. Without any, it is VACUUM
