@@ -17,7 +17,7 @@ PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 # Cargo and the tests use all cores by themselves; two set-ups at once would wait for each other's apt-get.
 .NOTPARALLEL:
 .PHONY: help setup install demo demo-replica test bench bench-quick bench-setup bench-arrow bench-dashboard bench-staleness bench-standby lint clean \
-        test-postgres test-drivers test-matrix test-pg-upgrade test-packages deb dist audit-functions audit-dependencies $(SUITES:%=test-%)
+        test-postgres test-drivers test-matrix test-pg-upgrade test-packages deb dist audit-functions audit-dependencies miri loom $(SUITES:%=test-%)
 
 help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
@@ -41,6 +41,8 @@ help:
 	@echo 'make lint            formatting, clippy (also for 16), layering rules, agreement of the versions'
 	@echo 'make audit-functions are the functions that count as reading no setting still those of the server? See CONTRIBUTING.md'
 	@echo 'make audit-dependencies  licences and advisories of the crates (cargo-deny, which it compiles)'
+	@echo 'make loom            orders of memory accesses in the core, in all executions of small models; some ten minutes'
+	@echo 'make miri            undefined behaviour in tests of the core, with a nightly compiler; some ten minutes'
 	@echo 'make setup           only what the others do first: packages, target/venv'
 	@echo 'make clean           remove target/'
 	@echo
@@ -124,6 +126,19 @@ test-packages:
 audit-dependencies:
 	@scripts/setup.sh rust
 	@scripts/audit-dependencies.sh
+
+# Not among the suites: both take long. In loom, each place that asks for an order is made weaker, one after the other.
+loom:
+	@scripts/setup.sh rust
+	cd core/loom && CARGO_TARGET_DIR=$(CURDIR)/target/loom cargo test --locked --lib models:: -- --nocapture --test-threads=1
+
+# Those tests of the core that work on shared memory, with smaller sizes. Tests of text and numbers have hardly any unsafe code.
+MIRI_TESTS ?= races store seats stress
+miri:
+	@scripts/setup.sh rust
+	@rustup component list --toolchain nightly --installed 2>/dev/null | grep -q '^miri' || rustup component add --toolchain nightly miri rust-src || \
+	    { echo 'make miri needs a nightly compiler with miri: rustup toolchain install nightly --component miri,rust-src' >&2; exit 69; }
+	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --package arrow_cache_core $(MIRI_TESTS:%=--test %)
 
 # Two servers beside each other, which a chroot has from two Debian releases.
 test-pg-upgrade:

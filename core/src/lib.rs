@@ -2,7 +2,7 @@
 //!
 //! Nothing here knows PostgreSQL. There are three rooms, which import nothing of each other: [`cache`] (the cache in the block), [`formats`]
 //! (values as bytes) and [`sql_text`] (the texts of statements). Beside them stands [`result_digest`], which compares two results. Below them lie
-//! [`hash`], [`reason`], [`room`], [`reserve`], [`KnownRelations`], `shown` and `prefetch`.
+//! [`hash`], [`reason`], [`room`], [`reserve`], [`KnownRelations`], `shown`, `prefetch` and `atomics`.
 //!
 //! The server half lends the cache three things: the block ([`Layout`] says where its parts lie), a payload allocator inside it ([`Arena`])
 //! and the locks ([`Locks`]). The head of each module says who changes its state, and under which lock; the whole table:
@@ -24,10 +24,14 @@
 #[cfg(test)]
 extern crate self as arrow_cache_core;
 
+mod atomics;
 pub mod cache;
 pub mod formats;
 pub mod hash;
 mod known_relations;
+#[cfg(all(test, modelled))]
+#[path = "../loom/src/models.rs"]
+mod models;
 mod prefetch;
 pub mod reason;
 pub mod reserve;

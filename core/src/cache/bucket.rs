@@ -1,10 +1,10 @@
 //! The start of a chain of the index. Changed under the exclusive lock of the bucket's partition, read by anybody: see `index`.
 
-use crate::cache::entry::Link;
-use std::sync::atomic::{
+use crate::atomics::{
     AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
+use crate::cache::entry::Link;
 
 /// Start of a chain. Zeroed memory is an empty one.
 pub(crate) struct Bucket {

@@ -4,14 +4,14 @@
 //! claim. Only the owner changes a place that is taken; any process may read it and take one that is free. Atomics; no lock. A claim is
 //! a hint: who overlooks one computes the answer as well, which costs time and nothing else.
 
+use crate::atomics::{
+    AtomicU32, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    fence, spin_loop,
+};
 use crate::cache::entry::Dependency;
 use crate::cache::key::CacheKey;
 use crate::cache::versions::{SlotId, Versions};
-use std::sync::atomic::{
-    AtomicU32, AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
-    fence,
-};
 
 /// Number of places.
 pub const CLAIMS: usize = 64;
@@ -123,7 +123,7 @@ impl<'a> Claims<'a> {
             if let Some(claim) = self.try_take(place, key, dependencies, owner) {
                 return Taking::Taken(claim);
             }
-            std::hint::spin_loop();
+            spin_loop();
         }
         Taking::Refused
     }
@@ -221,6 +221,8 @@ impl<'a> Claims<'a> {
         if state & OWNER != 0 || at.state.compare_exchange(state, taken | WRITING, AcqRel, Relaxed).is_err() {
             return None;
         }
+        // Pairs with the fences of `claimed` and `is_promising`: who reads something of what follows sees that the place was taken.
+        fence(Release);
         at.write(key, dependencies);
         at.state.store(taken, Release);
         Some(Claim { place })

@@ -1,7 +1,7 @@
 //! Event counters, striped so that no cache line is written by every hit. Each backend adds to its own stripe, without a lock.
 
+use crate::atomics::{AtomicU64, Ordering::Relaxed};
 use crate::reason::{REASONS, Reason};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What is counted, apart from the reasons of bypasses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,11 +10,11 @@
 //!
 //! Any process counts itself, and takes itself off again. Atomics; no lock. Slots of relations share counts, which can only forbid too much.
 
-use crate::cache::versions::{FIXED_SLOTS, SlotId};
-use std::sync::atomic::{
+use crate::atomics::{
     AtomicU32,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
+use crate::cache::versions::{FIXED_SLOTS, SlotId};
 
 /// Counts that the slots of relations share. The slots of databases have one each.
 const SHARED_COUNTS: usize = 768;

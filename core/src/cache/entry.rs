@@ -8,6 +8,10 @@
 //! process that fills the entry, before it is published, and by the one that frees it, after the last pin is gone; readers hold a pin. All
 //! fields are atomics, because lookups and eviction read records without a pin.
 
+use crate::atomics::{
+    AtomicI64, AtomicU32, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
 use crate::cache::history::Earlier;
 use crate::cache::key::CacheKey;
 use crate::cache::memory::ArenaPtr;
@@ -15,10 +19,6 @@ use crate::cache::versions::SlotId;
 use crate::cache::worth::{Uses, Worth};
 use crate::hash::Hash128;
 use crate::prefetch::prefetch;
-use std::sync::atomic::{
-    AtomicI64, AtomicU32, AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
-};
 
 /// Index of an entry in the entry table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -7,13 +7,13 @@
 //! would free nothing. A call gives up after a few windows in which all entries are pinned, or worth more, so it costs the same however large
 //! the table is; the next call starts further on.
 
+use crate::atomics::Ordering::Relaxed;
 use crate::cache::counters::Counter;
 use crate::cache::entry::{Entry, EntryKind, Life};
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::published::Pin;
 use crate::cache::store::Store;
 use crate::cache::worth::Worth;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Published entries that one step examines.
 const WINDOW: u32 = 32;

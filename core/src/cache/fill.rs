@@ -3,6 +3,7 @@
 //!
 //! Every allocation is recorded in the entry at once, so that an entry abandoned at any moment can be freed by another process.
 
+use crate::atomics::{AtomicI64, Ordering::Relaxed};
 use crate::cache::entry::{Dependency, Entry, EntryId, EntryKind};
 use crate::cache::eviction::Eviction;
 use crate::cache::history::Earlier;
@@ -14,7 +15,6 @@ use crate::cache::store::Store;
 use crate::cache::worth::{Uses, Worth};
 use crate::hash::Hash128;
 use std::fmt;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 /// Most evictions for one record: other processes may take each record as soon as it is free.
 const MOST_EVICTIONS_FOR_RECORD: usize = 64;

@@ -1,7 +1,7 @@
 //! The record of what is known of the runs of forms that share a place. Changed by anybody, without a lock: each word is whole by itself. It
 //! holds a part of the form's hash, the number of runs and a usual time.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::atomics::{AtomicU64, Ordering::Relaxed};
 
 /// Bits of a word for the time: in microseconds an hour and eleven minutes, in nanoseconds four seconds.
 const MICROS_BITS: u32 = 32;

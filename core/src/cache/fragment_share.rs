@@ -2,10 +2,10 @@
 //! published fragments are an atomic that anybody changes: a fragment claims its bytes before it can be found, and who takes it out of the
 //! index gives them back.
 
+use crate::atomics::Ordering::Relaxed;
 use crate::cache::entry::EntryKind;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::store::Store;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Most evictions for one fragment.
 const MOST_EVICTIONS: usize = 16;

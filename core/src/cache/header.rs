@@ -1,8 +1,8 @@
 //! What the store keeps about itself, at the start of the block. Each field says under which lock it changes; those that do not are atomics
 //! that anybody changes.
 
+use crate::atomics::{AtomicI64, AtomicU32, AtomicU64};
 use crate::cache::steps::Steps;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 
 /// Zeroed memory is the header of an empty store.
 #[repr(C)]

@@ -1,11 +1,11 @@
 //! How the answers of a key were used before: what is known of a key when its answer is stored once more. One word per key (`history`), changed by
 //! anybody, without a lock. Keys that share a word take it from each other; a key that was forgotten is only new once more.
 
+use crate::atomics::{AtomicU64, Ordering::Relaxed};
 use crate::cache::history::{Earlier, History, tag, to_units};
 use crate::cache::key::CacheKey;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::store::Store;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// For so many microseconds after something of use was evicted, room is scarce.
 const SCARCE_FOR: i64 = 60_000_000;

@@ -17,6 +17,10 @@
 //!
 //! A walk that was led to another chain ends, because it takes a bounded number of steps.
 
+use crate::atomics::{
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
 use crate::cache::bucket::Bucket;
 use crate::cache::entry::{Life, State};
 use crate::cache::key::CacheKey;
@@ -25,10 +29,6 @@ use crate::cache::memory::{Arena, ArenaPtr, Locks};
 use crate::cache::published::Pin;
 use crate::cache::store::Store;
 use crate::prefetch::prefetch;
-use std::sync::atomic::{
-    Ordering::{Acquire, Relaxed, Release},
-    fence,
-};
 
 /// Steps of a walk without a lock. There are as many buckets as entries, so chains are short.
 const MOST_STEPS: usize = 64;

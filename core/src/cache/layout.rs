@@ -15,10 +15,10 @@ use std::fmt;
 
 /// Number of partitions of the index, each with a lock.
 pub const PARTITIONS: usize = 64;
-/// Number of words that count how often a query ran.
-pub const RUN_WORDS: usize = 16_384;
+/// Number of words that count how often a query ran. Fewer for Miri, which takes minutes to check so many each time a test ends.
+pub const RUN_WORDS: usize = if cfg!(miri) { 64 } else { 16_384 };
 /// Number of lines that tell how long queries of one form run. A power of two.
-pub const FORM_PLACES: usize = 4096;
+pub const FORM_PLACES: usize = if cfg!(miri) { 64 } else { 4096 };
 /// Words that tell how the answers of keys were used, for each bucket: of keys that have no entry, too. A power of two.
 const HISTORIES_PER_BUCKET: usize = 2;
 /// Most seats: the others would take more memory, and more time to look through, than they are worth.

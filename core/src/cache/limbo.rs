@@ -5,10 +5,10 @@
 //! into limbo goes to the front, where the next reclaim begins. An entry that reclaim finds still pinned goes to the back. So a reclaim of
 //! a few entries finds what was just retired, and in time finds everything else, however many entries open cursors keep there.
 
+use crate::atomics::Ordering::Relaxed;
 use crate::cache::entry::{Link, State};
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::store::Store;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Most entries in limbo that are checked while the lock is held once.
 const BATCH: usize = 32;

@@ -77,7 +77,7 @@ mod seat;
 mod seats;
 mod statement_record;
 mod statements;
-mod steps;
+pub(crate) mod steps;
 mod store;
 pub mod versions;
 mod view;

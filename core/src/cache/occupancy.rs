@@ -2,9 +2,9 @@
 //! time. A bit is set and cleared in the step that publishes or retires its entry, under the same partition lock. A word of 64 bits is an
 //! atomic that anybody reads. A bit may be out of date as soon as it is read: `pin_seen` decides.
 
+use crate::atomics::Ordering::{Acquire, Release};
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::store::Store;
-use std::sync::atomic::Ordering::{Acquire, Release};
 
 /// Records that share a word.
 const PER_WORD: u32 = u64::BITS;

@@ -2,10 +2,10 @@
 //! fills the entry writes it (see `fill`). It is constant from publication until the last pin is gone, but for the time, an atomic. The process that took the entry out
 //! of limbo frees it. No lock is held here.
 
+use crate::atomics::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use crate::cache::entry::{Dependency, Entry};
 use crate::cache::memory::{Arena, ArenaPtr, Locks};
 use crate::cache::store::Store;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// In front of the data of a chunk, at the start of its allocation.
 #[repr(C)]

@@ -1,6 +1,7 @@
 //! Published entries: looked up, pinned, read, checked against a snapshot, retired. `index` says which locks a lookup and a retirement
 //! take; the rest uses atomics only.
 
+use crate::atomics::Ordering::Relaxed;
 use crate::cache::entry::{Dependency, EntryId, Life};
 use crate::cache::key::CacheKey;
 use crate::cache::memory::{Arena, Locks};
@@ -8,7 +9,6 @@ use crate::cache::seat::Hold;
 use crate::cache::store::Store;
 use crate::cache::versions::SnapshotView;
 use crate::cache::view::EntryView;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Hold on a published entry: it can be read until [`Store::unpin`] takes this.
 #[derive(Debug, PartialEq, Eq)]

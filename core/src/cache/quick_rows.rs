@@ -1,11 +1,11 @@
 //! Which first runs give their rows about as fast as these can be stored, so that storing does not pay before the same is asked again. The
 //! rule is pure; what is known of a form is the third word of its line (`form_line`), changed by anybody, without a lock.
 
+use crate::atomics::Ordering::Relaxed;
 use crate::cache::history::{History, tag};
 use crate::cache::key::CacheKey;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::store::Store;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Storing may take one part in so many of the time of a first run.
 const LEAST_RUN: u64 = 20;

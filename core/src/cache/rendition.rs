@@ -1,12 +1,12 @@
 //! The record of a rendition: the messages of all rows of an entry, ready for a client with certain formats and settings. It stands at the
 //! start of an allocation of the arena; the blocks of messages follow in others. `renditions` says who writes it when. No lock is taken here.
 
-use crate::cache::memory::{Arena, ArenaPtr};
-use crate::hash::Hash128;
-use std::sync::atomic::{
+use crate::atomics::{
     AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
+use crate::cache::memory::{Arena, ArenaPtr};
+use crate::hash::Hash128;
 
 /// How far a rendition is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,6 +9,7 @@
 //!
 //! No lock is taken here; the arena takes its own.
 
+use crate::atomics::Ordering::Relaxed;
 use crate::cache::entry::{Entry, EntryKind};
 use crate::cache::memory::{Arena, ArenaPtr, Locks};
 use crate::cache::payload::{CHUNK_OVERHEAD, chunk_header, data_of};
@@ -16,7 +17,6 @@ use crate::cache::published::Pin;
 use crate::cache::rendition::{HEAD, Heads, RenditionHead, head_at};
 use crate::cache::store::Store;
 use crate::hash::Hash128;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Most renditions of one entry, given up ones included.
 const MOST: usize = 3;

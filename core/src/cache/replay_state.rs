@@ -3,7 +3,7 @@
 //! The startup process switches it off, once and for good: only a restart of the server begins anew. Readers ask it after they have taken
 //! their snapshot. One atomic word; no lock.
 
-use std::sync::atomic::{
+use crate::atomics::{
     AtomicU32,
     Ordering::{AcqRel, Acquire, Relaxed},
 };

@@ -1,10 +1,10 @@
 //! How often a query ran lately without an entry, for the admission of its answer: one word per query, changed by anybody, without a lock.
 
+use crate::atomics::Ordering::Relaxed;
 use crate::cache::key::CacheKey;
 use crate::cache::layout::RUN_WORDS;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::store::Store;
-use std::sync::atomic::Ordering::Relaxed;
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Counts one more execution of a key that had no entry, and returns how often that happened lately. Keys that share a word replace each

@@ -1,7 +1,7 @@
 //! The record of a seat: what one process writes while it serves hits, on lines of its own. `seats` says who else writes and reads it, and why
 //! that is safe. All fields are atomics; nothing here takes a lock.
 
-use std::sync::atomic::{
+use crate::atomics::{
     AtomicI64, AtomicU64,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
     fence,

@@ -10,14 +10,14 @@
 //!
 //! All fields are atomics. Holds are written by the process of the seat alone; uses also by those who gather them. Nothing here takes a lock.
 
+use crate::atomics::{
+    Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
+    fence,
+};
 use crate::cache::entry::Entry;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::seat::{Hold, Seat, TALLIES, Uses};
 use crate::cache::store::Store;
-use std::sync::atomic::{
-    Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
-    fence,
-};
 
 /// How long uses are gathered before they are added to the entry, in microseconds.
 const LAG: u64 = 100_000;

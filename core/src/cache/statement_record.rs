@@ -1,11 +1,12 @@
 //! The records of what became of the executions of each statement: one that all processes share, and the few of each process in which it
 //! gathers. `statements` says who writes them, and under which lock. All fields are atomics, so that zeroed memory is a record of nothing.
 
-use crate::reason::Reason;
-use std::sync::atomic::{
+use crate::atomics::{
     AtomicI64, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
+    spin_loop,
 };
+use crate::reason::Reason;
 
 /// Records in a set of the table that all share.
 pub(crate) const WAYS: usize = 8;
@@ -232,7 +233,7 @@ impl Gathering {
         (0..tries).any(|_| {
             let is_entered = self.busy.compare_exchange(0, 1, Acquire, Relaxed).is_ok();
             if !is_entered {
-                std::hint::spin_loop();
+                spin_loop();
             }
             is_entered
         })

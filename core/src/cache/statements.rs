@@ -9,11 +9,11 @@
 //! The places of a set are read and written under the partition lock of the set's number; gatherings under a word of their own, for which
 //! nobody waits. No two of these are held together.
 
+use crate::atomics::Ordering::Relaxed;
 use crate::cache::layout::PARTITIONS;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::statement_record::{StatementCounts, StatementKey, StatementRecord, Taken, WAYS};
 use crate::cache::store::Store;
-use std::sync::atomic::Ordering::Relaxed;
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Counts executions of a statement, at a time in microseconds. Nothing is counted of one without a query id.

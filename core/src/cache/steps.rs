@@ -2,7 +2,7 @@
 //! how many have begun and how many have ended, so that `check` knows whether what it has read belongs together. Any process counts, without a
 //! lock; no step can fail, raise or wait for a client, so each one that begins ends.
 
-use std::sync::atomic::{
+use crate::atomics::{
     AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
     fence,

@@ -10,6 +10,10 @@
 //! Handles (`Pin`, `Fill`) have no `Drop`, because an error of the server runs none. The caller registers the entry with its own clean-up,
 //! which calls [`Store::unpin`] or [`Store::abandon_unlocked`]: these use atomics only.
 
+use crate::atomics::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed},
+};
 use crate::cache::bucket::Bucket;
 use crate::cache::claims::{CLAIMS, ClaimPlace, Claims};
 use crate::cache::counters::{Counters, STRIPES, Stripe};
@@ -25,10 +29,6 @@ use crate::cache::statement_record::{Gathering, StatementRecord};
 use crate::cache::steps::Step;
 use crate::cache::versions::{Slot, Versions};
 use std::ptr::NonNull;
-use std::sync::atomic::{
-    AtomicU32, AtomicU64,
-    Ordering::{Acquire, Relaxed},
-};
 
 /// The cache as one process sees it.
 pub struct Store<'a, L: Locks, A: Arena> {

@@ -6,22 +6,22 @@
 //!
 //! A slot does not know its relation: relations that hash to the same slot share it, which can only invalidate too much.
 
-use crate::cache::xid_window::XidWindow;
-use std::sync::atomic::{
+use crate::atomics::{
     AtomicI64, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
-    fence,
+    fence, spin_loop, yield_now,
 };
+use crate::cache::xid_window::XidWindow;
 
 /// Publishing transactions that a slot remembers one by one; more are folded into its window.
 pub const PENDING: usize = 3;
 
-/// Number of slots of each kind that stands for a whole database.
-pub const DATABASE_SLOTS: usize = 64;
+/// Number of slots of each kind that stands for a whole database. The models of `core/loom` have one of each.
+pub const DATABASE_SLOTS: usize = if cfg!(modelled) { 1 } else { 64 };
 /// Number of slots before those of relations: four kinds that stand for a whole database.
 pub const FIXED_SLOTS: usize = 4 * DATABASE_SLOTS;
-/// Fewest and most slots for relations.
-const RELATION_SLOTS: std::ops::RangeInclusive<usize> = 8192..=65_536;
+/// Fewest and most slots for relations. Fewer for Miri: see `RUN_WORDS`.
+const RELATION_SLOTS: std::ops::RangeInclusive<usize> = if cfg!(miri) { 256..=256 } else { 8192..=65_536 };
 /// One in 64 bytes of the block may go to slots of relations.
 const SHARE_OF_SLOTS: usize = 64;
 
@@ -349,9 +349,9 @@ impl From<SlotState> for Slot {
 fn wait(waits: &mut u32) {
     if *waits < 64 {
         *waits += 1;
-        std::hint::spin_loop();
+        spin_loop();
     } else {
-        std::thread::yield_now();
+        yield_now();
     }
 }
 

@@ -1,11 +1,11 @@
 //! What can be read of a published entry. Everything here is constant while the pin is held, except the usage figures, which are atomics.
 
+use crate::atomics::{AtomicI64, Ordering::Relaxed};
 use crate::cache::entry::{Dependency, Entry, EntryId, EntryKind};
 use crate::cache::memory::{Arena, ArenaPtr};
 use crate::cache::payload::{Chunks, HeadShape};
 use crate::cache::rendition::Heads;
 use crate::hash::Hash128;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 /// How much later an entry must be known to be good for the time to be written again, in microseconds.
 const RENEWAL: i64 = 100_000;

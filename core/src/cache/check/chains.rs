@@ -3,10 +3,10 @@
 
 use super::finding::{Finding, Findings};
 use super::look::{IN_INDEX, IN_INDEX_AGAIN, Look, Marks, Processes, STRIDE};
+use crate::atomics::Ordering::Relaxed;
 use crate::cache::layout::PARTITIONS;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::store::Store;
-use std::sync::atomic::Ordering::Relaxed;
 
 const PART: &str = "index";
 /// Entries of a chain whose keys are compared with each other.

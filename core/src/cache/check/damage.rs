@@ -7,6 +7,7 @@ mod common;
 #[cfg(test)]
 mod tests {
     use super::common::{Block, EverybodyRuns, TestStore, described, fill, key};
+    use crate::atomics::Ordering::Relaxed;
     use crate::cache::check::{Processes, Report};
     use crate::cache::entry::State;
     use crate::cache::memory::{Arena, ArenaPtr};
@@ -17,7 +18,6 @@ mod tests {
     use crate::hash::Hash128;
     use crate::{SlotId, Taking};
     use std::cell::Cell;
-    use std::sync::atomic::Ordering::Relaxed;
 
     const MINE: usize = 3;
 
@@ -186,10 +186,10 @@ mod tests {
             |_, store, _| store.note_published(store.header().free_head.load(Relaxed) - 1),
             &["entries: a bit says that a record is published, which is not"],
         );
-        let add = |field: &std::sync::atomic::AtomicU32| field.fetch_add(1, Relaxed);
+        let add = |field: &crate::atomics::AtomicU32| field.fetch_add(1, Relaxed);
         expect(|_, store, _| _ = add(&store.header().published), &["counts: the number of published entries is wrong"]);
         expect(|_, store, _| _ = add(&store.header().limbo_len), &["counts: the length of limbo is wrong"]);
-        let add = |field: &std::sync::atomic::AtomicU64| field.fetch_add(8, Relaxed);
+        let add = |field: &crate::atomics::AtomicU64| field.fetch_add(8, Relaxed);
         expect(|_, store, _| _ = add(&store.header().payload_bytes), &["counts: the bytes of all entries are wrong"]);
         expect(|_, store, _| _ = add(&store.header().fragment_bytes), &["counts: the bytes of fragments are wrong"]);
         expect(

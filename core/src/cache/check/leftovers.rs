@@ -3,9 +3,9 @@
 
 use super::finding::{Finding, Findings};
 use super::look::{Look, Processes};
+use crate::atomics::Ordering::Acquire;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::store::Store;
-use std::sync::atomic::Ordering::Acquire;
 
 /// How often something is looked at that no process vouches for: one that has come meanwhile may have changed it.
 const MOST_LOOKS: u32 = 10;

@@ -12,7 +12,8 @@
 
 mod blocks;
 mod chains;
-#[cfg(test)]
+// Miri takes a minute for each kind of damage.
+#[cfg(all(test, not(miri)))]
 mod damage;
 mod finding;
 mod leftovers;
@@ -25,13 +26,13 @@ mod words;
 pub use finding::Finding;
 pub use look::Processes;
 
+use crate::atomics::Ordering::Acquire;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::store::Store;
 use crate::room::{OutOfMemory, RoomyVec};
 use blocks::Blocks;
 use finding::Findings;
 use look::Look;
-use std::sync::atomic::Ordering::Acquire;
 
 /// How often it is tried to read everything while nobody is in a step.
 const MOST_LOOKS: u32 = 20;

@@ -3,12 +3,12 @@
 
 use super::finding::Finding;
 use super::look::{Look, Processes};
+use crate::atomics::Ordering::Relaxed;
 use crate::cache::entry::Entry;
 use crate::cache::memory::{Arena, ArenaPtr, Locks};
 use crate::cache::payload::{CHUNK_OVERHEAD, ChunkHeader, HeadShape, chunk_header};
 use crate::cache::rendition::{HEAD, RenditionHead, head_at};
 use crate::room::OutOfMemory;
-use std::sync::atomic::Ordering::Relaxed;
 
 const PART: &str = "arena";
 /// Most renditions of an entry that are walked: it never has as many.
@@ -56,7 +56,7 @@ impl<L: Locks, A: Arena, P: Processes> Look<'_, '_, L, A, P> {
             }
             return Ok(Some(0));
         }
-        let count = |field: &std::sync::atomic::AtomicU32| field.load(Relaxed) as usize;
+        let count = |field: &crate::atomics::AtomicU32| field.load(Relaxed) as usize;
         let shape =
             HeadShape::new(count(&entry.dependency_count), count(&entry.descriptor_len), count(&entry.text_len));
         Ok(self.claim(index, head, shape.total)?.then_some(shape.total as u64))

@@ -3,10 +3,10 @@
 
 use super::finding::Finding;
 use super::look::{IN_INDEX, IN_INDEX_AGAIN, IN_LIMBO, IS_FREE, Look, Marks, Processes};
+use crate::atomics::Ordering::{Acquire, Relaxed};
 use crate::cache::entry::{Entry, EntryKind, Link};
 use crate::cache::memory::{Arena, Locks};
 use crate::room::OutOfMemory;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// What the records come to together.
 #[derive(Default)]

@@ -2,9 +2,9 @@
 
 use super::finding::{Finding, Findings};
 use super::look::{Processes, STRIDE};
+use crate::atomics::Ordering::Relaxed;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::store::Store;
-use std::sync::atomic::Ordering::Relaxed;
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
     pub(super) fn check_words<P: Processes>(&self, findings: &mut Findings, processes: &P) {

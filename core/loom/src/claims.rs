@@ -1,0 +1,46 @@
+//! Claims.
+
+use super::search::{both, zeroed};
+use crate::atomics::AtomicU64;
+use crate::cache::Dependency;
+use crate::cache::claims::{CLAIMS, ClaimPlace, Claims, Ending, Taking};
+use crate::cache::key::CacheKey;
+use crate::cache::versions::{FIXED_SLOTS, Slot, Versions};
+use crate::hash::Hash128;
+
+struct Places([ClaimPlace; CLAIMS]);
+struct Slots([Slot; FIXED_SLOTS + 1]);
+
+const FIRST: CacheKey = CacheKey(Hash128 { hi: 1, lo: 5 });
+const SECOND: CacheKey = CacheKey(Hash128 { hi: 2, lo: 5 });
+
+fn parts() -> (Claims<'static>, Versions<'static>) {
+    (Claims::new(&zeroed::<Places>().0), Versions::new(&zeroed::<Slots>().0, zeroed::<AtomicU64>()))
+}
+
+/// A place has a claim that is in vain, and then one of another key that is not. Neither is taken for the other.
+pub fn found_as_a_whole() {
+    let (claims, versions) = parts();
+    let on = move |version| [Dependency { slot: versions.ddl(1), relation: 0, version }];
+    let Taking::Taken(first) = claims.take(FIRST, &on(1), &versions, 3) else { panic!("it is free") };
+    let claim = move || {
+        claims.release(first, Ending::Open);
+        let Taking::Taken(_) = claims.take(SECOND, &on(0), &versions, 4) else { panic!("it is free") };
+    };
+    let find = move || {
+        assert!(claims.find(FIRST, &versions).is_none(), "its dependency has another version");
+        assert!(claims.find(SECOND, &versions).is_none_or(|claimed| claimed.owner() == 4), "another one's");
+    };
+    both(claim, find);
+}
+
+/// Two who ask at once never have the same place.
+pub fn of_one() {
+    let (claims, versions) = parts();
+    let place = move |owner| match claims.take(FIRST, &[], &versions, owner) {
+        Taking::Taken(claim) => Some(claim.place()),
+        Taking::Claimed(_) | Taking::Refused => None,
+    };
+    let (one, other) = both(move || place(3), move || place(4));
+    assert!(one != other && (one.is_some() || other.is_some()), "{one:?} {other:?}");
+}

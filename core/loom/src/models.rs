@@ -1,0 +1,48 @@
+//! What processes may see of each other's writes, in every order that the processor and the compiler may give them: loom runs the code of the
+//! cache itself through all executions of small configurations. Then one place after the other that asks for an order is made weaker
+//! (`weaken`): some model must see that, or the place stands in `NOT_SEEN` with the reason.
+
+#[path = "claims.rs"]
+mod claims;
+#[path = "entries.rs"]
+mod entries;
+#[path = "search.rs"]
+mod search;
+#[path = "slots.rs"]
+mod slots;
+#[path = "steps.rs"]
+mod steps;
+#[path = "weaken.rs"]
+mod weaken;
+
+use search::Model;
+
+/// All models.
+const MODELS: &[Model] = &[
+    Model { name: "a slot is read as a whole", body: slots::read_as_a_whole },
+    Model { name: "two who publish to one slot", body: slots::two_publishers },
+    Model { name: "a slot moves before what was changed is seen", body: slots::before_visible },
+    Model { name: "the floor rises before slots move", body: slots::floor },
+    Model { name: "a claim is found as a whole", body: claims::found_as_a_whole },
+    Model { name: "a claim is of one process", body: claims::of_one },
+    Model { name: "what lies between two steps belongs together", body: steps::belongs_together },
+    Model { name: "what a seat holds is not freed", body: entries::held_by_a_seat },
+    Model { name: "what is pinned at the entry is not freed", body: entries::pinned_at_the_entry },
+    Model { name: "a record is used again", body: entries::used_again },
+    Model { name: "an answer behind a neighbour is always found", body: entries::behind_a_neighbour },
+    Model { name: "what is replaced is always found", body: entries::replaced },
+    Model { name: "what is published is seen whole", body: entries::published },
+];
+
+#[test]
+fn every_execution_is_right() {
+    for model in MODELS {
+        let began = std::time::Instant::now();
+        let ran = search::run(model, None);
+        eprintln!("{}: {} executions, {:?}", model.name, ran.executions, began.elapsed());
+        assert!(ran.failure.is_none(), "{}: {}", model.name, ran.failure.unwrap_or_default());
+        if !(ran.executions > 1) {
+            eprintln!("NOTHING");
+        }
+    }
+}

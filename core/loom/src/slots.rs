@@ -1,0 +1,63 @@
+//! The slots of versions.
+
+use super::search::{both, zeroed};
+use crate::atomics::AtomicU64;
+use crate::cache::versions::{FIXED_SLOTS, Slot, SlotState, Versions};
+
+struct Slots([Slot; FIXED_SLOTS + 1]);
+
+fn slot() -> &'static Slot {
+    zeroed::<Slot>()
+}
+
+/// Publishers and times belong to the version they are read with.
+pub fn read_as_a_whole() {
+    let slot = slot();
+    let read = move || {
+        let state = slot.read();
+        let is_whole = |state: &SlotState| {
+            let SlotState { version, pending: [first, ..], last_change, .. } = *state;
+            [(0, 0, 0), (1, 7, 70)].contains(&(version, first, last_change))
+        };
+        assert!(is_whole(&state), "torn: {state:?}");
+        assert!(slot.try_read().is_none_or(|state| is_whole(&state)), "torn");
+    };
+    both(move || slot.publish_replayed(7, 70), read);
+}
+
+/// Neither is lost.
+pub fn two_publishers() {
+    let slot = slot();
+    both(move || slot.publish(8, 1, |_| true, 80), move || slot.publish(7, 1, |_| true, 70));
+    let state = slot.read();
+    assert!(state.version == 2 && state.pending.contains(&7) && state.pending.contains(&8), "lost: {state:?}");
+}
+
+/// Whoever sees that one slot has moved sees what was written before: here, that another one has.
+pub fn before_visible() {
+    let slots = zeroed::<Slots>();
+    let write = move || {
+        slots.0[0].bump(5);
+        slots.0[1].bump(5);
+    };
+    let read = move || {
+        if slots.0[1].version() == 1 {
+            assert_eq!(slots.0[0].version(), 1, "it moves too late");
+        }
+    };
+    both(write, read);
+}
+
+/// Whoever reads a slot that has moved reads the higher floor.
+pub fn floor() {
+    let slots = zeroed::<Slots>();
+    let floor = zeroed::<AtomicU64>();
+    let versions = Versions::new(&slots.0, floor);
+    let read = move || {
+        if versions.slot(versions.ddl(1)).version() == 1 {
+            assert_eq!(versions.base_floor(), 99, "it rises too late");
+        }
+    };
+    both(move || versions.begin_anew(100, 1), read);
+    assert_eq!(versions.base_floor(), 99);
+}

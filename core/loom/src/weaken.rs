@@ -1,0 +1,75 @@
+//! Is each place that asks for an order needed?
+
+use super::MODELS;
+use super::search::run;
+use crate::atomics::Place;
+use std::collections::BTreeSet;
+
+const FENCE_OF_HELD: &str = "a record passes the fence of `Store::held` before it is used again, which orders the same; the index does not rely on it";
+const SAME_WALK: &str = "the loads of keys and links, and the fence at the end of the walk, make each other superfluous; one of them is needed";
+const BY_PIN: &str = "whoever pins loads `life` with Acquire next";
+const ALONE: &str = "the models have no second process that takes the same seat";
+const RECHECKED: &str = "whoever asks for an entry by its bit compares `life` in the step that pins";
+const FLOOR: &str = "the slots that move afterwards order it";
+
+/// Places that no model needs: the file, a part of the line and the next one, and the reason why no model sees it.
+const NOT_SEEN: &[(&str, &str, &str)] = &[
+    ("claims.rs", "place.state.fetch_and(", "the fence of the one who takes the place next orders what it writes"),
+    (
+        "claims.rs",
+        "fence(Acquire); (at.state.load(Relaxed) == state)",
+        "`is_promising` asks again, behind a fence of its own",
+    ),
+    (
+        "claims.rs",
+        "at.state.compare_exchange(",
+        "the fence that follows orders what is written; what was there before is not read",
+    ),
+    ("entry.rs", "CacheKey(Hash128 { hi: self.key_hi.load(Acquire)", SAME_WALK),
+    ("entry.rs", "self.key_hi.store(", FENCE_OF_HELD),
+    ("entry.rs", "self.key_lo.store(", FENCE_OF_HELD),
+    ("entry.rs", "let life = Life::of(self.usage.life.fetch_add(1, AcqRel));", BY_PIN),
+    ("entry.rs", "self.usage.life.fetch_add(1, AcqRel);", "it is called under the lock, or by one who has pinned it"),
+    ("entry.rs", "self.usage.renditions.swap(", "the models have no renditions"),
+    ("index.rs", "fence(Acquire); return if bucket.is_unchanged", SAME_WALK),
+    ("index.rs", "link = entry.next_in_bucket.load(Acquire)", SAME_WALK),
+    ("index.rs", "entry.next_in_bucket.store(", FENCE_OF_HELD),
+    ("index.rs", "before.next_in_bucket.store(", FENCE_OF_HELD),
+    ("occupancy.rs", "fetch_or(", RECHECKED),
+    ("occupancy.rs", "fetch_and(", RECHECKED),
+    ("seat.rs", "self.pins.store(0, Release)", ALONE),
+    ("seat.rs", "word.store(0, Release))", ALONE),
+    ("seats.rs", "self.header().seated.fetch_add(", ALONE),
+    ("seats.rs", "tally.uses.", ALONE),
+    ("seats.rs", "let uses = Uses(tally.uses.load(Acquire))", ALONE),
+    ("seats.rs", "seats_taken.fetch_max(", ALONE),
+    ("store.rs", "seats_taken.load(Acquire)", ALONE),
+    ("versions.rs", "self.base_floor.load(Acquire)", FLOOR),
+    ("versions.rs", "self.base_floor.fetch_max(", FLOOR),
+];
+
+/// The line of a place, and the next one.
+fn line_of((file, number): &Place) -> String {
+    let path = format!("{}/../src/cache/{file}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let two: Vec<&str> = text.lines().skip(*number as usize - 1).take(2).map(str::trim).collect();
+    two.join(" ")
+}
+
+/// `MODELS_FILE=versions.rs` looks at the places of one file.
+#[test]
+fn each_place_is_needed() {
+    let chosen = std::env::var("MODELS_FILE").ok();
+    let places: BTreeSet<Place> = MODELS.iter().flat_map(|model| run(model, None).places).collect();
+    let mut wrong = Vec::new();
+    for place in places.iter().filter(|place| chosen.as_ref().is_none_or(|file| *file == place.0)) {
+        let seen = MODELS.iter().find(|model| run(model, Some(place.clone())).failure.is_some());
+        let line = line_of(place);
+        let reason = NOT_SEEN.iter().find(|(file, part, _)| *file == place.0 && line.contains(part));
+        eprintln!("{}:{} {line}: {}", place.0, place.1, seen.map_or("seen by no model", |model| model.name));
+        if seen.is_some() == reason.is_some() {
+            wrong.push(format!("{}:{} {line}", place.0, place.1));
+        }
+    }
+    assert!(!places.is_empty() && wrong.is_empty(), "not seen, or seen although it is in NOT_SEEN: {wrong:#?}");
+}
