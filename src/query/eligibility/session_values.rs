@@ -82,7 +82,7 @@ impl EligibilityChecker {
             // SAFETY: a query around the node, which is part of the tree that is checked.
             unsafe { Tree::enter(*queries.get(place)?) }
         };
-        let Some(comparison) = Comparison::of(call, None, &above) else { return false };
+        let Some(comparison) = Comparison::of(call, None, above) else { return false };
         let Some(found) = clock::closed(comparison.with).filter(|closed| closed.asks) else { return false };
         let (operator, function) = comparison.operator;
         let is_own = || definition::of(function).is_some_and(|own| own.functions.is_empty() && own.trees.is_empty());
