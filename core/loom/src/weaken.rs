@@ -44,6 +44,11 @@ const NOT_SEEN: &[(&str, &str, &str)] = &[
     ("seats.rs", "let uses = Uses(tally.uses.load(Acquire))", ALONE),
     ("seats.rs", "seats_taken.fetch_max(", ALONE),
     ("store.rs", "seats_taken.load(Acquire)", ALONE),
+    (
+        "steps.rs",
+        "let begun = self.begun.load(Acquire); (begun == ended)",
+        "the load of `ended` orders what ended steps have written, and the fence of a later one tells of it",
+    ),
     ("versions.rs", "self.base_floor.load(Acquire)", FLOOR),
     ("versions.rs", "self.base_floor.fetch_max(", FLOOR),
 ];
