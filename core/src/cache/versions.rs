@@ -245,7 +245,7 @@ impl Slot {
         let sequence = self.begin();
         self.pending[0].store(xid, Relaxed);
         self.last_change.store(now, Relaxed);
-        self.sequence.store(sequence.wrapping_add(1), Release);
+        self.sequence.store(sequence.wrapping_add(2), Release);
     }
 
     /// Moves the version and nothing else: results stored under the old one are outdated, and new ones can be stored at once.
@@ -260,41 +260,40 @@ impl Slot {
         edit(&mut state);
         state.last_change = now;
         self.store(&state);
-        self.sequence.store(sequence.wrapping_add(1), Release);
+        self.sequence.store(sequence.wrapping_add(2), Release);
     }
 
-    /// Makes the sequence word odd and returns it.
+    /// Makes the sequence word odd and returns what it was.
     #[inline(always)]
     fn begin(&self) -> u64 {
-        if !self.try_begin() {
-            self.wait_and_begin();
-        }
+        let before = self.try_begin().unwrap_or_else(|| self.wait_and_begin());
         // Pairs with the fence of `read`: a reader that sees one of the stores that follow sees the word odd or later.
         fence(Release);
-        // Nobody but who has made it odd changes it.
-        self.sequence.load(Relaxed)
+        before
     }
 
-    /// Makes the sequence word odd. False if another writer has done so, and stores at this moment.
     #[inline(always)]
-    fn try_begin(&self) -> bool {
-        self.sequence.fetch_or(1, Acquire) & 1 == 0
+    fn try_begin(&self) -> Option<u64> {
+        let current = self.sequence.load(Relaxed);
+        let odd = current.wrapping_add(1);
+        (current & 1 == 0 && self.sequence.compare_exchange_weak(current, odd, Acquire, Relaxed).is_ok())
+            .then_some(current)
     }
 
     /// Another writer stores at this moment.
     #[cold]
     #[inline(never)]
-    fn wait_and_begin(&self) {
+    fn wait_and_begin(&self) -> u64 {
         let mut waits = 0;
         loop {
             wait(&mut waits);
-            if self.sequence.load(Relaxed) & 1 == 0 && self.try_begin() {
-                return;
+            if let Some(before) = self.try_begin() {
+                return before;
             }
         }
     }
 
-    /// The state under a sequence word, which is even, or which this process has made odd.
+    /// The state under a sequence word, which is even.
     fn load(&self, sequence: u64) -> SlotState {
         SlotState {
             version: sequence / 2,
