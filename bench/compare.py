@@ -18,8 +18,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from instructions import FEW, MANY, STORING, closed, wrapper
-from bypassed import TPC_B, instructions_of, literal
+from bypassed import TPC_B, WAYS, instructions_of, literal
+from instructions import FEW, LOOK_UP, MANY, STORING, UNIT, closed, wrapper
 from measure import Ratio, Samples, figure, markdown, processor_time, to_and_fro
 from program import ROOT, private, progress
 from session import Session
@@ -43,15 +43,14 @@ class Case:
 
 
 CASES = (
-    Case("SELECT 1", (literal("SELECT 1"),)),
-    Case("one row, too quick to be stored", (literal("SELECT abalance FROM pgbench_accounts WHERE aid = $1", "1"),)),
-    Case("one row, hit", (literal(HINT + "SELECT abalance FROM pgbench_accounts WHERE aid = $1", "1"),), stored=True),
+    Case("SELECT 1", (literal(UNIT),)),
+    Case("one row, too quick to be stored", (literal(LOOK_UP),)),
+    Case("one row, hit", (literal(HINT + LOOK_UP),), stored=True),
     Case("50 rows, hit", (literal(HINT + "SELECT n % 50 AS a, count(*), sum(price), max(name) FROM days GROUP BY 1 ORDER BY 1"),), stored=True),
     Case("5,000 rows, hit", (literal(HINT + "SELECT * FROM days ORDER BY n"),), stored=True),
     Case("BEGIN; COMMIT", (literal("BEGIN"), literal("COMMIT"))),
     Case("transaction of TPC-B", TPC_B),
 )
-WAYS = ("simple", "prepared")
 
 
 class Asking:
@@ -105,14 +104,11 @@ def readable(library, directory, side):
     return copy
 
 
-def server_of(library, name, postgres=None):
-    server = private.Cluster(ROOT / "target" / "bench" / f"compare-{name}", preload=str(library), cpu=os.cpu_count() - 1,
-                             conf={"shared_buffers": "128MB", "autovacuum": "off"}, postgres=postgres)
-    return server
-
-
-def prepared_server(stack, library, side, postgres=None):
-    server = stack.enter_context(server_of(library, side.split()[-1], postgres))
+def started(stack, library, side, postgres=None):
+    """A server with the tables of the cases."""
+    server = stack.enter_context(private.Cluster(
+        ROOT / "target" / "bench" / f"compare-{side.split()[-1]}", preload=str(library), cpu=os.cpu_count() - 1,
+        conf={"shared_buffers": "128MB", "autovacuum": "off"}, postgres=postgres))
     load_accounts(server, 1)
     server.psql(TABLES)
     return server
@@ -149,7 +145,7 @@ def count_all(libraries, wanted):
     with tempfile.TemporaryDirectory(prefix="pg_arrow_cache-callgrind-") as out, ExitStack() as stack:
         for side, library in libraries.items():
             progress(f"compare: instructions of {side}")
-            server = prepared_server(stack, library, side, wrapper(Path(out)))
+            server = started(stack, library, side, wrapper(Path(out)))
             for case, way in wanted:
                 found[side, case, way] = counted(server, Path(out), case, way)
     return found
@@ -172,7 +168,7 @@ def main():
         os.chmod(directory, 0o755)
         libraries = {side: readable(library, directory, side) for side, library in built(commit).items()}
         with ExitStack() as stack:
-            servers = {side: prepared_server(stack, library, side) for side, library in libraries.items()}
+            servers = {side: started(stack, library, side) for side, library in libraries.items()}
             for case, way in wanted:
                 progress(f"compare: {case.name}, {way}")
                 found = timed(servers, case, way, arguments.rounds)

@@ -43,7 +43,7 @@ pub struct Replaced {
 pub fn enter(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Replaced> {
     let copy = copy_statement::parse(plan)?;
     let depth = session::depth();
-    let reads = if copy.options.limit.is_none() { ExportReads::All } else { ExportReads::Some };
+    let reads = if copy.options.limit.is_none() { ExportReads::All } else { ExportReads::Limited };
     CURRENT.replace(Some(Stage::Announced { options: copy.options, text: copy.text, depth }));
     Some(Replaced { statement: copy.plan, reads })
 }

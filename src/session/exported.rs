@@ -13,7 +13,7 @@ pub enum ExportReads {
     /// All of them, by one message, as soon as it is planned.
     All,
     /// As `All`, but perhaps not to the end.
-    Some,
+    Limited,
     /// While other statements may run in between.
     InParts,
 }

@@ -68,7 +68,7 @@ fn each_place_is_needed() {
     let places: BTreeSet<Place> = MODELS.iter().flat_map(|model| run(model, None).places).collect();
     let mut wrong = Vec::new();
     for place in places.iter().filter(|place| chosen.as_ref().is_none_or(|file| *file == place.0)) {
-        let seen = MODELS.iter().find(|model| run(model, Some(place.clone())).failure.is_some());
+        let seen = MODELS.iter().find(|model| run(model, Some(place.clone())).is_wrong());
         let line = line_of(place);
         let reason = NOT_SEEN.iter().find(|(file, part, _)| *file == place.0 && line.contains(part));
         eprintln!("{}:{} {line}: {}", place.0, place.1, seen.map_or("seen by no model", |model| model.name));

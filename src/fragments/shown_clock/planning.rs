@@ -94,7 +94,7 @@ impl Reads {
     fn reading(self) -> Reading {
         match self {
             Self::Message => Reading::AtOnce,
-            Self::Export(ExportReads::All | ExportReads::Some) => Reading::InThisRun,
+            Self::Export(ExportReads::All | ExportReads::Limited) => Reading::InThisRun,
             Self::Export(ExportReads::InParts) => Reading::InParts,
         }
     }
@@ -115,7 +115,7 @@ fn reads_alike(reads: Reads, parts: &ShownClock, eligible: &Eligible) -> bool {
     unsafe {
         match reads {
             Reads::Message | Reads::Export(ExportReads::All) => true,
-            Reads::Export(ExportReads::Some) => !traits.may_fail && !expression_may_fail(parts.projection.cast()),
+            Reads::Export(ExportReads::Limited) => !traits.may_fail && !expression_may_fail(parts.projection.cast()),
             Reads::Export(ExportReads::InParts) => {
                 !(traits.may_fail || traits.reads_session) && is_settled(parts.projection)
             }

@@ -341,7 +341,9 @@ pub const MOST: usize = 16;
 pub struct ClockExpressions {
     nodes: [*mut pg_sys::Node; MOST],
     /// What the comparison splits that an expression is a side of.
-    splits: [Option<(Split, Fixed)>; MOST],
+    splits: [Option<Split>; MOST],
+    /// The fixed columns beside these comparisons, if any has some: those of one relation, since every query that is hashed carries this.
+    fixed: Fixed,
     count: usize,
     /// Texts become dates (`eligibility`, coercions), or ages are counted from today.
     reads_day: bool,
@@ -349,8 +351,13 @@ pub struct ClockExpressions {
 
 impl ClockExpressions {
     /// None yet.
-    pub const NONE: Self =
-        Self { nodes: [std::ptr::null_mut(); MOST], splits: [None; MOST], count: 0, reads_day: false };
+    pub const NONE: Self = Self {
+        nodes: [std::ptr::null_mut(); MOST],
+        splits: [None; MOST],
+        fixed: Fixed::NONE,
+        count: 0,
+        reads_day: false,
+    };
 
     /// Notes that texts become dates, which may be words such as `today`, or that ages are counted from today: CURRENT_DATE is one more
     /// expression.
@@ -403,12 +410,21 @@ impl ClockExpressions {
             && let Some(comparison) = Comparison::of(call, Some(*expression), &query)
         {
             let fixed = beside(&comparison, &query);
-            self.splits[before] = Some((Split { fixed: fixed.columns, ..comparison.split }, fixed));
+            if self.fixed == Fixed::NONE {
+                self.fixed = fixed;
+            }
+            let columns = if self.fixed == fixed { fixed.columns } else { Fixed::NONE.columns };
+            self.splits[before] = Some(Split { fixed: columns, ..comparison.split });
         }
     }
 
+    /// The fixed columns of those splits that have some.
+    pub fn fixed(&self) -> &Fixed {
+        &self.fixed
+    }
+
     /// The expressions, if all of them were kept, each with what it splits.
-    pub fn all(&self) -> Option<impl Iterator<Item = (*mut pg_sys::Node, Option<(Split, Fixed)>)>> {
+    pub fn all(&self) -> Option<impl Iterator<Item = (*mut pg_sys::Node, Option<Split>)>> {
         let nodes = self.nodes.get(..self.count)?;
         Some(nodes.iter().copied().zip(self.splits))
     }

@@ -83,11 +83,11 @@ impl ClockProgram {
         for (node, split) in expressions.all()? {
             // SAFETY: a node of the query that the expressions were found in, which is there as long as it is planned.
             let node = unsafe { Tree::enter(node) }?;
-            if let Some((_, fixed)) = &split {
-                words.add_fixed(fixed)?;
+            if split.is_some_and(|split| split.fixed[0] != 0) {
+                words.add_fixed(expressions.fixed())?;
             }
             words.add(node, 0)?;
-            words.end(split.map(|(split, _)| split))?;
+            words.end(split)?;
         }
         if expressions.reads_day() {
             for word in [LEAF | (Leaf::Date as u32) << 8, (-1i32).cast_unsigned(), END] {

@@ -25,7 +25,7 @@ pub(super) const EQUALITIES: [(u32, Oid, Kind, Equality); 6] = [
 ];
 
 /// Columns with the constants or parameters that they are compared with. Plain data.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fixed {
     /// Their numbers; 0 for none.
     pub columns: [i16; MOST_FIXED],

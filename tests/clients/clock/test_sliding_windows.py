@@ -9,10 +9,10 @@ import os
 import random
 
 import pytest
+from support.windows import START, after, sessions
 
 SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**32))
 WINDOWS = int(os.environ.get("CLOCK_WINDOWS", 1500))
-START = datetime.datetime(2026, 3, 10, 12, 0, 0)
 
 SCHEMA = """
     SET TimeZone = UTC;
@@ -80,14 +80,6 @@ def logged(server):
     server.set(str(START))
     server.psql(SCHEMA)
     return server
-
-
-def after(seconds):
-    return str(START + datetime.timedelta(seconds=seconds))
-
-
-def sessions(at, options=""):
-    return at(f"-c TimeZone=UTC {options}"), at(f"-c TimeZone=UTC -c pg_arrow_cache.enabled=off {options}")
 
 
 def outcome(session, question):

@@ -2,14 +2,13 @@
 `(tenant, at)`. The answer lasts as long as no row of that tenant enters or leaves. At each moment, what the cache answers is what executing gives."""
 
 import collections
-import datetime
 import os
 import random
 
 import pytest
+from support.windows import START, after, sessions
 
 SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**32))
-START = datetime.datetime(2026, 3, 10, 12, 0, 0)
 
 SCHEMA = """
     SET TimeZone = UTC;
@@ -59,6 +58,7 @@ REFUSED = (
     "SELECT s.tenant, s.c FROM (SELECT tenant, count(*) AS c FROM log WHERE tenant = 2 AND at > now() - interval '20 seconds' GROUP BY tenant) s",
     "SELECT count(*) FROM (SELECT * FROM log WHERE tenant = 1 AND at > now() - interval '1 minute') s WHERE 100 / (s.n + 1) > 0",
     "SELECT count(*) FROM log WHERE big = 1 AND at > now() - interval '1 minute'",
+    "SELECT count(*) FROM log a JOIN log b ON a.id = b.id WHERE a.tenant = 1 AND a.at > now() - interval '1 minute' AND b.tenant = 1 AND b.at > now() - interval '2 minutes'",
     "SELECT count(*) FROM log WHERE name = 'n1' COLLATE \"C\" AND at > now() - interval '1 minute'",
 )
 
@@ -82,14 +82,6 @@ def logged(server):
     server.set(str(START))
     server.psql(SCHEMA)
     return server
-
-
-def after(seconds):
-    return str(START + datetime.timedelta(seconds=seconds))
-
-
-def sessions(at, options=""):
-    return at(f"-c TimeZone=UTC {options}"), at(f"-c TimeZone=UTC -c pg_arrow_cache.enabled=off {options}")
 
 
 @pytest.mark.parametrize("mode", ("force_custom_plan", "force_generic_plan"))

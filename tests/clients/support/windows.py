@@ -1,0 +1,14 @@
+"""Sessions of a server whose clock the test sets, for windows that slide with it."""
+
+import datetime
+
+START = datetime.datetime(2026, 3, 10, 12, 0, 0)
+
+
+def after(seconds):
+    return str(START + datetime.timedelta(seconds=seconds))
+
+
+def sessions(at, options=""):
+    """One with the cache, and one without."""
+    return at(f"-c TimeZone=UTC {options}"), at(f"-c TimeZone=UTC -c pg_arrow_cache.enabled=off {options}")
