@@ -44,7 +44,7 @@ pub use cache::check::{Finding, Processes, Report};
 pub use cache::claims::{CLAIMS, Claim, Claimed, Claims, Ending, Taking};
 pub use cache::counters::{Counter, Counters, STRIPES};
 pub use cache::definers::Definers;
-pub use cache::hot_files::RelationFile;
+pub use cache::hot_files::{Marks, RelationFile};
 pub use cache::key::CacheKey;
 pub use cache::lately_noted::{LatelyNoted, Touched};
 pub use cache::layout::{Layout, LayoutError, MOST_SEATS, PARTITIONS, Sizes};
@@ -52,7 +52,9 @@ pub use cache::memory::{Arena, ArenaPtr, Locks};
 pub use cache::replay_notes::ReplayedChanges;
 pub use cache::replay_state::{ReplayFault, ReplayState};
 pub use cache::replayed::{CatalogChange, Change, ChangeKind, Full};
-pub use cache::versions::{Slot, SlotId, SnapshotView, Versions, widen_xid};
+pub use cache::slot::Slot;
+pub use cache::snapshot::{SnapshotView, widen_xid};
+pub use cache::versions::{SlotId, Versions};
 pub use cache::{
     AskedXids, BlockPlace, Dependency, Draft, EntryId, EntryKind, EntryView, Fill, FormTimes, NewEntry, NewKind, Pin,
     StatementCounter, StatementCounts, StatementKey, Store, StoreError, StoringTime, Validity, pays_at_once,

@@ -5,7 +5,7 @@ mod common;
 mod results;
 
 use arrow_cache_core::cache::counters::Counter;
-use arrow_cache_core::cache::versions::SnapshotView;
+use arrow_cache_core::cache::snapshot::SnapshotView;
 use arrow_cache_core::cache::{CHUNK_OVERHEAD, Dependency, StoreError, Validity};
 use common::{Block, TestStore, described, fill, key};
 use results::{KIB, present, put, small};

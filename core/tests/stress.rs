@@ -2,7 +2,7 @@
 
 mod common;
 
-use arrow_cache_core::cache::versions::SnapshotView;
+use arrow_cache_core::cache::snapshot::SnapshotView;
 use arrow_cache_core::cache::{Dependency, NewKind, Pin};
 use common::{Block, SEATS, TestStore, described, key};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

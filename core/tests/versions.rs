@@ -1,8 +1,8 @@
 //! Slots, snapshots and the base floor, one rule at a time; torn reads.
 
-use arrow_cache_core::cache::versions::{
-    DATABASE_SLOTS, FIXED_SLOTS, Slot, SlotId, SlotState, SnapshotView, Versions, slot_count,
-};
+use arrow_cache_core::cache::slot::{Slot, SlotState};
+use arrow_cache_core::cache::snapshot::SnapshotView;
+use arrow_cache_core::cache::versions::{DATABASE_SLOTS, FIXED_SLOTS, SlotId, Versions, slot_count};
 use arrow_cache_core::cache::xid_window::XidWindow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 

@@ -5,7 +5,8 @@ use crate::atomics::AtomicU64;
 use crate::cache::Dependency;
 use crate::cache::claims::{CLAIMS, ClaimPlace, Claims, Ending, Taking};
 use crate::cache::key::CacheKey;
-use crate::cache::versions::{FIXED_SLOTS, Slot, Versions};
+use crate::cache::slot::Slot;
+use crate::cache::versions::{FIXED_SLOTS, Versions};
 use crate::hash::Hash128;
 
 struct Places([ClaimPlace; CLAIMS]);

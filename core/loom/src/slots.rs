@@ -2,7 +2,8 @@
 
 use super::search::{both, zeroed};
 use crate::atomics::AtomicU64;
-use crate::cache::versions::{FIXED_SLOTS, Slot, SlotState, Versions};
+use crate::cache::slot::{Slot, SlotState};
+use crate::cache::versions::{FIXED_SLOTS, Versions};
 
 struct Slots([Slot; FIXED_SLOTS + 1]);
 

@@ -261,7 +261,8 @@ fn probes(key: CacheKey) -> impl Iterator<Item = u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::versions::{FIXED_SLOTS, Slot};
+    use crate::cache::slot::Slot;
+    use crate::cache::versions::FIXED_SLOTS;
     use crate::hash::Hash128;
 
     fn places() -> Box<[ClaimPlace; CLAIMS]> {

@@ -16,8 +16,9 @@ use crate::atomics::{
 };
 use crate::cache::versions::{FIXED_SLOTS, SlotId};
 
-/// Counts that the slots of relations share. The slots of databases have one each.
-const SHARED_COUNTS: usize = 768;
+/// Counts that the slots of relations share: a power of two, since a division would take longer than counting. The slots of
+/// databases have one each.
+const SHARED_COUNTS: usize = 1024;
 /// The place of the count of those who may commit a prepared transaction that they have not asked about.
 const COMMITS: usize = FIXED_SLOTS + SHARED_COUNTS;
 /// Number of counts.

@@ -63,7 +63,7 @@ pub struct HotFiles<const L: usize> {
     /// The file that has the bit of the same place.
     files: [RelationFile; FILES],
     slots: [SlotId; FILES],
-    /// The complements of the ids of transactions: the line of zeros is that of the greatest id, and never one of a record without id.
+    /// The ids that follow those of the transactions: the line of zeros is that of the greatest id, and never one of a record without id.
     owners: [u32; L],
     marks: [u64; L],
     passed_over: u32,
@@ -87,30 +87,46 @@ impl<const L: usize> HotFiles<L> {
         file.number() as usize % FILES
     }
 
-    /// The bit of the file, if it has that.
-    const fn bit(file: RelationFile) -> Marks {
-        Marks(1 << Self::place(file))
+    /// What stands for the transaction in its line.
+    const fn owner(xid: u32) -> u32 {
+        xid.wrapping_add(1)
     }
 
     /// Notes that the transaction has changed rows of the file. False if that was not possible: the file has no bit, or the transaction no line.
     #[inline(always)]
     #[must_use]
     pub fn note(&mut self, xid: u32, file: RelationFile) -> bool {
-        self.files[Self::place(file)] == file && self.add(xid, Self::bit(file))
+        let (place, line) = (Self::place(file), xid as usize % L);
+        if self.files[place] != file {
+            return false;
+        }
+        // Most notes find the line of the transaction, for which this is the shortest code.
+        if self.owners[line] == Self::owner(xid) {
+            self.marks[line] |= 1 << place;
+            return true;
+        }
+        self.add_to_free_line(xid, Marks(1 << place))
     }
 
     /// Notes that the transaction has changed these files. False if it has no line.
-    #[inline(always)]
     #[must_use]
     pub fn add(&mut self, xid: u32, marks: Marks) -> bool {
         let line = xid as usize % L;
-        if self.owners[line] != !xid {
-            if self.marks[line] != 0 || xid == 0 {
-                return false;
-            }
-            self.owners[line] = !xid;
+        if self.owners[line] != Self::owner(xid) {
+            return self.add_to_free_line(xid, marks);
         }
         self.marks[line] |= marks.0;
+        true
+    }
+
+    /// The same for a transaction whose line is not its own yet.
+    #[inline(always)]
+    fn add_to_free_line(&mut self, xid: u32, marks: Marks) -> bool {
+        let line = xid as usize % L;
+        if self.marks[line] != 0 || xid == 0 {
+            return false;
+        }
+        (self.owners[line], self.marks[line]) = (Self::owner(xid), marks.0);
         true
     }
 
@@ -133,7 +149,7 @@ impl<const L: usize> HotFiles<L> {
     pub fn drain<E>(&mut self, mut each: impl FnMut(u32, SlotId) -> Result<(), E>) -> Result<(), E> {
         let noted = self.owners.iter().zip(&self.marks).filter(|(_, marks)| **marks != 0);
         let outcome = noted
-            .map(|(owner, marks)| self.slots(Marks(*marks)).try_for_each(|slot| each(!owner, slot)))
+            .map(|(owner, marks)| self.slots(Marks(*marks)).try_for_each(|slot| each(owner.wrapping_sub(1), slot)))
             .find(Result::is_err)
             .unwrap_or(Ok(()));
         self.clear();
@@ -144,14 +160,14 @@ impl<const L: usize> HotFiles<L> {
     #[inline]
     pub fn take(&mut self, xid: u32) -> Marks {
         let line = xid as usize % L;
-        if self.owners[line] == !xid { Marks(std::mem::take(&mut self.marks[line])) } else { Marks(0) }
+        if self.owners[line] == Self::owner(xid) { Marks(std::mem::take(&mut self.marks[line])) } else { Marks(0) }
     }
 
     /// What is noted of the transaction.
     #[must_use]
     pub fn noted(&self, xid: u32) -> Marks {
         let line = xid as usize % L;
-        if self.owners[line] == !xid { Marks(self.marks[line]) } else { Marks(0) }
+        if self.owners[line] == Self::owner(xid) { Marks(self.marks[line]) } else { Marks(0) }
     }
 
     /// The slots of the files that are marked.
@@ -168,7 +184,7 @@ impl<const L: usize> HotFiles<L> {
     /// Forgets what is noted of transactions older than `oldest_running`.
     pub fn forget_older(&mut self, oldest_running: u32) {
         let lines = self.owners.iter().zip(&mut self.marks);
-        lines.filter(|(owner, _)| precedes(!**owner, oldest_running)).for_each(|(_, marks)| *marks = 0);
+        lines.filter(|(owner, _)| precedes(owner.wrapping_sub(1), oldest_running)).for_each(|(_, marks)| *marks = 0);
     }
 
     /// Forgets everything.

@@ -23,7 +23,8 @@ struct Noted {
 }
 
 impl Noted {
-    const NOTHING: Self = Self { file: RelationFile::NONE, who: 0, ended: 0 };
+    /// No change is of a kind with this number.
+    const NOTHING: Self = Self { file: RelationFile::NONE, who: u64::MAX, ended: 0 };
 
     const fn new(xid: u32, touched: Touched, ended: u64) -> Self {
         Self { file: touched.file, who: xid as u64 | (touched.how as u64) << u32::BITS, ended }
@@ -50,12 +51,14 @@ impl<const N: usize> LatelyNoted<N> {
     #[inline(always)]
     #[must_use]
     pub fn has(&self, xid: u32, touched: Touched, ended: u64) -> bool {
-        self.places[Self::place(touched)] == Noted::new(xid, touched, ended) && xid != 0
+        self.places[Self::place(touched)] == Noted::new(xid, touched, ended)
     }
 
     /// This was noted of the transaction, while so many had ended.
     pub fn add(&mut self, xid: u32, touched: Touched, ended: u64) {
-        self.places[Self::place(touched)] = Noted::new(xid, touched, ended);
+        if xid != 0 {
+            self.places[Self::place(touched)] = Noted::new(xid, touched, ended);
+        }
     }
 
     /// Forgets everything.

@@ -9,8 +9,9 @@ use crate::cache::entry::Entry;
 use crate::cache::form_line::FormLine;
 use crate::cache::header::Header;
 use crate::cache::seat::Seat;
+use crate::cache::slot::Slot;
 use crate::cache::statement_record::{Gathering, StatementRecord, WAYS};
-use crate::cache::versions::{Slot, slot_count};
+use crate::cache::versions::slot_count;
 use std::fmt;
 
 /// Number of partitions of the index, each with a lock.

@@ -75,6 +75,8 @@ pub mod replayed;
 mod run_counts;
 mod seat;
 mod seats;
+pub mod slot;
+pub mod snapshot;
 mod statement_record;
 mod statements;
 pub(crate) mod steps;

@@ -6,8 +6,8 @@ use crate::cache::entry::{Dependency, EntryId, Life};
 use crate::cache::key::CacheKey;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::seat::Hold;
+use crate::cache::snapshot::SnapshotView;
 use crate::cache::store::Store;
-use crate::cache::versions::SnapshotView;
 use crate::cache::view::EntryView;
 
 /// Hold on a published entry: it can be read until [`Store::unpin`] takes this.

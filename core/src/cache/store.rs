@@ -25,9 +25,10 @@ use crate::cache::layout::{FORM_PLACES, Layout, RUN_WORDS};
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::replay_state::ReplayState;
 use crate::cache::seat::Seat;
+use crate::cache::slot::Slot;
 use crate::cache::statement_record::{Gathering, StatementRecord};
 use crate::cache::steps::Step;
-use crate::cache::versions::{Slot, Versions};
+use crate::cache::versions::Versions;
 use std::ptr::NonNull;
 
 /// The cache as one process sees it.

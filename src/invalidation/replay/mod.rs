@@ -4,11 +4,12 @@
 //! startup process stops the standby. Its memory is fixed. What it does not understand switches the cache off on this server, before the
 //! record is replayed ([`ReplayFault`]).
 //!
-//! `catalog_caches` says which catalog a message of the server is about, `definitions` what a commit has redefined, `rows` which files of
-//! relations a record changes.
+//! `quick` is the way of most records. `catalog_caches` says which catalog a message of the server is about, `definitions` what a commit has
+//! redefined, `rows` which files of relations a record changes.
 
 mod catalog_caches;
 mod definitions;
+mod quick;
 mod rows;
 
 use std::cell::UnsafeCell;
@@ -25,7 +26,8 @@ use crate::pg::wal_record::{Ended, WalRecord};
 use crate::pg::{backend, compat};
 use crate::shmem::{self, SharedStore};
 use definitions::{NotedCatalogs, Redefined, RedefinedSlots};
-use rows::{Concern, Owner};
+pub use quick::{before_rows, end_quickly, has_ended, note_heap, note_heap2};
+use rows::Owner;
 
 /// Files whose slots are remembered. A power of two.
 const KNOWN_FILES: usize = 256;
@@ -76,126 +78,6 @@ pub struct Due {
     redefined: Option<i64>,
     /// How many transactions the record ends; `None` if any number.
     ends: Option<u64>,
-}
-
-/// To be called before a record of the heap is replayed. If it returns false, `before_rows` has to be called.
-///
-/// # Safety
-/// As for [`before`].
-#[inline(always)]
-pub unsafe fn note_heap(record: WalRecord<'_>) -> bool {
-    match rows::concern_of_heap(record) {
-        // SAFETY: the caller's promise.
-        Concern::Rows => unsafe { note_rows(record) },
-        Concern::Unusual => false,
-        Concern::Nothing => true,
-    }
-}
-
-/// As `note_heap`, for a record of the heap's second manager.
-///
-/// # Safety
-/// As for [`before`].
-#[inline(always)]
-pub unsafe fn note_heap2(record: WalRecord<'_>) -> bool {
-    // SAFETY: the caller's promise.
-    !rows::is_multi_insert(record) || unsafe { note_rows(record) }
-}
-
-/// Notes a change of rows of a hot file. Files become hot when there may be readers, so this is not asked here. A record that does not use its
-/// first block is noted without need, if at all.
-///
-/// # Safety
-/// As for [`before`].
-#[inline(always)]
-unsafe fn note_rows(record: WalRecord<'_>) -> bool {
-    // SAFETY: as in `before`.
-    let publisher = unsafe { &mut *PUBLISHER.0.get() };
-    record.probable_file().is_some_and(|file| publisher.changes.note_hot(record.transaction(), file))
-}
-
-/// Notes what a record of the heap changes, of either manager, before it is replayed.
-///
-/// # Safety
-/// As for [`before`].
-#[inline(always)]
-pub unsafe fn before_rows(record: WalRecord<'_>) {
-    // SAFETY: as in `before`.
-    let publisher = unsafe { &*PUBLISHER.0.get() };
-    // What a record only seems to touch has not to be noted, so it makes no difference whether it is noted already.
-    let is_noted = rows::probably_touched(record)
-        .is_some_and(|touched| publisher.lately.has(record.transaction(), touched, publisher.completed));
-    if !is_noted {
-        // SAFETY: the caller's promise.
-        unsafe { note_rows_anew(record) };
-    }
-}
-
-/// # Safety
-/// As for [`before`].
-#[cold]
-#[inline(never)]
-unsafe fn note_rows_anew(record: WalRecord<'_>) {
-    let touched = match record.manager() {
-        RmgrIds::RM_HEAP_ID => rows::touched_by_heap(record),
-        _ => rows::touched_by_heap2(record),
-    };
-    // SAFETY: as in `before`.
-    let publisher = unsafe { &mut *PUBLISHER.0.get() };
-    if let Some(touched) = touched
-        && may_be_read()
-    {
-        surely(|| publisher.note(record.transaction(), touched));
-    }
-}
-
-/// To be called before a record of transactions is replayed. It publishes a commit of a transaction that has changed rows of hot files and nothing
-/// else, and returns how many transactions the record ends, which `has_ended` has to be told when it has been replayed. `None`: it has done
-/// nothing, and [`before`] has to be called.
-///
-/// # Safety
-/// As for [`before`].
-#[inline(always)]
-pub unsafe fn end_quickly(record: WalRecord<'_>) -> Option<u64> {
-    // SAFETY: as in `before`.
-    let publisher = unsafe { &mut *PUBLISHER.0.get() };
-    let Some(store) = &publisher.store else { return None };
-    if publisher.completed != compat::completed_transactions() {
-        return None;
-    }
-    match record.operation() {
-        pg_sys::XLOG_XACT_COMMIT | pg_sys::XLOG_XACT_COMMIT_PREPARED => {}
-        pg_sys::XLOG_XACT_PREPARE => return Some(0),
-        _ => return None,
-    }
-    let commit = record.short_commit()?;
-    let marks = publisher.changes.take_hot(commit.xid, commit.children)?;
-    surely(|| {
-        let versions = store.versions();
-        let xid = widen_xid(compat::next_full_transaction_id(), commit.xid);
-        let mut count = 0;
-        for slot in publisher.changes.slots(marks) {
-            versions.slot(slot).publish_replayed(xid, commit.time);
-            count += 1;
-        }
-        store.counters().add(store.stripe(), Counter::Invalidations, count);
-    });
-    Some(1)
-}
-
-/// To be called when a record has been replayed that ends so many transactions, as `end_quickly` has said.
-///
-/// # Safety
-/// As for [`before`].
-#[inline(always)]
-pub unsafe fn has_ended(ends: u64) {
-    // SAFETY: as in `before`.
-    let publisher = unsafe { &mut *PUBLISHER.0.get() };
-    let completed = compat::completed_transactions();
-    if publisher.completed.wrapping_add(ends) != completed {
-        switch_off(ReplayFault::MissedTransactions);
-    }
-    publisher.completed = completed;
 }
 
 /// To be called before a record of another resource manager is replayed.

@@ -1,0 +1,328 @@
+//! One slot of versions: a version, and the transactions that have published to it.
+//!
+//! Any process may publish to a slot, at any time. A slot is read and written as a whole under its own sequence word: writers make the word
+//! odd while they store, readers try again when it was odd or moved. No other lock is taken, and nothing is called while the word is odd.
+
+use crate::atomics::{
+    AtomicI64, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+    fence, spin_loop, yield_now,
+};
+use crate::cache::snapshot::SnapshotView;
+use crate::cache::xid_window::XidWindow;
+
+/// Publishing transactions that a slot remembers one by one; more are folded into its window.
+pub const PENDING: usize = 3;
+
+/// One version slot, a cache line of its own. Zeroed memory is a valid slot.
+#[repr(C, align(64))]
+pub struct Slot {
+    /// Twice the version, and one more while a writer stores.
+    sequence: AtomicU64,
+    pending: [AtomicU64; PENDING],
+    window_low: AtomicU64,
+    window_high: AtomicU64,
+    window_marks: AtomicU64,
+    last_change: AtomicI64,
+}
+
+const _: () = assert!(size_of::<Slot>() == 64);
+
+/// The state of a slot at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct SlotState {
+    /// Counts publications.
+    pub version: u64,
+    /// 64-bit ids of publishing transactions; 0 = empty.
+    pub pending: [u64; PENDING],
+    /// Publishing transactions that found no empty place.
+    pub window: XidWindow,
+    /// When the last publication was, in microseconds.
+    pub last_change: i64,
+}
+
+impl SlotState {
+    /// Whether the snapshot sees every change published to the slot. The slot must have been read after the snapshot was taken.
+    #[must_use]
+    pub fn seen_whole(&self, snapshot: &SnapshotView<'_>) -> bool {
+        snapshot.all_finished(&self.window) && self.publishers().all(|xid| snapshot.finished(xid))
+    }
+
+    /// Can a slot be in this state? No publisher is remembered twice, and both ends of a window belong to it.
+    pub(crate) fn is_possible(&self) -> bool {
+        let are_distinct = (1..PENDING).all(|n| self.pending[n] == 0 || !self.pending[..n].contains(&self.pending[n]));
+        let window = &self.window;
+        are_distinct && (window.is_empty() || (window.holds(window.low) && window.holds(window.high)))
+    }
+
+    fn publishers(&self) -> impl Iterator<Item = u64> + '_ {
+        self.pending.iter().copied().filter(|&xid| xid != 0)
+    }
+
+    /// Forgets the publishers that were found ended. Those that came after that stay: nobody has asked about them.
+    fn forget(&mut self, ended: &Ended) {
+        for cell in &mut self.pending {
+            if ended.pending.contains(cell) {
+                *cell = 0;
+            }
+        }
+        if self.window == ended.window {
+            self.window = ended.window_left;
+        }
+    }
+
+    fn add(&mut self, xid: u64) {
+        if self.pending.contains(&xid) || self.window.holds(xid) {
+            return;
+        }
+        if let Some(empty) = self.pending.iter_mut().find(|cell| **cell == 0) {
+            *empty = xid;
+            return;
+        }
+        // The id that leaves the window narrowest is folded. Of several such ids it is the newest, so that long transactions are remembered
+        // one by one and the window holds short ones.
+        let preference = |xid: u64| (self.window.growth(xid), std::cmp::Reverse(xid));
+        let mut folded = xid;
+        for cell in &mut self.pending {
+            if preference(*cell) < preference(folded) {
+                std::mem::swap(cell, &mut folded);
+            }
+        }
+        self.window.add(folded);
+    }
+}
+
+/// The publishers of a slot that have ended: see [`Slot::find_ended`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Ended {
+    pending: [u64; PENDING],
+    window: XidWindow,
+    window_left: XidWindow,
+}
+
+impl Slot {
+    /// The state of the slot, as one consistent whole.
+    #[must_use]
+    pub fn read(&self) -> SlotState {
+        let mut waits = 0;
+        loop {
+            let before = self.sequence.load(Acquire);
+            if before & 1 == 0 {
+                let state = self.load(before);
+                fence(Acquire);
+                if self.sequence.load(Relaxed) == before {
+                    return state;
+                }
+            }
+            wait(&mut waits);
+        }
+    }
+
+    /// The state of the slot, as one consistent whole; `None` if somebody is changing it.
+    pub(crate) fn try_read(&self) -> Option<SlotState> {
+        let before = self.sequence.load(Acquire);
+        let state = (before & 1 == 0).then(|| self.load(before))?;
+        fence(Acquire);
+        (self.sequence.load(Relaxed) == before).then_some(state)
+    }
+
+    /// The change that somebody is making at this moment: each has a number of its own.
+    pub(crate) fn change_under_way(&self) -> Option<u64> {
+        Some(self.sequence.load(Relaxed)).filter(|sequence| sequence & 1 != 0)
+    }
+
+    /// The version alone: enough to find that it moved, but not what a snapshot sees.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.sequence.load(Acquire) / 2
+    }
+
+    /// Publishes that top-level transaction `xid`, still running, changes what this slot stands for. Must be called before `xid` can
+    /// become visible. `oldest_running` is at most every id that runs at the time of the call or later, `xid` included.
+    /// `is_running` is asked about other publishers, with no lock held. A wrong `true` makes readers refuse entries that they could
+    /// serve; a wrong `false` lets outdated entries be served. `now` is in microseconds.
+    ///
+    /// Publishers that have ended are forgotten: a snapshot that sees `xid` sees them too, and one that does not is refused because of
+    /// `xid`.
+    pub fn publish(&self, xid: u64, oldest_running: u64, is_running: impl FnMut(u64) -> bool, now: i64) {
+        let ended = self.find_ended(xid, oldest_running, is_running);
+        self.enter(xid, &ended, now);
+    }
+
+    /// The first half of [`Slot::publish`]: finds publishers that `xid` can stand for. It stores nothing.
+    #[must_use]
+    pub fn find_ended(&self, xid: u64, oldest_running: u64, mut is_running: impl FnMut(u64) -> bool) -> Ended {
+        let seen = self.read();
+        // `xid` itself is entered anew.
+        let mut has_ended = |other| other == xid || other < oldest_running || !is_running(other);
+        let mut ended = Ended { window: seen.window, ..Ended::default() };
+        for (cell, other) in ended.pending.iter_mut().zip(seen.publishers()) {
+            if has_ended(other) {
+                *cell = other;
+            }
+        }
+        ended.window_left = seen.window.without_ended(oldest_running, has_ended);
+        ended
+    }
+
+    /// The second half of [`Slot::publish`], at any later time: an id that has ended never runs again.
+    pub fn enter(&self, xid: u64, ended: &Ended, now: i64) {
+        self.change(now, |state| {
+            state.forget(ended);
+            state.add(xid);
+        });
+    }
+
+    /// Publishes `xid` from the one process that replays the WAL of a primary, before it replays the record that ends `xid`.
+    ///
+    /// It takes the publisher before for ended. That is so: this process alone publishes on a standby, each time just before it replays the
+    /// end of the publisher, and it replays one record after the other. So whatever it published before has ended by now. After the end of
+    /// recovery other processes publish transactions that run on: this must not be called any more then.
+    ///
+    /// A slot that was published in this way alone has one publisher, in the first place. Others are left as they are, which could only make
+    /// readers refuse more.
+    pub fn publish_replayed(&self, xid: u64, now: i64) {
+        self.replace_publisher(self.begin(), xid, now);
+    }
+
+    /// The same, unless another process writes at this moment: then it returns false, and nothing was published.
+    #[inline(always)]
+    #[must_use]
+    pub fn try_publish_replayed(&self, xid: u64, now: i64) -> bool {
+        self.try_begin().inspect(|sequence| self.replace_publisher(*sequence, xid, now)).is_some()
+    }
+
+    /// The rest of publishing from the process that replays, after the sequence word has become odd.
+    #[inline(always)]
+    fn replace_publisher(&self, sequence: u64, xid: u64, now: i64) {
+        self.pending[0].store(xid, Relaxed);
+        self.last_change.store(now, Relaxed);
+        self.sequence.store(sequence.wrapping_add(2), Release);
+    }
+
+    /// Moves the version and nothing else: results stored under the old one are outdated, and new ones can be stored at once.
+    pub fn bump(&self, now: i64) {
+        self.change(now, |_| ());
+    }
+
+    /// Runs `edit` on the state with the sequence word odd, and stores the state under the next version.
+    fn change(&self, now: i64, edit: impl FnOnce(&mut SlotState)) {
+        let sequence = self.begin();
+        let mut state = self.load(sequence);
+        edit(&mut state);
+        state.last_change = now;
+        self.store(&state);
+        self.sequence.store(sequence.wrapping_add(2), Release);
+    }
+
+    /// Makes the sequence word odd and returns what it was.
+    #[inline(always)]
+    fn begin(&self) -> u64 {
+        self.try_begin().unwrap_or_else(|| self.wait_and_begin())
+    }
+
+    /// The same, unless another writer stores at this moment.
+    #[inline(always)]
+    fn try_begin(&self) -> Option<u64> {
+        let current = self.sequence.load(Relaxed);
+        let odd = current.wrapping_add(1);
+        if current & 1 != 0 || self.sequence.compare_exchange_weak(current, odd, Acquire, Relaxed).is_err() {
+            return None;
+        }
+        // Pairs with the fence of `read`: a reader that sees one of the stores that follow sees the word odd or later.
+        fence(Release);
+        Some(current)
+    }
+
+    /// Another writer stores at this moment.
+    #[cold]
+    #[inline(never)]
+    fn wait_and_begin(&self) -> u64 {
+        let mut waits = 0;
+        loop {
+            wait(&mut waits);
+            if let Some(before) = self.try_begin() {
+                return before;
+            }
+        }
+    }
+
+    /// The state under a sequence word, which is even.
+    fn load(&self, sequence: u64) -> SlotState {
+        SlotState {
+            version: sequence / 2,
+            pending: std::array::from_fn(|i| self.pending[i].load(Relaxed)),
+            window: XidWindow {
+                low: self.window_low.load(Relaxed),
+                high: self.window_high.load(Relaxed),
+                marks: self.window_marks.load(Relaxed),
+            },
+            last_change: self.last_change.load(Relaxed),
+        }
+    }
+
+    fn store(&self, state: &SlotState) {
+        for (cell, &xid) in self.pending.iter().zip(&state.pending) {
+            cell.store(xid, Relaxed);
+        }
+        self.window_low.store(state.window.low, Relaxed);
+        self.window_high.store(state.window.high, Relaxed);
+        self.window_marks.store(state.window.marks, Relaxed);
+        self.last_change.store(state.last_change, Relaxed);
+    }
+}
+
+#[cfg(test)]
+impl Slot {
+    /// Makes it a slot with these publishers.
+    pub(crate) fn damage(&self, pending: [u64; PENDING]) {
+        self.change(0, |state| state.pending = pending);
+    }
+
+    /// Leaves it in the middle of a change.
+    pub(crate) fn damage_word(&self) {
+        self.begin();
+    }
+}
+
+impl From<SlotState> for Slot {
+    fn from(state: SlotState) -> Self {
+        Self {
+            sequence: AtomicU64::new(state.version * 2),
+            pending: state.pending.map(AtomicU64::new),
+            window_low: AtomicU64::new(state.window.low),
+            window_high: AtomicU64::new(state.window.high),
+            window_marks: AtomicU64::new(state.window.marks),
+            last_change: AtomicI64::new(state.last_change),
+        }
+    }
+}
+
+/// Spins for a while, then gives up the processor: the holder of the word may have lost it.
+fn wait(waits: &mut u32) {
+    if *waits < 64 {
+        *waits += 1;
+        spin_loop();
+    } else {
+        yield_now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_that_replays_does_not_wait_unless_it_wants() {
+        let slot = Slot::from(SlotState { version: 4, ..SlotState::default() });
+        assert!(slot.try_publish_replayed(7, 70));
+        let published = SlotState { version: 5, pending: [7, 0, 0], last_change: 70, ..SlotState::default() };
+        assert_eq!(slot.read(), published);
+        let before = slot.begin();
+        assert!(!slot.try_publish_replayed(8, 80), "another process writes");
+        slot.sequence.store(before, Release);
+        assert_eq!(slot.read(), published, "nothing was published");
+        slot.publish_replayed(8, 80);
+        assert_eq!(slot.read(), SlotState { version: 6, pending: [8, 0, 0], last_change: 80, ..published });
+    }
+}
