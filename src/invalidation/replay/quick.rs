@@ -1,12 +1,12 @@
 //! Records that cost as little as possible, since most are of these kinds: changes of rows, and ends of transactions that have changed rows of
 //! hot files and nothing else.
 
-use arrow_cache_core::{Counter, Marks, ReplayFault, widen_xid};
+use arrow_cache_core::{Counter, ReplayFault, widen_xid};
 use pgrx::pg_sys;
 use pgrx::pg_sys::RmgrIds;
 
+use super::publisher::{may_be_read, publisher, surely, switch_off};
 use super::rows::{self, Concern};
-use super::{PUBLISHER, Publisher, may_be_read, surely, switch_off};
 use crate::pg::compat;
 use crate::pg::wal_record::WalRecord;
 
@@ -42,7 +42,7 @@ pub unsafe fn note_heap2(record: WalRecord<'_>) -> bool {
 #[inline(always)]
 unsafe fn note_rows(record: WalRecord<'_>) -> bool {
     // SAFETY: as in `super::before`.
-    let publisher = unsafe { &mut *PUBLISHER.0.get() };
+    let publisher = unsafe { publisher() };
     record.probable_file().is_some_and(|file| publisher.changes.note_hot(record.transaction(), file))
 }
 
@@ -53,7 +53,7 @@ unsafe fn note_rows(record: WalRecord<'_>) -> bool {
 #[inline(always)]
 pub unsafe fn before_rows(record: WalRecord<'_>) {
     // SAFETY: as in `super::before`.
-    let publisher = unsafe { &*PUBLISHER.0.get() };
+    let publisher = unsafe { publisher() };
     // What a record only seems to touch has not to be noted, so it makes no difference whether it is noted already.
     let is_noted = rows::probably_touched(record)
         .is_some_and(|touched| publisher.lately.has(record.transaction(), touched, publisher.completed));
@@ -73,7 +73,7 @@ unsafe fn note_rows_anew(record: WalRecord<'_>) {
         _ => rows::touched_by_heap2(record),
     };
     // SAFETY: as in `super::before`.
-    let publisher = unsafe { &mut *PUBLISHER.0.get() };
+    let publisher = unsafe { publisher() };
     if let Some(touched) = touched
         && may_be_read()
     {
@@ -90,7 +90,7 @@ unsafe fn note_rows_anew(record: WalRecord<'_>) {
 #[inline(always)]
 pub unsafe fn end_quickly(record: WalRecord<'_>) -> Option<u64> {
     // SAFETY: as in `super::before`.
-    let publisher = unsafe { &mut *PUBLISHER.0.get() };
+    let publisher = unsafe { publisher() };
     let Some(store) = &publisher.store else { return None };
     if publisher.completed != compat::completed_transactions() {
         return None;
@@ -125,25 +125,10 @@ pub unsafe fn end_quickly(record: WalRecord<'_>) -> Option<u64> {
 #[inline(always)]
 pub unsafe fn has_ended(ends: u64) {
     // SAFETY: as in `super::before`.
-    let publisher = unsafe { &mut *PUBLISHER.0.get() };
+    let publisher = unsafe { publisher() };
     let completed = compat::completed_transactions();
     if publisher.completed.wrapping_add(ends) != completed {
         switch_off(ReplayFault::MissedTransactions);
     }
     publisher.completed = completed;
-}
-
-impl Publisher {
-    /// Publishes changes of hot files, and waits for other writers: these store a few words. What was published already is so once more.
-    #[cold]
-    #[inline(never)]
-    fn publish_hot(&self, marks: Marks, xid: u64, time: i64) {
-        let Some(store) = &self.store else { return };
-        let mut count = 0;
-        for slot in self.changes.slots(marks) {
-            store.versions().slot(slot).publish_replayed(xid, time);
-            count += 1;
-        }
-        store.counters().add(store.stripe(), Counter::Invalidations, count);
-    }
 }
