@@ -41,6 +41,7 @@ mod shown;
 pub mod sql_text;
 
 pub use cache::check::{Finding, Processes, Report};
+pub use cache::claim_place::Wanted;
 pub use cache::claims::{CLAIMS, Claim, Claimed, Claims, Ending, Taking};
 pub use cache::counters::{Counter, Counters, STRIPES};
 pub use cache::definers::Definers;

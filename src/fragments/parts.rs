@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 
-use arrow_cache_core::Counter;
+use arrow_cache_core::{Counter, Wanted};
 use pgrx::pg_sys;
 
 use super::key::PartKeys;
@@ -222,7 +222,7 @@ impl Contents {
         };
         let is_free = |part: &PartState| {
             !matches!(part.rows, Rows::Waiting)
-                || part.key.as_ref().is_none_or(|(key, _)| !single_flight::is_computed(&store, *key))
+                || part.key.as_ref().is_none_or(|(key, _)| !single_flight::is_computed(&store, *key, Wanted::Current))
         };
         let mut left = self.position..self.states.len();
         if let Some(place) = left.find(|place| is_free(&self.states[*place])) {

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
+use arrow_cache_core::{CacheKey, Dependency, Pin, Reason, Wanted};
 use pgrx::pg_sys;
 
 use super::call::Call;
@@ -84,7 +84,7 @@ pub fn join(
         snapshot::view(store, snapshot).and_then(|snapshot| storing::dependencies(store, relations, false, &snapshot));
     match dependencies {
         Ok(dependencies) => {
-            let missed = Missed { key: *key, form: None, dependencies: &dependencies };
+            let missed = Missed { key: *key, form: None, dependencies: &dependencies, wanted: Wanted::Current };
             single_flight::join(store, missed, patience, true)
         }
         Err(_) => Joined::Computes(Lead::default()),

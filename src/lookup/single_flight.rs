@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use arrow_cache_core::{CacheKey, Claimed, Dependency, Reason, Taking};
+use arrow_cache_core::{CacheKey, Claimed, Dependency, Reason, Taking, Wanted};
 
 use super::held_claims::{self, Kind, Lead};
 use super::outcome::Found;
@@ -47,6 +47,8 @@ pub struct Missed<'m> {
     pub form: Option<FormId>,
     /// The versions that it will rest on.
     pub dependencies: &'m [Dependency],
+    /// May rows change while it is computed?
+    pub wanted: Wanted,
 }
 
 impl Missed<'_> {
@@ -97,10 +99,11 @@ pub fn share(store: &SharedStore, found: Found, ask: impl Fn() -> Result<Found, 
         return Found::Miss(miss);
     }
     let mut patience = Patience::of_start();
+    let wanted = wanted(miss.known_good, miss.stale_bound);
     // Who accepts an outdated answer looks for it again before it waits: by now somebody else computes the next one.
     let mut sleeps = miss.stale_bound.is_none();
     loop {
-        let missed = Missed { key: miss.key, form: Some(miss.form), dependencies: &miss.dependencies };
+        let missed = Missed { key: miss.key, form: Some(miss.form), dependencies: &miss.dependencies, wanted };
         match join(store, missed, &mut patience, sleeps) {
             Joined::Computes(lead) => {
                 miss.lead = Rc::new(lead);
@@ -130,14 +133,15 @@ pub fn join(store: &SharedStore, missed: Missed<'_>, patience: &mut Patience, sl
         return alone(WaitEnd::GivenUp);
     }
     USED.set(true);
-    match store.claims().take(missed.key, missed.dependencies, &store.versions(), waiting::own_process()) {
+    match store.claims().take(missed.key, missed.dependencies, &store.versions(), waiting::own_process(), missed.wanted)
+    {
         Taking::Taken(claim) => {
             waited::end(WaitEnd::TakenOver);
             Joined::Computes(Lead::of(claim, missed.kind()))
         }
         Taking::Claimed(_) if !sleeps => Joined::LooksAgain,
         Taking::Claimed(claimed) if may_sleep(missed.kind()) => match patience.left(bounds) {
-            Some(left) => match wait(store, &claimed, left) {
+            Some(left) => match wait(store, &claimed, missed.wanted, left) {
                 Waited::Over => Joined::LooksAgain,
                 Waited::TooLong => alone(WaitEnd::TimedOut),
                 Waited::InVain => alone(WaitEnd::GivenUp),
@@ -149,13 +153,14 @@ pub fn join(store: &SharedStore, missed: Missed<'_>, patience: &mut Patience, sl
 }
 
 /// Does somebody compute this answer now?
-pub fn is_computed(store: &SharedStore, key: CacheKey) -> bool {
-    store.claims().find(key, &store.versions()).is_some()
+pub fn is_computed(store: &SharedStore, key: CacheKey, wanted: Wanted) -> bool {
+    store.claims().find(key, &store.versions(), wanted).is_some()
 }
 
-/// Does somebody compute this answer, though it may be outdated already when it is stored?
-pub fn is_claimed(store: &SharedStore, key: CacheKey) -> bool {
-    store.claims().is_claimed(key)
+/// What a statement wants that begins to ask now, whose own answer would be right as of `as_of` (microseconds) and which accepts one that is
+/// outdated by `bound`.
+pub fn wanted(as_of: i64, bound: Option<i64>) -> Wanted {
+    bound.map_or(Wanted::Current, |bound| Wanted::Late { as_of, earliest: backend::now().saturating_sub(bound) })
 }
 
 /// Is there an answer that is not outdated?
@@ -174,11 +179,11 @@ pub fn wait_before_planning(store: &SharedStore, key: CacheKey, form: FormId) ->
     if session::explaining() || !session::at_top_level() {
         return false;
     }
-    let Some(claimed) = store.claims().find(key, &store.versions()) else { return false };
+    let Some(claimed) = store.claims().find(key, &store.versions(), Wanted::Current) else { return false };
     let Some(bounds) = longest_wait(store, Some(form)).filter(|_| may_sleep(Kind::Answer)) else { return false };
     USED.set(true);
     let mut patience = Patience::default();
-    let waited = patience.left(bounds).map_or(Waited::TooLong, |left| wait(store, &claimed, left));
+    let waited = patience.left(bounds).map_or(Waited::TooLong, |left| wait(store, &claimed, Wanted::Current, left));
     // Whoever takes too long is not waited for a second time when the statement starts.
     PLANNED.set(if waited == Waited::TooLong { Some(Instant::now()) } else { patience.0 });
     // How it ends otherwise shows when the statement starts.
@@ -250,7 +255,7 @@ enum Waited {
 }
 
 /// Waits until a claim is given back, or waiting is in vain or in somebody's way.
-fn wait(store: &SharedStore, claimed: &Claimed, bound: Duration) -> Waited {
+fn wait(store: &SharedStore, claimed: &Claimed, wanted: Wanted, bound: Duration) -> Waited {
     let began = Instant::now();
     let (claims, versions) = (store.claims(), store.versions());
     let mut has_slept = false;
@@ -262,7 +267,7 @@ fn wait(store: &SharedStore, claimed: &Claimed, bound: Duration) -> Waited {
         if left.is_zero() {
             break Waited::TooLong;
         }
-        let is_promising = claims.is_promising(claimed, &versions);
+        let is_promising = claims.is_promising(claimed, &versions, wanted);
         if !is_promising || waiting::is_held_up(claimed.owner()) || waiting::is_in_the_way() {
             break Waited::InVain;
         }

@@ -3,7 +3,7 @@
 //! Such an answer is one that the statement would have had at some moment within the bound. Only rows may have changed since that moment: no
 //! definition, no right, no policy, and nothing that this session has written.
 
-use arrow_cache_core::{Pin, Reason};
+use arrow_cache_core::{Pin, Reason, Wanted};
 use pgrx::pg_sys;
 
 use super::description::Description;
@@ -18,8 +18,8 @@ use crate::{session, settings};
 
 /// The last part of the bound, in which the answer is computed anew: one in so many.
 const LAST_PART: i64 = 8;
-/// By which part of their usual time runs may take longer without anybody waiting: one in so many.
-const MARGIN: i64 = 4;
+/// By which part of the longest time runs may take longer without anybody waiting: one in so many.
+const MARGIN: i64 = 16;
 
 /// How old an answer a statement accepts on these terms, in microseconds; `None` if it has to be exact.
 ///
@@ -87,17 +87,22 @@ pub fn servable_age(
     {
         return None;
     }
-    let usual = store.form_times(description.form.0).plain_micros;
-    let is_due = age >= bound.saturating_sub(time_ahead(bound, i64::try_from(usual).unwrap_or(i64::MAX)));
+    // The form may have run while many others did: then this answer knows better how long a run takes.
+    let longest = store.longest_form_time(description.form.0).min(view.execution_micros().saturating_mul(2));
+    let is_due = age >= bound.saturating_sub(time_ahead(bound, i64::try_from(longest).unwrap_or(i64::MAX)));
+    let is_computed = || {
+        let wanted = Wanted::Late { as_of: now, earliest: end.saturating_sub(bound) };
+        single_flight::is_computed(store, description.key, wanted)
+    };
     // What is told is the age of now, which is longer if the statement has waited.
-    (!is_due || single_flight::is_claimed(store, description.key)).then_some(now - known_good)
+    (!is_due || is_computed()).then_some(now - known_good)
 }
 
-/// How long before the end of the bound the next answer is begun, by the usual time of a run. The next answer is as old as its run is long when it
-/// takes the place of this one: a run that takes `usual` has to begin every `bound - usual` at least, if nobody is to wait. What is added
-/// for runs that take longer makes them more frequent.
-fn time_ahead(bound: i64, usual: i64) -> i64 {
-    (bound / LAST_PART).max(usual.saturating_add(usual / MARGIN))
+/// How long before the end of the bound the next answer is begun, if a run takes `longest` at most. The next answer is as old as its run is long when
+/// it takes the place of this one: a run that takes so long has to begin every `bound - longest` at least, if nobody is to wait. What is
+/// added for runs that take longer makes them more frequent.
+fn time_ahead(bound: i64, longest: i64) -> i64 {
+    (bound / LAST_PART).max(longest.saturating_add(longest / MARGIN))
 }
 
 /// May the answer of a run be stored although rows have changed since its snapshot was taken? It is outdated from the start, and right as of

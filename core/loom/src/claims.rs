@@ -3,7 +3,8 @@
 use super::search::{both, zeroed};
 use crate::atomics::AtomicU64;
 use crate::cache::Dependency;
-use crate::cache::claims::{CLAIMS, ClaimPlace, Claims, Ending, Taking};
+use crate::cache::claim_place::{ClaimPlace, Wanted};
+use crate::cache::claims::{CLAIMS, Claims, Ending, Taking};
 use crate::cache::key::CacheKey;
 use crate::cache::slot::Slot;
 use crate::cache::versions::{FIXED_SLOTS, Versions};
@@ -23,14 +24,17 @@ fn parts() -> (Claims<'static>, Versions<'static>) {
 pub fn found_as_a_whole() {
     let (claims, versions) = parts();
     let on = move |version| [Dependency { slot: versions.ddl(1), relation: 0, version }];
-    let Taking::Taken(first) = claims.take(FIRST, &on(1), &versions, 3) else { panic!("it is free") };
+    let Taking::Taken(first) = claims.take(FIRST, &on(1), &versions, 3, Wanted::Current) else { panic!("it is free") };
     let claim = move || {
         claims.release(first, Ending::Open);
-        let Taking::Taken(_) = claims.take(SECOND, &on(0), &versions, 4) else { panic!("it is free") };
+        let Taking::Taken(_) = claims.take(SECOND, &on(0), &versions, 4, Wanted::Current) else { panic!("it is free") };
     };
     let find = move || {
-        assert!(claims.find(FIRST, &versions).is_none(), "its dependency has another version");
-        assert!(claims.find(SECOND, &versions).is_none_or(|claimed| claimed.owner() == 4), "another one's");
+        assert!(claims.find(FIRST, &versions, Wanted::Current).is_none(), "its dependency has another version");
+        assert!(
+            claims.find(SECOND, &versions, Wanted::Current).is_none_or(|claimed| claimed.owner() == 4),
+            "another one's"
+        );
     };
     both(claim, find);
 }
@@ -38,7 +42,7 @@ pub fn found_as_a_whole() {
 /// Two who ask at once never have the same place.
 pub fn of_one() {
     let (claims, versions) = parts();
-    let place = move |owner| match claims.take(FIRST, &[], &versions, owner) {
+    let place = move |owner| match claims.take(FIRST, &[], &versions, owner, Wanted::Current) {
         Taking::Taken(claim) => Some(claim.place()),
         Taking::Claimed(_) | Taking::Refused => None,
     };

@@ -5,13 +5,13 @@
 //! a hint: who overlooks one computes the answer as well, which costs time and nothing else.
 
 use crate::atomics::{
-    AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
     fence, spin_loop,
 };
+use crate::cache::claim_place::{ClaimPlace, MOST_DEPENDENCIES, Wanted};
 use crate::cache::entry::Dependency;
 use crate::cache::key::CacheKey;
-use crate::cache::versions::{SlotId, Versions};
+use crate::cache::versions::Versions;
 
 /// Number of places.
 pub const CLAIMS: usize = 64;
@@ -19,23 +19,6 @@ pub const CLAIMS: usize = 64;
 const PROBES: usize = 8;
 /// How often a place is tried that others take first.
 const ATTEMPTS: usize = 64;
-/// Most dependencies of an answer that is claimed. What rests on more is computed by everybody.
-const MOST_DEPENDENCIES: usize = 36;
-
-/// One place. Zeroed memory is a free place.
-#[repr(C, align(64))]
-pub struct ClaimPlace {
-    /// How often the place was taken, in the upper half; below it [`WRITING`] and the number of the owner plus one, 0 if it is free.
-    state: AtomicU64,
-    /// What was claimed last; it stays when the place is given back.
-    key: [AtomicU64; 2],
-    /// Is nothing to be gained by waiting for whoever computes `key`? Then 1.
-    hopeless: AtomicU32,
-    count: AtomicU32,
-    slots: [AtomicU32; MOST_DEPENDENCIES],
-    versions: [AtomicU64; MOST_DEPENDENCIES],
-}
-
 /// Set while the owner writes what it claims.
 const WRITING: u64 = 1 << 31;
 const OWNER: u64 = WRITING - 1;
@@ -111,16 +94,23 @@ impl<'a> Claims<'a> {
     }
 
     /// Asks for the claim of an answer that rests on `dependencies`, for the process with the number `owner` (below 2^31 - 1).
-    pub fn take(&self, key: CacheKey, dependencies: &[Dependency], versions: &Versions<'_>, owner: u32) -> Taking {
+    pub fn take(
+        &self,
+        key: CacheKey,
+        dependencies: &[Dependency],
+        versions: &Versions<'_>,
+        owner: u32,
+        wanted: Wanted,
+    ) -> Taking {
         for _ in 0..ATTEMPTS {
-            if let Some(claimed) = self.find(key, versions) {
+            if let Some(claimed) = self.find(key, versions, wanted) {
                 return Taking::Claimed(claimed);
             }
             if dependencies.len() > MOST_DEPENDENCIES || self.is_hopeless(key) {
                 break;
             }
             let Some(place) = self.place_for(key) else { break };
-            if let Some(claim) = self.try_take(place, key, dependencies, owner) {
+            if let Some(claim) = self.try_take(place, owner, |place| place.write(key, dependencies, wanted)) {
                 return Taking::Taken(claim);
             }
             spin_loop();
@@ -135,16 +125,11 @@ impl<'a> Claims<'a> {
         place.state.fetch_and(!(GENERATION - 1), Release);
     }
 
-    /// The claim of an answer, if somebody computes it who can still store it: nothing that it rests on has changed since.
+    /// The claim of an answer, if somebody computes one that will do and can still be stored.
     #[must_use]
-    pub fn find(&self, key: CacheKey, versions: &Versions<'_>) -> Option<Claimed> {
-        probes(key).filter_map(|place| self.claimed(place, key)).find(|claimed| self.is_promising(claimed, versions))
-    }
-
-    /// Does somebody compute this answer, whatever has changed since?
-    #[must_use]
-    pub fn is_claimed(&self, key: CacheKey) -> bool {
-        probes(key).any(|place| self.claimed(place, key).is_some())
+    pub fn find(&self, key: CacheKey, versions: &Versions<'_>, wanted: Wanted) -> Option<Claimed> {
+        let mut claims = probes(key).filter_map(|place| self.claimed(place, key));
+        claims.find(|claimed| self.is_promising(claimed, versions, wanted))
     }
 
     /// Is it still the same claim?
@@ -153,19 +138,14 @@ impl<'a> Claims<'a> {
         self.at(claimed.place).state.load(Acquire) == claimed.state
     }
 
-    /// Can the answer still be stored? Not if something that it rests on has changed since its run began. Say no if the claim is over.
+    /// Can the answer still be stored, and will it do? It cannot if something has changed since its run began that it rests on: rows, too, if
+    /// it is to be current. Says no if the claim is over.
     #[must_use]
-    pub fn is_promising(&self, claimed: &Claimed, versions: &Versions<'_>) -> bool {
+    pub fn is_promising(&self, claimed: &Claimed, versions: &Versions<'_>, wanted: Wanted) -> bool {
         let place = self.at(claimed.place);
-        let count = (place.count.load(Relaxed) as usize).min(MOST_DEPENDENCIES);
-        let unmoved = place
-            .slots
-            .iter()
-            .zip(&place.versions)
-            .take(count)
-            .all(|(slot, version)| versions.slot(SlotId(slot.load(Relaxed))).version() == version.load(Relaxed));
+        let is_promising = place.is_promising(versions, wanted);
         fence(Acquire);
-        unmoved && place.state.load(Relaxed) == claimed.state
+        is_promising && place.state.load(Relaxed) == claimed.state
     }
 
     /// All claims that are held, as each of them is when it is looked at.
@@ -214,7 +194,7 @@ impl<'a> Claims<'a> {
     }
 
     /// Takes a place, unless somebody else was quicker.
-    fn try_take(&self, place: u32, key: CacheKey, dependencies: &[Dependency], owner: u32) -> Option<Claim> {
+    fn try_take(&self, place: u32, owner: u32, write: impl FnOnce(&ClaimPlace)) -> Option<Claim> {
         let at = self.at(place);
         let state = at.state.load(Relaxed);
         let taken = (state & !(GENERATION - 1)).wrapping_add(GENERATION) | u64::from(owner + 1) & OWNER;
@@ -223,46 +203,23 @@ impl<'a> Claims<'a> {
         }
         // Pairs with the fences of `claimed` and `is_promising`: who reads something of what follows sees that the place was taken.
         fence(Release);
-        at.write(key, dependencies);
+        write(at);
         at.state.store(taken, Release);
         Some(Claim { place })
     }
 }
 
-impl ClaimPlace {
-    fn is_of(&self, key: CacheKey) -> bool {
-        let [high, low] = words(key);
-        self.key[0].load(Relaxed) == high && self.key[1].load(Relaxed) == low
-    }
-
-    fn write(&self, key: CacheKey, dependencies: &[Dependency]) {
-        for (word, value) in self.key.iter().zip(words(key)) {
-            word.store(value, Relaxed);
-        }
-        self.hopeless.store(0, Relaxed);
-        self.count.store(dependencies.len() as u32, Relaxed);
-        for ((slot, version), dependency) in self.slots.iter().zip(&self.versions).zip(dependencies) {
-            slot.store(dependency.slot.0, Relaxed);
-            version.store(dependency.version, Relaxed);
-        }
-    }
-}
-
-fn words(CacheKey(hash): CacheKey) -> [u64; 2] {
-    [hash.hi, hash.lo]
-}
-
 /// The places where the claim of a key may be.
 fn probes(key: CacheKey) -> impl Iterator<Item = u32> {
-    let first = words(key)[1];
-    (0..PROBES as u64).map(move |n| (first.wrapping_add(n) % CLAIMS as u64) as u32)
+    (0..PROBES as u64).map(move |n| (key.0.lo.wrapping_add(n) % CLAIMS as u64) as u32)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::atomics::{AtomicU32, AtomicU64};
     use crate::cache::slot::Slot;
-    use crate::cache::versions::FIXED_SLOTS;
+    use crate::cache::versions::{FIXED_SLOTS, SlotId};
     use crate::hash::Hash128;
 
     fn places() -> Box<[ClaimPlace; CLAIMS]> {
@@ -290,12 +247,12 @@ mod tests {
     /// Asks for the claim of an answer that rests on nothing.
     fn take(claims: &Claims<'_>, key: CacheKey, owner: u32) -> Taking {
         let (slots, floor) = slots();
-        claims.take(key, &[], &Versions::new(&slots, &floor), owner)
+        claims.take(key, &[], &Versions::new(&slots, &floor), owner, Wanted::Current)
     }
 
     fn found(claims: &Claims<'_>, key: CacheKey) -> Option<Claimed> {
         let (slots, floor) = slots();
-        claims.find(key, &Versions::new(&slots, &floor))
+        claims.find(key, &Versions::new(&slots, &floor), Wanted::Current)
     }
 
     #[test]
@@ -330,7 +287,7 @@ mod tests {
         let (slots, floor) = slots();
         let versions = Versions::new(&slots, &floor);
         let many = vec![Dependency { slot: SlotId(1), relation: 0, version: 0 }; MOST_DEPENDENCIES + 1];
-        assert_eq!(claims.take(key(3), &many, &versions, 1), Taking::Refused);
+        assert_eq!(claims.take(key(3), &many, &versions, 1, Wanted::Current), Taking::Refused);
     }
 
     #[test]
@@ -355,16 +312,47 @@ mod tests {
         let [first, second] = [versions.relation(1, 5), versions.relation(1, 6)];
         let dependencies =
             [first, second].map(|slot| Dependency { slot, relation: 1, version: versions.slot(slot).version() });
-        let Taking::Taken(mine) = claims.take(key(1), &dependencies, &versions, 3) else { panic!("it is free") };
-        let seen = claims.find(key(1), &versions).unwrap();
-        assert!(claims.is_promising(&seen, &versions));
+        let Taking::Taken(mine) = claims.take(key(1), &dependencies, &versions, 3, Wanted::Current) else {
+            panic!("it is free")
+        };
+        let seen = claims.find(key(1), &versions, Wanted::Current).unwrap();
+        assert!(claims.is_promising(&seen, &versions, Wanted::Current));
         versions.slot(second).bump(1);
-        assert!(!claims.is_promising(&seen, &versions) && claims.is_held(&seen));
-        assert!(claims.is_claimed(key(1)) && !claims.is_claimed(key(2)));
-        assert_eq!(claims.find(key(1), &versions), None);
-        let Taking::Taken(later) = claims.take(key(1), &[], &versions, 4) else { panic!("another one may be taken") };
-        assert_eq!(claims.find(key(1), &versions).map(|claimed| claimed.owner()), Some(4));
+        assert!(!claims.is_promising(&seen, &versions, Wanted::Current) && claims.is_held(&seen));
+        let late = Wanted::Late { as_of: 0, earliest: i64::MIN + 1 };
+        assert_eq!(claims.find(key(1), &versions, late), None, "it will not be stored");
+        assert_eq!(claims.find(key(1), &versions, Wanted::Current), None);
+        let Taking::Taken(later) = claims.take(key(1), &[], &versions, 4, Wanted::Current) else {
+            panic!("another one may be taken")
+        };
+        assert_eq!(claims.find(key(1), &versions, Wanted::Current).map(|claimed| claimed.owner()), Some(4));
         claims.release(later, Ending::Open);
+        claims.release(mine, Ending::Open);
+    }
+
+    #[test]
+    fn rows_may_change_under_an_answer_that_is_stored_late() {
+        let places = places();
+        let claims = Claims::new(&places);
+        let (slots, floor) = slots();
+        let versions = Versions::new(&slots, &floor);
+        let [rows, definitions] = [versions.relation(1, 5), versions.ddl(1)];
+        let dependencies = [(rows, 5), (definitions, 0)].map(|(slot, relation)| Dependency {
+            slot,
+            relation,
+            version: versions.slot(slot).version(),
+        });
+        let late = |earliest| Wanted::Late { as_of: 100, earliest };
+        let Taking::Taken(mine) = claims.take(key(1), &dependencies, &versions, 3, late(0)) else {
+            panic!("it is free")
+        };
+        let owner = |wanted| claims.find(key(1), &versions, wanted).map(|claimed| claimed.owner());
+        assert_eq!([owner(Wanted::Current), owner(late(101))], [Some(3); 2], "nothing has changed yet");
+        versions.slot(rows).bump(1);
+        assert_eq!([owner(Wanted::Current), owner(late(101))], [None; 2]);
+        assert_eq!(owner(late(100)), Some(3));
+        versions.slot(definitions).bump(1);
+        assert_eq!(owner(late(100)), None);
         claims.release(mine, Ending::Open);
     }
 
@@ -382,7 +370,9 @@ mod tests {
                 scope.spawn(move || {
                     for n in 0..if cfg!(miri) { 50 } else { 20_000 } {
                         let which = n % 3;
-                        if let Taking::Taken(claim) = claims.take(key(which as u64), &[], versions, owner) {
+                        if let Taking::Taken(claim) =
+                            claims.take(key(which as u64), &[], versions, owner, Wanted::Current)
+                        {
                             taken.fetch_add(1, Relaxed);
                             together.fetch_add(computing[which].fetch_add(1, Relaxed), Relaxed);
                             computing[which].fetch_sub(1, Relaxed);

@@ -12,6 +12,8 @@ const MOST_MICROS: u64 = (1 << MICROS_BITS) - 1;
 const MOST_RUNS: u64 = (1 << RUNS_BITS) - 1;
 /// A new time counts for one in so many.
 const WEIGHT: u64 = 4;
+/// The same for a time that is shorter than the longest one.
+const WEIGHT_OF_SHORTER: u64 = 8;
 
 /// What is known of the runs of forms that share a place. Zeroed memory knows of none.
 #[repr(C, align(32))]
@@ -22,12 +24,14 @@ pub(crate) struct FormLine {
     pub(crate) combined: FormWord,
     /// Of the runs that gave their rows about as fast as they can be stored (`quick_rows`): what storing a row takes, in nanoseconds.
     pub(crate) quick_rows: FormWord,
+    /// How long a run that computed everything has lately taken at most. It comes down to what runs take, step by step.
+    pub(crate) longest: FormWord,
 }
 
 impl FormLine {
     /// Can a line hold this? A word of a form has runs, and a time.
     pub(crate) fn is_possible(&self) -> bool {
-        [&self.plain, &self.combined, &self.quick_rows].into_iter().all(|word| {
+        [&self.plain, &self.combined, &self.quick_rows, &self.longest].into_iter().all(|word| {
             let word = word.0.load(Relaxed);
             let runs = Runs::from_word(word);
             word == 0 || (runs.runs > 0 && runs.micros > 0)
@@ -48,9 +52,18 @@ impl FormWord {
 pub(crate) struct FormWord(AtomicU64);
 
 impl FormWord {
-    /// Notes one more run of a form, which takes the place of another form.
+    /// Notes one more run of a form, which takes the place of another form. The word holds the usual time.
     pub(crate) fn note(&self, form: u64, micros: u64) {
-        let next = |old: u64| Some(Runs::from_word(old).after(form >> TAG_SHIFT, micros).to_word());
+        self.note_with(form, micros, WEIGHT, WEIGHT);
+    }
+
+    /// The same for a word that holds the longest time.
+    pub(crate) fn note_longest(&self, form: u64, micros: u64) {
+        self.note_with(form, micros, 1, WEIGHT_OF_SHORTER);
+    }
+
+    fn note_with(&self, form: u64, micros: u64, longer: u64, shorter: u64) {
+        let next = |old: u64| Some(Runs::from_word(old).after(form >> TAG_SHIFT, micros, longer, shorter).to_word());
         // Cannot fail: `next` always gives a word.
         let _ = self.0.fetch_update(Relaxed, Relaxed, next);
     }
@@ -62,7 +75,7 @@ impl FormWord {
         let _ = self.0.fetch_update(Relaxed, Relaxed, next);
     }
 
-    /// The number of runs of a form and their usual time in microseconds; zeros if nothing is known of it.
+    /// The number of runs of a form and their usual or longest time in microseconds; zeros if nothing is known of it.
     pub(crate) fn known(&self, form: u64) -> (u32, u64) {
         let runs = Runs::from_word(self.0.load(Relaxed));
         if runs.tag == form >> TAG_SHIFT { (runs.runs as u32, runs.micros) } else { (0, 0) }
@@ -86,15 +99,15 @@ impl Runs {
         self.tag << TAG_SHIFT | self.runs << MICROS_BITS | self.micros
     }
 
-    /// After one more run of a form that took so long.
-    fn after(self, tag: u64, micros: u64) -> Self {
+    /// After one more run of a form that took so long. It counts for one in `longer` if it took longer than those before, else for one in `shorter`.
+    fn after(self, tag: u64, micros: u64, longer: u64, shorter: u64) -> Self {
         let micros = micros.clamp(1, MOST_MICROS);
         if self.tag != tag || self.runs == 0 {
             return Self { tag, runs: 1, micros };
         }
         // Rounded towards the new time, so that the usual time gets there.
-        let step = micros.abs_diff(self.micros).div_ceil(WEIGHT);
-        let micros = if micros > self.micros { self.micros + step } else { self.micros - step };
+        let step = |weight| micros.abs_diff(self.micros).div_ceil(weight);
+        let micros = if micros > self.micros { self.micros + step(longer) } else { self.micros - step(shorter) };
         // A count that stood still would say nothing of how often a form runs.
         let runs = if self.runs == MOST_RUNS { MOST_RUNS / 2 } else { self.runs + 1 };
         Self { tag, runs, micros }
@@ -108,21 +121,35 @@ mod tests {
 
     const NOBODY: Runs = Runs { tag: 0, runs: 0, micros: 0 };
 
+    impl Runs {
+        fn usually_after(self, tag: u64, micros: u64) -> Self {
+            self.after(tag, micros, WEIGHT, WEIGHT)
+        }
+    }
+
+    #[test]
+    fn the_longest_time_comes_down_step_by_step() {
+        let after = |known: Runs, micros| known.after(1, micros, 1, WEIGHT_OF_SHORTER);
+        let known = [250, 330, 250].into_iter().fold(NOBODY, after);
+        assert_eq!(known, Runs { tag: 1, runs: 3, micros: 320 });
+        assert_eq!((0..100).fold(known, |known, _| after(known, 250)).micros, 250);
+    }
+
     #[test]
     fn the_usual_time_gets_to_a_time_that_stays() {
-        let mut up = NOBODY.after(1, 10);
-        let mut down = NOBODY.after(1, 1_000_000);
+        let mut up = NOBODY.usually_after(1, 10);
+        let mut down = NOBODY.usually_after(1, 1_000_000);
         for _ in 0..100 {
-            up = up.after(1, 1_000_000);
-            down = down.after(1, 10);
+            up = up.usually_after(1, 1_000_000);
+            down = down.usually_after(1, 10);
         }
         assert_eq!((up.micros, down.micros), (1_000_000, 10));
     }
 
     #[test]
     fn one_slow_run_does_not_decide() {
-        let usual = (0..20).fold(NOBODY, |known, _| known.after(1, 1000));
-        assert_eq!(usual.after(1, 100_000).micros, 1000 + 99_000 / WEIGHT);
+        let usual = (0..20).fold(NOBODY, |known, _| known.usually_after(1, 1000));
+        assert_eq!(usual.usually_after(1, 100_000).micros, 1000 + 99_000 / WEIGHT);
     }
 
     proptest! {
@@ -134,7 +161,7 @@ mod tests {
 
         #[test]
         fn the_usual_time_stays_between_the_least_and_the_longest(times in prop::collection::vec(any::<u64>(), 1..50)) {
-            let known = times.iter().fold(NOBODY, |known, micros| known.after(7, *micros));
+            let known = times.iter().fold(NOBODY, |known, micros| known.usually_after(7, *micros));
             let bounded = times.iter().map(|micros| (*micros).clamp(1, MOST_MICROS));
             prop_assert!(bounded.clone().min() <= Some(known.micros) && Some(known.micros) <= bounded.max());
             prop_assert_eq!(known.runs, times.len() as u64);

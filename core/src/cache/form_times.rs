@@ -26,6 +26,16 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let line = self.form_line(form);
         let word = if combined { &line.combined } else { &line.plain };
         word.note(form, micros);
+        if !combined {
+            line.longest.note_longest(form, micros);
+        }
+    }
+
+    /// How long a run of a form that computed everything has lately taken at most, in microseconds; 0 = unknown. The longest run counts less with
+    /// each shorter one.
+    #[must_use]
+    pub fn longest_form_time(&self, form: u64) -> u64 {
+        self.form_line(form).longest.known(form).1
     }
 
     /// What is known of a form.

@@ -2,7 +2,8 @@
 //! runs.
 
 use crate::cache::bucket::Bucket;
-use crate::cache::claims::{CLAIMS, ClaimPlace};
+use crate::cache::claim_place::ClaimPlace;
+use crate::cache::claims::CLAIMS;
 use crate::cache::counters::{STRIPES, Stripe};
 use crate::cache::definers;
 use crate::cache::entry::Entry;

@@ -43,6 +43,7 @@
 mod asked_xids;
 mod bucket;
 pub mod check;
+pub mod claim_place;
 pub mod claims;
 pub mod counters;
 pub mod definers;

@@ -15,7 +15,8 @@ use crate::atomics::{
     Ordering::{Acquire, Relaxed},
 };
 use crate::cache::bucket::Bucket;
-use crate::cache::claims::{CLAIMS, ClaimPlace, Claims};
+use crate::cache::claim_place::ClaimPlace;
+use crate::cache::claims::{CLAIMS, Claims};
 use crate::cache::counters::{Counters, STRIPES, Stripe};
 use crate::cache::definers::{self, Definers, PreparedDefinitions};
 use crate::cache::entry::Entry;

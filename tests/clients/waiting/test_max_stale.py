@@ -5,6 +5,7 @@ import time
 
 import psycopg
 import pytest
+from support.asking import Asking, until
 
 BOUND = 0.4
 STALE = f"-c pg_arrow_cache.max_stale={int(BOUND * 1000)}ms"
@@ -145,6 +146,57 @@ def test_who_accepts_an_outdated_answer_does_not_wait(connect, owner):
     # One in 3.5 s or more often only by chance: when it takes longer than the part of the bound that is left for it.
     assert 1 <= len(executed) <= 6, found
     assert found["stale_hits"] > 100, found
+
+
+def test_who_asks_when_the_bound_has_ended_waits_for_one(connect, owner):
+    """Rows change all the time, so that the answer that they wait for is outdated from the start: it is within the bound of all."""
+    slow = "/*+ arrow_cache(max_stale=2s) */ SELECT max(a.n) > 0, sum((g * h) % 7) FROM written a, generate_series(1, 1500) g, generate_series(1, 300) h"
+    sessions = [connect("-c pg_arrow_cache.max_wait=1min") for _ in range(8)]
+    sessions[0].execute(slow)
+    owner.execute("UPDATE written SET n = n + 1")
+    expected = owner.uncached(slow)
+    for _ in range(3):
+        time.sleep(2.1)
+        before = stats(owner)
+        asking = [Asking(session, slow) for session in sessions]
+        while any(one.thread.is_alive() for one in asking):
+            owner.execute("UPDATE written SET n = n + 1")
+            time.sleep(0.01)
+        assert [one.result() for one in asking] == [expected] * 8
+        after = stats(owner)
+        # Those who come within a moment of each other may both compute.
+        assert after["computed"] - before["computed"] <= 2, (before, after)
+        assert after["stale_hits"] - before["stale_hits"] >= 6, (before, after)
+
+
+def test_nobody_waits_for_an_answer_that_will_be_too_old(connect, owner):
+    """The run that others could wait for began before the bound of theirs."""
+    slow = "SELECT max(a.n) > 0, sum((g * h) % 7) FROM written a, generate_series(1, 4000) g, generate_series(1, 1000) h"
+    first, second = connect(), connect()
+    owner.execute("UPDATE written SET n = n + 1")
+    early = Asking(first, f"/*+ arrow_cache(max_stale=1min) */ {slow}")
+    until(owner, first, "state = 'active'")
+    time.sleep(0.2)
+    owner.execute("UPDATE written SET n = n + 1")
+    before = stats(owner)
+    late = Asking(second, f"/*+ arrow_cache(max_stale=100ms) */ {slow}")
+    assert late.result() == early.result()
+    assert stats(owner)["waits"] == before["waits"]
+
+
+def test_nobody_waits_for_an_exact_run_whose_rows_have_changed(connect, owner):
+    """Its answer will not be stored."""
+    slow = "SELECT max(a.n) > 0, sum((g * h) % 7) FROM written a, generate_series(1, 3000) g, generate_series(1, 1000) h"
+    first, second = connect(), connect()
+    owner.execute("UPDATE written SET n = n + 1")
+    early = Asking(first, slow)
+    until(owner, first, "state = 'active'")
+    time.sleep(0.1)
+    owner.execute("UPDATE written SET n = n + 1")
+    before = stats(owner)
+    late = Asking(second, f"/*+ arrow_cache(max_stale=1min) */ {slow}")
+    assert late.result() == early.result()
+    assert stats(owner)["waits"] == before["waits"]
 
 
 @pytest.mark.parametrize("statement", ["REVOKE SELECT ON mine FROM reading", "ALTER TABLE mine ENABLE ROW LEVEL SECURITY"])

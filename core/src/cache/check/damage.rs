@@ -328,13 +328,16 @@ mod tests {
         let mine = stored(&store, 1);
         let processes = OnlyMine(Cell::new(0));
         let (key, versions) = (key(1), store.versions());
-        let Taking::Taken(of_mine) = store.claims().take(key, &[], &versions, MINE as u32) else {
+        let Taking::Taken(of_mine) = store.claims().take(key, &[], &versions, MINE as u32, crate::Wanted::Current)
+        else {
             panic!("it is free")
         };
         let pin = store.lookup(key).unwrap();
         assert_eq!(report(&store, &processes), Vec::<String>::new());
         store.claims().release(of_mine, crate::Ending::Open);
-        let Taking::Taken(_left) = gone.claims().take(key, &[], &versions, 9) else { panic!("it is free") };
+        let Taking::Taken(_left) = gone.claims().take(key, &[], &versions, 9, crate::Wanted::Current) else {
+            panic!("it is free")
+        };
         assert_eq!(report(&store, &processes), ["claims: a process has ended and left a claim behind"]);
         let left: Pin = gone.lookup(key).unwrap();
         assert_eq!(left.entry().0, mine);
