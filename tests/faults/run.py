@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT / "scripts"), str(Path(__file__).parent)]
 import cluster as private  # noqa: E402  (it lives beside the other scripts)
 from faults import FAULTS  # noqa: E402
 import disks  # noqa: E402, F401  (it adds its faults to the table)
+import network  # noqa: E402, F401  (the same)
 from world import SCHEMA, World  # noqa: E402
 
 

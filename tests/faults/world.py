@@ -181,8 +181,8 @@ class World:
 class Raw:
     """A session whose answer nobody reads: the server stops in the middle of sending it."""
 
-    def __init__(self, world, dbname="postgres"):
-        self.session = world.connect(dbname)
+    def __init__(self, world, dbname="postgres", **options):
+        self.session = world.connect(dbname, **options)
         self.pid = self.session.info.backend_pid
         self.world = world
 
