@@ -17,7 +17,7 @@ PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 # Cargo and the tests use all cores by themselves; two set-ups at once would wait for each other's apt-get.
 .NOTPARALLEL:
 .PHONY: help setup install demo demo-replica test bench bench-quick bench-setup bench-arrow bench-dashboard bench-staleness bench-standby lint clean \
-        test-postgres test-drivers test-matrix test-pg-upgrade test-packages deb dist audit-functions audit-dependencies miri loom $(SUITES:%=test-%)
+        test-postgres test-drivers test-matrix test-pg-upgrade test-packages deb dist audit-functions audit-dependencies miri loom coverage valgrind $(SUITES:%=test-%)
 
 help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
@@ -139,6 +139,17 @@ miri:
 	@rustup component list --toolchain nightly --installed 2>/dev/null | grep -q '^miri' || rustup component add --toolchain nightly miri rust-src || \
 	    { echo 'make miri needs a nightly compiler with miri: rustup toolchain install nightly --component miri,rust-src' >&2; exit 69; }
 	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --package arrow_cache_core $(MIRI_TESTS:%=--test %)
+
+# Lines of the core that its own tests run, and those that they do not.
+coverage:
+	@scripts/setup.sh rust
+	@command -v cargo-llvm-cov >/dev/null || { echo 'make coverage needs: rustup component add llvm-tools && cargo install cargo-llvm-cov' >&2; exit 69; }
+	CARGO_TARGET_DIR=$(CURDIR)/target/coverage cargo llvm-cov --package arrow_cache_core --show-missing-lines --fail-under-lines 95
+
+# The library's own errors of memory, in the suite regress.
+valgrind: setup install
+	@command -v valgrind >/dev/null || { echo 'make valgrind needs the package valgrind' >&2; exit 69; }
+	@$(PYTHON) tests/valgrind.py
 
 # Two servers beside each other, which a chroot has from two Debian releases.
 test-pg-upgrade:

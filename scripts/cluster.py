@@ -22,6 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PG_CONFIG = os.environ.get("PG_CONFIG", "/usr/lib/postgresql/15/bin/pg_config")
+SERVER_PROGRAM = "SERVER_PROGRAM"
 SUPERUSER = "postgres"
 
 # sun_path holds 108 bytes; the server appends "/.s.PGSQL.12345" to the directory.
@@ -91,12 +92,13 @@ class Cluster:
     def __init__(self, directory, *, preload="pg_arrow_cache", conf=None, conf_file=None, cpu=None,
                  postgres=None, pg_config=PG_CONFIG, initdb=()):
         """`cpu` pins the server to one processor; `conf` overrides settings; `conf_file` is appended as it is;
-        `postgres` is a program to start in the server's place, with its arguments; `pg_config` is that of another
-        server than PG_CONFIG; `initdb` are further options of that program."""
+        `postgres` is a program to start in the server's place, with its arguments, by default that of the variable
+        SERVER_PROGRAM; `pg_config` is that of another server than PG_CONFIG; `initdb` are further options of that program."""
         self.wanted = Path(directory)
         self.preload = preload
         self.conf = dict(conf or {})
         self.conf_file = conf_file
+        postgres = postgres or os.environ.get(SERVER_PROGRAM)
         self.postgres = [] if postgres is None else ["-p", postgres]
         self.pin = [] if cpu is None else ["taskset", "-c", str(cpu)]
         self.bindir, self.initdb = bindir(pg_config), list(initdb)

@@ -111,6 +111,8 @@ mod tests {
         check("SELECT E'a'\n'\\';';| /**/ ^SELECT 2");
         check("SELECT U&'\\';| /**/ ^SELECT 2");
         check("SELECT 1e';';| /**/ ^SELECT 2");
+        check("SELECT b'1;', X'f;', n'\\';| /**/ ^SELECT 2");
+        check("SELECT 1 AS u&\"\\;\";| /**/ ^SELECT 2");
     }
 
     #[test]
