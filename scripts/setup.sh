@@ -9,6 +9,7 @@
 #   scripts/setup.sh audit     what scripts/functions/audit.py needs to compile PostgreSQL
 #   scripts/setup.sh deb       what scripts/deb.sh needs to build Debian packages
 #   scripts/setup.sh bench     everything, and what the bench needs besides: pgpool-II, Redis, valgrind, Python packages
+#   scripts/setup.sh monitoring  everything, and Prometheus with its exporter for PostgreSQL
 #   scripts/setup.sh drivers   everything, and the drivers of tests/drivers: Java, Go, Node, ODBC, PgBouncer, Python packages
 set -euo pipefail
 
@@ -110,10 +111,11 @@ deb_packages() {
     apt_install "${missing[@]}"
 }
 
-bench_packages() {
-    command -v apt-get >/dev/null || { say "no apt-get: install pgpool-II, redis-server and valgrind yourself"; return 0; }
+# Packages whose services stay off.
+quiet_packages() {
+    command -v apt-get >/dev/null || { say "no apt-get: install $* yourself"; return 0; }
     local missing=() name
-    for name in pgpool2 redis-server valgrind; do installed "$name" || missing+=("$name"); done
+    for name in "$@"; do installed "$name" || missing+=("$name"); done
     [ "${#missing[@]}" -gt 0 ] || return 0
     say "installing ${missing[*]}; their services stay off"
     # A source of the administrator's that does not answer is no reason to stop: what is missing shows below.
@@ -184,7 +186,7 @@ case $purpose in
     build)
         have_cargo
         packages ;;
-    all | bench | drivers)
+    all | bench | drivers | monitoring)
         rust
         packages "${test_packages[@]}"
         foreign_locale ;;
@@ -193,8 +195,11 @@ esac
 [ -x "$pg_config" ] || die "$pg_config does not exist: set PG_CONFIG to the pg_config of the server to build for"
 [ "$purpose" = build ] || python_venv
 if [ "$purpose" = bench ]; then
-    bench_packages
+    quiet_packages pgpool2 redis-server valgrind
     bench_python
+fi
+if [ "$purpose" = monitoring ]; then
+    quiet_packages prometheus prometheus-postgres-exporter
 fi
 if [ "$purpose" = drivers ]; then
     drivers_packages
