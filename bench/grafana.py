@@ -47,7 +47,8 @@ def epoch_group(column, interval, *_):
 MACROS = {
     "time": lambda column: f'{column} AS "time"',
     "timeEpoch": lambda column: f'extract(epoch from {column}) as "time"',
-    "timeFilter": lambda column: f"{column} BETWEEN {text(FROM)} AND {text(TO)}",
+    # Grafana does not look at what may follow the column.
+    "timeFilter": lambda column, *_: f"{column} BETWEEN {text(FROM)} AND {text(TO)}",
     "timeFrom": lambda *_: text(FROM),
     "timeTo": lambda *_: text(TO),
     "timeGroup": time_group,
