@@ -5,7 +5,8 @@
 
 The server is Debian's, not one that was built for valgrind: memcheck knows the allocations of the library and of libc, but takes each block of the
 server's memory contexts as a whole. Errors are the server's own, and only counted, if no function of the library stands in their stack, or only
-behind what the server would do without it (`standard_planner`, …). The last line printed is `N errors of the library, N of the server`.
+behind what the server would do without it (`standard_planner`, …). A test may fail here that expects something to be quick; only errors of memory
+fail the run. The last line printed is `N errors of the library, N of the server`.
 """
 
 import collections
@@ -50,7 +51,7 @@ def main():
         program.chmod(0o755)
         directory.chmod(0o755)
         logs.chmod(0o777)
-        status = subprocess.run([ROOT / "tests" / "run", *suites], env={**os.environ, private.SERVER_PROGRAM: str(program)}).returncode
+        subprocess.run([ROOT / "tests" / "run", *suites], env={**os.environ, private.SERVER_PROGRAM: str(program)})
         processes = list(logs.iterdir())
         found = [error for log in processes for error in errors(log)]
     ours = [error for error in found if is_ours(error)]
@@ -59,7 +60,7 @@ def main():
     if not processes:
         sys.exit("valgrind has written nothing")
     print(f"{len(processes)} processes; {len(ours)} errors of the library, {len(found) - len(ours)} of the server")
-    sys.exit(1 if status or ours else 0)
+    sys.exit(1 if ours else 0)
 
 
 if __name__ == "__main__":
