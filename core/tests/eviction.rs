@@ -163,6 +163,29 @@ fn useless_entries_go_before_the_others() {
 }
 
 #[test]
+fn an_outdated_entry_that_somebody_takes_competes_by_its_worth() {
+    let block = Block::new(4, 64 * KIB);
+    let store = block.attach(0);
+    let slot = store.versions().relation(1, 7);
+    let on = [Dependency { slot, relation: 7, version: 0 }];
+    for (n, keeps_outdated) in [(1, true), (2, false)] {
+        let mut new = described(b"q", &on);
+        new.keeps_outdated = keeps_outdated;
+        let pin = put(&store, n, &[], new, 10).unwrap();
+        store.unpin(pin);
+        touch(&store, n, 11);
+    }
+    small(&store, 3, 20);
+    store.versions().slot(slot).bump(30);
+    for n in 4..7 {
+        touch(&store, 1, 20 + n as i64);
+        small(&store, n, 20 + n as i64);
+    }
+    assert!(!present(&store, 2), "nobody takes it");
+    assert!(present(&store, 1), "it is used");
+}
+
+#[test]
 fn pinned_entries_are_not_evicted() {
     let block = Block::new(3, 64 * KIB);
     let store = block.attach(0);

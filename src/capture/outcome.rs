@@ -73,6 +73,7 @@ pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
 /// would leave the pin behind.
 pub fn note_stored(miss: &Miss) {
     miss.lead.end(Ending::Open);
+    shmem::with_claims(|claims| claims.note_stored(miss.key));
     if miss.is_part {
         return;
     }

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use arrow_cache_core::{CacheKey, Claimed, Dependency, Reason, Taking, Wanted};
+use pgrx::pg_sys;
 
 use super::held_claims::{self, Kind, Lead};
 use super::outcome::Found;
@@ -99,7 +100,9 @@ pub fn share(store: &SharedStore, found: Found, ask: impl Fn() -> Result<Found, 
         return Found::Miss(miss);
     }
     let mut patience = Patience::of_start();
-    let wanted = wanted(miss.known_good, miss.stale_bound);
+    let wanted = miss.stale_bound.map_or(Wanted::Current, |bound| {
+        late(store, miss.known_good, backend::now().saturating_sub(bound), miss.catalogs_then)
+    });
     // Who accepts an outdated answer looks for it again before it waits: by now somebody else computes the next one.
     let mut sleeps = miss.stale_bound.is_none();
     loop {
@@ -128,8 +131,9 @@ pub fn join(store: &SharedStore, missed: Missed<'_>, patience: &mut Patience, sl
         waited::end(how);
         Joined::Computes(Lead::default())
     };
-    let Some(bounds) = longest_wait(store, missed.form) else { return alone(WaitEnd::GivenUp) };
-    if !held_claims::has_room() {
+    let bounds = longest_wait(store, missed.form);
+    // Who accepts outdated answers is given one while somebody computes the next: that one claims it even if nobody is to wait.
+    if (bounds.is_none() && missed.wanted == Wanted::Current) || !held_claims::has_room() {
         return alone(WaitEnd::GivenUp);
     }
     USED.set(true);
@@ -140,15 +144,15 @@ pub fn join(store: &SharedStore, missed: Missed<'_>, patience: &mut Patience, sl
             Joined::Computes(Lead::of(claim, missed.kind()))
         }
         Taking::Claimed(_) if !sleeps => Joined::LooksAgain,
-        Taking::Claimed(claimed) if may_sleep(missed.kind()) => match patience.left(bounds) {
-            Some(left) => match wait(store, &claimed, missed.wanted, left) {
+        Taking::Claimed(claimed) => {
+            let Some(bounds) = bounds.filter(|_| may_sleep(missed.kind())) else { return alone(WaitEnd::GivenUp) };
+            match patience.left(bounds).map_or(Waited::TooLong, |left| wait(store, &claimed, missed.wanted, left)) {
                 Waited::Over => Joined::LooksAgain,
                 Waited::TooLong => alone(WaitEnd::TimedOut),
                 Waited::InVain => alone(WaitEnd::GivenUp),
-            },
-            None => alone(WaitEnd::TimedOut),
-        },
-        Taking::Claimed(_) | Taking::Refused => alone(WaitEnd::GivenUp),
+            }
+        }
+        Taking::Refused => alone(WaitEnd::GivenUp),
     }
 }
 
@@ -157,10 +161,13 @@ pub fn is_computed(store: &SharedStore, key: CacheKey, wanted: Wanted) -> bool {
     store.claims().find(key, &store.versions(), wanted).is_some()
 }
 
-/// What a statement wants that begins to ask now, whose own answer would be right as of `as_of` (microseconds) and which accepts one that is
-/// outdated by `bound`.
-pub fn wanted(as_of: i64, bound: Option<i64>) -> Wanted {
-    bound.map_or(Wanted::Current, |bound| Wanted::Late { as_of, earliest: backend::now().saturating_sub(bound) })
+/// What a statement wants that accepts outdated answers as of `earliest`, but none from before its session's own commits. Its own answer would be right
+/// as of `as_of`, and is not stored late if the definitions have not the version `catalogs` any more. Times in microseconds.
+pub fn late(store: &SharedStore, as_of: i64, earliest: i64, catalogs: u64) -> Wanted {
+    // SAFETY: a plain global of the backend.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let earliest = earliest.max(session::last_own_commit().saturating_add(1));
+    Wanted::Late { as_of, earliest, catalogs: (store.versions().catalogs(database), catalogs) }
 }
 
 /// Is there an answer that is not outdated?

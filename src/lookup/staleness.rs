@@ -3,7 +3,7 @@
 //! Such an answer is one that the statement would have had at some moment within the bound. Only rows may have changed since that moment: no
 //! definition, no right, no policy, and nothing that this session has written.
 
-use arrow_cache_core::{Pin, Reason, Wanted};
+use arrow_cache_core::{Pin, Reason};
 use pgrx::pg_sys;
 
 use super::description::Description;
@@ -91,7 +91,7 @@ pub fn servable_age(
     let longest = store.longest_form_time(description.form.0).min(view.execution_micros().saturating_mul(2));
     let is_due = age >= bound.saturating_sub(time_ahead(bound, i64::try_from(longest).unwrap_or(i64::MAX)));
     let is_computed = || {
-        let wanted = Wanted::Late { as_of: now, earliest: end.saturating_sub(bound) };
+        let wanted = single_flight::late(store, now, end.saturating_sub(bound), description.current.catalogs);
         single_flight::is_computed(store, description.key, wanted)
     };
     // What is told is the age of now, which is longer if the statement has waited.

@@ -20,6 +20,8 @@ pub enum Wanted {
         as_of: i64,
         /// The earliest moment that will do.
         earliest: i64,
+        /// The slot of all definitions, and its version when the one who asks was planned. If that moves, no late answer is stored.
+        catalogs: (SlotId, u64),
     },
 }
 
@@ -32,6 +34,8 @@ pub struct ClaimPlace {
     key: [AtomicU64; 2],
     /// The moment that the answer is right as of, if it is stored even though rows have changed; `NEVER` if it is not.
     as_of: AtomicI64,
+    catalogs_version: AtomicU64,
+    catalogs_slot: AtomicU32,
     /// Is nothing to be gained by waiting for whoever computes `key`? Then 1.
     pub(super) hopeless: AtomicU32,
     count: AtomicU32,
@@ -57,11 +61,13 @@ impl ClaimPlace {
         for (word, value) in self.key.iter().zip(words(key)) {
             word.store(value, Relaxed);
         }
-        let as_of = match wanted {
-            Wanted::Current => NEVER,
-            Wanted::Late { as_of, .. } => as_of,
+        let (as_of, (slot, version)) = match wanted {
+            Wanted::Current => (NEVER, (SlotId(0), 0)),
+            Wanted::Late { as_of, catalogs, .. } => (as_of, catalogs),
         };
         self.as_of.store(as_of, Relaxed);
+        self.catalogs_slot.store(slot.0, Relaxed);
+        self.catalogs_version.store(version, Relaxed);
         self.hopeless.store(0, Relaxed);
         self.count.store(dependencies.len() as u32, Relaxed);
         for ((slot, version), dependency) in self.slots.iter().zip(&self.versions).zip(dependencies) {
@@ -75,7 +81,7 @@ impl ClaimPlace {
     pub(super) fn is_promising(&self, versions: &Versions<'_>, wanted: Wanted) -> bool {
         let takes_late = match wanted {
             Wanted::Current => false,
-            Wanted::Late { earliest, .. } => self.as_of.load(Relaxed) >= earliest,
+            Wanted::Late { earliest, .. } => self.as_of.load(Relaxed) >= earliest && self.may_be_stored_late(versions),
         };
         let count = (self.count.load(Relaxed) as usize).min(MOST_DEPENDENCIES);
         self.slots.iter().zip(&self.versions).take(count).all(|(slot, version)| {
@@ -83,6 +89,19 @@ impl ClaimPlace {
             let may_move = takes_late && slot & OF_ROWS != 0;
             may_move || versions.slot(SlotId(slot & !OF_ROWS)).version() == version.load(Relaxed)
         })
+    }
+}
+
+impl ClaimPlace {
+    /// Will the answer be stored even if rows have changed?
+    fn may_be_stored_late(&self, versions: &Versions<'_>) -> bool {
+        let catalogs = SlotId(self.catalogs_slot.load(Relaxed));
+        self.as_of.load(Relaxed) != NEVER && versions.slot(catalogs).version() == self.catalogs_version.load(Relaxed)
+    }
+
+    /// Is there nobody who would wait for what is computed?
+    pub(super) fn is_in_vain(&self, versions: &Versions<'_>) -> bool {
+        !self.is_promising(versions, Wanted::Current) && !self.may_be_stored_late(versions)
     }
 }
 

@@ -24,11 +24,12 @@ const WRITING: u64 = 1 << 31;
 const OWNER: u64 = WRITING - 1;
 const GENERATION: u64 = 1 << 32;
 
-/// A claim that was taken. Whoever has it must give it back with [`Claims::release`].
+/// A claim that was taken. Whoever has it must give it back with [`Claims::release`], even if another one has taken the place meanwhile.
 #[derive(PartialEq, Eq, Debug)]
 #[must_use]
 pub struct Claim {
     place: u32,
+    state: u64,
 }
 
 impl Claim {
@@ -109,8 +110,8 @@ impl<'a> Claims<'a> {
             if dependencies.len() > MOST_DEPENDENCIES || self.is_hopeless(key) {
                 break;
             }
-            let Some(place) = self.place_for(key) else { break };
-            if let Some(claim) = self.try_take(place, owner, |place| place.write(key, dependencies, wanted)) {
+            let Some((place, state)) = self.place_for(key, versions) else { break };
+            if let Some(claim) = self.try_take(place, state, owner, |place| place.write(key, dependencies, wanted)) {
                 return Taking::Taken(claim);
             }
             spin_loop();
@@ -118,11 +119,25 @@ impl<'a> Claims<'a> {
         Taking::Refused
     }
 
-    /// Gives a claim back.
+    /// Gives a claim back, unless another one has taken its place.
     pub fn release(&self, claim: Claim, ending: Ending) {
         let place = self.at(claim.place);
-        place.hopeless.store(u32::from(ending == Ending::Hopeless), Relaxed);
-        place.state.fetch_and(!(GENERATION - 1), Release);
+        // A hint: if the place is taken at this moment, it says something wrong of another key.
+        if place.state.load(Relaxed) == claim.state {
+            place.hopeless.store(u32::from(ending == Ending::Hopeless), Relaxed);
+            // If it fails, nothing is left to give back.
+            let _ = place.state.compare_exchange(claim.state, claim.state & !(GENERATION - 1), Release, Relaxed);
+        }
+    }
+
+    /// The answer of this key was stored: what was in vain before may not be any more.
+    pub fn note_stored(&self, key: CacheKey) {
+        for place in probes(key) {
+            let at = self.at(place);
+            if at.hopeless.load(Relaxed) != 0 && at.is_of(key) {
+                at.hopeless.store(0, Relaxed);
+            }
+        }
     }
 
     /// The claim of an answer, if somebody computes one that will do and can still be stored.
@@ -185,27 +200,34 @@ impl<'a> Claims<'a> {
         })
     }
 
-    /// A free place. All who ask for the same key choose the same one. One that had the key before goes first: what it says of the key would be
-    /// outdated.
-    fn place_for(&self, key: CacheKey) -> Option<u32> {
+    /// A place to be taken, and its state. All who ask for the same key choose the same one. Of free ones, one that had the key before goes first:
+    /// what it says of the key would be outdated. If there is no free one, one whose owner nobody would wait for.
+    fn place_for(&self, key: CacheKey, versions: &Versions<'_>) -> Option<(u32, u64)> {
         let is_free = |place: &u32| self.at(*place).state.load(Relaxed) & OWNER == 0;
         let had_key = |place: &u32| is_free(place) && self.at(*place).is_of(key);
-        probes(key).find(had_key).or_else(|| probes(key).find(is_free))
+        let in_vain = || {
+            let mut places = probes(key).map(|place| (place, self.at(place).state.load(Acquire)));
+            // What is read here is of the claim of this state, or the state is another one when the place is taken.
+            places.find(|(place, state)| state & WRITING == 0 && self.at(*place).is_in_vain(versions))
+        };
+        let free = probes(key).find(had_key).or_else(|| probes(key).find(is_free));
+        free.map(|place| (place, self.at(place).state.load(Relaxed)))
+            .filter(|(_, state)| state & OWNER == 0)
+            .or_else(in_vain)
     }
 
-    /// Takes a place, unless somebody else was quicker.
-    fn try_take(&self, place: u32, owner: u32, write: impl FnOnce(&ClaimPlace)) -> Option<Claim> {
+    /// Takes a place that is in this state, unless somebody else was quicker.
+    fn try_take(&self, place: u32, state: u64, owner: u32, write: impl FnOnce(&ClaimPlace)) -> Option<Claim> {
         let at = self.at(place);
-        let state = at.state.load(Relaxed);
         let taken = (state & !(GENERATION - 1)).wrapping_add(GENERATION) | u64::from(owner + 1) & OWNER;
-        if state & OWNER != 0 || at.state.compare_exchange(state, taken | WRITING, AcqRel, Relaxed).is_err() {
+        if at.state.compare_exchange(state, taken | WRITING, AcqRel, Relaxed).is_err() {
             return None;
         }
         // Pairs with the fences of `claimed` and `is_promising`: who reads something of what follows sees that the place was taken.
         fence(Release);
         write(at);
         at.state.store(taken, Release);
-        Some(Claim { place })
+        Some(Claim { place, state: taken })
     }
 }
 
@@ -215,176 +237,5 @@ fn probes(key: CacheKey) -> impl Iterator<Item = u32> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::atomics::{AtomicU32, AtomicU64};
-    use crate::cache::slot::Slot;
-    use crate::cache::versions::{FIXED_SLOTS, SlotId};
-    use crate::hash::Hash128;
-
-    fn places() -> Box<[ClaimPlace; CLAIMS]> {
-        // SAFETY: zeroed memory is valid: all fields are atomics.
-        unsafe { Box::new(std::mem::zeroed()) }
-    }
-
-    fn key(n: u64) -> CacheKey {
-        CacheKey(Hash128 { hi: n.wrapping_mul(77), lo: n })
-    }
-
-    fn taken(claims: &Claims<'_>, key: CacheKey, owner: u32) -> Claim {
-        match take(claims, key, owner) {
-            Taking::Taken(claim) => claim,
-            other => panic!("expected a claim, got {other:?}"),
-        }
-    }
-
-    /// Slots of versions, and where their floor lies.
-    fn slots() -> (Vec<Slot>, AtomicU64) {
-        // SAFETY: zeroed memory is valid: all fields are atomics.
-        ((0..FIXED_SLOTS + 8).map(|_| unsafe { std::mem::zeroed() }).collect(), AtomicU64::new(0))
-    }
-
-    /// Asks for the claim of an answer that rests on nothing.
-    fn take(claims: &Claims<'_>, key: CacheKey, owner: u32) -> Taking {
-        let (slots, floor) = slots();
-        claims.take(key, &[], &Versions::new(&slots, &floor), owner, Wanted::Current)
-    }
-
-    fn found(claims: &Claims<'_>, key: CacheKey) -> Option<Claimed> {
-        let (slots, floor) = slots();
-        claims.find(key, &Versions::new(&slots, &floor), Wanted::Current)
-    }
-
-    #[test]
-    fn one_has_it_until_it_gives_it_back() {
-        let places = places();
-        let claims = Claims::new(&places);
-        assert_eq!(found(&claims, key(1)), None);
-        let mine = taken(&claims, key(1), 7);
-        let Taking::Claimed(seen) = take(&claims, key(1), 8) else { panic!("it is claimed") };
-        assert_eq!((seen.owner(), found(&claims, key(1)), claims.held()), (7, Some(seen), 1));
-        assert!(claims.is_held(&seen));
-        let other = taken(&claims, key(1 + CLAIMS as u64), 8);
-        assert_eq!(found(&claims, key(1)).map(|claimed| claimed.owner()), Some(7), "keys of one place are told apart");
-        claims.release(mine, Ending::Open);
-        assert!(!claims.is_held(&seen));
-        let again = taken(&claims, key(1), 7);
-        assert!(!claims.is_held(&seen), "a later claim of the same process is another one");
-        claims.release(again, Ending::Open);
-        claims.release(other, Ending::Open);
-        assert_eq!(claims.held(), 0);
-    }
-
-    #[test]
-    fn places_are_bounded() {
-        let places = places();
-        let claims = Claims::new(&places);
-        let same_place = |n: u64| key(5 + n * CLAIMS as u64);
-        let held: Vec<Claim> = (0..PROBES as u64).map(|n| taken(&claims, same_place(n), n as u32)).collect();
-        assert_eq!(take(&claims, same_place(100), 1), Taking::Refused);
-        held.into_iter().for_each(|claim| claims.release(claim, Ending::Open));
-        claims.release(taken(&claims, same_place(100), 1), Ending::Open);
-        let (slots, floor) = slots();
-        let versions = Versions::new(&slots, &floor);
-        let many = vec![Dependency { slot: SlotId(1), relation: 0, version: 0 }; MOST_DEPENDENCIES + 1];
-        assert_eq!(claims.take(key(3), &many, &versions, 1, Wanted::Current), Taking::Refused);
-    }
-
-    #[test]
-    fn what_was_in_vain_is_not_claimed_again() {
-        let places = places();
-        let claims = Claims::new(&places);
-        claims.release(taken(&claims, key(9), 1), Ending::Hopeless);
-        assert_eq!(take(&claims, key(9), 2), Taking::Refused);
-        // Until the place was needed for others.
-        let others: Vec<Claim> =
-            (1..=PROBES as u64).map(|n| taken(&claims, key(9 + n * CLAIMS as u64), n as u32)).collect();
-        others.into_iter().for_each(|claim| claims.release(claim, Ending::Open));
-        claims.release(taken(&claims, key(9), 2), Ending::Open);
-    }
-
-    #[test]
-    fn a_change_makes_it_unpromising() {
-        let places = places();
-        let claims = Claims::new(&places);
-        let (slots, floor) = slots();
-        let versions = Versions::new(&slots, &floor);
-        let [first, second] = [versions.relation(1, 5), versions.relation(1, 6)];
-        let dependencies =
-            [first, second].map(|slot| Dependency { slot, relation: 1, version: versions.slot(slot).version() });
-        let Taking::Taken(mine) = claims.take(key(1), &dependencies, &versions, 3, Wanted::Current) else {
-            panic!("it is free")
-        };
-        let seen = claims.find(key(1), &versions, Wanted::Current).unwrap();
-        assert!(claims.is_promising(&seen, &versions, Wanted::Current));
-        versions.slot(second).bump(1);
-        assert!(!claims.is_promising(&seen, &versions, Wanted::Current) && claims.is_held(&seen));
-        let late = Wanted::Late { as_of: 0, earliest: i64::MIN + 1 };
-        assert_eq!(claims.find(key(1), &versions, late), None, "it will not be stored");
-        assert_eq!(claims.find(key(1), &versions, Wanted::Current), None);
-        let Taking::Taken(later) = claims.take(key(1), &[], &versions, 4, Wanted::Current) else {
-            panic!("another one may be taken")
-        };
-        assert_eq!(claims.find(key(1), &versions, Wanted::Current).map(|claimed| claimed.owner()), Some(4));
-        claims.release(later, Ending::Open);
-        claims.release(mine, Ending::Open);
-    }
-
-    #[test]
-    fn rows_may_change_under_an_answer_that_is_stored_late() {
-        let places = places();
-        let claims = Claims::new(&places);
-        let (slots, floor) = slots();
-        let versions = Versions::new(&slots, &floor);
-        let [rows, definitions] = [versions.relation(1, 5), versions.ddl(1)];
-        let dependencies = [(rows, 5), (definitions, 0)].map(|(slot, relation)| Dependency {
-            slot,
-            relation,
-            version: versions.slot(slot).version(),
-        });
-        let late = |earliest| Wanted::Late { as_of: 100, earliest };
-        let Taking::Taken(mine) = claims.take(key(1), &dependencies, &versions, 3, late(0)) else {
-            panic!("it is free")
-        };
-        let owner = |wanted| claims.find(key(1), &versions, wanted).map(|claimed| claimed.owner());
-        assert_eq!([owner(Wanted::Current), owner(late(101))], [Some(3); 2], "nothing has changed yet");
-        versions.slot(rows).bump(1);
-        assert_eq!([owner(Wanted::Current), owner(late(101))], [None; 2]);
-        assert_eq!(owner(late(100)), Some(3));
-        versions.slot(definitions).bump(1);
-        assert_eq!(owner(late(100)), None);
-        claims.release(mine, Ending::Open);
-    }
-
-    #[test]
-    fn of_many_who_ask_at_once_one_computes() {
-        let places = places();
-        let claims = Claims::new(&places);
-        let (slots, floor) = slots();
-        let versions = Versions::new(&slots, &floor);
-        let computing = [(); 3].map(|()| AtomicU32::new(0));
-        let [taken, together] = [(); 2].map(|()| AtomicU32::new(0));
-        std::thread::scope(|scope| {
-            for owner in 0..4 {
-                let (computing, taken, together, versions) = (&computing, &taken, &together, &versions);
-                scope.spawn(move || {
-                    for n in 0..if cfg!(miri) { 50 } else { 20_000 } {
-                        let which = n % 3;
-                        if let Taking::Taken(claim) =
-                            claims.take(key(which as u64), &[], versions, owner, Wanted::Current)
-                        {
-                            taken.fetch_add(1, Relaxed);
-                            together.fetch_add(computing[which].fetch_add(1, Relaxed), Relaxed);
-                            computing[which].fetch_sub(1, Relaxed);
-                            claims.release(claim, Ending::Open);
-                        }
-                    }
-                });
-            }
-        });
-        // A place may be given back between the look for a claim and the choice of a place.
-        let (taken, together) = (taken.into_inner(), together.into_inner());
-        assert!(together <= taken / 20, "{together} of {taken} were not alone");
-        assert_eq!(claims.held(), 0);
-    }
-}
+#[path = "claims_tests.rs"]
+mod tests;

@@ -1,7 +1,7 @@
 //! Making room: of a window of entries, the one that is worth least goes (`worth`), with a hand that all processes share. The hand is an
 //! atomic and a hint. Candidates are chosen without a lock and retired like any entry.
 //!
-//! One step examines the next 32 published entries. An entry that is useless (expired, or outdated) is retired at once; if none was useless,
+//! One step examines the next 32 published entries. An entry that is useless (expired, or outdated and taken by nobody then) is retired at once; if none was useless,
 //! and memory is needed, the entry that is worth least loses its renditions, if any has some (`renditions`); else
 //! the one that is worth least is retired, unless it is worth more than what the room is for; of several, the one that was used longest ago. Pinned entries are passed over: retiring them
 //! would free nothing. A call gives up after a few windows in which all entries are pinned, or worth more, so it costs the same however large
@@ -165,7 +165,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
                 useless |= self.retire_seen(index, life, Counter::Expirations, |_| true);
                 continue;
             }
-            if self.retire_seen(index, life, Counter::Evictions, |pin| !self.is_current(pin)) {
+            if self.retire_seen(index, life, Counter::Evictions, |pin| !entry.keeps_outdated() && !self.is_current(pin))
+            {
                 useless = true;
                 continue;
             }

@@ -184,6 +184,95 @@ def test_nobody_waits_for_an_answer_that_will_be_too_old(connect, owner):
     assert stats(owner)["waits"] == before["waits"]
 
 
+# Takes some tenths of a second.
+def slow_sum(n):
+    return f"SELECT max(a.n) > 0, sum((g * h) % 7) FROM written a, generate_series(1, {n}) g, generate_series(1, 1000) h"
+
+
+def outdated_and_due(connect, owner, query, age=3.6):
+    """An answer that is outdated, and nearly or already in the last eighth of a bound of four seconds."""
+    began = time.time()
+    connect("-c pg_arrow_cache.max_stale=4s").execute(query)
+    owner.execute("UPDATE written SET n = n + 1")
+    time.sleep(began + age - time.time())
+
+
+def readers(connect, options):
+    return [connect(f"-c pg_arrow_cache.max_stale=4s {options}") for _ in range(6)]
+
+
+def crowd(sessions, query):
+    """What became of each of the sessions, which ask at once."""
+    for asking in [Asking(session, query) for session in sessions]:
+        assert asking.result()
+    return sorted(session.rows("SELECT arrow_cache.last_status()")[0][0] for session in sessions)
+
+
+def computed(statuses):
+    return [status for status in statuses if status in ("MISS", "STALE")]
+
+
+def test_one_computes_the_next_answer_even_if_nobody_waits(connect, owner):
+    sessions = readers(connect, "-c pg_arrow_cache.max_wait=0")
+    outdated_and_due(connect, owner, slow_sum(1000))
+    statuses = crowd(sessions, slow_sum(1000))
+    assert len(computed(statuses)) <= 2, statuses
+
+
+def test_one_computes_the_next_answer_of_a_form_that_is_usually_quick(connect, owner):
+    session = connect()
+    for n in range(40):
+        session.execute(slow_sum(n % 9 + 1))
+    sessions = readers(connect, "-c pg_arrow_cache.max_wait=1min")
+    outdated_and_due(connect, owner, slow_sum(1001))
+    for n in range(40):
+        session.execute(slow_sum(n % 9 + 1))
+    statuses = crowd(sessions, slow_sum(1001))
+    assert len(computed(statuses)) <= 2, statuses
+
+
+def test_an_answer_that_was_stored_since_is_worth_waiting_for(connect, owner):
+    """A session with settings of its own has computed it once, and stored nothing."""
+    query = slow_sum(1002)
+    connect("-c pg_arrow_cache.min_execution_time=1min").execute(query)
+    connect("-c pg_arrow_cache.min_execution_time=0").execute(query)
+    sessions = readers(connect, "-c pg_arrow_cache.max_wait=1min")
+    outdated_and_due(connect, owner, query)
+    statuses = crowd(sessions, query)
+    assert len(computed(statuses)) <= 2, statuses
+
+
+def test_exact_runs_in_vain_leave_room_for_one_that_computes_the_next_answer(connect, owner):
+    query = slow_sum(1003)
+    sessions, runners = readers(connect, "-c pg_arrow_cache.max_wait=1min"), [connect() for _ in range(9)]
+    outdated_and_due(connect, owner, query, age=3.3)
+    exact = []
+    for runner in runners:
+        exact.append(Asking(runner, query))
+        time.sleep(0.03)
+        owner.execute("UPDATE written SET n = n + 1")
+    statuses = crowd(sessions, query)
+    assert all(one.result() for one in exact)
+    assert len(computed(statuses)) <= 2, statuses
+
+
+@pytest.mark.parametrize("what", ["CREATE TEMP TABLE x (a int); DROP TABLE x", "own commit"])
+def test_nobody_waits_for_what_may_not_be_given(connect, owner, what):
+    """Nothing is stored late when definitions have changed, and nobody is given an answer from before a commit of their own."""
+    query = f"/*+ arrow_cache(max_stale=1min) */ {slow_sum(3000 + len(what))}"
+    first, second = connect(), connect("-c pg_arrow_cache.max_wait=1min")
+    owner.execute("UPDATE written SET n = n + 1")
+    early = Asking(first, query)
+    until(owner, first, "state = 'active'")
+    time.sleep(0.1)
+    (second if what == "own commit" else owner).execute("UPDATE written SET n = n + 1")
+    if what != "own commit":
+        owner.execute(what)
+    before = stats(owner)
+    assert Asking(second, query).result() == early.result()
+    assert stats(owner)["waits"] == before["waits"]
+
+
 def test_nobody_waits_for_an_exact_run_whose_rows_have_changed(connect, owner):
     """Its answer will not be stored."""
     slow = "SELECT max(a.n) > 0, sum((g * h) % 7) FROM written a, generate_series(1, 3000) g, generate_series(1, 1000) h"
