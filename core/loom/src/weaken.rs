@@ -21,11 +21,6 @@ const NOT_SEEN: &[(&str, &str, &str)] = &[
     ),
     (
         "claims.rs",
-        "self.at(place).state.load(Acquire)",
-        "a claim that is taken away without need costs time and nothing else",
-    ),
-    (
-        "claims.rs",
         "fence(Acquire); (at.state.load(Relaxed) == state)",
         "`is_promising` asks again, behind a fence of its own",
     ),

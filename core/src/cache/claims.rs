@@ -1,11 +1,11 @@
 //! Who computes which answer at this moment, so that others who ask the same may wait for it instead of computing it again.
 //!
 //! A fixed table of places. A process that misses an answer takes a place, and gives it back when its run has ended; until then the place is its
-//! claim. Only the owner changes a place that is taken; any process may read it and take one that is free. Atomics; no lock. A claim is
-//! a hint: who overlooks one computes the answer as well, which costs time and nothing else.
+//! claim. Only the owner changes a place that is taken; any process may read it, and take one that is free, or whose claim nobody would wait for any
+//! more. Atomics; no lock. A claim is a hint: who overlooks one computes the answer as well, which costs time and nothing else.
 
 use crate::atomics::{
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
     fence, spin_loop,
 };
 use crate::cache::claim_place::{ClaimPlace, MOST_DEPENDENCIES, Wanted};
@@ -112,7 +112,11 @@ impl<'a> Claims<'a> {
             }
             let Some((place, state)) = self.place_for(key, versions) else { break };
             if let Some(claim) = self.try_take(place, state, owner, |place| place.write(key, dependencies, wanted)) {
-                return Taking::Taken(claim);
+                // Of two who have taken places for one key at once, one or both see the other's.
+                fence(SeqCst);
+                let Some(other) = self.find_beside(&claim, key, versions, wanted) else { return Taking::Taken(claim) };
+                self.release(claim, Ending::Open);
+                return Taking::Claimed(other);
             }
             spin_loop();
         }
@@ -144,6 +148,13 @@ impl<'a> Claims<'a> {
     #[must_use]
     pub fn find(&self, key: CacheKey, versions: &Versions<'_>, wanted: Wanted) -> Option<Claimed> {
         let mut claims = probes(key).filter_map(|place| self.claimed(place, key));
+        claims.find(|claimed| self.is_promising(claimed, versions, wanted))
+    }
+
+    /// The same, beside a claim of our own.
+    fn find_beside(&self, own: &Claim, key: CacheKey, versions: &Versions<'_>, wanted: Wanted) -> Option<Claimed> {
+        let others = probes(key).filter(|place| *place != own.place);
+        let mut claims = others.filter_map(|place| self.claimed(place, key));
         claims.find(|claimed| self.is_promising(claimed, versions, wanted))
     }
 
@@ -203,17 +214,12 @@ impl<'a> Claims<'a> {
     /// A place to be taken, and its state. All who ask for the same key choose the same one. Of free ones, one that had the key before goes first:
     /// what it says of the key would be outdated. If there is no free one, one whose owner nobody would wait for.
     fn place_for(&self, key: CacheKey, versions: &Versions<'_>) -> Option<(u32, u64)> {
-        let is_free = |place: &u32| self.at(*place).state.load(Relaxed) & OWNER == 0;
-        let had_key = |place: &u32| is_free(place) && self.at(*place).is_of(key);
-        let in_vain = || {
-            let mut places = probes(key).map(|place| (place, self.at(place).state.load(Acquire)));
-            // What is read here is of the claim of this state, or the state is another one when the place is taken.
-            places.find(|(place, state)| state & WRITING == 0 && self.at(*place).is_in_vain(versions))
-        };
-        let free = probes(key).find(had_key).or_else(|| probes(key).find(is_free));
-        free.map(|place| (place, self.at(place).state.load(Relaxed)))
-            .filter(|(_, state)| state & OWNER == 0)
-            .or_else(in_vain)
+        let states = |order| probes(key).map(move |place| (place, self.at(place).state.load(order)));
+        let free = || states(Relaxed).filter(|(_, state)| state & OWNER == 0);
+        let had_key = free().find(|(place, _)| self.at(*place).is_of(key));
+        // What is read here is of the claim of this state, or the state is another one when the place is taken.
+        let in_vain = |(place, state): &(u32, u64)| state & WRITING == 0 && self.at(*place).is_in_vain(versions);
+        had_key.or_else(|| free().next()).or_else(|| states(Acquire).find(in_vain))
     }
 
     /// Takes a place that is in this state, unless somebody else was quicker.
