@@ -183,6 +183,9 @@ fn an_outdated_entry_that_somebody_takes_competes_by_its_worth() {
     }
     assert!(!present(&store, 2), "nobody takes it");
     assert!(present(&store, 1), "it is used");
+    store.versions().slot(store.versions().catalogs(1)).bump(40);
+    small(&store, 7, 50);
+    assert!(!present(&store, 1), "nobody takes it after a change of definitions");
 }
 
 #[test]

@@ -90,9 +90,7 @@ impl ClaimPlace {
             may_move || versions.slot(SlotId(slot & !OF_ROWS)).version() == version.load(Relaxed)
         })
     }
-}
 
-impl ClaimPlace {
     /// Will the answer be stored even if rows have changed?
     fn may_be_stored_late(&self, versions: &Versions<'_>) -> bool {
         let catalogs = SlotId(self.catalogs_slot.load(Relaxed));

@@ -165,8 +165,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
                 useless |= self.retire_seen(index, life, Counter::Expirations, |_| true);
                 continue;
             }
-            if self.retire_seen(index, life, Counter::Evictions, |pin| !entry.keeps_outdated() && !self.is_current(pin))
-            {
+            if self.retire_seen(index, life, Counter::Evictions, |pin| self.is_useless(pin)) {
                 useless = true;
                 continue;
             }
@@ -188,6 +187,12 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             (false, None) => (passed, Eviction::Impossible),
             (false, Some(victim)) => (passed, self.evict_one(among, victim, now)),
         }
+    }
+
+    /// Is an entry outdated that nobody takes then? Those who take outdated ones take none across a change of definitions.
+    fn is_useless(&self, pin: &Pin) -> bool {
+        let may_be_taken = || self.keeps_outdated(pin) && self.only_rows_changed(pin, self.view(pin).database());
+        !self.is_current(pin) && !may_be_taken()
     }
 
     /// Frees the renditions of an entry seen in the table, unless somebody may read them.

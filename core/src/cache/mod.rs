@@ -25,11 +25,11 @@
 //! | `steps` | whether somebody is changing what belongs together |
 //! | `store` | what a process holds to reach all this: the block, the locks, the arena |
 //! | `layout` | where each part of the block lies |
-//! | `header`, `bucket`, `entry`, `form_line`, `seat`, `rendition`, `statement_record` | the records in the block |
+//! | `header`, `bucket`, `entry`, `form_line`, `seat`, `rendition`, `statement_record`, `claim_place` | the records in the block |
 //! | `counters` | what is counted |
 //! | `claims` | who computes which answer at this moment |
 //! | `definers` | which slots stand for definitions that are being changed at this moment |
-//! | `versions`, `xid_window` | what entries rest on: versions, and which transactions changed them |
+//! | `versions`, `slot`, `snapshot`, `xid_window` | what entries rest on: versions, which transactions changed them, and which of these a snapshot sees |
 //! | `replay_state` | whether replay tells of every change |
 //! | `asked_xids` | which transactions run, remembered for one publication |
 //! | `replay_notes` | what the running transactions of a primary have changed, on a standby |

@@ -26,6 +26,7 @@ const UNKNOWN: u64 = u64::MAX;
 
 /// What the startup process knows.
 pub struct Publisher {
+    /// What running transactions have changed.
     pub changes: ReplayedChanges,
     /// The cache, once there may be readers.
     pub store: Option<SharedStore>,
@@ -94,6 +95,7 @@ pub fn surely<R: Default>(work: impl FnOnce() -> R) -> R {
     })
 }
 
+/// Switches the cache off on this server, until it is restarted.
 #[cold]
 #[inline(never)]
 pub fn switch_off(fault: ReplayFault) {

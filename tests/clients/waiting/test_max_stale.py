@@ -171,24 +171,29 @@ def test_who_asks_when_the_bound_has_ended_waits_for_one(connect, owner):
     assert min(computed) <= 2 and max(stale_hits) >= 6, (computed, stale_hits)
 
 
+# Takes some tenths of a second.
+def slow_sum(n, by=1000):
+    return f"SELECT max(a.n) > 0, sum((g * h) % 7) FROM written a, generate_series(1, {n}) g, generate_series(1, {by}) h"
+
+
+def under_way(owner, session, query):
+    """A run that has begun."""
+    owner.execute("UPDATE written SET n = n + 1")
+    run = Asking(session, query)
+    until(owner, session, "state = 'active'")
+    time.sleep(0.15)
+    return run
+
+
 def test_nobody_waits_for_an_answer_that_will_be_too_old(connect, owner):
     """The run that others could wait for began before the bound of theirs."""
-    slow = "SELECT max(a.n) > 0, sum((g * h) % 7) FROM written a, generate_series(1, 4000) g, generate_series(1, 1000) h"
-    first, second = connect(), connect()
-    owner.execute("UPDATE written SET n = n + 1")
-    early = Asking(first, f"/*+ arrow_cache(max_stale=1min) */ {slow}")
-    until(owner, first, "state = 'active'")
-    time.sleep(0.2)
+    first, second, slow = connect(), connect(), slow_sum(4000)
+    early = under_way(owner, first, f"/*+ arrow_cache(max_stale=1min) */ {slow}")
     owner.execute("UPDATE written SET n = n + 1")
     before = stats(owner)
     late = Asking(second, f"/*+ arrow_cache(max_stale=100ms) */ {slow}")
     assert late.result() == early.result()
     assert stats(owner)["waits"] == before["waits"]
-
-
-# Takes some tenths of a second.
-def slow_sum(n):
-    return f"SELECT max(a.n) > 0, sum((g * h) % 7) FROM written a, generate_series(1, {n}) g, generate_series(1, 1000) h"
 
 
 def outdated_and_due(connect, owner, query, age=7.1):
@@ -223,12 +228,11 @@ def test_one_computes_the_next_answer_even_if_nobody_waits(connect, owner):
 
 def test_one_computes_the_next_answer_of_a_form_that_is_usually_quick(connect, owner):
     session = connect()
-    for n in range(40):
-        session.execute(slow_sum(n % 9 + 1))
     sessions = readers(connect, "-c pg_arrow_cache.max_wait=1min")
     outdated_and_due(connect, owner, slow_sum(1001))
+    # Each of them is executed, since none was asked before.
     for n in range(40):
-        session.execute(slow_sum(n % 9 + 1))
+        session.execute(slow_sum(n % 9 + 1, 100 + n))
     statuses = crowd(sessions, slow_sum(1001))
     assert len(computed(statuses)) <= 2, statuses
 
@@ -263,10 +267,7 @@ def test_nobody_waits_for_what_may_not_be_given(connect, owner, what):
     """Nothing is stored late when definitions have changed, and nobody is given an answer from before a commit of their own."""
     query = f"/*+ arrow_cache(max_stale=1min) */ {slow_sum(3000 + len(what))}"
     first, second = connect(), connect("-c pg_arrow_cache.max_wait=1min")
-    owner.execute("UPDATE written SET n = n + 1")
-    early = Asking(first, query)
-    until(owner, first, "state = 'active'")
-    time.sleep(0.1)
+    early = under_way(owner, first, query)
     (second if what == "own commit" else owner).execute("UPDATE written SET n = n + 1")
     if what != "own commit":
         owner.execute(what)
@@ -277,12 +278,8 @@ def test_nobody_waits_for_what_may_not_be_given(connect, owner, what):
 
 def test_nobody_waits_for_an_exact_run_whose_rows_have_changed(connect, owner):
     """Its answer will not be stored."""
-    slow = "SELECT max(a.n) > 0, sum((g * h) % 7) FROM written a, generate_series(1, 3000) g, generate_series(1, 1000) h"
-    first, second = connect(), connect()
-    owner.execute("UPDATE written SET n = n + 1")
-    early = Asking(first, slow)
-    until(owner, first, "state = 'active'")
-    time.sleep(0.1)
+    first, second, slow = connect(), connect(), slow_sum(3000)
+    early = under_way(owner, first, slow)
     owner.execute("UPDATE written SET n = n + 1")
     before = stats(owner)
     late = Asking(second, f"/*+ arrow_cache(max_stale=1min) */ {slow}")
