@@ -4,17 +4,25 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys::{self, Datum};
 
+use crate::lookup::{Effort, RowBounds, snapshot_view};
 use crate::pg::privileges;
 use crate::pg::tree::Tree;
 use crate::query::clock::{Clock, Computed, Sight, Split, with_values};
 use crate::query::{Marked, plan_marker};
+use crate::shmem::SharedStore;
 
 /// The values of the clock in the key of a query with this plan, as texts; none if it does not ask for the time. Parameters count as NULL.
 /// Its relations are locked, and the snapshot is active.
-pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, snapshot: Option<&pg_sys::SnapshotData>) -> Vec<Vec<u8>> {
+pub fn of_plan(
+    store: &SharedStore,
+    plan: Tree<'_, pg_sys::PlannedStmt>,
+    snapshot: Option<&pg_sys::SnapshotData>,
+) -> Vec<Vec<u8>> {
     let Marked::Cacheable { asks_for_time: true, .. } = plan_marker::read(plan) else { return Vec::new() };
     let program = plan_marker::read_clock(plan);
-    let sight = snapshot.map(|snapshot| Sight { snapshot, relations: None });
+    let view = snapshot_view(store, snapshot).ok();
+    let bounds = snapshot.zip(view.as_ref()).map(|(data, view)| RowBounds::new(store, data, view, Effort::Look));
+    let sight = bounds.as_ref().map(|bounds| Sight { plan: Some(plan), ..bounds.sight(None) });
     let clock = Clock { program, params: None, one_message: true, sight };
     with_values(&clock, |values| values.iter().map(|value| shown(value, sight.as_ref())).collect()).unwrap_or_default()
 }
@@ -30,10 +38,24 @@ fn shown(computed: &Computed, sight: Option<&Sight<'_>>) -> Vec<u8> {
         return b"a time in rows that you may not read".to_vec();
     }
     match sight.map(|sight| computed.canonical_bound(split, sight)) {
-        Some(Ok(Some(bound))) => [text_of(value.kind.type_oid(), bound), b" as the last row before".to_vec()].concat(),
+        Some(Ok(Some(bound))) => [text_of(split.kind.type_oid(), bound), b" as the last row before".to_vec()].concat(),
         Some(Ok(None)) => b"no row before".to_vec(),
-        _ => b"unknown".to_vec(),
+        _ => b"the last row before, which is found by reading the table".to_vec(),
     }
+}
+
+/// A column that is compared with a moving time, and that no index of its table begins with.
+pub fn unindexed(
+    plan: Tree<'_, pg_sys::PlannedStmt>,
+    snapshot: Option<&pg_sys::SnapshotData>,
+) -> Option<(pg_sys::Oid, i16)> {
+    let sight = snapshot.map(|snapshot| Sight { snapshot, relations: None, plan: Some(plan), unindexed: None })?;
+    let clock = Clock { program: plan_marker::read_clock(plan), params: None, one_message: true, sight: Some(sight) };
+    let is_unknown = |computed: &&Computed| {
+        computed.split.is_some_and(|split| !computed.value.is_null && computed.canonical_bound(&split, &sight).is_err())
+    };
+    let unknown = with_values(&clock, |values| values.iter().find(is_unknown).and_then(|computed| computed.split));
+    unknown.ok().flatten().map(|split| (split.relation, split.column))
 }
 
 /// May the user read all rows of the relation? A canonical bound is a value of any of them.

@@ -118,7 +118,6 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
                     [b"calls ".to_vec(), function_name(blamed.function), extension, because.into_bytes()].concat()
                 }
                 Offender::Relation(relation) => reads(relation),
-                Offender::Unindexed(relation, column) => compares(relation, column),
             }),
         })?;
         let ddl = lookup::definition_versions(store).ddl;
@@ -130,7 +129,12 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
             return Err(Reason::Disabled.into());
         }
         let question = Question::only_asked(plan, text, pg_sys::GetActiveSnapshot().as_ref());
-        match lookup::find(store, &question, Lateness::Refused)? {
+        let found = lookup::find(store, &question, Lateness::Refused).map_err(|reason| {
+            let moves = reason == Reason::MovingClock;
+            let unindexed = if moves { clock_values::unindexed(plan, question.snapshot()) } else { None };
+            Refusal { reason, offender: unindexed.map(|(relation, column)| compares(relation, column)) }
+        });
+        match found? {
             Found::Hit(hit, _) => store.unpin(hit.pin),
             Found::Miss(miss) => match miss.refused {
                 // Only running the query can tell, or has told so far.
@@ -140,7 +144,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         }
         Ok((
             relations::of_plan(plan, traits.extras.relations()),
-            clock_values::of_plan(plan, question.snapshot()),
+            clock_values::of_plan(store, plan, question.snapshot()),
             parts,
         ))
     }
@@ -219,7 +223,7 @@ fn compares(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
     let name = unsafe { pg_sys::get_attname(relation, column, true) };
     // SAFETY: not null; a text that ends with NUL.
     let name = if name.is_null() { b"".as_slice() } else { unsafe { CStr::from_ptr(name) }.to_bytes() };
-    let advice = b" with the time itself, which is cached if a B-tree index of the table begins with that column";
+    let advice = b" with the time itself, which is cached if a B-tree index of the table begins with that column, or if the table is not larger than max_clock_scan";
     [b"compares ".to_vec(), name.to_vec(), b" of ".to_vec(), relation_name(relation), advice.to_vec()].concat()
 }
 

@@ -10,10 +10,11 @@ use pgrx::pg_sys;
 use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::fingerprint::Fingerprint;
 use super::question::Question;
+use super::row_bounds::{Effort, RowBounds};
 use super::{execute_rights, kept_templates, language_settings, portal, quick_statements, snapshot};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
-use crate::query::clock::{Clock, ClockProgram, Sight};
+use crate::query::clock::{Clock, ClockProgram};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{EnvironmentHash, FactsHash, FormId, TreeHash};
 use crate::query::key::{self, Asked, HashedText, Keyed};
@@ -21,6 +22,7 @@ use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::Text;
 use crate::query::{Marked, Planned, Versions, environment, name_resolution, plan_marker, relations};
 use crate::serve::Template;
+use crate::session;
 use crate::shmem::SharedStore;
 
 /// A question that may have an answer.
@@ -128,7 +130,8 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;
     let program =
         if asks_for_time { clock_program(question, template.as_deref(), planned.plan) } else { ClockProgram::NONE };
-    let sight = question.snapshot().map(|snapshot| Sight { snapshot, relations: Some(&relations) });
+    let bounds = question.snapshot().map(|data| RowBounds::new(store, data, &snapshot, effort(question)));
+    let sight = bounds.as_ref().map(|bounds| bounds.sight_of_plan(&relations, question.plan()));
     let clock = Clock { program, params: question.params(), one_message: question.runs_in_one_message(), sight };
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed())?;
     let columns = template.as_ref().map_or_else(|| question.columns(), |template| Ok(template.columns().to_vec()))?;
@@ -151,6 +154,16 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         has_bounds: times.has_bounds,
         columns,
     })
+}
+
+/// What may be done to find canonical bounds.
+fn effort(question: &Question<'_>) -> Effort {
+    match question.is_only_asked() {
+        false => Effort::Read,
+        // EXPLAIN may run it, and then with a key that it has.
+        true if session::explaining() => Effort::Look,
+        true => Effort::Pretend,
+    }
 }
 
 /// The settings that the query reads by name.

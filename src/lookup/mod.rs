@@ -12,6 +12,8 @@
 //! 5. A hit is served. A miss is executed, and its answer stored if it may be (`storing`). Whatever came of it is counted and logged
 //!    (`outcome`).
 //!
+//! `row_bounds` finds out between which rows a time lies that no index knows, for the key.
+//!
 //! `quick_rows` says which first runs are not worth storing before the same is asked again.
 //!
 //! `single_flight` lets one of those who miss the same answer compute it, while the others wait (`held_claims`, `waited`).
@@ -22,7 +24,7 @@
 //! `execute_rights` knows whether errors of permissions show the kind of a plan.
 //!
 //! State of this backend only (`execute_rights`, `forms`, `held_claims`, `kept_templates`, `language_settings`, `quick_statements`,
-//! `single_flight`, `waited`); what is shared is read through `shmem`.
+//! `row_bounds`, `single_flight`, `waited`); what is shared is read through `shmem`.
 
 mod call;
 mod change_token;
@@ -46,6 +48,7 @@ pub mod portal;
 mod question;
 pub mod quick_rows;
 pub mod quick_statements;
+mod row_bounds;
 pub mod single_flight;
 mod snapshot;
 pub mod staleness;
@@ -65,5 +68,7 @@ pub use outcome::{Found, Miss, Unread};
 pub use placeholder::{Pending, Placeholder, pending, serve_pending};
 pub use planning::{Planning, before_planning, concerns};
 pub use question::Question;
+pub use row_bounds::{Effort, RowBounds};
+pub use snapshot::view as snapshot_view;
 pub use start::{Task, at_start, scrolls, skip};
 pub use verdict::{Eligible, after_planning, refuse};

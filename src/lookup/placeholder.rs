@@ -7,17 +7,18 @@
 //! A placeholder must reach no plan that is kept, and not outlive its message. So it is handed out only for a query of the
 //! simple protocol, and for a plan that is made for the values of one Bind.
 
-use arrow_cache_core::{CacheKey, Hash128, Pin};
+use arrow_cache_core::{CacheKey, Hash128, Pin, SnapshotView};
 use pgrx::pg_sys;
 
 use super::call::Call;
 use super::outcome::note_hit;
+use super::row_bounds::{Effort, RowBounds};
 use super::{
     definition_versions, entry_validity, execute_rights, kept_templates, portal, single_flight, snapshot, staleness,
 };
 use crate::invalidation::own_writes;
 use crate::pg::query_desc::QueryDesc;
-use crate::query::clock::{Clock, ClockProgram, Sight, hash_values};
+use crate::query::clock::{Clock, ClockProgram, hash_values};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FactsHash, FormId};
 use crate::query::identity::Identified;
@@ -83,7 +84,10 @@ pub fn make(
     let asked = Asked { tree, old_plan: None, planned_under: None, errs_by_kind: false, environment };
     // What the planner is given for a Bind is read at its Execute.
     let program = clock;
-    let sight = if program.is_none() { None } else { sight_of_planning(store) };
+    let planning = if program.is_none() { None } else { snapshot_of_planning(store) };
+    let bounds = planning.as_ref().map(|(data, view)| RowBounds::new(store, data, view, Effort::Look));
+    // The server has locked all relations that the query names.
+    let sight = bounds.as_ref().map(|bounds| bounds.sight(None));
     let clock = Clock { program, params: call.params(), one_message: !call.has_values(), sight };
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed()).ok()?;
     let form = form.id();
@@ -125,13 +129,11 @@ fn promising_facts(store: &SharedStore, key: CacheKey, form: FormId, terms: Stat
     Some(facts)
 }
 
-/// The snapshot of planning, under which the bounds are found that the statement is likely to have. The server has locked all relations that the
-/// query names.
-fn sight_of_planning<'s>(store: &SharedStore) -> Option<Sight<'s>> {
+/// The snapshot of planning, under which the bounds are found that the statement is likely to have.
+fn snapshot_of_planning<'s>(store: &SharedStore) -> Option<(&'s pg_sys::SnapshotData, SnapshotView<'s>)> {
     // SAFETY: plain state of the backend; the active snapshot stays active while a query is planned.
     let snapshot = unsafe { if pg_sys::ActiveSnapshotSet() { pg_sys::GetActiveSnapshot().as_ref() } else { None } }?;
-    snapshot::view(store, Some(snapshot)).ok()?;
-    Some(Sight { snapshot, relations: None })
+    Some((snapshot, snapshot::view(store, Some(snapshot)).ok()?))
 }
 
 /// A copy in the memory that is current while a query is planned: that of its message.
@@ -188,7 +190,7 @@ pub fn serve_pending(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> 
 fn valid_answer(store: &SharedStore, desc: QueryDesc<'_>, pending: &Pending<'_>, template: &Template) -> Option<Pin> {
     let snapshot = snapshot::view(store, desc.snapshot_data()).ok()?;
     own_writes::check_own_writes(template.relations()).ok()?;
-    if !bounds_hold(store, desc, pending, template) {
+    if !bounds_hold(store, desc, pending, template, &snapshot) {
         return None;
     }
     let pin = store.lookup(pending.key)?;
@@ -203,9 +205,16 @@ fn valid_answer(store: &SharedStore, desc: QueryDesc<'_>, pending: &Pending<'_>,
 }
 
 /// Are the canonical bounds under the snapshot of the query those that the placeholder was made for?
-fn bounds_hold(store: &SharedStore, desc: QueryDesc<'_>, pending: &Pending<'_>, template: &Template) -> bool {
+fn bounds_hold(
+    store: &SharedStore,
+    desc: QueryDesc<'_>,
+    pending: &Pending<'_>,
+    template: &Template,
+    view: &SnapshotView<'_>,
+) -> bool {
     let Some((program, hash)) = pending.bounds else { return true };
-    let sight = desc.snapshot_data().map(|snapshot| Sight { snapshot, relations: Some(template.relations()) });
+    let bounds = desc.snapshot_data().map(|data| RowBounds::new(store, data, view, Effort::Look));
+    let sight = bounds.as_ref().map(|bounds| bounds.sight(Some(template.relations())));
     let call = &pending.call;
     let clock = Clock { program, params: call.params(), one_message: !call.has_values(), sight };
     hash_values(&clock, store.seed()).is_ok_and(|times| times.hash == hash)

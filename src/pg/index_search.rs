@@ -32,6 +32,18 @@ pub struct TimeOrder {
     pub less_or_equal: u32,
 }
 
+impl TimeOrder {
+    /// A number that is greater for a greater value: all types of dates and timestamps are integers.
+    pub fn rank(&self, value: Datum) -> i64 {
+        if self.type_oid == pg_sys::DATEOID { i64::from(value.value() as i32) } else { value.value() as i64 }
+    }
+
+    /// The value with this rank.
+    pub fn value(&self, rank: i64) -> Datum {
+        if self.type_oid == pg_sys::DATEOID { Datum::from(rank as i32) } else { Datum::from(rank) }
+    }
+}
+
 /// A column of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableColumn {
@@ -85,6 +97,15 @@ pub enum Found {
     Unknown,
 }
 
+/// Which rows are searched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// All that are read with the table, if it has no children.
+    All,
+    /// Those of the table itself, whatever children it has.
+    Own,
+}
+
 /// A limit of the search.
 #[derive(Clone, Copy)]
 pub struct Limit {
@@ -94,27 +115,19 @@ pub struct Limit {
     pub excluded: bool,
 }
 
-/// Has the table an index by which `greatest` finds values of the column? The table is locked. Waits for who has locked an index, as planning
-/// does.
-/// `fixed` are columns that may stand before the column; 0 for none.
-pub fn has_index(column: TableColumn, fixed: &[i16], order: TimeOrder) -> bool {
-    // SAFETY: the frames below are without destructors. Relations that are open when something is raised are closed by the server.
-    unsafe { keeping(|| with_index(column, &|number| fixed.contains(&number), order, true, |_, _, _| Found::Nothing)) }
-        .is_some()
-}
-
-/// Is it a table whose indexes are searched? It is locked.
+/// Is it a table whose rows are searched, or one above such tables? It is locked.
 pub fn may_be_searched(table: Oid) -> bool {
-    // SAFETY: as in `has_index`; the table is locked already, and closed again.
+    // SAFETY: the frames below are without destructors. The table is locked already, and closed again.
     unsafe {
         keeping(|| {
             let table = direct!(calls::try_relation_open(table, pg_sys::AccessShareLock as pg_sys::LOCKMODE));
             if table.is_null() {
                 return false;
             }
-            let is_plain = is_plain_table(table);
+            let is_parent = (*(*table).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE;
+            let may_be = is_parent || is_searchable(table, Rows::Own);
             direct!(calls::relation_close(table, pg_sys::AccessShareLock as pg_sys::LOCKMODE));
-            is_plain
+            may_be
         })
     }
 }
@@ -126,16 +139,18 @@ pub fn may_be_searched(table: Oid) -> bool {
 /// The snapshot must be an MVCC snapshot that is registered or active, the limit of the type of the order, and the values of their types.
 pub unsafe fn greatest(
     column: TableColumn,
+    rows: Rows,
     fixed: &[FixedColumn],
     order: TimeOrder,
     limit: Limit,
     snapshot: *const pg_sys::SnapshotData,
 ) -> Found {
-    // SAFETY: as in `has_index`; the caller vouches for the snapshot and the limit.
+    // SAFETY: the frames below are without destructors. Relations that are open when something is raised are closed by the server. The caller
+    // vouches for the snapshot and the limit.
     unsafe {
         keeping(|| {
             let is_fixed = |number| fixed.iter().any(|one| one.number == number);
-            with_index(column, &is_fixed, order, false, |table, index, before| {
+            with_index(column, rows, &is_fixed, order, |table, index, before| {
                 search((table, index), (column.number, before, fixed), order, limit, snapshot)
             })
         })
@@ -143,16 +158,16 @@ pub unsafe fn greatest(
     .unwrap_or(Found::Unknown)
 }
 
-/// Opens the table and the first index of it that fits, and does something with both, and the number of keys that stand before the column. `None` if none fits, or if one is locked and nobody is to
-/// `wait`: a plan that is kept does not wait for an index that it does not scan. What is raised jumps over this frame.
+/// Opens the table and the first index of it that fits, and does something with both, and the number of keys that stand before the column. `None` if none fits, or if one is
+/// locked: a plan that is kept does not wait for an index that it does not scan. What is raised jumps over this frame.
 ///
 /// # Safety
 /// No frame between here and `keeping` may have pending destructors.
 unsafe fn with_index(
     column: TableColumn,
+    rows: Rows,
     is_fixed: &dyn Fn(i16) -> bool,
     order: TimeOrder,
-    wait: bool,
     act: impl FnOnce(pg_sys::Relation, pg_sys::Relation, usize) -> Found + Copy,
 ) -> Option<Found> {
     const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
@@ -164,11 +179,9 @@ unsafe fn with_index(
             return None;
         }
         let mut found = None;
-        if is_plain_table(table) {
+        if is_searchable(table, rows) {
             for index in oids(direct!(calls::RelationGetIndexList(table))) {
-                if wait {
-                    direct!(server::LockRelationOid(index, LOCK));
-                } else if !direct!(calls::ConditionalLockRelationOid(index, LOCK)) {
+                if !direct!(calls::ConditionalLockRelationOid(index, LOCK)) {
                     break;
                 }
                 let index = direct!(calls::index_open(index, KEPT));
@@ -185,15 +198,15 @@ unsafe fn with_index(
     }
 }
 
-/// Is it a table or materialized view of the heap without children? What inherits from it is read with it, and has indexes of its own.
+/// Is it a table or materialized view of the heap, with no rows but these?
 ///
 /// # Safety
 /// It must be open.
-unsafe fn is_plain_table(table: pg_sys::Relation) -> bool {
+pub(super) unsafe fn is_searchable(table: pg_sys::Relation, rows: Rows) -> bool {
     // SAFETY: an open relation has a description.
     let class = unsafe { &*(*table).rd_rel };
     let has_rows = matches!(class.relkind as u8, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW);
-    has_rows && class.relam.to_u32() == HEAP_TABLE_AM_OID && !class.relhassubclass
+    has_rows && class.relam.to_u32() == HEAP_TABLE_AM_OID && (rows == Rows::Own || !class.relhassubclass)
 }
 
 /// Does the index have all rows of the table, ordered by the column, as this order says, behind keys that are fixed columns? Returns how many of these

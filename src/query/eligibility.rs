@@ -98,8 +98,6 @@ pub enum Offender {
     Function(Blamed),
     /// A relation that it names.
     Relation(pg_sys::Oid),
-    /// A column of a relation that it compares with the time, with which no index of the relation begins.
-    Unindexed(pg_sys::Oid, i16),
 }
 
 /// What checking a query came to.
@@ -121,10 +119,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
     let mut checker = EligibilityChecker::new((&raw const here) as usize, Some(seed));
     let _ = checker.check_all(query.as_node()) || checker.check_record_columns(query);
     checker.bodies.free();
-    let mut offender = checker.offender.map(Offender::Function);
-    if checker.reason == Some(Reason::MovingClock) {
-        offender = checker.unindexed.map(|(relation, column)| Offender::Unindexed(relation, column));
-    }
+    let mut offender = checker.offender.filter(|_| checker.reason != Some(Reason::MovingClock)).map(Offender::Function);
     let traits = checker.conclude().map_err(|reason| {
         // A query of catalogs is refused whatever else it does, so no other reason would help its author.
         let catalog = if reason == Reason::TooComplex { None } else { catalog_search::named_in(query) };

@@ -24,12 +24,11 @@ use super::output_functions::OutputFunctions;
 use super::output_settings::OutputSettings;
 use super::rendition::{self, Draft};
 use super::rows::Rows;
-use super::session_zone;
 use crate::error::or_raise;
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::{edge, with_cleanup};
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::{client, server};
+use crate::pg::{client, server, session_zone};
 
 /// Bytes of rows that are sent at once. A larger row is left to the executor.
 const BLOCK: usize = 64 * 1024;

@@ -30,7 +30,6 @@
 //! | `client_formats` | Do rows go to the server's own receiver for clients, and in which formats? |
 //! | `output_settings` | Which wire format has a column under the session's settings? |
 //! | `output_functions` | Who makes the bytes of a value that we have no wire format for? |
-//! | `session_zone` | Which offset has the session's time zone at a moment? |
 //!
 //! Everything here belongs to one backend. The entries are shared, and immutable while they are pinned.
 
@@ -52,7 +51,6 @@ mod rows;
 mod scan;
 mod scan_plan;
 mod serving_plan;
-mod session_zone;
 mod template;
 
 pub use bound_portal_guard::{FirstRun, Guard};

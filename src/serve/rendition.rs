@@ -8,8 +8,8 @@ use pgrx::pg_sys;
 
 use super::client_formats::ClientFormats;
 use super::output_settings::OutputSettings;
-use super::session_zone;
 use crate::arrow::column::Column;
+use crate::pg::session_zone;
 use crate::shmem;
 
 /// Fewer values than these are made into messages more quickly than a rendition is found.

@@ -1,4 +1,4 @@
-//! Functions of the server about tables and their indexes, which the search for a value calls (`pg::index_search`).
+//! Functions of the server about tables and their indexes, which the searches for a value call (`pg::index_search`, `pg::table_search`).
 
 use std::ffi::c_int;
 
@@ -46,6 +46,23 @@ unsafe extern "C-unwind" {
         function: pg_sys::Oid,
         argument: pg_sys::Datum,
     );
+    /// access/heapam.h; this and the two that follow.
+    pub fn heap_beginscan(
+        table: pg_sys::Relation,
+        snapshot: pg_sys::Snapshot,
+        key_count: c_int,
+        keys: *mut pg_sys::ScanKeyData,
+        parallel: *mut pg_sys::ParallelTableScanDescData,
+        options: u32,
+    ) -> pg_sys::TableScanDesc;
+    pub fn heap_getnextslot(
+        scan: pg_sys::TableScanDesc,
+        direction: pg_sys::ScanDirection::Type,
+        slot: *mut pg_sys::TupleTableSlot,
+    ) -> bool;
+    pub fn heap_endscan(scan: pg_sys::TableScanDesc);
+    /// storage/bufmgr.h
+    pub fn RelationGetNumberOfBlocksInFork(table: pg_sys::Relation, fork: pg_sys::ForkNumber::Type) -> u32;
     /// access/tableam.h
     pub fn table_slot_create(table: pg_sys::Relation, list: *mut *mut pg_sys::List) -> *mut pg_sys::TupleTableSlot;
     /// executor/tuptable.h

@@ -16,7 +16,8 @@ use super::program::{
     CALL, CHOICE, COARSE, CONSTANT, ClockProgram, END, FIXED_WORDS, GREATER, HAS_FIXED, LEAF, NULL, PARAMETER, READING,
     SMALLER, SPLIT, WRITING, ZERO, split_of,
 };
-use super::split::{MOST_FIXED, Sight, Split};
+use super::sight::Sight;
+use super::split::{MOST_FIXED, Split};
 use super::values::{Moment, NOTHING, Value, call, constant, extreme, parameter, read, time, written};
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::{caught, direct};
@@ -125,8 +126,8 @@ fn add(key: &mut HashBuffer, computed: &Computed, sight: Option<&Sight<'_>>) -> 
     };
     key.u8(head | if has_bound { IS_BOUND } else { 0 } | if datum.is_none() { IS_NULL } else { 0 });
     if let Some(datum) = datum {
-        let (length, by_value) = value.kind.form();
-        // SAFETY: a value that was just computed, of the type that its function returns; or one of a column of that type, which is passed by
+        let (length, by_value) = split.map_or(value.kind, |split| split.kind).form();
+        // SAFETY: a value that was just computed, of the type that its function returns; or one of a column of its type, which is passed by
         // value.
         unsafe { parameters::add_datum(key, datum, by_value, length) };
     }
@@ -353,7 +354,7 @@ fn split_at(words: &[u32], next: usize, is_split: bool, operand: u32) -> Option<
         return Some((None, next - 1));
     }
     let after = next + if operand & HAS_FIXED != 0 { FIXED_WORDS } else { 0 };
-    Some((Some(split_of(operand, *words.get(next - 1)?, words.get(next..after)?)), after))
+    Some((Some(split_of(operand, *words.get(next - 1)?, words.get(next..after)?)?), after))
 }
 
 /// Takes the values of the fixed columns of a split off.

@@ -13,12 +13,15 @@
 //! (`program`), and are computed when its answer is looked up (`evaluation`).
 
 mod coarse;
+mod comparisons;
 mod day;
 mod evaluation;
 mod expression;
 mod fixed;
 mod functions;
+mod origin;
 mod program;
+mod sight;
 mod split;
 mod values;
 
@@ -27,4 +30,5 @@ pub use evaluation::{Clock, ClockHash, Computed, constant_now, hash_values, with
 pub use expression::{ClockExpressions, asks_for_time, closed, is_time, is_zero, reads_time};
 pub use functions::{behind, handlers_of, joins};
 pub use program::{ClockProgram, KeptProgram};
-pub use split::{Comparison, Fixed, Sight, Split};
+pub use sight::{Sight, Unindexed};
+pub use split::{Comparison, Fixed, Split};

@@ -37,12 +37,14 @@ pub(super) const WRITING: u32 = 9;
 pub(super) const GREATER: u32 = 10;
 /// As `GREATER`, for the smaller one.
 pub(super) const SMALLER: u32 = 11;
-/// The end of an expression that is compared with a column. The operand has the column, and `BELOW`; the relation follows.
+/// The end of an expression that is compared with a column. The operand has the column, its type, and `BELOW`; the relation follows.
 pub(super) const SPLIT: u32 = 12;
 /// Flag of the operand of `SPLIT`, above the number of the column.
 const BELOW: u32 = 1 << 16;
 /// As `BELOW`: there are fixed columns. Their numbers follow, two in each word, and their values stand before that of the expression.
 pub(super) const HAS_FIXED: u32 = 1 << 17;
+/// Where in the operand of `SPLIT` the type of the column begins.
+const COLUMN_KIND: u32 = 18;
 /// How many words their numbers take.
 pub(super) const FIXED_WORDS: usize = MOST_FIXED / 2;
 /// Flag of a constant.
@@ -209,23 +211,26 @@ struct Words {
     count: usize,
 }
 
-/// What the operand of `SPLIT`, the word behind it, and the numbers of fixed columns say.
-pub(super) fn split_of(operand: u32, relation: u32, numbers: &[u32]) -> Split {
+/// What the operand of `SPLIT`, the word behind it, and the numbers of fixed columns say; `None` if the program is none of ours.
+pub(super) fn split_of(operand: u32, relation: u32, numbers: &[u32]) -> Option<Split> {
     let column = (operand & (BELOW - 1)) as u16;
     let mut fixed = [0; MOST_FIXED];
     for (place, number) in fixed.iter_mut().zip(numbers.iter().flat_map(|word| [*word as u16, (*word >> 16) as u16])) {
         *place = number.cast_signed();
     }
-    Split { relation: pg_sys::Oid::from(relation), column: column.cast_signed(), below: operand & BELOW != 0, fixed }
+    let (relation, column) = (pg_sys::Oid::from(relation), column.cast_signed());
+    let kind = Kind::numbered(operand >> COLUMN_KIND)?;
+    Some(Split { relation, column, kind, below: operand & BELOW != 0, fixed })
 }
 
 /// Each function returns `None` if that is too much.
 impl Words {
     /// Ends an expression.
     fn end(&mut self, split: Option<Split>) -> Option<()> {
-        let Some(Split { relation, column, below, fixed }) = split else { return self.push(END) };
+        let Some(Split { relation, column, kind, below, fixed }) = split else { return self.push(END) };
         let has_fixed = fixed[0] != 0;
-        let flags = if below { BELOW } else { 0 } | if has_fixed { HAS_FIXED } else { 0 };
+        let flags =
+            if below { BELOW } else { 0 } | if has_fixed { HAS_FIXED } else { 0 } | (kind as u32) << COLUMN_KIND;
         self.push(SPLIT | (u32::from(column.cast_unsigned()) | flags) << 8)?;
         self.push(relation.to_u32())?;
         for pair in fixed.chunks(2).filter(|_| has_fixed) {

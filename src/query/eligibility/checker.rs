@@ -70,8 +70,6 @@ pub(super) struct EligibilityChecker {
     pub(super) clock: ClockPlace,
     /// A side of the comparison that the check is in: what is compared with a column of a table, if canonical bounds can be found.
     pub(super) bounded: *mut pg_sys::Node,
-    /// A column that is compared with the time, for which none can be found.
-    pub(super) unindexed: Option<(pg_sys::Oid, i16)>,
     /// How many clock expressions were met.
     pub(super) clocks: usize,
     /// The call whose columns the query lists, which have been checked (`readings`).
@@ -112,7 +110,6 @@ impl EligibilityChecker {
             settings: Vec::new(),
             clock: ClockPlace::Outside,
             bounded: std::ptr::null_mut(),
-            unindexed: None,
             clocks: 0,
             lists_columns: std::ptr::null_mut(),
             reads_day: false,

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use crate::pg::tree::{Tree, child, children};
-use crate::query::clock::{self, Comparison, Fixed};
+use crate::query::clock::{self, Comparison};
 use crate::query::environment::{DATABASE_NAME, SEARCH_CONFIGURATION, SESSION_USER};
 use crate::query::identity::CURRENT_SETTING;
 use crate::query::row_types_and_custom_settings::{LONGEST_NAME, MOST_SETTINGS};
@@ -83,18 +83,17 @@ impl EligibilityChecker {
             unsafe { Tree::enter(*queries.get(place)?) }
         };
         let Some(comparison) = Comparison::of(call, None, above) else { return false };
-        let Some(found) = clock::closed(comparison.with).filter(|closed| closed.asks) else { return false };
+        if clock::closed(comparison.with).is_none_or(|closed| !closed.asks) {
+            return false;
+        }
         let (operator, function) = comparison.operator;
         let is_own = || definition::of(function).is_some_and(|own| own.functions.is_empty() && own.trees.is_empty());
         // SAFETY: reads a catalog about an operator that the query uses.
         if unsafe { pg_sys::get_opcode(operator) } != function || !is_own() {
             return self.refuse(Reason::UserDefinedFunction);
         }
-        let fixed = Fixed::beside(&comparison, above);
-        if comparison.has_index(&fixed) {
+        if comparison.may_have_bounds() {
             self.bounded = comparison.with.as_ptr();
-        } else if !found.may_settle && comparison.may_have_index() {
-            self.unindexed = Some((comparison.split.relation, comparison.split.column));
         }
         false
     }

@@ -6,7 +6,7 @@ import os
 import random
 
 import pytest
-from support.windows import START, after, sessions
+from support.windows import BY_INDEX, START, after, sessions
 
 SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**32))
 
@@ -133,7 +133,7 @@ def test_parameters(logged, at):
 
 @pytest.mark.parametrize("question", REFUSED)
 def test_what_is_refused(logged, at, question):
-    cached, plain = sessions(at)
+    cached, plain = sessions(at, BY_INDEX)
     for second in (0, 3, 9):
         logged.set(after(second))
         assert cached.rows(question) == plain.rows(question)
@@ -171,7 +171,7 @@ INDEXES = (
 
 @pytest.mark.parametrize("index, tells", INDEXES)
 def test_which_indexes_tell(logged, at, index, tells):
-    cached, plain = sessions(at)
+    cached, plain = sessions(at, BY_INDEX)
     plain.execute("DROP INDEX log_name_at_idx; DROP COLLATION IF EXISTS alike CASCADE")
     question = "SELECT count(*), min(id) FROM log WHERE name = 'n1' AND n = 1 AND at > now() - interval '2 minutes'"
     plain.execute(index)

@@ -2,6 +2,8 @@
 
 import datetime
 
+# What a session is set to so that bounds are found by indexes alone.
+BY_INDEX = "-c pg_arrow_cache.max_clock_scan=0"
 START = datetime.datetime(2026, 3, 10, 12, 0, 0)
 
 

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use arrow_cache_core::formats::wire::{self, Span};
 use pgrx::pg_sys;
 
-use crate::pg::server;
+use super::server;
 
 /// What tells the session's time zone from others: the server keeps each one in its place.
 pub fn identity() -> usize {
@@ -20,6 +20,15 @@ pub fn name<'a>() -> &'a [u8] {
         let name = server::pg_get_timezone_name(pg_sys::session_timezone);
         if name.is_null() { b"" } else { CStr::from_ptr(name).to_bytes() }
     }
+}
+
+/// Are all offsets of the session's time zone such as places have, up to 16 hours? Those of a zone that is read from a file are, and of one whose offset never changes. A name with
+/// digits may be a rule of the user's own, whose offsets may be up to a week.
+pub fn has_sane_offsets() -> bool {
+    let mut offset = 0;
+    // SAFETY: a plain global of the backend, and a read of the zone's tables.
+    let is_fixed = unsafe { pg_sys::pg_get_timezone_offset(pg_sys::session_timezone, &raw mut offset) };
+    is_fixed || !name().iter().any(u8::is_ascii_digit)
 }
 
 /// The offset of the session's time zone at a second since 1970, and how long it stays so.

@@ -1,0 +1,68 @@
+//! Where the values of a column come from that a query names. Reads trees; keeps nothing.
+
+use std::ffi::CStr;
+
+use pgrx::pg_sys::{self, Oid, RTEKind};
+
+use crate::pg::tree::{Tree, child, child_text, children};
+
+/// Most queries around a column, and most sub-queries that it is handed on by.
+const DEEPEST: u32 = 8;
+
+/// Queries, each inside of the next one.
+type Chain<'t> = [Option<Tree<'t, pg_sys::Query>>; DEEPEST as usize];
+
+/// The relation, and the number of its column, that all values of a column come from which a query names; NULLs aside, which a join may add. The
+/// query may name it through sub-queries, views and WITH queries, which hand it on as it is. `query` tells the query as many levels up from the column.
+pub fn origin<'t>(
+    column: Tree<'t, pg_sys::Var>,
+    query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
+) -> Option<(Oid, i16)> {
+    let mut column = column;
+    let mut chain: Chain<'t> = [None; DEEPEST as usize];
+    for (place, levels) in chain.iter_mut().zip(column.varlevelsup..) {
+        *place = query(levels);
+    }
+    for _ in 0..DEEPEST {
+        let place = usize::try_from(column.varno).ok()?.checked_sub(1)?;
+        let query = chain[0]?;
+        let entry = children!(query.rtable as RangeTblEntry).nth(place)?;
+        match entry.rtekind {
+            RTEKind::RTE_RELATION => return Some((entry.relid, column.varattno)),
+            RTEKind::RTE_SUBQUERY => chain = inside(child!(entry.subquery)?, &chain, 0),
+            RTEKind::RTE_CTE => {
+                let levels = entry.ctelevelsup as usize;
+                let holder = (*chain.get(levels)?)?;
+                chain = inside(with_query(holder, child_text!(entry.ctename)?)?, &chain, levels);
+            }
+            _ => return None,
+        }
+        // The columns of a set operation come from more than one query.
+        let query = chain[0].filter(|query| query.setOperations.is_null())?;
+        let number = column.varattno;
+        let inner = children!(query.targetList as TargetEntry).find(|target| target.resno == number)?;
+        column = child!(inner.expr)?.as_node().as_a::<pg_sys::Var>()?;
+        if column.varlevelsup != 0 || column.varattno <= 0 {
+            return None;
+        }
+    }
+    None
+}
+
+/// The queries around a query that stands in one of these.
+fn inside<'t>(query: Tree<'t, pg_sys::Query>, chain: &Chain<'t>, holder: usize) -> Chain<'t> {
+    let mut inner = [None; DEEPEST as usize];
+    inner[0] = Some(query);
+    for (place, outer) in inner.iter_mut().skip(1).zip(chain.iter().skip(holder)) {
+        *place = *outer;
+    }
+    inner
+}
+
+/// The SELECT that a query has under this name in WITH, if it does not refer to itself.
+fn with_query<'t>(holder: Tree<'t, pg_sys::Query>, name: &CStr) -> Option<Tree<'t, pg_sys::Query>> {
+    let found = children!(holder.cteList as CommonTableExpr)
+        .find(|&with| child_text!(with.ctename).is_some_and(|other| other == name))?;
+    let query = child!(found.ctequery)?.as_a::<pg_sys::Query>()?;
+    (!found.cterecursive && query.commandType == pg_sys::CmdType::CMD_SELECT).then_some(query)
+}
