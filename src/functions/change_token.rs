@@ -8,7 +8,7 @@ use pgrx::{PgMemoryContexts, pg_sys};
 
 use crate::error::CacheError;
 use crate::export::{self, Pace};
-use crate::lookup::{self, Question};
+use crate::lookup::{self, Effort, Question};
 use crate::pg::function_call::FunctionCall;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
@@ -112,7 +112,8 @@ fn token_of(
     }
     // SAFETY: the active snapshot and the parameters live as long as this call.
     let (snapshot, parameters) = unsafe { (pg_sys::GetActiveSnapshot().as_ref(), Tree::enter(parameters.as_ptr())) };
-    lookup::change_token(store, &Question::only_asked(plan, text, snapshot).with_params(parameters), definitions)
+    let question = Question::only_asked(plan, text, snapshot).with_params(parameters).with_effort(Effort::Read);
+    lookup::change_token(store, &question, definitions)
 }
 
 /// A query of all rows of a relation. `None` if there is no such relation.

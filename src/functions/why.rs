@@ -13,7 +13,7 @@ use super::clock_values;
 use crate::error::CacheError;
 use crate::export::{OwnQuery, Parameters};
 use crate::lookup::parts::may_have_parts;
-use crate::lookup::{self, Found, Lateness, Question};
+use crate::lookup::{self, Effort, Found, Lateness, Question};
 use crate::pg::function_call::FunctionCall;
 use crate::pg::privileges;
 use crate::pg::signature::Signature;
@@ -129,6 +129,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
             return Err(Reason::Disabled.into());
         }
         let question = Question::only_asked(plan, text, pg_sys::GetActiveSnapshot().as_ref());
+        let question = question.with_effort(Effort::Pretend);
         let found = lookup::find(store, &question, Lateness::Refused).map_err(|reason| {
             let moves = reason == Reason::MovingClock;
             let unindexed = if moves { clock_values::unindexed(plan, question.snapshot()) } else { None };

@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::fingerprint::Fingerprint;
 use super::question::Question;
-use super::row_bounds::{Effort, RowBounds};
+use super::row_bounds::RowBounds;
 use super::{execute_rights, kept_templates, language_settings, portal, quick_statements, snapshot};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
@@ -22,7 +22,6 @@ use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::Text;
 use crate::query::{Marked, Planned, Versions, environment, name_resolution, plan_marker, relations};
 use crate::serve::Template;
-use crate::session;
 use crate::shmem::SharedStore;
 
 /// A question that may have an answer.
@@ -130,7 +129,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;
     let program =
         if asks_for_time { clock_program(question, template.as_deref(), planned.plan) } else { ClockProgram::NONE };
-    let bounds = question.snapshot().map(|data| RowBounds::new(store, data, &snapshot, effort(question)));
+    let bounds = question.snapshot().map(|data| RowBounds::new(store, data, &snapshot, question.effort()));
     let sight = bounds.as_ref().map(|bounds| bounds.sight_of_plan(&relations, question.plan()));
     let clock = Clock { program, params: question.params(), one_message: question.runs_in_one_message(), sight };
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed())?;
@@ -154,16 +153,6 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         has_bounds: times.has_bounds,
         columns,
     })
-}
-
-/// What may be done to find canonical bounds.
-fn effort(question: &Question<'_>) -> Effort {
-    match question.is_only_asked() {
-        false => Effort::Read,
-        // EXPLAIN may run it, and then with a key that it has.
-        true if session::explaining() => Effort::Look,
-        true => Effort::Pretend,
-    }
 }
 
 /// The settings that the query reads by name.

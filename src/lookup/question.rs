@@ -8,6 +8,7 @@ use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
 use super::portal;
+use super::row_bounds::Effort;
 use crate::arrow::column::{self, Column, Records};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row_type::RowType;
@@ -25,6 +26,7 @@ pub struct Question<'q> {
     /// The text that stands for it, when that is not part of `source`.
     text: Option<&'q CStr>,
     only_asked: bool,
+    effort: Effort,
     stays_open: bool,
     started_by_client: bool,
     planned_as: Option<Fingerprint>,
@@ -41,6 +43,8 @@ impl<'q> Question<'q> {
             snapshot: desc.snapshot_data(),
             text: None,
             only_asked: session::explaining(),
+            // EXPLAIN may run it, but shows what there is.
+            effort: if session::explaining() { Effort::Look } else { Effort::Read },
             stays_open: false,
             started_by_client: false,
             planned_as: None,
@@ -61,10 +65,16 @@ impl<'q> Question<'q> {
             snapshot,
             text: None,
             only_asked: true,
+            effort: Effort::Look,
             stays_open: false,
             started_by_client: false,
             planned_as: None,
         }
+    }
+
+    /// The question, and what may be done to find canonical bounds for it.
+    pub fn with_effort(self, effort: Effort) -> Self {
+        Self { effort, ..self }
     }
 
     /// The question, with the values of its parameters.
@@ -106,6 +116,11 @@ impl<'q> Question<'q> {
     /// Will it not be executed? Then it does not count as a run.
     pub fn is_only_asked(&self) -> bool {
         self.only_asked
+    }
+
+    /// What may be done to find canonical bounds.
+    pub fn effort(&self) -> Effort {
+        self.effort
     }
 
     /// May other statements run between its start and its end, whatever its portal says?

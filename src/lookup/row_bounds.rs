@@ -38,7 +38,8 @@ const PLACES: usize = 32;
 pub enum Effort {
     /// To look for stored ones.
     Look,
-    /// The same; if there is none that could be found, there is said to be no row below: the statement is only asked about.
+    /// The same; if there is none that could be found, there is said to be no row below. Only for asking whether a statement could be cached:
+    /// its key is not that of its answer.
     Pretend,
     /// To read the table.
     Read,

@@ -8,12 +8,30 @@ use crate::pg::index_search::{Limit, TimeOrder};
 use crate::pg::session_zone;
 
 /// What the left side of a comparison is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operator {
     Less,
     LessOrEqual,
     Greater,
     GreaterOrEqual,
+}
+
+impl Operator {
+    /// The same with both sides exchanged.
+    pub(super) fn turned(self) -> Self {
+        match self {
+            Less => Greater,
+            LessOrEqual => GreaterOrEqual,
+            Greater => Less,
+            GreaterOrEqual => LessOrEqual,
+        }
+    }
+
+    /// Does a column on the left of it belong to the values above when it is equal to the right side? `col > E` and `col <= E` split behind E; so do
+    /// `E < col` and `E >= col`.
+    pub(super) fn splits_below(self) -> bool {
+        matches!(self, Less | GreaterOrEqual)
+    }
 }
 
 use Kind::{Date, Timestamp, TimestampTz};
@@ -113,7 +131,8 @@ impl Kind {
 
 const SECOND: i64 = 1_000_000;
 const HOUR: i64 = 3_600 * SECOND;
-const DAY: i64 = 24 * HOUR;
+/// In microseconds.
+pub(super) const DAY: i64 = 24 * HOUR;
 /// Seconds from 1970, where the time zones count from, to 2000, where the server does.
 const EPOCH: i64 = 946_684_800;
 /// The largest offset of a time zone that is named after a place, and more.
@@ -130,7 +149,7 @@ fn is_finite(micros: i64) -> bool {
 ///
 /// With such an offset, a local time near this one comes after another in UTC as it does locally. One that is further away does so as well, since it is further
 /// away than any two offsets differ.
-fn steady_offset(micros: i64) -> Option<i64> {
+pub(super) fn steady_offset(micros: i64) -> Option<i64> {
     if !is_finite(micros) || !session_zone::has_sane_offsets() {
         return None;
     }

@@ -16,6 +16,7 @@ use super::program::{
     CALL, CHOICE, COARSE, CONSTANT, ClockProgram, END, FIXED_WORDS, GREATER, HAS_FIXED, LEAF, NULL, PARAMETER, READING,
     SMALLER, SPLIT, WRITING, ZERO, split_of,
 };
+use super::shifted::Shift;
 use super::sight::Sight;
 use super::split::{MOST_FIXED, Split};
 use super::values::{Moment, NOTHING, Value, call, constant, extreme, parameter, read, time, written};
@@ -45,12 +46,14 @@ pub struct Computed {
     pub value: Value,
     /// What its value splits, if it moves all the time: the canonical bound is to stand in its place.
     pub split: Option<Split>,
+    /// The interval that the column is away from it, if the split has one.
+    pub by: Value,
     /// The values of the fixed columns of that.
     pub fixed: [Value; MOST_FIXED],
 }
 
 impl Computed {
-    const NOTHING: Self = Self { value: NOTHING, split: None, fixed: [NOTHING; MOST_FIXED] };
+    const NOTHING: Self = Self { value: NOTHING, split: None, by: NOTHING, fixed: [NOTHING; MOST_FIXED] };
 
     /// The canonical bound for the value, which is not NULL and splits this.
     ///
@@ -58,7 +61,10 @@ impl Computed {
     /// As `Split::canonical_bound`.
     pub fn canonical_bound(&self, split: &Split, sight: &Sight<'_>) -> Result<Option<Datum>, Reason> {
         let fixed = self.fixed.map(|value| (value.kind, (!value.is_null).then_some(value.datum)));
-        split.canonical_bound((self.value.kind, self.value.datum), fixed, sight)
+        let by = (split.shift != Shift::None && self.by.kind == Kind::Interval && !self.by.is_null)
+            // SAFETY: a value of that type that is not NULL, which lives as long as the values do.
+            .then(|| unsafe { &*self.by.datum.cast_mut_ptr::<pg_sys::Interval>() });
+        split.canonical_bound((self.value.kind, self.value.datum), by, fixed, sight)
     }
 }
 
@@ -337,9 +343,9 @@ unsafe fn run(clock: &Clock<'_>, moment: Moment, results: *mut [Computed; MOST])
                 let (split, after) = split_at(words, next, head & 0xFF == SPLIT, operand)?;
                 next = after;
                 let value = stack.pop(1)?[0];
-                let fixed = fixed_values(&mut stack, split.as_ref())?;
+                let (fixed, by) = values_beside(&mut stack, split.as_ref())?;
                 // SAFETY: the caller promises that the results are valid.
-                *unsafe { &mut *results }.get_mut(count)? = Computed { value, split, fixed };
+                *unsafe { &mut *results }.get_mut(count)? = Computed { value, split, by, fixed };
                 count += 1;
             }
             _ => return None,
@@ -357,12 +363,13 @@ fn split_at(words: &[u32], next: usize, is_split: bool, operand: u32) -> Option<
     Some((Some(split_of(operand, *words.get(next - 1)?, words.get(next..after)?)?), after))
 }
 
-/// Takes the values of the fixed columns of a split off.
-fn fixed_values(stack: &mut Stack, split: Option<&Split>) -> Option<[Value; MOST_FIXED]> {
+/// Takes the values of the fixed columns of a split off, and the interval before them.
+fn values_beside(stack: &mut Stack, split: Option<&Split>) -> Option<([Value; MOST_FIXED], Value)> {
     let count = split.map_or(0, |split| split.fixed.iter().filter(|column| **column != 0).count());
     let mut values = [NOTHING; MOST_FIXED];
     values.get_mut(..count)?.copy_from_slice(stack.pop(count)?);
-    Some(values)
+    let is_shifted = split.is_some_and(|split| split.shift != Shift::None);
+    Some((values, if is_shifted { stack.pop(1)?[0] } else { NOTHING }))
 }
 
 /// Runs a word that is followed by no other: it reads or writes a text, or chooses one of two values.

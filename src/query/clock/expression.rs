@@ -333,6 +333,13 @@ fn closed_text(value: Tree<'_, pg_sys::Node>, known: &[*mut pg_sys::Node], depth
     (all.asks || !matches!(kind, Kind::Time | Kind::TimeTz | Kind::Float8)).then_some(all)
 }
 
+impl Comparison<'_> {
+    /// Is the interval beside the column, if there is one, made of constants and parameters, so that it does not ask for the time?
+    pub fn has_known_interval(&self) -> bool {
+        self.by.is_none_or(|by| closed(by).is_some_and(|found| !found.asks))
+    }
+}
+
 /// Most clock expressions of a query.
 pub const MOST: usize = 16;
 
@@ -408,6 +415,7 @@ impl ClockExpressions {
         if self.count == before + 1
             && let Some(expression) = self.nodes.get(before)
             && let Some(comparison) = Comparison::of(call, Some(*expression), &query)
+            && comparison.has_known_interval()
         {
             let fixed = beside(&comparison, &query);
             if self.fixed == Fixed::NONE {
@@ -415,6 +423,10 @@ impl ClockExpressions {
             }
             let columns = if self.fixed == fixed { fixed.columns } else { Fixed::NONE.columns };
             self.splits[before] = Some(Split { fixed: columns, ..comparison.split });
+            if comparison.by.is_some() {
+                // The program needs the interval, too.
+                self.nodes[before] = comparison.call;
+            }
         }
     }
 

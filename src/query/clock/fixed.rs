@@ -147,7 +147,7 @@ fn cannot_fail(condition: Tree<'_, pg_sys::Node>, query: Tree<'_, pg_sys::Query>
             }
             let at_level = |levels: u32| (levels == 0).then_some(query);
             let compared = Comparison::of(call, None, at_level);
-            compared.is_some_and(|found| {
+            compared.filter(Comparison::cannot_fail).is_some_and(|found| {
                 is_simple(found.with) || closed(found.with).is_some_and(|expression| expression.asks)
             })
         },

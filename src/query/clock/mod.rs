@@ -21,6 +21,7 @@ mod fixed;
 mod functions;
 mod origin;
 mod program;
+mod shifted;
 mod sight;
 mod split;
 mod values;

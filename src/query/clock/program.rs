@@ -11,7 +11,8 @@ use pgrx::pg_sys;
 use super::coarse;
 use super::expression::{Arguments, ClockExpressions, DEEPEST, Leaf, Part, part};
 use super::functions::{Coarse, FUNCTIONS, Kind, PLACE_OF_TEXTCAT};
-use super::split::{Fixed, MOST_FIXED, Split};
+use super::shifted::Shift;
+use super::split::{Comparison, Fixed, MOST_FIXED, Split};
 use crate::pg::tree::Tree;
 
 // Kinds of parts.
@@ -43,8 +44,12 @@ pub(super) const SPLIT: u32 = 12;
 const BELOW: u32 = 1 << 16;
 /// As `BELOW`: there are fixed columns. Their numbers follow, two in each word, and their values stand before that of the expression.
 pub(super) const HAS_FIXED: u32 = 1 << 17;
-/// Where in the operand of `SPLIT` the type of the column begins.
+/// Where in the operand of `SPLIT` the type of the column begins, as its place in `COLUMN_KINDS`.
 const COLUMN_KIND: u32 = 18;
+/// Where in it the `Shift` begins. Unless that is none, the interval stands before all other values of the expression.
+const SHIFT: u32 = 20;
+/// The types that a column may have.
+const COLUMN_KINDS: [Kind; 3] = [Kind::Date, Kind::Timestamp, Kind::TimestampTz];
 /// How many words their numbers take.
 pub(super) const FIXED_WORDS: usize = MOST_FIXED / 2;
 /// Flag of a constant.
@@ -85,10 +90,18 @@ impl ClockProgram {
         for (node, split) in expressions.all()? {
             // SAFETY: a node of the query that the expressions were found in, which is there as long as it is planned.
             let node = unsafe { Tree::enter(node) }?;
+            let shifted = split.filter(|split| split.shift != Shift::None);
+            let (expression, by) = match shifted {
+                None => (node, None),
+                Some(_) => Comparison::shifted_sides(node.as_a::<pg_sys::OpExpr>()?)?,
+            };
+            if let Some(by) = by {
+                words.add(by, 0)?;
+            }
             if split.is_some_and(|split| split.fixed[0] != 0) {
                 words.add_fixed(expressions.fixed())?;
             }
-            words.add(node, 0)?;
+            words.add(expression, 0)?;
             words.end(split)?;
         }
         if expressions.reads_day() {
@@ -219,18 +232,20 @@ pub(super) fn split_of(operand: u32, relation: u32, numbers: &[u32]) -> Option<S
         *place = number.cast_signed();
     }
     let (relation, column) = (pg_sys::Oid::from(relation), column.cast_signed());
-    let kind = Kind::numbered(operand >> COLUMN_KIND)?;
-    Some(Split { relation, column, kind, below: operand & BELOW != 0, fixed })
+    let kind = *COLUMN_KINDS.get((operand >> COLUMN_KIND & 3) as usize)?;
+    let shift = Shift::numbered(operand >> SHIFT)?;
+    Some(Split { relation, column, kind, below: operand & BELOW != 0, shift, fixed })
 }
 
 /// Each function returns `None` if that is too much.
 impl Words {
     /// Ends an expression.
     fn end(&mut self, split: Option<Split>) -> Option<()> {
-        let Some(Split { relation, column, kind, below, fixed }) = split else { return self.push(END) };
+        let Some(Split { relation, column, kind, below, shift, fixed }) = split else { return self.push(END) };
         let has_fixed = fixed[0] != 0;
-        let flags =
-            if below { BELOW } else { 0 } | if has_fixed { HAS_FIXED } else { 0 } | (kind as u32) << COLUMN_KIND;
+        let kind = COLUMN_KINDS.iter().position(|listed| *listed == kind)? as u32;
+        let is = |flag: u32, set: bool| if set { flag } else { 0 };
+        let flags = is(BELOW, below) | is(HAS_FIXED, has_fixed) | kind << COLUMN_KIND | (shift as u32) << SHIFT;
         self.push(SPLIT | (u32::from(column.cast_unsigned()) | flags) << 8)?;
         self.push(relation.to_u32())?;
         for pair in fixed.chunks(2).filter(|_| has_fixed) {

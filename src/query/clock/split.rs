@@ -9,10 +9,11 @@ use pgrx::pg_sys::{self, Datum, Oid};
 use super::comparisons::{self, Operator};
 use super::functions::Kind;
 use super::origin::origin;
+use super::shifted::{self, Shift, Shifted};
 use super::sight::{Sight, Tables};
 use crate::pg::index_search::{self, Equality, FixedColumn, Found, Limit, Rows, TableColumn, TimeOrder};
 use crate::pg::object_ids::{INTEGER_FAMILY_OID, TEXT_FAMILY_OID};
-use crate::pg::tree::{Tree, child};
+use crate::pg::tree::Tree;
 
 /// Most columns that are fixed beside one comparison (`fixed`).
 pub const MOST_FIXED: usize = 4;
@@ -57,6 +58,8 @@ pub struct Split {
     pub kind: Kind,
     /// The bound itself belongs to the values above: the canonical bound lies below it.
     pub below: bool,
+    /// Where an interval stands that the column is away from the value.
+    pub shift: Shift,
     /// Columns that have one value in all rows on which the comparison decides; 0 for none.
     pub fixed: [i16; MOST_FIXED],
 }
@@ -67,15 +70,76 @@ pub struct Comparison<'t> {
     pub split: Split,
     /// What the column is compared with.
     pub with: Tree<'t, pg_sys::Node>,
-    /// The operator, with the function behind it.
-    pub operator: (Oid, Oid),
+    /// The interval that the column is away from that, if there is one: whatever stands there (`has_known_interval`).
+    pub by: Option<Tree<'t, pg_sys::Node>>,
+    /// The operators, each with the function behind it: the one that compares, and the one that moves the column.
+    pub operators: [Option<(Oid, Oid)>; 2],
     /// The column as the comparison names it.
     pub named: Tree<'t, pg_sys::Var>,
     /// The comparison itself. Not to be read.
     pub call: *mut pg_sys::Node,
 }
 
-use Operator::{Greater, GreaterOrEqual, Less, LessOrEqual};
+/// What stands on the sides of a comparison.
+struct Sides<'t> {
+    column: Tree<'t, pg_sys::Var>,
+    kind: Kind,
+    with: Tree<'t, pg_sys::Node>,
+    /// The function behind the operator.
+    operator: u32,
+    moves: Option<(Oid, u32)>,
+    by: Option<Tree<'t, pg_sys::Node>>,
+    shift: Shift,
+    /// What the comparison says of the column, if that stood on the left.
+    says: Operator,
+}
+
+impl<'t> Sides<'t> {
+    /// The column itself, and something else.
+    fn plain(
+        call: Tree<'t, pg_sys::OpExpr>,
+        left: Tree<'t, pg_sys::Node>,
+        right: Tree<'t, pg_sys::Node>,
+    ) -> Option<Self> {
+        let (_, operator, left_kind, right_kind, says) = *comparisons::listed(call.opno)?;
+        let (column, with, kind, other_kind, says) = match (left.as_a::<pg_sys::Var>(), right.as_a::<pg_sys::Var>()) {
+            (Some(column), None) => (column, right, left_kind, right_kind, says),
+            (None, Some(column)) => (column, left, right_kind, left_kind, says.turned()),
+            _ => return None,
+        };
+        let is_fit = column.vartype == kind.type_oid() && kind.has_limits_of(other_kind);
+        is_fit.then_some(Self { column, kind, with, operator, moves: None, by: None, shift: Shift::None, says })
+    }
+
+    /// The column and an interval, and the time; or the time without the column, and an interval.
+    fn shifted(
+        call: Tree<'t, pg_sys::OpExpr>,
+        left: Tree<'t, pg_sys::Node>,
+        right: Tree<'t, pg_sys::Node>,
+    ) -> Option<Self> {
+        let (found, kind, operator) = if let Some((operator, says)) = shifted::of_intervals(call.opno) {
+            let found = Shifted::difference(left, right, says, true)
+                .or_else(|| Shifted::difference(right, left, says, false))?;
+            let kind = Kind::of(found.column.vartype)?;
+            (found, kind, operator)
+        } else {
+            let (_, operator, left_kind, right_kind, says) = *comparisons::listed(call.opno)?;
+            let (found, kind, column_side, other_side) = match Shifted::moved(left, right, says, true) {
+                Some((found, kind)) => (found, kind, left_kind, right_kind),
+                None => {
+                    let (found, kind) = Shifted::moved(right, left, says, false)?;
+                    (found, kind, right_kind, left_kind)
+                }
+            };
+            if kind != column_side || !kind.has_limits_of(other_side) {
+                return None;
+            }
+            (found, kind, operator)
+        };
+        let Shifted { shift, column, with, by, says, moves } = found;
+        Some(Self { column, kind, with, operator, moves: Some(moves), by: Some(by), shift, says })
+    }
+}
 
 impl<'t> Comparison<'t> {
     /// The comparison that an operator makes of a plain column of a relation and something else, which is `with`; or whatever it is, if that
@@ -85,30 +149,30 @@ impl<'t> Comparison<'t> {
         with: Option<*mut pg_sys::Node>,
         query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
     ) -> Option<Self> {
-        let (_, function, left_kind, right_kind, operator) = *comparisons::listed(call.opno)?;
-        let arguments = child!(call.args)?;
-        let mut items = arguments.items();
-        let (Some(left), Some(right), None) = (items.next().flatten(), items.next().flatten(), items.next()) else {
-            return None;
-        };
-        let (column, other, on_left) = match (left.as_a::<pg_sys::Var>(), right.as_a::<pg_sys::Var>()) {
-            (Some(column), None) => (column, right, true),
-            (None, Some(column)) => (column, left, false),
-            _ => return None,
-        };
-        let (kind, other_kind) = if on_left { (left_kind, right_kind) } else { (right_kind, left_kind) };
-        let is_fit = column.vartype == kind.type_oid() && column.varattno > 0 && kind.has_limits_of(other_kind);
-        if with.is_some_and(|with| with != other.as_ptr()) || !is_fit {
+        let (left, right) = shifted::both(call)?;
+        let found = Sides::plain(call, left, right).or_else(|| Sides::shifted(call, left, right))?;
+        if with.is_some_and(|with| with != found.with.as_ptr()) || found.column.varattno <= 0 {
             return None;
         }
-        let named = column;
-        let (relation, column) = origin(column, query)?;
-        // `col > E` and `col <= E` split behind E; so do `E < col` and `E >= col`.
-        let below =
-            if on_left { matches!(operator, Less | GreaterOrEqual) } else { matches!(operator, Greater | LessOrEqual) };
-        let split = Split { relation, column, kind, below, fixed: [0; MOST_FIXED] };
-        let (operator, call) = ((call.opno, Oid::from(function)), call.as_node().as_ptr());
-        Some(Self { split, with: other, operator, named, call })
+        let Sides { column: named, kind, with, operator, moves, by, shift, says } = found;
+        let (relation, column) = origin(named, query)?;
+        let split = Split { relation, column, kind, below: says.splits_below(), shift, fixed: [0; MOST_FIXED] };
+        let operators =
+            [Some((call.opno, Oid::from(operator))), moves.map(|(operator, code)| (operator, Oid::from(code)))];
+        Some(Self { split, with, by, operators, named, call: call.as_node().as_ptr() })
+    }
+
+    /// The time and the interval of a comparison that has one.
+    pub(super) fn shifted_sides(
+        call: Tree<'t, pg_sys::OpExpr>,
+    ) -> Option<(Tree<'t, pg_sys::Node>, Option<Tree<'t, pg_sys::Node>>)> {
+        let (left, right) = shifted::both(call)?;
+        Sides::shifted(call, left, right).map(|found| (found.with, found.by))
+    }
+
+    /// Does the comparison raise no error, whatever the column is?
+    pub fn cannot_fail(&self) -> bool {
+        self.split.shift == Shift::None
     }
 
     /// May there be canonical bounds: is it a column of a table, partitioned or not? The relation is locked.
@@ -134,18 +198,23 @@ impl Split {
         TableColumn { table: self.relation, number: self.column }
     }
 
-    /// The canonical bound, which is of the type of the column, for a value that is not NULL, where the fixed columns have these values (`None` for NULL). `None` if there is no row below.
+    /// The canonical bound, which is of the type of the column, for a value that is not NULL, from which the column is away `by` an interval, where the fixed columns have these values (`None` for NULL). `None` if there is no row below.
     ///
     /// # Errors
     /// `MovingClock` if nothing tells; `OutOfMemory`.
     pub fn canonical_bound(
         &self,
         value: (Kind, Datum),
+        by: Option<&pg_sys::Interval>,
         fixed: [(Kind, Option<Datum>); MOST_FIXED],
         sight: &Sight<'_>,
     ) -> Result<Option<Datum>, Reason> {
         let order = self.kind.order().ok_or(Reason::MovingClock)?;
-        let limit = self.kind.limit(value, self.below).ok_or(Reason::MovingClock)?;
+        let mut limit = self.kind.limit(value, self.below).ok_or(Reason::MovingClock)?;
+        if self.shift != Shift::None {
+            let moved = by.and_then(|by| self.shift.apply(self.kind, limit.value, by));
+            limit.value = moved.ok_or(Reason::MovingClock)?;
+        }
         match sight.tables(self.relation)? {
             Tables::Itself => self.greatest(order, limit, &fixed, Rows::All, sight),
             Tables::Several(tables) => {

@@ -82,14 +82,17 @@ impl EligibilityChecker {
             // SAFETY: a query around the node, which is part of the tree that is checked.
             unsafe { Tree::enter(*queries.get(place)?) }
         };
-        let Some(comparison) = Comparison::of(call, None, above) else { return false };
+        let Some(comparison) = Comparison::of(call, None, above).filter(Comparison::has_known_interval) else {
+            return false;
+        };
         if clock::closed(comparison.with).is_none_or(|closed| !closed.asks) {
             return false;
         }
-        let (operator, function) = comparison.operator;
-        let is_own = || definition::of(function).is_some_and(|own| own.functions.is_empty() && own.trees.is_empty());
+        let is_own =
+            |function| definition::of(function).is_some_and(|own| own.functions.is_empty() && own.trees.is_empty());
         // SAFETY: reads a catalog about an operator that the query uses.
-        if unsafe { pg_sys::get_opcode(operator) } != function || !is_own() {
+        let is_as_listed = |operator, function| unsafe { pg_sys::get_opcode(operator) } == function && is_own(function);
+        if !comparison.operators.into_iter().flatten().all(|(operator, function)| is_as_listed(operator, function)) {
             return self.refuse(Reason::UserDefinedFunction);
         }
         if comparison.may_have_bounds() {

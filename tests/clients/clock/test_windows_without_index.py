@@ -142,3 +142,14 @@ def test_own_writes_and_interrupts(logged, at):
     assert plain.rows(BOUNDS) == [(0,)]
     assert cached.rows(question) == plain.rows(question)
     assert cached.status() == "MISS"
+
+
+def test_tokens(logged, at):
+    """A token of a question that was never executed moves when a row leaves, too."""
+    cached, _ = sessions(at)
+    question = QUESTION.format("log")
+    tokens = []
+    for second in range(30):
+        logged.set(after(second))
+        tokens.append(cached.rows("SELECT arrow_cache.etag(%s)", [question])[0][0])
+    assert None not in tokens and [second for second in range(1, 30) if tokens[second] != tokens[second - 1]] == [10, 20], tokens
