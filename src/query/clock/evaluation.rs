@@ -6,6 +6,7 @@
 //! take no lock, pin nothing and change nothing: they compute, and allocate in a context that is emptied afterwards.
 
 use std::cell::Cell;
+use std::mem::MaybeUninit;
 
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum};
@@ -53,8 +54,6 @@ pub struct Computed {
 }
 
 impl Computed {
-    const NOTHING: Self = Self { value: NOTHING, split: None, by: NOTHING, fixed: [NOTHING; MOST_FIXED] };
-
     /// The canonical bound for the value, which is not NULL and splits this.
     ///
     /// # Errors
@@ -178,12 +177,12 @@ fn with_computed<R>(clock: &Clock<'_>, must_settle: bool, act: impl FnOnce(&[Com
             return Err(Reason::MovingClock);
         }
         let caller = pg_sys::MemoryContextSwitchTo(context);
-        let mut values = [Computed::NOTHING; MOST];
+        let mut values = UNWRITTEN;
         let place = &raw mut values;
         let clock = *clock;
         let compute = || if must_settle { settled(&clock, place) } else { run(&clock, Moment::Now, place) };
         let count = caught(compute).flatten();
-        let result = count.and_then(|count| values.get(..count)).ok_or(Reason::MovingClock).map(act);
+        let result = count.map(|count| written_ones(&mut values, count) as &[_]).ok_or(Reason::MovingClock).map(act);
         pg_sys::MemoryContextSwitchTo(caller);
         // That cannot raise: the context has no callbacks.
         direct!(server::MemoryContextReset(context));
@@ -207,15 +206,29 @@ fn context() -> pg_sys::MemoryContext {
     CONTEXT.get()
 }
 
-/// Values that wait for their function. Plain data, because an ERROR may jump over it.
+/// Room for results, of which only as many are written as there are expressions: writing all of them would take longer than computing one.
+type Results = [MaybeUninit<Computed>; MOST];
+
+const UNWRITTEN: Results = [const { MaybeUninit::uninit() }; MOST];
+
+/// The first results.
+///
+/// # Safety
+/// So many were written.
+unsafe fn written_ones(results: &mut Results, count: usize) -> &mut [Computed] {
+    // SAFETY: the caller promises that these were written; there are no more than there is room for.
+    unsafe { std::slice::from_raw_parts_mut(results.as_mut_ptr().cast(), count.min(MOST)) }
+}
+
+/// Values that wait for their function: those below the height are written. Plain data, because an ERROR may jump over it.
 struct Stack {
-    values: [Value; STACK],
+    values: [MaybeUninit<Value>; STACK],
     height: usize,
 }
 
 impl Stack {
     fn push(&mut self, value: Value) -> Option<()> {
-        *self.values.get_mut(self.height)? = value;
+        self.values.get_mut(self.height)?.write(value);
         self.height += 1;
         Some(())
     }
@@ -224,14 +237,15 @@ impl Stack {
     fn pop(&mut self, count: usize) -> Option<&[Value]> {
         let height = self.height;
         self.height = height.checked_sub(count)?;
-        self.values.get(self.height..height)
+        let popped = self.values.get(self.height..height)?;
+        // SAFETY: what lies below the height was written by `push`.
+        Some(unsafe { std::slice::from_raw_parts(popped.as_ptr().cast(), popped.len()) })
     }
 
     /// Takes the last value off if it is NULL; says whether it was.
     fn drops_null(&mut self) -> Option<bool> {
-        let last = self.height.checked_sub(1)?;
-        let is_null = self.values.get(last)?.is_null;
-        self.height -= usize::from(is_null);
+        let is_null = self.pop(1)?[0].is_null;
+        self.height += usize::from(!is_null);
         Some(is_null)
     }
 
@@ -247,11 +261,11 @@ impl Stack {
 ///
 /// # Safety
 /// As `run`.
-unsafe fn settled(clock: &Clock<'_>, results: *mut [Computed; MOST]) -> Option<usize> {
+unsafe fn settled(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
     // SAFETY: the caller promises the same; the results are read after they were written.
     unsafe {
         let count = run(clock, Moment::Now, results)?;
-        let values = (&mut *results).get_mut(..count)?;
+        let values = written_ones(&mut *results, count);
         let rounds = clock.program.rounds() && values.iter().any(|one| !one.value.settled);
         if rounds && let Some(stays) = stay(clock, values) {
             for (one, stays) in values.iter_mut().zip(stays) {
@@ -276,11 +290,12 @@ unsafe fn settled(clock: &Clock<'_>, results: *mut [Computed; MOST]) -> Option<u
 unsafe fn stay(clock: &Clock<'_>, values: &[Computed]) -> Option<[bool; MOST]> {
     let mut stay = [true; MOST];
     for moment in [Moment::MinuteStart, Moment::MinuteEnd] {
-        let mut others = [Computed::NOTHING; MOST];
+        let mut others = UNWRITTEN;
         // SAFETY: the caller promises the same; all values are those of the same program.
         unsafe {
-            run(clock, moment, &raw mut others)?;
-            for (stays, (one, other)) in stay.iter_mut().zip(values.iter().zip(&others)) {
+            let count = run(clock, moment, &raw mut others)?;
+            let others = written_ones(&mut others, count);
+            for (stays, (one, other)) in stay.iter_mut().zip(values.iter().zip(others)) {
                 *stays &= one.value.equals(&other.value);
             }
         }
@@ -293,10 +308,10 @@ unsafe fn stay(clock: &Clock<'_>, values: &[Computed]) -> Option<[bool; MOST]> {
 ///
 /// # Safety
 /// The program must be in memory, `results` valid, and no frame between here and `caught` may have pending destructors.
-unsafe fn run(clock: &Clock<'_>, moment: Moment, results: *mut [Computed; MOST]) -> Option<usize> {
+unsafe fn run(clock: &Clock<'_>, moment: Moment, results: *mut Results) -> Option<usize> {
     // SAFETY: the caller promises that the program is there.
     let words = unsafe { clock.program.words() };
-    let mut stack = Stack { values: [NOTHING; STACK], height: 0 };
+    let mut stack = Stack { values: [const { MaybeUninit::uninit() }; STACK], height: 0 };
     let (mut next, mut count) = (1, 0);
     while next < words.len() {
         let head = *words.get(next)?;
@@ -345,7 +360,7 @@ unsafe fn run(clock: &Clock<'_>, moment: Moment, results: *mut [Computed; MOST])
                 let value = stack.pop(1)?[0];
                 let (fixed, by) = values_beside(&mut stack, split.as_ref())?;
                 // SAFETY: the caller promises that the results are valid.
-                *unsafe { &mut *results }.get_mut(count)? = Computed { value, split, by, fixed };
+                unsafe { &mut *results }.get_mut(count)?.write(Computed { value, split, by, fixed });
                 count += 1;
             }
             _ => return None,
