@@ -9,8 +9,8 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::recipe::count_parts;
 use super::scan;
 use crate::pg::backend_local::Local;
-use crate::query::decomposition::TUPLESTORE_NAME;
 use crate::query::plan_kinds::SCAN_NAME;
+use crate::query::plan_kinds::TUPLESTORE_NAME;
 
 /// The recipe of the combined query that is being planned; null for none.
 static PLANNED: Local<Cell<*mut pg_sys::List>> = Local::new(Cell::new(std::ptr::null_mut()));

@@ -21,8 +21,9 @@ pub fn of_plan(
     let Marked::Cacheable { asks_for_time: true, .. } = plan_marker::read(plan) else { return Vec::new() };
     let program = plan_marker::read_clock(plan);
     let view = snapshot_view(store, snapshot).ok();
-    let bounds = snapshot.zip(view.as_ref()).map(|(data, view)| RowBounds::new(store, data, view, Effort::Look));
-    let sight = bounds.as_ref().map(|bounds| Sight { plan: Some(plan), ..bounds.sight(None) });
+    let bounds =
+        snapshot.zip(view.as_ref()).map(|(data, view)| RowBounds::new(store, data, view, Effort::Look).of_plan(plan));
+    let sight = bounds.as_ref().map(|bounds| bounds.sight(None));
     let clock = Clock { program, params: None, one_message: true, sight };
     with_values(&clock, |values| values.iter().map(|value| shown(value, sight.as_ref())).collect()).unwrap_or_default()
 }

@@ -129,8 +129,10 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;
     let program =
         if asks_for_time { clock_program(question, template.as_deref(), planned.plan) } else { ClockProgram::NONE };
-    let bounds = question.snapshot().map(|data| RowBounds::new(store, data, &snapshot, question.effort()));
-    let sight = bounds.as_ref().map(|bounds| bounds.sight_of_plan(&relations, question.plan()));
+    let bounds = question
+        .snapshot()
+        .map(|data| RowBounds::new(store, data, &snapshot, question.effort()).of_plan(question.plan()));
+    let sight = bounds.as_ref().map(|bounds| bounds.sight(Some(&relations)));
     let clock = Clock { program, params: question.params(), one_message: question.runs_in_one_message(), sight };
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed())?;
     let columns = template.as_ref().map_or_else(|| question.columns(), |template| Ok(template.columns().to_vec()))?;

@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::io::Write;
+use std::time::Duration;
 
 use arrow_cache_core::{
     CacheKey, Counter, Dependency, Hash128, HashBuffer, Nearest, NewEntry, NewKind, Reason, RoomyVec, SnapshotView,
@@ -13,12 +14,13 @@ use pgrx::pg_sys;
 
 use super::storing;
 use crate::invalidation::own_writes;
-use crate::pg::backend;
 use crate::pg::backend_local::Local;
 use crate::pg::index_search::{Found, Limit, Rows, TableColumn, TimeOrder};
 use crate::pg::table_search;
-use crate::pg::tree::Tree;
+use crate::pg::tree::{Tree, child};
+use crate::pg::{backend, compat};
 use crate::query::clock::{Sight, Unindexed};
+use crate::query::opened_relations::opened_by;
 use crate::settings;
 use crate::shmem::SharedStore;
 
@@ -30,6 +32,8 @@ const FIRST_PATIENCE: u32 = 2;
 const MOST_PATIENCE: u32 = 1_024;
 /// So many uses of bounds pay for having read the table.
 const PAYING_USES: u32 = 2;
+/// A twentieth of the time that a statement may take has to do for reading: 10 microseconds for a block are more than it takes.
+const TIME_FOR_A_BLOCK: Duration = Duration::from_micros(200);
 /// Columns that a backend remembers.
 const PLACES: usize = 32;
 
@@ -41,7 +45,7 @@ pub enum Effort {
     /// The same; if there is none that could be found, there is said to be no row below. Only for asking whether a statement could be cached:
     /// its key is not that of its answer.
     Pretend,
-    /// To read the table.
+    /// To read the table, if the statement reads it, too.
     Read,
 }
 
@@ -51,6 +55,8 @@ pub struct RowBounds<'s> {
     snapshot: &'s pg_sys::SnapshotData,
     view: &'s SnapshotView<'s>,
     effort: Effort,
+    /// The plan of the statement, if it has one.
+    plan: Option<Tree<'s, pg_sys::PlannedStmt>>,
 }
 
 impl<'s> RowBounds<'s> {
@@ -61,17 +67,28 @@ impl<'s> RowBounds<'s> {
         view: &'s SnapshotView<'s>,
         effort: Effort,
     ) -> Self {
-        Self { store, snapshot, view, effort }
+        Self { store, snapshot, view, effort, plan: None }
     }
 
-    /// What canonical bounds are found with before there is a plan, in these relations (`Sight::relations`).
+    /// What canonical bounds are found with, in these relations (`Sight::relations`).
     pub fn sight<'q>(&'q self, relations: Option<&'q [u32]>) -> Sight<'q> {
-        Sight { snapshot: self.snapshot, relations, plan: None, unindexed: Some(self) }
+        Sight { snapshot: self.snapshot, relations, plan: self.plan, unindexed: Some(self) }
     }
 
     /// The same for a statement with this plan.
-    pub fn sight_of_plan<'q>(&'q self, relations: &'q [u32], plan: Tree<'q, pg_sys::PlannedStmt>) -> Sight<'q> {
-        Sight { plan: Some(plan), ..self.sight(Some(relations)) }
+    pub fn of_plan(self, plan: Tree<'s, pg_sys::PlannedStmt>) -> Self {
+        Self { plan: Some(plan), ..self }
+    }
+
+    /// May the table be read for this statement? Only if its plan reads the table from the first row to the last: then reading it once more takes no more than that, and raises
+    /// what the statement raises. A role without rights must learn nothing, and a statement that is given a time must not need more because of the cache.
+    fn may_read(&self, table: pg_sys::Oid, blocks: u32) -> bool {
+        let Some(plan) = self.plan else { return false };
+        let total = child!(plan.planTree).map_or(0.0, |top| top.total_cost);
+        // A statement with LIMIT may stop early.
+        let is_read = opened_by(plan).read_whole.iter().any(|(read, cost)| *read == table && total * 2.0 >= *cost);
+        let has_time = compat::shortest_timeout().is_none_or(|timeout| timeout >= TIME_FOR_A_BLOCK * blocks);
+        is_read && has_time && compat::is_permitted(plan)
     }
 
     /// Does something with the values that are stored, if they hold under the snapshot.
@@ -127,7 +144,8 @@ impl<'s> RowBounds<'s> {
             kind: NewKind::Fragment { most_bytes: settings::fragment_bytes() },
             // SAFETY: a plain global of the backend.
             database: unsafe { pg_sys::MyDatabaseId.to_u32() },
-            role: backend::user_id().to_u32(),
+            // It is about all rows, whoever may read them: only who may see the statements of all users sees it.
+            role: pg_sys::InvalidOid.to_u32(),
             text: place.text(),
             dependencies,
             descriptor: values,
@@ -166,7 +184,11 @@ impl Unindexed for RowBounds<'_> {
             None => match table_search::size(column, rows, order) {
                 Some(size) if size.blocks > settings::max_clock_scan_blocks() => None,
                 Some(_) if self.effort == Effort::Pretend => return Ok(Found::Nothing),
-                Some(size) if !own_writes::has_transaction_id() && is_due(column, size.blocks) => {
+                Some(size)
+                    if !own_writes::has_transaction_id()
+                        && self.may_read(column.table, size.blocks)
+                        && is_due(column, size.blocks) =>
+                {
                     self.find(&place, rows, order, limit)?
                 }
                 _ => None,

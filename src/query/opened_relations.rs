@@ -20,6 +20,8 @@ pub struct Opened {
     pub scanned: Vec<pg_sys::Oid>,
     /// Every table that the plan may scan.
     pub scanned_tables: Vec<pg_sys::Oid>,
+    /// Tables that the plan reads from the first row to the last, each with what that costs as the planner counts.
+    pub read_whole: Vec<(pg_sys::Oid, f64)>,
     /// Other processes run parts of it.
     pub is_parallel: bool,
     /// The plan has nodes of a kind that is not known here, which may open anything.
@@ -35,6 +37,7 @@ struct Collector<'t> {
     indexes: Vec<pg_sys::Oid>,
     scanned: Vec<pg_sys::Oid>,
     scanned_places: Vec<u32>,
+    whole_places: Vec<(u32, f64)>,
     is_parallel: bool,
     prunes_at_start: bool,
     has_unknown_nodes: bool,
@@ -51,6 +54,7 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened {
         indexes: Vec::new(),
         scanned: Vec::new(),
         scanned_places: Vec::new(),
+        whole_places: Vec::new(),
         is_parallel: false,
         prunes_at_start: false,
         has_unknown_nodes: false,
@@ -67,6 +71,7 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened {
         prunes_at_start: found.prunes_at_start,
         scanned: found.scanned,
         scanned_tables: found.scanned_places.iter().filter_map(relation).collect(),
+        read_whole: found.whole_places.iter().filter_map(|(place, cost)| Some((relation(place)?, *cost))).collect(),
         is_parallel: found.is_parallel,
         has_unknown_nodes: found.has_unknown_nodes,
         has_foreign_nodes: found.has_foreign_nodes,
@@ -109,7 +114,10 @@ impl<'t> Collector<'t> {
         let Some(plan) = plan else { return };
         let node = plan.as_node();
         match_node! { node;
-            SeqScan(scan) => self.scan(scan.scan.scanrelid),
+            SeqScan(scan) => {
+                self.whole_places.push((scan.scan.scanrelid, plan.total_cost));
+                self.scan(scan.scan.scanrelid);
+            },
             SampleScan(scan) => self.scan(scan.scan.scanrelid),
             BitmapHeapScan(scan) => self.scan(scan.scan.scanrelid),
             TidScan(scan) => self.scan(scan.scan.scanrelid),

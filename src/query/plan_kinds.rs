@@ -5,8 +5,10 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::decomposition::TUPLESTORE_NAME;
 use crate::pg::tree::{Tree, child, child_text, children};
+
+/// The name of the tuplestore that a query combined of parts reads: the rows of all parts.
+pub const TUPLESTORE_NAME: &CStr = c"arrow_cache_fragments";
 
 /// The name of the node that scans the parts of an answer (`fragments`).
 pub const SCAN_NAME: &CStr = c"ArrowCacheFragments";

@@ -22,11 +22,13 @@ pub use executor_run::{ExecutorRunHook, call_executor_run, executor_run, set_pro
 pub use index_scan::begin_index_scan;
 pub use names::{may_use_schema, owns, public_may_execute, qualified_name};
 pub use partition_key::{PartitionColumn, PartitionStrategy, partition_column, partition_key_columns};
-pub use plans::{copy_permissions, pruning_of_append, pruning_of_merge_append, query_id, strip_plan, unchecked_plan};
+pub use plans::{
+    copy_permissions, is_permitted, pruning_of_append, pruning_of_merge_append, query_id, strip_plan, unchecked_plan,
+};
 pub use ranges::family_of_bounds;
 pub use row_types::{has_virtual_columns, tuple_attribute, virtual_expressions};
 pub use settings_table::setting_of_server;
 pub use shared_memory::{backend_number, create_area, most_backends, next_full_transaction_id, number_of_backend};
 pub use statistics::counted_relation;
-pub use waiting::{TIMEOUTS_OF_STATEMENTS, holds_lock, wait_event_of_fill};
+pub use waiting::{TIMEOUTS_OF_STATEMENTS, holds_lock, shortest_timeout, wait_event_of_fill};
 pub use wal::{completed_transactions, file_of_block};

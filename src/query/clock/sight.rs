@@ -6,6 +6,7 @@ use pgrx::pg_sys::{self, Oid, RTEKind};
 
 use crate::pg::index_search::{Found, Limit, Rows, TableColumn, TimeOrder};
 use crate::pg::tree::{Tree, children};
+use crate::query::plan_kinds::is_combined;
 
 /// Most tables in which one bound is sought.
 const MOST_TABLES: usize = 256;
@@ -47,13 +48,15 @@ impl Sight<'_> {
         self.relations.is_none_or(|relations| relations.binary_search(&relation.to_u32()).is_ok())
     }
 
-    /// The tables whose rows the statement reads as those of a relation. Partitions that planning has left out are not among them: none of their
+    /// The tables whose rows the statement reads as those of a relation. A plan that does not say which these are, as one that combines parts, may read some
+    /// nevertheless: such a relation counts as one without children, and is not asked if it has some. Partitions that planning has left out are not among them: none of their
     /// rows fulfils what the query asks for, whatever time it is.
     ///
     /// # Errors
     /// `MovingClock` if they are too many, or one of them is no table; `OutOfMemory`.
     pub fn tables(&self, relation: Oid) -> Result<Tables, Reason> {
-        let Some(plan) = self.plan else { return Ok(Tables::Itself) };
+        let tells = |plan: &Tree<'_, pg_sys::PlannedStmt>| !plan.appendRelations.is_null() && !is_combined(*plan);
+        let Some(plan) = self.plan.filter(tells) else { return Ok(Tables::Itself) };
         let entries = children!(plan.rtable as RangeTblEntry);
         let is_relation = |entry: &Tree<'_, pg_sys::RangeTblEntry>| entry.rtekind == RTEKind::RTE_RELATION;
         let mut is_read = Vec::with_room(entries.len()).map_err(|_| Reason::OutOfMemory)?;
@@ -78,10 +81,7 @@ impl Sight<'_> {
             }
             has_children = true;
         }
-        let is_partitioned = |(entry, is_read): (Tree<'_, pg_sys::RangeTblEntry>, &bool)| {
-            *is_read && entry.relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
-        };
-        if !has_children && !entries.clone().zip(&is_read).any(is_partitioned) {
+        if !has_children {
             return Ok(Tables::Itself);
         }
         let mut tables: Vec<Oid> = Vec::new();

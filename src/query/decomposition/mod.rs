@@ -30,8 +30,6 @@ mod parameters;
 mod part;
 mod site;
 
-use std::ffi::CStr;
-
 use pgrx::pg_sys;
 
 use columns::Columns;
@@ -43,9 +41,7 @@ use site::Site;
 use crate::pg::compat::tree::name_grouped_columns;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::copy;
-
-/// The name of the tuplestore that the combined query reads: the rows of all parts.
-pub const TUPLESTORE_NAME: &CStr = c"arrow_cache_fragments";
+use crate::query::plan_kinds::TUPLESTORE_NAME;
 
 /// A query as a combination of parts.
 pub struct Decomposition {

@@ -315,6 +315,9 @@ def test_parameters(logged, at):
                 for _ in range(2):
                     assert cached.rows(question, parameters, prepare=prepare) == expected
                     seen[cached.status(), cached.reason()] += 1
+    if logged.layout == "partitioned":
+        # NULL leaves all partitions out: then the plan does not say which these are.
+        assert 0 < seen.pop(("BYPASS", "moving_clock")) <= 40, seen
     assert set(seen) == {("HIT", None), ("MISS", None)} and seen["HIT", None] > 3 * seen["MISS", None], seen
     cached.execute("PREPARE raising (int) AS SELECT count(*) FROM log WHERE false AND at > now() + $1 * interval '1000000 years'")
     assert cached.rows("EXECUTE raising (1000)") == [(0,)]
@@ -333,7 +336,8 @@ def test_roles_and_row_security(logged, at):
         for session in (reader, owner):
             session.execute(question)
         assert reader.rows(question) == plain.rows(question) != owner.rows(question)
-        assert reader.status() == owner.status() == "HIT"
+        # Of children that the plan does not read whole, some are not read for bounds at once.
+        assert reader.status() == owner.status() == "HIT" or logged.layout == "inherited"
     detail = "SELECT detail FROM arrow_cache.why($$%s$$)" % question
     assert "2026-03-10" not in reader.rows(detail)[0][0] and "may not read" in reader.rows(detail)[0][0]
     assert f"2026-03-10 11:59:3{1 if logged.layout == 'inherited' else 0}+00" in owner.rows(detail)[0][0]
@@ -386,6 +390,38 @@ def test_an_export_and_a_token(logged, at):
         assert cached.status() == "HIT"
     assert seen[0] == seen[1] != seen[2] == seen[3]
     assert seen[0][1] != seen[2][1] and seen[0][1] != [(None,)]
+
+
+def test_combined_of_parts(server, at):
+    """A plan that combines the parts of an answer does not say which tables it reads, and its answer is not kept for a window over all of them."""
+    server.set(str(START))
+    server.psql("""SET TimeZone = UTC;
+        DROP TABLE IF EXISTS p, pa, dim CASCADE;
+        CREATE TABLE p (id int, at timestamptz) PARTITION BY RANGE (id);
+        CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (50);
+        CREATE TABLE p2 PARTITION OF p DEFAULT;
+        CREATE TABLE pa (id int, at timestamptz) PARTITION BY RANGE (at);
+        CREATE TABLE pa1 PARTITION OF pa FOR VALUES FROM ('2026-03-10') TO ('2026-03-10 12:01');
+        CREATE TABLE pa2 PARTITION OF pa DEFAULT;
+        INSERT INTO p SELECT g, timestamptz '2026-03-10 12:00:00' + (g - 50) * interval '1 second' FROM generate_series(1, 100) g;
+        INSERT INTO pa TABLE p;
+        CREATE TABLE dim AS SELECT id, id % 3 AS k FROM p""")
+    questions = [form.format(table, window) for table in ("p", "pa") for window in ("at > now()", "at <= now() - interval '10 seconds'", "at + interval '5 seconds' > now()") for form in (
+        "SELECT count(*), sum(id) FROM {} WHERE {}", "SELECT id % 2, count(*) FROM {} WHERE {} AND id > 3 GROUP BY 1 ORDER BY 1", "SELECT count(*), now() AS t FROM {} WHERE {}",
+        "SELECT k, count(*) FROM {} JOIN dim USING (id) WHERE {} GROUP BY 1 ORDER BY 1", "SELECT (SELECT count(*) FROM {0} WHERE {1}), count(*) FROM {0} WHERE {1}")]
+    for index in (False, True):
+        if index:
+            server.psql("CREATE INDEX ON p (at); CREATE INDEX ON pa (at)")
+        (cached, plain), (other, _) = sessions(at, "-c pg_arrow_cache.fragment_min_time=0"), sessions(at, "-c pg_arrow_cache.enable_fragments=off")
+        combined = collections.Counter()
+        for question in questions:
+            for second in (0, 0, 5, 10, 25, 60, 3, -90, -90, 0):
+                server.set(after(second))
+                expected = plain.rows(question, prepare=False)
+                for session in (cached, other):
+                    assert session.rows(question, prepare=False) == expected, (second, question)
+                combined[any("ArrowCacheFragments" in line for line, in cached.rows("EXPLAIN " + question))] += 1
+        assert combined[True] > 50, combined
 
 
 class Windows:
@@ -458,4 +494,7 @@ def test_random_windows(logged, at):
         cached.execute("DEALLOCATE q")
     print(seen)
     assert seen["HIT", None] > windows_asked and seen["MISS", None] > windows_asked // 2, seen
+    if logged.layout != "indexed":
+        # Some plans do not read a table whole.
+        assert seen.pop(("BYPASS", "moving_clock"), 0) < windows_asked / 3, seen
     assert set(seen) <= {("HIT", None), ("MISS", None), ("STALE", None)}, seen

@@ -153,3 +153,46 @@ def test_tokens(logged, at):
         logged.set(after(second))
         tokens.append(cached.rows("SELECT arrow_cache.etag(%s)", [question])[0][0])
     assert None not in tokens and [second for second in range(1, 30) if tokens[second] != tokens[second - 1]] == [10, 20], tokens
+
+
+def test_a_table_is_read_only_for_statements_that_read_it(logged, at):
+    """An index, LIMIT, or too little time: the statement needs no more than without the cache. Nor does it meet pages that it would not read."""
+    logged.psql("CREATE INDEX ON large (id); CREATE INDEX ON log (id); ANALYZE log, large")
+    cached, plain = sessions(at)
+    cached.execute("SET enable_seqscan = off")
+    for table in ("log", "large"):
+        question = f"SELECT id, at FROM {table} WHERE id = 7 AND at < now() ORDER BY at LIMIT 1"
+        for _ in range(5):
+            assert cached.rows(question) == plain.rows(question)
+            assert (cached.status(), cached.reason()) == ("BYPASS", "moving_clock")
+    cached.execute("RESET enable_seqscan")
+    for _ in range(5):
+        cached.rows("SELECT id FROM large WHERE at < now() LIMIT 1")
+        assert (cached.status(), cached.reason()) == ("BYPASS", "moving_clock")
+    cached.execute("SET statement_timeout = '20ms'")
+    question = QUESTION.format("large")
+    for _ in range(5):
+        cached.rows(question)
+        assert cached.status() == "BYPASS"
+    assert plain.rows(BOUNDS) == [(0,)]
+    cached.execute("RESET statement_timeout")
+    for _ in range(5):
+        cached.rows(question)
+    assert cached.status() == "HIT"
+
+
+def test_who_has_no_rights_learns_nothing(logged, at):
+    """Rights are asked for before the table is read, and what is found in all rows is shown to nobody who may not see the statements of all."""
+    logged.psql("DROP ROLE IF EXISTS bounds_reader, bounds_stranger; CREATE ROLE bounds_reader LOGIN; CREATE ROLE bounds_stranger LOGIN; GRANT SELECT ON log TO bounds_reader")
+    stranger, reader = at("-c TimeZone=UTC", user="bounds_stranger"), at("-c TimeZone=UTC", user="bounds_reader")
+    question = QUESTION.format("log")
+    for _ in range(4):
+        with pytest.raises(Exception, match="permission denied"):
+            stranger.execute(question)
+    (owner, _) = sessions(at)
+    assert owner.rows(BOUNDS) == stranger.rows(BOUNDS) == [(0,)]
+    for _ in range(2):
+        reader.execute(question)
+    assert reader.status() == "HIT"
+    assert owner.rows(BOUNDS) == [(1,)] and stranger.rows(BOUNDS) == reader.rows(BOUNDS) == [(0,)]
+    logged.psql("DROP OWNED BY bounds_reader; DROP ROLE bounds_reader, bounds_stranger")
