@@ -124,7 +124,7 @@ def draw_soak(series, samples):
     """Memory of each process that lasts, by kind, and how full the cache was. `series` have a label and (second, kilobytes) each."""
     kinds = (("sessions with the cache", HIT, lambda label: label.startswith(("reader", "watcher", "leaking"))),
              ("many that ask the same at once (one computes, with 4 MB)", REDIS, lambda label: label.startswith("crowd")),
-             ("the same with the cache off", POOL, lambda label: label.startswith("control")),
+             ("the same without the cache, or without the library", POOL, lambda label: label.startswith("control")),
              ("writers", STORING, lambda label: "writer" in label and label not in ("walwriter", "background writer")),
              ("definitions, prepared transactions, sampler", VIEW, lambda label: label.startswith(("definitions", "prepared", "sampler"))),
              ("postmaster, checkpointer, …", PLAIN, lambda label: True))

@@ -41,6 +41,15 @@ class Flat(unittest.TestCase):
         self.assertEqual(self.grown(samples(lambda at: 40000 + 3 * at)), [])
         self.assertEqual(self.grown(samples(lambda at: 40000 + 5 * at)), ["one +2,525 kB"])
 
+    def test_a_control_that_grows_as_well(self):
+        found = samples(lambda at: 4000 + 3 * at)
+        for one in found:
+            one["processes"].append((3, "control one", 9000 + 2 * one["seconds"]))
+        self.assertEqual(self.grown(found), [])
+        for one in found:
+            one["processes"][-1] = (3, "control one", 9000 - one["seconds"])
+        self.assertEqual(self.grown(found), ["one +1,515 kB"])
+
     def test_what_ends_does_not_last(self):
         self.assertEqual([one.label for one in flat.lasting(samples(lambda at: 4000 + 9 * at, until=800))], ["the server"])
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The soak: one server for hours, with the oracle's writers and readers, with sessions that come and go, and with faults that do not restart it.
-No answer may differ, `arrow_cache.check()` may find nothing, and no process of the server may grow.
+No answer may differ, `arrow_cache.check()` may find nothing, and no process of the server may grow. Beside it runs a small server without the
+library, whose processes show how PostgreSQL itself grows.
 
     SOAK_SECONDS=7200 make soak                            the same as tests/soak/run.py --seconds 7200, with target/venv/bin/python
     tests/soak/run.py --seconds 120 --plant leak           must fail: a session that loses 100 bytes with each statement
@@ -69,27 +70,31 @@ def soak(verdict, options):
     OUTPUT.mkdir(parents=True)
     print(f"# seed {options.seed}, {options.seconds:g} s", flush=True)
     with tempfile.TemporaryDirectory(prefix="pg_arrow_cache-soak-", dir="/tmp") as folder, \
-            private.Cluster(ROOT / "target" / "soak", conf_file=HERE / "soak.conf") as server:
+            private.Cluster(ROOT / "target" / "soak", conf_file=HERE / "soak.conf") as server, \
+            private.Cluster(ROOT / "target" / "soak-control", preload="", conf_file=HERE / "soak.conf") as control:
         try:
             # The faults have the database postgres.
             server.psql(SCHEMA)
-            server.psql("CREATE DATABASE oracle")
+            for each in (server, control):
+                each.psql("CREATE DATABASE oracle")
             server.psql("CREATE EXTENSION pg_arrow_cache", "oracle")
             for name in set(os.environ) - set(server.environment()):
                 del os.environ[name]
             os.environ[oracle.DSN] = server.dsn("oracle")
-            oracle.load_schema(server.dsn("oracle"))
-            watch(verdict, options, server, leak_library(Path(folder)) if options.plant == "leak" else None)
+            for each in (server, control):
+                oracle.load_schema(each.dsn("oracle"))
+            watch(verdict, options, server, control, leak_library(Path(folder)) if options.plant == "leak" else None)
         finally:
             shutil.copy(server.log, OUTPUT / "server.log")
 
 
-def watch(verdict, options, server, leak):
+def watch(verdict, options, server, control, leak):
     context = multiprocessing.get_context("fork")
     changers = sessions.changers(options.pause, options.definitions_pause)
     run = oracle.Run(options, context, len(changers))
     interval = min(INTERVAL_S, options.seconds / LEAST_SAMPLES)
-    besides = [("sampler", memory.sample, (server, OUTPUT / SAMPLES, interval)), ("faults", mild.happen, (server,))]
+    besides = [*sessions.controls(options.pause, options.definitions_pause, control.dsn("oracle")),
+               ("sampler", memory.sample, (server, control, OUTPUT / SAMPLES, interval)), ("faults", mild.happen, (server,))]
     started, postmaster = time.monotonic(), server.pid
     total = oracle.everything(run, context, changers, [*sessions.askers(), *sessions.planted(options.plant, leak), *besides])
     seconds = time.monotonic() - started

@@ -1,5 +1,5 @@
-"""The oracle's processes, as the soak uses them: with sessions that last as long as the run, with controls for which the cache is off, and
-with sessions that come and go. The server knows each session by the name of its process (`application_name`)."""
+"""The oracle's processes, as the soak uses them: with sessions that last as long as the run, with controls that do the same without the cache,
+and with sessions that come and go. The server knows each session by the name of its process (`application_name`)."""
 
 import os
 
@@ -9,6 +9,8 @@ import watchers
 import writers
 
 CONTROL = "control "
+# Writers that have a control on a server without the library. The last one ends what the other one has prepared.
+CONTROLLED = ("definitions", "data writer 1", "prepared")
 # Shares of batches with young snapshots, as the oracle has them.
 YOUNG = (0.4, 0.2)
 # Passers-by leave after some batches.
@@ -21,8 +23,9 @@ def named(function, **options):
         os.environ["PGAPPNAME"] = name
         os.environ["PGOPTIONS"] = " ".join(f"-c {setting}={value}" for setting, value in options.items())
         tally = function(run, name, number, *arguments)
-        if tally.statuses:
-            tally.counts[f"statements of {name}"] = sum(tally.statuses.values())
+        for what, counter in (("statements", tally.statuses), ("changes", tally.done)):
+            if counter:
+                tally.counts[f"{what} of {name}"] = sum(counter.values())
         return tally
     return begin
 
@@ -39,8 +42,24 @@ def without_cache(function):
     return named(begin, **{"pg_arrow_cache.enabled": "off"})
 
 
+def without_library(function, dsn):
+    """The same changes on another server."""
+    def begin(run, name, number, *arguments):
+        run.dsn = dsn
+        tally = named(function)(run, name, number, *arguments)
+        tally.done.clear()
+        tally.tolerated.clear()
+        return tally
+    return begin
+
+
 def changers(pause, definitions_pause):
     return [(name, named(function), arguments) for name, function, arguments in writers.processes(pause, definitions_pause)]
+
+
+def controls(pause, definitions_pause, dsn):
+    return [(CONTROL + name, without_library(function, dsn), arguments)
+            for name, function, arguments in writers.processes(pause, definitions_pause) if name in CONTROLLED]
 
 
 def askers():
