@@ -41,7 +41,7 @@ SAMPLES, PLOT = "samples.jsonl", "soak.svg"
 INTERVAL_S = 10
 LEAST_SAMPLES = 60
 # In a shorter run the caches of PostgreSQL have not filled, and not every fault had its turn.
-LONG_ENOUGH_S = 1200
+LONG_ENOUGH_S = 900
 LEAST_HITS = oracle.LEAST_HITS
 
 
