@@ -123,8 +123,8 @@ def draw_dashboard(data):
 def draw_soak(series, samples):
     """Memory of each process that lasts, by kind, and how full the cache was. `series` have a label and (second, kilobytes) each."""
     kinds = (("sessions with the cache", HIT, lambda label: label.startswith(("reader", "watcher", "leaking"))),
-             ("many that ask the same at once (one computes, with 4 MB)", REDIS, lambda label: label.startswith("crowd")),
-             ("the same without the cache, or without the library", POOL, lambda label: label.startswith("control")),
+             ("the same at once: one computes, in 4 MB more", REDIS, lambda label: label.startswith("crowd")),
+             ("controls, without cache or library", POOL, lambda label: label.startswith("control")),
              ("writers", STORING, lambda label: "writer" in label and label not in ("walwriter", "background writer")),
              ("definitions, prepared transactions, sampler", VIEW, lambda label: label.startswith(("definitions", "prepared", "sampler"))),
              ("postmaster, checkpointer, …", PLAIN, lambda label: True))
@@ -133,8 +133,8 @@ def draw_soak(series, samples):
         name, colour, _ = next(kind for kind in kinds if kind[2](one.label))
         upper.plot([at / 60 for at, _ in one.size], [kb / 1024 for _, kb in one.size], color=colour, linewidth=0.9, label=name)
     lines = dict(zip(*reversed(upper.get_legend_handles_labels())))
-    upper.legend([lines[name] for name, _, _ in kinds if name in lines], [name for name, _, _ in kinds if name in lines], fontsize=8, ncols=3,
-                 loc="upper center", bbox_to_anchor=(0.5, 1.12))
+    shown = [name for name, _, _ in kinds if name in lines]
+    figure.legend([lines[name] for name in shown], shown, fontsize=9, ncols=2, loc="outside upper center")
     upper.set(ylabel="MB of a process, without shared memory", ylim=(0, None))
     minutes = [one["seconds"] / 60 for one in samples]
     lower.plot(minutes, [one["bytes_used"] / 2**20 for one in samples], color=HIT, linewidth=0.9)

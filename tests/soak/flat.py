@@ -13,7 +13,7 @@ CONTROL = "control "
 # the middles of both quarters lies half of the run, so a leak of a megabyte in half of the run is seen: of half a byte for each of two million
 # statements.
 #
-# Some of what PostgreSQL keeps has no bound, such as the cache of catalogs in a session that makes and drops objects all the time. A process may
+# Some of what PostgreSQL keeps goes on to grow, such as the cache of catalogs in a session that makes and drops objects all the time. A process may
 # grow by as much more as its control has grown.
 ALLOWED_KB, ALLOWED_SHARE = 1024, 0.05
 
