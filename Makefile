@@ -17,7 +17,7 @@ PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 # Cargo and the tests use all cores by themselves; two set-ups at once would wait for each other's apt-get.
 .NOTPARALLEL:
 .PHONY: help setup install demo demo-replica test bench bench-quick bench-setup bench-arrow bench-dashboard bench-staleness bench-standby lint clean \
-        test-postgres test-drivers test-monitoring test-matrix test-pg-upgrade test-packages deb dist audit-functions audit-dependencies miri loom coverage valgrind $(SUITES:%=test-%)
+        test-postgres test-drivers test-monitoring test-matrix test-pg-upgrade test-packages deb dist audit-functions audit-dependencies miri loom coverage valgrind soak $(SUITES:%=test-%)
 
 help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
@@ -44,6 +44,7 @@ help:
 	@echo 'make audit-dependencies  licences and advisories of the crates (cargo-deny, which it compiles)'
 	@echo 'make loom            orders of memory accesses in the core, in all executions of small models; some ten minutes'
 	@echo 'make miri            undefined behaviour in tests of the core, with a nightly compiler; some ten minutes'
+	@echo 'make soak            one server for two hours (SOAK_SECONDS): answers, check() and the memory of each process; draws a plot'
 	@echo 'make setup           only what the others do first: packages, target/venv'
 	@echo 'make clean           remove target/'
 	@echo
@@ -156,6 +157,10 @@ coverage:
 valgrind: setup install
 	@command -v valgrind >/dev/null || { echo 'make valgrind needs the package valgrind' >&2; exit 69; }
 	@$(PYTHON) tests/valgrind.py
+
+# Not among the suites: it takes SOAK_SECONDS, two hours unless told otherwise.
+soak: bench-setup
+	@$(PYTHON) -B tests/soak/run.py
 
 # Two servers beside each other, which a chroot has from two Debian releases.
 test-pg-upgrade:

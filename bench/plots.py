@@ -120,6 +120,39 @@ def draw_dashboard(data):
     return figure
 
 
+def draw_soak(series, samples):
+    """Memory of each process that lasts, by kind, and how full the cache was. `series` have a label and (second, kilobytes) each."""
+    kinds = (("sessions with the cache", HIT, lambda label: label.startswith(("reader", "watcher", "leaking"))),
+             ("the same at once: one computes, in 4 MB more", REDIS, lambda label: label.startswith("crowd")),
+             ("controls, without cache or library", POOL, lambda label: label.startswith("control")),
+             ("writers", STORING, lambda label: "writer" in label and label not in ("walwriter", "background writer")),
+             ("definitions, prepared transactions, sampler", VIEW, lambda label: label.startswith(("definitions", "prepared", "sampler"))),
+             ("postmaster, checkpointer, …", PLAIN, lambda label: True))
+    figure, (upper, lower) = plt.subplots(2, 1, figsize=(9, 7.5), height_ratios=(3, 1), sharex=True, layout="constrained")
+    for one in series:
+        name, colour, _ = next(kind for kind in kinds if kind[2](one.label))
+        upper.plot([at / 60 for at, _ in one.size], [kb / 1024 for _, kb in one.size], color=colour, linewidth=0.9, label=name)
+    lines = dict(zip(*reversed(upper.get_legend_handles_labels())))
+    shown = [name for name, _, _ in kinds if name in lines]
+    figure.legend([lines[name] for name in shown], shown, fontsize=9, ncols=2, loc="outside upper center")
+    upper.set(ylabel="MB of a process, without shared memory", ylim=(0, None))
+    minutes = [one["seconds"] / 60 for one in samples]
+    lower.plot(minutes, [one["bytes_used"] / 2**20 for one in samples], color=HIT, linewidth=0.9)
+    lower.set(xlabel="minutes", ylabel="MB used of the cache", ylim=(0, samples[0]["bytes_total"] / 2**20), xlim=(0, None))
+    lower.yaxis.label.set_color(HIT)
+    entries = lower.twinx()
+    entries.plot(minutes, [one["entries"] for one in samples], color=PLAIN, linewidth=0.9)
+    entries.set(ylabel="entries", ylim=(0, None))
+    entries.yaxis.label.set_color(PLAIN)
+    entries.grid(False)
+    return figure
+
+
+def save(figure, path):
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+    plt.close(figure)
+
+
 def draw(data, directory, name, wide_rows):
     """Draws what `data` has, into files whose names begin with `name`: {title: path}."""
     drawn = {}
@@ -136,6 +169,5 @@ def draw(data, directory, name, wide_rows):
     paths = {}
     for title, (kind, figure) in drawn.items():
         paths[title] = directory / f"{name}-{kind}.svg"
-        figure.savefig(paths[title], bbox_inches="tight", metadata={"Date": None})
-        plt.close(figure)
+        save(figure, paths[title])
     return paths

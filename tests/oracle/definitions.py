@@ -135,6 +135,16 @@ class Definitions:
         return self.rng.choice(("VACUUM FULL pg_class", "VACUUM FULL pg_proc", "VACUUM FULL pg_enum", "VACUUM FREEZE pg_attribute",
                                 "REINDEX TABLE pg_class", "REINDEX TABLE CONCURRENTLY account"))
 
+    def leftovers(self):
+        """A concurrent REINDEX that fails leaves an invalid index behind, and the next one doubles that, too: without an end they would be thousands."""
+        return """DO $$ DECLARE left_over regclass; BEGIN
+            FOR left_over IN SELECT indexrelid FROM pg_index WHERE NOT indisvalid AND indexrelid::regclass::text ~ '_cc(new|old)' LOOP
+                BEGIN
+                    EXECUTE format('DROP INDEX %s', left_over);
+                EXCEPTION WHEN lock_not_available OR deadlock_detected THEN NULL;
+                END;
+            END LOOP; END $$"""
+
     def tablespace(self):
         place = self.rng.choice(("spare", "pg_default"))
         return self.rng.choice((
@@ -306,6 +316,7 @@ CHANGES = {
     "policy": Definitions.policy,
     "index": Definitions.index,
     "maintenance": Definitions.maintenance,
+    "leftovers": Definitions.leftovers,
     "catalogs": Definitions.catalogs,
     "tablespace": Definitions.tablespace,
     "written catalog": Definitions.written_catalog,

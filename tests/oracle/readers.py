@@ -19,6 +19,8 @@ from tally import SAME_SNAPSHOT
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 SETTINGS = "SET lock_timeout = '300ms'; SET statement_timeout = '10s'; SET client_min_messages = error"
 BATCH = 14
+# The share of turns at which a reader takes new sessions.
+RECONNECTS = 0.003
 OWN_WRITES = ("UPDATE account SET balance = balance + 5000 WHERE id = 3", "INSERT INTO one.stock VALUES (77, 'own')",
               "UPDATE warm_a SET version = version + 1000000 WHERE grp = 1", "DELETE FROM secret_tenant WHERE id = 2",
               "SAVEPOINT s; DELETE FROM one.stock; ROLLBACK TO s", "CREATE TABLE shadow.model (a int)",
@@ -30,8 +32,8 @@ logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
 class Reader:
-    def __init__(self, run, name, number):
-        self.run, self.name, self.number = run, name, number
+    def __init__(self, run, name, number, pipelines=True):
+        self.run, self.name, self.number, self.pipelines = run, name, number, pipelines
         self.rng = random.Random(f"{run.seed}:{name}")
         self.tally = run.tally(name)
         self.failing = set()
@@ -209,6 +211,7 @@ class Reader:
         """Through the extended protocol: pipelined, prepared or not, text or binary, with parameters."""
         profile, asked = self.batch(ALL)
         prepare, binary, pipelined = (self.rng.random() < 0.5 for _ in range(3))
+        pipelined = pipelined and self.pipelines
         connection, cursors, seen = self.extended_connection, [], []
 
         def ask(part):
@@ -270,9 +273,10 @@ def only_in(answer, other):
     return only
 
 
-def compare(run, name, number, young):
-    """`young`: the share of batches with young snapshots."""
-    reader = Reader(run, name, number)
+def compare(run, name, number, young, reconnects=RECONNECTS):
+    """`young`: the share of batches with young snapshots. With no `reconnects` its sessions last as long as the run; then it uses no pipelines, as an
+    error in one takes a new session."""
+    reader = Reader(run, name, number, pipelines=reconnects > 0)
     while run.goes_on() and not reader.tally.has_enough():
         dice = reader.rng.random()
         try:
@@ -280,7 +284,7 @@ def compare(run, name, number, young):
                 reader.young_snapshots()
             elif dice < young + (1 - young) * 0.85:
                 reader.in_one_string()
-            elif dice < 0.997:
+            elif dice < 1 - reconnects:
                 reader.extended()
             else:
                 reader.reconnect()
