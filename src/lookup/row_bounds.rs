@@ -70,14 +70,14 @@ impl<'s> RowBounds<'s> {
         Self { store, snapshot, view, effort, plan: None }
     }
 
-    /// What canonical bounds are found with, in these relations (`Sight::relations`).
-    pub fn sight<'q>(&'q self, relations: Option<&'q [u32]>) -> Sight<'q> {
-        Sight { snapshot: self.snapshot, relations, plan: self.plan, unindexed: Some(self) }
-    }
-
     /// The same for a statement with this plan.
     pub fn of_plan(self, plan: Tree<'s, pg_sys::PlannedStmt>) -> Self {
         Self { plan: Some(plan), ..self }
+    }
+
+    /// What canonical bounds are found with, in these relations (`Sight::relations`).
+    pub fn sight<'q>(&'q self, relations: Option<&'q [u32]>) -> Sight<'q> {
+        Sight { snapshot: self.snapshot, relations, plan: self.plan, unindexed: Some(self) }
     }
 
     /// May the table be read for this statement? Only if its plan reads the table from the first row to the last: then reading it once more takes no more than that, and raises
