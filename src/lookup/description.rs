@@ -134,8 +134,9 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         .snapshot()
         .map(|data| RowBounds::new(store, data, &snapshot, question.effort()).of_plan(question.plan()));
     let mut sight = bounds.as_ref().map(|bounds| bounds.sight(Some(&relations)));
-    if traits.may_fail
-        && leaves_out_by_time(question)
+    if asks_for_time
+        && traits.may_fail
+        && leaves_out_at_start(question)
         && let Some(sight) = &mut sight
     {
         sight.plan = None;
@@ -164,9 +165,9 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     })
 }
 
-/// May the plan leave out partitions when it starts? At two times with the same canonical bound it may leave out others, and so meet, or not, an error in a row that the
-/// comparison does not accept.
-fn leaves_out_by_time(question: &Question<'_>) -> bool {
+/// May the plan leave out partitions when it starts, by the time perhaps? At two times with the same canonical bound it may leave out others, and so meet, or not, an error in
+/// a row that the comparison does not accept.
+fn leaves_out_at_start(question: &Question<'_>) -> bool {
     let plan = question.plan();
     !plan.appendRelations.is_null() && opened_by(plan).prunes_at_start
 }
