@@ -41,7 +41,7 @@ pub fn leave_out(miss: &mut Miss, query: QueryDesc<'_>) {
 }
 
 /// Is it a table that only scans of the plan read? The rows of a foreign table are not those of a snapshot.
-fn may_be_left_out(query: QueryDesc<'_>, opened: &Opened, relation: u32) -> bool {
+fn may_be_left_out(query: QueryDesc<'_>, opened: &Opened<'_>, relation: u32) -> bool {
     let is_table = |entry: Tree<'_, pg_sys::RangeTblEntry>| {
         entry.relid.to_u32() == relation && entry.relkind as u8 == pg_sys::RELKIND_RELATION
     };

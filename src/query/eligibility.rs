@@ -37,7 +37,7 @@ use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 pub use checker::Blamed;
 use checker::{ClockPlace, EligibilityChecker};
 pub use declared_functions::{PURE, may_be_declared};
-pub use failures::expression_may_fail;
+pub use failures::{expression_may_fail, node_may_fail};
 pub use met_bodies::SqlBodies;
 use node_kinds::{makes_a_type, names_collation, refusal_of, type_of};
 use readings::lists_columns;

@@ -30,6 +30,7 @@ pub mod hashes;
 pub mod identity;
 pub mod key;
 pub mod known_texts;
+pub mod left_out_rows;
 pub mod lone_parameters;
 pub mod name_resolution;
 pub mod opened_relations;

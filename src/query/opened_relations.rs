@@ -8,14 +8,15 @@ use crate::pg::compat;
 use crate::pg::tree::{Tree, child, children, match_node};
 
 /// What a plan's executor would open.
-#[derive(Debug, Default)]
-pub struct Opened {
+pub struct Opened<'t> {
     /// Tables, each at least once. Those that may be left out when the plan starts are not among them.
     pub tables: Vec<pg_sys::Oid>,
     /// Indexes, likewise.
     pub indexes: Vec<pg_sys::Oid>,
     /// Some are left out when the plan starts, and which is not known before.
     pub prunes_at_start: bool,
+    /// The parts of the plan of which some may be left out when it starts.
+    pub left_out: Vec<Tree<'t, pg_sys::Plan>>,
     /// Every index that the plan may scan.
     pub scanned: Vec<pg_sys::Oid>,
     /// Every table that the plan may scan.
@@ -40,6 +41,7 @@ struct Collector<'t> {
     whole_places: Vec<(u32, f64)>,
     is_parallel: bool,
     prunes_at_start: bool,
+    left_out: Vec<Tree<'t, pg_sys::Plan>>,
     has_unknown_nodes: bool,
     has_foreign_nodes: bool,
     /// What is met now may be left out when the plan starts.
@@ -47,7 +49,7 @@ struct Collector<'t> {
 }
 
 /// What the executor of a plan would open.
-pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened {
+pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened<'_> {
     let mut found = Collector {
         plan,
         places: Vec::new(),
@@ -57,6 +59,7 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened {
         whole_places: Vec::new(),
         is_parallel: false,
         prunes_at_start: false,
+        left_out: Vec::new(),
         has_unknown_nodes: false,
         has_foreign_nodes: false,
         uncertain: false,
@@ -69,6 +72,7 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened {
         tables: found.places.iter().filter_map(relation).collect(),
         indexes: found.indexes,
         prunes_at_start: found.prunes_at_start,
+        left_out: found.left_out,
         scanned: found.scanned,
         scanned_tables: found.scanned_places.iter().filter_map(relation).collect(),
         read_whole: found.whole_places.iter().filter_map(|(place, cost)| Some((relation(place)?, *cost))).collect(),
@@ -164,10 +168,7 @@ impl<'t> Collector<'t> {
 
     /// Walks the nodes of a list of plans.
     fn walk_all(&mut self, list: Option<Tree<'t, pg_sys::List>>) {
-        for node in list.into_iter().flat_map(Tree::items).flatten() {
-            // SAFETY: every node of a list of plans begins with a plan.
-            self.walk(unsafe { Tree::enter(node.as_ptr().cast()) });
-        }
+        plans_of(list).for_each(|plan| self.walk(Some(plan)));
     }
 
     /// The children of a node that may leave some out: the tables above them are opened in any case, the children if
@@ -187,9 +188,20 @@ impl<'t> Collector<'t> {
             }
         }
         let outside = self.uncertain;
+        if !all && !outside {
+            self.left_out.extend(plans_of(children));
+        }
         self.uncertain |= !all;
         self.prunes_at_start |= !all;
         self.walk_all(children);
         self.uncertain = outside;
     }
+}
+
+/// The nodes of a list of plans.
+pub fn plans_of<'t>(list: Option<Tree<'t, pg_sys::List>>) -> impl Iterator<Item = Tree<'t, pg_sys::Plan>> {
+    list.into_iter().flat_map(Tree::items).flatten().filter_map(|node| {
+        // SAFETY: every node of a list of plans begins with a plan.
+        unsafe { Tree::enter(node.as_ptr().cast()) }
+    })
 }

@@ -36,7 +36,7 @@ pub fn hold_now(facts: FactsHash) -> bool {
 /// The facts of a plan that has just been made: relations, permissions, columns, the tables and indexes that it opens, what else its start
 /// does, and the settings by which children are left out.
 /// `opened` is what its executor opens.
-pub fn of(plan: Tree<'_, pg_sys::PlannedStmt>, opened: &Opened, seed: u64) -> FactsHash {
+pub fn of(plan: Tree<'_, pg_sys::PlannedStmt>, opened: &Opened<'_>, seed: u64) -> FactsHash {
     let mut key = BUFFER.take();
     key.clear();
     key.u64(seed);

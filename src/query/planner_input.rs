@@ -49,7 +49,7 @@ pub fn forget() {
 /// The relation or index to blame, and why.
 pub fn check(
     plan: Tree<'_, pg_sys::PlannedStmt>,
-    opened: &Opened,
+    opened: &Opened<'_>,
     unites: bool,
     ddl: u64,
 ) -> Result<(), RelationRefusal> {

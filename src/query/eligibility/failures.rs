@@ -78,6 +78,11 @@ pub(super) fn may_fail(node: Tree<'_, pg_sys::Node>, around: &[*mut pg_sys::Quer
     }
 }
 
+/// May this node of an expression without sub-queries, by itself, raise an error when it is computed?
+pub fn node_may_fail(node: Tree<'_, pg_sys::Node>) -> bool {
+    matches!(node.tag(), NodeTag::T_SubLink | NodeTag::T_Query) || may_fail(node, &[])
+}
+
 /// May computing an expression without sub-queries, or a list of them, raise an error? `node` may be a part of FROM as well.
 pub fn expression_may_fail(node: *mut pg_sys::Node) -> bool {
     #[pgrx::pg_guard]
@@ -85,9 +90,7 @@ pub fn expression_may_fail(node: *mut pg_sys::Node) -> bool {
         // SAFETY: the node is null or part of the tree that is walked.
         unsafe {
             Tree::enter(node).is_some_and(|tree| {
-                matches!(tree.tag(), NodeTag::T_SubLink | NodeTag::T_Query)
-                    || may_fail(tree, &[])
-                    || pg_sys::expression_tree_walker(node, Some(visit), std::ptr::null_mut())
+                node_may_fail(tree) || pg_sys::expression_tree_walker(node, Some(visit), std::ptr::null_mut())
             })
         }
     }

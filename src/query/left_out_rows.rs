@@ -1,0 +1,110 @@
+//! Rows that a plan may leave out when it starts. It computes which partitions it needs, often from the time, and reads no row of the others. Where all rows of a partition are
+//! rejected anyway, nobody can tell whether they were read, unless rejecting one of them raises an error. Reads plans; keeps nothing.
+
+use std::ffi::c_void;
+
+use arrow_cache_core::RoomyVec;
+use pgrx::pg_sys::{self, NodeTag, Oid};
+
+use super::clock::{Clock, closed, computes_now};
+use super::eligibility::node_may_fail;
+use super::opened_relations::plans_of;
+use crate::pg::tree::{Tree, child, match_node};
+
+/// What is known of a node of an expression.
+enum Verdict {
+    CannotFail,
+    MayFail,
+    /// It can fail if a part of it can.
+    OfParts,
+}
+
+/// What is known of the conditions of a plan so far. Those of one partition are much like those of another.
+struct Judge<'q> {
+    clock: Clock<'q>,
+    /// Parts that ask for the time, and that can be computed.
+    computed: Vec<*mut pg_sys::Node>,
+    /// Operators that do not fail, and the collation of their arguments.
+    safe_operators: Vec<(Oid, Oid)>,
+}
+
+/// May one of these plans, which the start may leave out, raise an error for a row that it rejects? The time is that of the clock, whose program is of no matter.
+pub fn may_fail_rejecting<'q>(plans: &[Tree<'q, pg_sys::Plan>], clock: Clock<'q>) -> bool {
+    let mut judge = Judge { clock, computed: Vec::new(), safe_operators: Vec::new() };
+    !plans.iter().all(|plan| judge.rejects_safely(*plan))
+}
+
+impl Judge<'_> {
+    /// Is the plan a scan, or made of scans, whose conditions cannot fail? Columns are computed only of rows that are not rejected.
+    fn rejects_safely(&mut self, plan: Tree<'_, pg_sys::Plan>) -> bool {
+        let node = plan.as_node();
+        let is_safe = match_node! { node;
+            SeqScan(_scan) => true,
+            IndexScan(scan) => scan.indexorderby.is_null() && self.cannot_fail(scan.indexqualorig.cast()),
+            IndexOnlyScan(scan) => scan.indexorderby.is_null() && self.cannot_fail(scan.indexqual.cast()),
+            BitmapHeapScan(scan) => self.cannot_fail(scan.bitmapqualorig.cast()) && self.below(plan),
+            BitmapIndexScan(scan) => self.cannot_fail(scan.indexqualorig.cast()),
+            BitmapAnd(and) => self.all(child!(and.bitmapplans)),
+            BitmapOr(or) => self.all(child!(or.bitmapplans)),
+            Append(append) => self.all(child!(append.appendplans)),
+            MergeAppend(append) => self.all(child!(append.mergeplans)),
+            _ => node.tag() == NodeTag::T_Sort && self.below(plan),
+        };
+        is_safe && plan.initPlan.is_null() && self.cannot_fail(plan.qual.cast())
+    }
+
+    fn below(&mut self, plan: Tree<'_, pg_sys::Plan>) -> bool {
+        child!(plan.lefttree).is_some_and(|below| self.rejects_safely(below))
+    }
+
+    fn all(&mut self, list: Option<Tree<'_, pg_sys::List>>) -> bool {
+        plans_of(list).all(|plan| self.rejects_safely(plan))
+    }
+
+    /// Does an expression, or each of a list, have a value for every row?
+    fn cannot_fail(&mut self, expression: *mut pg_sys::Node) -> bool {
+        // SAFETY: null or a part of a valid plan; the judge is lent to the walk alone.
+        !unsafe { visit(expression, std::ptr::from_mut(self).cast()) }
+    }
+
+    /// What is known of a node, before what is below it is looked at.
+    fn judge(&mut self, node: Tree<'_, pg_sys::Node>) -> Verdict {
+        if closed(node).is_some_and(|closed| closed.asks) {
+            return if self.computes(node) { Verdict::CannotFail } else { Verdict::MayFail };
+        }
+        let by_itself = match_node! { node;
+            // What a plan computes when it is first asked for may never be.
+            Param(param) => param.paramkind != pg_sys::ParamKind::PARAM_EXTERN,
+            OpExpr(operator) => {
+                let called = (operator.opno, operator.inputcollid);
+                let is_known = self.safe_operators.contains(&called);
+                !(is_known || !node_may_fail(node) && self.safe_operators.add(called).is_ok())
+            },
+            _ => node_may_fail(node),
+        };
+        if by_itself { Verdict::MayFail } else { Verdict::OfParts }
+    }
+
+    /// Can a part that asks for the time, and reads no row, be computed?
+    fn computes(&mut self, part: Tree<'_, pg_sys::Node>) -> bool {
+        let part_is = |other: &*mut pg_sys::Node| {
+            // SAFETY: two parts of a valid plan.
+            unsafe { pg_sys::equal(part.as_ptr().cast(), other.cast()) }
+        };
+        self.computed.iter().any(part_is) || computes_now(part, &self.clock) && self.computed.add(part.as_ptr()).is_ok()
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, judge: *mut c_void) -> bool {
+    // SAFETY: the node is null or part of the plan that is walked; `cannot_fail` has lent its judge, and uses it no more while the walk lasts.
+    unsafe {
+        let Some(tree) = Tree::enter(node) else { return false };
+        let verdict = (*judge.cast::<Judge>()).judge(tree);
+        match verdict {
+            Verdict::CannotFail => false,
+            Verdict::MayFail => true,
+            Verdict::OfParts => pg_sys::expression_tree_walker(node, Some(visit), judge),
+        }
+    }
+}

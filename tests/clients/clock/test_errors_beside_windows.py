@@ -1,0 +1,108 @@
+"""Queries that may fail, over partitions some of which the time leaves out when the plan starts: at each moment, the cache gives the answer, or the error, that executing gives
+at the same moment.
+
+The random test prints its seed; RANDOM_SEED=seed repeats it, and CLOCK_WINDOWS=number sets how many questions it asks."""
+
+import collections
+import os
+import random
+
+import psycopg
+import pytest
+from support.windows import after, sessions
+
+SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**32))
+WINDOWS = int(os.environ.get("CLOCK_WINDOWS", 300))
+
+# Rows of the first minutes have values that other columns cannot be computed from.
+SCHEMA = """
+    SET TimeZone = UTC;
+    DROP TABLE IF EXISTS log, names CASCADE;
+    CREATE TABLE log (id int, at timestamptz NOT NULL, n int, t text, d jsonb) PARTITION BY RANGE (at);
+    CREATE TABLE log_early PARTITION OF log FOR VALUES FROM (MINVALUE) TO ('2026-03-10 11:58:30+00');
+    CREATE TABLE log_next (t text, d jsonb, gone int, n int, id int, at timestamptz NOT NULL);
+    ALTER TABLE log_next DROP gone;
+    ALTER TABLE log ATTACH PARTITION log_next FOR VALUES FROM ('2026-03-10 11:58:30+00') TO ('2026-03-10 11:59:00+00');
+    CREATE TABLE log_late PARTITION OF log FOR VALUES FROM ('2026-03-10 11:59:00+00') TO (MAXVALUE) PARTITION BY LIST (n);
+    CREATE TABLE log_late_0 PARTITION OF log_late FOR VALUES IN (0, 1);
+    CREATE TABLE log_late_rest PARTITION OF log_late DEFAULT;
+    CREATE INDEX ON log (at);
+    CREATE INDEX ON log_next (n);
+    INSERT INTO log SELECT g, timestamptz '2026-03-10 11:58:00' + g * interval '5 seconds', CASE g % 5 WHEN 0 THEN 0 ELSE 1 + g / 10 END,
+        CASE WHEN g < 12 AND g % 3 = 0 THEN 'word' ELSE g::text END,
+        jsonb_build_object('n', CASE WHEN g < 8 THEN to_jsonb('x'::text) ELSE to_jsonb(g) END) FROM generate_series(1, 40) g;
+    CREATE TABLE names (n int, name text);
+    INSERT INTO names SELECT g, 'name ' || g FROM generate_series(0, 9) g;
+    ANALYZE log, names;
+"""
+
+# Conditions that may fail for a row which the window rejects.
+FAILING = ("10 / l.n > 0", "l.t::int > 3", "(l.d->'n')::int > 2", "sqrt(l.n - 1) >= 0", "l.n IN (SELECT 5 / (n - 3) FROM names)",
+           "l.n < (SELECT 5 / (n - 3) FROM names WHERE n = 3)")
+SAFE = ("l.n > 0", "l.n IN (0, 1, 2)", "l.t > '1'", "l.id <> 7", "(l.n IS NULL OR l.n < 6)")
+COLUMNS = ("count(*)", "sum(10 / l.n)", "max(l.t::int)", "sum((l.d->'n')::int)", "string_agg(l.t, ',' ORDER BY l.id)", "sum(l.id)")
+
+
+def window(rng):
+    seconds = rng.choice((0, 10, 30, 45, 60, 90))
+    moment = rng.choice((
+        f"now() - interval '{seconds} seconds'", f"now() - {seconds} * interval '1 second'", "localtimestamp", f"now() - interval '{seconds // 2} seconds' * 2"))
+    return rng.choice((f"l.at > {moment}", f"l.at >= {moment}", f"l.at < {moment}", f"l.at BETWEEN {moment} AND now()"))
+
+
+def question(rng, share):
+    """A question, and whether rejecting a row may fail, as it does in this share of them."""
+    fails = rng.random() < share
+    conditions = [window(rng), rng.choice(FAILING if fails else SAFE)]
+    rng.shuffle(conditions)
+    where = " AND ".join(conditions)
+    columns = rng.choice(COLUMNS)
+    return rng.choice((
+        f"SELECT {columns} FROM log l WHERE {where}",
+        f"SELECT {columns} FROM (SELECT * FROM log l WHERE {where}) l",
+        f"SELECT name, {columns} FROM names JOIN log l USING (n) WHERE {where} GROUP BY name ORDER BY name",
+        f"SELECT l.n, {columns} FROM log l WHERE {where} GROUP BY l.n ORDER BY l.n",
+        f"SELECT l.id, l.t FROM log l WHERE {where} ORDER BY l.at, l.id LIMIT 5",
+        f"SELECT name, (SELECT {columns} FROM log l WHERE l.n = names.n AND {where}) FROM names ORDER BY name",
+    )), fails
+
+
+def outcome(session, text):
+    try:
+        return session.rows(text, prepare=False)
+    except psycopg.Error as error:
+        return error.sqlstate
+
+
+@pytest.mark.parametrize("mode", ("force_custom_plan", "force_generic_plan"))
+@pytest.mark.parametrize("scan", ("", " -c enable_seqscan=off", " -c enable_seqscan=off -c enable_indexscan=off"))
+def test_answers_and_errors_are_those_of_executing(server, at, mode, scan):
+    """A plan that was made for another time may meet other errors, as one after ANALYZE may. So rejecting a row fails only where all times have one plan."""
+    print(f"RANDOM_SEED={SEED}")
+    rng = random.Random(f"{SEED} {mode} {scan}")
+    one_plan = mode == "force_generic_plan"
+    server.set(after(0))
+    server.psql(SCHEMA)
+    cached, plain = sessions(at, f"-c plan_cache_mode={mode} -c jit=off{scan}")
+    errors, seen = 0, collections.Counter()
+    for number in range(WINDOWS):
+        text, fails = question(rng, 0.4 if one_plan else 0)
+        asked = "EXECUTE q" if one_plan else text
+        for session in (cached, plain):
+            session.execute(f"PREPARE q AS {text}")
+        # Rows leave every five seconds.
+        for second in (5 * five + more for five in rng.sample(range(-12, 24), 3) for more in (0, 1, 4)):
+            server.set(after(second))
+            expected = outcome(plain, asked)
+            assert outcome(cached, asked) == expected, (SEED, number, second, asked, text)
+            if isinstance(expected, str):
+                errors += 1
+            else:
+                seen[fails, cached.status()] += 1
+        for session in (cached, plain):
+            session.execute("DEALLOCATE q")
+    print(errors, seen)
+    assert ((True, "BYPASS") in seen) == one_plan, seen
+    # Sub-queries for each row, and the inner side of some joins, count as what may fail.
+    assert seen[False, "BYPASS"] < seen[False, "HIT"] and {status for _, status in seen} == {"HIT", "MISS", "BYPASS"}, seen
+    assert errors > WINDOWS / 3 and seen[False, "HIT"] > WINDOWS, (errors, seen)
