@@ -183,12 +183,9 @@ impl Unindexed for RowBounds<'_> {
             None if self.effort == Effort::Look || !may_be_kept() => None,
             None => match table_search::size(column, rows, order) {
                 Some(size) if size.blocks > settings::max_clock_scan_blocks() => None,
+                Some(size) if !self.may_read(column.table, size.blocks) => None,
                 Some(_) if self.effort == Effort::Pretend => return Ok(Found::Nothing),
-                Some(size)
-                    if !own_writes::has_transaction_id()
-                        && self.may_read(column.table, size.blocks)
-                        && is_due(column, size.blocks) =>
-                {
+                Some(size) if !own_writes::has_transaction_id() && is_due(column, size.blocks) => {
                     self.find(&place, rows, order, limit)?
                 }
                 _ => None,

@@ -18,6 +18,7 @@ SCHEMA = """
 QUESTION = "SELECT count(*), min(id) FROM {} WHERE at > now() - interval '20 seconds'"
 SCANS = "SELECT seq_scan FROM pg_stat_get_snapshot_timestamp(), pg_stat_user_tables WHERE relname = '{}'"
 BOUNDS = "SELECT count(*) FROM arrow_cache.entries WHERE query LIKE 'bounds of column%%'"
+WHY = "SELECT cacheable, reason FROM arrow_cache.why(%s)"
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def test_it_is_asked_about(logged, at):
     """`why` and EXPLAIN read no table."""
     cached, plain = sessions(at)
     for number, question in enumerate((QUESTION.format("log"), QUESTION.format("large"))):
-        assert cached.rows("SELECT cacheable FROM arrow_cache.why(%s)", [question]) == [(True,)]
+        assert cached.rows(WHY, [question]) == [(True, None)]
         cached.rows("EXPLAIN " + question)
         for _ in range(2):
             cached.rows("EXPLAIN (ANALYZE, TIMING OFF) " + question)
@@ -165,10 +166,13 @@ def test_a_table_is_read_only_for_statements_that_read_it(logged, at):
         for _ in range(5):
             assert cached.rows(question) == plain.rows(question)
             assert (cached.status(), cached.reason()) == ("BYPASS", "moving_clock")
+        assert cached.rows(WHY, [question]) == [(False, "moving_clock")]
     cached.execute("RESET enable_seqscan")
+    question = "SELECT id FROM large WHERE at < now() LIMIT 1"
     for _ in range(5):
-        cached.rows("SELECT id FROM large WHERE at < now() LIMIT 1")
+        cached.rows(question)
         assert (cached.status(), cached.reason()) == ("BYPASS", "moving_clock")
+    assert cached.rows(WHY, [question]) == [(False, "moving_clock")]
     cached.execute("SET statement_timeout = '20ms'")
     question = QUESTION.format("large")
     for _ in range(5):
