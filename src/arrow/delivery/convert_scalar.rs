@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 
 use arrow_cache_core::formats::jsonb::Refusal;
+use arrow_cache_core::formats::short_text::range::Bounds;
+use arrow_cache_core::formats::short_text::{ShortText, interval, network, range};
 use arrow_cache_core::formats::{decimal, epoch, jsonb, numeric};
 use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec, Unrepresentable, Why};
 use arrow_schema::DataType;
@@ -37,7 +39,48 @@ enum Conversion {
     MonthDayNano,
     CharByte,
     Label(Labels),
+    /// The text of an interval, an address or a range.
+    Short(ShortKind, Box<ShortText>, OutputFunction),
     Text(OutputFunction),
+}
+
+/// Types with texts of `formats::short_text`.
+#[derive(Clone, Copy)]
+enum ShortKind {
+    Interval,
+    Inet,
+    Cidr,
+    Range(Bounds),
+}
+
+impl ShortKind {
+    fn of(base_type: pg_sys::Oid) -> Option<Self> {
+        match base_type {
+            pg_sys::INTERVALOID => Some(Self::Interval),
+            pg_sys::INETOID => Some(Self::Inet),
+            pg_sys::CIDROID => Some(Self::Cidr),
+            pg_sys::INT4RANGEOID => Some(Self::Range(Bounds::Int32)),
+            pg_sys::INT8RANGEOID => Some(Self::Range(Bounds::Int64)),
+            pg_sys::DATERANGEOID => Some(Self::Range(Bounds::Date)),
+            pg_sys::TSRANGEOID => Some(Self::Range(Bounds::Timestamp)),
+            pg_sys::TSTZRANGEOID => Some(Self::Range(Bounds::TimestampTz)),
+            _ => None,
+        }
+    }
+
+    /// The text of a value, unless only the server knows it.
+    fn text<'r>(self, value: Value<'_>, room: &'r mut ShortText) -> Result<Option<&'r [u8]>, OutOfMemory> {
+        Ok(match self {
+            Self::Interval => {
+                // SAFETY: the value is one of the column, whose type is this.
+                let interval = unsafe { interval_of(value) };
+                interval::text(interval.month, interval.day, interval.time, room)
+            }
+            Self::Inet => network::text(body(value)?, false, room),
+            Self::Cidr => network::text(body(value)?, true, room),
+            Self::Range(bounds) => range::text(body(value)?, bounds, room),
+        })
+    }
 }
 
 /// An array in the making. Its owner notes which values are NULL.
@@ -73,7 +116,11 @@ impl Leaf {
                 _ => Conversion::Bytes(column.length as usize),
             },
             DeliveryType::Text | DeliveryType::List(_) | DeliveryType::Struct(_) => {
-                Conversion::Text(OutputFunction::new(column.type_oid))
+                let output = OutputFunction::new(column.type_oid);
+                match ShortKind::of(column.base_type) {
+                    Some(kind) => Conversion::Short(kind, Box::default(), output),
+                    None => Conversion::Text(output),
+                }
             }
         };
         Self {
@@ -153,6 +200,10 @@ impl Leaf {
             Conversion::Jsonb => self.append_jsonb(value)?,
             Conversion::CharByte => append_char(value.word() as u8, &mut self.values)?,
             Conversion::Label(labels) => self.values.add_all(labels.label(value)?)?,
+            Conversion::Short(kind, room, output) => match kind.text(value, room)? {
+                Some(text) => self.values.add_all(text)?,
+                None => self.values.add_all(output.text(value))?,
+            },
             Conversion::Text(output) => self.values.add_all(output.text(value))?,
         }
         self.end_value()
@@ -161,7 +212,7 @@ impl Leaf {
     /// The bytes of an interval.
     fn append_interval(&mut self, value: Value<'_>) -> Result<(), Unrepresentable> {
         // SAFETY: only columns of intervals are converted so.
-        let interval = unsafe { value.datum().cast_mut_ptr::<pg_sys::Interval>().read_unaligned() };
+        let interval = unsafe { interval_of(value) };
         let nanos = interval.time.checked_mul(1000).ok_or_else(|| out_of_range(pg_sys::INTERVALOID, value))?;
         self.values.add_all(&interval.month.to_le_bytes())?;
         self.values.add_all(&interval.day.to_le_bytes())?;
@@ -250,6 +301,15 @@ fn are_texts(values: &[u8], ends: &[u8]) -> bool {
 /// A date, time or interval of this type beyond what Arrow holds. Leaves its text in the current memory context.
 pub fn out_of_range(type_oid: pg_sys::Oid, value: Value<'_>) -> Unrepresentable {
     Unrepresentable::new(Why::Time, OutputFunction::new(type_oid).text(value))
+}
+
+/// A value as the interval that it is.
+///
+/// # Safety
+/// The value is of type interval.
+unsafe fn interval_of(value: Value<'_>) -> pg_sys::Interval {
+    // SAFETY: the caller promises that an interval lies behind the datum.
+    unsafe { value.datum().cast_mut_ptr::<pg_sys::Interval>().read_unaligned() }
 }
 
 /// The body of a varlena, whatever its size.

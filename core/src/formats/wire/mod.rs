@@ -19,7 +19,7 @@ mod encoder;
 mod fixed;
 mod float;
 mod format;
-mod moment;
+pub(crate) mod moment;
 mod server;
 mod text;
 mod zone;
