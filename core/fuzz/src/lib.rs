@@ -13,6 +13,7 @@ pub mod normalize;
 pub mod numeric_body;
 pub mod numeric_text;
 pub mod options;
+pub mod short_text;
 
 /// The name of a target, which is also that of its files in `fuzz_targets/` and `dictionaries/`, and its function.
 pub type Target = (&'static str, fn(&[u8]));
@@ -27,4 +28,5 @@ pub const TARGETS: &[Target] = &[
     ("numeric_body", numeric_body::check),
     ("numeric_text", numeric_text::check),
     ("options", options::check),
+    ("short_text", short_text::check),
 ];
