@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""How bench/coverage.py cuts files into statements, and expands what Grafana writes into them. Run by `make lint`."""
+"""How bench/coverage.py cuts files into statements, expands what Grafana writes into them, and reads plans. Run by `make lint`."""
 
 import unittest
 
 import grafana
+import plans
 import statements
 
 
@@ -23,6 +24,13 @@ class Statements(unittest.TestCase):
         sql = "SELECT '$9', $2, $1 /* $7 */"
         self.assertEqual(statements.parameters(sql), 2)
         self.assertEqual(statements.with_values(sql, ["a", "b"]), "SELECT '$9', b, a /* $7 */")
+
+
+class Plans(unittest.TestCase):
+    def test_relations_anywhere_in_a_plan(self):
+        scan = {"Node Type": "Seq Scan", "Relation Name": "t", "Schema": "shop"}
+        plan = [{"Plan": {"Node Type": "Result", "Plans": [{"Plans": [scan, {**scan, "Schema": "pg_catalog"}]}, {"Schema": "none"}]}}]
+        self.assertEqual(list(plans.schemas_read(plan)), ["shop", "pg_catalog"])
 
 
 class Grafana(unittest.TestCase):
