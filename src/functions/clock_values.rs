@@ -8,6 +8,8 @@ use crate::lookup::{Effort, RowBounds, snapshot_view};
 use crate::pg::privileges;
 use crate::pg::tree::Tree;
 use crate::query::clock::{Clock, Computed, Sight, Split, with_values};
+use crate::query::left_out_rows::may_fail_rejecting;
+use crate::query::opened_relations::opened_by;
 use crate::query::{Marked, plan_marker};
 use crate::shmem::SharedStore;
 
@@ -57,6 +59,12 @@ pub fn unindexed(
     };
     let unknown = with_values(&clock, |values| values.iter().find(is_unknown).and_then(|computed| computed.split));
     unknown.ok().flatten().map(|split| (split.relation, split.column))
+}
+
+/// Does the plan leave out partitions when it starts, and may a row that it rejects there raise an error? Parameters count as NULL.
+pub fn may_fail_where_left_out(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+    let clock = Clock { program: plan_marker::read_clock(plan), params: None, one_message: true, sight: None };
+    may_fail_rejecting(&opened_by(plan).left_out, clock)
 }
 
 /// May the user read all rows of the relation? A canonical bound is a value of any of them.

@@ -131,9 +131,8 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         let question = Question::only_asked(plan, text, pg_sys::GetActiveSnapshot().as_ref());
         let question = question.with_effort(Effort::Pretend);
         let found = lookup::find(store, &question, Lateness::Refused).map_err(|reason| {
-            let moves = reason == Reason::MovingClock;
-            let unindexed = if moves { clock_values::unindexed(plan, question.snapshot()) } else { None };
-            Refusal { reason, offender: unindexed.map(|(relation, column)| compares(relation, column)) }
+            let offender = if reason == Reason::MovingClock { moving(plan, question.snapshot()) } else { None };
+            Refusal { reason, offender }
         });
         match found? {
             Found::Hit(hit, _) => store.unpin(hit.pin),
@@ -214,6 +213,16 @@ fn reads(relation: pg_sys::Oid) -> Vec<u8> {
         if is_readable(relation) { relation_name(relation) } else { b"a relation that you may not read".to_vec() };
     [b"reads ".to_vec(), name].concat()
 }
+
+/// What has a query move with the clock though it compares the time with columns alone, as the rest of the sentence "It …".
+fn moving(plan: Tree<'_, pg_sys::PlannedStmt>, snapshot: Option<&pg_sys::SnapshotData>) -> Option<Vec<u8>> {
+    let unindexed = clock_values::unindexed(plan, snapshot).map(|(relation, column)| compares(relation, column));
+    let fails = || clock_values::may_fail_where_left_out(plan).then(|| FAILS_WHERE_LEFT_OUT.to_vec());
+    unindexed.or_else(fails)
+}
+
+/// As `moving`.
+const FAILS_WHERE_LEFT_OUT: &[u8] = b"leaves out partitions by the time, and has a condition that could fail for a row of one (a cast, a division, a sub-query in WHERE)";
 
 /// What compares a column with the time, as the rest of the sentence "It …".
 fn compares(relation: pg_sys::Oid, column: i16) -> Vec<u8> {

@@ -12,7 +12,7 @@ import pytest
 from support.windows import after, sessions
 
 SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**32))
-WINDOWS = int(os.environ.get("CLOCK_WINDOWS", 300))
+WINDOWS = int(os.environ.get("CLOCK_WINDOWS", 200))
 
 # Rows of the first minutes have values that other columns cannot be computed from.
 SCHEMA = """
@@ -106,3 +106,14 @@ def test_answers_and_errors_are_those_of_executing(server, at, mode, scan):
     # Sub-queries for each row, and the inner side of some joins, count as what may fail.
     assert seen[False, "BYPASS"] < seen[False, "HIT"] and {status for _, status in seen} == {"HIT", "MISS", "BYPASS"}, seen
     assert errors > WINDOWS / 3 and seen[False, "HIT"] > WINDOWS, (errors, seen)
+
+
+def test_why_names_the_cause(server, at):
+    server.set(after(0))
+    server.psql(SCHEMA)
+    cached, _ = sessions(at)
+    why = "SELECT cacheable, reason, detail FROM arrow_cache.why(%s)"
+    window = "SELECT count(*) FROM log l WHERE l.at > now() - interval '30 seconds'"
+    assert cached.rows(why, [window])[0][:2] == (True, None)
+    (cacheable, reason, detail), = cached.rows(why, [f"{window} AND {FAILING[0]}"])
+    assert (cacheable, reason) == (False, "moving_clock") and "leaves out partitions by the time" in detail, detail
