@@ -4,12 +4,11 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys::{self, Datum};
 
-use crate::lookup::{Effort, RowBounds, snapshot_view};
+use crate::lookup::{Effort, RowBounds, execute_rights, snapshot_view};
 use crate::pg::privileges;
 use crate::pg::tree::Tree;
 use crate::query::clock::{Clock, Computed, Sight, Split, with_values};
-use crate::query::left_out_rows::may_fail_rejecting;
-use crate::query::opened_relations::opened_by;
+use crate::query::left_out_rows::may_show;
 use crate::query::{Marked, plan_marker};
 use crate::shmem::SharedStore;
 
@@ -61,10 +60,10 @@ pub fn unindexed(
     unknown.ok().flatten().map(|split| (split.relation, split.column))
 }
 
-/// Does the plan leave out partitions when it starts, and may a row that it rejects there raise an error? Parameters count as NULL.
-pub fn may_fail_where_left_out(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+/// May it show what the plan reads beside the rows of the answer, at other times with the same bounds? Parameters count as NULL.
+pub fn shows_what_is_read(plan: Tree<'_, pg_sys::PlannedStmt>, may_fail: bool, ddl: u64) -> bool {
     let clock = Clock { program: plan_marker::read_clock(plan), params: None, one_message: true, sight: None };
-    may_fail_rejecting(&opened_by(plan).left_out, clock)
+    may_show(plan, may_fail, || execute_rights::may_lack(ddl), clock)
 }
 
 /// May the user read all rows of the relation? A canonical bound is a value of any of them.

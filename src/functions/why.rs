@@ -131,7 +131,11 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         let question = Question::only_asked(plan, text, pg_sys::GetActiveSnapshot().as_ref());
         let question = question.with_effort(Effort::Pretend);
         let found = lookup::find(store, &question, Lateness::Refused).map_err(|reason| {
-            let offender = if reason == Reason::MovingClock { moving(plan, question.snapshot()) } else { None };
+            let offender = if reason == Reason::MovingClock {
+                moving(plan, question.snapshot(), traits.may_fail, ddl)
+            } else {
+                None
+            };
             Refusal { reason, offender }
         });
         match found? {
@@ -215,14 +219,19 @@ fn reads(relation: pg_sys::Oid) -> Vec<u8> {
 }
 
 /// What has a query move with the clock though it compares the time with columns alone, as the rest of the sentence "It …".
-fn moving(plan: Tree<'_, pg_sys::PlannedStmt>, snapshot: Option<&pg_sys::SnapshotData>) -> Option<Vec<u8>> {
+fn moving(
+    plan: Tree<'_, pg_sys::PlannedStmt>,
+    snapshot: Option<&pg_sys::SnapshotData>,
+    may_fail: bool,
+    ddl: u64,
+) -> Option<Vec<u8>> {
     let unindexed = clock_values::unindexed(plan, snapshot).map(|(relation, column)| compares(relation, column));
-    let fails = || clock_values::may_fail_where_left_out(plan).then(|| FAILS_WHERE_LEFT_OUT.to_vec());
-    unindexed.or_else(fails)
+    let shows = || clock_values::shows_what_is_read(plan, may_fail, ddl).then(|| SHOWS_WHAT_IS_READ.to_vec());
+    unindexed.or_else(shows)
 }
 
 /// As `moving`.
-const FAILS_WHERE_LEFT_OUT: &[u8] = b"leaves out partitions by the time, and has a condition that could fail for a row of one (a cast, a division, a sub-query in WHERE)";
+const SHOWS_WHAT_IS_READ: &[u8] = b"leaves out partitions or pages by the time, where a row that is not wanted could raise an error: by a cast, a division or a sub-query in WHERE, or for want of a right to execute a function";
 
 /// What compares a column with the time, as the rest of the sentence "It …".
 fn compares(relation: pg_sys::Oid, column: i16) -> Vec<u8> {

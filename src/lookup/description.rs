@@ -14,12 +14,11 @@ use super::row_bounds::RowBounds;
 use super::{execute_rights, kept_templates, language_settings, portal, quick_statements, snapshot};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
-use crate::query::clock::{Clock, ClockProgram, Sight};
+use crate::query::clock::{Clock, ClockProgram};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{EnvironmentHash, FactsHash, FormId, TreeHash};
 use crate::query::key::{self, Asked, HashedText, Keyed};
-use crate::query::left_out_rows::may_fail_rejecting;
-use crate::query::opened_relations::opened_by;
+use crate::query::left_out_rows::may_show;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::Text;
 use crate::query::{Marked, Planned, Versions, environment, name_resolution, plan_marker, relations};
@@ -136,9 +135,9 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         .map(|data| RowBounds::new(store, data, &snapshot, question.effort()).of_plan(question.plan()));
     let sight = bounds.as_ref().map(|bounds| bounds.sight(Some(&relations)));
     let mut clock = Clock { program, params: question.params(), one_message: question.runs_in_one_message(), sight };
-    if asks_for_time && traits.may_fail && reading_less_shows(question, clock) {
-        // Without a plan, relations with children are not asked.
-        clock.sight = sight.map(|sight| Sight { plan: None, ..sight });
+    // At two times with the same canonical bound, the plan may read other rows beside those of the answer.
+    if may_show(question.plan(), traits.may_fail, || execute_rights::may_lack(current.ddl), clock) {
+        clock.sight = None;
     }
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed())?;
     let columns = template.as_ref().map_or_else(|| question.columns(), |template| Ok(template.columns().to_vec()))?;
@@ -161,13 +160,6 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         has_bounds: times.has_bounds,
         columns,
     })
-}
-
-/// May it show which partitions the plan leaves out when it starts, by the time perhaps? At two times with the same canonical bound it may leave out others, and so meet, or not,
-/// an error in a row that the comparison does not accept.
-fn reading_less_shows(question: &Question<'_>, clock: Clock<'_>) -> bool {
-    let plan = question.plan();
-    !plan.appendRelations.is_null() && may_fail_rejecting(&opened_by(plan).left_out, clock)
 }
 
 /// The settings that the query reads by name.

@@ -32,7 +32,7 @@ pub mod clock_free;
 mod definition_versions;
 mod description;
 mod entry_validity;
-mod execute_rights;
+pub mod execute_rights;
 mod find;
 mod fingerprint;
 mod forms;

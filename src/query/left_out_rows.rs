@@ -1,5 +1,7 @@
-//! Rows that a plan may leave out when it starts. It computes which partitions it needs, often from the time, and reads no row of the others. Where all rows of a partition are
-//! rejected anyway, nobody can tell whether they were read, unless rejecting one of them raises an error. Reads plans; keeps nothing.
+//! What a plan reads beside the rows of the answer, which may depend on the time. When it starts, it computes which partitions it needs, often from the time, and reads no row of the
+//! others. An index that names pages (BRIN, or a bitmap that has become too large) has it read rows that are rejected, or not, if they were deleted beside them. Nobody can tell
+//! whether rejected rows were read, unless rejecting one raises an error; nor whether a partition was, unless the role may not execute what is computed of its rows: the server asks
+//! for that when it starts to scan. Reads plans and catalogs; keeps nothing.
 
 use std::ffi::c_void;
 
@@ -8,8 +10,10 @@ use pgrx::pg_sys::{self, NodeTag, Oid};
 
 use super::clock::{Clock, closed, computes_now};
 use super::eligibility::node_may_fail;
-use super::opened_relations::plans_of;
+use super::opened_relations::{opened_by, plans_of};
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, match_node};
+use crate::pg::{compat, privileges};
 
 /// What is known of a node of an expression.
 enum Verdict {
@@ -26,16 +30,37 @@ struct Judge<'q> {
     computed: Vec<*mut pg_sys::Node>,
     /// Operators that do not fail, and the collation of their arguments.
     safe_operators: Vec<(Oid, Oid)>,
+    /// Functions that the role may execute.
+    permitted: Vec<Oid>,
 }
 
-/// May one of these plans, which the start may leave out, raise an error for a row that it rejects? The time is that of the clock, whose program is of no matter.
-pub fn may_fail_rejecting<'q>(plans: &[Tree<'q, pg_sys::Plan>], clock: Clock<'q>) -> bool {
-    let mut judge = Judge { clock, computed: Vec::new(), safe_operators: Vec::new() };
-    !plans.iter().all(|plan| judge.rejects_safely(*plan))
+/// May it show what the plan reads beside the rows of the answer? `may_fail`: computing the query may raise an error. `may_lack` tells whether some role may not execute a built-in function.
+/// The time is that of the clock.
+pub fn may_show(
+    plan: Tree<'_, pg_sys::PlannedStmt>,
+    may_fail: bool,
+    may_lack: impl FnOnce() -> bool,
+    clock: Clock<'_>,
+) -> bool {
+    // Values that stand in the key themselves have the same plan read the same.
+    if !clock.splits() {
+        return false;
+    }
+    let opened = opened_by(plan);
+    if !opened.left_out.is_empty() && may_lack() {
+        return true;
+    }
+    // What cannot fail calls built-in functions alone.
+    if !may_fail {
+        return false;
+    }
+    let mut judge = Judge { clock, computed: Vec::new(), safe_operators: Vec::new(), permitted: Vec::new() };
+    !(opened.rechecking.iter().all(|scan| judge.cannot_fail(scan.bitmapqualorig.cast()))
+        && opened.left_out.iter().all(|plan| judge.rejects_safely(*plan)))
 }
 
 impl Judge<'_> {
-    /// Is the plan a scan, or made of scans, whose conditions cannot fail? Columns are computed only of rows that are not rejected.
+    /// Is the plan a scan, or made of scans, whose conditions cannot fail, and which the role may start? Columns are computed only of rows that are not rejected.
     fn rejects_safely(&mut self, plan: Tree<'_, pg_sys::Plan>) -> bool {
         let node = plan.as_node();
         let is_safe = match_node! { node;
@@ -50,7 +75,10 @@ impl Judge<'_> {
             MergeAppend(append) => self.all(child!(append.mergeplans)),
             _ => node.tag() == NodeTag::T_Sort && self.below(plan),
         };
-        is_safe && plan.initPlan.is_null() && self.cannot_fail(plan.qual.cast())
+        is_safe
+            && plan.initPlan.is_null()
+            && self.cannot_fail(plan.qual.cast())
+            && self.may_execute(plan.targetlist.cast())
     }
 
     fn below(&mut self, plan: Tree<'_, pg_sys::Plan>) -> bool {
@@ -65,6 +93,12 @@ impl Judge<'_> {
     fn cannot_fail(&mut self, expression: *mut pg_sys::Node) -> bool {
         // SAFETY: null or a part of a valid plan; the judge is lent to the walk alone.
         !unsafe { visit(expression, std::ptr::from_mut(self).cast()) }
+    }
+
+    /// May the role execute the functions of users that an expression, or a list of them, calls?
+    fn may_execute(&mut self, expression: *mut pg_sys::Node) -> bool {
+        // SAFETY: null or a part of a valid plan; the judge is lent to the walk alone.
+        !unsafe { visit_calls(expression, std::ptr::from_mut(self).cast()) }
     }
 
     /// What is known of a node, before what is below it is looked at.
@@ -107,4 +141,25 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, judge: *mut c_void) -
             Verdict::OfParts => pg_sys::expression_tree_walker(node, Some(visit), judge),
         }
     }
+}
+
+/// Is the role denied a function that is called here?
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn visit_calls(node: *mut pg_sys::Node, judge: *mut c_void) -> bool {
+    // SAFETY: as in `visit`.
+    unsafe {
+        !node.is_null()
+            && (pg_sys::check_functions_in_node(node, Some(is_denied), judge)
+                || pg_sys::expression_tree_walker(node, Some(visit_calls), judge))
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn is_denied(function: Oid, judge: *mut c_void) -> bool {
+    // SAFETY: as in `visit`.
+    let permitted = unsafe { &mut (*judge.cast::<Judge>()).permitted };
+    // Whether some role lacks a built-in function is known.
+    function.to_u32() >= FIRST_UNPINNED_OID
+        && !permitted.contains(&function)
+        && !(compat::may_execute(privileges::current_role(), function) && permitted.add(function).is_ok())
 }

@@ -17,6 +17,8 @@ pub struct Opened<'t> {
     pub prunes_at_start: bool,
     /// The parts of the plan of which some may be left out when it starts.
     pub left_out: Vec<Tree<'t, pg_sys::Plan>>,
+    /// Scans that may ask of a row again what an index was asked for, since the index names pages.
+    pub rechecking: Vec<Tree<'t, pg_sys::BitmapHeapScan>>,
     /// Every index that the plan may scan.
     pub scanned: Vec<pg_sys::Oid>,
     /// Every table that the plan may scan.
@@ -42,6 +44,7 @@ struct Collector<'t> {
     is_parallel: bool,
     prunes_at_start: bool,
     left_out: Vec<Tree<'t, pg_sys::Plan>>,
+    rechecking: Vec<Tree<'t, pg_sys::BitmapHeapScan>>,
     has_unknown_nodes: bool,
     has_foreign_nodes: bool,
     /// What is met now may be left out when the plan starts.
@@ -60,6 +63,7 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened<'_> {
         is_parallel: false,
         prunes_at_start: false,
         left_out: Vec::new(),
+        rechecking: Vec::new(),
         has_unknown_nodes: false,
         has_foreign_nodes: false,
         uncertain: false,
@@ -73,6 +77,7 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened<'_> {
         indexes: found.indexes,
         prunes_at_start: found.prunes_at_start,
         left_out: found.left_out,
+        rechecking: found.rechecking,
         scanned: found.scanned,
         scanned_tables: found.scanned_places.iter().filter_map(relation).collect(),
         read_whole: found.whole_places.iter().filter_map(|(place, cost)| Some((relation(place)?, *cost))).collect(),
@@ -123,7 +128,10 @@ impl<'t> Collector<'t> {
                 self.scan(scan.scan.scanrelid);
             },
             SampleScan(scan) => self.scan(scan.scan.scanrelid),
-            BitmapHeapScan(scan) => self.scan(scan.scan.scanrelid),
+            BitmapHeapScan(scan) => {
+                self.rechecking.push(scan);
+                self.scan(scan.scan.scanrelid);
+            },
             TidScan(scan) => self.scan(scan.scan.scanrelid),
             TidRangeScan(scan) => self.scan(scan.scan.scanrelid),
             ForeignScan(scan) => {

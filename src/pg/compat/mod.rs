@@ -20,7 +20,7 @@ pub use copy::copies_materialized_views;
 pub(crate) use executor_run::executor_run_hook;
 pub use executor_run::{ExecutorRunHook, call_executor_run, executor_run, set_processed, standard_executor_run};
 pub use index_scan::begin_index_scan;
-pub use names::{may_use_schema, owns, public_may_execute, qualified_name};
+pub use names::{may_execute, may_use_schema, owns, public_may_execute, qualified_name};
 pub use partition_key::{PartitionColumn, PartitionStrategy, partition_column, partition_key_columns};
 pub use plans::{
     copy_permissions, is_permitted, pruning_of_append, pruning_of_merge_append, query_id, strip_plan, unchecked_plan,

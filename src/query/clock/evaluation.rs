@@ -40,6 +40,14 @@ pub struct Clock<'q> {
     pub sight: Option<Sight<'q>>,
 }
 
+impl Clock<'_> {
+    /// Is an expression compared with a column, so that a canonical bound may stand for it?
+    pub fn splits(&self) -> bool {
+        // SAFETY: as in `with_computed`: the program was made in a context that is still there, since the statement that carries it is being planned or started.
+        unsafe { self.program.splits() }
+    }
+}
+
 /// What a clock expression came to.
 #[derive(Clone, Copy)]
 pub struct Computed {

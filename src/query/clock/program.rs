@@ -2,7 +2,7 @@
 //! can have them computed at each start. It lies in server memory, because it crosses calls that an ERROR may jump over: nothing in it has
 //! a destructor.
 //!
-//! The first word has the number of expressions, the number of words and `ASKS_FOR_STATEMENT`. Then each part of an expression follows its arguments, as on the
+//! The first word has the number of expressions, the number of words and flags. Then each part of an expression follows its arguments, as on the
 //! paper of a stack machine, and `END` or `SPLIT` follows each expression. The lower byte of a part's word says what it is.
 
 use arrow_cache_core::RoomyVec;
@@ -60,6 +60,8 @@ pub(super) const COARSE: u32 = 1 << 30;
 const ASKS_FOR_STATEMENT: u32 = 1 << 31;
 /// Flag of the first word: something in an expression may be coarse by its value alone.
 const ROUNDS: u32 = 1 << 30;
+/// Flag of the first word: an expression is compared with a column.
+const SPLITS: u32 = 1 << 29;
 /// Part of the first word: the number of expressions.
 const EXPRESSIONS: u32 = 0xFF;
 /// Where in the first word the number of words begins.
@@ -116,8 +118,8 @@ impl ClockProgram {
 
     /// Keeps words that `words` has returned, in the current memory context. What stands behind them is left out.
     pub fn read(words: impl ExactSizeIterator<Item = u32> + Clone) -> Self {
-        let length =
-            words.clone().next().map_or(0, |first| (first & !(ASKS_FOR_STATEMENT | ROUNDS)) >> LENGTH) as usize;
+        let length = words.clone().next().map_or(0, |first| (first & !(ASKS_FOR_STATEMENT | ROUNDS | SPLITS)) >> LENGTH)
+            as usize;
         Self::from_words(words.take(length))
     }
 
@@ -162,6 +164,15 @@ impl ClockProgram {
     pub unsafe fn asks_for_statement(self) -> bool {
         // SAFETY: the caller promises the same.
         unsafe { self.words() }.first().is_some_and(|first| first & ASKS_FOR_STATEMENT != 0)
+    }
+
+    /// Is an expression compared with a column, so that a canonical bound may stand for it?
+    ///
+    /// # Safety
+    /// As `words`.
+    pub unsafe fn splits(self) -> bool {
+        // SAFETY: the caller promises the same.
+        unsafe { self.words() }.first().is_some_and(|first| first & SPLITS != 0)
     }
 
     /// May a value be coarse for which the words do not show it?
@@ -242,6 +253,7 @@ impl Words {
     /// Ends an expression.
     fn end(&mut self, split: Option<Split>) -> Option<()> {
         let Some(Split { relation, column, kind, below, shift, fixed }) = split else { return self.push(END) };
+        self.words[0] |= SPLITS;
         let has_fixed = fixed[0] != 0;
         let kind = COLUMN_KINDS.iter().position(|listed| *listed == kind)? as u32;
         let is = |flag: u32, set: bool| if set { flag } else { 0 };

@@ -43,6 +43,10 @@ impl Shift {
         if limit.unsigned_abs() > FARTHEST || time.unsigned_abs() > FARTHEST {
             return None;
         }
+        // The server subtracts the last timestamps from one before 2000 without noticing that the difference overflows (15), or raises.
+        if self == Self::Other && limit < 0 {
+            return None;
+        }
         if self != Self::Other {
             let is_steady = || {
                 // The days are added first, then the rest. In steps that leave no day out.

@@ -117,3 +117,73 @@ def test_why_names_the_cause(server, at):
     assert cached.rows(why, [window])[0][:2] == (True, None)
     (cacheable, reason, detail), = cached.rows(why, [f"{window} AND {FAILING[0]}"])
     assert (cacheable, reason) == (False, "moving_clock") and "leaves out partitions by the time" in detail, detail
+
+
+def test_rights_to_execute_where_partitions_are_left_out(server, at):
+    """The server asks for the right to execute a function when it starts to scan a partition, not if it leaves it out."""
+    server.set(after(0))
+    server.psql("""SET TimeZone = UTC; DROP TABLE IF EXISTS p CASCADE; DROP ROLE IF EXISTS windows_reader; DROP FUNCTION IF EXISTS half(int);
+        CREATE TABLE p (id int, at timestamptz, n int) PARTITION BY RANGE (at);
+        CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (MINVALUE) TO ('2026-03-10 12:00+00');
+        CREATE TABLE p_2 PARTITION OF p FOR VALUES FROM ('2026-03-10 12:00+00') TO ('2026-03-10 12:01+00');
+        CREATE INDEX ON p (at);
+        INSERT INTO p VALUES (1, '2026-03-10 11:50+00', 0);
+        CREATE FUNCTION half(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 / 2';
+        REVOKE EXECUTE ON FUNCTION half(int) FROM PUBLIC;
+        CREATE ROLE windows_reader LOGIN; GRANT SELECT ON p TO windows_reader""")
+    window = "at > now() - interval '10 seconds'"
+    reader = at("-c TimeZone=UTC", user="windows_reader")
+    for question, revoked in ((f"SELECT id, half(n) FROM p WHERE {window}", "half(int)"), (f"SELECT id, n / 2 FROM p WHERE {window}", "int4div(int, int)"),
+                              (f"SELECT id FROM p WHERE {window} AND n > 3", "int4gt(int, int)")):
+        server.psql(f"REVOKE EXECUTE ON FUNCTION {revoked} FROM PUBLIC")
+        try:
+            server.set(after(100))
+            for _ in range(3):
+                assert reader.rows(question, prepare=False) == []
+            server.set(after(50))
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                reader.rows(question, prepare=False)
+        finally:
+            server.psql(f"GRANT EXECUTE ON FUNCTION {revoked} TO PUBLIC")
+    # Now it may.
+    question = f"SELECT id, half(n) FROM p WHERE {window}"
+    statuses = []
+    for second in (100, 90, 50):
+        server.set(after(second))
+        assert reader.rows(question) == []
+        statuses.append(reader.status())
+    assert statuses[1:] == ["HIT", "HIT"], statuses
+    server.psql("DROP OWNED BY windows_reader; DROP ROLE windows_reader; DROP FUNCTION half(int)")
+
+
+def test_pages_that_an_index_leaves_out_by_the_time(server, at):
+    """A BRIN index has the rows of its pages asked again, deleted ones beside them or not."""
+    server.set(after(0))
+    server.psql("""SET TimeZone = UTC; DROP TABLE IF EXISTS paged;
+        CREATE TABLE paged (id int, at timestamptz, n int, pad text);
+        INSERT INTO paged SELECT g, timestamptz '2026-03-10 11:50+00' + g * interval '1 second', CASE WHEN g % 7 = 0 THEN 0 ELSE 5 END, repeat('x', 400) FROM generate_series(1, 60) g;
+        INSERT INTO paged VALUES (100, '2026-03-10 12:00:30+00', 5, repeat('x', 400));
+        INSERT INTO paged SELECT 1000 + g, timestamptz '2026-03-10 11:40+00' + g * interval '1 second', 5, repeat('x', 400) FROM generate_series(1, 6000) g;
+        CREATE INDEX ON paged USING brin (at) WITH (pages_per_range = 1);
+        CREATE INDEX ON paged ((10 / n)) WHERE n <> 0;
+        DELETE FROM paged WHERE id = 100; DELETE FROM paged WHERE at > '2026-03-10 11:59+00'; ANALYZE paged""")
+    # Fills the bounds.
+    filling, _ = sessions(at, "-c enable_bitmapscan=off")
+    for _ in range(5):
+        filling.rows("SELECT count(*) FROM paged WHERE at > now() - interval '10 seconds'")
+    cached, plain = sessions(at, "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_indexscan=off -c jit=off")
+    question = "SELECT count(*) FROM paged WHERE at > now() - interval '10 seconds' OR (n <> 0 AND 10 / n > 4)"
+    safe = "SELECT count(*) FROM paged WHERE at > now() - interval '10 seconds' AND n < 3"
+    for session in (cached, plain):
+        session.execute(f"PREPARE q AS {question}; PREPARE safe AS {safe}")
+    assert "Bitmap" in str(plain.rows("EXPLAIN EXECUTE q")) and "Bitmap" in str(plain.rows("EXPLAIN EXECUTE safe"))
+    outcomes, statuses = set(), []
+    for second in (120, 50, 20, 30, 35, 90, 5):
+        server.set(after(second))
+        for asked in ("EXECUTE q", question):
+            expected = outcome(plain, asked)
+            assert outcome(cached, asked) == expected, (second, asked)
+            outcomes.add(str(expected))
+        assert outcome(cached, "EXECUTE safe") == outcome(plain, "EXECUTE safe")
+        statuses.append(cached.status())
+    assert outcomes == {"22012", "[(0,)]"} and "HIT" in statuses, (outcomes, statuses)

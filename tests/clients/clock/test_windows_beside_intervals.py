@@ -30,6 +30,13 @@ REFUSED = ("at + interval '1 month' > now()", "plain - interval '1 month' < loca
            "now() - at = interval '1 minute'", "at - now() > interval '1 minute'", "now() - at > now() - '2026-03-10 11:59'::timestamptz")
 
 
+def outcome(session, question):
+    try:
+        return session.rows(question)
+    except Exception as error:  # noqa: BLE001
+        return str(error)
+
+
 @pytest.fixture(params=("indexed", "unindexed"))
 def logged(server, request):
     server.set(str(START))
@@ -93,12 +100,6 @@ def test_errors_are_those_of_the_server(logged, at):
     """Infinity cannot be subtracted (before 17), and sums may be out of range."""
     cached, plain = sessions(at)
 
-    def outcome(session, question):
-        try:
-            return session.rows(question)
-        except Exception as error:  # noqa: BLE001
-            return str(error)
-
     for values in ("'infinity', 'infinity'", "'-infinity', '-infinity'", "'294276-12-31', '294276-12-31'", "'4713-01-01 BC', '4713-01-01 BC'"):
         logged.psql(f"DELETE FROM log WHERE id > 1000; INSERT INTO log VALUES (1001, {values})")
         for condition in ("now() - at < '1 minute'", "localtimestamp - plain >= '1 minute'", "at + interval '300 days' > now()", "plain - interval '50 years' < now()"):
@@ -148,3 +149,15 @@ def test_operators_are_those_of_the_server(at):
         "SELECT oid::int, oprcode::oid::int FROM pg_operator WHERE oprleft = 1186 AND oprright = 1186 AND oprname IN ('<', '<=', '>', '>=')"
         " OR oprleft = oprright AND oprleft IN (1114, 1184) AND oprname = '-' OR oprleft IN (1114, 1184) AND oprright = 1186 AND oprname IN ('+', '-')")
     assert listed == dict(rows) and len(listed) == 10
+
+
+def test_differences_that_overflow(logged, at):
+    """PostgreSQL 15 subtracts the last timestamps from one before 2000 and does not notice that the difference overflows."""
+    logged.psql("SET TimeZone = UTC; DELETE FROM log; INSERT INTO log VALUES (1, '294276-12-31 23:59:59.999999+00', '294276-12-31 23:59:59.999999'), (2, '2026-01-01', '2026-01-01'); ANALYZE log")
+    cached, plain = sessions(at)
+    ago = "(timestamptz '2026-03-10 12:00+00' - timestamptz '1999-12-23 20:00+00')"
+    for question in (f"SELECT count(*) FROM log WHERE now() - {ago} - at < interval '5 minutes'", f"SELECT count(*) FROM log WHERE localtimestamp - {ago} - plain < interval '5 minutes'",
+                     "SELECT count(*) FROM log WHERE timestamptz '1999-12-23 20:00+00' + (timestamptz '2026-03-10 12:00+00' - now()) - at < interval '5 minutes'"):
+        for second in (0, 30, 55, 60, 90, -30, -60, -90):
+            logged.set(after(second))
+            assert outcome(cached, question) == outcome(plain, question), (second, question)
