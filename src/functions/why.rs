@@ -130,14 +130,8 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         }
         let question = Question::only_asked(plan, text, pg_sys::GetActiveSnapshot().as_ref());
         let question = question.with_effort(Effort::Pretend);
-        let found = lookup::find(store, &question, Lateness::Refused).map_err(|reason| {
-            let offender = if reason == Reason::MovingClock {
-                moving(plan, question.snapshot(), traits.may_fail, ddl)
-            } else {
-                None
-            };
-            Refusal { reason, offender }
-        });
+        let found = lookup::find(store, &question, Lateness::Refused)
+            .map_err(|reason| Refusal { reason, offender: moving(reason, &question, traits.may_fail, ddl) });
         match found? {
             Found::Hit(hit, _) => store.unpin(hit.pin),
             Found::Miss(miss) => match miss.refused {
@@ -218,14 +212,14 @@ fn reads(relation: pg_sys::Oid) -> Vec<u8> {
     [b"reads ".to_vec(), name].concat()
 }
 
-/// What has a query move with the clock though it compares the time with columns alone, as the rest of the sentence "It …".
-fn moving(
-    plan: Tree<'_, pg_sys::PlannedStmt>,
-    snapshot: Option<&pg_sys::SnapshotData>,
-    may_fail: bool,
-    ddl: u64,
-) -> Option<Vec<u8>> {
-    let unindexed = clock_values::unindexed(plan, snapshot).map(|(relation, column)| compares(relation, column));
+/// What has a query move with the clock though it compares the time with columns alone, as the rest of the sentence "It …". `None` if another reason stands in the way.
+fn moving(reason: Reason, question: &Question<'_>, may_fail: bool, ddl: u64) -> Option<Vec<u8>> {
+    if reason != Reason::MovingClock {
+        return None;
+    }
+    let plan = question.plan();
+    let unindexed =
+        clock_values::unindexed(plan, question.snapshot()).map(|(relation, column)| compares(relation, column));
     let shows = || clock_values::shows_what_is_read(plan, may_fail, ddl).then(|| SHOWS_WHAT_IS_READ.to_vec());
     unindexed.or_else(shows)
 }
