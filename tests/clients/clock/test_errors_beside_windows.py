@@ -116,7 +116,7 @@ def test_why_names_the_cause(server, at):
     window = "SELECT count(*) FROM log l WHERE l.at > now() - interval '30 seconds'"
     assert cached.rows(why, [window])[0][:2] == (True, None)
     (cacheable, reason, detail), = cached.rows(why, [f"{window} AND {FAILING[0]}"])
-    assert (cacheable, reason) == (False, "moving_clock") and "leaves out partitions by the time" in detail, detail
+    assert (cacheable, reason) == (False, "moving_clock") and "leaves out partitions or pages by the time" in detail, detail
 
 
 def test_rights_to_execute_where_partitions_are_left_out(server, at):
