@@ -74,8 +74,10 @@ impl Process {
             ChangeKind::Slot(slot) => self.notes.note_rows(xid, touched.file, slot),
             ChangeKind::Catalog(..) => self.notes.note(xid, change),
         };
-        self.take_care(outcome);
-        self.lately.add(xid, touched, self.ended);
+        match outcome {
+            Ok(()) => self.lately.add(xid, touched, self.ended),
+            Err(_) => self.take_care(outcome),
+        }
     }
 
     /// What is published, and what should be.
@@ -184,4 +186,28 @@ proptest! {
             }
         }
     }
+}
+
+/// What does not fit is not noted, so it must be noted when it comes again.
+#[test]
+fn a_change_that_did_not_fit_is_not_taken_for_noted() {
+    let write = |process: &mut Process, xid, number| {
+        process.write(xid, Touched { file: RelationFile::new(5, number), how: CatalogChange::Inserted });
+    };
+    let mut process = Process::new();
+    // Each transaction has more changes than one place holds. One of them fills the last place, which has all forgotten.
+    let mut forgotten = None;
+    for number in 0..400 {
+        let (xid, file) = (10 * (1 + number % 40), FIRST_FILE + number);
+        write(&mut process, xid, file);
+        if process.model.is_empty() {
+            forgotten = Some((xid, file));
+            break;
+        }
+    }
+    let (xid, file) = forgotten.expect("there is room for all");
+    write(&mut process, xid, file);
+    let (published, changed) = process.commit(xid, &BTreeSet::new());
+    assert_eq!(published, changed);
+    assert_eq!(changed.len(), 1);
 }

@@ -123,10 +123,10 @@ impl Publisher {
             Owner::Catalog(catalog) => self.changes.note(xid, Change::catalog(catalog, touched.how)),
             Owner::Nobody => Ok(()),
         };
-        if outcome.is_err() {
-            self.begin_anew();
+        match outcome {
+            Ok(()) => self.lately.add(xid, touched, self.completed),
+            Err(_) => self.begin_anew(),
         }
-        self.lately.add(xid, touched, self.completed);
     }
 
     /// The slot of the relation that has this file.
