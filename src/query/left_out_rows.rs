@@ -11,6 +11,7 @@ use pgrx::pg_sys::{self, NodeTag, Oid};
 use super::clock::{Clock, closed, computes_now};
 use super::eligibility::node_may_fail;
 use super::opened_relations::{opened_by, plans_of};
+use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, match_node};
 use crate::pg::{compat, privileges};
@@ -26,6 +27,8 @@ enum Verdict {
 /// What is known of the conditions of a plan so far. Those of one partition are much like those of another.
 struct Judge<'q> {
     clock: Clock<'q>,
+    /// What the plan computes for a parameter is there: an index was asked with it before.
+    knows_params: bool,
     /// Parts that ask for the time, and that can be computed.
     computed: Vec<*mut pg_sys::Node>,
     /// Operators that do not fail, and the collation of their arguments.
@@ -47,16 +50,18 @@ pub fn may_show(
         return false;
     }
     let opened = opened_by(plan);
-    if !opened.left_out.is_empty() && may_lack() {
+    if opened.prunes_at_start() && may_lack() {
         return true;
     }
     // What cannot fail calls built-in functions alone.
     if !may_fail {
         return false;
     }
-    let mut judge = Judge { clock, computed: Vec::new(), safe_operators: Vec::new(), permitted: Vec::new() };
-    !(opened.rechecking.iter().all(|scan| judge.cannot_fail(scan.bitmapqualorig.cast()))
-        && opened.left_out.iter().all(|plan| judge.rejects_safely(*plan)))
+    let mut judge =
+        Judge { clock, knows_params: true, computed: Vec::new(), safe_operators: Vec::new(), permitted: Vec::new() };
+    let rechecks_safely = opened.rechecking.iter().all(|scan| judge.cannot_fail(scan.bitmapqualorig.cast()));
+    judge.knows_params = false;
+    !(rechecks_safely && opened.left_out.iter().all(|plan| judge.rejects_safely(*plan)))
 }
 
 impl Judge<'_> {
@@ -108,7 +113,7 @@ impl Judge<'_> {
         }
         let by_itself = match_node! { node;
             // What a plan computes when it is first asked for may never be.
-            Param(param) => param.paramkind != pg_sys::ParamKind::PARAM_EXTERN,
+            Param(param) => param.paramkind != pg_sys::ParamKind::PARAM_EXTERN && !self.knows_params,
             OpExpr(operator) => {
                 let called = (operator.opno, operator.inputcollid);
                 let is_known = self.safe_operators.contains(&called);
@@ -158,8 +163,10 @@ unsafe extern "C-unwind" fn visit_calls(node: *mut pg_sys::Node, judge: *mut c_v
 unsafe extern "C-unwind" fn is_denied(function: Oid, judge: *mut c_void) -> bool {
     // SAFETY: as in `visit`.
     let permitted = unsafe { &mut (*judge.cast::<Judge>()).permitted };
-    // Whether some role lacks a built-in function is known.
+    // Whether some role lacks a built-in function is known. One that is gone has the server raise an error, where the plan calls it.
     function.to_u32() >= FIRST_UNPINNED_OID
         && !permitted.contains(&function)
-        && !(compat::may_execute(privileges::current_role(), function) && permitted.add(function).is_ok())
+        && !(CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, function).is_some()
+            && compat::may_execute(privileges::current_role(), function)
+            && permitted.add(function).is_ok())
 }

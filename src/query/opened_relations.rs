@@ -13,9 +13,7 @@ pub struct Opened<'t> {
     pub tables: Vec<pg_sys::Oid>,
     /// Indexes, likewise.
     pub indexes: Vec<pg_sys::Oid>,
-    /// Some are left out when the plan starts, and which is not known before.
-    pub prunes_at_start: bool,
-    /// The parts of the plan of which some may be left out when it starts.
+    /// The parts of the plan of which some may be left out when it starts, and which is not known before.
     pub left_out: Vec<Tree<'t, pg_sys::Plan>>,
     /// Scans that may ask of a row again what an index was asked for, since the index names pages.
     pub rechecking: Vec<Tree<'t, pg_sys::BitmapHeapScan>>,
@@ -33,6 +31,13 @@ pub struct Opened<'t> {
     pub has_foreign_nodes: bool,
 }
 
+impl Opened<'_> {
+    /// Is something left out when the plan starts?
+    pub fn prunes_at_start(&self) -> bool {
+        !self.left_out.is_empty()
+    }
+}
+
 struct Collector<'t> {
     plan: Tree<'t, pg_sys::PlannedStmt>,
     /// Places in the range table, from 1.
@@ -42,7 +47,6 @@ struct Collector<'t> {
     scanned_places: Vec<u32>,
     whole_places: Vec<(u32, f64)>,
     is_parallel: bool,
-    prunes_at_start: bool,
     left_out: Vec<Tree<'t, pg_sys::Plan>>,
     rechecking: Vec<Tree<'t, pg_sys::BitmapHeapScan>>,
     has_unknown_nodes: bool,
@@ -61,7 +65,6 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened<'_> {
         scanned_places: Vec::new(),
         whole_places: Vec::new(),
         is_parallel: false,
-        prunes_at_start: false,
         left_out: Vec::new(),
         rechecking: Vec::new(),
         has_unknown_nodes: false,
@@ -75,7 +78,6 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened<'_> {
     Opened {
         tables: found.places.iter().filter_map(relation).collect(),
         indexes: found.indexes,
-        prunes_at_start: found.prunes_at_start,
         left_out: found.left_out,
         rechecking: found.rechecking,
         scanned: found.scanned,
@@ -200,7 +202,6 @@ impl<'t> Collector<'t> {
             self.left_out.extend(plans_of(children));
         }
         self.uncertain |= !all;
-        self.prunes_at_start |= !all;
         self.walk_all(children);
         self.uncertain = outside;
     }

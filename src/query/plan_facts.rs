@@ -57,7 +57,7 @@ pub fn of(plan: Tree<'_, pg_sys::PlannedStmt>, opened: &Opened<'_>, seed: u64) -
     }
     add_oids(&mut key, opened.tables.iter().copied());
     add_oids(&mut key, opened.indexes.iter().copied());
-    key.u8(u8::from(opened.prunes_at_start) | u8::from(opened.has_foreign_nodes) << 1);
+    key.u8(u8::from(opened.prunes_at_start()) | u8::from(opened.has_foreign_nodes) << 1);
     let hash = key.finish();
     BUFFER.set(key);
     FactsHash(Hash128 { lo: hash.lo & !PRUNING | pruning(), ..hash })

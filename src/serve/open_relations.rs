@@ -3,7 +3,7 @@
 use pgrx::pg_sys;
 
 use crate::pg::tree::Tree;
-use crate::query::opened_relations::{Opened, opened_by};
+use crate::query::opened_relations::opened_by;
 
 /// Lists of OIDs, each once. Who owns them depends on the memory context that they were made in.
 #[derive(Clone, Copy)]
@@ -30,8 +30,8 @@ impl OpenRelations {
     /// What a plan would hold open. In the current memory context.
     pub fn of(real: Tree<'_, pg_sys::PlannedStmt>) -> Self {
         let opened = opened_by(real);
-        let Opened { prunes_at_start, has_unknown_nodes, has_foreign_nodes, .. } = opened;
-        let may_start_late = !prunes_at_start && !has_unknown_nodes && !has_foreign_nodes;
+        let prunes_at_start = opened.prunes_at_start();
+        let may_start_late = !prunes_at_start && !opened.has_unknown_nodes && !opened.has_foreign_nodes;
         Self { tables: list(opened.tables), indexes: list(opened.indexes), prunes_at_start, may_start_late }
     }
 }

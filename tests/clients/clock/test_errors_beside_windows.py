@@ -187,3 +187,19 @@ def test_pages_that_an_index_leaves_out_by_the_time(server, at):
         assert outcome(cached, "EXECUTE safe") == outcome(plain, "EXECUTE safe")
         statuses.append(cached.status())
     assert outcomes == {"22012", "[(0,)]"} and "HIT" in statuses, (outcomes, statuses)
+
+
+def test_indexes_that_are_asked_for_each_row(server, at):
+    """What an index is asked for with a value of another row is there when the rows of its pages are asked again."""
+    server.set(after(0))
+    server.psql(SCHEMA + "CREATE INDEX ON names (n)")
+    cached, plain = sessions(at, "-c enable_seqscan=off -c enable_indexscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_memoize=off -c jit=off")
+    question = "SELECT count(*), min(name) FROM (SELECT * FROM log_next WHERE at > now() - interval '90 seconds') l JOIN names USING (n)"
+    shown = str(plain.rows("EXPLAIN " + question))
+    assert "Recheck Cond: (n = log_next.n)" in shown, shown
+    statuses = []
+    for second in (0, 1, 2):
+        server.set(after(second))
+        assert cached.rows(question) == plain.rows(question)
+        statuses.append(cached.status())
+    assert statuses[1:] == ["HIT", "HIT"], statuses

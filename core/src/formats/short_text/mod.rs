@@ -13,7 +13,7 @@ pub mod range;
 
 use crate::formats::digit_pairs::digit_pair;
 
-/// The longest of these texts is an interval with all its parts: 73 bytes.
+/// None of these texts is longer than a range of two quoted timestamps before Christ: 71 bytes.
 const ROOM: usize = 128;
 
 /// Room for a short text, used again for each one.
