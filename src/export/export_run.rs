@@ -101,7 +101,9 @@ impl<O: Output> Export<O> {
     /// query with.
     pub fn before_run(&mut self) -> (pg_sys::ScanDirection::Type, u64) {
         if !std::mem::replace(&mut self.begun, true) {
-            if let RowSource::Stored { chunks, output, .. } = &mut self.source {
+            if let RowSource::Stored { chunks, output, stream, .. } = &mut self.source
+                && !stream.is_verbatim()
+            {
                 output.expect(chunks.iter().map(|chunk| chunk.len()).sum());
             }
             let (stream, output) = self.parts();
@@ -136,7 +138,7 @@ impl<O: Output> Export<O> {
                 while stream.rows_left() > 0 && *next < chunks.len() && output.wants_more() {
                     // SAFETY: stored chunks come from our encoder and have the entry's columns; the serving plan holds them in place.
                     let chunk = unsafe { Chunk::new(chunks[*next]) };
-                    stream.batch(chunk, output);
+                    stream.stored(chunk, output);
                     *next += 1;
                 }
                 self.done = stream.rows_left() == 0 || *next == chunks.len();

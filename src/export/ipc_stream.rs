@@ -26,6 +26,11 @@ pub trait Output {
     fn schema(&mut self, message: &[u8]);
     /// A batch with that many rows.
     fn batch(&mut self, rows: usize, parts: &[&[u8]]);
+    /// A batch of a stored answer that goes out as it is stored. It stays where it is until the query's descriptor is gone, or longer
+    /// if that is asked for (`ServedQuery::keep_entry`).
+    fn stored(&mut self, rows: usize, message: &'static [u8]) {
+        self.batch(rows, &[message]);
+    }
     /// All has been sent.
     fn end(&mut self) {}
     /// Should more be made at once? If not, the export pauses after the batch.
@@ -85,8 +90,27 @@ impl Stream {
         self.left
     }
 
-    /// Delivers a stored batch, or as much of it as may be delivered. Raises on a value that cannot be delivered.
+    /// Do whole batches go out as they are stored?
+    pub fn is_verbatim(&self) -> bool {
+        self.verbatim
+    }
+
+    /// Delivers a batch, or as much of it as may be delivered. Raises on a value that cannot be delivered.
     pub fn batch(&mut self, chunk: Chunk<'_>, output: &mut impl Output) {
+        self.deliver(chunk, output, |output, rows, message| output.batch(rows, &[message]));
+    }
+
+    /// Does what `batch` does, for a batch of a stored answer.
+    pub fn stored(&mut self, chunk: Chunk<'static>, output: &mut impl Output) {
+        self.deliver(chunk, output, |output, rows, message| output.stored(rows, message));
+    }
+
+    fn deliver<'c, O: Output>(
+        &mut self,
+        chunk: Chunk<'c>,
+        output: &mut O,
+        whole: impl FnOnce(&mut O, usize, &'c [u8]),
+    ) {
         let rows = usize::try_from(self.left).unwrap_or(usize::MAX).min(chunk.rows());
         if rows == 0 {
             return;
@@ -96,7 +120,7 @@ impl Stream {
         self.left -= rows as u64;
         self.delivery.check(chunk, rows, before).unwrap_or_else(|error| error.raise());
         if self.verbatim && rows == chunk.rows() && rows <= self.batch_rows {
-            return output.batch(rows, &[chunk.message()]);
+            return whole(output, rows, chunk.message());
         }
         let arrays = self.delivery.batch(chunk, rows, before).unwrap_or_else(|error| error.raise());
         let mut start = 0;

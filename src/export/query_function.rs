@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use arrow_cache_core::{ExportOptions, RoomyVec};
+use arrow_cache_core::ExportOptions;
 use pgrx::pg_sys;
 
 use super::arguments::{self, Argument};
@@ -10,15 +10,14 @@ use super::decision::decide;
 use super::error_context::within;
 use super::export_run::Export;
 use super::inner_query::{InnerQuery, Pace, under_callers_snapshot};
-use super::ipc_stream::{END_OF_STREAM, LARGEST_BYTEA, Output};
-use crate::error::{CacheError, or_raise};
+use super::stream_value::GatheredStream;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
-use crate::shmem;
+use crate::{serve, shmem};
 
 /// Runs a query and returns its result as one Arrow IPC stream.
-fn query(call: FunctionCall<'_>) -> Option<Vec<u8>> {
+fn query(call: FunctionCall<'_>) -> Option<GatheredStream> {
     let text = arguments::text(call)?;
     Some(collect(&text, &arguments::parameters(call)))
 }
@@ -30,60 +29,28 @@ sql_function!(
     "arrow_cache_query"
 );
 
-/// A stream that is gathered in memory.
-struct Collected {
-    bytes: Vec<u8>,
-}
-
-impl Collected {
-    fn add(&mut self, bytes: &[u8]) {
-        let total = self.bytes.len() + bytes.len();
-        if total > LARGEST_BYTEA {
-            CacheError::StreamTooLarge { bytes: total }.raise();
-        }
-        or_raise(self.bytes.add_all(bytes));
-    }
-}
-
-impl Output for Collected {
-    fn expect(&mut self, bytes: usize) {
-        // If there is not that much memory at once, it is taken as the bytes come.
-        let _ = self.bytes.make_exact_room(bytes.min(LARGEST_BYTEA));
-    }
-
-    fn schema(&mut self, message: &[u8]) {
-        self.add(message);
-    }
-
-    fn batch(&mut self, _rows: usize, parts: &[&[u8]]) {
-        for part in parts {
-            self.add(part);
-        }
-    }
-
-    fn end(&mut self) {
-        self.add(&END_OF_STREAM);
-    }
-}
-
-fn collect(text: &CStr, arguments: &[Argument<'_>]) -> Vec<u8> {
+fn collect(text: &CStr, arguments: &[Argument<'_>]) -> GatheredStream {
     let store = shmem::required();
     within(text, || {
         under_callers_snapshot(|| {
             let query = InnerQuery::prepare(text, arguments, Pace::Whole);
             let decision = decide(&store, query.desc(), None, false);
             query.start();
-            let output = Collected { bytes: Vec::new() };
+            let output = GatheredStream::default();
             let export = Export::begin(query.desc(), decision, &ExportOptions::default(), output);
             // SAFETY: the export lives until the executor is ended.
             let export = unsafe { &mut *export };
             let (direction, count) = export.before_run();
             query.run(direction, count, true);
             export.after_run();
-            let bytes = std::mem::take(&mut export.output().bytes);
+            let stream = std::mem::take(export.output());
+            if let Some(served) = serve::served(query.desc()) {
+                // The pieces of the stream lie in the entry.
+                served.keep_entry();
+            }
             query.finish();
             query.free();
-            bytes
+            stream
         })
     })
 }

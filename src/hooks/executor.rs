@@ -13,7 +13,7 @@ use crate::pg::error_passing::{direct, edge, with_cleanup};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::server;
 use crate::pg::tree::Tree;
-use crate::{capture, copy, fragments, serve, session};
+use crate::{capture, copy, export, fragments, serve, session};
 
 /// `ExecutorStart_hook`. The plan may be swapped before the executor sees it.
 ///
@@ -117,6 +117,9 @@ unsafe fn run_query(
             edge(|| fragments::decide_at_run(desc, active() && forward, count));
         }
         if !copy::exports(query_desc) {
+            if export::may_return_stream(desc) {
+                return export::run_with_receiver(desc, || run_plan(desc, direction, count, once));
+            }
             return run_plan(desc, direction, count, once);
         }
         // COPY runs its query once, and asks for all rows.

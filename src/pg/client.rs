@@ -44,6 +44,24 @@ pub unsafe fn send(messages: &[u8]) {
     }
 }
 
+/// Sends one message that lies in pieces, which together are not small, behind those that are queued. Then accepts interrupts, as `send`.
+///
+/// # Safety
+/// As `send`.
+pub unsafe fn send_pieces<'p, I: Iterator<Item = &'p [u8]>>(pieces: impl FnOnce() -> I + Copy) {
+    const { assert!(!std::mem::needs_drop::<I>(), "an error may jump over it") };
+    // SAFETY: as in `hand_over` and `send`.
+    unsafe {
+        let flush = (*PqCommMethods).flush;
+        if direct!(flush()) == 0 {
+            write(pieces);
+        }
+        if pg_sys::InterruptPending != 0 {
+            direct!(server::ProcessInterrupts());
+        }
+    }
+}
+
 /// Does what `send` does, but accepts no interrupts of its own. The server reports a failure by an interrupt, and in its log: only writing
 /// there may raise.
 ///
@@ -57,7 +75,7 @@ pub unsafe fn hand_over(messages: &[u8]) {
         }
         let flush = (*PqCommMethods).flush;
         if direct!(flush()) == 0 {
-            write(messages);
+            write(|| std::iter::once(messages));
         }
     }
 }
@@ -72,22 +90,32 @@ fn queue(messages: &[u8]) {
     }
 }
 
-/// Writes messages to the socket, waiting for it as the server does (pqcomm.c, `internal_flush`). Nothing may be queued.
-fn write(messages: &[u8]) {
+/// Writes whole messages to the socket, piece by piece, waiting for it as the server does (pqcomm.c, `internal_flush`). Nothing may be queued.
+fn write<'p, I: Iterator<Item = &'p [u8]>>(pieces: impl FnOnce() -> I + Copy) {
     // SAFETY: a plain global of the backend. In the middle of a message no other may be sent, not even the farewell of a backend that
     // is told to quit at once. So the server is told that there is no client until the write has ended in any way.
     unsafe {
         let output = pg_sys::whereToSendOutput;
         pg_sys::whereToSendOutput = pg_sys::CommandDest::DestNone;
-        with_cleanup(|| write_all(messages), || pg_sys::whereToSendOutput = output);
+        with_cleanup(
+            || {
+                for piece in pieces() {
+                    if !write_all(piece) {
+                        break;
+                    }
+                }
+            },
+            || pg_sys::whereToSendOutput = output,
+        );
     }
 }
 
-fn write_all(mut messages: &[u8]) {
+/// Writes all bytes; false if the client is lost.
+fn write_all(mut messages: &[u8]) -> bool {
     // SAFETY: a plain global of the backend, which does not change.
     let port = unsafe { pg_sys::MyProcPort };
     if port.is_null() {
-        return;
+        return false;
     }
     while !messages.is_empty() {
         // SAFETY: the port of the client; as many bytes are read as there are.
@@ -101,10 +129,11 @@ fn write_all(mut messages: &[u8]) {
             if edge(is_lost) {
                 pg_sys::ClientConnectionLost = 1;
                 pg_sys::InterruptPending = 1;
-                return;
+                return false;
             }
         }
     }
+    true
 }
 
 /// Has a write failed for good? Then it is logged.

@@ -26,6 +26,8 @@ pub struct Hold {
     direct: Option<Box<DirectRows>>,
     /// What the serving plan points into.
     template: Option<Rc<Template>>,
+    /// The entry is held as long as the memory context lives, whoever ends what before.
+    stays: bool,
 }
 
 /// How long a hold lasts, unless it is released before.
@@ -130,6 +132,7 @@ impl Hold {
                 guard: None,
                 direct: None,
                 template: None,
+                stays: false,
             });
             pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*hold).callback);
             Ok(hold)
@@ -170,6 +173,18 @@ impl Hold {
     /// Keeps a template for as long as the memory context lives.
     pub fn keep(&mut self, template: Rc<Template>) {
         self.template = Some(template);
+    }
+
+    /// Holds the entry for as long as the memory context lives.
+    pub fn stay(&mut self) {
+        self.stays = true;
+    }
+
+    /// The execution that has read the entry ends: lets it go, unless it stays.
+    pub fn end(&mut self) {
+        if !self.stays {
+            self.release();
+        }
     }
 
     /// Lets the entry go. May be called again, without effect.

@@ -54,6 +54,7 @@ mod serving_plan;
 mod template;
 
 pub use bound_portal_guard::{FirstRun, Guard};
+pub use client_formats::ClientFormats;
 pub use hit::Hit;
 pub use hold::{Hold, Lifetime, hold};
 pub use placeholder_scan::stands_for;

@@ -256,6 +256,12 @@ impl ServedQuery<'_> {
             guard.note_limit(direction == pg_sys::ScanDirection::ForwardScanDirection, limit, rows);
         }
     }
+
+    /// Holds the entry beyond the execution, for as long as the memory context that the query's descriptor was made in.
+    pub fn keep_entry(self) {
+        // SAFETY: as in `note_run`.
+        unsafe { (*(*self.scan.as_ptr()).hold).stay() };
+    }
 }
 
 unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
@@ -263,7 +269,7 @@ unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
     unsafe {
         let scan = node.cast::<CachedScanState>();
         edge(|| {
-            (*(*scan).hold).release();
+            (*(*scan).hold).end();
             for relation in nodes::<pg_sys::RelationData>((*scan).open) {
                 pg_sys::relation_close(relation, pg_sys::NoLock as _);
             }
