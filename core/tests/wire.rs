@@ -18,6 +18,13 @@ impl Server for Mock {
         self.0
     }
 
+    fn label(&self, column: usize, value: u32) -> Option<&[u8]> {
+        assert_eq!(column, 0);
+        [(7, "seven"), (0xffff_ffff, "a label of sixty-three bytes, as many as the server allows, --")]
+            .iter()
+            .find_map(|(number, label)| (*number == value).then_some(label.as_bytes()))
+    }
+
     fn float8(&self, value: f64, out: &mut [u8; LONGEST]) -> usize {
         write(&format!("{value:e}"), out)
     }
@@ -125,6 +132,14 @@ fn other_floats_are_the_servers() {
     for value in [0.0, -0.0, 1.0, -99_999.0, 9.9e-5, 1e6, 33_554_448.0, f32::MAX, f32::NAN, f32::NEG_INFINITY] {
         assert_eq!(float4(value), format!("{value:e}"));
     }
+}
+
+#[test]
+fn labels_are_the_servers() {
+    let label = |number: u32| encoded(WireFormat::Label, &number.to_le_bytes());
+    assert_eq!(label(7).unwrap(), b"seven");
+    assert!(label(u32::MAX).unwrap().starts_with(b"a label of"));
+    assert_eq!(label(8), None);
 }
 
 #[test]

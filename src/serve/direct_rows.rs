@@ -15,11 +15,12 @@ use std::cell::RefCell;
 use std::ffi::c_int;
 
 use arrow_cache_core::formats::column_buffers::ColumnBuffers;
-use arrow_cache_core::formats::wire::{Encoder, MessageBuffer, Outcome, Zone};
+use arrow_cache_core::formats::wire::{Encoder, MessageBuffer, Outcome, WireFormat, Zone};
 use arrow_cache_core::{BlockPlace, OutOfMemory, Pin, RoomyVec};
 use pgrx::pg_sys;
 
 use super::client_formats::ClientFormats;
+use super::enum_labels::EnumLabels;
 use super::output_functions::OutputFunctions;
 use super::output_settings::OutputSettings;
 use super::rendition::{self, Draft};
@@ -222,9 +223,9 @@ fn begin(
     if let Some(first) = key.and_then(|key| rendition::find(pin, key)) {
         return Way::Rendered(first);
     }
-    match DirectRows::new(rows, &settings, formats) {
-        Ok(mut sender) => {
-            sender.draft = key.and_then(|key| Draft::begin(pin, rows.columns(), &settings, key));
+    let draft = key.and_then(|key| Draft::begin(pin, rows.columns(), &settings, key));
+    match DirectRows::new(rows, &settings, formats, draft) {
+        Ok(sender) => {
             *direct = Some(Box::new(sender));
             Way::Encoded
         }
@@ -262,9 +263,22 @@ unsafe fn deliver_rendition(
 }
 
 impl DirectRows {
-    fn new(rows: &Rows, settings: &OutputSettings, formats: &ClientFormats<'_>) -> Result<Self, OutOfMemory> {
+    /// What makes messages, and a rendition of them if there is a draft.
+    fn new(
+        rows: &Rows,
+        settings: &OutputSettings,
+        formats: &ClientFormats<'_>,
+        draft: Option<Draft>,
+    ) -> Result<Self, OutOfMemory> {
         let columns = rows.columns();
-        let wire_format = |(index, column)| settings.wire_format(column, formats.is_binary(index));
+        // Reading labels costs more than a few calls of output functions, so it is done for what stays.
+        let labels = if draft.is_some() { EnumLabels::of(columns)? } else { EnumLabels::default() };
+        let wire_format = |(index, column)| {
+            if labels.has(index) {
+                return WireFormat::Label;
+            }
+            settings.wire_format(column, formats.is_binary(index))
+        };
         let wire_formats = Vec::collected(columns.iter().enumerate().map(wire_format))?;
         let zone = session_zone::identity();
         let (block, offsets) = match REUSABLE.take() {
@@ -273,8 +287,8 @@ impl DirectRows {
             None => (MessageBuffer::new(BLOCK)?, Zone::new(session_zone::offset_at)),
         };
         let encoder = Encoder::new(wire_formats, offsets);
-        let functions = OutputFunctions::new(columns, encoder.formats(), |column| formats.is_binary(column))?;
-        Ok(Self { encoder, block, zone, columns: Vec::with_room(columns.len())?, chunk: None, functions, draft: None })
+        let functions = OutputFunctions::new(columns, encoder.formats(), labels, |column| formats.is_binary(column))?;
+        Ok(Self { encoder, block, zone, columns: Vec::with_room(columns.len())?, chunk: None, functions, draft })
     }
 
     /// Adds the block that is about to be sent to the rendition. `sent` rows were made into messages so far.

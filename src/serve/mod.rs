@@ -27,6 +27,7 @@
 //! | `explain` | What does EXPLAIN show of a hit? |
 //! | `direct_rows` | How do rows go from the stored columns to the client? |
 //! | `rendition` | Are there finished messages of the rows, and may they be made? |
+//! | `enum_labels` | Which labels stand in a rendition? |
 //! | `client_formats` | Do rows go to the server's own receiver for clients, and in which formats? |
 //! | `output_settings` | Which wire format has a column under the session's settings? |
 //! | `output_functions` | Who makes the bytes of a value that we have no wire format for? |
@@ -37,6 +38,7 @@ mod bound_portal_guard;
 mod client_formats;
 mod column_names;
 mod direct_rows;
+mod enum_labels;
 mod explain;
 mod hit;
 mod hold;

@@ -7,6 +7,7 @@ use arrow_cache_core::formats::wire::{LONGEST, Server, WireFormat};
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
+use super::enum_labels::EnumLabels;
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::Column;
 use crate::arrow::decode::{Decoder, Reader};
@@ -36,7 +37,7 @@ enum Progress {
     Made,
 }
 
-/// The output functions of the columns that have no wire format of the core.
+/// The output functions of the columns that have no wire format of the core, and the labels of those that are written by them.
 pub struct OutputFunctions {
     functions: Vec<OutputFunction>,
     /// Where each column of the result is among the functions.
@@ -48,6 +49,8 @@ pub struct OutputFunctions {
     values: Vec<pg_sys::Datum>,
     nulls: Vec<bool>,
     progress: Progress,
+    /// Of the columns that are written by labels.
+    labels: EnumLabels,
     /// Where the bytes are made; null before the functions were found.
     context: pg_sys::MemoryContext,
 }
@@ -60,6 +63,7 @@ impl OutputFunctions {
     pub fn new(
         columns: &[Column],
         formats: &[WireFormat],
+        labels: EnumLabels,
         binary: impl Fn(usize) -> bool,
     ) -> Result<Self, OutOfMemory> {
         let mut wanted = Vec::new();
@@ -93,6 +97,7 @@ impl OutputFunctions {
             nulls,
             columns: wanted,
             progress: Progress::Unread,
+            labels,
             context: std::ptr::null_mut(),
         })
     }
@@ -239,6 +244,10 @@ impl Server for OutputFunctions {
         debug_assert_eq!(function.column, column);
         // SAFETY: `call` has set them for the current row, whose context is not emptied before the next.
         unsafe { std::slice::from_raw_parts(function.bytes, function.length) }
+    }
+
+    fn label(&self, column: usize, value: u32) -> Option<&[u8]> {
+        self.labels.label(column, value)
     }
 
     #[inline]

@@ -7,6 +7,7 @@ use arrow_cache_core::{BlockPlace, Hash128, Pin};
 use pgrx::pg_sys;
 
 use super::client_formats::ClientFormats;
+use super::enum_labels::is_enum;
 use super::output_settings::OutputSettings;
 use crate::arrow::column::Column;
 use crate::pg::session_zone;
@@ -118,11 +119,11 @@ impl Drop for Draft {
 /// Are the bytes of a column's values determined by the entry and the key, in text and in binary?
 fn is_determined(settings: &OutputSettings, column: &Column) -> bool {
     let is_ours = [false, true].iter().all(|binary| settings.wire_format(column, *binary) != WireFormat::ByServer);
-    is_ours || is_listed(column.base_type)
+    is_ours || is_listed(column.base_type) || is_enum(column)
 }
 
-/// Types whose output and send functions read nothing but the value and the settings in the key. Enums are not among them: their functions take labels
-/// from the caches of this backend, which may not have heard of a change that the entry already has, if all locks were held before.
+/// Types whose output and send functions read nothing but the value and the settings in the key. Enums are written by their labels
+/// (`enum_labels`), but not within arrays.
 fn is_listed(base_type: pg_sys::Oid) -> bool {
     match base_type {
         pg_sys::BOOLOID

@@ -176,6 +176,13 @@ impl Scratch {
                 place.out[start..start + value.len()].copy_from_slice(value);
                 Ok(value.len())
             }
+            WireFormat::Label => {
+                let value = u32::from_le_bytes(column.fixed(row));
+                let label = server.label(index, value).ok_or(Outcome::Refused)?;
+                place.take(label.len())?;
+                place.out[start..start + label.len()].copy_from_slice(label);
+                Ok(label.len())
+            }
             WireFormat::ByteaText => {
                 let bytes = column.bytes(row);
                 place.take(bytes.len() * 2)?;

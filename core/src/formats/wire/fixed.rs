@@ -44,6 +44,7 @@ pub fn write_fixed(
         | WireFormat::ByteaText
         | WireFormat::NumericBinary
         | WireFormat::JsonbBinary
+        | WireFormat::Label
         | WireFormat::ByServer => return None,
     })
 }

@@ -53,6 +53,8 @@ pub enum WireFormat {
     NumericBinary,
     /// jsonb: version and text
     JsonbBinary,
+    /// enum: the label that the server has for the stored number
+    Label,
     /// Bytes that the server makes of the value, by the output or send function of its type
     ByServer,
 }
@@ -64,7 +66,7 @@ impl WireFormat {
     /// Bytes of the longest value. For values that vary in length: the bytes that come in addition to their own.
     pub(super) fn room(self) -> usize {
         match self {
-            Self::Bytes | Self::ByServer => 0,
+            Self::Bytes | Self::Label | Self::ByServer => 0,
             Self::BoolText | Self::BoolBinary | Self::JsonbBinary => 1,
             Self::Word2 | Self::ByteaText => 2,
             Self::Word4 | Self::DateBinary => 4,

@@ -1,0 +1,113 @@
+//! The labels of enums that are columns of an answer, read for a rendition. The output function of an enum takes labels from the caches of this
+//! backend, which may not have heard of a change that the entry already has. That lasts for a moment only, but a rendition would keep it. So the
+//! catalog is asked, under a snapshot of its own: who renames a label outdates all entries with the enum before the new label can be seen
+//! (docs/architecture/exactness.md). State of one run of this backend.
+
+use std::ops::Range;
+
+use arrow_cache_core::{OutOfMemory, RoomyVec};
+use pgrx::pg_sys;
+
+use crate::arrow::column::{Column, Kind};
+
+/// The labels of some columns.
+#[derive(Default)]
+pub struct EnumLabels {
+    /// For each column of the answer, up to the last one that is an enum, which of the enums it is.
+    places: Vec<Option<usize>>,
+    enums: Vec<Labels>,
+}
+
+/// The labels of one enum.
+struct Labels {
+    base_type: pg_sys::Oid,
+    /// The values in ascending order, and where the label of each is.
+    values: Vec<(u32, Range<usize>)>,
+    text: Vec<u8>,
+}
+
+/// Is the column an enum, or a domain over one?
+pub fn is_enum(column: &Column) -> bool {
+    // SAFETY: a catalog look-up by OID, in a transaction; it gives nothing for types that are not there.
+    column.kind == Kind::FlatFixed && unsafe { pg_sys::type_is_enum(column.base_type) }
+}
+
+impl EnumLabels {
+    /// Those of all columns that are enums, as they are now. Raises what reading a catalog raises.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn of(columns: &[Column]) -> Result<Self, OutOfMemory> {
+        let mut labels = Self::default();
+        for (index, column) in columns.iter().enumerate().filter(|(_, column)| is_enum(column)) {
+            let known = labels.enums.iter().position(|known| known.base_type == column.base_type);
+            let place = match known {
+                Some(place) => place,
+                None => {
+                    labels.enums.add(Labels::read(column.base_type)?)?;
+                    labels.enums.len() - 1
+                }
+            };
+            labels.places.lengthen(index + 1, None)?;
+            labels.places[index] = Some(place);
+        }
+        Ok(labels)
+    }
+
+    /// Are the labels of this column here?
+    pub fn has(&self, column: usize) -> bool {
+        self.places.get(column).is_some_and(Option::is_some)
+    }
+
+    /// The label of a value of a column, in the encoding of the database. `None` if there is none.
+    pub fn label(&self, column: usize, value: u32) -> Option<&[u8]> {
+        let labels = &self.enums[(*self.places.get(column)?)?];
+        let found = labels.values.binary_search_by_key(&value, |(value, _)| *value).ok()?;
+        Some(&labels.text[labels.values[found].1.clone()])
+    }
+}
+
+impl Labels {
+    /// Those of an enum, as a snapshot sees them that is taken now.
+    fn read(base_type: pg_sys::Oid) -> Result<Self, OutOfMemory> {
+        const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+        let mut labels = Self { base_type, values: Vec::new(), text: Vec::new() };
+        // SAFETY: reads a catalog by an index that begins with the type. A row holds until the next one is asked for, and has the layout of its
+        // catalog. After an error the server closes what is open.
+        unsafe {
+            // Scans of catalogs then take a new snapshot.
+            pg_sys::InvalidateCatalogSnapshot();
+            let mut key = pg_sys::ScanKeyData::default();
+            pg_sys::ScanKeyInit(
+                &raw mut key,
+                pg_sys::Anum_pg_enum_enumtypid as pg_sys::AttrNumber,
+                pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
+                pg_sys::RegProcedure::from(pg_sys::F_OIDEQ),
+                pg_sys::Datum::from(base_type),
+            );
+            let catalog = pg_sys::table_open(pg_sys::EnumRelationId, LOCK);
+            let index = pg_sys::Oid::from(pg_sys::EnumTypIdLabelIndexId);
+            let scan = pg_sys::systable_beginscan(catalog, index, true, std::ptr::null_mut(), 1, &raw mut key);
+            let mut read = Ok(());
+            while read.is_ok() {
+                let row = pg_sys::systable_getnext(scan);
+                if row.is_null() {
+                    break;
+                }
+                let row = &*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_enum>();
+                read = labels.add(row.oid, std::ffi::CStr::from_ptr(row.enumlabel.data.as_ptr()).to_bytes());
+            }
+            pg_sys::systable_endscan(scan);
+            pg_sys::table_close(catalog, LOCK);
+            read?;
+        }
+        labels.values.sort_unstable_by_key(|(value, _)| *value);
+        Ok(labels)
+    }
+
+    fn add(&mut self, value: pg_sys::Oid, label: &[u8]) -> Result<(), OutOfMemory> {
+        let start = self.text.len();
+        self.text.add_all(label)?;
+        self.values.add((value.to_u32(), start..self.text.len()))
+    }
+}
