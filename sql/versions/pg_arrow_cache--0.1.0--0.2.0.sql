@@ -137,22 +137,22 @@ CREATE OR REPLACE FUNCTION @extschema@.stats_data()
                    verify_checks pg_catalog.int8, verify_mismatches pg_catalog.int8, entries pg_catalog.int4,
                    max_entries pg_catalog.int4, bytes_used pg_catalog.int8, bytes_total pg_catalog.int8, hit_ratio pg_catalog.float8,
                    time_saved_ms pg_catalog.float8, stats_reset pg_catalog.timestamptz)
-    STRICT VOLATILE PARALLEL UNSAFE
+    STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_stats_data_0_2';
 CREATE FUNCTION @extschema@.statements_data()
     RETURNS TABLE (other_statements pg_catalog.int8, nested_statements pg_catalog.int8)
-    STRICT VOLATILE PARALLEL UNSAFE
+    STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statements_data_0_2';
 CREATE FUNCTION @extschema@.fragments_data()
     RETURNS TABLE (fragments_stored pg_catalog.int8, fragments_served pg_catalog.int8, fragments_computed pg_catalog.int8,
                    fragment_runs pg_catalog.int8, fragment_time_saved_ms pg_catalog.float8, fragment_bytes pg_catalog.int8)
-    STRICT VOLATILE PARALLEL UNSAFE
+    STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_fragments_data_0_2';
 CREATE FUNCTION @extschema@.waits_data()
     RETURNS TABLE (waits pg_catalog.int8, waits_answered pg_catalog.int8, waits_taken_over pg_catalog.int8, waits_timed_out pg_catalog.int8,
                    waits_given_up pg_catalog.int8, waits_stopped pg_catalog.int8, wait_time_ms pg_catalog.float8,
                    claims_held pg_catalog.int8, stale_hits pg_catalog.int8)
-    STRICT VOLATILE PARALLEL UNSAFE
+    STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_waits_data_0_2';
 CREATE FUNCTION @extschema@.standby_state() RETURNS pg_catalog.text
     STRICT VOLATILE PARALLEL UNSAFE

@@ -85,6 +85,12 @@ def test_counters_of_stats_are_all_there(session):
     assert shown - exported == {"hit_ratio", "stats_reset", "standby_state"}
 
 
+def test_stats_is_cheap(session):
+    """No estimate that makes the server compile the plan of one row."""
+    [(plan,)] = session.rows("EXPLAIN (FORMAT JSON) SELECT * FROM arrow_cache.stats")
+    assert plan[0]["Plan"]["Total Cost"] < 100 and plan[0]["Plan"]["Plan Rows"] == 1
+
+
 def test_dashboard_shows_metrics_that_there_are():
     names = {f"{name}_{column}" for name, (_, columns) in METRICS.items() for column, usage in columns.items() if usage != "LABEL"}
     expressions = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
