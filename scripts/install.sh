@@ -15,7 +15,7 @@ version=$(sed -nE "s/^default_version = '(.*)'/\1/p" pg_arrow_cache.control)
 # One stamp per server: building for another one replaces $built, which the comparison below then notices.
 stamp=target/install-$(printf '%s' "$pg_config" | cksum | cut -d' ' -f1).stamp
 
-present_script() { cat sql/schema.sql sql/functions.sql sql/views.sql; }
+present_script() { cat sql/schema.sql sql/functions.sql sql/views.sql sql/advise.sql; }
 
 # Are the scripts and the control file that are installed those of the sources? Another checkout may have put its own there.
 same_scripts() {

@@ -1,7 +1,7 @@
 -- What must be so before anything is made.
 --
 -- No name and no operator in these scripts is found through the search_path. IN, BETWEEN, IS DISTINCT FROM and similar constructs find
--- operators through it, so they are not used.
+-- operators through it, so they are not used. Only the body of advise() is otherwise, which has a search_path of its own.
 
 -- The library must have what this script declares. The server keeps the library that it has loaded at its start, though its file has been
 -- replaced since. If the library is not preloaded, its functions say so when they are called. A setting that exists only because somebody

@@ -22,7 +22,7 @@ IN_DATABASE = {
         catalog="pg_init_privs", acl="o.initprivs", where=f"(o.classoid, o.objoid) IN {MEMBERS}"),
     "comments": f"""SELECT pg_describe_object(classoid, objoid, objsubid) COLLATE "C", description FROM pg_description
         WHERE (classoid, objoid) IN {MEMBERS} ORDER BY 1""",
-    "functions": f"""SELECT oid::regprocedure::text COLLATE "C", prosrc, probin, proisstrict, provolatile, proparallel, proretset
+    "functions": f"""SELECT oid::regprocedure::text COLLATE "C", prosrc, probin, proconfig, proisstrict, provolatile, proparallel, proretset
         FROM pg_proc WHERE pronamespace = {OURS} ORDER BY 1""",
     "extension": """SELECT e.extname, e.extversion, n.nspname, e.extrelocatable, r.rolname FROM pg_extension AS e
         JOIN pg_namespace AS n ON n.oid = e.extnamespace JOIN pg_roles AS r ON r.oid = e.extowner WHERE e.extname = 'pg_arrow_cache'""",

@@ -25,6 +25,7 @@ $node->safe_psql('postgres', q{
 
 # One way to call each function; the test below makes sure that none is forgotten.
 my %call = (
+	advise => 'SELECT * FROM arrow_cache.advise()',
 	bypass_reasons_data => 'SELECT * FROM arrow_cache.bypass_reasons',
 	entries_data => 'SELECT * FROM arrow_cache.entries',
 	check => 'SELECT * FROM arrow_cache.check()',

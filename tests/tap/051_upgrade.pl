@@ -154,7 +154,7 @@ $node->safe_psql('used', 'SET search_path = evil, pg_catalog, public; ALTER EXTE
 is($node->safe_psql('used', q{SELECT string_agg(by_whom, ' ') FROM evil.victims}), '', 'the update runs the code of nobody else');
 is($node->safe_psql('used', q{SELECT extversion FROM pg_extension WHERE extname = 'pg_arrow_cache'}), $version, 'the update under a hostile path');
 is_deeply(definitions('used'), $fresh, 'makes what a new extension has');
-my $added = qr/^arrow_cache\.("check"|statements_data|fragments_data|waits_data|standby_state|entry_kinds_data|statement_counts_data|statements_dropped|etag|version)\(|arrow_cache\.statements\b/;
+my $added = qr/^arrow_cache\.("check"|advise|statements_data|fragments_data|waits_data|standby_state|entry_kinds_data|statement_counts_data|statements_dropped|etag|version)\(|arrow_cache\.statements\b/;
 is_deeply([ grep { !/$added/ } @{ rights_and_comments('used') } ], $used_rights, 'and the rights and comments are those that the DBA has given');
 is_deeply([ grep { /$added/ } @{ rights_and_comments('used') } ], [ grep { /$added/ } @$fresh_rights ], 'those of what is new are the default');
 is($node->safe_psql('used', q{SELECT public.flush() IS NULL, (SELECT x FROM public.stats), (SELECT x FROM evil.stats), public.query('x')}), 't|2|1|1', 'objects of the same names stay what they were');

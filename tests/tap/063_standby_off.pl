@@ -52,6 +52,8 @@ for my $libraries ("$library,pg_arrow_cache", "pg_arrow_cache,$library")
 	is_deeply([ ask($holder, $query) ], [ $rows, 'BYPASS recovery' ], "$name: an old snapshot");
 	cmp_ok($standby->safe_psql('postgres', q{SELECT statements FROM arrow_cache.bypass_reasons WHERE reason = 'recovery'}),
 		'>=', 5, "$name: the reason is counted");
+	like($standby->safe_psql('postgres', q{SELECT finding, evidence FROM arrow_cache.advise()}),
+		qr/^The cache of this standby has switched itself off\|standby_state is off: custom_resource_manager; \d+ queries bypassed with the reason recovery$/, "$name: advise() tells it");
 	my $log = substr(slurp_file($standby->logfile), $start);
 	my @told = grep { /resource manager/i } split /\n/, $log;
 	is(scalar(@told), 1, "$name: one line of the log tells why") or diag($log);
@@ -67,6 +69,7 @@ for my $libraries ("$library,pg_arrow_cache", "pg_arrow_cache,$library")
 	$reader = session($standby);
 	caught_up($writer, $reader);
 	is(state($standby), 'replaying', "$name: a restart begins anew");
+	is($standby->safe_psql('postgres', 'SELECT count(*) FROM arrow_cache.advise()'), '0', "$name: and there is nothing to advise");
 	is(cached($reader, $query, "$name: after a restart"), $rows + 1, "$name: the rows after a restart");
 	write_sql($writer, 'UPDATE t SET v = v + 1');
 	caught_up($writer, $reader);

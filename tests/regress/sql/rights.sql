@@ -6,7 +6,7 @@
 -- What PUBLIC may call, and what makes that safe. Nothing else may be left to PUBLIC, and nothing of this may be missing.
 CREATE TEMPORARY TABLE for_public (function text, because text);
 INSERT INTO for_public VALUES
-    ('last_status()', 'own'), ('last_reason()', 'own'),
+    ('last_status()', 'own'), ('last_reason()', 'own'), ('advise()', 'views'),
     ('etag(text)', 'checked'), ('etag(text,"any")', 'checked'), ('version(regclass[])', 'checked'), ('why(text)', 'checked'),
     ('schema(text,jsonb)', 'checked'), ('query(text)', 'checked'), ('query(text,"any")', 'checked'), ('"fetch"(text,jsonb)', 'checked'),
     ('messages(text,jsonb)', 'checked'), ('set_policy(regclass,text)', 'owner'), ('policy(regclass)', 'label'),
@@ -25,8 +25,8 @@ WHERE f.oid IS NULL OR p.function IS NULL;
 -- Those that are not.
 SELECT function FROM functions WHERE NOT has_function_privilege('public', oid, 'EXECUTE') ORDER BY function;
 
--- All functions are written in C and run as who calls them. They find no object by its name, so none needs a search_path of its own; and no
--- object is of another kind than function and view.
+-- All functions run as who calls them. Those in C find no object by its name, so none of them needs a search_path of its own; the one in SQL has
+-- one. No object is of another kind than function and view.
 SELECT function, prosecdef, proconfig, lanname FROM functions JOIN pg_language AS l ON l.oid = prolang
 WHERE prosecdef OR proconfig IS NOT NULL OR lanname <> 'c' OR pronamespace <> 'arrow_cache'::regnamespace;
 SELECT relname, relkind, relacl FROM pg_class JOIN objects ON classid = 'pg_class'::regclass AND objid = oid
@@ -51,7 +51,7 @@ INSERT INTO calls VALUES
     ('schema(text,jsonb)', $$schema('SELECT hidden FROM secret')$$), ('query(text)', $$query('SELECT hidden FROM secret')$$),
     ('query(text,"any")', $$query('SELECT hidden FROM secret WHERE id = $1', 1)$$), ('"fetch"(text,jsonb)', $$fetch('SELECT hidden FROM secret')$$),
     ('messages(text,jsonb)', $$messages('SELECT hidden FROM secret')$$),
-    ('entries_data()', 'entries_data()'), ('entry_kinds_data()', 'entry_kinds_data()'), ('relations_data()', 'relations_data()'),
+    ('advise()', 'advise()'), ('entries_data()', 'entries_data()'), ('entry_kinds_data()', 'entry_kinds_data()'), ('relations_data()', 'relations_data()'),
     ('statement_counts_data()', 'statement_counts_data()'), ('statements_dropped()', 'statements_dropped()'),
     ('stats_data()', 'stats_data()'), ('statements_data()', 'statements_data()'), ('fragments_data()', 'fragments_data()'),
     ('waits_data()', 'waits_data()'), ('standby_state()', 'standby_state()'), ('bypass_reasons_data()', 'bypass_reasons_data()');
@@ -70,8 +70,8 @@ BEGIN
     FOR c IN SELECT * FROM calls LOOP
         BEGIN
             EXECUTE 'SELECT count(*) FROM (SELECT arrow_cache.' || c.call || ' OFFSET 0) AS called' INTO found;
-            -- How many reasons were met is nothing about anybody.
-            INSERT INTO outcomes VALUES (c.function, CASE WHEN c.function = 'bypass_reasons_data()' THEN 'rows' ELSE found || ' rows' END);
+            -- How many reasons were met is nothing about anybody, nor is what the sums ask for.
+            INSERT INTO outcomes VALUES (c.function, CASE WHEN c.function IN ('advise()', 'bypass_reasons_data()') THEN 'rows' ELSE found || ' rows' END);
         EXCEPTION WHEN OTHERS THEN
             GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
             INSERT INTO outcomes VALUES (c.function, rtrim(concat_ws(' ', SQLSTATE, message, detail)));
