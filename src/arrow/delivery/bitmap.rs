@@ -65,20 +65,25 @@ pub fn zeroes(bitmap: &[u8], start: usize, length: usize) -> usize {
     length - ones
 }
 
-/// Some of the bits as a bitmap of their own: the bytes themselves if the first bit begins a byte, else a copy.
+/// Some of the bits as a bitmap of their own, in which no bit is set behind them: the bytes themselves where they are that, else a copy.
 ///
 /// # Errors
 /// There is no memory.
 pub fn part(bitmap: &[u8], start: usize, length: usize) -> Result<Cow<'_, [u8]>, OutOfMemory> {
     let bytes = &bitmap[start / 8..(start + length).div_ceil(8)];
     let shift = start % 8;
-    if shift == 0 {
+    // The bits of the last byte that belong to the part.
+    let of_last = 0xFF >> (length.next_multiple_of(8) - length);
+    if shift == 0 && bytes.last().is_none_or(|last| last & !of_last == 0) {
         return Ok(Cow::Borrowed(bytes));
     }
     let mut moved = Vec::with_room(length.div_ceil(8))?;
     for index in 0..length.div_ceil(8) {
-        let above = bytes.get(index + 1).map_or(0, |next| next << (8 - shift));
-        moved.add(bytes[index] >> shift | above)?;
+        let above = if shift == 0 { None } else { bytes.get(index + 1) };
+        moved.add(bytes[index] >> shift | above.map_or(0, |next| next << (8 - shift)))?;
+    }
+    if let Some(last) = moved.last_mut() {
+        *last &= of_last;
     }
     Ok(Cow::Owned(moved))
 }
