@@ -161,9 +161,13 @@ impl Comparison {
 
     /// Does comparing any value of the column raise no error?
     fn cannot_raise(&self) -> bool {
-        // SAFETY: reads the catalogs about an operator of a plan.
-        let negator = unsafe { pg_sys::get_negator(self.operator) };
-        is_plain(self.type_oid)
+        // SAFETY: reads the catalogs about an operator of a plan, and about a type.
+        let (negator, has_collation) = unsafe {
+            let needs_none = pg_sys::get_typcollation(self.type_oid) == pg_sys::InvalidOid;
+            (pg_sys::get_negator(self.operator), needs_none || self.collation != pg_sys::InvalidOid)
+        };
+        has_collation
+            && is_plain(self.type_oid)
             && [self.operator, negator].into_iter().any(|operator| is_comparison(operator, self.type_oid))
     }
 }

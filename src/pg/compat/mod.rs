@@ -26,7 +26,7 @@ pub use plans::{
     copy_permissions, is_permitted, pruning_of_append, pruning_of_merge_append, query_id, strip_plan, unchecked_plan,
 };
 pub use ranges::family_of_bounds;
-pub use row_types::{has_virtual_columns, tuple_attribute, virtual_expressions};
+pub use row_types::{has_virtual_columns, is_virtual_column, tuple_attribute, virtual_expressions};
 pub use settings_table::setting_of_server;
 pub use shared_memory::{backend_number, create_area, most_backends, next_full_transaction_id, number_of_backend};
 pub use statistics::counted_relation;

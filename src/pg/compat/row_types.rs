@@ -43,6 +43,20 @@ pub fn has_virtual_columns(relation: pg_sys::Oid) -> bool {
     }
 }
 
+/// Is a column of a relation, locked by the caller, a virtual one? No row has a value for it.
+pub fn is_virtual_column(relation: pg_sys::Oid, column: i16) -> bool {
+    #[cfg(not(feature = "pg18"))]
+    {
+        let _ = (relation, column);
+        false
+    }
+    #[cfg(feature = "pg18")]
+    // SAFETY: a catalog look-up of a column that is there.
+    unsafe {
+        pg_sys::get_attgenerated(relation, column) as u8 == pg_sys::ATTRIBUTE_GENERATED_VIRTUAL
+    }
+}
+
 /// The expressions of a relation's virtual columns, as the server writes them: the planner puts them in the place of the columns. There are
 /// such columns from 18 on. Copies in the current memory context, which a user may have made large: without memory for them the server
 /// raises.

@@ -8,6 +8,7 @@ use pgrx::pg_sys::{self, Oid, RTEKind};
 use super::expression::{Part, closed, part};
 use super::functions::Kind;
 use super::split::{Comparison, EQUALITIES, Fixed, MOST_FIXED};
+use crate::pg::compat;
 use crate::pg::tree::{Tree, child, children, match_node};
 
 /// Most conditions of WHERE.
@@ -110,12 +111,13 @@ fn column_of(node: Tree<'_, pg_sys::Node>, type_oid: Oid) -> Option<Tree<'_, pg_
         .then_some(column)
 }
 
-/// Does FROM consist of relations and their joins alone, without row security, and are there no sub-queries?
+/// Does FROM consist of relations and their joins alone, without row security and without virtual columns, which are computed and may fail, and are there no sub-queries?
 fn is_plain(query: Tree<'_, pg_sys::Query>) -> bool {
     let is_plain_entry = |entry: Tree<'_, pg_sys::RangeTblEntry>| {
         matches!(entry.rtekind, RTEKind::RTE_RELATION | RTEKind::RTE_JOIN)
             && entry.securityQuals.is_null()
             && entry.tablesample.is_null()
+            && !(entry.rtekind == RTEKind::RTE_RELATION && compat::has_virtual_columns(entry.relid))
     };
     !query.hasSubLinks
         && query.cteList.is_null()
@@ -141,9 +143,11 @@ fn joins_plainly(item: Tree<'_, pg_sys::Node>, query: Tree<'_, pg_sys::Query>, d
 fn cannot_fail(condition: Tree<'_, pg_sys::Node>, query: Tree<'_, pg_sys::Query>) -> bool {
     match_node! { condition;
         OpExpr(call) => {
-            let is_equality = EQUALITIES.iter().any(|(listed, ..)| *listed == call.opno.to_u32());
-            if is_equality {
-                return children!(call.args as Node).all(is_simple);
+            let equality = EQUALITIES.iter().find(|(listed, ..)| *listed == call.opno.to_u32());
+            if let Some((_, _, kind, _)) = equality {
+                // Texts of columns with different collations are not compared by any.
+                let has_collation = *kind != Kind::Text || call.inputcollid != pg_sys::InvalidOid;
+                return has_collation && children!(call.args as Node).all(is_simple);
             }
             let at_level = |levels: u32| (levels == 0).then_some(query);
             let compared = Comparison::of(call, None, at_level);

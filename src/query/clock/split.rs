@@ -11,6 +11,7 @@ use super::functions::Kind;
 use super::origin::origin;
 use super::shifted::{self, Shift, Shifted};
 use super::sight::{Sight, Tables};
+use crate::pg::compat;
 use crate::pg::index_search::{self, Equality, FixedColumn, Found, Limit, Rows, TableColumn, TimeOrder};
 use crate::pg::object_ids::{INTEGER_FAMILY_OID, TEXT_FAMILY_OID};
 use crate::pg::tree::Tree;
@@ -175,9 +176,10 @@ impl<'t> Comparison<'t> {
         self.split.shift == Shift::None
     }
 
-    /// May there be canonical bounds: is it a column of a table, partitioned or not? The relation is locked.
+    /// May there be canonical bounds: is it a column of a table, partitioned or not, that rows have a value for? The relation is locked.
     pub fn may_have_bounds(&self) -> bool {
         index_search::may_be_searched(self.split.relation)
+            && !compat::is_virtual_column(self.split.relation, self.split.column)
     }
 }
 
@@ -241,7 +243,7 @@ impl Split {
         rows: Rows,
         sight: &Sight<'_>,
     ) -> Result<Option<Datum>, Reason> {
-        if !sight.may_ask(self.relation) {
+        if !sight.may_ask(self.relation) || compat::is_virtual_column(self.relation, self.column) {
             return Err(Reason::MovingClock);
         }
         let mut columns = [FixedColumn::NONE; MOST_FIXED];

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_void};
 
 use pgrx::pg_sys::{self, RTEKind};
 
-use crate::pg::compat::tree::walkers;
+use crate::pg::compat::{self, tree::walkers};
 use crate::pg::error_passing::direct;
 use crate::pg::lists::{node_at, nodes};
 use crate::pg::tree::{Tree, match_node};
@@ -49,7 +49,8 @@ unsafe fn may_fail(query: *mut pg_sys::Query, var: &pg_sys::Var) -> bool {
         let entry = entry.and_then(|place| node_at::<pg_sys::RangeTblEntry>((*query).rtable, place));
         let Some(entry) = entry.filter(|_| var.varlevelsup == 0) else { return true };
         let below = match (*entry).rtekind {
-            RTEKind::RTE_RELATION => return false,
+            // The planner puts the expressions of virtual columns in their places, too.
+            RTEKind::RTE_RELATION => return compat::has_virtual_columns((*entry).relid),
             RTEKind::RTE_SUBQUERY => (*entry).subquery,
             RTEKind::RTE_CTE if (*entry).ctelevelsup == 0 => query_of_with(query, (*entry).ctename),
             _ => return true,

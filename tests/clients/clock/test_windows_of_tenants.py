@@ -13,7 +13,8 @@ SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**3
 SCHEMA = """
     SET TimeZone = UTC;
     DROP TABLE IF EXISTS log, kinds CASCADE;
-    CREATE TABLE log (id int, tenant int, small smallint, big bigint, name text, label varchar(20), at timestamptz, plain timestamp, n int, data jsonb);
+    CREATE TABLE log (id int, tenant int, small smallint, big bigint, name text, label varchar(20), at timestamptz, plain timestamp, n int, data jsonb,
+        one text COLLATE "C", other text COLLATE "POSIX");
     INSERT INTO log SELECT g, g % 3, g % 4, g % 5, 'n' || g % 3, 'l' || g % 2, t, t, g % 7, jsonb_build_object('v', g)
         FROM generate_series(1, 60) g, LATERAL (SELECT timestamptz '2026-03-10 11:58:00' + g * interval '7 seconds') d (t);
     INSERT INTO log SELECT 100 + g, NULL, NULL, NULL, NULL, NULL, timestamptz '2026-03-10 12:00:00' + g * interval '1 second' FROM generate_series(1, 3) g;
@@ -51,6 +52,8 @@ REFUSED = (
     "SELECT count(*) FROM log WHERE tenant = n AND at > now() - interval '1 minute'",
     "SELECT count(*) FROM log WHERE tenant = 1 AND at > now() - interval '1 minute' AND 100 / (n + 1) > 0",
     "SELECT count(*) FROM log WHERE tenant = 1 AND at > now() - interval '1 minute' AND (data->>'v')::int > 0",
+    "SELECT count(*) FROM log WHERE one = other AND tenant = 1 AND at > now() - interval '1 minute'",
+    "SELECT count(*) FROM log JOIN kinds ON one = other WHERE log.tenant = 1 AND at > now() - interval '1 minute'",
     "SELECT count(*) FROM log a JOIN log b ON a.id = b.id WHERE a.tenant = 1 AND b.at > now() - interval '1 minute'",
     "SELECT count(*) FROM log a JOIN log b ON a.id = b.id AND 100 / (b.n + 1) > 0 WHERE a.tenant = 1 AND a.at > now() - interval '1 minute'",
     "SELECT count(*) FROM log l, LATERAL (SELECT 1 / (l.n + 1) AS q) s WHERE l.tenant = 1 AND l.at > now() - interval '1 minute' AND s.q < 5",
