@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use pgrx::pg_sys;
 
 use crate::pg::row::Value;
-use crate::pg::varlena::Varlena;
+use crate::pg::varlena::{self, Varlena};
 
 /// Alignment of an array's data: the largest PostgreSQL type alignment.
 const MAX_ALIGN: usize = 8;
@@ -36,13 +36,23 @@ impl ElementLayout {
     }
 }
 
-/// A flat array whose elements have a known layout, valid for `'v`.
+/// A flat array whose elements have a known layout, valid for `'v`. It may lie anywhere: nothing is taken to be aligned.
 #[derive(Clone, Copy)]
 pub struct FlatArray<'v> {
-    head: *const pg_sys::ArrayType,
+    /// Where its header is, or would be before a body that is stored without one. What follows is read as seen from here.
+    start: *const u8,
     layout: ElementLayout,
     valid: PhantomData<&'v [u8]>,
 }
+
+/// Where the number of dimensions is (`ArrayType.ndim`).
+const DIMENSIONS: usize = std::mem::offset_of!(pg_sys::ArrayType, ndim);
+/// Where the start of the data is, 0 for arrays without NULL (`ArrayType.dataoffset`).
+const DATA: usize = std::mem::offset_of!(pg_sys::ArrayType, dataoffset);
+/// Where the sizes are, followed by the lower bounds.
+const SIZES: usize = std::mem::size_of::<pg_sys::ArrayType>();
+/// Bytes of a size, or of a bound.
+const WORD: usize = std::mem::size_of::<i32>();
 
 impl<'v> FlatArray<'v> {
     /// The array that a value is, made flat if it is not.
@@ -52,41 +62,68 @@ impl<'v> FlatArray<'v> {
     pub unsafe fn of(value: Value<'v>, layout: ElementLayout) -> Self {
         // SAFETY: arrays are of variable length.
         let flat = unsafe { Varlena::of(value) }.flat();
-        Self { head: flat.cast_const().cast(), layout, valid: PhantomData }
+        Self { start: flat.cast_const().cast(), layout, valid: PhantomData }
     }
 
-    /// Size and lower bound of each dimension.
-    pub fn dimensions(self) -> (&'v [i32], &'v [i32]) {
+    /// The array with this body.
+    ///
+    /// # Safety
+    /// It must be the body of a flat array with elements of this layout.
+    pub unsafe fn of_body(body: &'v [u8], layout: ElementLayout) -> Self {
+        Self { start: body.as_ptr().wrapping_sub(varlena::HEADER), layout, valid: PhantomData }
+    }
+
+    /// A word of the array.
+    ///
+    /// # Safety
+    /// It must have one there, behind the header.
+    unsafe fn word(self, offset: usize) -> i32 {
+        // SAFETY: the caller's promise; `of` and `of_body` were promised that the array is valid for `'v`.
+        unsafe { self.start.wrapping_add(offset).cast::<i32>().read_unaligned() }
+    }
+
+    /// How many dimensions it has.
+    pub fn dimensions(self) -> usize {
+        // SAFETY: every array has that.
+        unsafe { self.word(DIMENSIONS) as usize }
+    }
+
+    /// Size and lower bound of a dimension that it has.
+    pub fn dimension(self, number: usize) -> (i32, i32) {
+        assert!(number < self.dimensions(), "an array without that dimension");
         // SAFETY: sizes and then lower bounds follow the head of an array.
-        unsafe {
-            let count = (*self.head).ndim as usize;
-            std::slice::from_raw_parts(self.head.add(1).cast::<i32>(), 2 * count).split_at(count)
-        }
+        unsafe { (self.word(SIZES + number * WORD), self.word(SIZES + (self.dimensions() + number) * WORD)) }
     }
 
     /// The elements of an array of one dimension.
     pub fn elements(self) -> Elements<'v> {
-        let (sizes, lower) = self.dimensions();
-        let count = sizes.iter().product::<i32>();
-        let end_of_head = lower.as_ptr_range().end.cast::<u8>();
-        let start = self.head.cast::<u8>();
-        // SAFETY: the bitmap, if there is one, follows the dimensions; the data follow the bitmap. Data are aligned as seen from the
-        // array's start, which itself may be aligned to less.
-        let (validity, place) = unsafe {
-            match (*self.head).dataoffset {
-                0 => (std::ptr::null(), start.add(end_of_head.offset_from_unsigned(start).next_multiple_of(MAX_ALIGN))),
-                offset => (end_of_head, start.add(offset as usize)),
-            }
+        let dimensions = self.dimensions();
+        let count = (0..dimensions).map(|number| self.dimension(number).0).product::<i32>();
+        let end_of_head = SIZES + 2 * dimensions * WORD;
+        // SAFETY: every array has that. The bitmap, if there is one, follows the dimensions; the data follow the bitmap.
+        let (validity, offset) = match unsafe { self.word(DATA) } {
+            0 => (std::ptr::null(), end_of_head.next_multiple_of(MAX_ALIGN)),
+            offset => (self.start.wrapping_add(end_of_head), offset as usize),
         };
-        Elements { layout: self.layout, place, validity, next: 0, count: count as usize, valid: PhantomData }
+        Elements {
+            start: self.start,
+            layout: self.layout,
+            offset,
+            validity,
+            next: 0,
+            count: count as usize,
+            valid: PhantomData,
+        }
     }
 }
 
 /// The elements of one array, `None` for NULL.
 pub struct Elements<'v> {
+    /// That of the array.
+    start: *const u8,
     layout: ElementLayout,
-    /// Where the next element that is not NULL lies.
-    place: *const u8,
+    /// How far behind it the next element that is not NULL lies.
+    offset: usize,
     /// One bit for each element, 0 for NULL. A null pointer if no element is NULL.
     validity: *const u8,
     next: usize,
@@ -103,27 +140,26 @@ impl<'v> Iterator for Elements<'v> {
         }
         let index = self.next;
         self.next += 1;
-        // SAFETY: `FlatArray::of` was promised an array of this layout, which is valid for `'v`; an element is left.
+        // SAFETY: whoever made the array was promised one of this layout, which is valid for `'v`; an element is left. Elements are aligned as
+        // seen from the array's start.
         unsafe {
             if !self.validity.is_null() && *self.validity.add(index / 8) >> (index % 8) & 1 == 0 {
                 return Some(None);
             }
-            let place = self.place;
+            let place = self.start.wrapping_add(self.offset);
             let length = match self.layout.length {
-                -1 => pgrx::varlena::varsize_any(place.cast()),
+                -1 => varlena::size(place),
                 -2 => CStr::from_ptr(place.cast::<c_char>()).to_bytes_with_nul().len(),
                 fixed => fixed as usize,
             };
-            // Nothing need be behind the last element, so no pointer is made to what comes after its padding.
-            let end = place.wrapping_add(length);
-            self.place = end.wrapping_add(end.align_offset(self.layout.alignment));
+            self.offset = (self.offset + length).next_multiple_of(self.layout.alignment);
             // As `fetch_att`.
             let datum = match (self.layout.by_value, length) {
                 (false, _) => pg_sys::Datum::from(place.cast_mut().cast::<std::ffi::c_void>()),
                 (true, 1) => pg_sys::Datum::from(place.cast::<i8>().read()),
-                (true, 2) => pg_sys::Datum::from(place.cast::<i16>().read()),
-                (true, 4) => pg_sys::Datum::from(place.cast::<i32>().read()),
-                (true, _) => pg_sys::Datum::from(place.cast::<i64>().read()),
+                (true, 2) => pg_sys::Datum::from(place.cast::<i16>().read_unaligned()),
+                (true, 4) => pg_sys::Datum::from(place.cast::<i32>().read_unaligned()),
+                (true, _) => pg_sys::Datum::from(place.cast::<i64>().read_unaligned()),
             };
             Some(Some(Value::of(datum)))
         }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use arrow_cache_core::formats::column_buffers::ColumnBuffers;
 use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec, Unrepresentable, Why};
 use pgrx::pg_sys;
 
@@ -67,20 +68,42 @@ impl Converter {
         let Some(value) = value else { return Ok(self.append_null()?) };
         match &mut self.builder {
             ArrayBuilder::Leaf(leaf) => leaf.append(value)?,
-            ArrayBuilder::List(list) => list.append(value)?,
+            ArrayBuilder::List(list) => {
+                // SAFETY: the value is one of the column, whose type is that of arrays with such elements.
+                list.append(unsafe { FlatArray::of(value, list.layout) })?;
+            }
             ArrayBuilder::Struct(row) => row.append(value)?,
         }
         Ok(self.validity.add(true)?)
     }
 
-    /// Appends a value of a numeric column, given as its text.
+    /// Appends a value of the column as it is stored. False if it has to be decoded first: nothing was appended.
     ///
     /// # Errors
     /// As `append`.
-    pub fn append_numeric_text(&mut self, text: &[u8]) -> Result<(), Unrepresentable> {
-        let ArrayBuilder::Leaf(leaf) = &mut self.builder else { unreachable!("a numeric has no parts") };
-        leaf.append_numeric_text(text)?;
-        Ok(self.validity.add(true)?)
+    pub fn append_stored(&mut self, stored: &ColumnBuffers<'_>, row: usize) -> Result<bool, Unrepresentable> {
+        if stored.is_null(row) {
+            self.append_null()?;
+            return Ok(true);
+        }
+        let appended = match &mut self.builder {
+            ArrayBuilder::Leaf(leaf) => leaf.append_stored(stored, row)?,
+            ArrayBuilder::List(list) if list.reads_in_place => {
+                // SAFETY: what is stored of an array is the body of a flat one.
+                list.append(unsafe { FlatArray::of_body(stored.bytes(row), list.layout) })?;
+                true
+            }
+            ArrayBuilder::List(_) | ArrayBuilder::Struct(_) => false,
+        };
+        if appended {
+            self.validity.add(true)?;
+        }
+        Ok(appended)
+    }
+
+    /// May values of types of variable length that are appended lie anywhere in memory?
+    fn reads_in_place(&self) -> bool {
+        matches!(&self.builder, ArrayBuilder::Leaf(leaf) if leaf.reads_in_place())
     }
 
     /// Appends NULL.
@@ -124,6 +147,8 @@ struct List {
     layout: ElementLayout,
     /// A vector type: its lower bound is 0 and does not show in its text.
     is_vector: bool,
+    /// May arrays lie anywhere in memory?
+    reads_in_place: bool,
     converter: Converter,
     /// End of each array, behind a zero.
     ends: Vec<u8>,
@@ -133,26 +158,28 @@ struct List {
 
 impl List {
     fn new(column: &Column, child: &Child) -> Result<Self, Reason> {
+        let converter = Converter::new(&child.column, &child.delivered)?;
         Ok(Self {
             layout: ElementLayout::of(child.column.type_oid),
             is_vector: matches!(column.base_type, pg_sys::INT2VECTOROID | pg_sys::OIDVECTOROID),
-            converter: Converter::new(&child.column, &child.delivered)?,
+            reads_in_place: converter.reads_in_place(),
+            converter,
             ends: vec![0; size_of::<i32>()],
             elements: 0,
         })
     }
 
-    fn append(&mut self, value: Value<'_>) -> Result<(), Unrepresentable> {
-        // SAFETY: the value is one of the column, whose type is that of arrays with such elements.
-        let array = unsafe { FlatArray::of(value, self.layout) };
-        let (sizes, lower) = array.dimensions();
-        let (count, bound) = match (sizes, lower) {
-            ([], _) => (0, 1),
-            ([size], [bound]) => (*size, if self.is_vector { 1 } else { *bound }),
+    fn append(&mut self, array: FlatArray<'_>) -> Result<(), Unrepresentable> {
+        let (count, bound) = match array.dimensions() {
+            0 => (0, 1),
+            1 => {
+                let (size, bound) = array.dimension(0);
+                (size, if self.is_vector { 1 } else { bound })
+            }
             _ => (0, 0),
         };
         if bound != 1 {
-            return Err(Unrepresentable::new(Why::ArrayBounds, bounds(sizes, lower).as_bytes()));
+            return Err(Unrepresentable::new(Why::ArrayBounds, bounds(array).as_bytes()));
         }
         let end = self.elements.checked_add(count);
         self.elements = end.ok_or_else(|| Unrepresentable::new(Why::TooLarge, b""))?;
@@ -168,9 +195,9 @@ impl List {
 }
 
 /// The bounds of an array as PostgreSQL prints them: `[0:2][1:1]`.
-fn bounds(sizes: &[i32], lower: &[i32]) -> String {
-    let last = |size: &i32, lower: &i32| i64::from(*lower) + i64::from(*size) - 1;
-    sizes.iter().zip(lower).map(|(size, lower)| format!("[{lower}:{}]", last(size, lower))).collect()
+fn bounds(array: FlatArray<'_>) -> String {
+    let one = |(size, lower): (i32, i32)| format!("[{lower}:{}]", i64::from(lower) + i64::from(size) - 1);
+    (0..array.dimensions()).map(|number| one(array.dimension(number))).collect()
 }
 
 /// Rows in the making.

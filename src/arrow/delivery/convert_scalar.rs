@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::CStr;
 
+use arrow_cache_core::formats::column_buffers::ColumnBuffers;
 use arrow_cache_core::formats::jsonb::Refusal;
 use arrow_cache_core::formats::short_text::range::Bounds;
 use arrow_cache_core::formats::short_text::{ShortText, interval, network, range};
@@ -70,16 +71,30 @@ impl ShortKind {
 
     /// The text of a value, unless only the server knows it.
     fn text<'r>(self, value: Value<'_>, room: &'r mut ShortText) -> Result<Option<&'r [u8]>, OutOfMemory> {
-        Ok(match self {
-            Self::Interval => {
-                // SAFETY: the value is one of the column, whose type is this.
-                let interval = unsafe { interval_of(value) };
-                interval::text(interval.month, interval.day, interval.time, room)
-            }
-            Self::Inet => network::text(body(value)?, false, room),
-            Self::Cidr => network::text(body(value)?, true, room),
-            Self::Range(bounds) => range::text(body(value)?, bounds, room),
-        })
+        if let Self::Interval = self {
+            // SAFETY: the value is one of the column, whose type is this.
+            let interval = unsafe { interval_of(value) };
+            return Ok(interval::text(interval.month, interval.day, interval.time, room));
+        }
+        Ok(self.text_of_body(body(value)?, room))
+    }
+
+    /// The text of a value as it is stored, unless only the server knows it.
+    fn text_of_stored<'r>(self, stored: &ColumnBuffers<'_>, row: usize, room: &'r mut ShortText) -> Option<&'r [u8]> {
+        let Self::Interval = self else { return self.text_of_body(stored.bytes(row), room) };
+        // Microseconds, then days, then months (datatype/timestamp.h, `Interval`).
+        let parts = u128::from_le_bytes(stored.fixed(row));
+        interval::text((parts >> 96) as i32, (parts >> 64) as i32, parts as i64, room)
+    }
+
+    /// The text of a value of a type of variable length.
+    fn text_of_body<'r>(self, body: &[u8], room: &'r mut ShortText) -> Option<&'r [u8]> {
+        match self {
+            Self::Interval => None,
+            Self::Inet => network::text(body, false, room),
+            Self::Cidr => network::text(body, true, room),
+            Self::Range(bounds) => range::text(body, bounds, room),
+        }
     }
 }
 
@@ -209,6 +224,54 @@ impl Leaf {
         self.end_value()
     }
 
+    /// Appends a value of the column as it is stored, if the array can be made of that. False: it has to be decoded first, and nothing was
+    /// appended.
+    ///
+    /// # Errors
+    /// As `append`.
+    pub fn append_stored(&mut self, stored: &ColumnBuffers<'_>, row: usize) -> Result<bool, Unrepresentable> {
+        match &mut self.conversion {
+            Conversion::Numeric | Conversion::Decimal(..) | Conversion::Float64 => {
+                self.append_numeric_text(stored.bytes(row))?;
+                return Ok(true);
+            }
+            Conversion::Label(labels) => {
+                let number = pg_sys::Datum::from(i32::from_le_bytes(stored.fixed(row)));
+                // SAFETY: the value is one of the column, an enum: four bytes, passed by value.
+                self.values.add_all(labels.label(unsafe { Value::of(number) })?)?;
+            }
+            Conversion::Short(kind, room, _) => match kind.text_of_stored(stored, row, room) {
+                Some(text) => self.values.add_all(text)?,
+                None => return Ok(false),
+            },
+            _ => return Ok(false),
+        }
+        self.end_value()?;
+        Ok(true)
+    }
+
+    /// May values that are appended lie anywhere in memory? The server's functions take them to be aligned.
+    pub fn reads_in_place(&self) -> bool {
+        match self.conversion {
+            Conversion::Bool
+            | Conversion::Word(_)
+            | Conversion::Bytes(_)
+            | Conversion::Date
+            | Conversion::Timestamp(_)
+            | Conversion::Body
+            | Conversion::CharByte
+            | Conversion::Label(_) => true,
+            Conversion::Name
+            | Conversion::Jsonb
+            | Conversion::Numeric
+            | Conversion::Decimal(..)
+            | Conversion::Float64
+            | Conversion::MonthDayNano
+            | Conversion::Short(..)
+            | Conversion::Text(_) => false,
+        }
+    }
+
     /// The bytes of an interval.
     fn append_interval(&mut self, value: Value<'_>) -> Result<(), Unrepresentable> {
         // SAFETY: only columns of intervals are converted so.
@@ -247,10 +310,7 @@ impl Leaf {
     }
 
     /// Appends a numeric, given as its text.
-    ///
-    /// # Errors
-    /// As `append`.
-    pub fn append_numeric_text(&mut self, text: &[u8]) -> Result<(), Unrepresentable> {
+    fn append_numeric_text(&mut self, text: &[u8]) -> Result<(), Unrepresentable> {
         match self.conversion {
             Conversion::Decimal(precision, scale) => {
                 let value = decimal::to_decimal128(text, precision, scale)

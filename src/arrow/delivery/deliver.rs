@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_cache_core::formats::epoch;
 use arrow_cache_core::shown;
-use arrow_cache_core::{ExportOptions, OutOfMemory, RoomyVec, shown_list};
+use arrow_cache_core::{ExportOptions, OutOfMemory, RoomyVec, Unrepresentable, shown_list};
 use arrow_schema::{DataType, Schema, SchemaRef};
 use pgrx::pg_sys;
 
@@ -183,19 +183,18 @@ impl Delivery {
         let reader = Reader::of_some(&self.stored, &[wanted.index], chunk)?;
         let mut decoder = Decoder::new(vec![wanted.column]);
         let (mut value, mut is_null) = ([pg_sys::Datum::from(0)], [false]);
-        let is_numeric = wanted.column.kind == Kind::Numeric;
+        let stored = reader.buffers_of(0);
         let scratch = context();
         for row in 0..rows {
-            let appended = in_scratch(scratch, || match is_numeric.then(|| reader.bytes(0, row)).flatten() {
-                // The stored text is enough: a value made of it would only be printed again.
-                Some(text) => converter.append_numeric_text(text),
-                None => {
+            let appended = in_scratch(scratch, || {
+                if !converter.append_stored(&stored, row)? {
                     decoder.fill(&reader, row, &mut value, &mut is_null)?;
                     // SAFETY: the decoder's value is one of the column, and lives until the decoder makes the next.
-                    converter.append(unsafe { Row::new(&value, &is_null) }.value(0))
+                    converter.append(unsafe { Row::new(&value, &is_null) }.value(0))?;
                 }
+                Ok(())
             });
-            appended.map_err(|problem| CacheError::UndeliverableValue {
+            appended.map_err(|problem: Unrepresentable| CacheError::UndeliverableValue {
                 column: wanted.name.clone(),
                 row: before + row as u64 + 1,
                 problem,

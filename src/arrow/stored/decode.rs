@@ -64,6 +64,11 @@ impl<'a> Reader<'a> {
         self.columns.iter().copied()
     }
 
+    /// The buffers of a column.
+    pub fn buffers_of(&self, column: usize) -> ColumnBuffers<'a> {
+        self.columns[column]
+    }
+
     /// Rows in the chunk.
     pub fn rows(&self) -> usize {
         self.rows
@@ -73,12 +78,6 @@ impl<'a> Reader<'a> {
     pub fn word(&self, column: usize, row: usize) -> Option<i64> {
         let buffers = &self.columns[column];
         (!buffers.is_null(row)).then(|| i64::from_le_bytes(buffers.fixed(row)))
-    }
-
-    /// The stored bytes of a value in a column whose values vary in length; `None` for NULL.
-    pub fn bytes(&self, column: usize, row: usize) -> Option<&[u8]> {
-        let buffers = &self.columns[column];
-        (!buffers.is_null(row)).then(|| buffers.bytes(row))
     }
 }
 
