@@ -135,11 +135,15 @@ impl<O: Output> Export<O> {
     pub fn after_run(&mut self) {
         match &mut self.source {
             RowSource::Stored { chunks, next, stream, output } => {
-                while stream.rows_left() > 0 && *next < chunks.len() && output.wants_more() {
+                // As a plan does, which fills a batch before it pauses. So a result of one batch is over, and its tables closed, at the same moment.
+                while stream.rows_left() > 0 && *next < chunks.len() {
                     // SAFETY: stored chunks come from our encoder and have the entry's columns; the serving plan holds them in place.
                     let chunk = unsafe { Chunk::new(chunks[*next]) };
                     stream.stored(chunk, output);
                     *next += 1;
+                    if !output.wants_more() {
+                        break;
+                    }
                 }
                 self.done = stream.rows_left() == 0 || *next == chunks.len();
                 // Other libraries read here how many rows a query has had.

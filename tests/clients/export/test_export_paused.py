@@ -163,6 +163,20 @@ def test_given_up(table, other, state, end):
         assert other.status() == status
 
 
+@pytest.mark.parametrize("call", ["messages('SELECT a FROM few ORDER BY a')", "fetch('SELECT a FROM few ORDER BY a', '{\"chunk_bytes\": 4096}')"])
+def test_a_result_of_one_batch_is_over_with_it(table, state, call):
+    """Its tables are not in use any more when the client has the first piece, whoever made it."""
+    table.execute("CREATE TABLE few AS SELECT g AS a FROM generate_series(1, 1000) g")
+    if state == "hit":
+        table.rows("SELECT a FROM few ORDER BY a")
+    with table.transaction(force_rollback=True):
+        table.execute(f"DECLARE c CURSOR FOR SELECT arrow_cache.{call}")
+        assert len(table.execute("FETCH 1 FROM c").fetchall()) == 1
+        assert table.status() == {"hit": "HIT", "miss": "MISS", "disabled": "BYPASS"}[state]
+        table.execute("TRUNCATE few")
+        assert len(table.execute("FETCH ALL FROM c").fetchall()) >= 1
+
+
 def test_a_cursor_that_outlives_its_transaction(table, state):
     """A cursor WITH HOLD reads it to its end at COMMIT."""
     half = Half(table, hold="WITH HOLD")

@@ -55,3 +55,23 @@ def test_rows_of_a_kept_plan(shared, connect, name):
     for _ in range(2):
         assert shared.rows(query) == shared.rows("EXECUTE q") == rows
     assert shared.status() == "HIT"
+
+
+def test_a_plan_that_the_server_keeps_is_not_made_anew(shared, connect):
+    """What it has computed in advance stays, though the role may not execute the function any more."""
+    shared.execute("GRANT EXECUTE ON FUNCTION lower(text) TO PUBLIC")
+    client = connect(f"-c role={ROLE}")
+    client.execute("PREPARE q AS SELECT upper('abc'), count(*), max(a) FROM t")
+    expected = client.rows("EXECUTE q")
+    client.rows("EXECUTE q")
+    assert client.status() == "HIT"
+    shared.execute("REVOKE EXECUTE ON FUNCTION upper(text) FROM PUBLIC")
+    try:
+        for _ in range(4):
+            assert client.rows("EXECUTE q") == expected
+            assert (client.status(), client.reason()) == ("BYPASS", "old_plan")
+    finally:
+        shared.execute("GRANT EXECUTE ON FUNCTION upper(text) TO PUBLIC")
+    for _ in range(3):
+        assert client.rows("EXECUTE q") == expected
+    assert client.status() == "HIT"

@@ -258,3 +258,23 @@ SELECT count(*) FROM few WHERE a = 1 AND b = (SELECT max(q) FROM quotients);
 :status
 RESET ALL;
 DROP TABLE few, quotients;
+
+-- No row has a value for one, so nothing tells how long a window over it lasts. One that may fail fails for the rows of other tenants, too, and
+-- where a CASE does not reach it it is not computed.
+CREATE TABLE visits (k int, at timestamp, due timestamp GENERATED ALWAYS AS (at + interval '1 hour') VIRTUAL, n int, q int GENERATED ALWAYS AS (10 / n) VIRTUAL);
+INSERT INTO visits (k, at, n) SELECT g % 2, timestamp '2020-01-01' + g * interval '1 day', g FROM generate_series(1, 100) g;
+INSERT INTO visits (k, at, n) VALUES (0, localtimestamp - interval '1 hour 5 minutes', 1), (1, '2020-01-01', 0);
+CREATE INDEX ON visits (k, at);
+SELECT cacheable, reason FROM arrow_cache.why($$SELECT count(*) FROM visits WHERE due > localtimestamp - interval '10 minutes'$$);
+SELECT count(*) FROM visits WHERE due > localtimestamp - interval '10 minutes';
+SELECT count(*) FROM visits WHERE due > localtimestamp - interval '10 minutes';
+:status
+SELECT count(*) FROM visits WHERE k = 0 AND q = 5 AND at > localtimestamp - interval '1 day';
+SELECT count(*) FROM visits WHERE k = 0 AND q = 5 AND at > localtimestamp - interval '1 day';
+:status
+SELECT count(*) FROM visits WHERE k = 0 AND n = 5 AND at > localtimestamp - interval '1 year';
+SELECT max(CASE WHEN now() < '2000-01-01' THEN q END), count(*) FROM visits;
+SELECT k, CASE WHEN now() < '2000-01-01' THEN q END AS q FROM visits ORDER BY at DESC LIMIT 1;
+SELECT k, CASE WHEN now() < '2000-01-01' THEN q END AS q FROM visits ORDER BY at DESC LIMIT 1;
+:status
+DROP TABLE visits;
