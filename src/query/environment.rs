@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char};
 
-use arrow_cache_core::{Hash128, HashBuffer, Reason};
+use arrow_cache_core::{Hash128, HashBuffer, LastHash, Reason};
 use pgrx::pg_sys;
 
 use super::hashes::{EnvironmentHash, PlanningHash, SettingsHash};
@@ -56,17 +56,20 @@ fn add_environment(key: &mut HashBuffer, settings: SettingsHash) {
     }
 }
 
-static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new()));
+static SETTINGS: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
+static PLANNING: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
+static ENVIRONMENT: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
+static COMPILING_SETTINGS: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
 
 /// The present settings as one number: those that a function may read, whoever calls it.
 pub fn settings(seed: u64) -> SettingsHash {
-    SettingsHash(hashed(seed, add_settings))
+    SettingsHash(hashed(&SETTINGS, seed, add_settings))
 }
 
 /// What the planner goes by when it computes or inlines functions in advance, as one number, for the present settings as `settings` has told
 /// them. It also asks whether the role may execute a function that it inlines, and then nobody asks again.
 pub fn planning(seed: u64, settings: SettingsHash) -> PlanningHash {
-    PlanningHash(hashed(seed, |key| {
+    PlanningHash(hashed(&PLANNING, seed, |key| {
         key.hash(settings.0);
         key.u32(backend::user_id().to_u32());
     }))
@@ -87,20 +90,20 @@ pub fn hash(seed: u64, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
 /// which value a setting of PL/pgSQL has.
 pub fn hash_under(seed: u64, settings: SettingsHash, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
     let mut added = Ok(());
-    let hash = hashed(seed, |key| {
+    let hash = hashed(&ENVIRONMENT, seed, |key| {
         add_environment(key, settings);
         added = custom.iter().try_for_each(|name| add_read_setting(key, name));
     });
     added.map(|()| EnvironmentHash(hash))
 }
 
-fn hashed(seed: u64, add: impl FnOnce(&mut HashBuffer)) -> Hash128 {
-    let mut key = BUFFER.take();
-    key.clear();
-    key.u64(seed);
-    add(&mut key);
-    let hash = key.finish();
-    BUFFER.set(key);
+fn hashed(last: &Cell<LastHash>, seed: u64, add: impl FnOnce(&mut HashBuffer)) -> Hash128 {
+    let mut kept = last.take();
+    let hash = kept.of(|key| {
+        key.u64(seed);
+        add(key);
+    });
+    last.set(kept);
     hash
 }
 
@@ -128,7 +131,9 @@ const RUNNING: [(&CStr, &CStr); 1] = [(c"plpgsql.check_asserts", c"on")];
 /// As `add_language_setting`.
 pub fn compiling(seed: u64) -> Result<Hash128, Reason> {
     let mut added = Ok(());
-    let hash = hashed(seed, |key| added = COMPILING.iter().try_for_each(|setting| add_language_setting(key, *setting)));
+    let hash = hashed(&COMPILING_SETTINGS, seed, |key| {
+        added = COMPILING.iter().try_for_each(|setting| add_language_setting(key, *setting))
+    });
     added.map(|()| hash)
 }
 

@@ -10,7 +10,7 @@ use pgrx::pg_sys::{self, NodeTag, Oid};
 
 use super::clock::{Clock, closed, computes_now};
 use super::eligibility::node_may_fail;
-use super::opened_relations::{opened_by, plans_of};
+use super::opened_relations::{may_vary, opened_by, plans_of};
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, match_node};
@@ -46,7 +46,7 @@ pub fn may_show(
     clock: Clock<'_>,
 ) -> bool {
     // Values that stand in the key themselves have the same plan read the same.
-    if !clock.splits() {
+    if !clock.splits() || !may_vary(plan) {
         return false;
     }
     let opened = opened_by(plan);

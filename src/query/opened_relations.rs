@@ -214,3 +214,23 @@ pub fn plans_of<'t>(list: Option<Tree<'t, pg_sys::List>>) -> impl Iterator<Item 
         unsafe { Tree::enter(node.as_ptr().cast()) }
     })
 }
+
+/// May a plan have something `left_out`, or `rechecking`? Asked of many plans that have neither, so nothing is collected.
+pub fn may_vary(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+    varies(plan, child!(plan.planTree)) || plans_of(child!(plan.subplans)).any(|below| varies(plan, Some(below)))
+}
+
+fn varies<'t>(all: Tree<'t, pg_sys::PlannedStmt>, plan: Option<Tree<'t, pg_sys::Plan>>) -> bool {
+    let Some(plan) = plan else { return false };
+    let any = |list| plans_of(list).any(|below| varies(all, Some(below)));
+    let node = plan.as_node();
+    let varies_itself = match_node! { node;
+        BitmapHeapScan(_scan) => true,
+        Append(append) => compat::pruning_of_append(all, append).is_some() || any(child!(append.appendplans)),
+        MergeAppend(append) => compat::pruning_of_merge_append(all, append).is_some() || any(child!(append.mergeplans)),
+        SubqueryScan(scan) => varies(all, child!(scan.subplan)),
+        CustomScan(scan) => any(child!(scan.custom_plans)),
+        _ => false,
+    };
+    varies_itself || varies(all, child!(plan.lefttree)) || varies(all, child!(plan.righttree))
+}
