@@ -50,11 +50,11 @@ WITH s AS MATERIALIZED (
     UNION ALL
     SELECT 3, 0, 'The cache is switched off here',
            format('pg_arrow_cache.enabled is off for new sessions of role %I in database %I (source of the present value: %s)', session_user, current_database(), source),
-           'If their queries should be answered from the cache, take the setting back: ALTER SYSTEM, ALTER DATABASE or ALTER ROLE … RESET pg_arrow_cache.enabled.'
+           'If their queries should be answered from the cache, take the setting back: ALTER SYSTEM, ALTER DATABASE or ALTER ROLE ... RESET pg_arrow_cache.enabled.'
     FROM settings WHERE settings.name = 'pg_arrow_cache.enabled' AND reset_val = 'off'
     UNION ALL
     SELECT 4, 0, 'The cache is switched off for others', format('pg_arrow_cache.enabled is off for %s', string_agg(place, ', ' ORDER BY place)),
-           'If their queries should be answered from the cache: ALTER ROLE … or ALTER DATABASE … RESET pg_arrow_cache.enabled.'
+           'If their queries should be answered from the cache: ALTER ROLE ... or ALTER DATABASE ... RESET pg_arrow_cache.enabled.'
     FROM switched_off HAVING count(*) > 0
     UNION ALL
     (SELECT 5, extract(epoch FROM clock_timestamp() - since), 'A prepared transaction is open while queries are bypassed because of writers',
@@ -79,7 +79,7 @@ WITH s AS MATERIALIZED (
     (SELECT 9, r.changes, 'Changes outdate answers more often than these are served',
            format('%s changed %s times, last at %s; its %s results were served %s times since they were stored. In all databases %s answers were found outdated, and %s hits',
                   r.relation, r.changes, r.last_change_at, u.n, u.hits, s.stale, s.hits + s.stale_hits),
-           'Fewer and larger transactions, or partitions, of which only the changed ones are computed again; pg_arrow_cache.max_stale for roles that may see answers of some seconds ago; set_policy(…, ''never'') only if nobody is served.'
+           'Fewer and larger transactions, or partitions, of which only the changed ones are computed again; pg_arrow_cache.max_stale for roles that may see answers of some seconds ago; set_policy(..., ''never'') only if nobody is served.'
     FROM s CROSS JOIN @extschema@.relations AS r JOIN (
         SELECT relation, count(*) AS n, sum(hits) AS hits FROM results CROSS JOIN unnest(relations) AS relation GROUP BY relation
     ) AS u ON u.relation = r.relation

@@ -46,6 +46,20 @@ fn unquote(line: &str) -> Option<Vec<u8>> {
     Some(word)
 }
 
+/// What the fuzzer has found for a target: inputs one after the other, each behind its length in two bytes (`core/fuzz/corpus.py`).
+fn corpus(name: &str) -> Vec<Vec<u8>> {
+    let path = fuzz_dir().join("corpora").join(name).with_extension("corpus");
+    let kept = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let (mut inputs, mut rest) = (Vec::new(), kept.as_slice());
+    while let [low, high, after @ ..] = rest {
+        let (input, behind) = after.split_at(usize::from(u16::from_le_bytes([*low, *high])));
+        inputs.push(input.to_vec());
+        rest = behind;
+    }
+    assert!(rest.is_empty(), "{name}: a byte too many");
+    inputs
+}
+
 /// Seeds, parts of them and single bytes, in any order.
 fn mixtures(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let piece = (prop::sample::select(seeds), any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>())
@@ -74,7 +88,7 @@ fn run(strategy: &impl Strategy<Value = Vec<u8>>, check: fn(&[u8])) {
 #[test]
 fn every_target_has_its_files() {
     let names: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    for (directory, extension) in [("fuzz_targets", "rs"), ("dictionaries", "dict")] {
+    for (directory, extension) in [("fuzz_targets", "rs"), ("dictionaries", "dict"), ("corpora", "corpus")] {
         let files = fs::read_dir(fuzz_dir().join(directory)).unwrap();
         let found: BTreeSet<String> = files
             .map(|file| file.unwrap().path())
@@ -96,6 +110,15 @@ fn seeds_as_they_are() {
         // The fuzzer ignores longer words without a warning.
         assert!(seeds.len() >= 10 && seeds.iter().all(|seed| (1..=64).contains(&seed.len())), "{name}");
         seeds.iter().for_each(|seed| check(seed));
+    }
+}
+
+#[test]
+fn what_the_fuzzer_has_found() {
+    for (name, check) in TARGETS {
+        let inputs = corpus(name);
+        assert!(inputs.len() > 10, "{name}");
+        inputs.iter().for_each(|input| check(input));
     }
 }
 
