@@ -31,7 +31,7 @@ WITH s AS MATERIALIZED (
 ), switched_off AS MATERIALIZED (
     SELECT concat_ws(' in ', 'role ' || quote_ident(r.rolname), 'database ' || quote_ident(d.datname)) AS place
     FROM pg_db_role_setting AS x CROSS JOIN unnest(x.setconfig) AS c LEFT JOIN pg_roles AS r ON r.oid = x.setrole LEFT JOIN pg_database AS d ON d.oid = x.setdatabase
-    WHERE lower(c) ~ '^pg_arrow_cache\.enabled=(off?|f|fa|fal|fals|false|no?|0)$'
+    WHERE lower(c) ~ '^pg_arrow_cache[.]enabled=(off?|f|fa|fal|fals|false|no?|0)$'
         AND (x.setdatabase = 0 OR d.datname = current_database())
         -- What holds for the caller shows in pg_settings.
         AND CASE WHEN x.setrole = 0 THEN EXISTS (SELECT FROM settings WHERE settings.name = 'pg_arrow_cache.enabled' AND reset_val = 'on') ELSE r.rolname <> session_user END

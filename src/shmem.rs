@@ -16,7 +16,7 @@ use arrow_cache_core::{
 use pgrx::pg_sys;
 
 use crate::error::{CacheError, fail_startup};
-use crate::pg::{backend, compat, waiting};
+use crate::pg::{backend, compat, context_callbacks, waiting};
 use crate::settings;
 
 const NAME: &CStr = c"pg_arrow_cache";
@@ -216,9 +216,11 @@ fn attach() {
     }
 }
 
-/// Adds what this backend has gathered to the entries, and gives back its reference to the payload area.
+/// Gives back what this backend still holds, adds what it has gathered to the entries, and gives back its reference to the payload area.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn release_area(_code: i32, place: pg_sys::Datum) {
+    // SAFETY: the backend is ending, and has aborted its transaction before (ShutdownPostgres, which is called before those of this kind).
+    unsafe { context_callbacks::call_ours() };
     view(AREA.load(Relaxed)).gather_own_uses();
     view(AREA.load(Relaxed)).add_own_statements(backend::now());
     // SAFETY: registered with the place of the area; runs once, at the backend's exit.

@@ -44,8 +44,9 @@ fn collect(text: &CStr, arguments: &[Argument<'_>]) -> GatheredStream {
             query.run(direction, count, true);
             export.after_run();
             let stream = std::mem::take(export.output());
-            if let Some(served) = serve::served(query.desc()) {
-                // The pieces of the stream lie in the entry.
+            if stream.reads_entry()
+                && let Some(served) = serve::served(query.desc())
+            {
                 served.keep_entry();
             }
             query.finish();

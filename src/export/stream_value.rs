@@ -51,6 +51,11 @@ impl GatheredStream {
         }
     }
 
+    /// Does a part of it lie in an entry?
+    pub fn reads_entry(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Stored(_)))
+    }
+
     /// The pieces in their order.
     fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         let mut own = self.own.as_slice();

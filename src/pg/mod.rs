@@ -10,6 +10,7 @@ pub mod catalog_columns;
 pub mod catalog_row;
 pub mod client;
 pub mod compat;
+pub mod context_callbacks;
 pub mod encoding;
 pub mod error_memory;
 pub mod error_passing;

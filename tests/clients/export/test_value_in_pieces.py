@@ -170,6 +170,70 @@ def test_client_that_is_slow(big, wire, end):
     assert big.rows("SELECT entries, bytes_used FROM arrow_cache.stats") == at_rest
 
 
+def at_rest(session):
+    session.execute("SELECT arrow_cache.flush()")
+    return session.rows("SELECT entries, bytes_used FROM arrow_cache.stats")[0]
+
+
+def ended(session, pid):
+    return not session.rows("SELECT FROM pg_stat_activity WHERE pid = %s", [pid])
+
+
+@pytest.mark.parametrize("call, stored", [
+    # More values than a process can hold by its seat, and parts of streams.
+    ("hold(" + ",".join(f"arrow_cache.query('SELECT a, pad FROM big WHERE a > {n} ORDER BY a')" for n in range(20)) + ")", 20),
+    ("count(hold_one(f))::int FROM (SELECT arrow_cache.fetch('SELECT a, pad FROM big WHERE a > 0 ORDER BY a', '{\"chunk_bytes\": 4096}') AS f) s", 1),
+], ids=["values", "chunks"])
+@pytest.mark.parametrize("way", ["terminate", "terminate itself"])
+def test_ended_while_planning(big, connect, call, stored, way):
+    """What a function is computed in while a statement is planned outlives the transaction, and a process that ends there leaves it as it is: but for
+    what it holds of the cache."""
+    rest = at_rest(big)
+    end = "PERFORM pg_terminate_backend(pg_backend_pid());" if way == "terminate itself" else ""
+    arguments = ", ".join(["bytea"] * 20)
+    big.execute(f"""
+        CREATE FUNCTION hold({arguments}) RETURNS int LANGUAGE plpgsql AS $$ BEGIN {end} PERFORM pg_sleep(60); RETURN 1; END $$;
+        CREATE FUNCTION hold_one(bytea) RETURNS int LANGUAGE plpgsql AS $$ BEGIN {end} PERFORM pg_sleep(60); RETURN 1; END $$;
+        """)
+    big.execute("CREATE FUNCTION at_planning() RETURNS int IMMUTABLE LANGUAGE sql AS $$ SELECT " + call + " $$")
+    for n in range(stored):
+        by_query(big, f"SELECT a, pad FROM big WHERE a > {n} ORDER BY a")
+    doomed = connect()
+    pid = doomed.execute("SELECT pg_backend_pid()").fetchone()[0]
+    doomed.pgconn.send_query(b"SELECT at_planning()")
+    for _ in range(1000):
+        if ended(big, pid):
+            break
+        if way == "terminate" and big.rows("SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event = 'PgSleep'", [pid]):
+            big.execute("SELECT pg_terminate_backend(%s)", [pid])
+        big.execute("SELECT pg_sleep(0.01)")
+    assert ended(big, pid)
+    assert at_rest(big) == rest
+
+
+def test_ended_while_storing_at_planning(big, connect):
+    """The same in the middle of a run that stores a result."""
+    rest = at_rest(big)
+    slow = "SELECT a, repeat(pad, 5), (SELECT sum(g % (a + 1)) FROM generate_series(1, 2000) g) FROM big ORDER BY a"
+    big.execute(f"CREATE FUNCTION at_planning() RETURNS int IMMUTABLE LANGUAGE sql AS $$ SELECT length(arrow_cache.query('{slow}')) $$")
+    doomed = connect()
+    pid = doomed.execute("SELECT pg_backend_pid()").fetchone()[0]
+    doomed.pgconn.send_query(b"SELECT at_planning()")
+    # Until it has taken memory for what it stores.
+    for _ in range(1000):
+        if big.rows("SELECT bytes_used FROM arrow_cache.stats")[0][0] > rest[1] + 1_000_000:
+            break
+        big.execute("SELECT pg_sleep(0.01)")
+    assert big.rows("SELECT state FROM pg_stat_activity WHERE pid = %s", [pid]) == [("active",)]
+    big.execute("SELECT pg_terminate_backend(%s)", [pid])
+    for _ in range(1000):
+        if ended(big, pid):
+            break
+        big.execute("SELECT pg_sleep(0.01)")
+    assert ended(big, pid)
+    assert at_rest(big) == rest
+
+
 def test_error_behind_the_value(big, wire):
     """An error of a later row comes behind the rows before it."""
     expected = by_copy(big, STORED)
