@@ -89,15 +89,27 @@ class Prometheus:
         url = f"{self.base}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
         return [(sample["metric"], float(sample["value"][1])) for sample in json.loads(fetch(url))["data"]["result"]]
 
+    def ask_range(self, expression, start, end):
+        """The values of an expression second by second: (labels, [(time, value)])."""
+        asked = {"query": expression, "start": start, "end": end, "step": 1}
+        found = json.loads(fetch(f"{self.base}/api/v1/query_range?{urllib.parse.urlencode(asked)}"))["data"]["result"]
+        return [(series["metric"], [(float(at), float(value)) for at, value in series["values"]]) for series in found]
+
+
+def panels():
+    return json.loads((MONITORING / "grafana.json").read_text())["panels"]
+
+
+def filled_in(expression):
+    for variable, value in VARIABLES.items():
+        expression = expression.replace(variable, value)
+    return expression
+
 
 def expressions():
-    panels = json.loads((MONITORING / "grafana.json").read_text())["panels"]
-    for panel in panels:
+    for panel in panels():
         for target in panel["targets"]:
-            expression = target["expr"]
-            for variable, value in VARIABLES.items():
-                expression = expression.replace(variable, value)
-            yield panel["title"], expression
+            yield panel["title"], filled_in(target["expr"])
 
 
 def look(session, prometheus):
@@ -118,10 +130,10 @@ def look(session, prometheus):
             yield f"{column} as in stats", f"{prometheus.ask(wanted)} instead of {expected}"
 
 
-def main():
-    failed = 0
-    with tempfile.TemporaryDirectory(prefix="pg_arrow_cache-monitoring-") as folder, \
-            private.Cluster(ROOT / "target" / "test-monitoring", conf=SETTINGS) as server:
+@contextlib.contextmanager
+def monitored(directory, settings=SETTINGS):
+    """A server, a session on it, and a Prometheus that scrapes it every second."""
+    with tempfile.TemporaryDirectory(prefix="pg_arrow_cache-monitoring-") as folder, private.Cluster(directory, conf=settings) as server:
         folder = Path(folder)
         server.psql("CREATE EXTENSION pg_arrow_cache; CREATE ROLE exporter LOGIN IN ROLE pg_monitor; CREATE TABLE seen (n int); INSERT INTO seen VALUES (1)")
         exporter_port, port = private.free_port(), private.free_port()
@@ -136,12 +148,18 @@ def main():
             prometheus = Prometheus(port)
             until("the exporter answers", lambda: "pg_arrow_cache_hits" in fetch(f"http://localhost:{exporter_port}/metrics"))
             until("Prometheus has a sample", lambda: prometheus.ask("pg_arrow_cache_hits"))
-            for _ in range(2 * SCRAPES):
-                use(session)
-                time.sleep(0.5)
-            for number, (name, problem) in enumerate(look(session, prometheus), 1):
-                failed += problem is not None
-                print(f"{'not ok' if problem else 'ok'} {number} - {name}" + (f"\n# {problem}" if problem else ""), flush=True)
+            yield server, session, prometheus
+
+
+def main():
+    failed = 0
+    with monitored(ROOT / "target" / "test-monitoring") as (_, session, prometheus):
+        for _ in range(2 * SCRAPES):
+            use(session)
+            time.sleep(0.5)
+        for number, (name, problem) in enumerate(look(session, prometheus), 1):
+            failed += problem is not None
+            print(f"{'not ok' if problem else 'ok'} {number} - {name}" + (f"\n# {problem}" if problem else ""), flush=True)
     print(f"{number - failed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 
