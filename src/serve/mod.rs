@@ -9,7 +9,7 @@
 //! 3. When the first row is asked for, a guarded scan checks once more that the answer holds (`bound_portal_guard`), and if not, runs the real plan in
 //!    its own place (`rerun`).
 //! 4. Rows that go to a client are sent by the scan itself (`direct_rows`); other rows are handed to the executor one by one (`rows`).
-//! 5. The end of the scan releases the hold; after an error, the end of the query's memory does.
+//! 5. The end of the scan releases the hold, unless a value lies in its entry; after an error, the end of the query's memory does.
 //!
 //! | file | question |
 //! |---|---|
