@@ -17,7 +17,7 @@ fn kind(n: u64) -> Hash128 {
 /// Makes a rendition of these blocks. False if there was none to make, or no room.
 fn render(store: &TestStore<'_>, pin: &Pin, n: u64, blocks: &[Vec<u8>]) -> bool {
     let Some(draft) = store.begin_rendition(pin, kind(n)) else { return false };
-    if blocks.iter().all(|block| store.append_block(&draft, block)) {
+    if blocks.iter().all(|block| store.append_block(&draft, &[block])) {
         store.publish_rendition(draft);
         return true;
     }
@@ -48,7 +48,7 @@ fn a_rendition_is_found_by_its_key_when_it_is_ready() {
     let (store, pin) = stored(&block, 1);
     assert!(!store.has_renditions(&pin) && read(&store, &pin, 1).is_none());
     let draft: Draft = store.begin_rendition(&pin, kind(1)).unwrap();
-    assert!(store.append_block(&draft, b"one") && store.append_block(&draft, b"two"));
+    assert!(store.append_block(&draft, &[b"one"]) && store.append_block(&draft, &[b"t", b"", b"wo"]));
     assert!(store.has_renditions(&pin) && read(&store, &pin, 1).is_none(), "not ready yet");
     assert!(store.begin_rendition(&pin, kind(1)).is_none(), "another is being made");
     store.publish_rendition(draft);
@@ -73,7 +73,7 @@ fn what_is_given_up_is_made_anew() {
     let live = block.live();
     for n in 0..10 {
         let draft = store.begin_rendition(&pin, kind(n)).unwrap();
-        assert!(store.append_block(&draft, &[n as u8; 500]));
+        assert!(store.append_block(&draft, &[&[n as u8; 500]]));
         store.give_up_rendition(draft);
         assert_eq!(block.live(), live + 2, "the head and the block");
         assert!(read(&store, &pin, n).is_none());
@@ -162,7 +162,7 @@ fn readers_see_whole_renditions() {
                         assert_eq!(blocks, vec![byte(n, kind); 3]);
                     } else if round % 7 == 0 {
                         if let Some(draft) = store.begin_rendition(&pin, kind_given_up(kind)) {
-                            let _ = store.append_block(&draft, &[0; 300]);
+                            let _ = store.append_block(&draft, &[&[0; 300]]);
                             store.give_up_rendition(draft);
                         }
                     } else {

@@ -12,7 +12,7 @@ use pgrx::{PgMemoryContexts, pg_sys};
 use super::decision::{Answer, Decision};
 use super::ipc_stream::{Output, Stream};
 use super::row_sink::{Aside, ExportSink};
-use crate::arrow::chunk::Chunk;
+use super::stored_batches::StoredBatches;
 use crate::arrow::column::{self, Records};
 use crate::arrow::delivery::schema::headroom_for;
 use crate::arrow::encode::Encoder;
@@ -28,8 +28,8 @@ const MOST_ROWS: u64 = u64::MAX / 2;
 
 /// Where the rows come from.
 enum RowSource<O: Output> {
-    /// Stored batches, of which some have been delivered.
-    Stored { chunks: Vec<&'static [u8]>, next: usize, stream: Box<Stream>, output: O },
+    /// Stored batches.
+    Stored { batches: StoredBatches, stream: Box<Stream>, output: O },
     /// The plan. `asked` is the number of rows that the present run was asked for.
     Plan { tee: Box<Tee<ExportSink<O>>>, elapsed: Duration, started: Instant, asked: u64 },
 }
@@ -76,8 +76,10 @@ impl<O: Output> Export<O> {
         };
         let source = match decision.answer {
             Answer::Stored { columns, chunks } => {
-                let stream = Box::new(Stream::new(row_type, &columns, options));
-                RowSource::Stored { chunks, next: 0, stream, output }
+                let mut stream = Box::new(Stream::new(row_type, &columns, options));
+                // SAFETY: the batches go with the query's memory, as the export that they are part of.
+                let query = unsafe { QueryDesc::of_hook(query.as_ptr()) };
+                RowSource::Stored { batches: StoredBatches::new(query, chunks, &mut stream), stream, output }
             }
             Answer::Run(miss) => {
                 // Whatever happened to the plan on its way, rows with other columns are not stored.
@@ -101,10 +103,10 @@ impl<O: Output> Export<O> {
     /// query with.
     pub fn before_run(&mut self) -> (pg_sys::ScanDirection::Type, u64) {
         if !std::mem::replace(&mut self.begun, true) {
-            if let RowSource::Stored { chunks, output, stream, .. } = &mut self.source
-                && !stream.is_verbatim()
+            if let RowSource::Stored { batches, output, stream } = &mut self.source
+                && let Some(bytes) = batches.bytes_to_make(stream)
             {
-                output.expect(chunks.iter().map(|chunk| chunk.len()).sum());
+                output.expect(bytes);
             }
             let (stream, output) = self.parts();
             output.schema(&stream.schema());
@@ -134,18 +136,8 @@ impl<O: Output> Export<O> {
     /// The run has returned without an error: delivers what there is, and ends the stream behind the last row.
     pub fn after_run(&mut self) {
         match &mut self.source {
-            RowSource::Stored { chunks, next, stream, output } => {
-                // As a plan does, which fills a batch before it pauses. So a result of one batch is over, and its tables closed, at the same moment.
-                while stream.rows_left() > 0 && *next < chunks.len() {
-                    // SAFETY: stored chunks come from our encoder and have the entry's columns; the serving plan holds them in place.
-                    let chunk = unsafe { Chunk::new(chunks[*next]) };
-                    stream.stored(chunk, output);
-                    *next += 1;
-                    if !output.wants_more() {
-                        break;
-                    }
-                }
-                self.done = stream.rows_left() == 0 || *next == chunks.len();
+            RowSource::Stored { batches, stream, output } => {
+                self.done = batches.deliver(stream, output);
                 // Other libraries read here how many rows a query has had.
                 compat::set_processed(self.query, stream.rows());
             }

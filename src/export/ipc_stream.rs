@@ -1,13 +1,14 @@
 //! A result as messages of an Arrow IPC stream, as the options of the export ask for. Whole batches that go out as they are
 //! stored are passed on untouched; all others are made anew, one batch at a time.
 
-use arrow_cache_core::{ExportOptions, OutOfMemory, RoomyVec};
+use arrow_cache_core::{Compression, ExportOptions, Hash128, HashBuffer, OutOfMemory, RoomyVec};
 
 use crate::arrow::chunk::Chunk;
-use crate::arrow::column::Column;
+use crate::arrow::column::{Column, is_utf8};
 use crate::arrow::delivery::array::Array;
 use crate::arrow::delivery::compress::Compressor;
 use crate::arrow::delivery::deliver::Delivery;
+use crate::arrow::delivery::text_output::LabelSource;
 use crate::arrow::ipc_message::{ALIGNMENT, Body, head};
 use crate::error::or_raise;
 use crate::pg::row_type::RowType;
@@ -51,6 +52,8 @@ pub struct Stream {
     verbatim: bool,
     /// Compresses the others, if that is asked for.
     compressor: Option<Compressor>,
+    compression: Compression,
+    labels: LabelSource,
 }
 
 impl Stream {
@@ -66,8 +69,53 @@ impl Stream {
             batch_rows: options.batch_rows.unwrap_or(usize::MAX),
             verbatim: delivery.is_verbatim() && compressor.is_none(),
             compressor,
+            compression: options.compression,
+            labels: LabelSource::Remembered,
             delivery,
         }
+    }
+
+    /// The key under which the messages of an entry with so many rows may be kept beside it: all that decides on their bytes. `None` if they need
+    /// little work, or are not all of the entry, or if something else decides, too.
+    pub fn rendition_key(&self, rows: u64) -> Option<Hash128> {
+        let is_worth_it = self.compressor.is_some() || !self.delivery.converts_nothing();
+        if !is_worth_it || rows == 0 || self.left < rows || !is_utf8() {
+            return None;
+        }
+        let mut facts = HashBuffer::new();
+        // Keys of messages for clients begin with the number of an encoding, which this is not.
+        facts.u32(u32::MAX);
+        facts.u8(self.compression as u8);
+        facts.u64(self.batch_rows as u64);
+        self.delivery.add_facts(&mut facts).then(|| facts.finish())
+    }
+
+    /// What is made from now on is for other sessions, too.
+    pub fn make_for_others(&mut self) {
+        self.labels = LabelSource::Catalog;
+    }
+
+    /// Delivers a batch of a stored answer by the messages that were made of it before.
+    pub fn made_before(
+        &mut self,
+        chunk: Chunk<'_>,
+        messages: &mut impl Iterator<Item = &'static [u8]>,
+        output: &mut impl Output,
+    ) {
+        let mut rows = chunk.rows();
+        self.delivered += rows as u64;
+        self.left -= rows as u64;
+        while rows > 0 {
+            let length = self.batch_rows.min(rows);
+            let Some(message) = messages.next() else { unreachable!("a rendition has a message for each batch") };
+            output.stored(length, message);
+            rows -= length;
+        }
+    }
+
+    /// How many messages are made of a batch.
+    pub fn messages_of(&self, chunk: Chunk<'_>) -> usize {
+        chunk.rows().div_ceil(self.batch_rows)
     }
 
     /// The schema message.
@@ -122,7 +170,7 @@ impl Stream {
         if self.verbatim && rows == chunk.rows() && rows <= self.batch_rows {
             return whole(output, rows, chunk.message());
         }
-        let arrays = self.delivery.batch(chunk, rows, before).unwrap_or_else(|error| error.raise());
+        let arrays = self.delivery.batch(chunk, (rows, before), self.labels).unwrap_or_else(|error| error.raise());
         let mut start = 0;
         while start < rows {
             let length = self.batch_rows.min(rows - start);

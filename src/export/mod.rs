@@ -2,7 +2,7 @@
 //! and what COPY shares with them.
 //!
 //! The query takes the steps of any other query (`one_select`, `inner_query`) and is looked up (`decision`). On a hit the stored batches are
-//! streamed; on a miss the plan runs once, its rows are encoded, sent, and stored if that is allowed (`export_run`, `row_sink`, `ipc_stream`). The value of `query` stays in pieces as long as nobody
+//! streamed (`stored_batches`); on a miss the plan runs once, its rows are encoded, sent, and stored if that is allowed (`export_run`, `row_sink`, `ipc_stream`). The value of `query` stays in pieces as long as nobody
 //! needs it whole (`stream_value`, `client_value`).
 //! All state belongs to one process.
 
@@ -22,6 +22,7 @@ mod paused_export;
 mod query_function;
 mod row_sink;
 mod schema_function;
+mod stored_batches;
 mod stream_value;
 
 pub use arguments::{Argument, parameters as query_parameters, text as query_text};

@@ -223,7 +223,8 @@ fn begin(
     if let Some(first) = key.and_then(|key| rendition::find(pin, key)) {
         return Way::Rendered(first);
     }
-    let draft = key.and_then(|key| Draft::begin(pin, rows.columns(), &settings, key));
+    let draft =
+        key.filter(|_| rendition::are_determined(&settings, rows.columns())).and_then(|key| Draft::begin(pin, key));
     match DirectRows::new(rows, &settings, formats, draft) {
         Ok(sender) => {
             *direct = Some(Box::new(sender));
@@ -296,8 +297,8 @@ impl DirectRows {
         let Some(mut draft) = self.draft.take() else { return };
         match step {
             Step::Call => self.draft = Some(draft),
-            Step::Send if draft.append(self.block.messages()) => self.draft = Some(draft),
-            Step::End if draft.append(self.block.messages()) => draft.publish(sent),
+            Step::Send if draft.append(&[self.block.messages()]) => self.draft = Some(draft),
+            Step::End if draft.append(&[self.block.messages()]) => draft.publish(sent),
             // A row that another way takes is missing, or there is no room.
             Step::Send | Step::End | Step::Leave => {}
         }

@@ -9,6 +9,7 @@ use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
+use crate::pg::enum_catalog::read_labels;
 
 /// The labels of some columns.
 #[derive(Default)]
@@ -70,44 +71,15 @@ impl EnumLabels {
 impl Labels {
     /// Those of an enum, as a snapshot sees them that is taken now.
     fn read(base_type: pg_sys::Oid) -> Result<Self, OutOfMemory> {
-        const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
         let mut labels = Self { base_type, values: Vec::new(), text: Vec::new() };
-        // SAFETY: reads a catalog by an index that begins with the type. A row holds until the next one is asked for, and has the layout of its
-        // catalog. After an error the server closes what is open.
-        unsafe {
-            // Scans of catalogs then take a new snapshot.
-            pg_sys::InvalidateCatalogSnapshot();
-            let mut key = pg_sys::ScanKeyData::default();
-            pg_sys::ScanKeyInit(
-                &raw mut key,
-                pg_sys::Anum_pg_enum_enumtypid as pg_sys::AttrNumber,
-                pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
-                pg_sys::RegProcedure::from(pg_sys::F_OIDEQ),
-                pg_sys::Datum::from(base_type),
-            );
-            let catalog = pg_sys::table_open(pg_sys::EnumRelationId, LOCK);
-            let index = pg_sys::Oid::from(pg_sys::EnumTypIdLabelIndexId);
-            let scan = pg_sys::systable_beginscan(catalog, index, true, std::ptr::null_mut(), 1, &raw mut key);
-            let mut read = Ok(());
-            while read.is_ok() {
-                let row = pg_sys::systable_getnext(scan);
-                if row.is_null() {
-                    break;
-                }
-                let row = &*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_enum>();
-                read = labels.add(row.oid, std::ffi::CStr::from_ptr(row.enumlabel.data.as_ptr()).to_bytes());
-            }
-            pg_sys::systable_endscan(scan);
-            pg_sys::table_close(catalog, LOCK);
-            read?;
-        }
+        read_labels(base_type, |value, label| labels.add(value, label))?;
         labels.values.sort_unstable_by_key(|(value, _)| *value);
         Ok(labels)
     }
 
-    fn add(&mut self, value: pg_sys::Oid, label: &[u8]) -> Result<(), OutOfMemory> {
+    fn add(&mut self, value: u32, label: &[u8]) -> Result<(), OutOfMemory> {
         let start = self.text.len();
         self.text.add_all(label)?;
-        self.values.add((value.to_u32(), start..self.text.len()))
+        self.values.add((value, start..self.text.len()))
     }
 }

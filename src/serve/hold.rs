@@ -5,12 +5,13 @@
 use std::ffi::c_void;
 use std::rc::Rc;
 
-use arrow_cache_core::Pin;
+use arrow_cache_core::{Hash128, Pin};
 use pgrx::pg_sys;
 
 use super::bound_portal_guard::Guard;
 use super::direct_rows::DirectRows;
 use super::hit::Hit;
+use super::rendition::Draft;
 use super::rows::Rows;
 use super::template::Template;
 use crate::arrow::column::Column;
@@ -25,6 +26,8 @@ pub struct Hold {
     rows: Option<Box<Rows>>,
     guard: Option<Box<Guard>>,
     direct: Option<Box<DirectRows>>,
+    /// The rendition that an export is making.
+    exported: Option<Draft>,
     /// What the serving plan points into.
     template: Option<Rc<Template>>,
     /// The entry is held as long as the memory context lives, whoever ends what before.
@@ -132,6 +135,7 @@ impl Hold {
                 rows: None,
                 guard: None,
                 direct: None,
+                exported: None,
                 template: None,
                 stays: false,
             });
@@ -154,6 +158,17 @@ impl Hold {
     /// the run, or until the entry is released.
     pub fn reading(&mut self) -> Option<(&Pin, &mut Rows, &mut Option<Box<DirectRows>>)> {
         Some((self.pin.as_ref()?, self.rows.as_deref_mut()?, &mut self.direct))
+    }
+
+    /// Begins a rendition of this key that an export makes. False if there will be none.
+    pub fn begin_rendition(&mut self, key: Hash128) -> bool {
+        self.exported = self.pin.as_ref().and_then(|pin| Draft::begin(pin, key));
+        self.exported.is_some()
+    }
+
+    /// The rendition that an export is making.
+    pub fn rendition(&mut self) -> &mut Option<Draft> {
+        &mut self.exported
     }
 
     /// Makes the reader check something before the first row.
@@ -192,6 +207,7 @@ impl Hold {
     pub fn release(&mut self) {
         // Gives up a rendition that is being made, while the entry is pinned.
         self.direct = None;
+        self.exported = None;
         self.rows = None;
         self.guard = None;
         if let (Some(pin), Some(store)) = (self.pin.take(), shmem::store()) {

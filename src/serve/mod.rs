@@ -63,7 +63,7 @@ pub use placeholder_scan::stands_for;
 pub use rerun::next as next_of_plan;
 pub use row_slot::slot_values;
 pub use rows::Rows;
-pub use scan::served;
+pub use scan::{ServedQuery, served};
 pub use scan_plan::plan_with;
 pub use serving_plan::swap_plan;
 pub use template::Template;

@@ -1,15 +1,15 @@
 //! Renditions of entries: the messages of all rows as a client with certain formats and settings gets them, made once and then sent as they
-//! lie in shared memory (core, `cache/renditions.rs`). A rendition belongs to its entry, so it holds for as long as that does: what the output
-//! functions of the types listed here read is in the key below. State of one run of this backend.
+//! lie in shared memory (core, `cache/renditions.rs`). A rendition belongs to its entry, so it holds for as long as that does: what else decides on
+//! its bytes is in its key, below for rows, in `export/ipc_stream.rs` for batches. State of one run of this backend.
 
 use arrow_cache_core::formats::wire::WireFormat;
 use arrow_cache_core::{BlockPlace, Hash128, Pin};
-use pgrx::pg_sys;
 
 use super::client_formats::ClientFormats;
 use super::enum_labels::is_enum;
 use super::output_settings::OutputSettings;
 use crate::arrow::column::Column;
+use crate::pg::plain_output::is_plain;
 use crate::pg::session_zone;
 use crate::shmem;
 
@@ -30,7 +30,7 @@ pub fn are_wanted(pin: &Pin, wanted: u64) -> bool {
 }
 
 /// The key of the rendition for a client with these formats, under the present settings: all that decides on the bytes of an entry's values
-/// beside the entry. `None` if the result has too many columns.
+/// beside the entry. It is hashed from the number of the client's encoding on; the keys of exports begin with another number. `None` if the result has too many columns.
 pub fn key(settings: &OutputSettings, columns: usize, formats: &ClientFormats<'_>) -> Option<Hash128> {
     const WORDS: usize = size_of::<[i32; 6]>();
     let mut bytes = [0u8; WORDS + MOST_COLUMNS + LONGEST_ZONE];
@@ -46,6 +46,14 @@ pub fn key(settings: &OutputSettings, columns: usize, formats: &ClientFormats<'_
     let end = WORDS + columns + zone.len();
     bytes[WORDS + columns..end].copy_from_slice(zone);
     Some(Hash128::of(&bytes[..end]))
+}
+
+/// Are the messages of these columns determined by the entry and the key above, in text and in binary?
+pub fn are_determined(settings: &OutputSettings, columns: &[Column]) -> bool {
+    let is_ours =
+        |column| [false, true].iter().all(|binary| settings.wire_format(column, *binary) != WireFormat::ByServer);
+    settings.keeps_text()
+        && columns.iter().all(|column| is_ours(column) || is_plain(column.base_type) || is_enum(column))
 }
 
 /// The first block of the rendition of this key, if there is one.
@@ -76,22 +84,22 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Begins one, if the entry earns it, and none of its columns is of a type whose values might be written otherwise under the same key.
-    pub fn begin(pin: &Pin, columns: &[Column], settings: &OutputSettings, key: Hash128) -> Option<Self> {
+    /// Begins one, if the entry earns it. Whatever decides on the messages beside the entry must be in the key.
+    pub fn begin(pin: &Pin, key: Hash128) -> Option<Self> {
         let store = shmem::store()?;
         let view = store.view(pin);
         let is_earned = view.bytes() <= SMALL || view.hits() > 1;
-        if !is_earned || !settings.keeps_text() || !columns.iter().all(|column| is_determined(settings, column)) {
+        if !is_earned {
             return None;
         }
         let rows = view.rows();
         store.begin_rendition(pin, key).map(|draft| Self { draft: Some(draft), rows })
     }
 
-    /// Adds messages. False if there is no room for them: there will be no rendition.
-    pub fn append(&mut self, messages: &[u8]) -> bool {
+    /// Adds whole messages, given in parts, as a block. False if there is no room for them: there will be no rendition.
+    pub fn append(&mut self, parts: &[&[u8]]) -> bool {
         let (Some(store), Some(draft)) = (shmem::store(), &self.draft) else { return false };
-        let is_added = messages.is_empty() || store.append_block(draft, messages);
+        let is_added = parts.iter().all(|part| part.is_empty()) || store.append_block(draft, parts);
         if !is_added && let Some(draft) = self.draft.take() {
             store.refuse_rendition(draft);
         }
@@ -112,42 +120,6 @@ impl Drop for Draft {
     fn drop(&mut self) {
         if let (Some(store), Some(draft)) = (shmem::store(), self.draft.take()) {
             store.give_up_rendition(draft);
-        }
-    }
-}
-
-/// Are the bytes of a column's values determined by the entry and the key, in text and in binary?
-fn is_determined(settings: &OutputSettings, column: &Column) -> bool {
-    let is_ours = [false, true].iter().all(|binary| settings.wire_format(column, *binary) != WireFormat::ByServer);
-    is_ours || is_listed(column.base_type) || is_enum(column)
-}
-
-/// Types whose output and send functions read nothing but the value and the settings in the key. Enums are written by their labels
-/// (`enum_labels`), but not within arrays.
-fn is_listed(base_type: pg_sys::Oid) -> bool {
-    match base_type {
-        pg_sys::BOOLOID
-        | pg_sys::INT2OID
-        | pg_sys::INT4OID
-        | pg_sys::INT8OID
-        | pg_sys::FLOAT4OID
-        | pg_sys::FLOAT8OID => true,
-        pg_sys::NUMERICOID | pg_sys::DATEOID | pg_sys::TIMEOID | pg_sys::TIMETZOID | pg_sys::TIMESTAMPOID => true,
-        pg_sys::TIMESTAMPTZOID | pg_sys::INTERVALOID | pg_sys::UUIDOID | pg_sys::BYTEAOID | pg_sys::NAMEOID => true,
-        pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID | pg_sys::JSONOID | pg_sys::JSONBOID => true,
-        pg_sys::OIDOID | pg_sys::XIDOID | pg_sys::CIDOID | pg_sys::XID8OID | pg_sys::PG_LSNOID => true,
-        pg_sys::INETOID | pg_sys::CIDROID | pg_sys::MACADDROID | pg_sys::MACADDR8OID => true,
-        pg_sys::BITOID | pg_sys::VARBITOID | pg_sys::TSVECTOROID | pg_sys::TSQUERYOID => true,
-        pg_sys::POINTOID | pg_sys::LSEGOID | pg_sys::PATHOID | pg_sys::BOXOID | pg_sys::POLYGONOID => true,
-        pg_sys::LINEOID | pg_sys::CIRCLEOID => true,
-        pg_sys::INT4RANGEOID | pg_sys::INT8RANGEOID | pg_sys::NUMRANGEOID => true,
-        pg_sys::TSRANGEOID | pg_sys::TSTZRANGEOID | pg_sys::DATERANGEOID => true,
-        pg_sys::INT4MULTIRANGEOID | pg_sys::INT8MULTIRANGEOID | pg_sys::NUMMULTIRANGEOID => true,
-        pg_sys::TSMULTIRANGEOID | pg_sys::TSTZMULTIRANGEOID | pg_sys::DATEMULTIRANGEOID => true,
-        other => {
-            // SAFETY: a catalog look-up by OID, in a transaction; it gives nothing for types that are not there.
-            let element = unsafe { pg_sys::get_element_type(other) };
-            element != pg_sys::InvalidOid && is_listed(element)
         }
     }
 }

@@ -3,12 +3,14 @@
 use std::ffi::c_int;
 use std::ptr::NonNull;
 
+use arrow_cache_core::{Hash128, RoomyVec};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::direct_rows::{self, Run};
 use super::explain;
 use super::hold::Hold;
 use super::open_relations::OpenRelations;
+use super::rendition;
 use super::rerun;
 use super::row_slot::slot_values;
 use crate::error::or_raise;
@@ -255,6 +257,45 @@ impl ServedQuery<'_> {
         if let Some(guard) = hold.guard() {
             guard.note_limit(direction == pg_sys::ScanDirection::ForwardScanDirection, limit, rows);
         }
+    }
+
+    /// The messages that an earlier export has left under this key. They stay where they are as long as the entry is held.
+    pub fn exported(self, key: Hash128) -> Option<Vec<&'static [u8]>> {
+        let pin = self.hold().pin()?;
+        let mut messages = Vec::new();
+        let mut next = Some(rendition::find(pin, key)?);
+        while let Some(place) = next {
+            let (start, length, after) = rendition::block(pin, place);
+            // SAFETY: a block of a ready rendition is constant, and stays while the entry is pinned; shared memory outlives the process.
+            messages.add(unsafe { std::slice::from_raw_parts(start, length) }).ok()?;
+            next = after;
+        }
+        Some(messages)
+    }
+
+    /// Begins to keep the messages of an export under this key. False if they are not kept.
+    pub fn begin_export(self, key: Hash128) -> bool {
+        self.hold().begin_rendition(key)
+    }
+
+    /// Keeps a message of the export, given in parts, if the earlier ones are kept.
+    pub fn keep_message(self, parts: &[&[u8]]) {
+        let draft = self.hold().rendition();
+        if draft.as_mut().is_some_and(|draft| !draft.append(parts)) {
+            *draft = None;
+        }
+    }
+
+    /// All messages of so many rows are kept: lets others read them.
+    pub fn end_export(self, rows: u64) {
+        if let Some(draft) = self.hold().rendition().take() {
+            draft.publish(rows);
+        }
+    }
+
+    fn hold(&self) -> &mut Hold {
+        // SAFETY: as in `note_run`.
+        unsafe { &mut *(*self.scan.as_ptr()).hold }
     }
 
     /// Holds the entry beyond the execution, for as long as the memory context that the query's descriptor was made in.

@@ -99,12 +99,13 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         Some(Draft { index, head: place })
     }
 
-    /// Adds a block of whole messages. False if there is no free memory for it, or the rendition is too large: it should be given up.
+    /// Adds a block of whole messages, given in parts. False if there is no free memory for it, or the rendition is too large: it should be given up.
     #[must_use]
-    pub fn append_block(&self, draft: &Draft, messages: &[u8]) -> bool {
+    pub fn append_block(&self, draft: &Draft, parts: &[&[u8]]) -> bool {
         let _step = self.step();
         let head = self.head_at(draft.head);
-        let bytes = messages.len() + CHUNK_OVERHEAD;
+        let length = parts.iter().map(|part| part.len()).sum();
+        let bytes = length + CHUNK_OVERHEAD;
         if head.bytes() as usize + bytes > self.layout.arena_len / SHARE {
             return false;
         }
@@ -112,8 +113,12 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let start = self.arena.address(place);
         // SAFETY: the allocation is ours, larger than a header, and holds that many bytes behind its header (`CHUNK_OVERHEAD`).
         unsafe {
-            chunk_header(start).set(ArenaPtr::NULL, messages.len());
-            data_of(start).copy_from_nonoverlapping(messages.as_ptr(), messages.len());
+            chunk_header(start).set(ArenaPtr::NULL, length);
+            let mut place = data_of(start);
+            for part in parts {
+                place.copy_from_nonoverlapping(part.as_ptr(), part.len());
+                place = place.add(part.len());
+            }
         }
         let last = head.last();
         if !last.is_null() {

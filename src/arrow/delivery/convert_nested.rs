@@ -11,6 +11,7 @@ use super::array_elements::{ElementLayout, FlatArray};
 use super::bitmap::Bits;
 use super::convert_scalar::Leaf;
 use super::delivery_type::{Child, DeliveryType};
+use super::text_output::LabelSource;
 use crate::arrow::column::Column;
 use crate::pg::row::{Row, Value};
 use crate::pg::row_type::RowType;
@@ -35,12 +36,14 @@ impl Converter {
     /// The current memory context must outlive the result.
     ///
     /// # Errors
-    /// `ChangedMeanwhile` when a row type is no longer what it was when the delivery type was found.
-    pub fn new(column: &Column, delivered: &DeliveryType) -> Result<Self, Reason> {
+    /// `ChangedMeanwhile` when a row type is no longer what it was when the delivery type was found, `OutOfMemory`.
+    pub fn new(column: &Column, delivered: &DeliveryType, labels: LabelSource) -> Result<Self, Reason> {
         let builder = match delivered {
-            DeliveryType::List(element) => ArrayBuilder::List(Box::new(List::new(column, element)?)),
-            DeliveryType::Struct(attributes) => ArrayBuilder::Struct(Box::new(Struct::new(column, attributes)?)),
-            _ => ArrayBuilder::Leaf(Box::new(Leaf::new(column, delivered))),
+            DeliveryType::List(element) => ArrayBuilder::List(Box::new(List::new(column, element, labels)?)),
+            DeliveryType::Struct(attributes) => {
+                ArrayBuilder::Struct(Box::new(Struct::new(column, attributes, labels)?))
+            }
+            _ => ArrayBuilder::Leaf(Box::new(Leaf::new(column, delivered, labels)?)),
         };
         Ok(Self { validity: Bits::default(), builder })
     }
@@ -157,8 +160,8 @@ struct List {
 }
 
 impl List {
-    fn new(column: &Column, child: &Child) -> Result<Self, Reason> {
-        let converter = Converter::new(&child.column, &child.delivered)?;
+    fn new(column: &Column, child: &Child, labels: LabelSource) -> Result<Self, Reason> {
+        let converter = Converter::new(&child.column, &child.delivered, labels)?;
         Ok(Self {
             layout: ElementLayout::of(child.column.type_oid),
             is_vector: matches!(column.base_type, pg_sys::INT2VECTOROID | pg_sys::OIDVECTOROID),
@@ -211,7 +214,7 @@ struct Struct {
 }
 
 impl Struct {
-    fn new(column: &Column, children: &[Child]) -> Result<Self, Reason> {
+    fn new(column: &Column, children: &[Child], labels: LabelSource) -> Result<Self, Reason> {
         // SAFETY: asks the catalog for a row type that a running query has; the copy is ours.
         let descriptor = unsafe { pg_sys::lookup_rowtype_tupdesc_copy(column.base_type, column.base_typmod) };
         // SAFETY: the copy is valid as long as this value.
@@ -223,7 +226,7 @@ impl Struct {
             if found != Some(child.column.type_oid) {
                 return Err(Reason::ChangedMeanwhile);
             }
-            attributes.push((child.place, Converter::new(&child.column, &child.delivered)?));
+            attributes.push((child.place, Converter::new(&child.column, &child.delivered, labels)?));
         }
         let count = row_type.len();
         Ok(Self { descriptor, attributes, values: filled(count, pg_sys::Datum::from(0))?, nulls: filled(count, true)? })

@@ -15,7 +15,7 @@ use pgrx::pg_sys;
 use super::array::Values;
 use super::bitmap::Bits;
 use super::delivery_type::DeliveryType;
-use super::text_output::{Labels, OutputFunction};
+use super::text_output::{LabelSource, Labels, OutputFunction};
 use crate::arrow::column::{Column, Kind};
 use crate::pg::row::Value;
 use crate::pg::varlena::Varlena;
@@ -112,13 +112,16 @@ pub struct Leaf {
 
 impl Leaf {
     /// Starts an array of the column, which is delivered so. The current memory context must outlive the result.
-    pub fn new(column: &Column, delivered: &DeliveryType) -> Self {
+    ///
+    /// # Errors
+    /// There is no memory for the labels of an enum.
+    pub fn new(column: &Column, delivered: &DeliveryType, labels: LabelSource) -> Result<Self, OutOfMemory> {
         let conversion = match delivered {
             DeliveryType::Decimal { precision, scale } => Conversion::Decimal(*precision, *scale),
             DeliveryType::Float64 => Conversion::Float64,
             DeliveryType::MonthDayNano => Conversion::MonthDayNano,
             DeliveryType::CharByte => Conversion::CharByte,
-            DeliveryType::Label => Conversion::Label(Labels::new(column.base_type)),
+            DeliveryType::Label => Conversion::Label(Labels::new(column.base_type, labels)?),
             DeliveryType::Stored(_) => match column.kind {
                 Kind::Bool => Conversion::Bool,
                 Kind::Date => Conversion::Date,
@@ -138,14 +141,14 @@ impl Leaf {
                 }
             }
         };
-        Self {
+        Ok(Self {
             conversion,
             data_type: delivered.data_type(),
             bits: Bits::default(),
             ends: vec![0; size_of::<i32>()],
             values: Vec::new(),
             text: Vec::new(),
-        }
+        })
     }
 
     /// Makes room for that many more values.

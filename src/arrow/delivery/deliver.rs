@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_cache_core::formats::epoch;
 use arrow_cache_core::shown;
-use arrow_cache_core::{ExportOptions, OutOfMemory, RoomyVec, Unrepresentable, shown_list};
+use arrow_cache_core::{ExportOptions, HashBuffer, OutOfMemory, RoomyVec, Unrepresentable, shown_list};
 use arrow_schema::{DataType, Schema, SchemaRef};
 use pgrx::pg_sys;
 
@@ -18,7 +18,8 @@ use super::convert_nested::Converter;
 use super::convert_scalar::out_of_range;
 use super::delivery_type::{DeliveryType, PartBudget};
 use super::pinned_settings::PinnedSettings;
-use super::{schema, text_output};
+use super::text_output::LabelSource;
+use super::{facts, schema, text_output};
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::{Column, Kind};
 use crate::arrow::decode::{Decoder, Reader};
@@ -118,19 +119,37 @@ impl Delivery {
             && self.wanted.iter().all(|wanted| wanted.delivered.is_stored())
     }
 
+    /// Are all columns delivered as they are stored?
+    pub fn converts_nothing(&self) -> bool {
+        self.wanted.iter().all(|wanted| wanted.delivered.is_stored())
+    }
+
+    /// Adds what decides on the bytes that are delivered, beside the stored ones. False if something else decides, too.
+    pub fn add_facts(&self, facts: &mut HashBuffer) -> bool {
+        facts.u64(self.wanted.len() as u64);
+        self.wanted.iter().all(|wanted| {
+            facts.u64(wanted.index as u64);
+            facts::add(&wanted.column, &wanted.delivered, facts)
+        })
+    }
+
     /// The first `rows` rows of a stored batch, or more, of which `before` rows came before.
     ///
     /// # Errors
     /// The first value that cannot be delivered, by its column and row.
-    pub fn batch<'a>(&self, chunk: Chunk<'a>, rows: usize, before: u64) -> Result<Vec<Array<'a>>, CacheError> {
-        let all_stored = self.wanted.iter().all(|wanted| wanted.delivered.is_stored());
-        let pinned = if all_stored { None } else { Some(PinnedSettings::enter()?) };
+    pub fn batch<'a>(
+        &self,
+        chunk: Chunk<'a>,
+        (rows, before): (usize, u64),
+        labels: LabelSource,
+    ) -> Result<Vec<Array<'a>>, CacheError> {
+        let pinned = if self.converts_nothing() { None } else { Some(PinnedSettings::enter()?) };
         let mut arrays = Vec::with_room(self.wanted.len())?;
         for wanted in &self.wanted {
             let array = if wanted.delivered.is_stored() {
                 self.stored_array(chunk, wanted.index)
             } else {
-                in_context_of_its_own(|| self.converted(wanted, chunk, rows, before))?
+                in_context_of_its_own(|| self.converted(wanted, chunk, (rows, before), labels))?
             };
             arrays.add(array)?;
         }
@@ -174,11 +193,11 @@ impl Delivery {
         &self,
         wanted: &Wanted,
         chunk: Chunk<'_>,
-        rows: usize,
-        before: u64,
+        (rows, before): (usize, u64),
+        labels: LabelSource,
     ) -> Result<Array<'static>, CacheError> {
         let undeliverable = |reason| CacheError::Undeliverable { reason };
-        let mut converter = Converter::new(&wanted.column, &wanted.delivered).map_err(undeliverable)?;
+        let mut converter = Converter::new(&wanted.column, &wanted.delivered, labels).map_err(undeliverable)?;
         converter.reserve(rows)?;
         let reader = Reader::of_some(&self.stored, &[wanted.index], chunk)?;
         let mut decoder = Decoder::new(vec![wanted.column]);

@@ -1,7 +1,8 @@
 //! Delivery: stored batches as the Arrow columns that a client asked for.
 //!
 //! `delivery_type` determines the type that a column is delivered as. `deliver` puts a delivery together: it passes stored columns on and has the others
-//! converted (`convert_nested`, and `convert_scalar` for values without parts). `array` is a column of a delivered batch; `compress` compresses its buffers.
+//! converted (`convert_nested`, and `convert_scalar` for values without parts). `array` is a column of a delivered batch; `compress` compresses its buffers; `facts` tells whether two
+//! deliveries of an entry are the same bytes.
 
 pub mod array;
 mod array_elements;
@@ -11,6 +12,7 @@ mod convert_nested;
 mod convert_scalar;
 pub mod deliver;
 mod delivery_type;
+mod facts;
 mod pinned_settings;
 pub mod schema;
-mod text_output;
+pub mod text_output;

@@ -9,6 +9,7 @@ use pgrx::pg_sys;
 
 use crate::arrow::column::is_utf8;
 use crate::pg::catalog_row::CatalogRow;
+use crate::pg::enum_catalog::read_labels;
 use crate::pg::row::Value;
 
 /// The output function of a type, found once.
@@ -50,6 +51,15 @@ fn utf8(text: &CStr) -> &[u8] {
     }
 }
 
+/// Where the labels of enums come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LabelSource {
+    /// The type's output function, which remembers them in this backend.
+    Remembered,
+    /// The catalog as it is now: for what others get, too. In a database in UTF-8.
+    Catalog,
+}
+
 /// The labels of an enum, each made once.
 pub struct Labels {
     output: OutputFunction,
@@ -61,8 +71,25 @@ pub struct Labels {
 
 impl Labels {
     /// The labels of this enum. As for `OutputFunction::new`.
-    pub fn new(type_oid: pg_sys::Oid) -> Self {
-        Self { output: OutputFunction::new(type_oid), text: Vec::new(), places: HashMap::new(), last: (0, 0..0) }
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn new(type_oid: pg_sys::Oid, source: LabelSource) -> Result<Self, OutOfMemory> {
+        let output = OutputFunction::new(type_oid);
+        let mut labels = Self { output, text: Vec::new(), places: HashMap::new(), last: (0, 0..0) };
+        if source == LabelSource::Catalog {
+            read_labels(type_oid, |value, label| labels.add(value, label).map(|_| ()))?;
+        }
+        Ok(labels)
+    }
+
+    /// Notes the label of a value; returns its place.
+    fn add(&mut self, value: u32, label: &[u8]) -> Result<Range<usize>, OutOfMemory> {
+        let start = self.text.len();
+        self.text.add_all(label)?;
+        self.places.make_room(1)?;
+        self.places.insert(value, start..self.text.len());
+        Ok(start..self.text.len())
     }
 
     /// The label of a value of the enum.
@@ -76,11 +103,8 @@ impl Labels {
             let place = match self.places.get(&number) {
                 Some(place) => place.clone(),
                 None => {
-                    let start = self.text.len();
-                    self.text.add_all(self.output.text(value))?;
-                    self.places.make_room(1)?;
-                    self.places.insert(number, start..self.text.len());
-                    start..self.text.len()
+                    let label = self.output.text(value);
+                    self.add(number, label)?
                 }
             };
             self.last = (number, place);

@@ -40,7 +40,7 @@ mod tests {
         let index = stored(store, n);
         let pin = store.lookup(key(n)).unwrap();
         let draft = store.begin_rendition(&pin, Hash128 { hi: 1, lo: 2 }).unwrap();
-        assert!(store.append_block(&draft, &[7; 300]) && store.append_block(&draft, &[8; 30]));
+        assert!(store.append_block(&draft, &[&[7; 300]]) && store.append_block(&draft, &[&[8; 10], &[], &[8; 20]]));
         store.publish_rendition(draft);
         store.unpin(pin);
         index
