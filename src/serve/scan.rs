@@ -261,7 +261,8 @@ impl ServedQuery<'_> {
 
     /// The messages that an earlier export has left under this key. They stay where they are as long as the entry is held.
     pub fn exported(self, key: Hash128) -> Option<Vec<&'static [u8]>> {
-        let pin = self.hold().pin()?;
+        // SAFETY: as in `note_run`.
+        let pin = unsafe { (*self.hold()).pin()? };
         let mut messages = Vec::new();
         let mut next = Some(rendition::find(pin, key)?);
         while let Some(place) = next {
@@ -275,12 +276,14 @@ impl ServedQuery<'_> {
 
     /// Begins to keep the messages of an export under this key. False if they are not kept.
     pub fn begin_export(self, key: Hash128) -> bool {
-        self.hold().begin_rendition(key)
+        // SAFETY: as in `note_run`.
+        unsafe { (*self.hold()).begin_rendition(key) }
     }
 
     /// Keeps a message of the export, given in parts, if the earlier ones are kept.
     pub fn keep_message(self, parts: &[&[u8]]) {
-        let draft = self.hold().rendition();
+        // SAFETY: as in `note_run`.
+        let draft = unsafe { (*self.hold()).rendition() };
         if draft.as_mut().is_some_and(|draft| !draft.append(parts)) {
             *draft = None;
         }
@@ -288,14 +291,15 @@ impl ServedQuery<'_> {
 
     /// All messages of so many rows are kept: lets others read them.
     pub fn end_export(self, rows: u64) {
-        if let Some(draft) = self.hold().rendition().take() {
+        // SAFETY: as in `note_run`.
+        if let Some(draft) = unsafe { (*self.hold()).rendition().take() } {
             draft.publish(rows);
         }
     }
 
-    fn hold(&self) -> &mut Hold {
-        // SAFETY: as in `note_run`.
-        unsafe { &mut *(*self.scan.as_ptr()).hold }
+    fn hold(self) -> *mut Hold {
+        // SAFETY: `served` has found the scan, which lives as long as the query's descriptor.
+        unsafe { (*self.scan.as_ptr()).hold }
     }
 
     /// Holds the entry beyond the execution, for as long as the memory context that the query's descriptor was made in.
