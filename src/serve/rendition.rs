@@ -10,7 +10,7 @@ use super::enum_labels::is_enum;
 use super::output_settings::OutputSettings;
 use crate::arrow::column::Column;
 use crate::pg::plain_output::is_plain;
-use crate::pg::session_zone;
+use crate::pg::{backend, session_zone};
 use crate::shmem;
 
 /// Fewer values than these are made into messages more quickly than a rendition is found.
@@ -84,12 +84,12 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Begins one, if the entry earns it. Whatever decides on the messages beside the entry must be in the key.
+    /// Begins one, if the entry earns it, and not in a transaction that may have written. Whatever decides on the messages beside the entry must be in the key.
     pub fn begin(pin: &Pin, key: Hash128) -> Option<Self> {
         let store = shmem::store()?;
         let view = store.view(pin);
         let is_earned = view.bytes() <= SMALL || view.hits() > 1;
-        if !is_earned {
+        if !is_earned || may_have_written() {
             return None;
         }
         let rows = view.rows();
@@ -106,14 +106,21 @@ impl Draft {
         is_added
     }
 
-    /// Lets others use it, if so many rows are all of the entry.
+    /// Lets others use it, if so many rows are all of the entry. Not in a transaction that may have written: what it has seen of definitions may be
+    /// undone.
     pub fn publish(mut self, rows: u64) {
         if rows == self.rows
+            && !may_have_written()
             && let (Some(store), Some(draft)) = (shmem::store(), self.draft.take())
         {
             store.publish_rendition(draft);
         }
     }
+}
+
+/// Has the transaction an id, without which it cannot have changed a definition?
+fn may_have_written() -> bool {
+    backend::top_transaction_id() != 0
 }
 
 impl Drop for Draft {

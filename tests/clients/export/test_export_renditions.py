@@ -275,3 +275,62 @@ def test_memory_is_given_back(session, wire):
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert session.execute("SELECT count(*) FROM arrow_cache.check()").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("end", ["ROLLBACK", "ROLLBACK TO s; COMMIT"])
+def test_labels_of_a_transaction_that_is_undone(session, connect, end):
+    """What a session makes after it has renamed a label itself is kept for nobody: the name may never come. Cursors over such columns are executed."""
+    session.execute(MIXED)
+    session.execute("CREATE TABLE large AS SELECT t.* FROM t, generate_series(1, 20) g")
+    query = "SELECT id, mood, moods, list FROM large ORDER BY id"
+    second = connect()
+    expected = executed(second, by_query, query)
+    counts = kept(second)
+    # Stored, and used so often that the next export is kept.
+    by_copy(session, query)
+    warm(session, query=query, options={"limit": 1})
+    session.execute(f"BEGIN; DECLARE c CURSOR FOR SELECT arrow_cache.fetch('{query}')")
+    assert len(session.execute("FETCH 2 FROM c", binary=True).fetchall()) == 2
+    session.execute("SAVEPOINT s; ALTER TYPE mood RENAME VALUE 'sad' TO 'poison'")
+    assert any(b"poison" in row[0] for row in session.execute("FETCH ALL FROM c", binary=True))
+    session.execute(end)
+    for _ in range(3):
+        assert by_query(second, query) == expected
+        time.sleep(0.15)
+    assert by_query(second, query) == expected and counts
+
+
+def test_labels_between_bind_and_execute(session, wire, connect):
+    """The same for messages of rows."""
+    session.execute("CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TABLE t AS SELECT g AS id, 'sad'::mood AS m FROM generate_series(1, 30) g")
+    session.execute(QUERY).fetchall()
+    second, client = connect(), wire()
+    client.query("BEGIN")
+    client.parse(QUERY).bind(portal="p")
+    client.sync()
+    client.query("ALTER TYPE mood RENAME VALUE 'sad' TO 'poison'")
+    client.execute("p").sync()
+    client.query("ROLLBACK")
+    for _ in range(3):
+        assert second.execute(QUERY).fetchone() == (1, "sad")
+
+
+def test_transactions_that_write_keep_nothing(session):
+    session.execute(MIXED)
+    session.execute("CREATE TABLE u (a int)")
+    by_copy(session, QUERY)
+    warm(session, options={"limit": 1})
+    rows = "SELECT id, share FROM t ORDER BY id"
+    session.execute(rows)
+    for end in ("ROLLBACK", "COMMIT"):
+        session.execute("BEGIN; INSERT INTO u VALUES (1)")
+        for _ in range(3):
+            assert by_copy(session, QUERY) == executed(session, by_copy)
+            assert session.execute(rows).rowcount == 3000
+            time.sleep(0.15)
+        assert rendition_bytes(session) == 0
+        session.execute(end)
+    counts = kept(session)
+    by_copy(session, QUERY)
+    by_copy(session, QUERY)
+    assert counts == [3000]
