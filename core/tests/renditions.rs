@@ -4,7 +4,7 @@ mod common;
 #[path = "common/results.rs"]
 mod results;
 
-use arrow_cache_core::cache::{Draft, Pin, StoreError};
+use arrow_cache_core::cache::{Dependency, Draft, Pin, StoreError};
 use arrow_cache_core::hash::Hash128;
 use common::{Block, TestStore, described, fill, key};
 use results::{KIB, present, put, small};
@@ -189,4 +189,22 @@ fn readers_see_whole_renditions() {
 
 fn kind_given_up(n: u64) -> Hash128 {
     kind(n + 100)
+}
+
+#[test]
+fn an_outdated_entry_gets_no_rendition() {
+    let block = Block::new(4, 64 * KIB);
+    let store = block.seat(1);
+    let slot = store.versions().relation(1, 7);
+    let on = [Dependency { slot, relation: 7, version: store.versions().slot(slot).version() }];
+    let pin = put(&store, 1, &[vec![1; 100]], described(b"q", &on), 0).unwrap();
+    assert!(render(&store, &pin, 1, &[vec![1; 10]]));
+    let draft = store.begin_rendition(&pin, kind(2)).unwrap();
+    assert!(store.append_block(&draft, &[b"before, and after"]));
+    store.versions().slot(slot).bump(1);
+    store.publish_rendition(draft);
+    assert!(read(&store, &pin, 2).is_none(), "it may tell of the change");
+    assert!(read(&store, &pin, 1).is_some(), "it was ready before");
+    assert!(!render(&store, &pin, 3, &[vec![3; 10]]));
+    store.unpin(pin);
 }

@@ -76,10 +76,15 @@ impl<O: Output> Export<O> {
         };
         let source = match decision.answer {
             Answer::Stored { columns, chunks } => {
-                let mut stream = Box::new(Stream::new(row_type, &columns, options));
+                let make_stream = || Stream::new(row_type, &columns, options);
+                let mut stream = Box::new(make_stream());
                 // SAFETY: the batches go with the query's memory, as the export that they are part of.
                 let query = unsafe { QueryDesc::of_hook(query.as_ptr()) };
-                RowSource::Stored { batches: StoredBatches::new(query, chunks, &mut stream), stream, output }
+                RowSource::Stored {
+                    batches: StoredBatches::new(query, chunks, &mut stream, make_stream),
+                    stream,
+                    output,
+                }
             }
             Answer::Run(miss) => {
                 // Whatever happened to the plan on its way, rows with other columns are not stored.

@@ -8,7 +8,7 @@ use crate::arrow::column::{Column, is_utf8};
 use crate::arrow::delivery::array::Array;
 use crate::arrow::delivery::compress::Compressor;
 use crate::arrow::delivery::deliver::Delivery;
-use crate::arrow::delivery::text_output::LabelSource;
+use crate::arrow::delivery::text_output::{LabelSource, ReadLabels};
 use crate::arrow::ipc_message::{ALIGNMENT, Body, head};
 use crate::error::or_raise;
 use crate::pg::row_type::RowType;
@@ -90,9 +90,24 @@ impl Stream {
         self.delivery.add_facts(&mut facts).then(|| facts.finish())
     }
 
-    /// What is made from now on is for other sessions, too.
-    pub fn make_for_others(&mut self) {
-        self.labels = LabelSource::Catalog;
+    /// Does it deliver labels of enums?
+    pub fn has_labels(&self) -> bool {
+        or_raise(self.delivery.enums()).first().is_some()
+    }
+
+    /// The labels that it delivers, as the catalog has them now. Raises what reading a catalog raises, which also accepts changes of definitions.
+    pub fn read_labels(&self) -> LabelSource {
+        let enums = or_raise(self.delivery.enums());
+        let mut labels = or_raise(Vec::with_room(enums.len()));
+        for one in enums {
+            labels.push((one, or_raise(ReadLabels::read(one))));
+        }
+        LabelSource::Catalog(labels.into())
+    }
+
+    /// From now on labels of enums are taken from there.
+    pub fn take_labels_from(&mut self, labels: LabelSource) {
+        self.labels = labels;
     }
 
     /// Delivers a batch of a stored answer by the messages that were made of it before.
@@ -170,7 +185,7 @@ impl Stream {
         if self.verbatim && rows == chunk.rows() && rows <= self.batch_rows {
             return whole(output, rows, chunk.message());
         }
-        let arrays = self.delivery.batch(chunk, (rows, before), self.labels).unwrap_or_else(|error| error.raise());
+        let arrays = self.delivery.batch(chunk, (rows, before), &self.labels).unwrap_or_else(|error| error.raise());
         let mut start = 0;
         while start < rows {
             let length = self.batch_rows.min(rows - start);

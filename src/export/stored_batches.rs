@@ -9,9 +9,12 @@ use pgrx::pg_sys;
 
 use super::ipc_stream::{Output, Stream};
 use crate::arrow::chunk::Chunk;
+use crate::arrow::delivery::text_output::LabelSource;
+use crate::lookup::portal;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::server;
 use crate::serve::{self, ServedQuery};
+use crate::session;
 
 /// Stored batches, of which some have been delivered.
 pub struct StoredBatches {
@@ -19,6 +22,21 @@ pub struct StoredBatches {
     chunks: Vec<&'static [u8]>,
     next: usize,
     way: Way,
+    /// The definitions that are known when the messages are made or found.
+    known: Known,
+}
+
+/// What this backend knows of definitions. While it is the same, labels that are read again are the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Known {
+    own_changes: u64,
+    messages: u64,
+}
+
+impl Known {
+    fn now() -> Self {
+        Self { own_changes: session::definition_changes(), messages: portal::messages_received() }
+    }
 }
 
 /// Where the messages come from.
@@ -32,17 +50,34 @@ enum Way {
 }
 
 impl StoredBatches {
-    /// All batches of an answer, which serves the query. The query is started, and these are its chunks.
-    pub fn new(query: QueryDesc<'static>, chunks: Vec<&'static [u8]>, stream: &mut Stream) -> Self {
-        let mut batches = Self { query, chunks, next: 0, way: Way::Made };
+    /// All batches of an answer, which serves the query. The query is started, and these are its chunks. `make_stream` has made the stream, and can make it
+    /// again.
+    pub fn new(
+        query: QueryDesc<'static>,
+        chunks: Vec<&'static [u8]>,
+        stream: &mut Stream,
+        make_stream: impl FnOnce() -> Stream,
+    ) -> Self {
+        let mut batches = Self { query, chunks, next: 0, way: Way::Made, known: Known::now() };
         let rows = batches.chunks().map(|chunk| chunk.rows() as u64).sum();
         if let (Some(key), Some(served)) = (stream.rendition_key(rows), serve::served(query)) {
-            batches.way = batches.way(served, key, stream);
+            batches.way = batches.way(served, key, stream, || {
+                let fresh = make_stream();
+                (fresh.rendition_key(rows) == Some(key), fresh)
+            });
+            batches.known = Known::now();
         }
         batches
     }
 
-    fn way(&self, served: ServedQuery<'_>, key: Hash128, stream: &mut Stream) -> Way {
+    /// `make_again` makes the stream again, and says whether its key is still this one.
+    fn way(
+        &self,
+        served: ServedQuery<'_>,
+        key: Hash128,
+        stream: &mut Stream,
+        make_again: impl FnOnce() -> (bool, Stream),
+    ) -> Way {
         if let Some(messages) = served.exported(key) {
             let expected: usize = self.chunks().map(|chunk| stream.messages_of(chunk)).sum();
             if messages.len() == expected {
@@ -52,8 +87,31 @@ impl StoredBatches {
         if !served.begin_export(key) {
             return Way::Made;
         }
-        stream.make_for_others();
+        if stream.has_labels() {
+            // All labels are read before the first batch, so that all batches have the same. Reading them accepts changes of definitions: the stream is
+            // made of those that are known then, and no batch meets a type that has changed since.
+            let labels = stream.read_labels();
+            let (is_same, fresh) = make_again();
+            *stream = fresh;
+            if !is_same {
+                served.give_up_export();
+                return Way::Made;
+            }
+            stream.take_labels_from(labels);
+        }
         Way::Kept
+    }
+
+    /// Makes the rest as if nothing were kept, if definitions may have changed since the beginning: other batches of this export tell of the change.
+    fn look_at_definitions(&mut self, stream: &mut Stream) {
+        if matches!(self.way, Way::Made) || self.known == Known::now() {
+            return;
+        }
+        if let Some(served) = serve::served(self.query) {
+            served.give_up_export();
+        }
+        stream.take_labels_from(LabelSource::Remembered);
+        self.way = Way::Made;
     }
 
     fn chunk(&self, number: usize) -> Option<Chunk<'static>> {
@@ -74,6 +132,7 @@ impl StoredBatches {
     /// Delivers batches until the output wants no more. As a plan does, which fills a batch before it pauses: so a result of one batch is over, and its
     /// tables closed, at the same moment. True if nothing is left.
     pub fn deliver(&mut self, stream: &mut Stream, output: &mut impl Output) -> bool {
+        self.look_at_definitions(stream);
         while stream.rows_left() > 0
             && let Some(chunk) = self.chunk(self.next)
         {

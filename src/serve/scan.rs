@@ -240,6 +240,16 @@ pub fn served(query: QueryDesc<'_>) -> Option<ServedQuery<'_>> {
     }
 }
 
+/// Tells the guard of a hold how many rows (0: all) are going to be read.
+#[inline(never)]
+fn note_limit(hold: &mut Hold, direction: pg_sys::ScanDirection::Type, limit: u64) {
+    let (Some(pin), Some(store)) = (hold.pin(), shmem::store()) else { return };
+    let rows = store.view(pin).rows();
+    if let Some(guard) = hold.guard() {
+        guard.note_limit(direction == pg_sys::ScanDirection::ForwardScanDirection, limit, rows);
+    }
+}
+
 impl ServedQuery<'_> {
     /// Notes that up to `limit` rows (0: all) are going to be read.
     pub fn note_run(self, direction: pg_sys::ScanDirection::Type, limit: u64) {
@@ -249,13 +259,8 @@ impl ServedQuery<'_> {
             (&mut (*scan).run, &mut *(*scan).hold)
         };
         *run = Run::new(self.query, direction, limit);
-        if hold.guard().is_none() {
-            return;
-        }
-        let (Some(pin), Some(store)) = (hold.pin(), shmem::store()) else { return };
-        let rows = store.view(pin).rows();
-        if let Some(guard) = hold.guard() {
-            guard.note_limit(direction == pg_sys::ScanDirection::ForwardScanDirection, limit, rows);
+        if hold.guard().is_some() {
+            note_limit(hold, direction, limit);
         }
     }
 
@@ -287,6 +292,12 @@ impl ServedQuery<'_> {
         if draft.as_mut().is_some_and(|draft| !draft.append(parts)) {
             *draft = None;
         }
+    }
+
+    /// The messages of the export are not kept after all.
+    pub fn give_up_export(self) {
+        // SAFETY: as in `note_run`.
+        unsafe { *(*self.hold()).rendition() = None };
     }
 
     /// All messages of so many rows are kept: lets others read them.

@@ -85,8 +85,16 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Whether nothing that the entry rests on has changed since it was stored.
     #[must_use]
     pub fn is_current(&self, pin: &Pin) -> bool {
+        self.is_still_current(pin.entry.0)
+    }
+
+    /// The same for an entry that this process has pinned.
+    pub(crate) fn is_still_current(&self, index: u32) -> bool {
         let versions = self.versions();
-        self.view(pin).dependencies().iter().all(|on| versions.slot(on.slot).version() == on.version)
+        EntryView::new(self.entry(index), index, &self.arena)
+            .dependencies()
+            .iter()
+            .all(|on| versions.slot(on.slot).version() == on.version)
     }
 
     /// Whether the entry may be served under a snapshot, which was taken before the call.

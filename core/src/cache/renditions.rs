@@ -66,7 +66,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
     }
 
-    /// Begins a rendition of a pinned entry. `None` for a fragment, if there is one of this key, or too many, or no free memory: nothing is evicted for it.
+    /// Begins a rendition of a pinned entry. `None` for a fragment, if there is one of this key, or too many, or no free memory (nothing is evicted for it),
+    /// or if the entry is outdated.
     #[must_use]
     pub fn begin_rendition(&self, pin: &Pin, key: Hash128) -> Option<Draft> {
         let _step = self.step();
@@ -74,6 +75,9 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let entry = self.entry(index);
         if entry.kind() == EntryKind::Fragment {
             // What fragments take together is counted when they are published.
+            return None;
+        }
+        if !self.is_current(pin) {
             return None;
         }
         let mut count = 0;
@@ -130,9 +134,14 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         true
     }
 
-    /// Lets others read it. The entry is pinned by this process.
+    /// Lets others read it. The entry is pinned by this process. If it is outdated by now, gives the rendition up: what was put in may tell of the
+    /// change, and whoever holds the entry from before it would read that.
     pub fn publish_rendition(&self, draft: Draft) {
-        self.head_at(draft.head).set_ready();
+        if self.is_still_current(draft.index) {
+            self.head_at(draft.head).set_ready();
+        } else {
+            self.give_up_rendition(draft);
+        }
     }
 
     /// Gives it up for good, since there is no room for it: what it has is freed, and nobody begins it again before it is dropped.

@@ -37,7 +37,7 @@ impl Converter {
     ///
     /// # Errors
     /// `ChangedMeanwhile` when a row type is no longer what it was when the delivery type was found, `OutOfMemory`.
-    pub fn new(column: &Column, delivered: &DeliveryType, labels: LabelSource) -> Result<Self, Reason> {
+    pub fn new(column: &Column, delivered: &DeliveryType, labels: &LabelSource) -> Result<Self, Reason> {
         let builder = match delivered {
             DeliveryType::List(element) => ArrayBuilder::List(Box::new(List::new(column, element, labels)?)),
             DeliveryType::Struct(attributes) => {
@@ -160,7 +160,7 @@ struct List {
 }
 
 impl List {
-    fn new(column: &Column, child: &Child, labels: LabelSource) -> Result<Self, Reason> {
+    fn new(column: &Column, child: &Child, labels: &LabelSource) -> Result<Self, Reason> {
         let converter = Converter::new(&child.column, &child.delivered, labels)?;
         Ok(Self {
             layout: ElementLayout::of(child.column.type_oid),
@@ -214,7 +214,7 @@ struct Struct {
 }
 
 impl Struct {
-    fn new(column: &Column, children: &[Child], labels: LabelSource) -> Result<Self, Reason> {
+    fn new(column: &Column, children: &[Child], labels: &LabelSource) -> Result<Self, Reason> {
         // SAFETY: asks the catalog for a row type that a running query has; the copy is ours.
         let descriptor = unsafe { pg_sys::lookup_rowtype_tupdesc_copy(column.base_type, column.base_typmod) };
         // SAFETY: the copy is valid as long as this value.

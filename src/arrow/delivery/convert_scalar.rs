@@ -115,7 +115,7 @@ impl Leaf {
     ///
     /// # Errors
     /// There is no memory for the labels of an enum.
-    pub fn new(column: &Column, delivered: &DeliveryType, labels: LabelSource) -> Result<Self, OutOfMemory> {
+    pub fn new(column: &Column, delivered: &DeliveryType, labels: &LabelSource) -> Result<Self, OutOfMemory> {
         let conversion = match delivered {
             DeliveryType::Decimal { precision, scale } => Conversion::Decimal(*precision, *scale),
             DeliveryType::Float64 => Conversion::Float64,

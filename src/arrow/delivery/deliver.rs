@@ -133,6 +133,16 @@ impl Delivery {
         })
     }
 
+    /// The enums whose labels are delivered.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn enums(&self) -> Result<Vec<pg_sys::Oid>, OutOfMemory> {
+        let mut enums = Vec::new();
+        self.wanted.iter().try_for_each(|wanted| facts::add_enums(&wanted.column, &wanted.delivered, &mut enums))?;
+        Ok(enums)
+    }
+
     /// The first `rows` rows of a stored batch, or more, of which `before` rows came before.
     ///
     /// # Errors
@@ -141,7 +151,7 @@ impl Delivery {
         &self,
         chunk: Chunk<'a>,
         (rows, before): (usize, u64),
-        labels: LabelSource,
+        labels: &LabelSource,
     ) -> Result<Vec<Array<'a>>, CacheError> {
         let pinned = if self.converts_nothing() { None } else { Some(PinnedSettings::enter()?) };
         let mut arrays = Vec::with_room(self.wanted.len())?;
@@ -194,7 +204,7 @@ impl Delivery {
         wanted: &Wanted,
         chunk: Chunk<'_>,
         (rows, before): (usize, u64),
-        labels: LabelSource,
+        labels: &LabelSource,
     ) -> Result<Array<'static>, CacheError> {
         let undeliverable = |reason| CacheError::Undeliverable { reason };
         let mut converter = Converter::new(&wanted.column, &wanted.delivered, labels).map_err(undeliverable)?;

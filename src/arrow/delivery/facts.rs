@@ -2,7 +2,7 @@
 //! deliveries of an entry with the same facts have the same bytes. It is known for closed types alone, whose values are written alike by everybody
 //! (`pg/plain_output.rs`); enums are, too, if their labels are read from the catalog (`LabelSource`). Pure but for questions to the catalog.
 
-use arrow_cache_core::HashBuffer;
+use arrow_cache_core::{HashBuffer, OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
 use super::delivery_type::{Child, DeliveryType};
@@ -37,6 +37,21 @@ pub fn add(column: &Column, delivered: &DeliveryType, facts: &mut HashBuffer) ->
         }
     }
     true
+}
+
+/// Adds the enums whose labels are in the values of a column that is delivered so, each once.
+///
+/// # Errors
+/// There is no memory for them.
+pub fn add_enums(column: &Column, delivered: &DeliveryType, enums: &mut Vec<pg_sys::Oid>) -> Result<(), OutOfMemory> {
+    match delivered {
+        DeliveryType::Label if !enums.contains(&column.base_type) => enums.add(column.base_type),
+        DeliveryType::List(element) => add_enums(&element.column, &element.delivered, enums),
+        DeliveryType::Struct(attributes) => {
+            attributes.iter().try_for_each(|attribute| add_enums(&attribute.column, &attribute.delivered, enums))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn add_child(child: &Child, facts: &mut HashBuffer) -> bool {

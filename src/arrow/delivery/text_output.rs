@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::ops::Range;
+use std::rc::Rc;
 
 use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
 use pgrx::pg_sys;
@@ -52,34 +53,29 @@ fn utf8(text: &CStr) -> &[u8] {
 }
 
 /// Where the labels of enums come from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone)]
 pub enum LabelSource {
     /// The type's output function, which remembers them in this backend.
     Remembered,
-    /// The catalog as it is now: for what others get, too. In a database in UTF-8.
-    Catalog,
+    /// The catalog as it was when these were read: for what others get, too. In a database in UTF-8.
+    Catalog(Rc<[(pg_sys::Oid, ReadLabels)]>),
 }
 
-/// The labels of an enum, each made once.
-pub struct Labels {
-    output: OutputFunction,
+/// The labels of one enum, by its values.
+#[derive(Default)]
+pub struct ReadLabels {
     text: Vec<u8>,
     places: HashMap<u32, Range<usize>>,
-    /// The last value, and where its label is: equal values often follow each other.
-    last: (u32, Range<usize>),
 }
 
-impl Labels {
-    /// The labels of this enum. As for `OutputFunction::new`.
+impl ReadLabels {
+    /// Those of this enum, as its catalog has them now. Raises what reading a catalog raises.
     ///
     /// # Errors
     /// There is no memory for them.
-    pub fn new(type_oid: pg_sys::Oid, source: LabelSource) -> Result<Self, OutOfMemory> {
-        let output = OutputFunction::new(type_oid);
-        let mut labels = Self { output, text: Vec::new(), places: HashMap::new(), last: (0, 0..0) };
-        if source == LabelSource::Catalog {
-            read_labels(type_oid, |value, label| labels.add(value, label).map(|_| ()))?;
-        }
+    pub fn read(type_oid: pg_sys::Oid) -> Result<Self, OutOfMemory> {
+        let mut labels = Self::default();
+        read_labels(type_oid, |value, label| labels.add(value, label).map(|_| ()))?;
         Ok(labels)
     }
 
@@ -92,6 +88,36 @@ impl Labels {
         Ok(start..self.text.len())
     }
 
+    fn copy(&self) -> Result<Self, OutOfMemory> {
+        let mut places = HashMap::new();
+        places.make_room(self.places.len())?;
+        places.extend(self.places.iter().map(|(value, place)| (*value, place.clone())));
+        Ok(Self { text: Vec::copy_of(&self.text)?, places })
+    }
+}
+
+/// The labels of an enum, each made once.
+pub struct Labels {
+    output: OutputFunction,
+    known: ReadLabels,
+    /// The last value, and where its label is: equal values often follow each other.
+    last: (u32, Range<usize>),
+}
+
+impl Labels {
+    /// The labels of this enum. As for `OutputFunction::new`.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn new(type_oid: pg_sys::Oid, source: &LabelSource) -> Result<Self, OutOfMemory> {
+        let known = match source {
+            LabelSource::Catalog(read) => read.iter().find(|(of, _)| *of == type_oid).map(|(_, labels)| labels.copy()),
+            LabelSource::Remembered => None,
+        };
+        let known = known.transpose()?.unwrap_or_default();
+        Ok(Self { output: OutputFunction::new(type_oid), known, last: (0, 0..0) })
+    }
+
     /// The label of a value of the enum.
     ///
     /// # Errors
@@ -100,16 +126,16 @@ impl Labels {
         let number = value.word() as u32;
         // No value of an enum is 0.
         if number != self.last.0 {
-            let place = match self.places.get(&number) {
+            let place = match self.known.places.get(&number) {
                 Some(place) => place.clone(),
                 None => {
                     let label = self.output.text(value);
-                    self.add(number, label)?
+                    self.known.add(number, label)?
                 }
             };
             self.last = (number, place);
         }
-        Ok(&self.text[self.last.1.clone()])
+        Ok(&self.known.text[self.last.1.clone()])
     }
 }
 

@@ -337,3 +337,68 @@ def test_transactions_that_write_keep_nothing(session):
     by_copy(session, QUERY)
     by_copy(session, QUERY)
     assert counts == [3000]
+
+
+# What another session changes while the messages are made, and a value before and after.
+MEANWHILE = {
+    "label": ("mood", "ALTER TYPE mood RENAME VALUE 'sad__' TO 'glum_'"),
+    "label in an array": ("ARRAY[mood, 'ok'] AS moods", "ALTER TYPE mood RENAME VALUE 'sad__' TO 'glum_'"),
+    "label in a row": ("pair", "ALTER TYPE mood RENAME VALUE 'sad__' TO 'glum_'"),
+    "attribute": ("pair", "ALTER TYPE pair DROP ATTRIBUTE n"),
+}
+
+
+@pytest.mark.parametrize("column, change", MEANWHILE.values(), ids=MEANWHILE)
+def test_change_while_messages_are_made(session, other, wire, column, change):
+    """All batches have the definitions from before, as those that are executed, and the messages are kept for nobody."""
+    session.execute("CREATE TYPE mood AS ENUM ('sad__', 'ok'); CREATE TYPE pair AS (n int, m mood)")
+    session.execute("CREATE TABLE t AS SELECT g AS id, 'sad__'::mood AS mood, ROW(g, 'sad__')::pair AS pair, repeat('x', 300) AS pad FROM generate_series(1, 60000) g")
+    query = f"SELECT id, {column}, pad FROM t ORDER BY id"
+    by_copy(session, query)
+    warm(session, query=query, options={"limit": 1})
+    client = wire()
+    pid = int(client.value("SELECT pg_backend_pid()"))
+    client.add(b"Q", f"COPY ({query}) TO STDOUT (FORMAT arrow)\0".encode()).send()
+    deadline = time.monotonic() + 60
+    while other.execute("SELECT wait_event FROM pg_stat_activity WHERE pid = %s", [pid]).fetchone() != ("ClientWrite",):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert rendition_bytes(other) > 0
+    other.execute(change)
+    stream = b"".join(message.body for message in client.until_ready() if message.type == "d")
+    assert client.value("SELECT arrow_cache.last_status()") == "HIT"
+    assert (stream.count(b"sad__"), stream.count(b"glum_")) == (60_000, 0)
+    counts = kept(session)
+    assert by_fetch(session, query).count(b"glum_") == (0 if "DROP" in change else 60_000)
+    assert session.status() == "STALE" and not counts
+
+
+def test_own_change_between_batches(session):
+    """A statement may change a definition itself while its export pauses. Batches that were made before do not hide that."""
+    session.execute("CREATE TYPE mood AS ENUM ('sad__', 'ok')")
+    session.execute("CREATE TABLE t AS SELECT g AS id, 'sad__'::mood AS mood, repeat('x', 150) AS pad FROM generate_series(1, 20000) g")
+    session.execute("""
+        CREATE FUNCTION rename(int) RETURNS int LANGUAGE plpgsql VOLATILE AS $$ BEGIN
+            IF EXISTS (SELECT FROM pg_enum WHERE enumtypid = 'mood'::regtype AND enumlabel = 'sad__') THEN
+                ALTER TYPE mood RENAME VALUE 'sad__' TO 'glum_';
+            END IF;
+            RETURN $1; END $$""")
+    statement = f"SELECT arrow_cache.fetch('{QUERY}', '{{\"chunk_bytes\": 100000}}'), rename(1)"
+
+    def renaming():
+        session.execute("BEGIN")
+        stream = b"".join(row[0] for row in session.execute(statement, binary=True))
+        session.execute("ROLLBACK")
+        return stream
+
+    expected = executed(session, lambda session, *_: renaming())
+    assert expected.count(b"sad__") > 0 and expected.count(b"glum_") > 0
+    before = by_fetch(session, QUERY)
+    # Made while nothing is kept, while the messages are being kept, and after that.
+    warm(session, options={"limit": 1})
+    assert renaming() == expected
+    assert warm(session) == before
+    counts = kept(session)
+    assert by_fetch(session, QUERY) == before and counts
+    assert renaming() == expected
+    assert by_fetch(session, QUERY) == before
