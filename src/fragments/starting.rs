@@ -36,12 +36,17 @@ pub fn question(call: &Call<'_>, eligible: &Eligible) -> *mut pg_sys::Query {
 
 /// Puts the plan of the combined query in the place of the plan of a query that is about to be started and that has no answer, if that is
 /// worth it. `miss` is what its answer will be stored as. If it depends on how the query will be read, that is decided at its first run.
+#[inline]
 pub fn combine_at_start(query: QueryDesc<'_>, miss: Option<&mut Miss>, flags: i32) {
-    let is_hidden_by_writer =
-        session::at_top_level() && session::status() == Some(Status::Bypass(Reason::WriterInProgress));
-    if flags != 0 || (miss.is_none() && !is_hidden_by_writer) {
-        return;
+    let is_hidden_by_writer = || session::status() == Some(Status::Bypass(Reason::WriterInProgress));
+    if flags == 0 && (miss.is_some() || (is_hidden_by_writer() && session::at_top_level())) {
+        combine(query, miss);
     }
+}
+
+/// Does what `combine_at_start` promises.
+#[inline(never)]
+fn combine(query: QueryDesc<'_>, miss: Option<&mut Miss>) {
     let Some(question) = kept_question::of(query.plan()) else { return };
     let Some(store) = shmem::store() else { return };
     let Some((versions, traits)) = may_replace(&store, query, question) else { return };
@@ -106,5 +111,6 @@ fn is_like_made_now(
     // SAFETY: the parameters of a query are null or valid as long as it.
     let params = unsafe { Tree::enter(query.params()) };
     let is_of_values = planned.for_values || lone_parameters::stand_beside_columns(question, params);
-    is_of_these_settings && (is_of_values || !(traits.may_fail || traits.may_drop_relations))
+    is_of_these_settings
+        && (is_of_values || !(traits.may_fail || traits.may_drop_relations || traits.modifiers_by_values))
 }

@@ -66,8 +66,14 @@ pub fn make(
 ) -> Option<Placeholder> {
     // A bound portal may be read under other settings than it was started with: `serve::Guard` needs the real plan for that. And the server
     // adds the costs of plans for values up, to choose between such plans and one for all values. Where that choice decides which relations
-    // are read, and so whether the user may read them, or which errors are raised, the costs have to be those of these values.
-    let choice_shows = || traits.may_drop_relations || traits.may_fail || execute_rights::may_lack(versions.ddl);
+    // are read, and so whether the user may read them, which errors are raised, or which modifiers the types of columns have, the costs have to be those
+    // of these values.
+    let choice_shows = || {
+        traits.may_drop_relations
+            || traits.may_fail
+            || traits.modifiers_by_values
+            || execute_rights::may_lack(versions.ddl)
+    };
     let needs_plan = call.has_values() && (traits.reads_session || choice_shows());
     if needs_plan || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {
         return None;
@@ -80,8 +86,8 @@ pub fn make(
     let terms = StatementTerms::of(call.own_text()).ok()?;
     let text = HashedText::of(call.own_text(), store.seed()).ok()?;
     let environment = environment::hash(store.seed(), &[]).ok()?;
-    // A Bind of a query that may fail has been left to the planner above.
-    let asked = Asked { tree, old_plan: None, planned_under: None, errs_by_kind: false, environment };
+    // A Bind of a query that shows the kind of its plan has been left to the planner above.
+    let asked = Asked { tree, old_plan: None, planned_under: None, shows_kind: false, environment };
     // What the planner is given for a Bind is read at its Execute.
     let program = clock;
     let planning = if program.is_none() { None } else { snapshot_of_planning(store) };

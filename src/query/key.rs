@@ -26,9 +26,9 @@ pub struct Asked {
     /// The role and the settings that its plan was made under, if it runs under others: the plan keeps what the planner computed by them, and
     /// the functions that it inlined, which that role may execute.
     pub planned_under: Option<PlanningHash>,
-    /// Its plan was made for the values of its parameters, and executing a plan for all values may raise an error where this one does not: the
-    /// planner drops parts of the query by the values.
-    pub errs_by_kind: bool,
+    /// Its plan was made for the values of its parameters, and executing a plan for all values may raise an error where this one does not, or give its
+    /// columns other modifiers: the planner drops parts of the query by the values.
+    pub shows_kind: bool,
     /// The settings it runs under (`environment::hash`).
     pub environment: EnvironmentHash,
 }
@@ -98,7 +98,7 @@ pub fn of(asked: &Asked, text: &HashedText, clock: &Clock<'_>, seed: u64) -> Res
     key.u64(seed);
     key.hash(text.hash);
     key.hash(asked.tree.0);
-    let (old, under, kind) = (asked.old_plan.is_some(), asked.planned_under.is_some(), asked.errs_by_kind);
+    let (old, under, kind) = (asked.old_plan.is_some(), asked.planned_under.is_some(), asked.shows_kind);
     key.u8(u8::from(old) | u8::from(under) << 1 | u8::from(kind) << 2);
     key.u64(asked.old_plan.unwrap_or(0));
     key.hash(asked.planned_under.map_or(Hash128::NONE, |planning| planning.0));

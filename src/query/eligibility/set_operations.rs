@@ -7,27 +7,39 @@ use pgrx::pg_sys;
 use super::checker::EligibilityChecker;
 use super::failures;
 use super::node_kinds::type_of;
+use super::type_modifiers::modifier_of;
+use crate::pg::lists::integers;
 use crate::pg::tree::{Tree, child, child_oids, children};
+
+/// The types of the columns of a set operation, and their modifiers.
+fn columns_of(operation: Tree<'_, pg_sys::SetOperationStmt>) -> Vec<(pg_sys::Oid, i32)> {
+    // SAFETY: a list of integers of a valid node.
+    let modifiers = unsafe { integers(operation.colTypmods) };
+    child_oids!(operation.colTypes).zip(modifiers).collect()
+}
 
 impl EligibilityChecker {
     /// Checks the casts from the types of both sides to those of a set operation, which belongs to the innermost query that is checked. True stops
     /// the walk.
     pub(super) fn check_conversions(&mut self, operation: Tree<'_, pg_sys::SetOperationStmt>) -> bool {
-        let wanted: Vec<pg_sys::Oid> = child_oids!(operation.colTypes).collect();
+        let wanted = columns_of(operation);
         [child!(operation.larg), child!(operation.rarg)].into_iter().any(|side| {
             let Some(given) =
                 side.and_then(|side| self.columns_of_side(side)).filter(|given| given.len() == wanted.len())
             else {
                 return self.refuse(Reason::TooComplex);
             };
-            given.into_iter().zip(&wanted).any(|(from, to)| from != *to && self.check_conversion(from, *to))
+            given.into_iter().zip(&wanted).any(|((from, modifier), (to, common))| {
+                self.modifiers.note(*common, *to, modifier);
+                from != *to && self.check_conversion(from, *to)
+            })
         })
     }
 
-    /// The types of the columns of one side.
-    fn columns_of_side(&self, side: Tree<'_, pg_sys::Node>) -> Option<Vec<pg_sys::Oid>> {
+    /// The types of the columns of one side, and their modifiers.
+    fn columns_of_side(&self, side: Tree<'_, pg_sys::Node>) -> Option<Vec<(pg_sys::Oid, i32)>> {
         if let Some(operation) = side.as_a::<pg_sys::SetOperationStmt>() {
-            return Some(child_oids!(operation.colTypes).collect());
+            return Some(columns_of(operation));
         }
         let place = side.as_a::<pg_sys::RangeTblRef>()?.rtindex;
         // SAFETY: the query that is being walked is valid.
@@ -36,7 +48,8 @@ impl EligibilityChecker {
         let columns = child!(entry.subquery)?;
         let mut types = Vec::new();
         for column in children!(columns.targetList as TargetEntry).filter(|column| !column.resjunk) {
-            types.push(type_of(child!(column.expr)?.as_node()));
+            let expression = child!(column.expr)?.as_node();
+            types.push((type_of(expression), modifier_of(expression)));
         }
         Some(types)
     }

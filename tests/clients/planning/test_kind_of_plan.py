@@ -257,3 +257,67 @@ def test_a_function_forbidden_later(connect, forbidding):
     owner.execute("SET ROLE kept_out; DEALLOCATE ALL")
     owner.pgconn.prepare(b"forbidden", query.encode())
     assert answers_of_kinds(owner, kinds) == [4, 4, b"42501", 4]
+
+
+# Each takes a value that lets the planner leave one branch, or one side, and how many rows are read. A plan for all values gives the column no modifier.
+MODIFIERS = {
+    "case": ("SELECT CASE WHEN $1::bool THEN v5 ELSE v9 END FROM t WHERE id < $2::int", b"t"),
+    "case-else": ("SELECT CASE WHEN $1::bool THEN v5 END FROM t WHERE id < $2::int", b"t"),
+    "sub-query": ("SELECT max(id), x FROM (SELECT id, CASE WHEN $1::bool THEN v5 ELSE v9 END AS x FROM t) s WHERE id < $2::int GROUP BY x", b"f"),
+    "coalesce": ("SELECT coalesce($1::text::varchar, v5) FROM t WHERE id < $2::int", None),
+    "numeric": ("SELECT coalesce($1::int::numeric, n) FROM t WHERE id < $2::int", None),
+    "sides": ("SELECT x FROM (SELECT 1 AS k, id, v5 AS x FROM t UNION ALL SELECT 2, id, v9 FROM t) s WHERE k = $1::int AND id < $2::int", b"1"),
+    "nested sides": ("SELECT x FROM (SELECT 1 AS k, id, v9 AS x FROM t UNION ALL (SELECT 2, id, v9 FROM t UNION ALL SELECT 3, id, v5 FROM t)) s "
+                     "WHERE k = $1::int AND id < $2::int", b"3"),
+    "function": ("SELECT pick($1::bool, v5, v9) FROM t WHERE id < $2::int", b"t"),
+    "function in a branch": ("SELECT CASE WHEN $1::bool THEN same(v5) ELSE same(v9) END FROM t WHERE id < $2::int", b"t"),
+}
+
+
+@pytest.mark.parametrize(("template", "value"), [(b"10", b"40000"), (b"40000", b"10")], ids=["cheap", "expensive"])
+@pytest.mark.parametrize("name", MODIFIERS)
+def test_modifiers_of_the_chosen_plan(connect, name, template, value):
+    """The type modifier of a column tells the kind of the plan, and a table that is made of the answer keeps it."""
+    text, choice = MODIFIERS[name]
+    owner = connect()
+    owner.execute("CREATE TABLE t (id int PRIMARY KEY, v5 varchar(5), v9 varchar(9), n numeric(7, 2)); "
+                  "INSERT INTO t SELECT g, 'a', 'b', 1 FROM generate_series(1, 50000) g")
+    owner.execute("VACUUM ANALYZE t")
+    owner.execute("CREATE FUNCTION pick(bool, varchar, varchar) RETURNS varchar LANGUAGE sql IMMUTABLE RETURN CASE WHEN $1 THEN $2 ELSE $3 END; "
+                  "CREATE FUNCTION same(varchar) RETURNS varchar LANGUAGE sql IMMUTABLE RETURN $1")
+    answers, statuses = {}, []
+    for enabled in "off", "on":
+        # By the index whatever the value is: the plans have the same facts, and other costs.
+        reader = connect(f"-c pg_arrow_cache.enabled={enabled} -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off")
+
+        def run(statement, bound):
+            result = reader.pgconn.exec_prepared(statement, [choice, bound])
+            assert result.status == pq.ExecStatus.TUPLES_OK, result.error_message
+            return result.ntuples, result.fmod(result.nfields - 1)
+
+        if enabled == "on":
+            reader.pgconn.prepare(b"first", text.encode())
+            run(b"first", value)
+            run(b"first", template)
+        reader.pgconn.prepare(b"template", text.encode())
+        for _ in range(3):
+            run(b"template", template)
+        reader.pgconn.prepare(b"asked", text.encode())
+        answers[enabled] = []
+        for _ in range(9):
+            answers[enabled].append(run(b"asked", value))
+            statuses += [reader.status()] if enabled == "on" else []
+        answers[enabled] += reader.rows("SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE name = 'asked'")
+    assert answers["on"] == answers["off"]
+    assert "HIT" in statuses
+
+
+def test_each_kind_of_plan_has_answers_with_its_modifiers(session):
+    session.execute("CREATE TABLE t AS SELECT g AS id, 'a'::varchar(5) AS v5, 'b'::varchar(9) AS v9 FROM generate_series(1, 30) g")
+    session.pgconn.prepare(b"asked", MODIFIERS["case"][0].encode())
+    found = []
+    for kind in ("custom", "generic") * 3:
+        session.execute(f"SET plan_cache_mode = force_{kind}_plan")
+        result = session.pgconn.exec_prepared(b"asked", [b"t", b"10"])
+        found.append((result.fmod(0), session.status()))
+    assert found == [(9, "MISS"), (-1, "MISS")] + [(9, "HIT"), (-1, "HIT")] * 2
