@@ -105,14 +105,17 @@ fn set_policy(call: FunctionCall<'_>) {
     let Some(wanted) = Policy::named(policy) else {
         CacheError::UnknownPolicy { word: shown(policy), default: true }.raise()
     };
-    // SAFETY: the steps of SECURITY LABEL: checks of the transaction, lock, ownership, the provider's check, the label. A
-    // relation that does not exist raises; the lock stays until the end of the transaction.
+    // SAFETY: the steps of SECURITY LABEL: checks of the transaction, lock, ownership, the provider's check, the label. The
+    // lock stays until the end of the transaction.
     unsafe {
         let command = c"arrow_cache.set_policy()".as_ptr();
         pg_sys::PreventCommandIfReadOnly(command);
         pg_sys::PreventCommandIfParallelMode(command);
         pg_sys::PreventCommandDuringRecovery(command);
-        let open = pg_sys::relation_open(relation, pg_sys::ShareUpdateExclusiveLock as _);
+        let open = pg_sys::try_relation_open(relation, pg_sys::ShareUpdateExclusiveLock as _);
+        if open.is_null() {
+            CacheError::NotARelation.raise();
+        }
         privileges::check_owner(relation);
         announce(relation);
         let address = pg_sys::ObjectAddress { classId: pg_sys::RelationRelationId, objectId: relation, objectSubId: 0 };
