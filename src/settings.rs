@@ -6,7 +6,7 @@
 use std::ffi::{CStr, CString};
 use std::time::Duration;
 
-use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, GucValue};
 use pgrx::{PostgresGucEnum, pg_sys};
 
 /// `CARGO_PKG_VERSION` as a C string.
@@ -305,39 +305,46 @@ fn define_presets() {
     );
 }
 
+/// What a setting is now. pgrx's own getter also asks which thread it runs on, which costs a call of the dynamic linker; each statement reads several
+/// settings.
+fn now<T: GucValue>(setting: &GucSetting<T>) -> T {
+    // SAFETY: the variable is initialized, and the server changes it between statements, on the one thread of this process.
+    unsafe { T::from_raw(*setting.as_ptr()) }
+}
+
 /// Is this session served from the cache at all?
 pub fn enabled() -> bool {
-    ENABLED.get()
+    now(&ENABLED)
 }
 
 /// May this session store results?
 pub fn populate() -> bool {
-    POPULATE.get()
+    now(&POPULATE)
 }
 
 /// Size of the shared block in bytes.
 pub fn memory_bytes() -> usize {
-    MEMORY_MB.get() as usize * 1024 * 1024
+    now(&MEMORY_MB) as usize * 1024 * 1024
 }
 
 /// Size of the entry table.
 pub fn max_entries() -> u32 {
-    MAX_ENTRIES.get() as u32
+    now(&MAX_ENTRIES) as u32
 }
 
 /// Largest result that is stored, in bytes.
 pub fn max_entry_bytes() -> usize {
-    MAX_ENTRY_SIZE_KB.get() as usize * 1024
+    now(&MAX_ENTRY_SIZE_KB) as usize * 1024
 }
 
 /// Size of the largest table that is read to find canonical bounds, in blocks.
 pub fn max_clock_scan_blocks() -> u32 {
-    MAX_CLOCK_SCAN_KB.get().unsigned_abs() / (pg_sys::BLCKSZ / 1024)
+    now(&MAX_CLOCK_SCAN_KB).unsigned_abs() / (pg_sys::BLCKSZ / 1024)
 }
 
 /// Oldest result this session accepts, in microseconds; `None` when there is no limit.
 pub fn ttl_micros() -> Option<i64> {
-    match TTL_S.get() {
+    match now(&TTL_S) {
         0 => None,
         seconds => Some(i64::from(seconds) * 1_000_000),
     }
@@ -345,52 +352,52 @@ pub fn ttl_micros() -> Option<i64> {
 
 /// How long ago an answer may have been right, in milliseconds; 0 when it has to be exact.
 pub fn max_stale_ms() -> u32 {
-    MAX_STALE_MS.get().unsigned_abs()
+    now(&MAX_STALE_MS).unsigned_abs()
 }
 
 /// Shortest execution whose result is stored, in milliseconds.
 pub fn min_execution_time_ms() -> f64 {
-    MIN_EXECUTION_TIME_MS.get()
+    now(&MIN_EXECUTION_TIME_MS)
 }
 
 /// Shortest execution whose result is stored.
 pub fn min_execution_time() -> Duration {
-    Duration::from_secs_f64(MIN_EXECUTION_TIME_MS.get() / 1000.0)
+    Duration::from_secs_f64(now(&MIN_EXECUTION_TIME_MS) / 1000.0)
 }
 
 /// The execution of one query at which its result is stored, 1 being the first.
 pub fn min_runs() -> u32 {
-    MIN_RUNS.get() as u32
+    now(&MIN_RUNS) as u32
 }
 
 /// Does this session compute answers from fragments?
 pub fn enable_fragments() -> bool {
-    ENABLE_FRAGMENTS.get()
+    now(&ENABLE_FRAGMENTS)
 }
 
 /// Least usual time of a query that is computed from fragments.
 pub fn fragment_min_time() -> Duration {
-    Duration::from_secs_f64(FRAGMENT_MIN_TIME_MS.get() / 1000.0)
+    Duration::from_secs_f64(now(&FRAGMENT_MIN_TIME_MS) / 1000.0)
 }
 
 /// Most bytes that all fragments take together.
 pub fn fragment_bytes() -> u64 {
-    memory_bytes() as u64 / 100 * u64::from(FRAGMENT_MEMORY_PERCENT.get().unsigned_abs())
+    memory_bytes() as u64 / 100 * u64::from(now(&FRAGMENT_MEMORY_PERCENT).unsigned_abs())
 }
 
 /// Is each query computed from fragments that can be, from its first run on?
 pub fn debug_force_fragments() -> bool {
-    DEBUG_FORCE_FRAGMENTS.get()
+    now(&DEBUG_FORCE_FRAGMENTS)
 }
 
 /// Longest time that a statement waits for another one that computes the same answer.
 pub fn max_wait() -> Duration {
-    Duration::from_millis(MAX_WAIT_MS.get().unsigned_abs().into())
+    Duration::from_millis(now(&MAX_WAIT_MS).unsigned_abs().into())
 }
 
 /// Share of hits that are executed as well and compared, from 0 to 1.
 pub fn verify_sample_rate() -> f64 {
-    VERIFY_SAMPLE_RATE.get()
+    now(&VERIFY_SAMPLE_RATE)
 }
 
 /// The list of trusted extensions as it was set; `None` if it is empty. Not to be kept.
@@ -405,10 +412,10 @@ pub fn trusted_extensions<'s>() -> Option<&'s CStr> {
 
 /// Which statements are logged?
 pub fn log_decisions() -> LogDecisions {
-    LOG_DECISIONS.get()
+    now(&LOG_DECISIONS)
 }
 
 /// Is each execution stored, and answered from its own entry?
 pub fn debug_serve_fills() -> bool {
-    DEBUG_SERVE_FILLS.get()
+    now(&DEBUG_SERVE_FILLS)
 }

@@ -201,6 +201,8 @@ pub fn may_have_prepared_definitions() -> bool {
 }
 
 /// Attaches this backend to the payload area, for its whole life.
+#[cold]
+#[inline(never)]
 fn attach() {
     // SAFETY: `startup` created the area in place. The handle is allocated in the context that lives as long as the backend. The mapping
     // is pinned, so no resource owner releases it. The exit callback gives back the reference that attaching took.

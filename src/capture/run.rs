@@ -52,6 +52,7 @@ impl Pass<'_> {
 }
 
 /// Prepares a run of a query for up to `count` more rows (0: all).
+#[inline(never)]
 pub fn before_run(query: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, count: u64) -> Pass<'_> {
     let receiver = std::ptr::null_mut();
     let forward = direction == pg_sys::ScanDirection::ForwardScanDirection;
@@ -128,6 +129,7 @@ pub fn note_combined(query: QueryDesc<'_>) {
 }
 
 /// The run has returned without an error, and the receiver has been put back.
+#[inline(never)]
 pub fn after_run(pass: Pass<'_>) {
     let Some(running) = running::find(pass.query).filter(|_| pass.forward) else { return };
     match &mut *running.borrow_mut() {
@@ -179,6 +181,7 @@ fn note_miss_run(run: &mut MissRun, pass: Pass<'_>) {
 }
 
 /// The query has ended: a result that was not read to its end by now never will be.
+#[inline(never)]
 pub fn end(query: QueryDesc<'_>) {
     if let Some(Running::Miss(mut run)) = running::take(query) {
         run.give_up(Reason::IncompleteRead);

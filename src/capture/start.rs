@@ -22,7 +22,15 @@ use crate::verify::{Comparison, Sample};
 static PREPARED: Local<RefCell<Option<(usize, Task)>>> = Local::new(RefCell::new(None));
 
 /// Keeps what there is to do for a query while the server starts it. What was kept for a query whose start failed is forgotten.
+#[inline]
 pub fn prepare(query: QueryDesc<'_>, task: Option<Task>) {
+    if task.is_some() || is_prepared() {
+        replace(query, task);
+    }
+}
+
+#[inline(never)]
+fn replace(query: QueryDesc<'_>, task: Option<Task>) {
     PREPARED.with_borrow_mut(|prepared| *prepared = task.map(|task| (query.address(), task)));
 }
 
@@ -38,6 +46,7 @@ pub fn is_prepared() -> bool {
 
 /// Begins to store or to compare the rows of a query that has just been started, if it was prepared for that. Does nothing if the rows
 /// have other columns than the answer: another library may have changed the plan.
+#[inline(never)]
 pub fn begin(query: QueryDesc<'_>) {
     let prepared = PREPARED.with_borrow_mut(|prepared| prepared.take_if(|(address, _)| *address == query.address()));
     let Some((_, task)) = prepared else { return };

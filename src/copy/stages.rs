@@ -63,6 +63,8 @@ pub fn claims(query: QueryDesc<'_>) -> bool {
 }
 
 /// Asks the cache about a query that `claims`, before it is started.
+#[cold]
+#[inline(never)]
 pub fn before_start(query: QueryDesc<'_>) {
     let Some(Stage::Announced { options, text, .. }) = CURRENT.take() else { return };
     if query.plan().hasModifyingCTE {
@@ -78,6 +80,8 @@ pub fn is_deciding() -> bool {
 }
 
 /// Begins the export of a query that has just been started, if the cache was asked about it.
+#[cold]
+#[inline(never)]
 pub fn after_start(query: QueryDesc<'_>) {
     let decided = CURRENT.with_borrow_mut(|current| {
         current.take_if(|stage| matches!(stage, Stage::Decided { query: own, .. } if *own == query.address()))
@@ -104,6 +108,8 @@ pub fn exports(query_desc: *const pg_sys::QueryDesc) -> bool {
 }
 
 /// Directs the rows of a query that `exports`, and is about to run, to the client. Returns the direction and number of rows to run it for.
+#[cold]
+#[inline(never)]
 pub fn before_run(query: QueryDesc<'_>) -> (pg_sys::ScanDirection::Type, u64) {
     let own = query.receiver();
     // SAFETY: the export lives as long as its query.
@@ -117,6 +123,8 @@ pub fn before_run(query: QueryDesc<'_>) -> (pg_sys::ScanDirection::Type, u64) {
 }
 
 /// A query that `exports` has run without an error: ends the stream, and tells the server how many rows it had.
+#[cold]
+#[inline(never)]
 pub fn after_run(query: QueryDesc<'_>) {
     let Some(export) = running(query.address()) else { return };
     // SAFETY: the export lives as long as its query. The receiver is the one that COPY made, which asks for the number of rows.

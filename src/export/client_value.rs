@@ -44,6 +44,7 @@ pub fn may_return_stream(query: QueryDesc<'_>) -> bool {
 /// # Safety
 /// `query` must be that of an ExecutorRun hook, which `run` runs; what that raises may jump over its frames. No frame between here and
 /// PostgreSQL may have pending destructors.
+#[inline(never)]
 pub unsafe fn run_with_receiver(query: QueryDesc<'_>, run: impl FnOnce() + Copy) {
     let inner = query.receiver();
     // SAFETY: the receiver of a query that runs is valid, and its rows have one column. Ours is taken away before this frame ends, however

@@ -103,6 +103,8 @@ fn add(query: QueryDesc<'_>, late: Late) {
 
 /// Decides on a query that is about to be run, for up to `limit` rows (0: all), `forward` or not at all. What the server raises unwinds this frame, and
 /// fails the portal.
+#[cold]
+#[inline(never)]
 pub fn decide_at_run(query: QueryDesc<'_>, forward: bool, limit: u64) {
     match take(query.address(), |late| (!matches!(late, Late::Exchanged(_))).then_some(late)) {
         Some(Late::Waiting(start)) => combine_at_run(query, start, forward && limit == 0),
@@ -144,6 +146,8 @@ fn combine_at_run(query: QueryDesc<'_>, start: Start, reads_all: bool) {
 }
 
 /// Ends the server's own plan of a query that has run the other one, and has ended.
+#[cold]
+#[inline(never)]
 pub fn end(query: QueryDesc<'_>) {
     let Some(Late::Exchanged(own_plan)) = take(query.address(), Some) else { return };
     // SAFETY: `exchange` has left there what the server has started; nobody uses it after this.

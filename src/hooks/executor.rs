@@ -49,23 +49,19 @@ pub unsafe extern "C-unwind" fn start(query_desc: *mut pg_sys::QueryDesc, flags:
 
 /// Decides on a query that is about to be started. `planned` is the plan that its portal knows.
 fn before_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: c_int) {
-    let task = if copy::claims(desc) {
+    let mut task = None;
+    if copy::claims(desc) {
         copy::before_start(desc);
-        None
-    } else if active() && fragments::waits_for_clock(desc, planned, flags) {
-        None
-    } else if active() {
-        let mut task = lookup::at_start(desc, planned, flags);
+    } else if !active() {
+        lookup::skip(desc);
+    } else if !fragments::waits_for_clock(desc, planned, flags) {
+        task = lookup::at_start(desc, planned, flags);
         let miss = match &mut task {
             Some(lookup::Task::Store(miss)) => Some(&mut **miss),
             _ => None,
         };
         fragments::combine_at_start(desc, miss, flags);
-        task
-    } else {
-        lookup::skip(desc);
-        None
-    };
+    }
     capture::prepare(desc, task);
 }
 
@@ -74,6 +70,7 @@ fn before_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: c
 ///
 /// # Safety
 /// No frame between here and PostgreSQL may have pending destructors.
+#[inline(never)]
 unsafe fn settle(desc: QueryDesc<'_>, flags: c_int, pending: &Pending<'_>) -> bool {
     // SAFETY: the query has not been started; the caller promises the rest.
     unsafe {
@@ -156,11 +153,23 @@ unsafe fn run_plan(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, 
             lookup::timed_forms::note_run();
             return;
         }
+        run_captured(desc, direction, count, once);
+    }
+}
+
+/// Runs a plan, with queries under way whose rows are captured or compared: this may be one of them. What it raises jumps over this frame.
+///
+/// # Safety
+/// As `run_plan`.
+#[inline(never)]
+unsafe fn run_captured(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, count: u64, once: bool) {
+    // SAFETY: the caller promises that the query runs; what is kept over the calls is plain data.
+    unsafe {
         let pass = edge(|| capture::before_run(desc, direction, count));
         if pass.runs_plan {
             let outer = session::enter_level();
             with_cleanup(
-                || compat::call_executor_run(PREVIOUS.run, query_desc, direction, pass.count, once),
+                || compat::call_executor_run(PREVIOUS.run, desc.as_ptr(), direction, pass.count, once),
                 || {
                     session::leave_level(outer);
                     pass.restore();

@@ -36,25 +36,12 @@ pub unsafe extern "C-unwind" fn ended(event: pg_sys::XactEvent::Type, arg: *mut 
     }
     match event {
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT | pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
-            let preparing = event == pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE;
             if own_writes::has_transaction_id() {
-                session::note_writing();
                 // SAFETY: no frame above this one has destructors.
-                unsafe {
-                    edge(|| {
-                        watch_released_resources();
-                        publication::publish(preparing);
-                    });
-                }
+                unsafe { publish(event == pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE) };
             } else if backend::is_logical_worker() {
-                // It may commit prepared transactions, and its first transactions only read.
                 // SAFETY: no frame above this one has destructors.
-                unsafe {
-                    edge(|| {
-                        watch_released_resources();
-                        received::watch();
-                    });
-                }
+                unsafe { watch_worker() };
             }
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
@@ -64,15 +51,51 @@ pub unsafe extern "C-unwind" fn ended(event: pg_sys::XactEvent::Type, arg: *mut 
             single_flight::transaction_ended(true);
             forget();
         }
-        pg_sys::XactEvent::XACT_EVENT_ABORT => {
-            session::transaction_failed();
-            session::note_end(|| None);
-            foreign::rolled_back();
-            capture::forget();
-            single_flight::transaction_ended(false);
-            forget();
-        }
+        pg_sys::XactEvent::XACT_EVENT_ABORT => failed(),
         _ => {}
+    }
+}
+
+/// The transaction has failed or was rolled back.
+#[inline(never)]
+fn failed() {
+    session::transaction_failed();
+    session::note_end(|| None);
+    foreign::rolled_back();
+    capture::forget();
+    single_flight::transaction_ended(false);
+    forget();
+}
+
+/// Publishes what a transaction has changed that is about to be committed or, then `preparing`, prepared.
+///
+/// # Safety
+/// As `edge`.
+#[inline(never)]
+unsafe fn publish(preparing: bool) {
+    session::note_writing();
+    // SAFETY: the caller's promise.
+    unsafe {
+        edge(|| {
+            watch_released_resources();
+            publication::publish(preparing);
+        });
+    }
+}
+
+/// A worker of logical replication may commit prepared transactions, and its first transactions only read.
+///
+/// # Safety
+/// As `edge`.
+#[cold]
+#[inline(never)]
+unsafe fn watch_worker() {
+    // SAFETY: the caller's promise.
+    unsafe {
+        edge(|| {
+            watch_released_resources();
+            received::watch();
+        });
     }
 }
 

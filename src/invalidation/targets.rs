@@ -13,6 +13,7 @@ use crate::query::relations;
 
 /// Notes the targets of a data-modifying query, at any nesting level. To be called when the server has found that the user may change
 /// them, and before the first row.
+#[inline(never)]
 pub fn note_started(query: QueryDesc<'_>) {
     let plan = query.plan();
     // SAFETY: `resultRelations` of a valid plan holds positions in its `rtable`, from 1.
@@ -85,6 +86,7 @@ pub fn has_routed(query: QueryDesc<'_>) -> bool {
 /// Notes those leaves that a query has sent rows to whose changes the server may not list: one may have been attached since the query
 /// was started.
 /// To be called before the query is ended.
+#[inline(never)]
 pub fn note_routed(query: QueryDesc<'_>) {
     let Some(state) = query.estate() else { return };
     // SAFETY: the state of a query is valid with its lists, and the leaves are open, until the query is ended.

@@ -171,14 +171,18 @@ pub fn take_redefined() -> Vec<SlotId> {
 /// Forgets what was written, at the end of the transaction. Keeps `redefined` and `commits_prepared`, which the resource release callback takes a moment later.
 pub fn forget() {
     WRITES.with(|writes| {
-        if !writes.touched.replace(false) {
-            return;
+        if writes.touched.replace(false) {
+            forget_touched(writes);
         }
-        empty(&mut writes.relations.borrow_mut());
-        empty(&mut writes.unimportant_drops.borrow_mut());
-        writes.created.borrow_mut().clear();
-        writes.unknown.set(false);
-        writes.silent_definition.set(false);
-        writes.published.set(false);
     });
+}
+
+#[inline(never)]
+fn forget_touched(writes: &WriteSet) {
+    empty(&mut writes.relations.borrow_mut());
+    empty(&mut writes.unimportant_drops.borrow_mut());
+    writes.created.borrow_mut().clear();
+    writes.unknown.set(false);
+    writes.silent_definition.set(false);
+    writes.published.set(false);
 }

@@ -68,6 +68,8 @@ pub fn is_under_way() -> bool {
 }
 
 /// A query is about to be started below the run under way.
+#[cold]
+#[inline(never)]
 pub fn look_at(query: QueryDesc<'_>) {
     // Not borrowed meanwhile: looking may raise.
     let known = UNDER_WAY.with_borrow(|under_way| {

@@ -39,6 +39,8 @@ pub fn scrolls(flags: i32) -> bool {
 }
 
 /// The cache is off for this session: nothing is asked.
+#[cold]
+#[inline(never)]
 pub fn skip(desc: QueryDesc<'_>) {
     if session::at_top_level() {
         session::begin_statement(Reason::Disabled);
@@ -76,20 +78,33 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
         note_bypass(&store, reason, desc.plan());
         return None;
     }
+    look_up(&store, desc, planned, flags, planned_as)
+}
+
+/// Decides on the statement of a client whose plan was not refused. `planned_as` is the fingerprint that it was planned with, if it was planned for this
+/// execution.
+#[inline(never)]
+fn look_up(
+    store: &SharedStore,
+    desc: QueryDesc<'_>,
+    planned: *mut pg_sys::PlannedStmt,
+    flags: i32,
+    planned_as: Option<Fingerprint>,
+) -> Option<Task> {
     let found = portal::check_statement(desc, planned)
-        .and_then(|()| find(&store, &Question::of(desc).started_by_client(planned_as), Lateness::Accepted))
-        .map(|found| share_work(&store, desc, flags, (found, Lateness::Accepted)))
+        .and_then(|()| find(store, &Question::of(desc).started_by_client(planned_as), Lateness::Accepted))
+        .map(|found| share_work(store, desc, flags, (found, Lateness::Accepted)))
         .and_then(|found| check_cursor(found, flags, desc.plan()));
     // A statement that is bypassed because it is too quick was noted to be timed, when it was planned or just now.
     if !matches!(found, Err(Reason::TooQuick)) {
         quick_statements::forget_timed();
     }
     match found {
-        Ok(Found::Hit(hit, verify)) => serve_hit(&store, desc, flags, hit, verify),
+        Ok(Found::Hit(hit, verify)) => serve_hit(store, desc, flags, hit, verify),
         Ok(Found::Miss(mut miss)) => {
             single_flight::note_execution();
             miss.scrolls = scrolls(flags);
-            miss.note(&store, desc.plan());
+            miss.note(store, desc.plan());
             Some(Task::Store(miss))
         }
         Err(reason) => {
@@ -98,7 +113,7 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
                 quick_statements::time_run(planned_as.or_else(of_form));
             }
             single_flight::note_execution();
-            note_bypass(&store, reason, desc.plan());
+            note_bypass(store, reason, desc.plan());
             None
         }
     }
@@ -178,6 +193,8 @@ fn keep_template(plan: Tree<'_, pg_sys::PlannedStmt>, hit: &Hit) {
 }
 
 /// Shows the serving plan in EXPLAIN if the query would be a hit; leaves anything else alone.
+#[cold]
+#[inline(never)]
 fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>, flags: i32) {
     if desc.operation() != pg_sys::CmdType::CMD_SELECT || settings::debug_serve_fills() {
         return;

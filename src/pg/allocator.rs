@@ -88,12 +88,7 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: `GlobalAlloc` gets back what it has handed out, with its layout; what no heap has handed out is the system's.
         unsafe {
             let heap = owner(place);
-            if heap.is_null() {
-                System.dealloc(place, layout);
-            } else {
-                (*heap).reserve.free(NonNull::new_unchecked(place), layout);
-                tidy();
-            }
+            if heap.is_null() { System.dealloc(place, layout) } else { give_back(heap, place, layout) }
         }
     }
 
@@ -116,6 +111,18 @@ unsafe impl GlobalAlloc for Allocator {
             other
         }
     }
+}
+
+/// Gives memory back to the heap that has handed it out.
+///
+/// # Safety
+/// As `GlobalAlloc::dealloc`; `heap` must be on the list.
+#[cold]
+#[inline(never)]
+unsafe fn give_back(heap: *mut Heap, place: *mut u8, layout: Layout) {
+    // SAFETY: the caller's promise; memory that was handed out is not null.
+    unsafe { (*heap).reserve.free(NonNull::new_unchecked(place), layout) };
+    tidy();
 }
 
 /// Memory from the heaps; null if they have none, or if the code asks first and can handle a refusal.

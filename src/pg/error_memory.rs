@@ -25,6 +25,9 @@ static HEADROOM: Local<Cell<Option<Headroom>>> = Local::new(Cell::new(None));
 /// The context; null before `prepare`.
 static CONTEXT: Local<Cell<pg_sys::MemoryContext>> = Local::new(Cell::new(std::ptr::null_mut()));
 
+/// Has an error been reported or copied since the last `recover`?
+static USED: Local<Cell<bool>> = Local::new(Cell::new(false));
+
 /// Makes the context. Called in the postmaster; its children inherit the context.
 pub fn prepare() {
     // SAFETY: a context that outlives all others, and a literal name.
@@ -45,6 +48,7 @@ pub fn prepare() {
 /// # Safety
 /// Nothing that lives in the context may be used any more: an error is over before the next one begins.
 unsafe fn enter() {
+    USED.set(true);
     let context = CONTEXT.get();
     if !context.is_null() {
         // SAFETY: the context lives as long as the process, and what lived in it is not used any more.
@@ -60,7 +64,19 @@ unsafe fn enter() {
 ///
 /// # Safety
 /// No error may be on its way through a function of ours.
+#[inline]
 pub unsafe fn recover() {
+    if USED.replace(false) {
+        // SAFETY: the caller's promise.
+        unsafe { recover_used() };
+    }
+}
+
+/// # Safety
+/// As `recover`.
+#[cold]
+#[inline(never)]
+unsafe fn recover_used() {
     HEADROOM.take();
     let context = CONTEXT.get();
     // SAFETY: the context lives as long as the process; no error is on its way, so that nothing in it is used; a reset frees blocks.

@@ -32,6 +32,8 @@ fn wanted(status: Status) -> bool {
     by_setting && unsafe { pg_sys::ParallelWorkerNumber } < 0
 }
 
+#[cold]
+#[inline(never)]
 fn write(status: Status, query_id: i64) {
     let mut line = format!("arrow_cache: {}", status.name());
     if let Some(reason) = status.reason() {

@@ -62,8 +62,17 @@ pub fn of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Kept> {
         return None;
     }
     // SAFETY: only `attach` has put something there.
+    unsafe { read(entry.values_lists) }
+}
+
+/// What `attach` has put into a list.
+///
+/// # Safety
+/// It must have made the list.
+#[inline(never)]
+unsafe fn read(list: *mut pg_sys::List) -> Option<Kept> {
+    // SAFETY: the caller's promise.
     unsafe {
-        let list = entry.values_lists;
         let mut halves = integers(node_at::<pg_sys::List>(list, 2)?);
         let mut number = || Some(u64::from(halves.next()? as u32) | u64::from(halves.next()? as u32) << 32);
         Some(Kept {

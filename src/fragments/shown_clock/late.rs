@@ -88,7 +88,15 @@ pub enum AtStart {
 
 /// Asks about a query that is about to be started. `planned` is the plan that its portal knows.
 pub fn at_start(query: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i32) -> AtStart {
-    let Some(kept) = kept::of(query.plan()) else { return AtStart::Other };
+    match kept::of(query.plan()) {
+        None => AtStart::Other,
+        Some(kept) => at_start_of(query, planned, kept, flags),
+    }
+}
+
+/// The same for a query of which something is kept.
+#[inline(never)]
+fn at_start_of(query: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, kept: Kept, flags: i32) -> AtStart {
     match start_of(query, planned, &kept, flags) {
         None => AtStart::Other,
         Some(start) if clock_free::begin(query, kept.form) => {
