@@ -4,6 +4,7 @@
 //! partition of the index, then one for the store's free and limbo lists. No two of them are ever held together. While one is held,
 //! nothing allocates, raises or calls PostgreSQL: `core` guarantees that for the closures that it passes.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -16,6 +17,7 @@ use arrow_cache_core::{
 use pgrx::pg_sys;
 
 use crate::error::{CacheError, fail_startup};
+use crate::pg::backend_local::Local;
 use crate::pg::{backend, compat, context_callbacks, waiting};
 use crate::settings;
 
@@ -39,6 +41,8 @@ static LOCKS: AtomicPtr<pg_sys::LWLockPadded> = AtomicPtr::new(std::ptr::null_mu
 static WAITERS: AtomicPtr<pg_sys::ConditionVariable> = AtomicPtr::new(std::ptr::null_mut());
 /// This backend's handle of the payload area.
 static AREA: AtomicPtr<pg_sys::dsa_area> = AtomicPtr::new(std::ptr::null_mut());
+/// The cache as this backend sees it, once it is attached: its parts are then constant.
+static STORE: Local<Cell<Option<SharedStore>>> = Local::new(Cell::new(None));
 
 /// Computes the layout from the settings; FATAL when `memory` cannot hold the index.
 fn layout() -> &'static Layout {
@@ -84,6 +88,7 @@ pub fn startup() {
         BLOCK.store(block, Relaxed);
         LOCKS.store(locks, Relaxed);
         AREA.store(std::ptr::null_mut(), Relaxed);
+        STORE.set(None);
         if !found {
             SharedStore::initialize(block, layout);
             view(std::ptr::null_mut()).set_seed(random_seed());
@@ -120,14 +125,23 @@ pub fn preloaded() -> bool {
 }
 
 /// The cache. `None` when the library was not preloaded or this process has no shared memory.
+#[inline]
 pub fn store() -> Option<SharedStore> {
+    STORE.get().or_else(attached)
+}
+
+/// The same before this backend is attached.
+#[cold]
+#[inline(never)]
+fn attached() -> Option<SharedStore> {
     if !preloaded() {
         return None;
     }
     if AREA.load(Relaxed).is_null() {
         attach();
     }
-    Some(view(AREA.load(Relaxed)))
+    STORE.set(Some(view(AREA.load(Relaxed))));
+    STORE.get()
 }
 
 /// The cache. Raises `NotPreloaded` when there is none.
@@ -230,6 +244,7 @@ unsafe extern "C-unwind" fn release_area(_code: i32, place: pg_sys::Datum) {
 }
 
 /// The lock tranche, seen as the locks that `core` asks for.
+#[derive(Clone, Copy)]
 pub struct PartitionLocks {
     first: *mut pg_sys::LWLockPadded,
 }
@@ -263,6 +278,7 @@ impl Locks for PartitionLocks {
 }
 
 /// PostgreSQL's dynamic shared area, in place over the end of the block.
+#[derive(Clone, Copy)]
 pub struct SharedArena {
     area: *mut pg_sys::dsa_area,
 }

@@ -92,7 +92,7 @@ impl Stream {
 
     /// Does it deliver labels of enums?
     pub fn has_labels(&self) -> bool {
-        or_raise(self.delivery.enums()).first().is_some()
+        !or_raise(self.delivery.enums()).is_empty()
     }
 
     /// The labels that it delivers, as the catalog has them now. Raises what reading a catalog raises, which also accepts changes of definitions.

@@ -181,7 +181,10 @@ pub fn forget() {
 fn forget_touched(writes: &WriteSet) {
     empty(&mut writes.relations.borrow_mut());
     empty(&mut writes.unimportant_drops.borrow_mut());
-    writes.created.borrow_mut().clear();
+    let mut created = writes.created.borrow_mut();
+    if !created.is_empty() {
+        created.clear();
+    }
     writes.unknown.set(false);
     writes.silent_definition.set(false);
     writes.published.set(false);

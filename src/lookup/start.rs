@@ -64,6 +64,12 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
     }
     session::begin_statement(Reason::NotSelect);
     let planned_as = quick_statements::take_planned();
+    if desc.operation() != pg_sys::CmdType::CMD_SELECT {
+        quick_statements::forget_timed();
+        single_flight::note_execution();
+        note_bypass(&store, Reason::NotSelect, desc.plan());
+        return None;
+    }
     if shows_clock(desc.plan()) {
         // Its clock-free part is decided on when the scan is started.
         session::set_status(Status::Bypass(Reason::MovingClock));

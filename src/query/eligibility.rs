@@ -252,7 +252,7 @@ impl EligibilityChecker {
     fn check_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         self.may_vary = self.may_vary || repeatability::leaves_open(node);
         self.may_fail = self.may_fail || failures::may_fail(node, &self.queries);
-        self.note_branches(node);
+        self.modifiers.note_branches(node);
         if makes_a_type(node) {
             self.note_type(type_of(node));
         }

@@ -33,6 +33,7 @@ use crate::cache::versions::Versions;
 use std::ptr::NonNull;
 
 /// The cache as one process sees it.
+#[derive(Clone, Copy)]
 pub struct Store<'a, L: Locks, A: Arena> {
     base: NonNull<u8>,
     pub(crate) layout: &'a Layout,

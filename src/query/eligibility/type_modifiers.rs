@@ -5,7 +5,6 @@
 
 use pgrx::pg_sys;
 
-use super::checker::EligibilityChecker;
 use crate::pg::tree::{Tree, child, children, match_node};
 
 /// Stands for no modifier.
@@ -29,15 +28,7 @@ impl ModifiersMet {
             self.open = self.open || unsafe { pg_sys::get_typmodin(of_type) } != pg_sys::InvalidOid;
         }
     }
-}
 
-/// The modifier of an expression.
-pub(super) fn modifier_of(expression: Tree<'_, pg_sys::Node>) -> i32 {
-    // SAFETY: a valid expression.
-    unsafe { pg_sys::exprTypmod(expression.as_ptr()) }
-}
-
-impl EligibilityChecker {
     /// Notes an expression of which the planner may leave one branch.
     pub(super) fn note_branches(&mut self, node: Tree<'_, pg_sys::Node>) {
         match_node! { node;
@@ -51,7 +42,7 @@ impl EligibilityChecker {
             CoalesceExpr(coalesce) => {
                 let whole = modifier_of(node);
                 for argument in children!(coalesce.args as Node) {
-                    self.modifiers.note(whole, coalesce.coalescetype, modifier_of(argument));
+                    self.note(whole, coalesce.coalescetype, modifier_of(argument));
                 }
             },
             _ => {}
@@ -60,7 +51,13 @@ impl EligibilityChecker {
 
     fn note_branch(&mut self, whole: i32, of_type: pg_sys::Oid, branch: Option<Tree<'_, pg_sys::Expr>>) {
         if let Some(branch) = branch {
-            self.modifiers.note(whole, of_type, modifier_of(branch.as_node()));
+            self.note(whole, of_type, modifier_of(branch.as_node()));
         }
     }
+}
+
+/// The modifier of an expression.
+pub(super) fn modifier_of(expression: Tree<'_, pg_sys::Node>) -> i32 {
+    // SAFETY: a valid expression.
+    unsafe { pg_sys::exprTypmod(expression.as_ptr()) }
 }
