@@ -3,6 +3,7 @@
 //! is not known (`node_kinds`) is a reason too.
 
 mod body_relations;
+mod branch_types;
 mod catalog_search;
 mod checker;
 mod coercions;
@@ -16,7 +17,6 @@ mod record_columns;
 mod session_values;
 mod set_operations;
 mod sql_functions;
-mod type_modifiers;
 
 use std::ffi::c_void;
 
@@ -60,8 +60,8 @@ pub struct QueryTraits {
     pub may_drop_relations: bool,
     /// Computing it may raise an error, so that it shows which parts of it are computed.
     pub may_fail: bool,
-    /// The type modifiers of its columns may show for which values it was planned.
-    pub modifiers_by_values: bool,
+    /// The modifiers or collations of its columns' types may show for which values it was planned.
+    pub types_by_values: bool,
     /// It has set operations.
     pub unites: bool,
     /// It calls aggregates, whose parts the server finds anew at each execution; or it converts enums to JSON, and the server looks for
@@ -138,7 +138,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
         let relations = checker.rests_on().ok_or(Reason::TooComplex)?;
         let bodies = checker.bodies.meaning();
         let trusts = trusted_extensions::fingerprint() != 0;
-        let modifiers = checker.modifiers;
+        let branches = checker.branches;
         Ok(QueryTraits {
             reads_session: checker.reads_session(),
             rests_on_enums: checker.types.enums,
@@ -146,7 +146,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
             may_drop_relations: checker.has_sublinks,
             may_fail: checker.may_fail && !fails_in_any_plan(query, seed),
-            modifiers_by_values: modifiers.mixed || (modifiers.open && (bodies.is_some() || trusts)),
+            types_by_values: branches.mixed || (branches.open && (bodies.is_some() || trusts)),
             unites: checker.unites,
             aggregates: checker.aggregates || (checker.converts_to_json && checker.types.enums),
             clocks: checker.clocks,
@@ -252,7 +252,7 @@ impl EligibilityChecker {
     fn check_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         self.may_vary = self.may_vary || repeatability::leaves_open(node);
         self.may_fail = self.may_fail || failures::may_fail(node, &self.queries);
-        self.modifiers.note_branches(node);
+        self.branches.note_branches(node, &self.queries);
         if makes_a_type(node) {
             self.note_type(type_of(node));
         }

@@ -27,7 +27,7 @@ pub struct Asked {
     /// the functions that it inlined, which that role may execute.
     pub planned_under: Option<PlanningHash>,
     /// Its plan was made for the values of its parameters, and executing a plan for all values may raise an error where this one does not, or give its
-    /// columns other modifiers: the planner drops parts of the query by the values.
+    /// columns other types: the planner drops parts of the query by the values.
     pub shows_kind: bool,
     /// The settings it runs under (`environment::hash`).
     pub environment: EnvironmentHash,

@@ -6,8 +6,8 @@ use std::ffi::CString;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use super::branch_types::BranchTypes;
 use super::met_bodies::MetBodies;
-use super::type_modifiers::ModifiersMet;
 use crate::pg::backend;
 use crate::query::row_types_and_custom_settings::MOST_ROW_TYPES;
 use crate::query::types::{Nature, TypeFacts};
@@ -59,8 +59,8 @@ pub(super) struct EligibilityChecker {
     pub(super) may_fail: bool,
     /// A set operation was met.
     pub(super) unites: bool,
-    /// The type modifiers met where there are branches.
-    pub(super) modifiers: ModifiersMet,
+    /// The types met where there are branches.
+    pub(super) branches: BranchTypes,
     /// An aggregate was met.
     pub(super) aggregates: bool,
     /// A collation was met that can be dropped: no lock protects it until the server uses it.
@@ -108,7 +108,7 @@ impl EligibilityChecker {
             may_fail: false,
             collates_by_name: false,
             unites: false,
-            modifiers: ModifiersMet::default(),
+            branches: BranchTypes::default(),
             aggregates: false,
             types: TypeFacts::NONE,
             settings: Vec::new(),

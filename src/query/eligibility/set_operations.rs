@@ -4,18 +4,20 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use super::branch_types::Refinement;
 use super::checker::EligibilityChecker;
 use super::failures;
 use super::node_kinds::type_of;
-use super::type_modifiers::modifier_of;
 use crate::pg::lists::integers;
 use crate::pg::tree::{Tree, child, child_oids, children};
 
-/// The types of the columns of a set operation, and their modifiers.
-fn columns_of(operation: Tree<'_, pg_sys::SetOperationStmt>) -> Vec<(pg_sys::Oid, i32)> {
+/// The types of the columns of a set operation.
+fn columns_of(operation: Tree<'_, pg_sys::SetOperationStmt>) -> Vec<(pg_sys::Oid, Refinement)> {
     // SAFETY: a list of integers of a valid node.
     let modifiers = unsafe { integers(operation.colTypmods) };
-    child_oids!(operation.colTypes).zip(modifiers).collect()
+    let collations = child_oids!(operation.colCollations);
+    let refinements = modifiers.zip(collations).map(|(modifier, collation)| Refinement { modifier, collation });
+    child_oids!(operation.colTypes).zip(refinements).collect()
 }
 
 impl EligibilityChecker {
@@ -29,15 +31,15 @@ impl EligibilityChecker {
             else {
                 return self.refuse(Reason::TooComplex);
             };
-            given.into_iter().zip(&wanted).any(|((from, modifier), (to, common))| {
-                self.modifiers.note(*common, *to, modifier);
+            given.into_iter().zip(&wanted).any(|((from, of_side), (to, of_all))| {
+                self.branches.note(*to, *of_all, of_side);
                 from != *to && self.check_conversion(from, *to)
             })
         })
     }
 
-    /// The types of the columns of one side, and their modifiers.
-    fn columns_of_side(&self, side: Tree<'_, pg_sys::Node>) -> Option<Vec<(pg_sys::Oid, i32)>> {
+    /// The types of the columns of one side.
+    fn columns_of_side(&self, side: Tree<'_, pg_sys::Node>) -> Option<Vec<(pg_sys::Oid, Refinement)>> {
         if let Some(operation) = side.as_a::<pg_sys::SetOperationStmt>() {
             return Some(columns_of(operation));
         }
@@ -49,7 +51,7 @@ impl EligibilityChecker {
         let mut types = Vec::new();
         for column in children!(columns.targetList as TargetEntry).filter(|column| !column.resjunk) {
             let expression = child!(column.expr)?.as_node();
-            types.push((type_of(expression), modifier_of(expression)));
+            types.push((type_of(expression), Refinement::of(expression)));
         }
         Some(types)
     }
