@@ -1,11 +1,13 @@
-"""What the library costs statements that it cannot help, in instructions: a server with it against one without it.
+"""What the library costs statements that it cannot help, in instructions and cache misses: a server with it against one without it.
 
-Counted by callgrind as in instructions.py, so that one per cent is seen that no clock shows on a machine that does other things.
+Counted by callgrind as in instructions.py, so that one per cent is seen that no clock shows on a machine that does other things. The caches are simulated:
+they tell of which kind the time is that instructions do not tell of.
 """
 
 import re
 import tempfile
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from instructions import FEW, LOOK_UP, MANY, STORING, UNIT, closed, wrapper
@@ -17,6 +19,8 @@ from transactions import load_accounts
 # Under callgrind nothing is quick by the clock.
 CONF = {"shared_buffers": "64MB", "autovacuum": "off"}
 CACHED_CONF = {**CONF, "pg_arrow_cache.min_execution_time": "1min"}
+# The first level of many processors, and a second one of 512 kB.
+CACHES = "--cache-sim=yes --I1=32768,8,64 --D1=32768,8,64 --LL=524288,8,64"
 WARMING = 100   # from then on a quick statement is not looked up, and each catalog row is in the session's caches
 
 
@@ -56,9 +60,33 @@ CASES = (
 WAYS = ("simple", "prepared")
 
 
+@dataclass(frozen=True)
+class Counts:
+    """Of an execution, or of a session."""
+
+    instructions: float
+    code_misses: float      # of the first-level cache of instructions
+    data_misses: float      # of that of data, reads and writes
+
+    def each(self, other, combine):
+        return Counts(*(combine(own, others) for own, others in zip(astuple(self), astuple(other), strict=True)))
+
+
+def events_of(file):
+    """{event: how often}, as callgrind has counted in a process. Events that have not happened may be missing at the end."""
+    text = file.read_text()
+    names = re.search(r"^events: (.+)", text, re.MULTILINE)[1].split()
+    numbers = re.search(r"^(?:totals|summary): (.+)", text, re.MULTILINE)[1].split()
+    return Counter(dict(zip(names, map(int, numbers), strict=False)))
+
+
 def instructions_of(file):
-    """All that callgrind has counted in a process."""
-    return int(re.search(r"^(?:totals|summary): (\d+)", file.read_text(), re.MULTILINE)[1])
+    return events_of(file)["Ir"]
+
+
+def counts_of(file):
+    events = events_of(file)
+    return Counts(events["Ir"], events["I1mr"], events["D1mr"] + events["D1mw"])
 
 
 def run_session(server, out, case, way, count):
@@ -77,16 +105,16 @@ def run_session(server, out, case, way, count):
 
 def per_execution(server, out, case, way):
     run_session(server, out, case, way, STORING)
-    few, many = (instructions_of(run_session(server, out, case, way, count)) for count in (FEW, MANY))
-    return (many - few) / (MANY - FEW)
+    few, many = (counts_of(run_session(server, out, case, way, count)) for count in (FEW, MANY))
+    return many.each(few, lambda of_many, of_few: (of_many - of_few) / (MANY - FEW))
 
 
 def measure_side(directory, library, progress):
-    """{(case, way): instructions of an execution}"""
+    """{(case, way): the counts of an execution}"""
     with tempfile.TemporaryDirectory(prefix="pg_arrow_cache-callgrind-") as out:
         out = Path(out)
         progress(f"bypassed: a server {'with' if library else 'without'} the library under callgrind")
-        with private.Cluster(directory, preload=library, conf=CACHED_CONF if library else CONF, postgres=wrapper(out)) as server:
+        with private.Cluster(directory, preload=library, conf=CACHED_CONF if library else CONF, postgres=wrapper(out, CACHES)) as server:
             load_accounts(server, 1)
             return {(case, way): per_execution(server, out, case, way) for case in CASES for way in WAYS}
 
@@ -95,12 +123,16 @@ def measure_bypassed(directory, _size, progress):
     plain, cached = (measure_side(f"{directory}-{side}", library, progress)
                      for side, library in (("plain", ""), ("cached", "pg_arrow_cache")))
     goals, rows = [], []
-    for (case, way), count in cached.items():
-        cost = Cost([count / plain[case, way] - 1])
+    for (case, way), counts in cached.items():
+        before = plain[case, way]
+        more = counts.each(before, lambda own, others: own - others)
+        cost = Cost([more.instructions / before.instructions])
         goals.append(Goal(f"{case.name}, {way}: instructions over those without the library", f"{cost.median:+.2%}",
                           f"≤ {case.goal:+.1%}", cost.median <= case.goal))
-        rows.append([f"{case.name}, {way}", f"{plain[case, way]:,.0f}", f"{count:,.0f}", f"{cost.median:+.2%}"])
+        rows.append([f"{case.name}, {way}", f"{before.instructions:,.0f}", f"{counts.instructions:,.0f}", f"{cost.median:+.2%}",
+                     f"{before.code_misses:,.0f} {more.code_misses:+,.0f}", f"{before.data_misses:,.0f} {more.data_misses:+,.0f}"])
     return Part(goals, [markdown(
         "Instructions for statements that are no hits",
-        "Executed by the session's process outside the kernel, without and with the library.",
-        ["statement", "without", "with", "more"], rows)])
+        "Executed by the session's process outside the kernel, without and with the library; and misses of simulated first-level caches of "
+        f"32 kB, without the library and how many more with it (callgrind {CACHES}).",
+        ["statement", "without", "with", "more", "misses, code", "misses, data"], rows)])
