@@ -63,6 +63,13 @@ OPERATORS = """
 CASTS = "date", "timestamp with time zone", "timestamp without time zone", "time without time zone", "integer", "numeric"
 
 
+def call_of(name):
+    """What calls a function with arguments. What compares texts returns what the C library's memcmp does, of which the sign alone is defined: on some
+    processors the rest depends on where the texts lie."""
+    call = f'pg_catalog."{name}"({{}})'
+    return f"pg_catalog.sign({call})::integer" if "cmp" in name or "compare" in name else call
+
+
 class Expressions:
     def __init__(self, rng, session):
         self.rng = rng
@@ -70,7 +77,7 @@ class Expressions:
         types = {"types": list(CONSTANTS)}
         for name, arguments, result in session.rows(FUNCTIONS, types):
             if name not in COSTLY:
-                self.makers[result].append((lambda parts, name=name: f'pg_catalog."{name}"({", ".join(parts)})', arguments))
+                self.makers[result].append((lambda parts, call=call_of(name): call.format(", ".join(parts)), arguments))
         for name, left, right, result in session.rows(OPERATORS, types):
             arguments = [one for one in (left, right) if one]
             self.makers[result].append((lambda parts, name=name: f"({' '.join([*parts[:-1], name, parts[-1]])})", arguments))
