@@ -60,7 +60,8 @@ pub struct QueryTraits {
     pub may_drop_relations: bool,
     /// Computing it may raise an error, so that it shows which parts of it are computed.
     pub may_fail: bool,
-    /// The modifiers or collations of its columns' types may show for which values it was planned.
+    /// The modifiers or collations of its columns' types may show for which values it was planned. So may its rows if it has grouping sets: the server takes
+    /// a parameter of a plan for all values for the column of the grouping that it equals, and not its value in a plan for that.
     pub types_by_values: bool,
     /// It has set operations.
     pub unites: bool,
@@ -146,7 +147,9 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
             may_drop_relations: checker.has_sublinks,
             may_fail: checker.may_fail && !fails_in_any_plan(query, seed),
-            types_by_values: branches.mixed || (branches.open && (bodies.is_some() || trusts)),
+            types_by_values: checker.has_grouping_sets
+                || branches.differ
+                || (branches.open && (bodies.is_some() || trusts)),
             unites: checker.unites,
             aggregates: checker.aggregates || (checker.converts_to_json && checker.types.enums),
             clocks: checker.clocks,

@@ -31,53 +31,78 @@ impl Refinement {
 /// The types met where there are branches.
 #[derive(Clone, Copy, Default)]
 pub(super) struct BranchTypes {
-    /// A branch has another modifier, or another collation, than the whole.
-    pub(super) mixed: bool,
+    /// A branch has another modifier or collation than the whole, or may have when it is simplified.
+    pub(super) differ: bool,
     /// Something without a modifier has branches without any, whose type may have one.
     pub(super) open: bool,
 }
 
+/// A branch of something.
+pub(super) struct Branch {
+    refinement: Refinement,
+    /// Simplifying it leaves its refinement as it is, unless it calls a function in SQL.
+    is_plain: bool,
+}
+
+impl Branch {
+    /// An expression of this query.
+    pub(super) fn of(expression: Tree<'_, pg_sys::Node>, query: Option<Tree<'_, pg_sys::Query>>) -> Self {
+        let is_plain = match expression.tag() {
+            NodeTag::T_Const
+            | NodeTag::T_Param
+            | NodeTag::T_FuncExpr
+            | NodeTag::T_OpExpr
+            | NodeTag::T_Aggref
+            | NodeTag::T_WindowFunc
+            | NodeTag::T_RelabelType
+            | NodeTag::T_CoerceViaIO
+            | NodeTag::T_ArrayCoerceExpr
+            | NodeTag::T_CoerceToDomain
+            | NodeTag::T_SQLValueFunction => true,
+            _ => expression.as_a().zip(query).is_some_and(|(var, query)| is_of_table(&var, query)),
+        };
+        Self { refinement: Refinement::of(expression), is_plain }
+    }
+
+    /// What has been looked at as a whole.
+    pub(super) fn seen(refinement: Refinement) -> Self {
+        Self { refinement, is_plain: true }
+    }
+}
+
 impl BranchTypes {
     /// Notes a branch of something of this type.
-    pub(super) fn note(&mut self, of_type: pg_sys::Oid, whole: Refinement, branch: Refinement) {
-        self.mixed |= branch != whole;
+    pub(super) fn note(&mut self, of_type: pg_sys::Oid, whole: Refinement, branch: &Branch) {
         // SAFETY: reads a catalog about a type of the tree.
-        self.open |= whole.modifier == -1 && unsafe { pg_sys::get_typmodin(of_type) } != pg_sys::InvalidOid;
+        let (has_modifiers, has_collations) =
+            unsafe { (pg_sys::get_typmodin(of_type) != pg_sys::InvalidOid, pg_sys::type_is_collatable(of_type)) };
+        self.differ |= branch.refinement != whole || (!branch.is_plain && (has_modifiers || has_collations));
+        self.open |= whole.modifier == -1 && has_modifiers;
     }
 
     /// Notes an expression of the innermost of these queries, if the planner may leave one branch of it by the values of parameters.
     pub(super) fn note_branches(&mut self, node: Tree<'_, pg_sys::Node>, around: &[*mut pg_sys::Query]) {
-        let has_branches = matches!(node.tag(), NodeTag::T_CaseExpr | NodeTag::T_CoalesceExpr);
-        if has_branches && may_contain_parameter(node, around) {
-            self.note_each_branch(node);
+        let has_branches = matches!(node.tag(), NodeTag::T_CaseExpr | NodeTag::T_CoalesceExpr | NodeTag::T_NullIfExpr);
+        if !has_branches || !may_contain_parameter(node, around) {
+            return;
         }
-    }
-
-    fn note_each_branch(&mut self, node: Tree<'_, pg_sys::Node>) {
+        // SAFETY: the queries around a node that is walked are valid.
+        let query = around.last().and_then(|query| unsafe { Tree::enter(*query) });
+        let whole = Refinement::of(node);
+        let mut note = |of_type, branch| self.note(of_type, whole, &Branch::of(branch, query));
         match_node! { node;
             CaseExpr(case) => {
-                for when in children!(case.args as CaseWhen) {
-                    self.note_branch(case.casetype, node, child!(when.result));
-                }
-                self.note_branch(case.casetype, node, child!(case.defresult));
+                let results = children!(case.args as CaseWhen).filter_map(|when| child!(when.result));
+                results.chain(child!(case.defresult)).for_each(|result| note(case.casetype, result.as_node()));
             },
             CoalesceExpr(coalesce) => {
-                for argument in children!(coalesce.args as Node) {
-                    self.note(coalesce.coalescetype, Refinement::of(node), Refinement::of(argument));
-                }
+                children!(coalesce.args as Node).for_each(|argument| note(coalesce.coalescetype, argument));
+            },
+            // Of a comparison with NULL its first argument is left.
+            OpExpr | T_NullIfExpr (comparison) => {
+                children!(comparison.args as Node).take(1).for_each(|first| note(comparison.opresulttype, first));
             },
             _ => {}
-        }
-    }
-
-    fn note_branch(
-        &mut self,
-        of_type: pg_sys::Oid,
-        whole: Tree<'_, pg_sys::Node>,
-        branch: Option<Tree<'_, pg_sys::Expr>>,
-    ) {
-        if let Some(branch) = branch {
-            self.note(of_type, Refinement::of(whole), Refinement::of(branch.as_node()));
         }
     }
 }

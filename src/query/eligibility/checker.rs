@@ -59,6 +59,8 @@ pub(super) struct EligibilityChecker {
     pub(super) may_fail: bool,
     /// A set operation was met.
     pub(super) unites: bool,
+    /// Grouping sets were met.
+    pub(super) has_grouping_sets: bool,
     /// The types met where there are branches.
     pub(super) branches: BranchTypes,
     /// An aggregate was met.
@@ -108,6 +110,7 @@ impl EligibilityChecker {
             may_fail: false,
             collates_by_name: false,
             unites: false,
+            has_grouping_sets: false,
             branches: BranchTypes::default(),
             aggregates: false,
             types: TypeFacts::NONE,

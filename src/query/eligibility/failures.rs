@@ -158,6 +158,28 @@ pub(super) fn gives_one_row(query: Tree<'_, pg_sys::Query>) -> bool {
         && children!(query.rtable as RangeTblEntry)
             .all(|entry| matches!(entry.rtekind, pg_sys::RTEKind::RTE_RELATION | pg_sys::RTEKind::RTE_JOIN))
         && !has_parameter(query.targetList.cast())
+        && !has_aggregate_in_order(query.targetList.cast())
+}
+
+/// sum and avg of numeric: exact, in any order.
+const SUMS_OF_NUMERIC: [u32; 2] = [2103, 2114];
+
+/// Is there an aggregate in an expression, or in a list of expressions, that may fail or not by the order in which it gets its rows? Each kind of plan has an
+/// order of its own.
+fn has_aggregate_in_order(node: *mut pg_sys::Node) -> bool {
+    #[pgrx::pg_guard]
+    unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, _context: *mut c_void) -> bool {
+        // SAFETY: the node is null or part of the tree that is walked.
+        unsafe {
+            let Some(tree) = Tree::enter(node) else { return false };
+            let is_in_order = tree.as_a::<pg_sys::Aggref>().is_some_and(|call| {
+                !only_counts(call.aggfnoid, call.inputcollid) && !SUMS_OF_NUMERIC.contains(&call.aggfnoid.to_u32())
+            });
+            is_in_order || pg_sys::expression_tree_walker(node, Some(visit), std::ptr::null_mut())
+        }
+    }
+    // SAFETY: a valid tree without sub-queries.
+    unsafe { visit(node, std::ptr::null_mut()) }
 }
 
 /// Is there a parameter in an expression, or in a list of expressions?

@@ -4,7 +4,7 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::branch_types::Refinement;
+use super::branch_types::{Branch, Refinement};
 use super::checker::EligibilityChecker;
 use super::failures;
 use super::node_kinds::type_of;
@@ -32,16 +32,18 @@ impl EligibilityChecker {
                 return self.refuse(Reason::TooComplex);
             };
             given.into_iter().zip(&wanted).any(|((from, of_side), (to, of_all))| {
-                self.branches.note(*to, *of_all, of_side);
+                self.branches.note(*to, *of_all, &of_side);
                 from != *to && self.check_conversion(from, *to)
             })
         })
     }
 
     /// The types of the columns of one side.
-    fn columns_of_side(&self, side: Tree<'_, pg_sys::Node>) -> Option<Vec<(pg_sys::Oid, Refinement)>> {
+    fn columns_of_side(&self, side: Tree<'_, pg_sys::Node>) -> Option<Vec<(pg_sys::Oid, Branch)>> {
         if let Some(operation) = side.as_a::<pg_sys::SetOperationStmt>() {
-            return Some(columns_of(operation));
+            return Some(
+                columns_of(operation).into_iter().map(|(of_type, all)| (of_type, Branch::seen(all))).collect(),
+            );
         }
         let place = side.as_a::<pg_sys::RangeTblRef>()?.rtindex;
         // SAFETY: the query that is being walked is valid.
@@ -51,7 +53,7 @@ impl EligibilityChecker {
         let mut types = Vec::new();
         for column in children!(columns.targetList as TargetEntry).filter(|column| !column.resjunk) {
             let expression = child!(column.expr)?.as_node();
-            types.push((type_of(expression), Refinement::of(expression)));
+            types.push((type_of(expression), Branch::of(expression, Some(columns))));
         }
         Some(types)
     }

@@ -274,6 +274,10 @@ TYPES = {
     "nested sides": ("SELECT x FROM (SELECT 1 AS k, id, v9 AS x FROM t UNION ALL (SELECT 2, id, v9 FROM t UNION ALL SELECT 3, id, v5 FROM t)) s "
                      "WHERE k = $1::int AND id < $2::int", b"3"),
     "function": ("SELECT pick($1::bool, v5, v9) FROM t WHERE id < $2::int", b"t"),
+    "hidden": ("SELECT CASE WHEN $1::bool THEN coalesce(v5, NULL) ELSE v END FROM t WHERE id < $2::int", b"t"),
+    "hidden side": ("SELECT x FROM (SELECT 1 AS k, id, coalesce(v5, NULL) AS x FROM t UNION ALL SELECT 2, id, v FROM t) s "
+                    "WHERE k = $1::int AND id < $2::int", b"1"),
+    "nullif": ("SELECT nullif(c, $1::text COLLATE \"POSIX\") FROM t WHERE id < $2::int", None),
     "collations": ("SELECT CASE WHEN $1::bool THEN c ELSE u END FROM t WHERE id < $2::int", b"t"),
     "collations of sides": ("SELECT x FROM (SELECT 1 AS k, id, c AS x FROM t UNION ALL SELECT 2, id, u FROM t) s WHERE k = $1::int AND id < $2::int", b"2"),
     "view": ("SELECT coalesce(n, 0) FROM v WHERE wanted = $1::bool AND id < $2::int", b"t"),
@@ -288,8 +292,8 @@ def test_types_of_the_chosen_plan(connect, name, template, value):
     text, choice = TYPES[name]
     owner = connect()
     owner.execute("CREATE TABLE t (id int PRIMARY KEY, v5 varchar(5), v9 varchar(9), n numeric(7, 2), "
-                  "c text COLLATE \"C\", u text COLLATE \"POSIX\"); "
-                  "INSERT INTO t SELECT g, 'a', 'b', 1, 'c', 'u' FROM generate_series(1, 50000) g; "
+                  "c text COLLATE \"C\", u text COLLATE \"POSIX\", v varchar); "
+                  "INSERT INTO t SELECT g, 'a', 'b', 1, 'c', 'u', 'v' FROM generate_series(1, 50000) g; "
                   "CREATE VIEW v AS SELECT id, n, id > 0 AS wanted FROM t")
     owner.execute("VACUUM ANALYZE t")
     owner.execute("CREATE FUNCTION pick(bool, varchar, varchar) RETURNS varchar LANGUAGE sql IMMUTABLE RETURN CASE WHEN $1 THEN $2 ELSE $3 END; "
@@ -346,3 +350,38 @@ def test_planning_is_spared_for_branches_of_columns(connect, query, spared):
     session = connect("-c client_min_messages=log")
     session.execute("CREATE TABLE t AS SELECT g AS id, 'a'::varchar(5) AS v5 FROM generate_series(1, 30) g")
     assert is_spared(session, query) == spared
+
+
+# Queries whose rows, or whether they fail, show the kind of the plan.
+KINDS = {
+    "grouping sets": ("SELECT a, coalesce($1::int, -1) AS y, count(*) FROM g WHERE id < 10 GROUP BY ROLLUP (a, $1::int) ORDER BY 1, 2", b"5"),
+    "grouping sets below": ("SELECT a, y FROM (SELECT a, coalesce($1::int, -1) AS y FROM g WHERE id < 10 GROUP BY ROLLUP (a, $1::int)) s ORDER BY 1, 2", b"5"),
+    "order by nullif": ("SELECT d FROM w ORDER BY nullif(d, $1::text COLLATE \"C\")", None),
+    "sum of floats": ("SELECT sum(f) FROM o WHERE a = $1::int", b"1"),
+}
+
+
+@pytest.mark.parametrize("first", ["custom", "generic"])
+@pytest.mark.parametrize("query, value", KINDS.values(), ids=KINDS)
+def test_rows_of_each_kind_of_plan(connect, query, value, first):
+    owner = connect()
+    owner.execute("CREATE TABLE g AS SELECT g AS id, g % 3 AS a FROM generate_series(1, 100) g; "
+                  "CREATE TABLE w AS SELECT d COLLATE \"und-x-icu\" AS d FROM unnest(ARRAY['a', 'B', 'c']) d; "
+                  "CREATE TABLE o AS SELECT 1 AS a, CASE WHEN g % 2 = 0 THEN g ELSE 100000 + g END AS ord, CASE WHEN g % 2 = 0 THEN 1e308 ELSE -1e308 END::float8 AS f "
+                  "FROM generate_series(1, 20000) g; INSERT INTO o SELECT 1 + g, 0, 0 FROM generate_series(1, 20000) g; CREATE INDEX ON o (a, ord)")
+    owner.execute("VACUUM ANALYZE g, w, o")
+    second = "generic" if first == "custom" else "custom"
+
+    def run(enabled, kind):
+        options = f"-c enable_bitmapscan=off -c jit=off -c max_parallel_workers_per_gather=0 -c plan_cache_mode=force_{kind}_plan"
+        session = connect(f"{options} -c pg_arrow_cache.enabled={enabled}")
+        session.pgconn.prepare(b"asked", query.encode())
+        result = session.pgconn.exec_prepared(b"asked", [value])
+        if result.status != pq.ExecStatus.TUPLES_OK:
+            return result.error_field(pq.DiagnosticField.SQLSTATE)
+        return [tuple(result.get_value(row, column) for column in range(result.nfields)) for row in range(result.ntuples)]
+
+    expected = {kind: run("off", kind) for kind in (first, second)}
+    assert expected[first] != expected[second]
+    for kind in (first, first, second, second, first):
+        assert run("on", kind) == expected[kind]
