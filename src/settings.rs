@@ -308,7 +308,7 @@ fn define_presets() {
 /// What a setting is now. pgrx's own getter also asks which thread it runs on, which costs a call of the dynamic linker; each statement reads several
 /// settings.
 fn now<T: GucValue>(setting: &GucSetting<T>) -> T {
-    // SAFETY: the variable is initialized, and the server changes it between statements, on the one thread of this process.
+    // SAFETY: the variable is initialized, and only this thread, the only one of the process, changes it: never while it is read.
     unsafe { T::from_raw(*setting.as_ptr()) }
 }
 

@@ -1,7 +1,7 @@
 //! Does the type of a column, with its modifier (the 5 of `varchar(5)`) and its collation, show for which values the planner has planned? The parser gives
 //! an expression whose branches differ no modifier, and the collation that outranks the others, or none. Where values decide on the branch, the planner
 //! puts that branch in the place of the expression, with what it has: for these values, not in a plan for all of them. In the same way it drops a side of
-//! UNION ALL, and leaves the columns to the other. What it puts in the place of a call of a function in SQL brings modifiers that the query does not show.
+//! UNION ALL, and leaves the columns to the other, and of NULLIF the first argument if a value is NULL. What it puts in the place of a call of a function in SQL brings modifiers that the query does not show.
 
 use std::ffi::c_void;
 

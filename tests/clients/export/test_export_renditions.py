@@ -339,7 +339,7 @@ def test_transactions_that_write_keep_nothing(session):
     assert counts == [3000]
 
 
-# What another session changes while the messages are made, and a value before and after.
+# A column, and what another session changes while messages are made of it.
 MEANWHILE = {
     "label": ("mood", "ALTER TYPE mood RENAME VALUE 'sad__' TO 'glum_'"),
     "label in an array": ("ARRAY[mood, 'ok'] AS moods", "ALTER TYPE mood RENAME VALUE 'sad__' TO 'glum_'"),
