@@ -111,5 +111,5 @@ fn is_like_made_now(
     // SAFETY: the parameters of a query are null or valid as long as it.
     let params = unsafe { Tree::enter(query.params()) };
     let is_of_values = planned.for_values || lone_parameters::stand_beside_columns(question, params);
-    is_of_these_settings && (is_of_values || !(traits.may_fail || traits.may_drop_relations || traits.types_by_values))
+    is_of_these_settings && (is_of_values || !(traits.may_fail || traits.may_drop_relations || traits.may_show_kind))
 }

@@ -124,8 +124,8 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     check_age(question, &traits, &relations, planned, planned_under.is_none(), current)?;
     check_role(&traits, planned_under.is_none())?;
     let old_plan = (current.ddl != planned.versions.ddl).then_some(planned.plan);
-    let may_show_kind = || traits.may_fail || traits.types_by_values || execute_rights::may_lack(current.ddl);
-    let shows_kind = planned.for_values && may_show_kind();
+    let shows_kind =
+        planned.for_values && (traits.may_fail || traits.may_show_kind || execute_rights::may_lack(current.ddl));
     let tree = tree_of(store, tree, &traits, current)?;
     let asked = Asked { tree, old_plan, planned_under, shows_kind, environment };
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;

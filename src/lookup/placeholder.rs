@@ -66,10 +66,10 @@ pub fn make(
 ) -> Option<Placeholder> {
     // A bound portal may be read under other settings than it was started with: `serve::Guard` needs the real plan for that. And the server
     // adds the costs of plans for values up, to choose between such plans and one for all values. Where that choice decides which relations
-    // are read, and so whether the user may read them, which errors are raised, or which types columns have, the costs have to be those
-    // of these values.
+    // are read, and so whether the user may read them, which errors are raised, or what rows and types of columns are, the costs have to be
+    // those of these values.
     let choice_shows = || {
-        traits.may_drop_relations || traits.may_fail || traits.types_by_values || execute_rights::may_lack(versions.ddl)
+        traits.may_drop_relations || traits.may_fail || traits.may_show_kind || execute_rights::may_lack(versions.ddl)
     };
     let needs_plan = call.has_values() && (traits.reads_session || choice_shows());
     if needs_plan || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {

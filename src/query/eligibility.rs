@@ -3,13 +3,13 @@
 //! is not known (`node_kinds`) is a reason too.
 
 mod body_relations;
-mod branch_types;
 mod catalog_search;
 mod checker;
 mod coercions;
 mod declared_functions;
 mod failures;
 mod join_columns;
+mod kind_of_plan;
 mod met_bodies;
 mod node_kinds;
 mod readings;
@@ -60,9 +60,8 @@ pub struct QueryTraits {
     pub may_drop_relations: bool,
     /// Computing it may raise an error, so that it shows which parts of it are computed.
     pub may_fail: bool,
-    /// The modifiers or collations of its columns' types may show for which values it was planned. So may its rows if it has grouping sets: the server takes
-    /// a parameter of a plan for all values for the column of the grouping that it equals, and not its value in a plan for that.
-    pub types_by_values: bool,
+    /// Its rows, or the types of its columns, may show whether it was planned for the values of its parameters.
+    pub may_show_kind: bool,
     /// It has set operations.
     pub unites: bool,
     /// It calls aggregates, whose parts the server finds anew at each execution; or it converts enums to JSON, and the server looks for
@@ -139,7 +138,6 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
         let relations = checker.rests_on().ok_or(Reason::TooComplex)?;
         let bodies = checker.bodies.meaning();
         let trusts = trusted_extensions::fingerprint() != 0;
-        let branches = checker.branches;
         Ok(QueryTraits {
             reads_session: checker.reads_session(),
             rests_on_enums: checker.types.enums,
@@ -147,9 +145,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
             may_drop_relations: checker.has_sublinks,
             may_fail: checker.may_fail && !fails_in_any_plan(query, seed),
-            types_by_values: checker.has_grouping_sets
-                || branches.differ
-                || (branches.open && (bodies.is_some() || trusts)),
+            may_show_kind: checker.may_show_kind,
             unites: checker.unites,
             aggregates: checker.aggregates || (checker.converts_to_json && checker.types.enums),
             clocks: checker.clocks,
@@ -255,7 +251,7 @@ impl EligibilityChecker {
     fn check_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         self.may_vary = self.may_vary || repeatability::leaves_open(node);
         self.may_fail = self.may_fail || failures::may_fail(node, &self.queries);
-        self.branches.note_branches(node, &self.queries);
+        self.may_show_kind = self.may_show_kind || kind_of_plan::may_show(node, &self.queries);
         if makes_a_type(node) {
             self.note_type(type_of(node));
         }

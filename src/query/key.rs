@@ -26,8 +26,8 @@ pub struct Asked {
     /// The role and the settings that its plan was made under, if it runs under others: the plan keeps what the planner computed by them, and
     /// the functions that it inlined, which that role may execute.
     pub planned_under: Option<PlanningHash>,
-    /// Its plan was made for the values of its parameters, and executing a plan for all values may raise an error where this one does not, or give its
-    /// columns other types: the planner drops parts of the query by the values.
+    /// Its plan was made for the values of its parameters, and executing a plan for all values may raise an error where this one does not, or give other
+    /// rows, or columns of other types: the planner drops parts of the query by the values.
     pub shows_kind: bool,
     /// The settings it runs under (`environment::hash`).
     pub environment: EnvironmentHash,

@@ -63,8 +63,8 @@ const MAY_FAIL: u32 = 4096;
 const BODIES_ARE_QUERIES: u32 = 8192;
 /// Flag: some of those functions are declared pure.
 const BODIES_ARE_DECLARED: u32 = 16384;
-/// Flag: types of columns may show the values.
-const TYPES_BY_VALUES: u32 = 32768;
+/// Flag: it may show the kind of its plan.
+const MAY_SHOW_KIND: u32 = 32768;
 /// Place of the first word of the clock expressions, far behind those of all extras; and its cache number.
 const FIRST_CLOCK: usize = 0x1_0000;
 const FIRST_CLOCK_WORD: i32 = FIRST_WORD - FIRST_CLOCK as i32;
@@ -119,7 +119,7 @@ fn words_of(
         (planned.for_values, FOR_VALUES),
         (traits.may_drop_relations, MAY_DROP_RELATIONS),
         (traits.may_fail, MAY_FAIL),
-        (traits.types_by_values, TYPES_BY_VALUES),
+        (traits.may_show_kind, MAY_SHOW_KIND),
         (traits.aggregates, AGGREGATES),
         (traits.receives_text, RECEIVES_TEXT),
         (has_clock, HAS_CLOCK),
@@ -290,7 +290,7 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
             .map(|order| OrderedPrefix::unpack(order >> 1)),
         may_drop_relations: flags & MAY_DROP_RELATIONS != 0,
         may_fail: flags & MAY_FAIL != 0,
-        types_by_values: flags & TYPES_BY_VALUES != 0,
+        may_show_kind: flags & MAY_SHOW_KIND != 0,
         // Asked when the plan is made, and not later.
         unites: false,
         aggregates: flags & AGGREGATES != 0,

@@ -6,7 +6,6 @@ use std::ffi::CString;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::branch_types::BranchTypes;
 use super::met_bodies::MetBodies;
 use crate::pg::backend;
 use crate::query::row_types_and_custom_settings::MOST_ROW_TYPES;
@@ -59,10 +58,8 @@ pub(super) struct EligibilityChecker {
     pub(super) may_fail: bool,
     /// A set operation was met.
     pub(super) unites: bool,
-    /// Grouping sets were met.
-    pub(super) has_grouping_sets: bool,
-    /// The types met where there are branches.
-    pub(super) branches: BranchTypes,
+    /// A node was met that may show whether the query was planned for the values of its parameters.
+    pub(super) may_show_kind: bool,
     /// An aggregate was met.
     pub(super) aggregates: bool,
     /// A collation was met that can be dropped: no lock protects it until the server uses it.
@@ -110,8 +107,7 @@ impl EligibilityChecker {
             may_fail: false,
             collates_by_name: false,
             unites: false,
-            has_grouping_sets: false,
-            branches: BranchTypes::default(),
+            may_show_kind: false,
             aggregates: false,
             types: TypeFacts::NONE,
             settings: Vec::new(),

@@ -95,7 +95,6 @@ impl EligibilityChecker {
         if query.commandType != pg_sys::CmdType::CMD_SELECT || query.hasModifyingCTE {
             return self.refuse(Reason::DataModifyingCte);
         }
-        self.has_grouping_sets |= !query.groupingSets.is_null();
         if !query.rowMarks.is_null() || query.hasForUpdate {
             return self.refuse(Reason::RowLocks);
         }

@@ -4,9 +4,9 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::branch_types::{Branch, Refinement};
 use super::checker::EligibilityChecker;
 use super::failures;
+use super::kind_of_plan::{Branch, Refinement};
 use super::node_kinds::type_of;
 use crate::pg::lists::integers;
 use crate::pg::tree::{Tree, child, child_oids, children};
@@ -32,7 +32,7 @@ impl EligibilityChecker {
                 return self.refuse(Reason::TooComplex);
             };
             given.into_iter().zip(&wanted).any(|((from, of_side), (to, of_all))| {
-                self.branches.note(*to, *of_all, &of_side);
+                self.may_show_kind = self.may_show_kind || of_side.shows(*to, *of_all);
                 from != *to && self.check_conversion(from, *to)
             })
         })
