@@ -10,7 +10,9 @@ use pgrx::pg_sys;
 
 use super::miss_run::MissRun;
 use crate::pg::backend_local::Local;
+use crate::pg::memory_context::room_for;
 use crate::pg::query_desc::QueryDesc;
+use crate::pg::server;
 use crate::pg::tee::Tee;
 use crate::verify::Comparison;
 
@@ -46,18 +48,9 @@ pub fn idle() -> bool {
 /// What was to be put there, if there is no memory to be told of the query's end.
 pub fn add(query: QueryDesc<'_>, running: Running) -> Result<(), Running> {
     let Some(context) = query.memory() else { return Err(running) };
-    // SAFETY: the context is that of a query under way; with NO_OOM a lack of memory gives null. The registration lives in the context
-    // whose end it reports.
+    // SAFETY: the context is that of a query under way. The registration lives in the context whose end it reports.
     unsafe {
-        let registration: *mut Registration = pg_sys::MemoryContextAllocExtended(
-            context,
-            std::mem::size_of::<Registration>(),
-            pg_sys::MCXT_ALLOC_NO_OOM as i32,
-        )
-        .cast();
-        if registration.is_null() {
-            return Err(running);
-        }
+        let Some(registration) = room_for::<Registration>(context) else { return Err(running) };
         registration.write(Registration {
             callback: pg_sys::MemoryContextCallback {
                 func: Some(context_gone),
@@ -66,7 +59,7 @@ pub fn add(query: QueryDesc<'_>, running: Running) -> Result<(), Running> {
             },
             query: query.address(),
         });
-        pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*registration).callback);
+        server::MemoryContextRegisterResetCallback(context, &raw mut (*registration).callback);
     }
     let shared = Rc::new(RefCell::new(running));
     RUNNING.with_borrow_mut(|list| list.push((query.address(), shared)));

@@ -52,7 +52,7 @@ pub fn begin(query: QueryDesc<'_>) {
     let Some((_, task)) = prepared else { return };
     let Some(Ok(columns)) = query.row_type().map(|rows| column::columns_of(rows, Records::Stored)) else { return };
     match task {
-        Task::Store(miss) if miss.columns == columns => store(query, miss),
+        Task::Store(miss) if *miss.columns == *columns => store(query, miss),
         Task::Verify(sample) => compare(query, sample, &columns),
         Task::Store(_) => {}
     }

@@ -27,6 +27,11 @@ pub fn is_about_a_value(code: i32) -> bool {
         || code == PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED as i32
 }
 
+/// Does an ERROR with this code say that there is no memory?
+pub fn is_about_memory(code: i32) -> bool {
+    code == PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32
+}
+
 /// Runs code that allocates; `None` instead of an ERROR when there is no memory for it.
 pub fn none_if_out_of_memory<T>(code: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<T> {
     PgTryBuilder::new(|| Some(code())).catch_when(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, |_| None).execute()

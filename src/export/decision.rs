@@ -1,6 +1,7 @@
 //! Asking the cache about a query that is exported, before its plan is started: either there is a stored answer, or the plan has to run.
 
 use std::ffi::CStr;
+use std::rc::Rc;
 
 use arrow_cache_core::{Reason, RoomyVec};
 
@@ -30,7 +31,7 @@ pub struct Decision {
 pub(super) enum Answer {
     /// A stored answer is delivered: its columns, and where its chunks are. The serving plan, which holds it in place, has replaced the
     /// query's own.
-    Stored { columns: Vec<Column>, chunks: Vec<&'static [u8]> },
+    Stored { columns: Rc<[Column]>, chunks: Vec<&'static [u8]> },
     /// The plan runs, and its rows may be stored.
     Run(Option<Box<Miss>>),
     /// The plan runs, and its rows are compared with a stored answer.
@@ -42,7 +43,7 @@ impl Answer {
     pub(super) fn columns(&self) -> Option<&[Column]> {
         match self {
             Self::Stored { columns, .. } => Some(columns),
-            Self::Run(miss) => miss.as_ref().map(|miss| miss.columns.as_slice()),
+            Self::Run(miss) => miss.as_ref().map(|miss| &*miss.columns),
             Self::Verify(sample) => Some(sample.columns()),
         }
     }

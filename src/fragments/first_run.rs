@@ -19,7 +19,9 @@ use crate::capture;
 use crate::lookup::parts::{self, may_have_parts};
 use crate::lookup::{definition_versions, portal};
 use crate::pg::backend_local::Local;
+use crate::pg::memory_context::room_for;
 use crate::pg::query_desc::QueryDesc;
+use crate::pg::server;
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::EnvironmentHash;
 use crate::query::{Versions, plan_facts};
@@ -79,15 +81,10 @@ pub fn waits_for_clock(query: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, 
 
 /// Puts a query on the list, until its memory goes.
 fn add(query: QueryDesc<'_>, late: Late) {
-    // SAFETY: with NO_OOM a lack of memory gives null. The registration lives in the context whose end it reports.
+    // SAFETY: a live context. The registration lives in the context whose end it reports.
     unsafe {
         let context = query.own_context();
-        let size = size_of::<Registration>();
-        let place: *mut Registration =
-            pg_sys::MemoryContextAllocExtended(context, size, pg_sys::MCXT_ALLOC_NO_OOM as i32).cast();
-        if place.is_null() {
-            return;
-        }
+        let Some(place) = room_for::<Registration>(context) else { return };
         place.write(Registration {
             callback: pg_sys::MemoryContextCallback {
                 func: Some(context_gone),
@@ -96,7 +93,7 @@ fn add(query: QueryDesc<'_>, late: Late) {
             },
             query: query.address(),
         });
-        pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*place).callback);
+        server::MemoryContextRegisterResetCallback(context, &raw mut (*place).callback);
     }
     LATE.with_borrow_mut(|list| list.push((query.address(), late)));
 }

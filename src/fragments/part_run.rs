@@ -25,7 +25,7 @@ pub struct Surroundings {
     /// The state of the statement.
     pub state: *mut pg_sys::EState,
     /// Its columns.
-    pub columns: Vec<Column>,
+    pub columns: Rc<[Column]>,
     /// The relations that every part reads, beside its leaf.
     pub dimensions: Vec<u32>,
     /// The environment in the keys of its parts; `None` if they are neither looked up nor stored.

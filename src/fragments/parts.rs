@@ -2,6 +2,7 @@
 //! backend; a memory context of the statement drops it, after an error too.
 
 use std::ffi::c_void;
+use std::rc::Rc;
 
 use arrow_cache_core::{Counter, Wanted};
 use pgrx::pg_sys;
@@ -124,7 +125,7 @@ impl Parts {
                 states: states.collect(),
                 surroundings: Surroundings {
                     state,
-                    columns: Vec::new(),
+                    columns: Rc::new([]),
                     dimensions: recipe.dimensions().collect(),
                     environment: None,
                 },
@@ -135,7 +136,7 @@ impl Parts {
                 part: recipe.part,
             });
             if let Ok(columns) = column::columns_of(row_type, Records::Stored) {
-                contents.surroundings.columns = columns;
+                contents.surroundings.columns = columns.into();
                 contents.look_up(recipe.versions);
             }
             (*parts).contents = Some(contents);

@@ -58,7 +58,7 @@ pub struct Description<'q> {
     /// The key has canonical bounds in the place of times.
     pub has_bounds: bool,
     /// The columns of its answer.
-    pub columns: Vec<Column>,
+    pub columns: Rc<[Column]>,
 }
 
 /// Has a statement timed that is known to be too quick to be worth a lookup.
@@ -141,7 +141,10 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         clock.sight = None;
     }
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed())?;
-    let columns = template.as_ref().map_or_else(|| question.columns(), |template| Ok(template.columns().to_vec()))?;
+    let columns = match &template {
+        Some(template) => Rc::clone(template.columns()),
+        None => question.columns()?.into(),
+    };
     let text = text.bytes;
     Ok(Description {
         traits,

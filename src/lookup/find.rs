@@ -185,24 +185,26 @@ fn hit(
     let is_read_later = portal::is_bound() || portal::may_be_read_later();
     // SAFETY: the extras were read by `describe`, into the current memory context.
     let has_row_types = || !unsafe { traits.extras.relations() }.is_empty();
-    let guard = (changes.possible && is_read_later).then(|| Guard {
-        environment,
-        settings,
-        statement: session::statement_number(),
-        plan: question.plan().as_ptr(),
-        params: question.params().map_or(std::ptr::null_mut(), Tree::as_ptr),
-        has_row_types: has_row_types(),
-        scrolls: false,
-        first_run: FirstRun::Whole,
-        role: backend::user_id(),
-        may_start_late: !(changes.reads_foreign
-            || traits.rests_on_enums
-            || traits.trusts
-            || traits.bodies.is_some()
-            || has_row_types()),
-        definition_changes: session::definition_changes(),
-        catalogs: traits.resolves_names().then_some(description.current.catalogs),
-        foreign: if changes.reads_foreign { relations } else { Vec::new() },
+    let guard = (changes.possible && is_read_later).then(|| {
+        Box::new(Guard {
+            environment,
+            settings,
+            statement: session::statement_number(),
+            plan: question.plan().as_ptr(),
+            params: question.params().map_or(std::ptr::null_mut(), Tree::as_ptr),
+            has_row_types: has_row_types(),
+            scrolls: false,
+            first_run: FirstRun::Whole,
+            role: backend::user_id(),
+            may_start_late: !(changes.reads_foreign
+                || traits.rests_on_enums
+                || traits.trusts
+                || traits.bodies.is_some()
+                || has_row_types()),
+            definition_changes: session::definition_changes(),
+            catalogs: traits.resolves_names().then_some(description.current.catalogs),
+            foreign: if changes.reads_foreign { relations } else { Vec::new() },
+        })
     });
     let stays_open = question.stays_open() || is_read_later;
     let versions = planned.versions;

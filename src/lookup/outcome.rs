@@ -39,7 +39,7 @@ pub struct Miss {
     /// What it may turn out not to rest on.
     pub unread: Unread,
     /// The columns of its answer.
-    pub columns: Vec<Column>,
+    pub columns: Rc<[Column]>,
     /// A stored answer was out of date.
     pub stale: bool,
     /// How old an outdated answer it accepts, in microseconds; `None` if its answer has to be exact.
@@ -110,7 +110,6 @@ impl Miss {
 }
 
 /// What the cache knows about a question.
-#[expect(clippy::large_enum_variant, reason = "a hit allocates as little as can be")]
 pub enum Found {
     /// Its answer, and the conditions on which it is executed as well and compared, if it is.
     Hit(Hit, Option<verify::Conditions>),

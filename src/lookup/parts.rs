@@ -173,7 +173,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
         fingerprint: Fingerprint(0),
         text: Rc::clone(text),
         dependencies,
-        columns: part.columns.to_vec(),
+        columns: part.columns.into(),
         stale: false,
         query_id: 0,
         terms,

@@ -7,6 +7,8 @@
 //! A placeholder must reach no plan that is kept, and not outlive its message. So it is handed out only for a query of the
 //! simple protocol, and for a plan that is made for the values of one Bind.
 
+use std::rc::Rc;
+
 use arrow_cache_core::{CacheKey, Hash128, Pin, SnapshotView};
 use pgrx::pg_sys;
 
@@ -17,6 +19,7 @@ use super::{
     definition_versions, entry_validity, execute_rights, kept_templates, portal, single_flight, snapshot, staleness,
 };
 use crate::invalidation::own_writes;
+use crate::pg::memory_context::{copy_to_current, room_for};
 use crate::pg::query_desc::QueryDesc;
 use crate::query::clock::{Clock, ClockProgram, hash_values};
 use crate::query::eligibility::QueryTraits;
@@ -99,17 +102,18 @@ pub fn make(
         return None;
     }
     let template = kept_templates::find(form, versions, facts)?;
-    let text = copy_to_message(&text.bytes);
+    // SAFETY: the memory that is current while a query is planned is that of its message.
+    let text = unsafe { copy_to_current(&text.bytes) }?;
     let bounds = times.has_bounds.then_some((program, times.hash));
     let pending = Pending { call: *call, form, versions, key, facts, text, terms, bounds };
-    // SAFETY: as many bytes as are allocated.
+    // SAFETY: a live context, and room for what is written.
     let place = unsafe {
-        let place: *mut Pending<'_> = pg_sys::palloc(std::mem::size_of::<Pending<'_>>()).cast();
+        let place = room_for::<Pending<'_>>(pg_sys::CurrentMemoryContext)?;
         place.write(pending);
         place.cast()
     };
     // The plan points into the template, which `kept_templates` keeps until a later statement is planned, when the plan is gone.
-    Some(Placeholder { plan: template.placeholder(call.query(), place), locks: template.descendants() })
+    Some(Placeholder { plan: template.placeholder(call.query(), place)?, locks: template.descendants() })
 }
 
 /// The facts of the plan that computed the stored answer, if that seems to hold. If it is outdated, and somebody computes another one, that is
@@ -139,16 +143,6 @@ fn snapshot_of_planning<'s>(store: &SharedStore) -> Option<(&'s pg_sys::Snapshot
     Some((snapshot, snapshot::view(store, Some(snapshot)).ok()?))
 }
 
-/// A copy in the memory that is current while a query is planned: that of its message.
-fn copy_to_message<'m>(bytes: &[u8]) -> &'m [u8] {
-    // SAFETY: as many bytes as are allocated.
-    unsafe {
-        let copy: *mut u8 = pg_sys::palloc(bytes.len().max(1)).cast();
-        copy.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-        std::slice::from_raw_parts(copy, bytes.len())
-    }
-}
-
 /// What the plan of a query stands for, if it is a placeholder.
 pub fn pending<'q>(desc: QueryDesc<'q>) -> Option<&'q Pending<'q>> {
     // SAFETY: only `make` hands placeholders out, and what they stand for lives as long as their message, which the
@@ -174,7 +168,7 @@ pub fn serve_pending(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> 
     let hit = Hit {
         pin,
         stale: None,
-        columns: template.columns().to_vec(),
+        columns: Rc::clone(template.columns()),
         template: Some(template),
         guard: None,
         stays_open: portal::is_bound(),

@@ -99,15 +99,27 @@ fn look_up(
 ) -> Option<Task> {
     let found = portal::check_statement(desc, planned)
         .and_then(|()| find(store, &Question::of(desc).started_by_client(planned_as), Lateness::Accepted))
-        .map(|found| share_work(store, desc, flags, (found, Lateness::Accepted)))
-        .and_then(|found| check_cursor(found, flags, desc.plan()));
+        .map(|found| share_work(store, desc, flags, (found, Lateness::Accepted)));
+    let found = match found {
+        Ok(Found::Hit(mut hit, verify)) => match check_cursor(&mut hit, flags, desc.plan()) {
+            Ok(()) => {
+                quick_statements::forget_timed();
+                return serve_hit(store, desc, flags, hit, verify);
+            }
+            Err(reason) => {
+                store.unpin(hit.pin);
+                Err(reason)
+            }
+        },
+        Ok(Found::Miss(miss)) => Ok(miss),
+        Err(reason) => Err(reason),
+    };
     // A statement that is bypassed because it is too quick was noted to be timed, when it was planned or just now.
     if !matches!(found, Err(Reason::TooQuick)) {
         quick_statements::forget_timed();
     }
     match found {
-        Ok(Found::Hit(hit, verify)) => serve_hit(store, desc, flags, hit, verify),
-        Ok(Found::Miss(mut miss)) => {
+        Ok(mut miss) => {
             single_flight::note_execution();
             miss.scrolls = scrolls(flags);
             miss.note(store, desc.plan());
@@ -205,9 +217,11 @@ fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>, flags: i32) {
     if desc.operation() != pg_sys::CmdType::CMD_SELECT || settings::debug_serve_fills() {
         return;
     }
-    let found = find(store, &Question::of(desc), Lateness::Accepted);
-    if let Ok(Found::Hit(hit, _)) = found.and_then(|found| check_cursor(found, flags, desc.plan())) {
-        serve::swap_plan(desc, hit);
+    if let Ok(Found::Hit(mut hit, _)) = find(store, &Question::of(desc), Lateness::Accepted) {
+        match check_cursor(&mut hit, flags, desc.plan()) {
+            Ok(()) => drop(serve::swap_plan(desc, hit)),
+            Err(_) => store.unpin(hit.pin),
+        }
     }
 }
 
@@ -215,21 +229,16 @@ fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>, flags: i32) {
 /// they were before, whatever has changed in between. `plan` is the plan of the question.
 ///
 /// # Errors
-/// The reason to bypass; the entry is let go.
-fn check_cursor(found: Found, flags: i32, plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<Found, Reason> {
-    let Found::Hit(mut hit, verify) = found else { return Ok(found) };
+/// The reason to bypass.
+fn check_cursor(hit: &mut Hit, flags: i32, plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<(), Reason> {
+    if portal::may_be_updated() && is_updatable_scan(plan) {
+        return Err(Reason::UpdatableCursor);
+    }
     if let Some(guard) = hit.guard.as_mut() {
         guard.scrolls = scrolls(flags);
+        if guard.scrolls && !guard.may_be_read_again() {
+            return Err(Reason::SettingsInCursor);
+        }
     }
-    let refusal = if portal::may_be_updated() && is_updatable_scan(plan) {
-        Reason::UpdatableCursor
-    } else if hit.guard.as_ref().is_some_and(|guard| guard.scrolls && !guard.may_be_read_again()) {
-        Reason::SettingsInCursor
-    } else {
-        return Ok(Found::Hit(hit, verify));
-    };
-    if let Some(store) = shmem::store() {
-        store.unpin(hit.pin);
-    }
-    Err(refusal)
+    Ok(())
 }

@@ -20,7 +20,7 @@ use pgrx::pg_sys;
 
 use super::backend_local::Local;
 use super::server;
-use crate::error::is_about_a_value;
+use crate::error::{is_about_a_value, is_about_memory};
 
 /// Calls a C function or function pointer directly: what it raises jumps over our frame.
 macro_rules! direct {
@@ -80,16 +80,32 @@ pub unsafe fn keeping<R: Copy>(call: impl FnOnce() -> R + Copy) -> R {
 /// `call` may only call such functions: what they have begun is not undone, so they must take no lock and hold nothing but memory of the
 /// current context. Its frames must have no destructors, and must not panic.
 pub unsafe fn caught<R: Copy>(call: impl FnOnce() -> R + Copy) -> Option<R> {
-    // SAFETY: the caller promises what `tried` asks for. The server keeps the code of the ERROR until its state is flushed.
+    // SAFETY: the caller promises what `tried` asks for.
+    unsafe { tried(call).map_err(|Present| drop_if(is_about_a_value)).ok() }
+}
+
+/// Calls functions of `server` that allocate. `None` if there is no memory for that. Any other ERROR passes as it does through `kept!`.
+///
+/// # Safety
+/// As `caught`.
+pub unsafe fn if_memory<R: Copy>(call: impl FnOnce() -> R + Copy) -> Option<R> {
+    // SAFETY: the caller promises what `tried` asks for.
+    unsafe { tried(call).map_err(|Present| drop_if(is_about_memory)).ok() }
+}
+
+/// Drops the server's present ERROR if that holds of its code; else unwinds with it.
+///
+/// # Safety
+/// As `put_aside`.
+#[cold]
+#[inline(never)]
+unsafe fn drop_if(holds: fn(i32) -> bool) {
+    // SAFETY: the server keeps the code of the ERROR until its state is flushed.
     unsafe {
-        match tried(call) {
-            Ok(result) => Some(result),
-            Err(Present) if !is_about_a_value(direct!(server::geterrcode())) => resume_unwind(Box::new(put_aside())),
-            Err(Present) => {
-                pg_sys::FlushErrorState();
-                None
-            }
+        if !holds(direct!(server::geterrcode())) {
+            resume_unwind(Box::new(put_aside()));
         }
+        pg_sys::FlushErrorState();
     }
 }
 

@@ -20,6 +20,7 @@ pub mod function_call;
 pub mod index_search;
 pub mod inheritance;
 pub mod lists;
+pub mod memory_context;
 pub mod object_ids;
 pub mod plain_output;
 pub mod privileges;

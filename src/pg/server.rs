@@ -83,6 +83,11 @@ unsafe extern "C" {
     pub fn ParseAbortRecord(info: u8, record: *mut c_void, parsed: *mut pg_sys::xl_xact_parsed_abort);
     /// utils/elog.h; reads settings.
     pub safe fn message_level_is_interesting(level: c_int) -> bool;
+    /// utils/palloc.h
+    pub fn MemoryContextRegisterResetCallback(
+        context: pg_sys::MemoryContext,
+        callback: *mut pg_sys::MemoryContextCallback,
+    );
 
     /// nodes/nodeFuncs.h; raises on nothing that is an expression, as the following two.
     pub fn exprType(expression: *const pg_sys::Node) -> pg_sys::Oid;
@@ -355,6 +360,8 @@ unsafe extern "C-unwind" {
     ) -> pg_sys::MemoryContext;
     /// utils/palloc.h
     pub fn MemoryContextReset(context: pg_sys::MemoryContext);
+    /// utils/palloc.h
+    pub fn MemoryContextAllocExtended(context: pg_sys::MemoryContext, size: usize, flags: c_int) -> *mut c_void;
     /// utils/palloc.h
     pub fn palloc0(size: usize) -> *mut c_void;
     /// nodes/pg_list.h

@@ -57,7 +57,10 @@ fn add_environment(key: &mut HashBuffer, settings: SettingsHash) {
 }
 
 static SETTINGS: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
-static PLANNING: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
+/// What planning goes by: settings and role.
+type PlanningFacts = (SettingsHash, pg_sys::Oid);
+/// What was asked last about planning, and its number.
+static PLANNING: Local<Cell<Option<(PlanningFacts, PlanningHash)>>> = Local::new(Cell::new(None));
 static ENVIRONMENT: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
 static COMPILING_SETTINGS: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
 
@@ -69,10 +72,19 @@ pub fn settings(seed: u64) -> SettingsHash {
 /// What the planner goes by when it computes or inlines functions in advance, as one number, for the present settings as `settings` has told
 /// them. It also asks whether the role may execute a function that it inlines, and then nobody asks again.
 pub fn planning(seed: u64, settings: SettingsHash) -> PlanningHash {
-    PlanningHash(hashed(&PLANNING, seed, |key| {
-        key.hash(settings.0);
-        key.u32(backend::user_id().to_u32());
-    }))
+    let asked = (settings, backend::user_id());
+    match PLANNING.get() {
+        Some((last, hash)) if last == asked => hash,
+        _ => {
+            let mut key = HashBuffer::new();
+            key.u64(seed);
+            key.hash(settings.0);
+            key.u32(asked.1.to_u32());
+            let hash = PlanningHash(key.finish());
+            PLANNING.set(Some((asked, hash)));
+            hash
+        }
+    }
 }
 
 /// The present environment as one number, with the values of the `custom` settings that a query reads by name.

@@ -14,9 +14,8 @@
 use std::cell::RefCell;
 use std::ffi::c_int;
 
-use arrow_cache_core::formats::column_buffers::ColumnBuffers;
 use arrow_cache_core::formats::wire::{Encoder, MessageBuffer, Outcome, WireFormat, Zone};
-use arrow_cache_core::{BlockPlace, OutOfMemory, Pin, RoomyVec};
+use arrow_cache_core::{BlockPlace, OutOfMemory, Pin};
 use pgrx::pg_sys;
 
 use super::client_formats::ClientFormats;
@@ -77,23 +76,17 @@ pub struct DirectRows {
     block: MessageBuffer,
     /// The time zone that the encoder was made for.
     zone: usize,
-    /// The columns of the chunk that is read, and its number.
-    columns: Vec<ColumnBuffers<'static>>,
+    /// The number of the chunk that the functions read.
     chunk: Option<usize>,
     functions: OutputFunctions,
+    /// There are functions, or labels.
+    has_functions: bool,
     /// The rendition that is made of what is sent.
     draft: Option<Draft>,
 }
 
 /// What this backend uses again for its next run.
-struct Reusable {
-    block: MessageBuffer,
-    offsets: Zone,
-    /// The time zone of the offsets.
-    zone: usize,
-}
-
-static REUSABLE: Local<RefCell<Option<Reusable>>> = Local::new(RefCell::new(None));
+static REUSABLE: Local<RefCell<Option<Box<DirectRows>>>> = Local::new(RefCell::new(None));
 
 /// What to do next.
 #[derive(Clone, Copy)]
@@ -225,9 +218,9 @@ fn begin(
     }
     let draft =
         key.filter(|_| rendition::are_determined(&settings, rows.columns())).and_then(|key| Draft::begin(pin, key));
-    match DirectRows::new(rows, &settings, formats, draft) {
+    match DirectRows::ready(rows, &settings, formats, draft) {
         Ok(sender) => {
-            *direct = Some(Box::new(sender));
+            *direct = Some(sender);
             Way::Encoded
         }
         Err(OutOfMemory) => Way::Executor,
@@ -265,31 +258,54 @@ unsafe fn deliver_rendition(
 
 impl DirectRows {
     /// What makes messages, and a rendition of them if there is a draft.
-    fn new(
+    fn ready(
         rows: &Rows,
         settings: &OutputSettings,
         formats: &ClientFormats<'_>,
         draft: Option<Draft>,
-    ) -> Result<Self, OutOfMemory> {
+    ) -> Result<Box<Self>, OutOfMemory> {
         let columns = rows.columns();
+        let zone = session_zone::identity();
+        let mut sender = match REUSABLE.take() {
+            Some(sender) => sender,
+            None => Self::new(zone)?,
+        };
+        if sender.zone != zone {
+            sender.encoder.set_zone(Zone::new(session_zone::offset_at));
+            sender.zone = zone;
+        }
         // Reading labels costs more than a few calls of output functions, so it is done for what stays.
         let labels = if draft.is_some() { EnumLabels::of(columns)? } else { EnumLabels::default() };
-        let wire_format = |(index, column)| {
+        let mut has_functions = !labels.is_empty();
+        sender.encoder.set_formats(columns.iter().enumerate().map(|(index, column)| {
             if labels.has(index) {
                 return WireFormat::Label;
             }
-            settings.wire_format(column, formats.is_binary(index))
-        };
-        let wire_formats = Vec::collected(columns.iter().enumerate().map(wire_format))?;
-        let zone = session_zone::identity();
-        let (block, offsets) = match REUSABLE.take() {
-            Some(reusable) if reusable.zone == zone => (reusable.block, reusable.offsets),
-            Some(reusable) => (reusable.block, Zone::new(session_zone::offset_at)),
-            None => (MessageBuffer::new(BLOCK)?, Zone::new(session_zone::offset_at)),
-        };
-        let encoder = Encoder::new(wire_formats, offsets);
-        let functions = OutputFunctions::new(columns, encoder.formats(), labels, |column| formats.is_binary(column))?;
-        Ok(Self { encoder, block, zone, columns: Vec::with_room(columns.len())?, chunk: None, functions, draft })
+            let format = settings.wire_format(column, formats.is_binary(index));
+            has_functions |= format == WireFormat::ByServer;
+            format
+        }))?;
+        if has_functions {
+            let is_binary = |column| formats.is_binary(column);
+            sender.functions = OutputFunctions::new(columns, sender.encoder.formats(), labels, is_binary)?;
+        }
+        sender.has_functions = has_functions;
+        sender.draft = draft;
+        Ok(sender)
+    }
+
+    /// One that was never used, for this time zone.
+    #[cold]
+    fn new(zone: usize) -> Result<Box<Self>, OutOfMemory> {
+        Ok(Box::new(Self {
+            encoder: Encoder::new(Vec::new(), Zone::new(session_zone::offset_at)),
+            block: MessageBuffer::new(BLOCK)?,
+            zone,
+            chunk: None,
+            functions: OutputFunctions::none(),
+            has_functions: false,
+            draft: None,
+        }))
     }
 
     /// Adds the block that is about to be sent to the rendition. `sent` rows were made into messages so far.
@@ -308,17 +324,17 @@ impl DirectRows {
     fn step(&mut self, rows: &mut Rows, left: &mut u64) -> Step {
         while *left > 0 {
             let Some(row) = or_raise(rows.upcoming()) else { return Step::End };
-            let (number, chunk) = rows.chunk();
-            if self.chunk != Some(number) {
-                self.chunk = Some(number);
-                or_raise(self.functions.open(rows.columns(), chunk));
-                self.columns.clear();
-                self.columns.extend(rows.buffers());
+            if self.has_functions {
+                let (number, chunk) = rows.chunk();
+                if self.chunk != Some(number) {
+                    self.chunk = Some(number);
+                    or_raise(self.functions.open(rows.columns(), chunk));
+                }
+                if or_raise(self.functions.read(row)) {
+                    return Step::Call;
+                }
             }
-            if or_raise(self.functions.read(row)) {
-                return Step::Call;
-            }
-            match self.encoder.append(&self.columns, row, &self.functions, &mut self.block) {
+            match self.encoder.append(rows.buffers(), row, &self.functions, &mut self.block) {
                 Outcome::Appended => {
                     self.functions.pass_row();
                     rows.pass(1);
@@ -338,10 +354,12 @@ impl DirectRows {
 /// Ends a run. What can be used again is kept for the backend's next.
 fn end(run: &mut Run, direct: &mut Option<Box<DirectRows>>) {
     run.left = 0;
-    if let Some(sender) = direct.take() {
-        let DirectRows { encoder, block, zone, functions, .. } = *sender;
-        functions.end();
-        REUSABLE.replace(Some(Reusable { block, offsets: encoder.into_zone(), zone }));
+    if let Some(mut sender) = direct.take() {
+        if sender.has_functions {
+            sender.functions.end();
+            sender.chunk = None;
+        }
+        REUSABLE.replace(Some(sender));
     }
     note_sent("rows went straight to the client", run.sent);
 }

@@ -55,6 +55,11 @@ impl EnumLabels {
         Ok(labels)
     }
 
+    /// Are there none?
+    pub fn is_empty(&self) -> bool {
+        self.enums.is_empty()
+    }
+
     /// Are the labels of this column here?
     pub fn has(&self, column: usize) -> bool {
         self.places.get(column).is_some_and(Option::is_some)

@@ -15,11 +15,11 @@ pub struct Hit {
     /// Holds the entry in place.
     pub pin: Pin,
     /// Its columns.
-    pub columns: Vec<Column>,
+    pub columns: Rc<[Column]>,
     /// How many microseconds ago it was right, if it is outdated.
     pub stale: Option<i64>,
     /// What to check before the first row, if there is something.
-    pub guard: Option<Guard>,
+    pub guard: Option<Box<Guard>>,
     /// Other statements may run between the start and the end of its reading.
     pub stays_open: bool,
     /// The template that serves the statement, if there was one before.

@@ -15,15 +15,17 @@ use super::rendition::Draft;
 use super::rows::Rows;
 use super::template::Template;
 use crate::arrow::column::Column;
-use crate::error::none_if_out_of_memory;
+use crate::pg::error_passing::{direct, if_memory};
+use crate::pg::memory_context::room_for;
 use crate::pg::query_desc::QueryDesc;
+use crate::pg::server;
 use crate::shmem;
 
 /// A pinned entry and what reads it. Lives in a memory context, and is released with it at the latest.
 pub struct Hold {
     callback: pg_sys::MemoryContextCallback,
     pin: Option<Pin>,
-    rows: Option<Box<Rows>>,
+    rows: Option<Rows>,
     guard: Option<Box<Guard>>,
     direct: Option<Box<DirectRows>>,
     /// The rendition that an export is making.
@@ -55,7 +57,7 @@ impl Hold {
     ///
     /// # Safety
     /// `columns` must be those of the entry.
-    pub unsafe fn new(query: QueryDesc<'_>, lasts: Lifetime, pin: Pin, columns: Vec<Column>) -> Option<*mut Self> {
+    pub unsafe fn new(query: QueryDesc<'_>, lasts: Lifetime, pin: Pin, columns: Rc<[Column]>) -> Option<*mut Self> {
         let registered = Self::register(query, lasts, pin);
         // SAFETY: the caller's promise.
         unsafe { Self::ready(registered, columns) }
@@ -65,7 +67,7 @@ impl Hold {
     ///
     /// # Safety
     /// As `new`.
-    unsafe fn ready(registered: Result<*mut Self, Pin>, columns: Vec<Column>) -> Option<*mut Self> {
+    unsafe fn ready(registered: Result<*mut Self, Pin>, columns: Rc<[Column]>) -> Option<*mut Self> {
         let store = shmem::store()?;
         let hold = match registered {
             Ok(hold) => hold,
@@ -79,7 +81,7 @@ impl Hold {
         unsafe {
             let held = &mut *hold;
             match Rows::new(columns, store.view(held.pin.as_ref()?).chunks()) {
-                Ok(rows) => held.rows = Some(Box::new(rows)),
+                Ok(rows) => held.rows = Some(rows),
                 Err(_) => {
                     held.release();
                     return None;
@@ -93,7 +95,7 @@ impl Hold {
     ///
     /// # Safety
     /// `columns` must be those of the entry, and the context a live one.
-    pub unsafe fn in_context(context: pg_sys::MemoryContext, pin: Pin, columns: Vec<Column>) -> Option<*mut Self> {
+    pub unsafe fn in_context(context: pg_sys::MemoryContext, pin: Pin, columns: Rc<[Column]>) -> Option<*mut Self> {
         let registered = Self::register_in(context, pin);
         // SAFETY: the caller's promise.
         unsafe { Self::ready(registered, columns) }
@@ -113,18 +115,9 @@ impl Hold {
 
     /// Hands a pin over to a memory context. Gives it back when there is no memory.
     fn register_in(context: pg_sys::MemoryContext, pin: Pin) -> Result<*mut Self, Pin> {
-        // SAFETY: a context of a query that is there; with NO_OOM a lack of memory gives null. The callback is part of the struct, so it
-        // lives as long as it is registered.
+        // SAFETY: a context of a query that is there. The callback is part of the struct, so it lives as long as it is registered.
         unsafe {
-            let hold: *mut Self = pg_sys::MemoryContextAllocExtended(
-                context,
-                std::mem::size_of::<Self>(),
-                pg_sys::MCXT_ALLOC_NO_OOM as i32,
-            )
-            .cast();
-            if hold.is_null() {
-                return Err(pin);
-            }
+            let Some(hold) = room_for::<Self>(context) else { return Err(pin) };
             hold.write(Self {
                 callback: pg_sys::MemoryContextCallback {
                     func: Some(context_gone),
@@ -139,7 +132,7 @@ impl Hold {
                 template: None,
                 stays: false,
             });
-            pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*hold).callback);
+            server::MemoryContextRegisterResetCallback(context, &raw mut (*hold).callback);
             Ok(hold)
         }
     }
@@ -151,13 +144,13 @@ impl Hold {
 
     /// Where reading stands; `None` once the entry was released.
     pub fn rows(&mut self) -> Option<&mut Rows> {
-        self.rows.as_deref_mut()
+        self.rows.as_mut()
     }
 
     /// The pin, where reading stands, and what sends the rows to the client if they go there directly. All stay in their places until the end of
     /// the run, or until the entry is released.
     pub fn reading(&mut self) -> Option<(&Pin, &mut Rows, &mut Option<Box<DirectRows>>)> {
-        Some((self.pin.as_ref()?, self.rows.as_deref_mut()?, &mut self.direct))
+        Some((self.pin.as_ref()?, self.rows.as_mut()?, &mut self.direct))
     }
 
     /// Begins a rendition of this key that an export makes. False if there will be none.
@@ -172,8 +165,8 @@ impl Hold {
     }
 
     /// Makes the reader check something before the first row.
-    pub fn set_guard(&mut self, guard: Guard) {
-        self.guard = Some(Box::new(guard));
+    pub fn set_guard(&mut self, guard: Box<Guard>) {
+        self.guard = Some(guard);
     }
 
     /// What is still to be checked, if anything.
@@ -220,18 +213,18 @@ impl Hold {
 /// context itself only when the failed transaction is rolled back. `None` when there is no memory.
 fn child_context(query: QueryDesc<'_>) -> Option<pg_sys::MemoryContext> {
     let parent = query.own_context();
-    none_if_out_of_memory(|| {
-        // SAFETY: a live parent and a literal name.
-        unsafe {
-            pg_sys::AllocSetContextCreateInternal(
+    // SAFETY: a live parent and a literal name.
+    unsafe {
+        if_memory(|| {
+            direct!(server::AllocSetContextCreateInternal(
                 parent,
                 c"pg_arrow_cache scan".as_ptr(),
                 pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
                 pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
                 pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            )
-        }
-    })
+            ))
+        })
+    }
 }
 
 /// The memory context goes away. This runs in the middle of error recovery: it touches atomics, frees Rust memory, and does nothing else.

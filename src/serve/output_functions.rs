@@ -44,7 +44,8 @@ pub struct OutputFunctions {
     places: Vec<usize>,
     /// The numbers of these columns in the result, ascending.
     columns: Vec<usize>,
-    decoder: Decoder,
+    /// Reads their values; `None` if there are no such columns.
+    decoder: Option<Decoder>,
     reader: Option<Reader<'static>>,
     values: Vec<pg_sys::Datum>,
     nulls: Vec<bool>,
@@ -56,6 +57,22 @@ pub struct OutputFunctions {
 }
 
 impl OutputFunctions {
+    /// Those of no columns.
+    pub fn none() -> Self {
+        Self {
+            functions: Vec::new(),
+            places: Vec::new(),
+            columns: Vec::new(),
+            decoder: None,
+            reader: None,
+            values: Vec::new(),
+            nulls: Vec::new(),
+            progress: Progress::Unread,
+            labels: EnumLabels::default(),
+            context: std::ptr::null_mut(),
+        }
+    }
+
     /// Those of the columns that have no other format.
     ///
     /// # Errors
@@ -91,7 +108,7 @@ impl OutputFunctions {
         Ok(Self {
             functions: Vec::collected(wanted.iter().map(function))?,
             places,
-            decoder: Decoder::new(Vec::collected(wanted.iter().map(|&column| columns[column]))?),
+            decoder: Some(Decoder::new(Vec::collected(wanted.iter().map(|&column| columns[column]))?.into())),
             reader: None,
             values,
             nulls,
@@ -118,9 +135,9 @@ impl OutputFunctions {
     /// # Errors
     /// There is no memory for the values.
     pub fn read(&mut self, row: usize) -> Result<bool, OutOfMemory> {
-        match &self.reader {
-            Some(reader) if self.progress == Progress::Unread => {
-                self.decoder.fill(reader, row, &mut self.values, &mut self.nulls)?;
+        match (&self.reader, &mut self.decoder) {
+            (Some(reader), Some(decoder)) if self.progress == Progress::Unread => {
+                decoder.fill(reader, row, &mut self.values, &mut self.nulls)?;
                 self.progress = Progress::Read;
                 Ok(true)
             }
@@ -138,12 +155,13 @@ impl OutputFunctions {
         self.progress == Progress::Made
     }
 
-    /// Gives the memory of the bytes back.
-    pub fn end(self) {
+    /// Gives the memory of the bytes back, and all else that belongs to the columns.
+    pub fn end(&mut self) {
         if !self.context.is_null() {
             // SAFETY: made by `find`, and used no more.
             unsafe { pg_sys::MemoryContextDelete(self.context) };
         }
+        *self = Self::none();
     }
 
     /// Has the functions make bytes of the values that were read, and accepts interrupts. Raises what they raise.

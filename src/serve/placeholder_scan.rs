@@ -2,11 +2,13 @@
 //! started. It carries one address, which only whoever made the placeholder knows the meaning of.
 
 use std::ffi::c_void;
+use std::mem::offset_of;
 
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, NodeTag};
 
 use crate::error::CacheError;
 use crate::pg::lists::integers;
+use crate::pg::memory_context::room_for;
 use crate::pg::tree::{Tree, child};
 
 struct ScanMethods(pg_sys::CustomScanMethods);
@@ -36,13 +38,29 @@ unsafe extern "C-unwind" fn run_placeholder(_scan: *mut pg_sys::CustomScan) -> *
     CacheError::PlaceholderRun.raise()
 }
 
-/// An address as a list that copying a plan leaves as it is: two numbers. In the current memory context.
-pub fn list_of_address(address: *mut c_void) -> *mut pg_sys::List {
+/// An address as a list that copying a plan leaves as it is: two numbers. In the current memory context. `None` when there is no memory.
+pub fn list_of_address(address: *mut c_void) -> Option<*mut pg_sys::List> {
+    /// A list with its cells behind it, as the server allocates short ones (nodes/pg_list.h).
+    #[repr(C)]
+    struct Two {
+        list: pg_sys::List,
+        cells: [pg_sys::ListCell; 2],
+    }
+    const { assert!(offset_of!(Two, cells) == offset_of!(pg_sys::List, initial_elements)) };
     let address = address as usize as u64;
-    // SAFETY: a list of integers that is made here.
+    let cells = [(address >> 32) as i32, address as i32].map(|int_value| pg_sys::ListCell { int_value });
+    // SAFETY: a live context, and room for what is written.
     unsafe {
-        let upper = pg_sys::lappend_int(std::ptr::null_mut(), (address >> 32) as i32);
-        pg_sys::lappend_int(upper, address as i32)
+        let place = room_for::<Two>(pg_sys::CurrentMemoryContext)?;
+        let list = pg_sys::List {
+            type_: NodeTag::T_IntList,
+            length: 2,
+            max_length: 2,
+            elements: (&raw mut (*place).cells).cast(),
+            ..pg_sys::List::default()
+        };
+        place.write(Two { list, cells });
+        Some(place.cast())
     }
 }
 

@@ -14,9 +14,11 @@ use super::rendition;
 use super::rerun;
 use super::row_slot::slot_values;
 use crate::error::or_raise;
-use crate::pg::error_passing::edge;
+use crate::pg::error_passing::{direct, edge};
 use crate::pg::lists::{nodes, oids};
+use crate::pg::memory_context::room_for;
 use crate::pg::query_desc::QueryDesc;
+use crate::pg::server::{self, indexes::relation_close};
 use crate::shmem;
 
 /// The plan node: PostgreSQL's part first, ours behind it. Never copied: it exists only in plans that `serving_plan` has made for one
@@ -93,24 +95,29 @@ pub fn register() {
 
 impl CachedScan {
     /// A node like `custom` that reads a held entry, holds `open` open, and starts `real` as that says. In the current memory context. The
-    /// hold and the real plan must outlive it.
-    pub fn make(custom: pg_sys::CustomScan, hold: *mut Hold, open: OpenRelations, real: RealPlan) -> *mut pg_sys::Plan {
+    /// hold and the real plan must outlive it. `None` when there is no memory.
+    pub fn make(
+        custom: pg_sys::CustomScan,
+        hold: *mut Hold,
+        open: OpenRelations,
+        real: RealPlan,
+    ) -> Option<*mut pg_sys::Plan> {
         let custom = pg_sys::CustomScan { methods: &raw const SCAN_METHODS.0, ..custom };
-        // SAFETY: as many bytes as are written.
+        // SAFETY: a live context, and room for what is written.
         unsafe {
-            let scan: *mut Self = pg_sys::palloc(std::mem::size_of::<Self>()).cast();
+            let scan = room_for::<Self>(pg_sys::CurrentMemoryContext)?;
             scan.write(Self { custom, hold, open, real });
-            scan.cast()
+            Some(scan.cast())
         }
     }
 }
 
-#[pgrx::pg_guard]
+/// What `palloc0` raises jumps over this frame.
 unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
     // SAFETY: only nodes made by `CachedScan::make` have our methods, so `scan` is the head of one. A run of zeroes is one that goes step
     // by step.
     unsafe {
-        let state: *mut CachedScanState = pg_sys::palloc0(std::mem::size_of::<CachedScanState>()).cast();
+        let state: *mut CachedScanState = direct!(server::palloc0(size_of::<CachedScanState>())).cast();
         (*state).custom.ss.ps.type_ = NodeTag::T_CustomScanState;
         (*state).custom.methods = &raw const EXEC_METHODS.0;
         (*state).hold = (*scan.cast::<CachedScan>()).hold;
@@ -119,22 +126,20 @@ unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut 
 }
 
 /// Holds open what the real plan would hold open, so that the server refuses what it would refuse, for example TRUNCATE or ALTER TABLE in
-/// this session between two fetches. Or starts that plan, whose errors jump over this frame.
+/// this session between two fetches. Or starts that plan. Errors of either jump over this frame.
 unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, flags: i32) {
     // SAFETY: the node was made by `create_state` from a CachedScan; planning has locked the tables, and indexes are locked as any scan
     // locks them. The references are given back by `end`, or by the resource owner of the portal.
     unsafe {
         let scan = node.cast::<CachedScanState>();
         let plan = (*node).ss.ps.plan.cast::<CachedScan>();
-        edge(|| {
-            let OpenRelations { tables, indexes, .. } = (*plan).open;
-            for (relations, lock) in [(tables, pg_sys::NoLock), (indexes, pg_sys::AccessShareLock)] {
-                for relation in oids(relations) {
-                    let open = pg_sys::relation_open(relation, lock as _);
-                    (*scan).open = pg_sys::lappend((*scan).open, open.cast());
-                }
+        let OpenRelations { tables, indexes, .. } = (*plan).open;
+        for (relations, lock) in [(tables, pg_sys::NoLock), (indexes, pg_sys::AccessShareLock)] {
+            for relation in oids(relations) {
+                let open = direct!(server::relation_open(relation, lock as _));
+                (*scan).open = direct!(server::lappend((*scan).open, open.cast()));
             }
-        });
+        }
         if let RealPlan::Beside(real) = (*plan).real
             && flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0
         {
@@ -174,7 +179,10 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
             && let Some((pin, rows, direct)) = (*(*scan).hold).reading()
             && direct_rows::deliver(&raw mut (*scan).run, pin, (rows, direct), &raw const (*node).ss.ps)
         {
-            edge(|| pg_sys::ExecClearTuple(slot));
+            // No row was put there, unless rows of this run went to the executor before.
+            if (*slot).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 == 0 {
+                edge(|| pg_sys::ExecClearTuple(slot));
+            }
         } else {
             edge(|| (*scan).fill(slot));
         }
@@ -324,12 +332,10 @@ unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
     // SAFETY: the node was made by `create_state`; the hold lives in the context of the query's descriptor, which is still there.
     unsafe {
         let scan = node.cast::<CachedScanState>();
-        edge(|| {
-            (*(*scan).hold).end();
-            for relation in nodes::<pg_sys::RelationData>((*scan).open) {
-                pg_sys::relation_close(relation, pg_sys::NoLock as _);
-            }
-        });
+        edge(|| (*(*scan).hold).end());
+        for relation in nodes::<pg_sys::RelationData>((*scan).open) {
+            direct!(relation_close(relation, pg_sys::NoLock as _));
+        }
         if !(*scan).real.is_null() {
             rerun::end((*scan).real);
         }

@@ -5,6 +5,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::column_names;
 use crate::arrow::column::Column;
 use crate::pg::compat;
+use crate::pg::memory_context::room_for;
 use crate::pg::tree::{Tree, child, children};
 
 /// A scan with the columns of a real plan, in the current memory context. `columns` are the plan's, without the junk ones.
@@ -32,11 +33,11 @@ pub fn scan_like(real: Tree<'_, pg_sys::PlannedStmt>, columns: &[Column]) -> pg_
 }
 
 /// A copy of a real plan with another tree, in the current memory context. It shares the parts that the executor only reads (range table,
-/// permissions) and lacks those of the old tree. The real plan must outlive the use of the copy.
-pub fn plan_with(real: Tree<'_, pg_sys::PlannedStmt>, tree: *mut pg_sys::Plan) -> *mut pg_sys::PlannedStmt {
-    // SAFETY: a node of its size, with its tag.
+/// permissions) and lacks those of the old tree. The real plan must outlive the use of the copy. `None` when there is no memory.
+pub fn plan_with(real: Tree<'_, pg_sys::PlannedStmt>, tree: *mut pg_sys::Plan) -> Option<*mut pg_sys::PlannedStmt> {
+    // SAFETY: a live context; a node of its size, with its tag.
     unsafe {
-        let plan: *mut pg_sys::PlannedStmt = pg_sys::palloc(std::mem::size_of::<pg_sys::PlannedStmt>()).cast();
+        let plan = room_for::<pg_sys::PlannedStmt>(pg_sys::CurrentMemoryContext)?;
         plan.copy_from_nonoverlapping(real.as_ptr(), 1);
         (*plan).planTree = tree;
         (*plan).parallelModeNeeded = false;
@@ -46,6 +47,6 @@ pub fn plan_with(real: Tree<'_, pg_sys::PlannedStmt>, tree: *mut pg_sys::Plan) -
         (*plan).rewindPlanIDs = std::ptr::null_mut();
         (*plan).paramExecTypes = std::ptr::null_mut();
         compat::strip_plan(&mut *plan);
-        plan
+        Some(plan)
     }
 }

@@ -1,6 +1,8 @@
 //! The plan that serves an entry: a copy of the real plan with one Custom Scan as its tree. The range table stays, so that the executor
 //! checks the same permissions as for the real plan. Made for one execution, in the query's own memory.
 
+use std::rc::Rc;
+
 use arrow_cache_core::Pin;
 use pgrx::pg_sys;
 
@@ -21,7 +23,7 @@ pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
     let Hit { pin, columns, guard, stays_open, template, .. } = hit;
     debug_assert!(query.estate().is_none(), "the query was started");
     let store = shmem::store()?;
-    let shape = if template.is_none() { columns.clone() } else { Vec::new() };
+    let shape = Rc::clone(&columns);
     // SAFETY: a hit has the columns of its entry. The hold was made just now, and lives as long as the query's descriptor.
     let hold: &'q mut Hold = unsafe { &mut *Hold::new(query, Lifetime::Descriptor, pin, columns)? };
     let (is_guarded, waits) = (guard.is_some(), guard.as_ref().is_some_and(|guard| guard.may_start_late));
@@ -56,12 +58,16 @@ pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
         };
         scan.scan.plan.plan_rows = rows as f64;
         let range_table = session::explaining().then(|| name_columns(&mut scan, real));
-        let plan = plan_with(real, CachedScan::make(scan, hold, open, real_plan));
+        let plan = CachedScan::make(scan, hold, open, real_plan).and_then(|scan| plan_with(real, scan));
+        pg_sys::MemoryContextSwitchTo(caller);
+        let Some(plan) = plan else {
+            hold.release();
+            return None;
+        };
         if let Some(range_table) = range_table {
             (*plan).rtable = range_table;
         }
         query.set_plan(plan);
-        pg_sys::MemoryContextSwitchTo(caller);
     }
     hold.pin()
 }

@@ -20,6 +20,7 @@ use super::scan_plan::{plan_with, scan_like};
 use crate::arrow::column::{self, Column};
 use crate::error::none_if_out_of_memory;
 use crate::pg::compat;
+use crate::pg::memory_context::room_for;
 use crate::pg::tree::{Tree, child, children};
 use crate::query::clock::{ClockProgram, KeptProgram};
 use crate::query::key::HashedText;
@@ -34,7 +35,7 @@ const LONGEST_TEXT: usize = 2 * 1024;
 pub struct Template {
     context: pg_sys::MemoryContext,
     plan: *mut pg_sys::PlannedStmt,
-    columns: Vec<Column>,
+    columns: Rc<[Column]>,
     descriptor: Vec<u8>,
     /// The relations that the plan reads, ascending.
     relations: Vec<u32>,
@@ -50,7 +51,7 @@ pub struct Template {
 
 impl Template {
     /// A template of a plan with these columns. `None` if such a plan cannot be had without planning, or there is no memory.
-    pub fn of(real: Tree<'_, pg_sys::PlannedStmt>, columns: &[Column]) -> Option<Rc<Self>> {
+    pub fn of(real: Tree<'_, pg_sys::PlannedStmt>, columns: &Rc<[Column]>) -> Option<Rc<Self>> {
         let mut descends = false;
         for entry in children!(real.rtable as RangeTblEntry) {
             if entry.rtekind == pg_sys::RTEKind::RTE_RELATION {
@@ -70,7 +71,7 @@ impl Template {
         let mut template = Self {
             context,
             plan: std::ptr::null_mut(),
-            columns: columns.to_vec(),
+            columns: Rc::clone(columns),
             descriptor: column::describe(columns),
             relations,
             locks,
@@ -81,15 +82,15 @@ impl Template {
         // SAFETY: the context was made just now.
         let (filled, size) = unsafe {
             let caller = pg_sys::MemoryContextSwitchTo(context);
-            let filled = none_if_out_of_memory(AssertUnwindSafe(|| template.fill(real)));
+            let filled = none_if_out_of_memory(AssertUnwindSafe(|| template.fill(real))).flatten();
             pg_sys::MemoryContextSwitchTo(caller);
             (filled, pg_sys::MemoryContextMemAllocated(context, true))
         };
         (filled.is_some() && size <= LARGEST).then(|| Rc::new(template))
     }
 
-    /// Copies what is wanted of the plan into the current memory context: the parts that the executor only reads.
-    fn fill(&mut self, real: Tree<'_, pg_sys::PlannedStmt>) {
+    /// Copies what is wanted of the plan into the current memory context: the parts that the executor only reads. `None` when there is no memory.
+    fn fill(&mut self, real: Tree<'_, pg_sys::PlannedStmt>) -> Option<()> {
         let mut scan = scan_like(real, &self.columns);
         scan.methods = placeholder_scan::methods();
         let own = &mut scan.scan.plan;
@@ -105,7 +106,7 @@ impl Template {
             own.targetlist = pg_sys::copyObjectImpl(own.targetlist.cast()).cast();
             let tree: *mut pg_sys::CustomScan = pg_sys::palloc(std::mem::size_of::<pg_sys::CustomScan>()).cast();
             tree.write(scan);
-            let plan = plan_with(real, tree.cast());
+            let plan = plan_with(real, tree.cast())?;
             (*plan).rtable = pg_sys::copyObjectImpl((*plan).rtable.cast()).cast();
             compat::copy_permissions(&mut *plan);
             (*plan).relationOids = pg_sys::list_copy((*plan).relationOids);
@@ -114,10 +115,11 @@ impl Template {
             self.plan = plan;
         }
         self.open = OpenRelations::of(real);
+        Some(())
     }
 
     /// The columns of the answer.
-    pub fn columns(&self) -> &[Column] {
+    pub fn columns(&self) -> &Rc<[Column]> {
         &self.columns
     }
 
@@ -176,22 +178,26 @@ impl Template {
     }
 
     /// A plan that stands for `pending`, for a query of the template's form, in the current memory context. It shares parts with the
-    /// template, which must outlive it unless it is copied.
-    pub fn placeholder(&self, query: Tree<'_, pg_sys::Query>, pending: *mut c_void) -> *mut pg_sys::PlannedStmt {
-        let custom_private = placeholder_scan::list_of_address(pending);
-        // SAFETY: both are copies of nodes of their size, which `fill` has made.
+    /// template, which must outlive it unless it is copied. `None` when there is no memory.
+    pub fn placeholder(
+        &self,
+        query: Tree<'_, pg_sys::Query>,
+        pending: *mut c_void,
+    ) -> Option<*mut pg_sys::PlannedStmt> {
+        let custom_private = placeholder_scan::list_of_address(pending)?;
+        // SAFETY: a live context; both are copies of nodes of their size, which `fill` has made.
         unsafe {
-            let scan: *mut pg_sys::CustomScan = pg_sys::palloc(std::mem::size_of::<pg_sys::CustomScan>()).cast();
+            let scan = room_for::<pg_sys::CustomScan>(pg_sys::CurrentMemoryContext)?;
             scan.write(self.scan());
             (*scan).custom_private = custom_private;
-            let plan: *mut pg_sys::PlannedStmt = pg_sys::palloc(std::mem::size_of::<pg_sys::PlannedStmt>()).cast();
+            let plan = room_for::<pg_sys::PlannedStmt>(pg_sys::CurrentMemoryContext)?;
             plan.copy_from_nonoverlapping(self.plan, 1);
             (*plan).planTree = scan.cast();
             (*plan).canSetTag = query.canSetTag;
             (*plan).queryId = query.queryId;
             (*plan).stmt_location = query.stmt_location;
             (*plan).stmt_len = query.stmt_len;
-            plan
+            Some(plan)
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A stored answer and the rows of an execution, compared. Belongs to one execution; nothing is shared.
 
+use std::rc::Rc;
+
 use arrow_cache_core::{Counter, Digest, Pin, Reason};
 
 use super::conditions::Conditions;
@@ -17,7 +19,7 @@ use crate::shmem::{self, SharedStore};
 pub struct Sample {
     /// The pinned entry. Lives as long as the query's descriptor.
     hold: *mut Hold,
-    columns: Vec<Column>,
+    columns: Rc<[Column]>,
     conditions: Conditions,
     /// What other statistics call the query; 0 while nobody computes ids.
     query_id: i64,
@@ -54,7 +56,7 @@ impl Sample {
 impl Comparison {
     /// Begins to compare rows with these columns; `None` if they are not those of the answer: another library may have changed the plan.
     pub fn begin(sample: Box<Sample>, columns: &[Column]) -> Option<Self> {
-        if sample.columns != columns {
+        if *sample.columns != *columns {
             return None;
         }
         let executed = RowDigest::new(columns, sample.conditions.ordered_by);

@@ -5,6 +5,7 @@
 //! so that every session gets the same bytes.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow_cache_core::formats::epoch;
@@ -210,7 +211,7 @@ impl Delivery {
         let mut converter = Converter::new(&wanted.column, &wanted.delivered, labels).map_err(undeliverable)?;
         converter.reserve(rows)?;
         let reader = Reader::of_some(&self.stored, &[wanted.index], chunk)?;
-        let mut decoder = Decoder::new(vec![wanted.column]);
+        let mut decoder = Decoder::new(Rc::new([wanted.column]));
         let (mut value, mut is_null) = ([pg_sys::Datum::from(0)], [false]);
         let stored = reader.buffers_of(0);
         let scratch = context();

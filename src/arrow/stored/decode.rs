@@ -4,6 +4,8 @@
 //! settings determine the output. By-reference values are laid out in a scratch buffer that holds one
 //! row. They live until the next row is filled, as in the executor's own slots.
 
+use std::rc::Rc;
+
 use arrow_cache_core::formats::column_buffers::ColumnBuffers;
 use arrow_cache_core::formats::{epoch, jsonb, numeric};
 use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
@@ -19,7 +21,7 @@ const ALIGNMENT: usize = 8;
 
 /// Fills rows of one result, chunk by chunk.
 pub struct Decoder {
-    columns: Vec<Column>,
+    columns: Rc<[Column]>,
     scratch: Vec<u64>,
     /// Reused for the body of numerics.
     number: Vec<u8>,
@@ -60,8 +62,8 @@ impl<'a> Reader<'a> {
     }
 
     /// The columns' buffers.
-    pub fn buffers(&self) -> impl Iterator<Item = ColumnBuffers<'a>> {
-        self.columns.iter().copied()
+    pub fn buffers(&self) -> &[ColumnBuffers<'a>] {
+        &self.columns
     }
 
     /// The buffers of a column.
@@ -113,7 +115,7 @@ fn is_variable(kind: Kind) -> bool {
 
 impl Decoder {
     /// A decoder for rows of these columns.
-    pub fn new(columns: Vec<Column>) -> Self {
+    pub fn new(columns: Rc<[Column]>) -> Self {
         let parser = jsonb::Parser::default();
         Self { columns, scratch: Vec::new(), number: Vec::new(), images: Vec::new(), records: Vec::new(), parser }
     }

@@ -160,7 +160,7 @@ pub unsafe fn plan(
             return None;
         }
         let tree = (*plan).planTree;
-        let whole = plan_with(own, std::ptr::null_mut());
+        let whole = plan_with(own, std::ptr::null_mut())?;
         (*whole).invalItems = outer_items;
         (*whole).rowMarks = std::ptr::null_mut();
         let number = pg_sys::list_length((*plan).rtable) as u32 + 1;

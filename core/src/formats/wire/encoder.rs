@@ -108,9 +108,24 @@ impl Encoder {
         &self.formats
     }
 
-    /// Gives the zone back.
-    pub fn into_zone(self) -> Zone {
-        self.scratch.zone
+    /// Goes on with rows of columns of other formats.
+    ///
+    /// # Errors
+    /// There is no memory for them. The encoder is then good for nothing.
+    pub fn set_formats(&mut self, formats: impl Iterator<Item = WireFormat>) -> Result<(), OutOfMemory> {
+        self.formats.clear();
+        let mut values = 0;
+        for format in formats {
+            self.formats.add(format)?;
+            values += LENGTH + format.room();
+        }
+        self.room = HEADER + 2 + values + LONGEST;
+        Ok(())
+    }
+
+    /// Goes on in another zone.
+    pub fn set_zone(&mut self, zone: Zone) {
+        self.scratch.zone = zone;
     }
 
     /// Appends row number `row` of these columns to a buffer.
