@@ -1,0 +1,172 @@
+//! The functions and operators that a node of a query names, and what these consist of. Each function returns true to stop the walk.
+
+use std::ffi::c_void;
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys;
+
+use super::checker::{ClockPlace, EligibilityChecker};
+use super::readings::lists_columns;
+use super::session_values::SESSION_FUNCTIONS;
+use super::sql_functions;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
+use crate::pg::tree::{Tree, child};
+use crate::query::clock::{asks_for_time, counts_from_today, is_zero, makes_named_row};
+use crate::query::operator_families;
+use crate::query::trusted_extensions::{is_trusted_function, is_trusted_operator};
+use crate::query::volatility::definition::{self, Definition};
+use crate::query::volatility::{self, FunctionVerdict};
+
+/// Called by the server for each function that a node calls, operators' and casts' included.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn visit_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
+    // SAFETY: the context is the checker that `check_functions_in` passed, for the time of the call.
+    unsafe { (*context.cast::<EligibilityChecker>()).check_function(function) }
+}
+
+impl EligibilityChecker {
+    /// Checks how something is sorted or grouped: by operators, and by comparison and hash functions that are found through the type.
+    pub(super) fn check_clause(&mut self, clause: &pg_sys::SortGroupClause) -> bool {
+        if clause.eqop != pg_sys::InvalidOid {
+            let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+            // SAFETY: reads a catalog about an operator that the query uses.
+            unsafe { pg_sys::op_input_types(clause.eqop, &raw mut left, &raw mut right) };
+            self.types.note_compared(left);
+        }
+        self.check_operator(clause.eqop) || self.check_operator(clause.sortop)
+    }
+
+    /// Checks an operator and the function behind it; InvalidOid stands for none.
+    ///
+    /// The planner may put its negator or its commutator in its place, which its owner names. Those of users are therefore refused whatever
+    /// their functions are, and so are built-in ones that a superuser has given one of a user's, or code of a user to hash or sort by.
+    pub(super) fn check_operator(&mut self, operator: pg_sys::Oid) -> bool {
+        if operator == pg_sys::InvalidOid {
+            return false;
+        }
+        // SAFETY: reads catalogs about an operator that the query uses.
+        let related = unsafe { [operator, pg_sys::get_negator(operator), pg_sys::get_commutator(operator)] };
+        related.into_iter().filter(|one| *one != pg_sys::InvalidOid).any(|one| {
+            // SAFETY: reads a catalog; InvalidOid for what is no operator.
+            let function = unsafe { pg_sys::get_opcode(one) };
+            let is_of_user = one.to_u32() >= FIRST_UNPINNED_OID && !is_trusted_operator(one);
+            if is_of_user || operator_families::hash_or_sort_by_user(one) {
+                return self.blame(function, Reason::UserDefinedFunction);
+            }
+            self.check_function(function)
+        })
+    }
+
+    pub(super) fn check_call(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
+        if self.clock == ClockPlace::Inside && asks_for_time(call.funcid) {
+            // One that is marked IMMUTABLE is computed when its query is planned, and a kept plan keeps that.
+            if !volatility::is_stable(call.funcid) {
+                return self.blame(call.funcid, Reason::SessionFunction);
+            }
+            return self.check_definition(call.funcid, definition::of(call.funcid));
+        }
+        if self.clock == ClockPlace::Outside && counts_from_today(call.funcid) && volatility::is_stable(call.funcid) {
+            self.note_day();
+            return self.check_definition_at(ClockPlace::FromToday, call.funcid, definition::of(call.funcid));
+        }
+        if call.funcid.to_u32() >= FIRST_UNPINNED_OID {
+            return (!is_trusted_function(call.funcid) && self.check_call_of_user(call))
+                || self.check_missing_arguments(call.funcid, child!(call.args));
+        }
+        if !self.bodies.immutable && self.reads_named_state(call) {
+            return self.reason.is_some() || self.check_body_of(call.funcid);
+        }
+        if lists_columns(call.funcid) {
+            return self.check_call_with_columns(call);
+        }
+        if makes_named_row(call.funcid) {
+            return self.check_populating(call);
+        }
+        self.check_function(call.funcid) || self.check_missing_arguments(call.funcid, child!(call.args))
+    }
+
+    /// Checks what the planner adds to a call that leaves arguments out.
+    pub(super) fn check_missing_arguments(
+        &mut self,
+        function: pg_sys::Oid,
+        given: Option<Tree<'_, pg_sys::List>>,
+    ) -> bool {
+        let given = given.map_or(0, Tree::length);
+        let added = definition::of_missing_arguments(function, given);
+        if self.clock == ClockPlace::Inside
+            // SAFETY: trees that the server has read into the current memory context, for this check alone.
+            && added.iter().flat_map(|added| &added.trees).any(|tree| !unsafe { Tree::enter(*tree) }.is_some_and(is_zero))
+        {
+            return self.blame(function, Reason::UserDefinedFunction);
+        }
+        self.check_definition(function, added)
+    }
+
+    /// Checks the functions that a node names, as far as the server tells them.
+    pub(super) fn check_functions_in(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+        let context = (&raw mut *self).cast();
+        // SAFETY: a valid node; what the server calls gets this checker back.
+        unsafe { pg_sys::check_functions_in_node(node.as_ptr(), Some(visit_function), context) }
+    }
+
+    /// Checks a function, and what it consists of.
+    pub(super) fn check_function(&mut self, function: pg_sys::Oid) -> bool {
+        let verdict = volatility::check(function);
+        if self.may_be_forbidden(function) {
+            return self.blame_because(function, Reason::UserDefinedFunction, sql_functions::FORBIDDEN);
+        }
+        if self.bodies.kept && !matches!(verdict, FunctionVerdict::Sound | FunctionVerdict::Unsound(_)) {
+            return self.blame_because(function, Reason::StableFunction, sql_functions::KEPT_VALUE);
+        }
+        match verdict {
+            FunctionVerdict::Sound => {}
+            FunctionVerdict::ReadsSettings => self.reads_settings = true,
+            FunctionVerdict::CallsOutputFunctions => {
+                self.calls_output = true;
+                self.reads_settings = true;
+            }
+            FunctionVerdict::ConvertsToJson => {
+                self.calls_output = true;
+                self.converts_to_json = true;
+                self.reads_settings = true;
+            }
+            FunctionVerdict::Unsound(reason) => {
+                let session = SESSION_FUNCTIONS.contains(&function.to_u32());
+                return self.blame(function, if session { Reason::SessionFunction } else { reason });
+            }
+        }
+        if self.bodies.immutable && !volatility::is_immutable(function) {
+            return self.blame(function, Reason::StableFunction);
+        }
+        if function.to_u32() >= FIRST_UNPINNED_OID {
+            // One that counts like a built-in one, and is no more than its code.
+            return false;
+        }
+        self.receives_text |= volatility::receives_text(function);
+        if volatility::searches_by_default(function) && self.reads_search_configuration() {
+            return true;
+        }
+        self.defined.insert((function, self.bodies.immutable, self.bodies.kept))
+            && self.check_definition(function, definition::of(function))
+    }
+
+    /// Checks what a function consists of, as if the query had it in its place.
+    pub(super) fn check_definition(&mut self, function: pg_sys::Oid, definition: Option<Definition>) -> bool {
+        // What asks for the time there is in no clock expression of the query.
+        self.check_definition_at(ClockPlace::Elsewhere, function, definition)
+    }
+
+    /// As `check_definition`, where of the time this much is in the key.
+    fn check_definition_at(&mut self, at: ClockPlace, function: pg_sys::Oid, definition: Option<Definition>) -> bool {
+        let Some(definition) = definition else { return self.blame(function, Reason::UserDefinedFunction) };
+        let place = std::mem::replace(&mut self.clock, at);
+        // How the function is declared whose parts these are, and under which snapshot they would read, is not asked: none may.
+        let volatile = std::mem::replace(&mut self.bodies.volatile, true);
+        let refused = definition.functions.iter().any(|part| self.check_function(*part))
+            // SAFETY: trees that the server has read into the current memory context, for this check alone.
+            || definition.trees.iter().filter_map(|tree| unsafe { Tree::enter(*tree) }).any(|tree| self.check_all(tree));
+        self.clock = place;
+        self.bodies.volatile = volatile;
+        refused
+    }
+}

@@ -1,0 +1,154 @@
+//! The walk of a check: each node of a query, what it says by itself, and what is below it. Each function returns true to stop the walk.
+
+use std::ffi::c_void;
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys;
+
+use super::checker::{ClockPlace, EligibilityChecker};
+use super::node_kinds::{makes_a_type, names_collation, refusal_of, type_of};
+use super::{failures, kind_of_plan};
+use crate::pg::tree::{Tree, child, child_oids, children, match_node};
+use crate::query::repeatability;
+use crate::query::types::{Nature, nature};
+use crate::query::volatility::definition;
+
+/// Called by the server's walkers for each part of a node; true stops the walk.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    // SAFETY: the context is the checker that `check_all` passed, lent to nobody else while the walker calls; the node is null or part of
+    // the tree that is checked.
+    unsafe { Tree::enter(node).is_some_and(|node| (*context.cast::<EligibilityChecker>()).check_all(node)) }
+}
+
+/// The walk. Each function returns true to stop it.
+impl EligibilityChecker {
+    /// Checks a node and all below it.
+    pub(super) fn check_all(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+        let here = 0u8;
+        if self.is_too_deep(&here) {
+            return self.refuse(Reason::TooComplex);
+        }
+        let enters = self.enters_clock(node);
+        let kept = self.enters_kept(node);
+        let stopped = self.reason.is_some() || self.check_node(node) || self.check_below(node);
+        self.bodies.kept = kept;
+        if enters {
+            self.clock = ClockPlace::Outside;
+        }
+        stopped
+    }
+
+    /// Checks what is below a node.
+    fn check_below(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+        let context = (&raw mut *self).cast();
+        match_node! { node;
+            Query(query) => {
+                // Which columns of a join the query uses, its column references tell (`join_columns`).
+                let flags =
+                    pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP | pg_sys::QTW_IGNORE_JOINALIASES;
+                self.queries.push(query.as_ptr());
+                // SAFETY: a valid query; what the walker calls gets this checker back.
+                let stopped = unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags as i32) };
+                self.queries.pop();
+                stopped
+            },
+            // The walker above descends into it by itself.
+            RangeTblEntry(_entry) => false,
+            // SAFETY: a valid node of a kind that the server's walker knows; what it calls gets this checker back.
+            _ => unsafe { pg_sys::expression_tree_walker(node.as_ptr(), Some(visit), context) },
+        }
+    }
+
+    /// Checks one node alone.
+    fn check_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+        self.may_vary = self.may_vary || repeatability::leaves_open(node);
+        self.may_fail = self.may_fail || failures::may_fail(node, &self.queries);
+        self.may_show_kind = self.may_show_kind || kind_of_plan::may_show(node, &self.queries);
+        if makes_a_type(node) {
+            self.note_type(type_of(node));
+        }
+        self.collates_by_name = self.collates_by_name || names_collation(node);
+        for function in definition::unseen_casts(node) {
+            // `clock` computes such a text by the type's output function.
+            if self.clock == ClockPlace::Inside || self.check_function(function) {
+                return self.blame(function, Reason::UserDefinedFunction);
+            }
+        }
+        match_node! { node;
+            Query(query) => self.check_query_itself(&query),
+            RangeTblEntry(entry) => self.check_range_table_entry(&entry),
+            Var(var) => self.check_var(&var) || self.check_join_column(&var),
+            SortGroupClause(clause) => self.check_clause(&clause),
+            SetOperationStmt(operation) => {
+                self.unites = true;
+                self.check_conversions(operation)
+                    || children!(operation.groupClauses as SortGroupClause).any(|clause| self.check_clause(&clause))
+            },
+            WindowClause(window) => [window.startInRangeFunc, window.endInRangeFunc]
+                .into_iter()
+                .any(|function| function != pg_sys::InvalidOid && self.check_function(function)),
+            FuncExpr(call) => self.check_call(call),
+            WindowFunc(call) => {
+                self.aggregates |= call.winagg;
+                self.check_function(call.winfnoid) || self.check_missing_arguments(call.winfnoid, child!(call.args))
+            },
+            SQLValueFunction(value) => self.check_session_value(&value),
+            OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => {
+                self.compares_with_time(operator)
+                    || self.is_not_as_listed(operator.opno)
+                    || self.joins_otherwise(operator)
+                    || self.check_operator(operator.opno)
+                    || self.check_functions_in(node)
+            },
+            ScalarArrayOpExpr(operator) => self.check_operator(operator.opno) || self.check_functions_in(node),
+            RowCompareExpr(row) => {
+                child_oids!(row.opnos).any(|operator| self.check_operator(operator)) || self.check_functions_in(node)
+            },
+            MinMaxExpr(expression) => {
+                // Its comparison function is found through the type, not named by the tree.
+                self.types.note_contained(expression.minmaxtype);
+                (nature(expression.minmaxtype) > Nature::BuiltIn && self.refuse(Reason::UserDefinedFunction))
+                    || (self.clock == ClockPlace::Inside && self.check_comparison_in_clock(expression.minmaxtype))
+            },
+            SubscriptingRef(subscript) => {
+                // SAFETY: reads a catalog about a type of the tree.
+                let handler = unsafe { pg_sys::get_typsubscript(subscript.refcontainertype, std::ptr::null_mut()) };
+                self.check_function(handler)
+            },
+            _ => self.check_other_node(node),
+        }
+    }
+
+    /// Checks a node of a kind that names no function, or shows it to the server's own walker of functions.
+    fn check_other_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
+        if let Some(reason) = refusal_of(node.tag()) {
+            return self.refuse(reason);
+        }
+        match_node! { node;
+            Const(constant) => {
+                if self.check_constant(&constant) {
+                    return true;
+                }
+            },
+            Param(param) => self.note_type(param.paramtype),
+            RelabelType(relabel) => self.note_type(relabel.resulttype),
+            // Rows without a name are compared column by column.
+            RowExpr(row) => {
+                for column in children!(row.args as Node) {
+                    self.types.note_contained(type_of(column));
+                }
+            },
+            CoerceViaIO(coercion) => return self.check_coercion(node, coercion),
+            RangeTblFunction(function) => {
+                if self.check_listed_columns(function) {
+                    return true;
+                }
+            },
+            SubLink(_link) => self.has_sublinks = true,
+            Aggref(_call) => self.aggregates = true,
+            _ => {}
+        }
+        self.check_functions_in(node)
+    }
+}
