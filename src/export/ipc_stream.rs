@@ -8,9 +8,10 @@ use crate::arrow::column::{Column, is_utf8};
 use crate::arrow::delivery::array::Array;
 use crate::arrow::delivery::compress::Compressor;
 use crate::arrow::delivery::deliver::Delivery;
-use crate::arrow::delivery::text_output::{LabelSource, ReadLabels};
+use crate::arrow::delivery::text_output::LabelSource;
 use crate::arrow::ipc_message::{ALIGNMENT, Body, head};
 use crate::error::or_raise;
+use crate::pg::enum_catalog::CatalogLabels;
 use crate::pg::row_type::RowType;
 
 /// Bytes of the largest value that PostgreSQL can allocate (MaxAllocSize).
@@ -100,7 +101,7 @@ impl Stream {
         let enums = or_raise(self.delivery.enums());
         let mut labels = or_raise(Vec::with_room(enums.len()));
         for one in enums {
-            labels.push((one, or_raise(ReadLabels::read(one))));
+            labels.push((one, or_raise(CatalogLabels::read(one))));
         }
         LabelSource::Catalog(labels.into())
     }

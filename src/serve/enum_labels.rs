@@ -3,28 +3,18 @@
 //! catalog is asked, under a snapshot of its own: who renames a label outdates all entries with the enum before the new label can be seen
 //! (docs/architecture/exactness.md). State of one run of this backend.
 
-use std::ops::Range;
-
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
-use crate::pg::enum_catalog::read_labels;
+use crate::pg::enum_catalog::CatalogLabels;
 
 /// The labels of some columns.
 #[derive(Default)]
 pub struct EnumLabels {
     /// For each column of the answer, up to the last one that is an enum, which of the enums it is.
     places: Vec<Option<usize>>,
-    enums: Vec<Labels>,
-}
-
-/// The labels of one enum.
-struct Labels {
-    base_type: pg_sys::Oid,
-    /// The values in ascending order, and where the label of each is.
-    values: Vec<(u32, Range<usize>)>,
-    text: Vec<u8>,
+    enums: Vec<(pg_sys::Oid, CatalogLabels)>,
 }
 
 /// Is the column an enum, or a domain over one?
@@ -41,11 +31,11 @@ impl EnumLabels {
     pub fn of(columns: &[Column]) -> Result<Self, OutOfMemory> {
         let mut labels = Self::default();
         for (index, column) in columns.iter().enumerate().filter(|(_, column)| is_enum(column)) {
-            let known = labels.enums.iter().position(|known| known.base_type == column.base_type);
+            let known = labels.enums.iter().position(|(known, _)| *known == column.base_type);
             let place = match known {
                 Some(place) => place,
                 None => {
-                    labels.enums.add(Labels::read(column.base_type)?)?;
+                    labels.enums.add((column.base_type, CatalogLabels::read(column.base_type)?))?;
                     labels.enums.len() - 1
                 }
             };
@@ -67,24 +57,6 @@ impl EnumLabels {
 
     /// The label of a value of a column, in the encoding of the database. `None` if there is none.
     pub fn label(&self, column: usize, value: u32) -> Option<&[u8]> {
-        let labels = &self.enums[(*self.places.get(column)?)?];
-        let found = labels.values.binary_search_by_key(&value, |(value, _)| *value).ok()?;
-        Some(&labels.text[labels.values[found].1.clone()])
-    }
-}
-
-impl Labels {
-    /// Those of an enum, as a snapshot sees them that is taken now.
-    fn read(base_type: pg_sys::Oid) -> Result<Self, OutOfMemory> {
-        let mut labels = Self { base_type, values: Vec::new(), text: Vec::new() };
-        read_labels(base_type, |value, label| labels.add(value, label))?;
-        labels.values.sort_unstable_by_key(|(value, _)| *value);
-        Ok(labels)
-    }
-
-    fn add(&mut self, value: u32, label: &[u8]) -> Result<(), OutOfMemory> {
-        let start = self.text.len();
-        self.text.add_all(label)?;
-        self.values.add((value, start..self.text.len()))
+        self.enums[(*self.places.get(column)?)?].1.get(value)
     }
 }

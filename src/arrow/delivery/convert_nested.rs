@@ -43,7 +43,7 @@ impl Converter {
             DeliveryType::Struct(attributes) => {
                 ArrayBuilder::Struct(Box::new(Struct::new(column, attributes, labels)?))
             }
-            _ => ArrayBuilder::Leaf(Box::new(Leaf::new(column, delivered, labels)?)),
+            _ => ArrayBuilder::Leaf(Box::new(Leaf::new(column, delivered, labels))),
         };
         Ok(Self { validity: Bits::default(), builder })
     }

@@ -112,16 +112,13 @@ pub struct Leaf {
 
 impl Leaf {
     /// Starts an array of the column, which is delivered so. The current memory context must outlive the result.
-    ///
-    /// # Errors
-    /// There is no memory for the labels of an enum.
-    pub fn new(column: &Column, delivered: &DeliveryType, labels: &LabelSource) -> Result<Self, OutOfMemory> {
+    pub fn new(column: &Column, delivered: &DeliveryType, labels: &LabelSource) -> Self {
         let conversion = match delivered {
             DeliveryType::Decimal { precision, scale } => Conversion::Decimal(*precision, *scale),
             DeliveryType::Float64 => Conversion::Float64,
             DeliveryType::MonthDayNano => Conversion::MonthDayNano,
             DeliveryType::CharByte => Conversion::CharByte,
-            DeliveryType::Label => Conversion::Label(Labels::new(column.base_type, labels)?),
+            DeliveryType::Label => Conversion::Label(Labels::new(column.base_type, labels)),
             DeliveryType::Stored(_) => match column.kind {
                 Kind::Bool => Conversion::Bool,
                 Kind::Date => Conversion::Date,
@@ -141,14 +138,14 @@ impl Leaf {
                 }
             }
         };
-        Ok(Self {
+        Self {
             conversion,
             data_type: delivered.data_type(),
             bits: Bits::default(),
             ends: vec![0; size_of::<i32>()],
             values: Vec::new(),
             text: Vec::new(),
-        })
+        }
     }
 
     /// Makes room for that many more values.

@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 
 use crate::arrow::column::is_utf8;
 use crate::pg::catalog_row::CatalogRow;
-use crate::pg::enum_catalog::read_labels;
+use crate::pg::enum_catalog::CatalogLabels;
 use crate::pg::row::Value;
 
 /// The output function of a type, found once.
@@ -58,64 +58,27 @@ pub enum LabelSource {
     /// The type's output function, which remembers them in this backend.
     Remembered,
     /// The catalog as it was when these were read: for what others get, too. In a database in UTF-8.
-    Catalog(Rc<[(pg_sys::Oid, ReadLabels)]>),
+    Catalog(Rc<[(pg_sys::Oid, CatalogLabels)]>),
 }
 
-/// The labels of one enum, by its values.
-#[derive(Default)]
-pub struct ReadLabels {
-    text: Vec<u8>,
-    places: HashMap<u32, Range<usize>>,
-}
-
-impl ReadLabels {
-    /// Those of this enum, as its catalog has them now. Raises what reading a catalog raises.
-    ///
-    /// # Errors
-    /// There is no memory for them.
-    pub fn read(type_oid: pg_sys::Oid) -> Result<Self, OutOfMemory> {
-        let mut labels = Self::default();
-        read_labels(type_oid, |value, label| labels.add(value, label).map(|_| ()))?;
-        Ok(labels)
-    }
-
-    /// Notes the label of a value; returns its place.
-    fn add(&mut self, value: u32, label: &[u8]) -> Result<Range<usize>, OutOfMemory> {
-        let start = self.text.len();
-        self.text.add_all(label)?;
-        self.places.make_room(1)?;
-        self.places.insert(value, start..self.text.len());
-        Ok(start..self.text.len())
-    }
-
-    fn copy(&self) -> Result<Self, OutOfMemory> {
-        let mut places = HashMap::new();
-        places.make_room(self.places.len())?;
-        places.extend(self.places.iter().map(|(value, place)| (*value, place.clone())));
-        Ok(Self { text: Vec::copy_of(&self.text)?, places })
-    }
-}
-
-/// The labels of an enum, each made once.
+/// The labels of an enum.
 pub struct Labels {
-    output: OutputFunction,
-    known: ReadLabels,
-    /// The last value, and where its label is: equal values often follow each other.
-    last: (u32, Range<usize>),
+    /// Those that were read from the catalog, and which of them are the enum's.
+    read: Option<(Rc<[(pg_sys::Oid, CatalogLabels)]>, usize)>,
+    made: MadeLabels,
 }
 
 impl Labels {
     /// The labels of this enum. As for `OutputFunction::new`.
-    ///
-    /// # Errors
-    /// There is no memory for them.
-    pub fn new(type_oid: pg_sys::Oid, source: &LabelSource) -> Result<Self, OutOfMemory> {
-        let known = match source {
-            LabelSource::Catalog(read) => read.iter().find(|(of, _)| *of == type_oid).map(|(_, labels)| labels.copy()),
+    pub fn new(type_oid: pg_sys::Oid, source: &LabelSource) -> Self {
+        let read = match source {
+            LabelSource::Catalog(read) => {
+                read.iter().position(|(of, _)| *of == type_oid).map(|place| (Rc::clone(read), place))
+            }
             LabelSource::Remembered => None,
         };
-        let known = known.transpose()?.unwrap_or_default();
-        Ok(Self { output: OutputFunction::new(type_oid), known, last: (0, 0..0) })
+        let output = OutputFunction::new(type_oid);
+        Self { read, made: MadeLabels { output, places: HashMap::new(), text: Vec::new(), last: (0, 0..0) } }
     }
 
     /// The label of a value of the enum.
@@ -123,19 +86,39 @@ impl Labels {
     /// # Errors
     /// There is no memory for it.
     pub fn label(&mut self, value: Value<'_>) -> Result<&[u8], OutOfMemory> {
+        let read = self.read.as_ref().and_then(|(all, place)| all[*place].1.get(value.word() as u32));
+        read.map_or_else(|| self.made.label(value), Ok)
+    }
+}
+
+/// The labels that the output function of an enum has made, each once.
+struct MadeLabels {
+    output: OutputFunction,
+    text: Vec<u8>,
+    /// Where the label of each value is.
+    places: HashMap<u32, Range<usize>>,
+    /// The last value, and where its label is: equal values often follow each other.
+    last: (u32, Range<usize>),
+}
+
+impl MadeLabels {
+    fn label(&mut self, value: Value<'_>) -> Result<&[u8], OutOfMemory> {
         let number = value.word() as u32;
         // No value of an enum is 0.
         if number != self.last.0 {
-            let place = match self.known.places.get(&number) {
+            let place = match self.places.get(&number) {
                 Some(place) => place.clone(),
                 None => {
-                    let label = self.output.text(value);
-                    self.known.add(number, label)?
+                    let start = self.text.len();
+                    self.text.add_all(self.output.text(value))?;
+                    self.places.make_room(1)?;
+                    self.places.insert(number, start..self.text.len());
+                    start..self.text.len()
                 }
             };
             self.last = (number, place);
         }
-        Ok(&self.known.text[self.last.1.clone()])
+        Ok(&self.text[self.last.1.clone()])
     }
 }
 
