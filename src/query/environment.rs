@@ -4,10 +4,10 @@
 //! sessions with other settings keep their own results. All are read from the server's variables
 //! each time, because SET LOCAL, function SET clauses and aborts change them without any hook.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char};
 
-use arrow_cache_core::{Hash128, HashBuffer, LastHash, Reason};
+use arrow_cache_core::{Hash128, HashBuffer, LastHash, Reason, RoomyVec};
 use pgrx::pg_sys;
 
 use super::hashes::{EnvironmentHash, PlanningHash, SettingsHash};
@@ -57,10 +57,12 @@ fn add_environment(key: &mut HashBuffer, settings: SettingsHash) {
 }
 
 static SETTINGS: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
-/// What planning goes by: settings and role.
-type PlanningFacts = (SettingsHash, pg_sys::Oid);
+/// Settings and role.
+type Asked = (SettingsHash, pg_sys::Oid);
 /// What was asked last about planning, and its number.
-static PLANNING: Local<Cell<Option<(PlanningFacts, PlanningHash)>>> = Local::new(Cell::new(None));
+static PLANNING: Local<Cell<Option<(Asked, PlanningHash)>>> = Local::new(Cell::new(None));
+/// What was asked last about an environment without settings that are read by name, with its search path, and its number.
+static USUAL: Local<RefCell<Option<(Asked, Vec<u8>, EnvironmentHash)>>> = Local::new(RefCell::new(None));
 static ENVIRONMENT: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
 static COMPILING_SETTINGS: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
 
@@ -81,7 +83,7 @@ pub fn planning(seed: u64, settings: SettingsHash) -> PlanningHash {
             key.hash(settings.0);
             key.u32(asked.1.to_u32());
             let hash = PlanningHash(key.finish());
-            PLANNING.set(Some((asked, hash)));
+            PLANNING.set(key.is_complete().then_some((asked, hash)));
             hash
         }
     }
@@ -101,12 +103,35 @@ pub fn hash(seed: u64, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
 /// `SessionFunction` when a custom setting is hidden from some roles, or it is not sure which text search configuration a setting names, or
 /// which value a setting of PL/pgSQL has.
 pub fn hash_under(seed: u64, settings: SettingsHash, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
+    if custom.is_empty() {
+        return Ok(usual_environment(seed, settings));
+    }
     let mut added = Ok(());
     let hash = hashed(&ENVIRONMENT, seed, |key| {
         add_environment(key, settings);
         added = custom.iter().try_for_each(|name| add_read_setting(key, name));
     });
     added.map(|()| EnvironmentHash(hash))
+}
+
+/// The environment of a query that reads no setting by name. The database and its encoding stay the same.
+fn usual_environment(seed: u64, settings: SettingsHash) -> EnvironmentHash {
+    let asked = (settings, backend::user_id());
+    // SAFETY: as in `add_settings`.
+    let search_path = unsafe { text_of(pg_sys::namespace_search_path) };
+    let mut last = USUAL.borrow_mut();
+    if let Some((facts, path, hash)) = &*last
+        && *facts == asked
+        && **path == *search_path
+    {
+        return *hash;
+    }
+    let mut key = HashBuffer::new();
+    key.u64(seed);
+    add_environment(&mut key, settings);
+    let hash = EnvironmentHash(key.finish());
+    *last = Vec::copy_of(search_path).ok().filter(|_| key.is_complete()).map(|path| (asked, path, hash));
+    hash
 }
 
 fn hashed(last: &Cell<LastHash>, seed: u64, add: impl FnOnce(&mut HashBuffer)) -> Hash128 {
@@ -217,10 +242,15 @@ fn add_shown_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
 /// # Safety
 /// `text` must be null or NUL-terminated.
 unsafe fn add_string(key: &mut HashBuffer, text: *const c_char) {
-    if text.is_null() {
-        key.part(b"");
-    } else {
-        // SAFETY: a text that ends with NUL.
-        key.part(unsafe { CStr::from_ptr(text) }.to_bytes());
-    }
+    // SAFETY: the caller's promise.
+    key.part(unsafe { text_of(text) });
+}
+
+/// The bytes of a setting.
+///
+/// # Safety
+/// `text` must be null or NUL-terminated, and stay as it is while the result is used.
+unsafe fn text_of<'t>(text: *const c_char) -> &'t [u8] {
+    // SAFETY: the caller's promise.
+    if text.is_null() { b"" } else { unsafe { CStr::from_ptr(text) }.to_bytes() }
 }
