@@ -1,18 +1,32 @@
 """Fixtures of all folders. Each test has a schema of its own. What several test files use stands in support/."""
 
+import gc
 import itertools
 
-import psycopg
 import pytest
 
+from support.administrator import Administrator
 from support.session import DSN, Session
 from support.wire import Wire
 
 SCHEMAS = itertools.count(1)
 
 
+def pytest_collection_finish():
+    """What was imported and collected stays to the end, so the collector of garbage need not look at it again and again."""
+    gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def administrator():
+    """Makes and removes the schemas of the tests."""
+    administrator = Administrator(DSN)
+    yield administrator
+    administrator.close()
+
+
 @pytest.fixture
-def connect():
+def connect(administrator):
     """Makes sessions in autocommit mode, in the schema of the test."""
     opened = []
     schema = f"test_{next(SCHEMAS)}"
@@ -23,16 +37,14 @@ def connect():
         opened.append(session)
         return session
 
-    with make() as first:
-        first.execute(f"CREATE SCHEMA {schema}")
-        first.execute("SELECT arrow_cache.flush()")
+    administrator.execute(f"CREATE SCHEMA {schema}")
+    administrator.execute("SELECT arrow_cache.flush()")
     make.schema = schema
     yield make
     for session in opened:
         session.close()
-    with psycopg.connect(DSN, autocommit=True) as last:
-        last.execute(f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
-        assert last.execute("SELECT part, finding, detail FROM arrow_cache.check()").fetchall() == []
+    administrator.execute(f"DROP SCHEMA {schema} CASCADE")
+    assert administrator.execute("SELECT part, finding, detail FROM arrow_cache.check()").fetchall() == []
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import pytest
 
+from support.administrator import Administrator
 from support.faked_clock import FakedServer
 from support.session import Session
 
@@ -11,6 +12,14 @@ def server():
     with FakedServer() as started:
         started.psql("CREATE EXTENSION pg_arrow_cache")
         yield started
+
+
+@pytest.fixture(scope="module")
+def writer(server):
+    """Changes the tables of all tests of a file."""
+    writer = Administrator(server.dsn())
+    yield writer
+    writer.close()
 
 
 @pytest.fixture

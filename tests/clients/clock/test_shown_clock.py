@@ -48,8 +48,8 @@ REFUSED = [
 
 
 @pytest.fixture
-def world(server, at):
-    writer = at()
+def world(server, writer):
+    writer.execute("DISCARD ALL")
     writer.execute("DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO public")
     server.set("2026-03-10 10:00:00")
     writer.execute("CREATE TABLE w (id int, name text, v int, at timestamptz, expires timestamptz, flag bool)")

@@ -142,7 +142,7 @@ def test_windows_slide_over_rows(logged, at, mode):
             expected = plain.rows(question)
             for text in (question, f"EXECUTE q{number}"):
                 assert cached.rows(text, prepare=False) == expected, (second, text)
-                seen[cached.status(), cached.reason()] += 1
+                seen[cached.outcome()] += 1
     assert set(seen) == {("HIT", None), ("MISS", None)}, seen
     # Rows leave every ten seconds.
     assert seen["HIT", None] > 2 * seen["MISS", None] > len(QUESTIONS), seen
@@ -314,7 +314,7 @@ def test_parameters(logged, at):
                 expected = plain.rows(question, parameters)
                 for _ in range(2):
                     assert cached.rows(question, parameters, prepare=prepare) == expected
-                    seen[cached.status(), cached.reason()] += 1
+                    seen[cached.outcome()] += 1
     if logged.layout == "partitioned":
         # NULL leaves all partitions out: then the plan does not say which these are.
         assert 0 < seen.pop(("BYPASS", "moving_clock")) <= 40, seen
@@ -507,7 +507,7 @@ def test_random_windows(logged, at):
             expected = plain.rows(question, prepare=False)
             for text in ("EXECUTE q", question):
                 assert cached.rows(text, prepare=False) == expected, (SEED, number, second, question)
-                seen[cached.status(), cached.reason()] += 1
+                seen[cached.outcome()] += 1
         cached.execute("DEALLOCATE q")
     print(seen)
     assert seen["HIT", None] > windows_asked and seen["MISS", None] > windows_asked // 2, seen

@@ -42,7 +42,7 @@ def compare(server, cached, plain, rng, start, count, spread):
         expected = plain.rows(question, prepare=False)
         for _ in range(2):
             assert cached.rows(question, prepare=False) == expected, (SEED, moment, question)
-        seen[cached.status(), cached.reason()] += 1
+        seen[cached.outcome()] += 1
     return seen
 
 

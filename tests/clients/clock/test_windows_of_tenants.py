@@ -100,7 +100,7 @@ def test_windows_slide_over_the_rows_of_one_tenant(logged, at, mode):
                 with plain.transaction():
                     expected = plain.rows(question)
                 assert cached.rows(text, prepare=False) == expected, (second, text)
-                seen[cached.status(), cached.reason()] += 1
+                seen[cached.outcome()] += 1
     assert set(seen) == {("HIT", None), ("MISS", None)}, seen
     assert seen["HIT", None] > 2 * seen["MISS", None] > len(SERVED), seen
 

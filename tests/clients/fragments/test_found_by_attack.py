@@ -62,7 +62,7 @@ def test_memory_of_a_part_goes_with_it(connect, world):
     world.execute("CREATE TABLE d (k int PRIMARY KEY, name text); INSERT INTO d SELECT g, 'n' || g FROM generate_series(0, 6) g;"
                   "CREATE TABLE lots (id int, p int, v int) PARTITION BY LIST (p);"
                   "DO $$ BEGIN FOR i IN 0..199 LOOP EXECUTE format('CREATE TABLE lots_%s PARTITION OF lots FOR VALUES IN (%s)', i, i); END LOOP; END $$;"
-                  "INSERT INTO lots SELECT g, g % 200, g % 7 FROM generate_series(1, 2000) g; ANALYZE")
+                  "INSERT INTO lots SELECT g, g % 200, g % 7 FROM generate_series(1, 2000) g; ANALYZE d, lots")
     joins = " ".join(f"JOIN d d{i} ON lots.v = d{i}.k" for i in range(7))
     query = f"SELECT d0.name, count(*) FROM lots {joins} GROUP BY 1 ORDER BY 1"
     plain = connect("-c pg_arrow_cache.enabled=off", prepare_threshold=None)

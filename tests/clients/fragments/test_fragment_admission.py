@@ -103,7 +103,7 @@ def test_the_views_tell(connect, setup, session):
 def test_the_time_that_parts_save_is_counted(connect, session):
     session.execute("CREATE TABLE t (n int, k int, v int) PARTITION BY RANGE (n); CREATE TABLE many AS SELECT generate_series(1, 400) AS x")
     session.execute("CREATE TABLE t0 PARTITION OF t FOR VALUES FROM (0) TO (10); CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (10) TO (20)")
-    session.execute("INSERT INTO t SELECT g, g % 3, g FROM generate_series(0, 10) g; ANALYZE")
+    session.execute("INSERT INTO t SELECT g, g % 3, g FROM generate_series(0, 10) g; ANALYZE t, many")
     query = "SELECT count(*) FROM t, many a, many b WHERE a.x <> t.v AND b.x <> t.v"
     reader = connect(ANY_TIME, prepare_threshold=None)
     for _ in range(2):

@@ -22,7 +22,7 @@ INSERT INTO shops SELECT g, 'shop ' || g, g FROM generate_series(0, 3) g;
 @pytest.fixture
 def sales(session):
     session.execute(TABLES)
-    session.execute("ANALYZE")
+    session.execute("ANALYZE sales, shops")
     session.execute("SET timezone = 'UTC'")
     return session
 

@@ -16,7 +16,7 @@ def writer(connect):
     writer.execute("CREATE TABLE t (n int, k int) PARTITION BY RANGE (n); CREATE TABLE many AS SELECT generate_series(1, 300) AS x")
     for leaf in range(LEAVES):
         writer.execute(f"CREATE TABLE t{leaf} PARTITION OF t FOR VALUES FROM ({leaf * 10}) TO ({leaf * 10 + 10})")
-    writer.execute("INSERT INTO t SELECT g, g % 3 FROM generate_series(0, 39, 4) g; ANALYZE")
+    writer.execute("INSERT INTO t SELECT g, g % 3 FROM generate_series(0, 39, 4) g; ANALYZE t, many")
     return writer
 
 

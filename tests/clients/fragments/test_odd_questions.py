@@ -16,7 +16,7 @@ CREATE TABLE d (id int PRIMARY KEY, name text, w int);
 INSERT INTO d SELECT g, 'd' || g, g % 4 FROM generate_series(0, 9) g;
 CREATE FUNCTION total(low int) RETURNS bigint STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT sum(v) FROM f WHERE n >= low); END $$;
 CREATE MATERIALIZED VIEW kept AS SELECT kind, sum(v) AS s FROM f GROUP BY kind;
-ANALYZE;
+ANALYZE f, d, kept;
 """
 # Whether it is combined, and the question.
 QUESTIONS = [

@@ -8,18 +8,25 @@ from psycopg.types.json import Jsonb
 
 from support.exports import copy_statement
 
-SMALL = "SELECT a, pad FROM big WHERE a <= 2000 ORDER BY a"
-LARGE = "SELECT a, pad FROM big ORDER BY a"
-BEYOND = "SELECT x.a, x.pad FROM big x, generate_series(1, 3) g"  # more than max_entry_size
+SCHEMA = "export_memory"
+SMALL = f"SELECT a, pad FROM {SCHEMA}.big WHERE a <= 2000 ORDER BY a"
+LARGE = f"SELECT a, pad FROM {SCHEMA}.big ORDER BY a"
+BEYOND = f"SELECT x.a, x.pad FROM {SCHEMA}.big x, generate_series(1, 3) g"  # more than max_entry_size
+
+
+@pytest.fixture(scope="module")
+def table(administrator):
+    """About 45 MB: under max_entry_size, and many times the batches that it is made of. Nobody changes it."""
+    administrator.execute(f"CREATE SCHEMA {SCHEMA}")
+    administrator.execute(f"CREATE TABLE {SCHEMA}.big AS SELECT g AS a, repeat(md5(g::text), 32) AS pad FROM generate_series(1, 44000) g")
+    administrator.execute(f"ALTER TABLE {SCHEMA}.big ADD PRIMARY KEY (a); ANALYZE {SCHEMA}.big")
+    yield
+    administrator.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
 
 
 @pytest.fixture
-def big(session):
-    """About 45 MB: under max_entry_size, and many times the batches that it is made of."""
-    session.execute("""
-        CREATE TABLE big AS SELECT g AS a, repeat(md5(g::text), 32) AS pad FROM generate_series(1, 44000) g;
-        ALTER TABLE big ADD PRIMARY KEY (a); ANALYZE big; SET enable_sort = off; SET enable_seqscan = off;
-        SET jit = off""")  # a compiler is no part of an export
+def big(table, session):
+    session.execute("SET enable_sort = off; SET enable_seqscan = off; SET jit = off")  # a compiler is no part of an export
     return session
 
 

@@ -20,7 +20,7 @@ def judged(connect):
     texts = ", ".join(f"'text {column} of ' || g AS t{column}" for column in range(1, 5))
     session.execute(f"CREATE TABLE wide AS SELECT {numbers}, {texts} FROM generate_series(1, {ROWS}) g")
     session.execute("CREATE TABLE few AS SELECT g AS v FROM generate_series(1, 500) g")
-    session.execute("ANALYZE")
+    session.execute("ANALYZE wide, few")
     session.execute("SELECT arrow_cache.reset_stats()")
     return session
 

@@ -19,7 +19,7 @@ CREATE TABLE parts (k int, v text, PRIMARY KEY (k)) PARTITION BY RANGE (k);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
 CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (10) TO (20);
 INSERT INTO parts SELECT g, 'v' || g FROM generate_series(0, 19) g;
-ANALYZE;
+ANALYZE t, small, loose, parts;
 """
 
 PROVEN = [

@@ -20,7 +20,7 @@ CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (10) TO (20);
 INSERT INTO parts SELECT g, 'k' || g FROM generate_series(0, 19) g;
 GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role};
 GRANT USAGE ON SCHEMA {schema} TO {role};
-ANALYZE;
+ANALYZE t, u, parts;
 """
 
 QUERIES = [

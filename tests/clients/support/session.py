@@ -17,6 +17,10 @@ class Session(psycopg.Connection):
     def reason(self):
         return self.execute("SELECT arrow_cache.last_reason()").fetchone()[0]
 
+    def outcome(self):
+        """Both at once."""
+        return self.execute("SELECT arrow_cache.last_status(), arrow_cache.last_reason()").fetchone()
+
     def rows(self, query, parameters=None, **options):
         return self.execute(query, parameters, **options).fetchall()
 
