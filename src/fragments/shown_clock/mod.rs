@@ -4,7 +4,7 @@
 //!
 //! 1. The planner hook has found that the answer moves with the clock. `planning::part` takes the query apart, the server plans the part, and
 //!    `planning::plan` puts the scan over its plan. Permissions, relations and locks are those of that plan.
-//! 2. When the scan is started (`scan`), the part is looked up under the statement's snapshot. A stored answer is pinned; otherwise the plan of the
+//! 2. When the scan is started (`scan`), the part is looked up (`rows_of_part`) under the statement's snapshot. A stored answer is pinned; otherwise the plan of the
 //!    part is run, and its rows are stored on the way.
 //! 3. For each row the executor computes the target list of the scan: the projection.
 //!
@@ -17,6 +17,7 @@
 mod kept;
 pub mod late;
 mod planning;
+mod rows_of_part;
 mod scan;
 
 pub use kept::attach;
