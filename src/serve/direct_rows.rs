@@ -187,6 +187,10 @@ unsafe fn deliver_encoded(
             match step {
                 Step::Leave => {
                     (*run).left -= 1;
+                    if (*run).left == 0 {
+                        // The executor makes the bytes of this row anew, and then asks for no other.
+                        edge(|| put_away(&mut *direct));
+                    }
                     return false;
                 }
                 Step::End => {
@@ -206,6 +210,8 @@ fn begin(
     (rows, direct): (&Rows, &mut Option<Box<DirectRows>>),
     formats: &ClientFormats<'_>,
 ) -> Way {
+    // A run whose rows went to the executor to the last may have left it there.
+    put_away(direct);
     if !client::is_socket() {
         return Way::Executor;
     }
@@ -351,17 +357,23 @@ impl DirectRows {
     }
 }
 
-/// Ends a run. What can be used again is kept for the backend's next.
+/// Ends a run.
 fn end(run: &mut Run, direct: &mut Option<Box<DirectRows>>) {
     run.left = 0;
+    put_away(direct);
+    note_sent("rows went straight to the client", run.sent);
+}
+
+/// Keeps what can be used again for the backend's next run, and gives the rest back.
+fn put_away(direct: &mut Option<Box<DirectRows>>) {
     if let Some(mut sender) = direct.take() {
         if sender.has_functions {
             sender.functions.end();
             sender.chunk = None;
         }
+        sender.draft = None;
         REUSABLE.replace(Some(sender));
     }
-    note_sent("rows went straight to the client", run.sent);
 }
 
 /// Tells whoever wants to know it which way rows went.
