@@ -177,6 +177,7 @@ fn publish(store: &BenchStore<'_>, n: u64, now: i64) -> Pin {
         dependencies: &dependencies,
         descriptor: b"columns",
         facts: Hash128::NONE,
+        plan_cost: 0.0,
         rows: 1,
         columns: 1,
         execution_micros: 1000,

@@ -43,6 +43,25 @@ fn in_minutes(minutes: i64) -> i64 {
     minutes * 60_000_000
 }
 
+/// The cost and the kind of an entry share a word.
+#[test]
+fn an_entry_tells_its_kind_and_the_cost_of_its_plan() {
+    let block = Block::new(8, 256 * 1024);
+    let store = block.attach(0);
+    let costs = [0.0, 12.5, 1e10, f32::MAX];
+    for (n, plan_cost) in (1..).zip(costs) {
+        for (new, kind) in
+            [(described(b"q", &[]), EntryKind::Answer), (fragment(&[], 64 * FRAGMENT), EntryKind::Fragment)]
+        {
+            let pin = put(&store, n, 100, NewEntry { plan_cost, ..new }, 0).unwrap();
+            let view = store.view(&pin);
+            assert_eq!((view.plan_cost(), view.kind()), (plan_cost, kind));
+            store.unpin(pin);
+        }
+    }
+    block.check();
+}
+
 #[test]
 fn fragments_are_told_from_answers_and_counted() {
     let block = Block::new(10, 64 * KIB);

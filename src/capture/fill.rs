@@ -187,6 +187,7 @@ impl ResultFill {
             dependencies: &miss.dependencies,
             descriptor: &column::describe(&miss.columns),
             facts: miss.facts.0,
+            plan_cost: miss.plan_cost,
             rows: self.rows,
             columns: miss.columns.len() as u32,
             execution_micros: micros(elapsed),

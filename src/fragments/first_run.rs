@@ -11,8 +11,8 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys;
 
+use super::carried;
 use super::exchange::{end_started, exchange};
-use super::kept_question;
 use super::planning::{Known, plan_of};
 use super::shown_clock::late::{self, AtStart};
 use crate::capture;
@@ -126,7 +126,7 @@ fn combine_at_run(query: QueryDesc<'_>, start: Start, reads_all: bool) {
     if !reads_all || !portal::is_before_first_row(query) || !holds(start) {
         return;
     }
-    let Some(question) = kept_question::of(query.plan()) else { return };
+    let Some(question) = carried::question_of(query.plan()) else { return };
     let known = Known { may_fail: start.traits.may_fail, asks_for_time: start.traits.clocks != 0, reads_all };
     // SAFETY: the memory of the descriptor outlives the execution, and with it the plan.
     let own_plan = unsafe {

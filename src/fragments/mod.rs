@@ -4,7 +4,7 @@
 //! The walk of such a statement:
 //!
 //! 1. The planner hook asks `planning` whether the query may be combined of parts, and is worth it (`admission`). If so, the server plans the
-//!    combined query in its place. A plan that is kept, or made for a Bind, is the server's own; the query goes along with it (`kept_question`), and if
+//!    combined query in its place. A plan that is kept, or made for a Bind, is the server's own; the query goes along with it (`carried`), and if
 //!    there is no answer when it starts, the combined query is planned then (`starting`), or at its first run, if it matters how it is read (`first_run`). The combined query reads a named tuplestore, and the path hook puts our scan there (`path`).
 //! 2. When the plan starts, the scan (`scan`) looks for the stored parts under the snapshot of the statement, and pins them (`parts`).
 //! 3. When it is asked for rows, it gives those of the stored parts, and runs the query of each other part (`part_run`), whose rows are stored
@@ -14,10 +14,10 @@
 //! is stored, and the hooks of other libraries see one statement. All state belongs to one query of this backend.
 
 mod admission;
+mod carried;
 mod exchange;
 mod explain;
 mod first_run;
-mod kept_question;
 mod key;
 mod part_run;
 mod parts;
@@ -28,8 +28,8 @@ mod scan;
 pub mod shown_clock;
 mod starting;
 
+pub use carried::{Carried, attach};
 pub use first_run::{decide_at_run, end as end_late, is_idle as is_none_late, waits_for_clock};
-pub use kept_question::attach;
 pub use path::{add_path, is_planning as plans_combined};
 pub use planning::{Combination, add_relations, combine, combine_moving, end};
 pub use starting::{combine_at_start, question};

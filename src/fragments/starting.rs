@@ -6,7 +6,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::planning::{self, Known};
-use super::{admission, first_run, kept_question};
+use super::{admission, carried, first_run};
 use crate::lookup::parts::may_have_parts;
 use crate::lookup::{Call, Eligible, Miss, definition_versions, portal};
 use crate::pg::query_desc::QueryDesc;
@@ -47,7 +47,7 @@ pub fn combine_at_start(query: QueryDesc<'_>, miss: Option<&mut Miss>, flags: i3
 /// Does what `combine_at_start` promises.
 #[inline(never)]
 fn combine(query: QueryDesc<'_>, miss: Option<&mut Miss>) {
-    let Some(question) = kept_question::of(query.plan()) else { return };
+    let Some(question) = carried::question_of(query.plan()) else { return };
     let Some(store) = shmem::store() else { return };
     let Some((versions, traits)) = may_replace(&store, query, question) else { return };
     let is_read_later = portal::is_bound() || portal::may_be_read_later();

@@ -6,7 +6,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::previous::{PREVIOUS, active};
-use crate::fragments::{self, Combination, shown_clock};
+use crate::fragments::{self, Carried, Combination, shown_clock};
 use crate::lookup::{self, Call, Placeholder, Planning};
 use crate::pg::error_passing::{direct, edge, with_cleanup};
 use crate::pg::lists::oids;
@@ -65,35 +65,19 @@ pub unsafe extern "C-unwind" fn plan(
             Planning::Refused(reason) => edge(|| lookup::refuse(plan, reason)),
             Planning::Ignored | Planning::Ready { .. } => {}
         }
-        if !carried.kept.is_null() {
-            edge(|| shown_clock::attach(plan, carried.kept));
-        }
-        if !carried.question.is_null() {
-            edge(|| fragments::attach(plan, carried.question));
-        }
+        edge(|| fragments::attach(plan, carried));
         plan
     }
-}
-
-/// What a plan is to carry, so that its query can be planned otherwise when it starts or runs; null for nothing. Plain data.
-#[derive(Clone, Copy)]
-struct Carried {
-    question: *mut pg_sys::Query,
-    kept: *mut pg_sys::List,
-}
-
-impl Carried {
-    const NOTHING: Self = Self { question: std::ptr::null_mut(), kept: std::ptr::null_mut() };
 }
 
 /// What the server's own plan of a query is to carry.
 fn carried(call: &Call<'_>, planning: &Planning) -> Carried {
     match planning {
         Planning::Eligible(eligible) => {
-            Carried { question: fragments::question(call, eligible), kept: shown_clock::to_keep(call, planning) }
+            Carried { question: fragments::question(call, eligible), clock_free: shown_clock::to_keep(call, planning) }
         }
         Planning::Refused(Reason::MovingClock) => {
-            Carried { kept: shown_clock::to_keep(call, planning), ..Carried::NOTHING }
+            Carried { clock_free: shown_clock::to_keep(call, planning), ..Carried::NOTHING }
         }
         _ => Carried::NOTHING,
     }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use arrow_cache_core::{Pin, Reason};
+use pgrx::pg_sys;
 
 use super::description::{Description, describe};
 use super::held_claims::Lead;
@@ -16,7 +17,7 @@ use super::question::Question;
 use super::{definition_versions, entry_validity, portal, quick_statements, staleness, storing};
 use crate::arrow::column;
 use crate::invalidation::foreign;
-use crate::pg::tree::Tree;
+use crate::pg::tree::{Tree, child};
 use crate::pg::{allocator, backend, compat};
 use crate::query::hashes::FactsHash;
 use crate::query::parameters;
@@ -242,6 +243,7 @@ fn miss(
         key,
         unread,
         facts: if is_of_values { description.facts } else { FactsHash::NONE },
+        plan_cost: cost_of(question.plan()),
         fingerprint: description.fingerprint,
         form: description.form,
         combined: is_combined(question.plan()),
@@ -268,6 +270,11 @@ fn miss(
         is_part: false,
         lead: Rc::new(Lead::default()),
     })))
+}
+
+/// What a plan was estimated to cost.
+fn cost_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> f32 {
+    child!(plan.planTree).map_or(0.0, |tree| tree.total_cost as f32)
 }
 
 /// Which relations of its plan the answer may turn out not to rest on.

@@ -26,6 +26,8 @@ pub struct Miss {
     pub key: CacheKey,
     /// The facts of its plan, if that is the plan of these values.
     pub facts: FactsHash,
+    /// What its plan was estimated to cost.
+    pub plan_cost: f32,
     /// By what its speed is remembered.
     pub fingerprint: Fingerprint,
     /// The form of its query, by which its time is remembered for all sessions.

@@ -170,6 +170,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
         key: *key,
         unread: Unread::None,
         facts: FactsHash::NONE,
+        plan_cost: 0.0,
         fingerprint: Fingerprint(0),
         text: Rc::clone(text),
         dependencies,

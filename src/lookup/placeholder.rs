@@ -97,7 +97,7 @@ pub fn make(
     let clock = Clock { program, params: call.params(), one_message: !call.has_values(), sight };
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed()).ok()?;
     let form = form.id();
-    let facts = promising_facts(store, key, form, terms)?;
+    let Computed { facts, cost } = promising_answer(store, key, form, terms)?;
     if !plan_facts::hold_now(facts) {
         return None;
     }
@@ -113,27 +113,39 @@ pub fn make(
         place.cast()
     };
     // The plan points into the template, which `kept_templates` keeps until a later statement is planned, when the plan is gone.
-    Some(Placeholder { plan: template.placeholder(call.query(), place)?, locks: template.descendants() })
+    Some(Placeholder { plan: template.placeholder(call.query(), place, cost)?, locks: template.descendants() })
 }
 
-/// The facts of the plan that computed the stored answer, if that seems to hold. If it is outdated, and somebody computes another one, that is
+/// What is known of the plan that computed a stored answer.
+struct Computed {
+    facts: FactsHash,
+    /// Its cost. Another plan with the same facts may have been made for other values.
+    cost: f64,
+}
+
+impl Computed {
+    /// That of the answer that is pinned, which is let go.
+    fn of(store: &SharedStore, pin: Pin) -> Self {
+        let view = store.view(&pin);
+        let computed = Self { facts: FactsHash(view.facts()), cost: f64::from(view.plan_cost()) };
+        store.unpin(pin);
+        computed
+    }
+}
+
+/// What is known of the plan that computed the stored answer, if that seems to hold. If it is outdated, and somebody computes another one, that is
 /// waited for.
-fn promising_facts(store: &SharedStore, key: CacheKey, form: FormId, terms: StatementTerms) -> Option<FactsHash> {
+fn promising_answer(store: &SharedStore, key: CacheKey, form: FormId, terms: StatementTerms) -> Option<Computed> {
     let pin = store.lookup(key)?;
     if store.is_current(&pin) {
-        let facts = FactsHash(store.view(&pin).facts());
-        store.unpin(pin);
-        return Some(facts);
+        return Some(Computed::of(store, pin));
     }
     store.unpin(pin);
     // Who may be given the outdated answer does not wait.
     if staleness::bound(terms).is_some() || !single_flight::wait_before_planning(store, key, form) {
         return None;
     }
-    let pin = store.lookup(key)?;
-    let facts = FactsHash(store.view(&pin).facts());
-    store.unpin(pin);
-    Some(facts)
+    store.lookup(key).map(|pin| Computed::of(store, pin))
 }
 
 /// The snapshot of planning, under which the bounds are found that the statement is likely to have.

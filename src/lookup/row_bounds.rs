@@ -150,6 +150,7 @@ impl<'s> RowBounds<'s> {
             dependencies,
             descriptor: values,
             facts: Hash128::NONE,
+            plan_cost: 0.0,
             rows: 0,
             columns: 0,
             execution_micros: u64::try_from(now - began).unwrap_or(0),

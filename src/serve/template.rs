@@ -178,11 +178,13 @@ impl Template {
     }
 
     /// A plan that stands for `pending`, for a query of the template's form, in the current memory context. It shares parts with the
-    /// template, which must outlive it unless it is copied. `None` when there is no memory.
+    /// template, which must outlive it unless it is copied. It costs what the plan for the values of the query was estimated to cost: the server
+    /// adds such costs up. `None` when there is no memory.
     pub fn placeholder(
         &self,
         query: Tree<'_, pg_sys::Query>,
         pending: *mut c_void,
+        cost: f64,
     ) -> Option<*mut pg_sys::PlannedStmt> {
         let custom_private = placeholder_scan::list_of_address(pending)?;
         // SAFETY: a live context; both are copies of nodes of their size, which `fill` has made.
@@ -190,6 +192,8 @@ impl Template {
             let scan = room_for::<pg_sys::CustomScan>(pg_sys::CurrentMemoryContext)?;
             scan.write(self.scan());
             (*scan).custom_private = custom_private;
+            (*scan).scan.plan.total_cost = cost;
+            (*scan).scan.plan.startup_cost = (*scan).scan.plan.startup_cost.min(cost);
             let plan = room_for::<pg_sys::PlannedStmt>(pg_sys::CurrentMemoryContext)?;
             plan.copy_from_nonoverlapping(self.plan, 1);
             (*plan).planTree = scan.cast();

@@ -166,6 +166,7 @@ fn ask(store: &Store<'_, &Host, &Host>, trace: &Trace, question: &Question) -> R
         dependencies: &dependencies,
         descriptor: &[b'd'; 50],
         facts: Hash128::NONE,
+        plan_cost: 0.0,
         rows: 1,
         columns: 1,
         execution_micros: answer.micros,

@@ -126,6 +126,7 @@ fn put_under(store: &Process, key: CacheKey, byte: u8) -> Pin {
         dependencies: &[],
         descriptor: &[],
         facts: Hash128::NONE,
+        plan_cost: 0.0,
         rows: u64::from(byte),
         columns: 1,
         execution_micros: 1,

@@ -102,6 +102,8 @@ pub struct NewEntry<'a> {
     pub descriptor: &'a [u8],
     /// Hash of the facts of the plan that computed it, opaque to the store; [`Hash128::NONE`] if nobody may rely on them.
     pub facts: Hash128,
+    /// What that plan was estimated to cost, opaque to the store.
+    pub plan_cost: f32,
     /// Rows of the result.
     pub rows: u64,
     /// Columns of the result.
@@ -299,7 +301,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         entry.database.store(new.database, Relaxed);
         entry.role.store(new.role, Relaxed);
         entry.columns.store(new.columns, Relaxed);
-        entry.set_kind(new.kind.of_entry());
+        entry.set_cost_and_kind(new.plan_cost, new.kind.of_entry());
         entry.set_facts(new.facts);
         entry.set_result(new.rows, new.execution_micros);
         entry.created_at.store(new.created_at, Relaxed);

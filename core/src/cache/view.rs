@@ -80,6 +80,12 @@ impl<'a> EntryView<'a> {
         self.entry.facts()
     }
 
+    /// What that plan was estimated to cost, as the caller gave it.
+    #[must_use]
+    pub fn plan_cost(&self) -> f32 {
+        self.entry.plan_cost()
+    }
+
     /// The data of every chunk, in the order they were appended.
     #[must_use]
     pub fn chunks(&self) -> Chunks<'a> {

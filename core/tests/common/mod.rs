@@ -238,6 +238,7 @@ pub fn described<'a>(text: &'a [u8], dependencies: &'a [Dependency]) -> NewEntry
         dependencies,
         descriptor: b"columns",
         facts: Hash128::NONE,
+        plan_cost: 0.0,
         rows: 3,
         columns: 2,
         execution_micros: 1500,

@@ -1,12 +1,11 @@
-//! What a plan carries whose query may be taken apart when it runs: a plan for a Bind, one that is kept, or a cursor's. It lies in the first entry of the
-//! range table, in a field that finished plans do not use (`values_lists`): the server copies it with the plan, and nobody else looks there. Entries and
-//! their number stay what they are, since EXPLAIN shows them. Keeps nothing.
+//! What a plan carries (`carried`) whose query may be taken apart when it runs: a plan for a Bind, one that is kept, or a cursor's. Keeps nothing.
 
 use arrow_cache_core::Hash128;
-use pgrx::pg_sys::{self, RTEKind};
+use pgrx::pg_sys;
 
+use crate::fragments::carried;
 use crate::pg::lists::{integers, node_at};
-use crate::pg::tree::{Tree, children};
+use crate::pg::tree::Tree;
 use crate::pg::tree_making::{list_of, list_of_numbers};
 use crate::query::Versions;
 use crate::query::hashes::{FormId, PlanningHash};
@@ -41,31 +40,13 @@ impl Kept {
     }
 }
 
-/// Attaches a list that `Kept` has made to a plan.
-///
-/// # Safety
-/// `plan` must be a plan just made, in the current memory context, and the list one that nobody else has.
-pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, kept: *mut pg_sys::List) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let first = node_at::<pg_sys::RangeTblEntry>((*plan).rtable, 0);
-        if let Some(entry) = first.filter(|entry| (**entry).rtekind != RTEKind::RTE_VALUES) {
-            (*entry).values_lists = kept;
-        }
-    }
-}
-
 /// What a plan carries, if it carries something.
 pub fn of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Kept> {
-    let entry = children!(plan.rtable as RangeTblEntry).next()?;
-    if entry.values_lists.is_null() || entry.rtekind == RTEKind::RTE_VALUES {
-        return None;
-    }
-    // SAFETY: only `attach` has put something there.
-    unsafe { read(entry.values_lists) }
+    // SAFETY: only lists that `Kept` has made are carried.
+    unsafe { read(carried::clock_free_of(plan)?) }
 }
 
-/// What `attach` has put into a list.
+/// What `to_list` has made a list of, or the server a copy of that.
 ///
 /// # Safety
 /// It must have made the list.

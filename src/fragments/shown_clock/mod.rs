@@ -20,7 +20,6 @@ mod planning;
 mod rows_of_part;
 mod scan;
 
-pub use kept::attach;
 pub use late::to_keep;
 pub use planning::{combine, part, plan};
 pub use scan::register;
