@@ -61,8 +61,10 @@ static SETTINGS: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
 type Asked = (SettingsHash, pg_sys::Oid);
 /// What was asked last about planning, and its number.
 static PLANNING: Local<Cell<Option<(Asked, PlanningHash)>>> = Local::new(Cell::new(None));
-/// What was asked last about an environment without settings that are read by name, with its search path, and its number.
-static USUAL: Local<RefCell<Option<(Asked, Vec<u8>, EnvironmentHash)>>> = Local::new(RefCell::new(None));
+/// An environment without settings that are read by name, with its search path, and its number.
+type UsualEnvironment = (Asked, Vec<u8>, EnvironmentHash);
+/// The one that was asked for last.
+static USUAL: Local<RefCell<Option<UsualEnvironment>>> = Local::new(RefCell::new(None));
 static ENVIRONMENT: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
 static COMPILING_SETTINGS: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
 

@@ -52,19 +52,22 @@ fn utf8(text: &CStr) -> &[u8] {
     }
 }
 
+/// The labels of some enums, by their types.
+type LabelsByEnum = Rc<[(pg_sys::Oid, CatalogLabels)]>;
+
 /// Where the labels of enums come from.
 #[derive(Clone)]
 pub enum LabelSource {
     /// The type's output function, which remembers them in this backend.
     Remembered,
     /// The catalog as it was when these were read: for what others get, too. In a database in UTF-8.
-    Catalog(Rc<[(pg_sys::Oid, CatalogLabels)]>),
+    Catalog(LabelsByEnum),
 }
 
 /// The labels of an enum.
 pub struct Labels {
     /// Those that were read from the catalog, and which of them are the enum's.
-    read: Option<(Rc<[(pg_sys::Oid, CatalogLabels)]>, usize)>,
+    read: Option<(LabelsByEnum, usize)>,
     made: MadeLabels,
 }
 
