@@ -59,7 +59,7 @@ pub use cache::snapshot::{SnapshotView, widen_xid};
 pub use cache::versions::{SlotId, Versions};
 pub use cache::{
     AskedXids, BlockPlace, Dependency, Draft, EntryId, EntryKind, EntryView, Fill, FormTimes, NewEntry, NewKind, Pin,
-    StatementCounter, StatementCounts, StatementKey, Store, StoreError, StoringTime, Validity, pays_at_once,
+    PlanCost, StatementCounter, StatementCounts, StatementKey, Store, StoreError, StoringTime, Validity, pays_at_once,
 };
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};
 pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};

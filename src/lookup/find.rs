@@ -7,8 +7,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use arrow_cache_core::{Pin, Reason};
-use pgrx::pg_sys;
+use arrow_cache_core::{Pin, PlanCost, Reason};
 
 use super::description::{Description, describe};
 use super::held_claims::Lead;
@@ -22,6 +21,7 @@ use crate::pg::{allocator, backend, compat};
 use crate::query::hashes::FactsHash;
 use crate::query::parameters;
 use crate::query::plan_kinds::is_combined;
+use crate::query::planner_settings;
 use crate::serve::{FirstRun, Guard, Hit};
 use crate::shmem::SharedStore;
 use crate::{session, settings, verify};
@@ -243,7 +243,7 @@ fn miss(
         key,
         unread,
         facts: if is_of_values { description.facts } else { FactsHash::NONE },
-        plan_cost: cost_of(question.plan()),
+        plan_cost: if is_of_values { cost_of(question) } else { PlanCost::default() },
         fingerprint: description.fingerprint,
         form: description.form,
         combined: is_combined(question.plan()),
@@ -272,9 +272,12 @@ fn miss(
     })))
 }
 
-/// What a plan was estimated to cost.
-fn cost_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> f32 {
-    child!(plan.planTree).map_or(0.0, |tree| tree.total_cost as f32)
+/// What the plan of a question was estimated to cost. The settings matter to values alone.
+fn cost_of(question: &Question<'_>) -> PlanCost {
+    let plan = question.plan();
+    let total = child!(plan.planTree).map_or(0.0, |tree| tree.total_cost);
+    let settings = if question.params().is_some() { planner_settings::hash() } else { 0 };
+    PlanCost { total, settings }
 }
 
 /// Which relations of its plan the answer may turn out not to rest on.

@@ -4,7 +4,7 @@
 use std::ffi::CString;
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
+use arrow_cache_core::{CacheKey, Dependency, Pin, PlanCost, Reason};
 use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
@@ -27,7 +27,7 @@ pub struct Miss {
     /// The facts of its plan, if that is the plan of these values.
     pub facts: FactsHash,
     /// What its plan was estimated to cost.
-    pub plan_cost: f32,
+    pub plan_cost: PlanCost,
     /// By what its speed is remembered.
     pub fingerprint: Fingerprint,
     /// The form of its query, by which its time is remembered for all sessions.

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, Dependency, Pin, Reason, Wanted};
+use arrow_cache_core::{CacheKey, Dependency, Pin, PlanCost, Reason, Wanted};
 use pgrx::pg_sys;
 
 use super::call::Call;
@@ -170,7 +170,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
         key: *key,
         unread: Unread::None,
         facts: FactsHash::NONE,
-        plan_cost: 0.0,
+        plan_cost: PlanCost::default(),
         fingerprint: Fingerprint(0),
         text: Rc::clone(text),
         dependencies,

@@ -9,7 +9,7 @@
 
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, Hash128, Pin, SnapshotView};
+use arrow_cache_core::{CacheKey, Hash128, Pin, PlanCost, SnapshotView};
 use pgrx::pg_sys;
 
 use super::call::Call;
@@ -27,7 +27,7 @@ use crate::query::hashes::{FactsHash, FormId};
 use crate::query::identity::Identified;
 use crate::query::key::{self, Asked, HashedText, Keyed};
 use crate::query::statement_terms::StatementTerms;
-use crate::query::{Versions, environment, plan_facts};
+use crate::query::{Versions, environment, plan_facts, planner_settings};
 use crate::serve::{self, Hit, Template};
 use crate::session::{self, Status};
 use crate::settings;
@@ -98,6 +98,10 @@ pub fn make(
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed()).ok()?;
     let form = form.id();
     let Computed { facts, cost } = promising_answer(store, key, form, terms)?;
+    // Under other settings of the planner the plan for these values would cost something else.
+    if call.has_values() && cost.settings != planner_settings::hash() {
+        return None;
+    }
     if !plan_facts::hold_now(facts) {
         return None;
     }
@@ -113,21 +117,21 @@ pub fn make(
         place.cast()
     };
     // The plan points into the template, which `kept_templates` keeps until a later statement is planned, when the plan is gone.
-    Some(Placeholder { plan: template.placeholder(call.query(), place, cost)?, locks: template.descendants() })
+    Some(Placeholder { plan: template.placeholder(call.query(), place, cost.total)?, locks: template.descendants() })
 }
 
 /// What is known of the plan that computed a stored answer.
 struct Computed {
     facts: FactsHash,
     /// Its cost. Another plan with the same facts may have been made for other values.
-    cost: f64,
+    cost: PlanCost,
 }
 
 impl Computed {
     /// That of the answer that is pinned, which is let go.
     fn of(store: &SharedStore, pin: Pin) -> Self {
         let view = store.view(&pin);
-        let computed = Self { facts: FactsHash(view.facts()), cost: f64::from(view.plan_cost()) };
+        let computed = Self { facts: FactsHash(view.facts()), cost: view.plan_cost() };
         store.unpin(pin);
         computed
     }

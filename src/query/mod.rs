@@ -42,6 +42,7 @@ pub mod plan_facts;
 pub mod plan_kinds;
 pub mod plan_marker;
 pub mod planner_input;
+pub mod planner_settings;
 pub mod relation_policy;
 pub mod relations;
 mod repeatability;

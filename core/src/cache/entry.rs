@@ -116,8 +116,7 @@ pub(crate) struct Entry {
     pub(crate) role: AtomicU32,
     facts_hi: AtomicU64,
     facts_lo: AtomicU64,
-    /// The cost of the plan that computed it, as the bits of an f32. Its sign, which no cost has, tells a fragment.
-    cost_and_kind: AtomicU32,
+    kind: AtomicU32,
     catalogs_low: AtomicU32,
 }
 
@@ -140,9 +139,6 @@ struct Usage {
 
 /// Somebody takes the entry when it is outdated: it stays in the index until another one takes its place.
 const KEEPS_OUTDATED: u32 = 1 << 31;
-
-/// The sign of an f32.
-const IS_FRAGMENT: u32 = 1 << 31;
 
 const _: () = assert!(size_of::<Entry>() == 192 && std::mem::offset_of!(Entry, usage) == 64);
 
@@ -190,7 +186,7 @@ impl Entry {
     }
 
     pub(crate) fn kind(&self) -> EntryKind {
-        if self.cost_and_kind.load(Relaxed) & IS_FRAGMENT == 0 { EntryKind::Answer } else { EntryKind::Fragment }
+        if self.kind.load(Relaxed) == 0 { EntryKind::Answer } else { EntryKind::Fragment }
     }
 
     /// The version of the catalogs under which it was computed.
@@ -217,15 +213,9 @@ impl Entry {
         }
     }
 
-    /// The cost of the plan that computed it.
-    pub(crate) fn plan_cost(&self) -> f32 {
-        f32::from_bits(self.cost_and_kind.load(Relaxed) & !IS_FRAGMENT)
-    }
-
     /// While filling.
-    pub(crate) fn set_cost_and_kind(&self, plan_cost: f32, kind: EntryKind) {
-        let flag = if kind == EntryKind::Fragment { IS_FRAGMENT } else { 0 };
-        self.cost_and_kind.store(plan_cost.to_bits() & !IS_FRAGMENT | flag, Relaxed);
+    pub(crate) fn set_kind(&self, kind: EntryKind) {
+        self.kind.store(u32::from(kind == EntryKind::Fragment), Relaxed);
     }
 
     pub(crate) fn pins(&self) -> u64 {

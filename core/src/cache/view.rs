@@ -3,7 +3,7 @@
 use crate::atomics::{AtomicI64, Ordering::Relaxed};
 use crate::cache::entry::{Dependency, Entry, EntryId, EntryKind};
 use crate::cache::memory::{Arena, ArenaPtr};
-use crate::cache::payload::{Chunks, HeadShape};
+use crate::cache::payload::{COST, Chunks, HeadShape, PlanCost};
 use crate::cache::rendition::Heads;
 use crate::hash::Hash128;
 
@@ -82,8 +82,9 @@ impl<'a> EntryView<'a> {
 
     /// What that plan was estimated to cost, as the caller gave it.
     #[must_use]
-    pub fn plan_cost(&self) -> f32 {
-        self.entry.plan_cost()
+    pub fn plan_cost(&self) -> PlanCost {
+        // SAFETY: `write_head` put it there, aligned to 8; it stays unchanged while the entry is pinned, which it is for `'a`.
+        unsafe { self.head().add(COST).cast::<PlanCost>().read() }
     }
 
     /// The data of every chunk, in the order they were appended.

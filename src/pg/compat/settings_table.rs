@@ -4,8 +4,8 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-/// The server's description of one of its own settings, which is never freed; null if it has none of this name and kind.
-pub fn setting_of_server(name: &CStr, kind: pg_sys::config_type::Type) -> *mut pg_sys::config_generic {
+/// Gives the descriptions of all settings of the server, which are never freed, to `read`.
+fn read_table<R>(read: impl FnOnce(&[*mut pg_sys::config_generic]) -> R) -> R {
     // SAFETY: a table of pointers to the descriptions of all settings, made for the caller from 16 on.
     unsafe {
         let mut count = 0;
@@ -16,12 +16,56 @@ pub fn setting_of_server(name: &CStr, kind: pg_sys::config_type::Type) -> *mut p
         };
         #[cfg(not(feature = "pg15"))]
         let table = pg_sys::get_guc_variables(&raw mut count);
-        let settings = std::slice::from_raw_parts(table, count as usize);
-        let own =
-            settings.iter().find(|setting| CStr::from_ptr((***setting).name) == name && (***setting).vartype == kind);
-        let own = own.map_or(std::ptr::null_mut(), |setting| *setting);
+        let result = read(std::slice::from_raw_parts(table, count as usize));
         #[cfg(not(feature = "pg15"))]
         pg_sys::pfree(table.cast());
-        own
+        result
     }
+}
+
+/// The server's description of one of its own settings, which is never freed; null if it has none of this name and kind.
+pub fn setting_of_server(name: &CStr, kind: pg_sys::config_type::Type) -> *mut pg_sys::config_generic {
+    // SAFETY: descriptions of settings, whose names end with NUL.
+    let is_wanted = |setting: &*mut pg_sys::config_generic| unsafe {
+        CStr::from_ptr((**setting).name) == name && (**setting).vartype == kind
+    };
+    read_table(|settings| settings.iter().copied().find(is_wanted).unwrap_or(std::ptr::null_mut()))
+}
+
+/// Where the value of a setting lies.
+pub enum Variable {
+    /// One that is on or off.
+    Flag(*const bool),
+    /// A whole number, or one of several words.
+    Number(*const i32),
+    /// Any number.
+    Real(*const f64),
+}
+
+/// The variables of all settings of these groups, but for those that are texts, and `plan_cache_mode`: that does not change what a plan costs.
+pub fn variables_of_groups(groups: &[pg_sys::config_group::Type]) -> Vec<Variable> {
+    // SAFETY: descriptions of settings, of the kind that they name.
+    let variable_of = |setting: &*mut pg_sys::config_generic| unsafe {
+        let setting = *setting;
+        let is_wanted = groups.contains(&(*setting).group) && CStr::from_ptr((*setting).name) != c"plan_cache_mode";
+        if !is_wanted {
+            return None;
+        }
+        match (*setting).vartype {
+            pg_sys::config_type::PGC_BOOL => {
+                Some(Variable::Flag((*setting.cast::<pg_sys::config_bool>()).variable.cast_const()))
+            }
+            pg_sys::config_type::PGC_INT => {
+                Some(Variable::Number((*setting.cast::<pg_sys::config_int>()).variable.cast_const()))
+            }
+            pg_sys::config_type::PGC_ENUM => {
+                Some(Variable::Number((*setting.cast::<pg_sys::config_enum>()).variable.cast_const()))
+            }
+            pg_sys::config_type::PGC_REAL => {
+                Some(Variable::Real((*setting.cast::<pg_sys::config_real>()).variable.cast_const()))
+            }
+            _ => None,
+        }
+    };
+    read_table(|settings| settings.iter().filter_map(variable_of).collect())
 }

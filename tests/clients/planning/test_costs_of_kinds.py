@@ -64,3 +64,25 @@ def test_a_hit_costs_what_its_own_values_cost(connect, template, value):
         statuses.append(reader.status())
     assert answers["on"] == answers["off"]
     assert statuses[1] == "HIT"
+
+
+SMALL = "SELECT count(*) FROM small WHERE a = $1::int"
+
+
+@pytest.mark.parametrize("filler, reader", [("enable_seqscan=off", "enable_seqscan=off"), ("seq_page_cost=100", "seq_page_cost=1"), ("enable_seqscan=off", "work_mem=4MB")],
+                         ids=["costs of 10^10", "other costs", "other ways"])
+def test_costs_are_those_of_the_own_settings(connect, filler, reader):
+    """What is refused to the planner costs 10^10, which must not hide small differences. Who has stored the answer may have other settings."""
+    owner = connect()
+    owner.execute("CREATE TABLE small AS SELECT i % 10 AS a, i AS b FROM generate_series(1, 3000) i; ANALYZE small")
+    answers, statuses = {}, []
+    for enabled in "off", "on":
+        with connect(f"-c {filler} -c pg_arrow_cache.enabled={enabled}") as first:
+            for _ in range(2):
+                first.pgconn.exec_params(SMALL.encode(), [b"5"])
+        session = connect(f"-c {reader} -c pg_arrow_cache.enabled={enabled}")
+        answers[enabled] = executions(session, SMALL, [b"5"])
+        session.pgconn.exec_prepared(b"asked", [b"5"])
+        statuses.append(session.status())
+    assert answers["on"] == answers["off"]
+    assert statuses[1] == "HIT"
