@@ -4,27 +4,16 @@
 use std::cell::{Cell, OnceCell};
 
 use arrow_cache_core::{HashBuffer, LastHash};
-use pgrx::pg_sys;
 
 use crate::pg::backend_local::Local;
-use crate::pg::compat::{Variable, variables_of_groups};
-
-/// The groups of these settings (utils/guc_tables.h).
-const GROUPS: [pg_sys::config_group::Type; 6] = [
-    pg_sys::config_group::RESOURCES_MEM,
-    pg_sys::config_group::RESOURCES_ASYNCHRONOUS,
-    pg_sys::config_group::QUERY_TUNING_METHOD,
-    pg_sys::config_group::QUERY_TUNING_COST,
-    pg_sys::config_group::QUERY_TUNING_GEQO,
-    pg_sys::config_group::QUERY_TUNING_OTHER,
-];
+use crate::pg::compat::{Variable, variables_of_planning};
 
 static VARIABLES: Local<OnceCell<Vec<Variable>>> = Local::new(OnceCell::new());
 static LAST: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
 
 /// The present settings as one number.
 pub fn hash() -> u64 {
-    let variables = VARIABLES.get_or_init(|| variables_of_groups(&GROUPS));
+    let variables = VARIABLES.get_or_init(variables_of_planning);
     let mut last = LAST.take();
     let hash = last.of(|key| variables.iter().for_each(|variable| add(key, variable)));
     LAST.set(last);

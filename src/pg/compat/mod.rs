@@ -27,7 +27,7 @@ pub use plans::{
 };
 pub use ranges::family_of_bounds;
 pub use row_types::{has_virtual_columns, is_virtual_column, tuple_attribute, virtual_expressions};
-pub use settings_table::{Variable, setting_of_server, variables_of_groups};
+pub use settings_table::{Variable, setting_of_server, variables_of_planning};
 pub use shared_memory::{backend_number, create_area, most_backends, next_full_transaction_id, number_of_backend};
 pub use statistics::counted_relation;
 pub use waiting::{TIMEOUTS_OF_STATEMENTS, holds_lock, shortest_timeout, wait_event_of_fill};

@@ -42,12 +42,33 @@ pub enum Variable {
     Real(*const f64),
 }
 
-/// The variables of all settings of these groups, but for those that are texts, and `plan_cache_mode`: that does not change what a plan costs.
-pub fn variables_of_groups(groups: &[pg_sys::config_group::Type]) -> Vec<Variable> {
+/// The groups of the settings of memory and of parallel workers (utils/guc_tables.h).
+#[cfg(not(feature = "pg18"))]
+const RESOURCES: [pg_sys::config_group::Type; 2] =
+    [pg_sys::config_group::RESOURCES_MEM, pg_sys::config_group::RESOURCES_ASYNCHRONOUS];
+#[cfg(feature = "pg18")]
+const RESOURCES: [pg_sys::config_group::Type; 3] = [
+    pg_sys::config_group::RESOURCES_MEM,
+    pg_sys::config_group::RESOURCES_IO,
+    pg_sys::config_group::RESOURCES_WORKER_PROCESSES,
+];
+/// Those of the planner.
+const PLANNER: [pg_sys::config_group::Type; 4] = [
+    pg_sys::config_group::QUERY_TUNING_METHOD,
+    pg_sys::config_group::QUERY_TUNING_COST,
+    pg_sys::config_group::QUERY_TUNING_GEQO,
+    pg_sys::config_group::QUERY_TUNING_OTHER,
+];
+
+/// The variables of all settings that may change what the planner estimates: those of these groups, but for texts, and for `plan_cache_mode`, which
+/// does not change what a plan costs.
+pub fn variables_of_planning() -> Vec<Variable> {
     // SAFETY: descriptions of settings, of the kind that they name.
     let variable_of = |setting: &*mut pg_sys::config_generic| unsafe {
         let setting = *setting;
-        let is_wanted = groups.contains(&(*setting).group) && CStr::from_ptr((*setting).name) != c"plan_cache_mode";
+        let group = &(*setting).group;
+        let is_wanted = (RESOURCES.contains(group) || PLANNER.contains(group))
+            && CStr::from_ptr((*setting).name) != c"plan_cache_mode";
         if !is_wanted {
             return None;
         }
