@@ -22,7 +22,8 @@ impl Carried {
     /// Nothing.
     pub const NOTHING: Self = Self { question: std::ptr::null_mut(), clock_free: std::ptr::null_mut() };
 
-    fn is_nothing(self) -> bool {
+    /// Is there nothing to carry?
+    pub fn is_nothing(self) -> bool {
         self.question.is_null() && self.clock_free.is_null()
     }
 }

@@ -65,7 +65,9 @@ pub unsafe extern "C-unwind" fn plan(
             Planning::Refused(reason) => edge(|| lookup::refuse(plan, reason)),
             Planning::Ignored | Planning::Ready { .. } => {}
         }
-        edge(|| fragments::attach(plan, carried));
+        if !carried.is_nothing() {
+            edge(|| fragments::attach(plan, carried));
+        }
         plan
     }
 }

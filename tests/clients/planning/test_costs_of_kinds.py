@@ -66,11 +66,12 @@ def test_a_hit_costs_what_its_own_values_cost(connect, template, value):
     assert statuses[1] == "HIT"
 
 
+# To a session with these settings plans for values look cheap, and stay chosen.
+CHEAP = "seq_page_cost=0.001 -c cpu_tuple_cost=0.0001 -c cpu_operator_cost=0.0001"
 SMALL = "SELECT count(*) FROM small WHERE a = $1::int"
 
 
-@pytest.mark.parametrize("filler, reader", [("enable_seqscan=off", "enable_seqscan=off"), ("seq_page_cost=100", "seq_page_cost=1"), ("enable_seqscan=off", "work_mem=4MB")],
-                         ids=["costs of 10^10", "other costs", "other ways"])
+@pytest.mark.parametrize("filler, reader", [("enable_seqscan=off", "enable_seqscan=off"), (CHEAP, "seq_page_cost=1")], ids=["costs of 10^10", "other costs"])
 def test_costs_are_those_of_the_own_settings(connect, filler, reader):
     """What is refused to the planner costs 10^10, which must not hide small differences. Who has stored the answer may have other settings."""
     owner = connect()
