@@ -1,18 +1,20 @@
 //! One result on its way into the store: rows in, batches out, an entry at the end. An unpublished entry belongs to this backend alone;
 //! the store's own locks guard its memory.
 
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use arrow_cache_core::{CacheKey, Counter, Fill, NewEntry, NewKind, OutOfMemory, Pin, Reason, RoomyVec, StoreError};
 use pgrx::pg_sys;
 
-use crate::arrow::column;
+use crate::arrow::column::{self, Column};
 use crate::arrow::encode::Encoder;
 use crate::invalidation::own_writes;
 use crate::lookup::quick_rows::Watch;
 use crate::lookup::{Miss, staleness};
 use crate::pg::row::Row;
 use crate::pg::tee::RowSink;
+use crate::serve::ClientRows;
 use crate::shmem::SharedStore;
 use crate::{session, settings, shmem};
 
@@ -21,7 +23,10 @@ const LARGEST_ROW: usize = 256 * 1024 * 1024;
 
 /// A result being stored.
 pub struct ResultFill {
+    columns: Rc<[Column]>,
     encoder: Encoder,
+    /// How the rows go to the client.
+    client_rows: ClientRows,
     batches: Batches,
     rows: u64,
     /// While it may turn out that it is better stored when it is asked again.
@@ -42,14 +47,33 @@ struct Batches {
 
 impl RowSink for ResultFill {
     fn append(&mut self, row: Row<'_>) -> Result<(), Reason> {
+        if self.encoder.is_full() {
+            self.flush()?;
+        }
         let before = self.encoder.pending_rows();
         if self.watch.as_ref().is_some_and(|watch| watch.times(before)) {
-            self.append_timed(row, before)?;
-        } else {
-            self.encoder.append(row, self.batches.room().min(LARGEST_ROW))?;
-            self.rows += 1;
+            return self.append_timed(row, before);
         }
-        if self.encoder.is_full() { self.flush() } else { Ok(()) }
+        self.encoder.append(row, self.batches.room().min(LARGEST_ROW))?;
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn begin_run(&mut self, receiver: *mut pg_sys::DestReceiver) {
+        self.client_rows.begin_run(receiver);
+    }
+
+    fn end_run(&mut self) {
+        self.client_rows.end_run();
+    }
+
+    fn sends(&mut self) -> bool {
+        self.client_rows.are_sent(&self.columns)
+    }
+
+    unsafe fn send(this: *mut Self, row: Row<'_>) -> bool {
+        // SAFETY: the caller's promises; the encoder has this row as its last, and a batch is taken before the next one.
+        unsafe { ClientRows::send(&raw mut (*this).client_rows, row, || (*this).encoder.last_row(row)) }
     }
 }
 
@@ -60,7 +84,9 @@ impl ResultFill {
     /// There is no memory for that.
     pub fn new(miss: &Miss) -> Result<Self, OutOfMemory> {
         Ok(Self {
+            columns: Rc::clone(&miss.columns),
             encoder: Encoder::new(&miss.columns)?,
+            client_rows: ClientRows::default(),
             batches: Batches {
                 fill: None,
                 bytes: 0,

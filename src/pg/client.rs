@@ -80,9 +80,9 @@ pub unsafe fn hand_over(messages: &[u8]) {
     }
 }
 
-/// Puts messages behind those that the server has queued, all at once: a message of version 2 of the protocol is a byte, and whatever
+/// Puts messages behind those that the server has queued, all at once, which must go to the socket (`is_socket`): a message of version 2 of the protocol is a byte, and whatever
 /// follows it, without a length of its own.
-fn queue(messages: &[u8]) {
+pub fn queue(messages: &[u8]) {
     if let Some((first, rest)) = messages.split_first() {
         // SAFETY: messages go to the server's own buffer (`is_socket`), which this function fills as `putmessage` does. It reports failure as that
         // does, and raises nothing.

@@ -308,6 +308,12 @@ unsafe extern "C-unwind" {
     pub fn datumIsEqual(one: pg_sys::Datum, other: pg_sys::Datum, by_value: bool, length: c_int) -> bool;
     /// fmgr.h
     pub fn pg_detoast_datum_packed(datum: *mut pg_sys::varlena) -> *mut pg_sys::varlena;
+    /// fmgr.h
+    pub fn pg_detoast_datum(datum: *mut pg_sys::varlena) -> *mut pg_sys::varlena;
+    /// access/detoast.h
+    pub fn toast_raw_datum_size(value: pg_sys::Datum) -> usize;
+    /// access/detoast.h
+    pub fn toast_datum_size(value: pg_sys::Datum) -> usize;
     /// utils/date.h
     pub fn GetSQLCurrentDate() -> pg_sys::DateADT;
     /// utils/date.h

@@ -1,5 +1,5 @@
-//! A tee: a DestReceiver that hands each row to the receiver that was there before and then to a sink of ours. It belongs to one query of
-//! one process.
+//! A tee: a DestReceiver that hands each row to the receiver that was there before and to a sink of ours. The receiver comes first, unless the
+//! sink itself sends the row to where the receiver would. It belongs to one query of one process.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
@@ -7,6 +7,7 @@ use pgrx::pg_sys;
 use crate::pg::error_passing::{direct, edge};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row::Row;
+use crate::pg::server;
 
 /// Takes the rows of a query, one by one.
 pub trait RowSink {
@@ -15,6 +16,26 @@ pub trait RowSink {
     /// # Errors
     /// Why no further rows are wanted.
     fn append(&mut self, row: Row<'_>) -> Result<(), Reason>;
+
+    /// A run begins, whose rows go to this receiver, which has been started.
+    fn begin_run(&mut self, _receiver: *mut pg_sys::DestReceiver) {}
+
+    /// The run has ended.
+    fn end_run(&mut self) {}
+
+    /// Is the next row to be sent by `send` in the place of the receiver? To be asked before the row is added.
+    fn sends(&mut self) -> bool {
+        false
+    }
+
+    /// Sends the row that was added last. False if the receiver has to take it. Raises what making its bytes raises.
+    ///
+    /// # Safety
+    /// `this` must be valid and stay in its place, `sends` have said yes, and this row have been added. No frame between here and PostgreSQL
+    /// may have pending destructors.
+    unsafe fn send(_this: *mut Self, _row: Row<'_>) -> bool {
+        false
+    }
 
     /// Should the executor go on? If not, it pauses after the row that was added last.
     fn wants_more(&self) -> bool {
@@ -84,17 +105,21 @@ unsafe extern "C-unwind" fn startup<S: RowSink>(
 ) {
     // SAFETY: `receiver` is the head of a Tee; the inner one is called as the executor would.
     unsafe {
-        let inner = (*receiver.cast::<Tee<S>>()).inner;
+        let tee = receiver.cast::<Tee<S>>();
+        let inner = (*tee).inner;
         if let Some(startup) = (*inner).rStartup {
             direct!(startup(inner, operation, descriptor));
         }
+        edge(|| (*tee).sink.begin_run(inner));
     }
 }
 
 unsafe extern "C-unwind" fn shutdown<S: RowSink>(receiver: *mut pg_sys::DestReceiver) {
     // SAFETY: as in `startup`.
     unsafe {
-        let inner = (*receiver.cast::<Tee<S>>()).inner;
+        let tee = receiver.cast::<Tee<S>>();
+        let inner = (*tee).inner;
+        edge(|| (*tee).sink.end_run());
         if let Some(shutdown) = (*inner).rShutdown {
             direct!(shutdown(inner));
         }
@@ -109,37 +134,60 @@ unsafe extern "C-unwind" fn receive<S: RowSink>(
     unsafe {
         let tee = receiver.cast::<Tee<S>>();
         let inner = (*tee).inner;
+        let natts = (*(*slot).tts_tupleDescriptor).natts;
+        if i32::from((*slot).tts_nvalid) < natts {
+            direct!(server::slot_getsomeattrs_int(slot, natts));
+        }
+        let sends = (*tee).failure.is_none()
+            && edge(|| {
+                let sends = (*tee).sink.sends();
+                if sends {
+                    (*tee).failure = capture_row(&mut *tee, slot).err();
+                }
+                sends
+            });
+        if sends && (*tee).failure.is_none() && S::send(&raw mut (*tee).sink, row_of(slot)) {
+            return (*tee).sink.wants_more();
+        }
         let go_on = match (*inner).receiveSlot {
             Some(receive) => direct!(receive(slot, inner)),
             None => true,
         };
         if !go_on {
             (*tee).failure = Some(Reason::IncompleteRead);
-        } else if (*tee).failure.is_none() {
+        } else if !sends && (*tee).failure.is_none() {
             edge(|| (*tee).failure = capture_row(&mut *tee, slot).err());
         }
         go_on && (*tee).sink.wants_more()
     }
 }
 
+/// The row of a slot.
+///
+/// # Safety
+/// `slot` must hold a row of the tee's query, deformed to its last attribute, and be left as it is while the row is used.
+unsafe fn row_of<'r>(slot: *mut pg_sys::TupleTableSlot) -> Row<'r> {
+    // SAFETY: a slot has one valid value per attribute once all are deformed, and `Tee::new` was promised that the sink takes such rows.
+    unsafe {
+        let natts = (*(*slot).tts_tupleDescriptor).natts as usize;
+        if natts == 0 {
+            return Row::new(&[], &[]);
+        }
+        let values = std::slice::from_raw_parts((*slot).tts_values, natts);
+        let nulls = std::slice::from_raw_parts((*slot).tts_isnull, natts);
+        Row::new(values, nulls)
+    }
+}
+
 /// Gives the row of a slot to the sink. Copies that detoasting makes go into the row context, which is emptied after each row that made any.
 ///
 /// # Safety
-/// `slot` must hold a row of the tee's query.
+/// As `row_of`.
 unsafe fn capture_row<S: RowSink>(tee: &mut Tee<S>, slot: *mut pg_sys::TupleTableSlot) -> Result<(), Reason> {
-    // SAFETY: a slot has one valid value per attribute once all are deformed, and `Tee::new` was promised that the sink takes such rows.
+    // SAFETY: the caller's promise.
     unsafe {
-        let natts = (*(*slot).tts_tupleDescriptor).natts;
-        if i32::from((*slot).tts_nvalid) < natts {
-            pg_sys::slot_getsomeattrs_int(slot, natts);
-        }
-        if natts == 0 {
-            return tee.sink.append(Row::new(&[], &[]));
-        }
-        let values = std::slice::from_raw_parts((*slot).tts_values, natts as usize);
-        let nulls = std::slice::from_raw_parts((*slot).tts_isnull, natts as usize);
         let caller = pg_sys::MemoryContextSwitchTo(tee.row_context);
-        let appended = tee.sink.append(Row::new(values, nulls));
+        let appended = tee.sink.append(row_of(slot));
         pg_sys::MemoryContextSwitchTo(caller);
         if !(*tee.row_context).isReset {
             pg_sys::MemoryContextReset(tee.row_context);

@@ -11,27 +11,22 @@
 //! State lives in the hold and in this backend; nothing is locked. Everything that may raise runs outside of `edge`, in frames without
 //! destructors, so that its errors reach the client as they are.
 
-use std::cell::RefCell;
 use std::ffi::c_int;
 
-use arrow_cache_core::formats::wire::{Encoder, MessageBuffer, Outcome, WireFormat, Zone};
+use arrow_cache_core::formats::wire::Outcome;
 use arrow_cache_core::{BlockPlace, OutOfMemory, Pin};
 use pgrx::pg_sys;
 
 use super::client_formats::ClientFormats;
-use super::enum_labels::EnumLabels;
 use super::output_functions::OutputFunctions;
 use super::output_settings::OutputSettings;
 use super::rendition::{self, Draft};
+use super::row_messages::RowMessages;
 use super::rows::Rows;
 use crate::error::or_raise;
-use crate::pg::backend_local::Local;
 use crate::pg::error_passing::{edge, with_cleanup};
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::{client, server, session_zone};
-
-/// Bytes of rows that are sent at once. A larger row is left to the executor.
-const BLOCK: usize = 64 * 1024;
+use crate::pg::{client, server};
 
 /// One run of the executor, as far as the scan has to know.
 #[derive(Clone, Copy)]
@@ -70,24 +65,6 @@ impl Run {
     }
 }
 
-/// What makes messages of an entry's rows.
-pub struct DirectRows {
-    encoder: Encoder,
-    block: MessageBuffer,
-    /// The time zone that the encoder was made for.
-    zone: usize,
-    /// The number of the chunk that the functions read.
-    chunk: Option<usize>,
-    functions: OutputFunctions,
-    /// There are functions, or labels.
-    has_functions: bool,
-    /// The rendition that is made of what is sent.
-    draft: Option<Draft>,
-}
-
-/// What this backend uses again for its next run.
-static REUSABLE: Local<RefCell<Option<Box<DirectRows>>>> = Local::new(RefCell::new(None));
-
 /// What to do next.
 #[derive(Clone, Copy)]
 enum Step {
@@ -120,7 +97,7 @@ enum Way {
 pub unsafe fn deliver(
     run: *mut Run,
     pin: *const Pin,
-    (rows, direct): (*mut Rows, *mut Option<Box<DirectRows>>),
+    (rows, direct): (*mut Rows, *mut Option<Box<RowMessages>>),
     node: *const pg_sys::PlanState,
 ) -> bool {
     // SAFETY: the caller vouches for the query; no frame from here on down has destructors outside of `edge`. Rows, and what sends them,
@@ -153,7 +130,7 @@ pub unsafe fn deliver(
 unsafe fn deliver_encoded(
     run: *mut Run,
     rows: *mut Rows,
-    direct: *mut Option<Box<DirectRows>>,
+    direct: *mut Option<Box<RowMessages>>,
     estate: *mut pg_sys::EState,
 ) -> bool {
     // SAFETY: as in `deliver`.
@@ -189,7 +166,7 @@ unsafe fn deliver_encoded(
                     (*run).left -= 1;
                     if (*run).left == 0 {
                         // The executor makes the bytes of this row anew, and then asks for no other.
-                        edge(|| put_away(&mut *direct));
+                        edge(|| RowMessages::put_away(&mut *direct));
                     }
                     return false;
                 }
@@ -207,11 +184,11 @@ unsafe fn deliver_encoded(
 fn begin(
     run: &Run,
     pin: &Pin,
-    (rows, direct): (&Rows, &mut Option<Box<DirectRows>>),
+    (rows, direct): (&Rows, &mut Option<Box<RowMessages>>),
     formats: &ClientFormats<'_>,
 ) -> Way {
     // A run whose rows went to the executor to the last may have left it there.
-    put_away(direct);
+    RowMessages::put_away(direct);
     if !client::is_socket() {
         return Way::Executor;
     }
@@ -224,7 +201,7 @@ fn begin(
     }
     let draft =
         key.filter(|_| rendition::are_determined(&settings, rows.columns())).and_then(|key| Draft::begin(pin, key));
-    match DirectRows::ready(rows, &settings, formats, draft) {
+    match RowMessages::ready(rows.columns(), &settings, formats, draft) {
         Ok(sender) => {
             *direct = Some(sender);
             Way::Encoded
@@ -262,58 +239,7 @@ unsafe fn deliver_rendition(
     }
 }
 
-impl DirectRows {
-    /// What makes messages, and a rendition of them if there is a draft.
-    fn ready(
-        rows: &Rows,
-        settings: &OutputSettings,
-        formats: &ClientFormats<'_>,
-        draft: Option<Draft>,
-    ) -> Result<Box<Self>, OutOfMemory> {
-        let columns = rows.columns();
-        let zone = session_zone::identity();
-        let mut sender = match REUSABLE.take() {
-            Some(sender) => sender,
-            None => Self::new(zone)?,
-        };
-        if sender.zone != zone {
-            sender.encoder.set_zone(Zone::new(session_zone::offset_at));
-            sender.zone = zone;
-        }
-        // Reading labels costs more than a few calls of output functions, so it is done for what stays.
-        let labels = if draft.is_some() { EnumLabels::of(columns)? } else { EnumLabels::default() };
-        let mut has_functions = !labels.is_empty();
-        sender.encoder.set_formats(columns.iter().enumerate().map(|(index, column)| {
-            if labels.has(index) {
-                return WireFormat::Label;
-            }
-            let format = settings.wire_format(column, formats.is_binary(index));
-            has_functions |= format == WireFormat::ByServer;
-            format
-        }))?;
-        if has_functions {
-            let is_binary = |column| formats.is_binary(column);
-            sender.functions = OutputFunctions::new(columns, sender.encoder.formats(), labels, is_binary)?;
-        }
-        sender.has_functions = has_functions;
-        sender.draft = draft;
-        Ok(sender)
-    }
-
-    /// One that was never used, for this time zone.
-    #[cold]
-    fn new(zone: usize) -> Result<Box<Self>, OutOfMemory> {
-        Ok(Box::new(Self {
-            encoder: Encoder::new(Vec::new(), Zone::new(session_zone::offset_at)),
-            block: MessageBuffer::new(BLOCK)?,
-            zone,
-            chunk: None,
-            functions: OutputFunctions::none(),
-            has_functions: false,
-            draft: None,
-        }))
-    }
-
+impl RowMessages {
     /// Adds the block that is about to be sent to the rendition. `sent` rows were made into messages so far.
     fn render(&mut self, step: Step, sent: u64) {
         let Some(mut draft) = self.draft.take() else { return };
@@ -358,22 +284,10 @@ impl DirectRows {
 }
 
 /// Ends a run.
-fn end(run: &mut Run, direct: &mut Option<Box<DirectRows>>) {
+fn end(run: &mut Run, direct: &mut Option<Box<RowMessages>>) {
     run.left = 0;
-    put_away(direct);
+    RowMessages::put_away(direct);
     note_sent("rows went straight to the client", run.sent);
-}
-
-/// Keeps what can be used again for the backend's next run, and gives the rest back.
-fn put_away(direct: &mut Option<Box<DirectRows>>) {
-    if let Some(mut sender) = direct.take() {
-        if sender.has_functions {
-            sender.functions.end();
-            sender.chunk = None;
-        }
-        sender.draft = None;
-        REUSABLE.replace(Some(sender));
-    }
 }
 
 /// Tells whoever wants to know it which way rows went.

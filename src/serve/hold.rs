@@ -9,9 +9,9 @@ use arrow_cache_core::{Hash128, Pin};
 use pgrx::pg_sys;
 
 use super::bound_portal_guard::Guard;
-use super::direct_rows::DirectRows;
 use super::hit::Hit;
 use super::rendition::Draft;
+use super::row_messages::RowMessages;
 use super::rows::Rows;
 use super::template::Template;
 use crate::arrow::column::Column;
@@ -27,7 +27,7 @@ pub struct Hold {
     pin: Option<Pin>,
     rows: Option<Rows>,
     guard: Option<Box<Guard>>,
-    direct: Option<Box<DirectRows>>,
+    direct: Option<Box<RowMessages>>,
     /// The rendition that an export is making.
     exported: Option<Draft>,
     /// What the serving plan points into.
@@ -149,7 +149,7 @@ impl Hold {
 
     /// The pin, where reading stands, and what sends the rows to the client if they go there directly. All stay in their places until the end of
     /// the run, or until the entry is released.
-    pub fn reading(&mut self) -> Option<(&Pin, &mut Rows, &mut Option<Box<DirectRows>>)> {
+    pub fn reading(&mut self) -> Option<(&Pin, &mut Rows, &mut Option<Box<RowMessages>>)> {
         Some((self.pin.as_ref()?, self.rows.as_mut()?, &mut self.direct))
     }
 

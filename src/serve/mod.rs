@@ -26,6 +26,8 @@
 //! | `placeholder_scan` | What does a plan that stands for an answer consist of? |
 //! | `explain` | What does EXPLAIN show of a hit? |
 //! | `direct_rows` | How do rows go from the stored columns to the client? |
+//! | `client_rows` | How do they go there while they are stored? |
+//! | `row_messages` | What makes messages of them? |
 //! | `rendition` | Are there finished messages of the rows, and may they be made? |
 //! | `enum_labels` | Which labels stand in a rendition? |
 //! | `client_formats` | Do rows go to the server's own receiver for clients, and in which formats? |
@@ -36,6 +38,7 @@
 
 mod bound_portal_guard;
 mod client_formats;
+mod client_rows;
 mod column_names;
 mod direct_rows;
 mod enum_labels;
@@ -48,6 +51,7 @@ mod output_settings;
 mod placeholder_scan;
 mod rendition;
 mod rerun;
+mod row_messages;
 mod row_slot;
 mod rows;
 mod scan;
@@ -57,6 +61,7 @@ mod template;
 
 pub use bound_portal_guard::{FirstRun, Guard};
 pub use client_formats::ClientFormats;
+pub use client_rows::ClientRows;
 pub use hit::Hit;
 pub use hold::{Hold, Lifetime, hold};
 pub use placeholder_scan::stands_for;

@@ -12,6 +12,7 @@ use crate::arrow::chunk::Chunk;
 use crate::arrow::column::Column;
 use crate::arrow::decode::{Decoder, Reader};
 use crate::pg::error_passing::direct;
+use crate::pg::row::Row;
 use crate::pg::{float_text, server, varlena};
 
 /// One column of such values.
@@ -145,6 +146,14 @@ impl OutputFunctions {
         }
     }
 
+    /// Takes the values of a row as the executor gives it, which `call` is to make bytes of.
+    pub fn take(&mut self, row: Row<'_>) {
+        for ((value, null), &column) in self.values.iter_mut().zip(&mut self.nulls).zip(&self.columns) {
+            (*value, *null) = (row.values()[column], row.nulls()[column]);
+        }
+        self.progress = Progress::Read;
+    }
+
     /// The next row is another one.
     pub fn pass_row(&mut self) {
         self.progress = Progress::Unread;
@@ -167,7 +176,7 @@ impl OutputFunctions {
     /// Has the functions make bytes of the values that were read, and accepts interrupts. Raises what they raise.
     ///
     /// # Safety
-    /// `read` must have been called, `this` be valid and stay in its place, and the current memory context outlive it. No frame between
+    /// `read` or `take` must have been called, `this` be valid and stay in its place, and the current memory context outlive it. No frame between
     /// here and PostgreSQL may have pending destructors.
     pub unsafe fn call(this: *mut Self) {
         // SAFETY: the caller keeps `this` in its place. Values live until the next row is read; bytes in a context of their own. On an

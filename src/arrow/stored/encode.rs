@@ -8,6 +8,7 @@ use arrow_cache_core::{OutOfMemory, Reason, RoomyVec};
 use super::chunk::EncodedBatch;
 use super::column::{Column, Kind};
 use super::fixed_builder::FixedBuilder;
+use super::last_value::LastValue;
 use super::row_block::{self, RowBlock};
 use super::scalar_builder::{Scalar, ScalarBuilder};
 use super::variable_builder::{Representation, VariableBuilder};
@@ -147,6 +148,26 @@ impl Encoder {
         self.rows += 1;
         self.size += size;
         if size > limit { Err(Reason::TooLarge) } else { Ok(()) }
+    }
+
+    /// The values of the row that was appended last, which must be this one.
+    pub fn last_row<'a>(&'a self, row: Row<'a>) -> impl Iterator<Item = Option<LastValue<'a>>> {
+        let width = self.variable.len();
+        let last = self.block.rows() - 1;
+        // The ends of a full block stay until those of the next one take their places, row by row.
+        let before = last.checked_sub(1).or((self.rows > 1).then_some(row_block::ROWS - 1));
+        self.order.iter().enumerate().map(move |(column, place)| {
+            let value = row.value(column)?;
+            Some(match *place {
+                Place::Scalar(_) => LastValue::Word(value.word()),
+                Place::Fixed(at) => self.fixed[at].value(self.rows - 1),
+                Place::Variable(at) => LastValue::Among {
+                    values: self.variable[at].bytes(),
+                    start: before.map_or(0, |before| self.ends[before * width + at] as usize),
+                    end: self.ends[last * width + at] as usize,
+                },
+            })
+        })
     }
 
     /// Prepares for the first row of a block.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 
+use super::last_value::LastValue;
 use super::null_bitmap::Validity;
 use super::row_block::RowBlock;
 use crate::arrow::ipc_message::Body;
@@ -47,6 +48,13 @@ impl FixedBuilder {
             (Some(place), Some(value)) => *place = *value,
             _ => place.copy_from_slice(value),
         }
+    }
+
+    /// The value of row number `number` of the batch, which is not NULL.
+    #[inline]
+    pub fn value(&self, number: usize) -> LastValue<'_> {
+        let start = number * self.width;
+        LastValue::Among { values: &self.bytes, start, end: start + self.width }
     }
 
     /// Takes the validity of the rows of a block, the first of which is number `start`.

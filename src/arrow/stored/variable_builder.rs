@@ -81,6 +81,12 @@ impl VariableBuilder {
         self.bytes.shrink_to(KEPT_BYTES);
     }
 
+    /// The bytes of the values so far.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Copies the row's value and returns where it is.
     ///
     /// # Errors

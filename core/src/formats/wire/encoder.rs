@@ -3,6 +3,7 @@
 use super::fixed::write_fixed;
 use super::format::{LONGEST, WireFormat};
 use super::server::Server;
+use super::stored_value::{ChunkValue, StoredValue};
 use super::zone::Zone;
 use super::{binary, text};
 use crate::formats::column_buffers::ColumnBuffers;
@@ -136,6 +137,18 @@ impl Encoder {
         server: &impl Server,
         buffer: &mut MessageBuffer,
     ) -> Outcome {
+        let values = columns.iter().map(|column| (!column.is_null(row)).then_some(ChunkValue { column, row }));
+        self.append_values(values, server, buffer)
+    }
+
+    /// Appends a row with these values, one for each format, `None` for NULL.
+    #[inline]
+    pub fn append_values<V: StoredValue>(
+        &mut self,
+        values: impl Iterator<Item = Option<V>>,
+        server: &impl Server,
+        buffer: &mut MessageBuffer,
+    ) -> Outcome {
         let out = &mut buffer.bytes[buffer.used..];
         if out.len() < self.room {
             return Outcome::Full;
@@ -145,14 +158,14 @@ impl Encoder {
         let mut at = HEADER;
         place.out[at..at + 2].copy_from_slice(&(self.formats.len() as u16).to_be_bytes());
         at += 2;
-        for (index, (&format, column)) in self.formats.iter().zip(columns).enumerate() {
-            if column.is_null(row) {
+        for (index, (&format, value)) in self.formats.iter().zip(values).enumerate() {
+            let Some(value) = value else {
                 place.out[at..at + LENGTH].copy_from_slice(&NULL);
                 at += LENGTH;
                 continue;
-            }
+            };
             place.start = at + LENGTH;
-            let length = match self.scratch.write(format, (column, row), index, server, &mut place) {
+            let length = match self.scratch.write(format, &value, index, server, &mut place) {
                 Ok(length) => length,
                 Err(outcome) => return outcome,
             };
@@ -172,7 +185,7 @@ impl Scratch {
     fn write(
         &mut self,
         format: WireFormat,
-        (column, row): (&ColumnBuffers<'_>, usize),
+        value: &impl StoredValue,
         index: usize,
         server: &impl Server,
         place: &mut Place<'_>,
@@ -180,37 +193,36 @@ impl Scratch {
         let start = place.start;
         match format {
             WireFormat::Bytes => {
-                let (from, to) = column.place(row);
+                let (values, from, to) = value.place();
                 place.take(to - from)?;
-                copy(column.values, from, to - from, place.out, start);
+                copy(values, from, to - from, place.out, start);
                 Ok(to - from)
             }
             WireFormat::ByServer => {
-                let value = server.value(index);
-                place.take(value.len())?;
-                place.out[start..start + value.len()].copy_from_slice(value);
-                Ok(value.len())
+                let bytes = server.value(index);
+                place.take(bytes.len())?;
+                place.out[start..start + bytes.len()].copy_from_slice(bytes);
+                Ok(bytes.len())
             }
             WireFormat::Label => {
-                let value = u32::from_le_bytes(column.fixed(row));
-                let label = server.label(index, value).ok_or(Outcome::Refused)?;
+                let label = server.label(index, u32::from_le_bytes(value.fixed())).ok_or(Outcome::Refused)?;
                 place.take(label.len())?;
                 place.out[start..start + label.len()].copy_from_slice(label);
                 Ok(label.len())
             }
             WireFormat::ByteaText => {
-                let bytes = column.bytes(row);
+                let bytes = value.bytes();
                 place.take(bytes.len() * 2)?;
                 Ok(text::bytea(bytes, &mut place.out[start..]))
             }
             WireFormat::NumericBinary => {
                 // Four bytes of text become two, except those at both ends and around the point.
-                let text = column.bytes(row);
+                let text = value.bytes();
                 place.take(text.len())?;
                 binary::numeric(text, &mut self.number, &mut place.out[start..]).ok_or(Outcome::Refused)
             }
             WireFormat::JsonbBinary => {
-                let text = column.bytes(row);
+                let text = value.bytes();
                 place.take(text.len())?;
                 place.out[start] = 1;
                 place.out[start + 1..start + 1 + text.len()].copy_from_slice(text);
@@ -218,7 +230,7 @@ impl Scratch {
             }
             fixed => {
                 let out = place.out[start..].first_chunk_mut().expect("the room was counted");
-                write_fixed(fixed, (column, row), &mut self.zone, server, out).ok_or(Outcome::Refused)
+                write_fixed(fixed, value, &mut self.zone, server, out).ok_or(Outcome::Refused)
             }
         }
     }

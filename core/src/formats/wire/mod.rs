@@ -1,5 +1,5 @@
-//! Rows of stored columns as DataRow messages, text or binary, byte for byte as the server's output functions give them. Pure functions over
-//! the bytes of a chunk; nothing here is shared.
+//! Rows as DataRow messages, text or binary, byte for byte as the server's output functions give them: rows of stored columns, and those that are
+//! about to be stored. Pure functions over their bytes; nothing here is shared.
 //!
 //! A [`WireFormat`] says how the values of one column become bytes. A column without a format here has [`WireFormat::ByServer`]: the server
 //! makes its bytes. Values that no function of the server makes (a date beyond all dates) are refused; the caller then sends the row in
@@ -11,6 +11,7 @@
 //! | `fixed` | which function writes a value of fixed length |
 //! | `binary`, `float`, `moment`, `text` | those functions |
 //! | `zone` | offsets of a time zone |
+//! | `stored_value` | what is read of a value |
 //! | `server` | what the server does for the encoder |
 //! | `format` | the formats |
 
@@ -21,10 +22,12 @@ mod float;
 mod format;
 pub(crate) mod moment;
 mod server;
+mod stored_value;
 mod text;
 mod zone;
 
 pub use encoder::{Encoder, MessageBuffer, Outcome};
 pub use format::{LONGEST, WireFormat};
 pub use server::Server;
+pub use stored_value::StoredValue;
 pub use zone::{Span, Zone, stretch};

@@ -1,0 +1,117 @@
+//! The rows of a run that is being stored, to the client. What was just encoded for the store is what messages of ours are made of, so each row
+//! is sent by us, and no value is printed twice. A row is sent before the next one is computed, as the server does it: what else goes to the
+//! client, errors included, comes where it always comes.
+//!
+//! The server's own receiver gets the rows that are sent another way: all, if they do not go to the client's socket; those that are larger than
+//! our block, or have a value that the core does not write; those that are not stored.
+//!
+//! State of one query of this backend; nothing is locked.
+
+use std::ffi::c_int;
+
+use arrow_cache_core::formats::wire::{Outcome, StoredValue};
+use pgrx::pg_sys;
+
+use super::client_formats::ClientFormats;
+use super::output_functions::OutputFunctions;
+use super::output_settings::OutputSettings;
+use super::row_messages::RowMessages;
+use crate::arrow::column::Column;
+use crate::pg::error_passing::edge;
+use crate::pg::row::Row;
+use crate::pg::{client, server};
+
+/// How the rows of a query go to where they go.
+#[derive(Default)]
+pub struct ClientRows {
+    way: Way,
+    /// Rows of the run that were sent.
+    sent: u64,
+}
+
+#[derive(Default)]
+enum Way {
+    /// The receiver takes them.
+    #[default]
+    Receiver,
+    /// Nobody has looked yet what this receiver is: a run without rows needs not.
+    Undecided(*mut pg_sys::DestReceiver),
+    /// They are sent here.
+    Direct(Box<RowMessages>),
+}
+
+impl ClientRows {
+    /// A run begins, whose rows go to this receiver, which has been started.
+    pub fn begin_run(&mut self, receiver: *mut pg_sys::DestReceiver) {
+        self.end_run();
+        self.way = Way::Undecided(receiver);
+    }
+
+    /// The run has ended.
+    pub fn end_run(&mut self) {
+        if let Way::Direct(messages) = std::mem::take(&mut self.way) {
+            RowMessages::put_away(&mut Some(messages));
+            if server::message_level_is_interesting(pg_sys::DEBUG2 as c_int) {
+                pgrx::debug2!("{} rows went to the client as they were stored", self.sent);
+            }
+        }
+        self.sent = 0;
+    }
+
+    /// Does the run send rows of these columns itself?
+    #[inline]
+    pub fn are_sent(&mut self, columns: &[Column]) -> bool {
+        match self.way {
+            Way::Direct(_) => true,
+            Way::Receiver => false,
+            Way::Undecided(receiver) => {
+                self.way = decide(receiver, columns);
+                matches!(self.way, Way::Direct(_))
+            }
+        }
+    }
+
+    /// Sends a row, the values of which were encoded as `values`, and what else is sent stays in its order. False if the receiver has to
+    /// take it. Raises what making its bytes raises.
+    ///
+    /// # Safety
+    /// `this` must be valid and stay in its place, `are_sent` have been asked in this run, and the memory context outlive the run. No frame
+    /// between here and PostgreSQL may have pending destructors.
+    pub unsafe fn send<V: StoredValue, I: Iterator<Item = Option<V>>>(
+        this: *mut Self,
+        row: Row<'_>,
+        values: impl FnOnce() -> I,
+    ) -> bool {
+        // SAFETY: the caller keeps `this` in its place; the messages lie in a box of its own. Nothing here has a destructor outside of `edge`.
+        unsafe {
+            let Way::Direct(messages) = &mut (*this).way else { return false };
+            let messages: *mut RowMessages = &raw mut **messages;
+            if (*messages).has_functions {
+                let functions = &raw mut (*messages).functions;
+                edge(|| (*functions).take(row));
+                OutputFunctions::call(functions);
+            }
+            let outcome = edge(|| {
+                let messages = &mut *messages;
+                messages.encoder.append_values(values(), &messages.functions, &mut messages.block)
+            });
+            if outcome != Outcome::Appended {
+                return false;
+            }
+            client::queue((*messages).block.messages());
+            (*messages).block.clear();
+            (*this).sent += 1;
+            true
+        }
+    }
+}
+
+/// How rows go that are meant for this receiver.
+#[cold]
+fn decide(receiver: *mut pg_sys::DestReceiver, columns: &[Column]) -> Way {
+    // SAFETY: the receiver is that of the run under way, whose rows have these columns.
+    let formats = unsafe { ClientFormats::of(receiver, columns.len()) }.filter(|_| client::is_socket());
+    let messages =
+        formats.and_then(|formats| RowMessages::ready(columns, &OutputSettings::current(), &formats, None).ok());
+    messages.map_or(Way::Receiver, Way::Direct)
+}
