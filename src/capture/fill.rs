@@ -8,7 +8,7 @@ use arrow_cache_core::{CacheKey, Counter, Fill, NewEntry, NewKind, OutOfMemory, 
 use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Column};
-use crate::arrow::encode::Encoder;
+use crate::arrow::encode::{BLOCK_ROWS, Encoder};
 use crate::invalidation::own_writes;
 use crate::lookup::quick_rows::Watch;
 use crate::lookup::{Miss, staleness};
@@ -20,6 +20,8 @@ use crate::{session, settings, shmem};
 
 /// Largest row that is stored, in bytes, whatever `max_entry_size` is: a batch is made in the backend's own memory.
 const LARGEST_ROW: usize = 256 * 1024 * 1024;
+/// Largest row that is encoded for the client alone, in bytes. The receiver takes a larger one, and those behind it.
+const LARGEST_PASSING_ROW: usize = 64 * 1024;
 
 /// A result being stored.
 pub struct ResultFill {
@@ -31,6 +33,8 @@ pub struct ResultFill {
     rows: u64,
     /// While it may turn out that it is better stored when it is asked again.
     watch: Option<Watch>,
+    /// It is not stored. Its rows are encoded for the client alone.
+    passes: bool,
 }
 
 /// The batches stored so far. Holds an unpublished entry from the first one on.
@@ -47,8 +51,11 @@ struct Batches {
 
 impl RowSink for ResultFill {
     fn append(&mut self, row: Row<'_>) -> Result<(), Reason> {
-        if self.encoder.is_full() {
+        if self.encoder.is_full() && !self.passes {
             self.flush()?;
+        }
+        if self.passes {
+            return self.pass(row);
         }
         let before = self.encoder.pending_rows();
         if self.watch.as_ref().is_some_and(|watch| watch.times(before)) {
@@ -96,7 +103,32 @@ impl ResultFill {
             },
             rows: 0,
             watch: Watch::over(miss),
+            passes: false,
         })
+    }
+
+    /// As `new`, for an answer that will not be stored: its rows only pass.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn passing(miss: &Miss) -> Result<Self, OutOfMemory> {
+        Ok(Self { passes: true, watch: None, ..Self::new(miss)? })
+    }
+
+    /// Has it been let go? Its rows may still pass.
+    pub fn is_let_go(&self) -> bool {
+        self.passes
+    }
+
+    /// Encodes a row that is not stored, in the place of those before it.
+    fn pass(&mut self, row: Row<'_>) -> Result<(), Reason> {
+        if !self.client_rows.are_direct() {
+            return Err(Reason::QuickRows);
+        }
+        if self.encoder.pending_rows().is_multiple_of(BLOCK_ROWS) {
+            self.encoder.discard();
+        }
+        self.encoder.append(row, LARGEST_PASSING_ROW)
     }
 
     /// It is stored, however quick its rows come.
@@ -113,29 +145,33 @@ impl ResultFill {
         self.rows += 1;
         let Some(watch) = &mut self.watch else { return Ok(()) };
         watch.note_row(before, taken);
-        if watch.is_due(self.encoder.pending_bytes()) { self.judge() } else { Ok(()) }
-    }
-
-    /// Lets the result go if it is not worth storing before it is asked again. Not before it has run for `min_execution_time`.
-    fn judge(&mut self) -> Result<(), Reason> {
-        let rows = self.rows;
-        let elapsed = self.batches.began.elapsed();
-        if elapsed < settings::min_execution_time() {
-            // It may end as one that is too quick, which says more.
-            return Ok(());
-        }
-        if self.watch.as_mut().is_some_and(|watch| watch.lets_go(rows, elapsed)) {
-            self.batches.free();
-            return Err(Reason::QuickRows);
+        if watch.is_due(self.encoder.pending_bytes()) {
+            self.judge();
         }
         Ok(())
     }
 
+    /// Lets the result go if it is not worth storing before it is asked again. Not before it has run for `min_execution_time`.
+    fn judge(&mut self) {
+        let rows = self.rows;
+        let elapsed = self.batches.began.elapsed();
+        if elapsed < settings::min_execution_time() {
+            // It may end as one that is too quick, which says more.
+            return;
+        }
+        if self.watch.as_mut().is_some_and(|watch| watch.lets_go(rows, elapsed)) {
+            self.batches.free();
+            self.watch = None;
+            self.passes = true;
+        }
+    }
+
     /// Notes that a batch was stored, which began then, and judges the run.
-    fn note_batch(&mut self, began: Instant) -> Result<(), Reason> {
-        let Some(watch) = &mut self.watch else { return Ok(()) };
-        watch.note_batch(began.elapsed());
-        self.judge()
+    fn note_batch(&mut self, began: Instant) {
+        if let Some(watch) = &mut self.watch {
+            watch.note_batch(began.elapsed());
+            self.judge();
+        }
     }
 
     /// Appends a batch that was encoded elsewhere.
@@ -150,14 +186,16 @@ impl ResultFill {
         self.rows += rows as u64;
         let began = Instant::now();
         self.batches.add(chunk.len(), |target| target.copy_from_slice(chunk))?;
-        self.note_batch(began)
+        self.note_batch(began);
+        if self.passes { Err(Reason::QuickRows) } else { Ok(()) }
     }
 
     /// Moves the rows collected so far into the store, which have become a full batch.
     fn flush(&mut self) -> Result<(), Reason> {
         let began = Instant::now();
         self.flush_rest()?;
-        self.note_batch(began)
+        self.note_batch(began);
+        Ok(())
     }
 
     /// Moves the rows collected so far into the store.

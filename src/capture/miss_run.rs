@@ -20,6 +20,8 @@ pub enum Stage {
     Filling(Box<Tee<ResultFill>>),
     /// They only pass; it is asked whether the run is too quick.
     Timing,
+    /// The same, and they are encoded for the client.
+    Passing(Box<Tee<ResultFill>>),
     /// They come from the entry just stored, not from the plan (`debug_serve_fills`).
     Replaying(Replay),
     /// Nothing is done with them.
@@ -92,7 +94,7 @@ impl MissRun {
         }
         let stage = std::mem::replace(&mut self.stage, Stage::Done);
         let too_quick = match stage {
-            Stage::Filling(_) | Stage::Timing => outcome::remember_speed(&self.miss, self.elapsed),
+            Stage::Filling(_) | Stage::Timing | Stage::Passing(_) => outcome::remember_speed(&self.miss, self.elapsed),
             Stage::Replaying(_) | Stage::Done => return None,
         };
         let Stage::Filling(tee) = stage else { return None };
@@ -108,7 +110,7 @@ impl MissRun {
     pub fn leave_order(&mut self) {
         self.is_timed = false;
         self.give_up(Reason::ScrollableCursor);
-        if matches!(self.stage, Stage::Timing) {
+        if matches!(self.stage, Stage::Timing | Stage::Passing(_)) {
             self.stage = Stage::Done;
         }
     }

@@ -103,7 +103,7 @@ fn prepare_miss(run: &mut MissRun, pass: &mut Pass<'_>) {
             // SAFETY: as below.
             unsafe { tee.install(query) };
         }
-        Stage::Filling(tee) => {
+        Stage::Filling(tee) | Stage::Passing(tee) => {
             // SAFETY: the tee was made for this query and stays in its box; `restore` puts the receiver back after the run.
             pass.receiver = unsafe { tee.install(query) };
         }
@@ -156,7 +156,7 @@ fn note_miss_run(run: &mut MissRun, pass: Pass<'_>) {
         }
     }
     if let Stage::Filling(tee) = &run.stage
-        && let Some(reason) = tee.failure
+        && let Some(reason) = tee.failure.or(tee.sink.is_let_go().then_some(Reason::QuickRows))
     {
         run.give_up(reason);
     }

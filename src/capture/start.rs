@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 
-use arrow_cache_core::Reason;
+use arrow_cache_core::{OutOfMemory, Reason};
 
 use super::fill::ResultFill;
 use super::miss_run::{MissRun, Stage};
@@ -60,11 +60,12 @@ pub fn begin(query: QueryDesc<'_>) {
 
 fn store(query: QueryDesc<'_>, miss: Box<Miss>) {
     let stage = match miss.refused {
-        None => match filling(query, &miss) {
-            Ok(stage) => stage,
+        None => match tee(query, ResultFill::new(&miss)) {
+            Ok(tee) => Stage::Filling(tee),
             Err(reason) => return outcome::note_refusal(&miss, reason),
         },
-        Some(Reason::TooQuick | Reason::QuickRows) => Stage::Timing,
+        Some(Reason::QuickRows) => tee(query, ResultFill::passing(&miss)).map_or(Stage::Timing, Stage::Passing),
+        Some(Reason::TooQuick) => Stage::Timing,
         Some(_) => Stage::Done,
     };
     if let Err(Running::Miss(run)) = running::add(query, Running::Miss(MissRun::new(miss, stage))) {
@@ -72,12 +73,12 @@ fn store(query: QueryDesc<'_>, miss: Box<Miss>) {
     }
 }
 
-/// Gets ready to store rows.
-fn filling(query: QueryDesc<'_>, miss: &Miss) -> Result<Stage, Reason> {
-    let fill = ResultFill::new(miss)?;
+/// What puts rows of the query into a fill.
+fn tee(query: QueryDesc<'_>, fill: Result<ResultFill, OutOfMemory>) -> Result<Box<Tee<ResultFill>>, Reason> {
+    let fill = fill?;
     // SAFETY: the query has been started; `running` drops the tee when the query ends.
     let tee = none_if_out_of_memory(AssertUnwindSafe(|| unsafe { Tee::new(query, fill) }));
-    tee.map(|tee| Stage::Filling(Box::new(tee))).ok_or(Reason::OutOfMemory)
+    tee.map(Box::new).ok_or(Reason::OutOfMemory)
 }
 
 fn compare(query: QueryDesc<'_>, sample: Box<Sample>, columns: &[Column]) {

@@ -1,9 +1,9 @@
 //! The rows of a run that is being stored, to the client. What was just encoded for the store is what messages of ours are made of, so each row
-//! is sent by us, and no value is printed twice. A row is sent before the next one is computed, as the server does it: what else goes to the
+//! is sent by us, and no value is printed twice. A run that was let go because its rows are quick goes on in the same way. A row is sent before the next one is computed, as the server does it: what else goes to the
 //! client, errors included, comes where it always comes.
 //!
 //! The server's own receiver gets the rows that are sent another way: all, if they do not go to the client's socket; those that are larger than
-//! our block, or have a value that the core does not write; those that are not stored.
+//! our block, or have a value that the core does not write; those that are not encoded.
 //!
 //! State of one query of this backend; nothing is locked.
 
@@ -52,7 +52,7 @@ impl ClientRows {
         if let Way::Direct(messages) = std::mem::take(&mut self.way) {
             RowMessages::put_away(&mut Some(messages));
             if server::message_level_is_interesting(pg_sys::DEBUG2 as c_int) {
-                pgrx::debug2!("{} rows went to the client as they were stored", self.sent);
+                pgrx::debug2!("{} rows went to the client as they were encoded", self.sent);
             }
         }
         self.sent = 0;
@@ -66,9 +66,14 @@ impl ClientRows {
             Way::Receiver => false,
             Way::Undecided(receiver) => {
                 self.way = decide(receiver, columns);
-                matches!(self.way, Way::Direct(_))
+                self.are_direct()
             }
         }
+    }
+
+    /// Were they found to be sent so?
+    pub fn are_direct(&self) -> bool {
+        matches!(self.way, Way::Direct(_))
     }
 
     /// Sends a row, the values of which were encoded as `values`, and what else is sent stays in its order. False if the receiver has to

@@ -208,6 +208,12 @@ impl Encoder {
         Ok(())
     }
 
+    /// Forgets the rows appended since the last batch was taken.
+    pub fn discard(&mut self) {
+        self.block.clear();
+        (self.rows, self.size) = (0, 0);
+    }
+
     /// Is it time to take a batch?
     pub fn is_full(&self) -> bool {
         self.size >= self.budget
