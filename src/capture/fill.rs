@@ -122,7 +122,7 @@ impl ResultFill {
 
     /// Encodes a row that is not stored, in the place of those before it.
     fn pass(&mut self, row: Row<'_>) -> Result<(), Reason> {
-        if !self.client_rows.are_direct() {
+        if !self.client_rows.need_no_functions() {
             return Err(Reason::QuickRows);
         }
         if self.encoder.pending_rows().is_multiple_of(BLOCK_ROWS) {

@@ -66,14 +66,14 @@ impl ClientRows {
             Way::Receiver => false,
             Way::Undecided(receiver) => {
                 self.way = decide(receiver, columns);
-                self.are_direct()
+                matches!(self.way, Way::Direct(_))
             }
         }
     }
 
-    /// Were they found to be sent so?
-    pub fn are_direct(&self) -> bool {
-        matches!(self.way, Way::Direct(_))
+    /// Were they found to be sent so, without the server's functions for any of their values? Then that is quicker than the receiver.
+    pub fn need_no_functions(&self) -> bool {
+        matches!(&self.way, Way::Direct(messages) if !messages.has_functions)
     }
 
     /// Sends a row, the values of which were encoded as `values`, and what else is sent stays in its order. False if the receiver has to
