@@ -15,7 +15,9 @@ import datetime
 import os
 import subprocess
 import sys
+import time
 import traceback
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -61,6 +63,16 @@ FULL = Size(False, 10, 3, 50, (10, 1_000, 100_000, 1_000_000), (1, 2, 4, 8, 16, 
 QUICK = Size(True, 4, 1, 10, (10, 1_000, 100_000), (1, 8, 64), 0.01)
 
 
+@contextmanager
+def noted(took, what):
+    """Notes how many seconds what is done meanwhile takes."""
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        took[what] = time.monotonic() - began
+
+
 def attempt(part, action):
     """What a part found. A part that fails must not take what the others have found with it."""
     try:
@@ -70,17 +82,23 @@ def attempt(part, action):
         return Part(failed=part)
 
 
-def measure(size, parts):
-    """The findings of each part, in the order of PARTS."""
+def measure(size, parts, took):
+    """The findings of each part, in the order of PARTS. `took` is told the seconds of each."""
     directory = ROOT / "target" / "bench"
     wanted = {part: measure_part for part, measure_part in OF_THE_SYSTEMS.items() if part in parts}
     if wanted:
-        with Systems(directory, size.accounts_scale, progress) as systems:
+        with ExitStack() as stack:
+            with noted(took, f"servers of {', '.join(OF_THE_SYSTEMS)}: started and loaded"):
+                systems = stack.enter_context(Systems(directory, size.accounts_scale, progress))
             for part, measure_part in wanted.items():
-                yield attempt(part, lambda: measure_part(systems, size, progress))
+                with noted(took, part):
+                    found = attempt(part, lambda: measure_part(systems, size, progress))
+                yield found
     for part, measure_part in OF_THEIR_OWN.items():
         if part in parts:
-            yield attempt(part, lambda: measure_part(directory / part, size, progress))
+            with noted(took, part):
+                found = attempt(part, lambda: measure_part(directory / part, size, progress))
+            yield found
 
 
 def commit():
@@ -106,7 +124,14 @@ def heading(size, parts):
     return lines
 
 
-def write(about, found, out):
+def durations(took):
+    """The section that tells how long all of it took."""
+    rows = [[what, f"{seconds:,.0f}"] for what, seconds in {**took, "in all": sum(took.values())}.items()]
+    return markdown("How long it took", f"Seconds by the clock. The servers of {', '.join(OF_THEIR_OWN)} are started and loaded in their parts.",
+                    ["part", "seconds"], rows)
+
+
+def write(about, found, took, out):
     """The report and its plots, named by the date."""
     out.mkdir(parents=True, exist_ok=True)
     name = str(datetime.date.today())
@@ -119,7 +144,8 @@ def write(about, found, out):
         *(f"Failed, and missing here: {part.failed}\n" for part in found if part.failed),
         *(f"![{title}]({path.name})\n" for title, path in plots.draw(figures, out, name, WIDE_ROWS).items()),
         *([goals] if any(part.goals for part in found) else []),
-        *(section for part in found for section in part.sections)])
+        *(section for part in found for section in part.sections),
+        durations(took)])
     path = out / f"{name}.md"
     path.write_text(report)
     print(report)
@@ -143,8 +169,9 @@ def main():
     private.exit_on_sigterm()
 
     about = heading(size, arguments.parts)
-    found = list(measure(size, parts))
-    write(about, found, arguments.out or ROOT / ("bench" if complete else "target/bench") / "results")
+    took = {}
+    found = list(measure(size, parts, took))
+    write(about, found, took, arguments.out or ROOT / ("bench" if complete else "target/bench") / "results")
     goals = [goal for part in found for goal in part.goals]
     print(f"{sum(goal.reached for goal in goals)} of {len(goals)} goals reached")
     failed = [part.failed for part in found if part.failed]
