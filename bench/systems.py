@@ -63,16 +63,18 @@ class Systems:
         self.stack.close()
 
     def _start(self, stack):
-        self.progress("starting the servers")
-        self.cached = stack.enter_context(private.Cluster(self.directory / "cached", cpu=PROCESSOR, conf=CACHE_CONF))
+        self.progress(f"loading the plain server, scale {self.scale}")
         self.plain = stack.enter_context(
             private.Cluster(self.directory / "plain", preload="", cpu=PROCESSOR, conf=SERVER_CONF))
-        self.redis = stack.enter_context(RedisServer(self.directory / "redis", cpu=PROCESSOR))
-        for name, server in {"cached": self.cached, "plain": self.plain}.items():
-            self.progress(f"loading the {name} server, scale {self.scale}")
-            load_accounts(server, self.scale)
-            server.psql(wide_tables() + VIEWS)
+        load_accounts(self.plain, self.scale)
+        self.plain.psql(wide_tables() + VIEWS)
+        self.progress("copying it, and starting the other servers")
+        self.plain.pause()   # its buffers are empty afterwards, like those of the copy
+        self.cached = stack.enter_context(
+            private.Copy(self.directory / "cached", self.plain, cpu=PROCESSOR, conf=CACHE_CONF))
+        self.plain.resume()
         self.cached.psql("CREATE EXTENSION pg_arrow_cache")
+        self.redis = stack.enter_context(RedisServer(self.directory / "redis", cpu=PROCESSOR))
         # Two of them: large blocks might cost small results something.
         self.pool = stack.enter_context(Pgpool(self.directory / "pgpool", self.plain, cpu=PROCESSOR))
         self.wide_pool = stack.enter_context(

@@ -243,6 +243,18 @@ class Standby(Cluster):
                    "--create-slot", "--slot", self.slot, "--checkpoint=fast", "--no-sync"])
 
 
+class Copy(Cluster):
+    """A server that begins with the data of `original`, which is paused while they are copied."""
+
+    def __init__(self, directory, original, **options):
+        super().__init__(directory, **options)
+        self.original = original
+
+    def _fill(self):
+        """Settings of the original are copied; those that are appended later count."""
+        self._run(["cp", "-a", "--reflink=auto", self.original.data, self.data])
+
+
 def exit_on_sigterm():
     """Makes SIGTERM unwind the stack like Ctrl-C does, so that clusters are stopped on the way out."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
