@@ -5,16 +5,13 @@ they tell of which kind the time is that instructions do not tell of.
 """
 
 import re
-import tempfile
 from collections import Counter
 from dataclasses import astuple, dataclass
-from pathlib import Path
+from itertools import product
 
-from instructions import FEW, LOOK_UP, MANY, STORING, UNIT, closed, wrapper
+from instructions import FEW, LOOK_UP, MANY, STORING, UNIT, closed, on_each_processor, under_callgrind
 from measure import Cost, Goal, Part, markdown
-from program import private
 from session import Session
-from transactions import load_accounts
 
 # Under callgrind nothing is quick by the clock.
 CONF = {"shared_buffers": "64MB", "autovacuum": "off"}
@@ -111,17 +108,18 @@ def per_execution(server, out, case, way):
 
 def measure_side(directory, library, progress):
     """{(case, way): the counts of an execution}"""
-    with tempfile.TemporaryDirectory(prefix="pg_arrow_cache-callgrind-") as out:
-        out = Path(out)
-        progress(f"bypassed: a server {'with' if library else 'without'} the library under callgrind")
-        with private.Cluster(directory, preload=library, conf=CACHED_CONF if library else CONF, postgres=wrapper(out, CACHES)) as server:
-            load_accounts(server, 1)
-            return {(case, way): per_execution(server, out, case, way) for case in CASES for way in WAYS}
+    side, counts = "with" if library else "without", {}
+    with under_callgrind(directory, CACHED_CONF if library else CONF, "", library, CACHES) as (server, out):
+        for case, way in product(CASES, WAYS):
+            progress(f"bypassed: {case.name}, {way}, {side} the library")
+            counts[case, way] = per_execution(server, out, case, way)
+    return counts
 
 
 def measure_bypassed(directory, _size, progress):
-    plain, cached = (measure_side(f"{directory}-{side}", library, progress)
-                     for side, library in (("plain", ""), ("cached", "pg_arrow_cache")))
+    progress("bypassed: starting a server with and one without the library under callgrind")
+    plain, cached = on_each_processor(lambda side: measure_side(f"{directory}-{side[0]}", side[1], progress),
+                                      (("plain", ""), ("cached", "pg_arrow_cache")))
     goals, rows = [], []
     for (case, way), counts in cached.items():
         before = plain[case, way]
