@@ -19,7 +19,7 @@ SERVER_CONF = {"shared_buffers": "512MB", "autovacuum": "off", "max_parallel_wor
                "timezone": "UTC"}
 CROWDS, ARRIVALS = (16, 100), {"at once": 0.0, "spread over 1 s": 1.0}
 ROUNDS = 5
-WRITES_PER_S, WRITER_CROWD = 10, 16
+WRITES_PER_S, WRITER_CROWD, WRITING_SECONDS = 10, 16, 3
 EXECUTIONS, CPU, LATENCY = 1.2, 1.5, 1.5
 
 
@@ -163,5 +163,5 @@ def measure_crowd(directory, size, progress):
         server.psql(f"CREATE EXTENSION pg_arrow_cache; {TABLE}")
         with psycopg.connect(server.dsn(), autocommit=True) as owner:
             goals, section = measure_crowds(server, owner, rounds, progress)
-            goal, beside = measure_writers(server, owner, rounds, 2 * size.seconds, progress)
+            goal, beside = measure_writers(server, owner, rounds, WRITING_SECONDS, progress)
     return Part([*goals, goal], [section, beside])
