@@ -122,7 +122,7 @@ def one_run(server, case, seconds, with_it):
 def measure_half(half, sides, all_cases, size, progress):
     rounds = max(2, size.rounds // 2)
     for server in sides.values():   # the buffers are cold after the restart
-        transactions.run(server, "-S", seconds=2)
+        transactions.run(server, "-S", seconds=1)
     for case in all_cases:
         progress(f"overhead: {case.name}, half {half} of 2, {rounds} rounds of 2 × {size.seconds} s")
         for server in sides.values():

@@ -124,5 +124,5 @@ def measure_tpch(directory, size, progress):
             session = Session(server.dsn())
             for query in found:
                 progress(f"tpch: query {query.number}")
-                measure_query(session, query, max(4, size.rounds // 2))
+                measure_query(session, query, max(4, size.fewer_rounds))
     return report(found, size.tpch_scale)
