@@ -1,17 +1,19 @@
 """Is a hit as quick among a million entries, and do more clients and a second processor get their share?"""
 
 import os
+from contextlib import ExitStack
 
 import transactions
 from measure import Goal, Part, Ratio, Samples, markdown, to_and_fro
 from program import private
 from session import Session
 from transactions import script
+from turns import Turns
 
 SCALE = 10   # as many accounts as there are entries at most
 ONE, BOTH = (0,), (0, 1)
 LOADERS = 2
-SETTLING = 1   # seconds in which new sessions fill the server's own caches and map the pages of a million entries
+SESSIONS = 450   # those that wait for their turn, too
 FLAT, SPEED_UP = 0.9, 1.8
 
 UNIT, ONE_KEY, ANY_KEY = "SELECT 1", "one key", "any key"
@@ -20,10 +22,6 @@ UNIT, ONE_KEY, ANY_KEY = "SELECT 1", "one key", "any key"
 def use(server, processors):
     """Puts the postmaster, and with it all sessions to come, on these processors."""
     os.sched_setaffinity(server.pid, processors)
-
-
-def listed(processors):
-    return ",".join(map(str, processors))
 
 
 class Hits:
@@ -43,15 +41,25 @@ class Hits:
         if self.count("entries") != want:
             raise RuntimeError(f"{self.count('entries')} entries instead of {want}")
 
-    def rate(self, arguments, processors, hits=True):
-        use(self.server, processors)
-        before = self.count("hits")
-        done = transactions.run(self.server, *arguments, seconds=self.seconds, processors=listed(processors),
-                                settling=SETTLING)
-        served = self.count("hits") - before
-        if hits and served < done.count:
-            raise RuntimeError(f"{served} hits in {done.count} transactions")
-        return done.tps
+    def by_turns(self, sides, rounds):
+        """{side: Samples of its transactions per second}. `sides` are {side: (arguments of pgbench, processors, whether they are hits)}."""
+        with ExitStack() as stack:
+            clients, served = {}, dict.fromkeys(sides, 0)
+            for side, (arguments, processors, _) in sides.items():
+                use(self.server, processors)
+                clients[side] = Turns(self.server, processors, *arguments)
+                stack.callback(clients[side].end)
+            for _, side in to_and_fro(list(sides), rounds):
+                before = self.count("hits")
+                clients[side].run(self.seconds)
+                served[side] += self.count("hits") - before
+            found = {side: Samples(client.rates()) for side, client in clients.items()}
+        for side, (arguments, _, hits) in sides.items():
+            # What was under way at the end of a turn may have been counted on one side only.
+            wanted = sum(found[side].values) * self.seconds
+            if hits and served[side] < 0.99 * wanted:
+                raise RuntimeError(f"{served[side]} hits in {wanted:.0f} transactions of pgbench {arguments}")
+        return found
 
 
 def by_entries(hits, size, progress):
@@ -62,26 +70,18 @@ def by_entries(hits, size, progress):
         use(hits.server, BOTH)
         hits.fill(have, entries)
         have = entries
-        ways = {UNIT: (script("any_unit", entries=entries), False), ONE_KEY: (script("account"), True),
-                ANY_KEY: (script("any_key", entries=entries), True)}
-        found[entries] = {name: Samples() for name in ways}
-        for _, name in to_and_fro(list(ways), size.rounds):
-            arguments, must_hit = ways[name]
-            found[entries][name].add(hits.rate(arguments, ONE, must_hit))
+        found[entries] = hits.by_turns({UNIT: (script("any_unit", entries=entries), ONE, False), ONE_KEY: (script("account"), ONE, True),
+                                        ANY_KEY: (script("any_key", entries=entries), ONE, True)}, size.rounds)
     return found
 
 
 def by_clients(hits, size, progress):
     """{number of clients: {processors, or UNIT for SELECT 1 on both: Samples}}"""
     sides = {ONE: ("account", ONE), BOTH: ("account", BOTH), UNIT: ("select_1", BOTH)}
-    found = {clients: {side: Samples() for side in sides} for clients in size.clients}
-    runs = [(clients, side) for clients in size.clients for side in sides]
     progress(f"scale: {len(size.clients)} numbers of clients, on one processor and on two")
-    for _, (clients, side) in to_and_fro(runs, max(3, size.rounds // 2)):
-        name, processors = sides[side]
-        arguments = ["-c", clients, "-j", min(2, clients), *script(name)]
-        found[clients][side].add(hits.rate(arguments, processors, hits=side != UNIT))
-    return found
+    found = hits.by_turns({(clients, side): (["-c", clients, "-j", min(2, clients), *script(name)], processors, side != UNIT)
+                           for clients in size.clients for side, (name, processors) in sides.items()}, size.fewer_rounds)
+    return {clients: {side: found[clients, side] for side in sides} for clients in size.clients}
 
 
 def entries_part(found):
@@ -102,7 +102,7 @@ def entries_part(found):
         "Hits by the number of entries",
         "Transactions per second of one client, on one processor with the server, simple protocol, one-row results. "
         "The goal is judged by the share of SELECT 1 in the same round. *any key* is drawn anew for each statement "
-        "from all entries.",
+        "from all entries. Sessions last over all rounds.",
         ["entries", "SELECT 1", ONE_KEY, "of SELECT 1", ANY_KEY, "of SELECT 1"], rows)
     figure = {name: [ratio.median for ratio in by_number.values()] for name, by_number in shares.items()}
     return Part(goals, [section], {"entries": {"entries": list(found), **figure}})
@@ -129,7 +129,8 @@ def clients_part(found):
         "Hits by the number of clients",
         "Transactions per second of all clients together, which share their processors with the server and all ask for "
         "the same entry, simple protocol. A single client cannot use two processors, so the goals begin with more. "
-        "SELECT 1 shows what sessions cost the machine whatever they ask.",
+        "SELECT 1 shows what sessions cost the machine whatever they ask. Sessions last over all rounds, and wait idle for "
+        "the turns of their pgbench.",
         ["clients", "one processor", "spread", "two processors", "spread", "two of one", "SELECT 1 on two",
          "of SELECT 1"], rows)
     figure = {name: [rates[side].median for rates in found.values()]
@@ -139,7 +140,7 @@ def clients_part(found):
 
 def measure_scale(directory, size, progress):
     most = max(size.entries)
-    conf = {"shared_buffers": "256MB", "autovacuum": "off", "max_connections": "100",
+    conf = {"shared_buffers": "256MB", "autovacuum": "off", "max_connections": SESSIONS,
             "pg_arrow_cache.min_execution_time": "0", "pg_arrow_cache.max_entries": most,
             # Some 500 bytes for an entry with its text, and 300 of index; the rest is never touched.
             "pg_arrow_cache.memory": f"{max(256, most // 500)}MB"}
