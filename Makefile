@@ -179,6 +179,7 @@ lint: setup
 	scripts/lint-layers.sh .
 	python3 -B tests/packages/test_metadata.py
 	python3 -B bench/test_coverage.py
+	python3 -B bench/test_turns.py
 	shellcheck .ci/run scripts/*.sh tests/drivers/*.sh tests/packages/*.sh tests/pg_upgrade/*.sh
 
 clean:

@@ -12,6 +12,18 @@ FIRST_SECONDS = 60
 REPORT = re.compile(r"^progress: ([\d.]+) s, ([\d.]+) tps", re.MULTILINE)
 
 
+def rates_of(reports, turns):
+    """Transactions per second in each turn, which is (begin, end). A report, (when, transactions per second since the one before), may
+    tell of no turn, of one or of several: each has its share of them by the time for which pgbench ran in it."""
+    counts = [0.0] * len(turns)
+    for (last, _), (now, tps) in zip(reports, reports[1:]):
+        ran = [max(0.0, min(now, end) - max(last, begin)) for begin, end in turns]
+        for number, seconds in enumerate(ran):
+            if seconds > 0:
+                counts[number] += tps * (now - last) * seconds / sum(ran)
+    return [count / (end - begin) for count, (begin, end) in zip(counts, turns)]
+
+
 class Turns:
     """One pgbench, pinned to some processors. It has run for a second and is stopped when this returns."""
 
@@ -41,14 +53,7 @@ class Turns:
         self._wait_for_report()   # it tells what has been done since the one before
         reports = self._reports()
         self.end()
-        counts = [0.0] * len(self.turns)
-        for (last, _), (now, tps) in zip(reports, reports[1:]):
-            # A report that two turns share has as much of each as its part of the time in which pgbench ran.
-            ran = [max(0.0, min(now, end) - max(last, begin)) for begin, end in self.turns]
-            for number, seconds in enumerate(ran):
-                if seconds > 0:
-                    counts[number] += tps * (now - last) * seconds / sum(ran)
-        return [count / (end - begin) for count, (begin, end) in zip(counts, self.turns)]
+        return rates_of(reports, self.turns)
 
     def end(self):
         if self.process.poll() is None:
