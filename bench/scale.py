@@ -13,6 +13,7 @@ from turns import Turns
 SCALE = 10   # as many accounts as there are entries at most
 ONE, BOTH = (0,), (0, 1)
 LOADERS = 2
+TURN = 0.7   # of the seconds of a run: nothing of a turn is lost to its beginning, and it need not be a whole second
 SESSIONS = 450   # those that wait for their turn, too
 FLAT, SPEED_UP = 0.9, 1.8
 
@@ -148,7 +149,7 @@ def measure_scale(directory, size, progress):
         progress("scale: starting the server")
         transactions.load_accounts(server, SCALE)
         server.psql("CREATE EXTENSION pg_arrow_cache")
-        hits = Hits(server, size.seconds)
+        hits = Hits(server, TURN * size.seconds)
         entries = entries_part(by_entries(hits, size, progress))
         clients = clients_part(by_clients(hits, size, progress))
     return Part(entries.goals + clients.goals, entries.sections + clients.sections,
