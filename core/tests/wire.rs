@@ -104,6 +104,22 @@ fn float4(value: f32) -> String {
     shown(WireFormat::Float32Text, &value.to_le_bytes())
 }
 
+/// The server prints all digits of their hours.
+#[test]
+fn offsets_of_a_hundred_hours_are_refused() {
+    const EVER: Span = Span { start: i64::MIN, end: i64::MAX, offset: 0 };
+    let moment = 0_i64.to_le_bytes();
+    let column = ColumnBuffers { validity: &[], offsets: &[], values: &moment };
+    let outcome = |zone| {
+        let mut buffer = MessageBuffer::new(4096).unwrap();
+        Encoder::new(vec![WireFormat::TimestampTzText], zone).append(&[column], 0, &SERVER, &mut buffer)
+    };
+    assert_eq!(outcome(Zone::new(|_| Span { offset: 359_999, ..EVER })), Outcome::Appended);
+    assert_eq!(outcome(Zone::new(|_| Span { offset: -359_999, ..EVER })), Outcome::Appended);
+    assert_eq!(outcome(Zone::new(|_| Span { offset: 360_000, ..EVER })), Outcome::Refused);
+    assert_eq!(outcome(Zone::new(|_| Span { offset: -360_000, ..EVER })), Outcome::Refused);
+}
+
 #[test]
 fn floats_with_decimals() {
     for (value, text) in [

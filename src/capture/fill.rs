@@ -61,7 +61,7 @@ impl RowSink for ResultFill {
         if self.watch.as_ref().is_some_and(|watch| watch.times(before)) {
             return self.append_timed(row, before);
         }
-        self.encoder.append(row, self.batches.room().min(LARGEST_ROW))?;
+        self.encode(row, self.batches.room().min(LARGEST_ROW))?;
         self.rows += 1;
         Ok(())
     }
@@ -128,7 +128,14 @@ impl ResultFill {
         if self.encoder.pending_rows().is_multiple_of(BLOCK_ROWS) {
             self.encoder.discard();
         }
-        self.encoder.append(row, LARGEST_PASSING_ROW)
+        self.encode(row, LARGEST_PASSING_ROW)
+    }
+
+    /// Encodes a row of at most `limit` bytes.
+    #[inline]
+    fn encode(&mut self, row: Row<'_>, limit: usize) -> Result<(), Reason> {
+        self.encoder.append(row, limit)?;
+        if self.encoder.has_nul() { Err(Reason::TextEncoding) } else { Ok(()) }
     }
 
     /// It is stored, however quick its rows come.
@@ -140,7 +147,7 @@ impl ResultFill {
     #[cold]
     fn append_timed(&mut self, row: Row<'_>, before: usize) -> Result<(), Reason> {
         let began = Instant::now();
-        self.encoder.append(row, self.batches.room().min(LARGEST_ROW))?;
+        self.encode(row, self.batches.room().min(LARGEST_ROW))?;
         let taken = began.elapsed();
         self.rows += 1;
         let Some(watch) = &mut self.watch else { return Ok(()) };

@@ -97,12 +97,14 @@ impl<O: Output> ExportSink<O> {
 
     /// Delivers the rows taken so far.
     fn flush(&mut self) {
-        let rows = self.encoder.pending_rows();
+        let (rows, has_nul) = (self.encoder.pending_rows(), self.encoder.has_nul());
         let batch = self.encoder.take_batch();
         let batch = batch.unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
         let chunk = or_raise(batch.into_bytes());
-        if let Aside::Stored(fill) = &mut self.aside {
-            fill.add(chunk.as_slice(), rows);
+        match &mut self.aside {
+            Aside::Stored(fill) if has_nul => fill.give_up(Reason::TextEncoding),
+            Aside::Stored(fill) => fill.add(chunk.as_slice(), rows),
+            Aside::Compared(_) | Aside::Nothing => {}
         }
         let start = Instant::now();
         // SAFETY: the chunk was written just now, by the encoder of these columns.

@@ -135,7 +135,8 @@ unsafe fn deliver_encoded(
 ) -> bool {
     // SAFETY: as in `deliver`.
     unsafe {
-        let Some(sender) = (*direct).as_deref_mut() else { return false };
+        // Without it, the last row of the run was the executor's, which may ask again for more than the run is to give.
+        let Some(sender) = (*direct).as_deref_mut() else { return (*run).left == 0 };
         let sender = std::ptr::from_mut(sender);
         loop {
             let left = (*run).left;
@@ -165,7 +166,7 @@ unsafe fn deliver_encoded(
                 Step::Leave => {
                     (*run).left -= 1;
                     if (*run).left == 0 {
-                        // The executor makes the bytes of this row anew, and then asks for no other.
+                        // The executor makes the bytes of this row anew. Whether it asks again depends on what it has counted itself.
                         edge(|| RowMessages::put_away(&mut *direct));
                     }
                     return false;

@@ -104,14 +104,7 @@ impl OutputSettings {
 
     /// Types whose text and binary formats are the same: their characters.
     fn characters(self, column: &Column) -> Option<WireFormat> {
-        let is_text = match column.kind {
-            Kind::Text | Kind::Name | Kind::Jsonb => true,
-            // Text of a database that is not in UTF-8.
-            Kind::FlatVarlena => {
-                matches!(column.base_type, pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID | pg_sys::JSONOID)
-            }
-            _ => false,
-        };
+        let is_text = matches!(column.kind, Kind::Text | Kind::Name | Kind::Jsonb) || column.is_other_text();
         (is_text && !self.converts).then_some(WireFormat::Bytes)
     }
 }

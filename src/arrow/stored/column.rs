@@ -119,6 +119,12 @@ impl Column {
         }
     }
 
+    /// Text of a database that is not in UTF-8.
+    pub fn is_other_text(&self) -> bool {
+        self.kind == Kind::FlatVarlena
+            && matches!(self.base_type, pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID | pg_sys::JSONOID)
+    }
+
     /// Bytes that describe the column in a stored entry.
     fn describe(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.type_oid.to_u32().to_le_bytes());

@@ -54,6 +54,8 @@ pub struct Encoder {
     size: usize,
     /// Bytes at which the batch is full.
     budget: usize,
+    /// There was a text with a NUL in it.
+    has_nul: bool,
 }
 
 impl Encoder {
@@ -76,6 +78,7 @@ impl Encoder {
             row_size: 1 + columns.len().div_ceil(8),
             size: 0,
             budget: TARGET_BYTES.saturating_sub(overhead).max(MIN_ROW_BYTES),
+            has_nul: false,
         };
         for (index, column) in columns.iter().enumerate() {
             encoder.add_column(index, column)?;
@@ -99,6 +102,7 @@ impl Encoder {
             Kind::Numeric => Representation::Numeric,
             Kind::Jsonb => Representation::Jsonb,
             Kind::Text => Representation::Text,
+            _ if column.is_other_text() => Representation::OtherText,
             Kind::Name => Representation::TextCharacters,
             Kind::FlatCString => Representation::Characters,
             Kind::Record => Representation::Record,
@@ -143,6 +147,7 @@ impl Encoder {
             let place = column.append(row, limit.saturating_sub(size))?;
             *end = place.end as u32;
             size += place.len();
+            self.has_nul |= column.has_nul();
         }
         self.block.push(row);
         self.rows += 1;
@@ -212,6 +217,11 @@ impl Encoder {
     pub fn discard(&mut self) {
         self.block.clear();
         (self.rows, self.size) = (0, 0);
+    }
+
+    /// Was there a text with a NUL in it? Messages of such rows are the server's to make.
+    pub fn has_nul(&self) -> bool {
+        self.has_nul
     }
 
     /// Is it time to take a batch?

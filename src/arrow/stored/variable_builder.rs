@@ -28,6 +28,8 @@ pub enum Representation {
     Body,
     /// A varlena whose body must be UTF-8.
     Text,
+    /// A varlena of characters in another encoding.
+    OtherText,
     /// A numeric, stored as its text.
     Numeric,
     /// A jsonb, stored as its text.
@@ -48,6 +50,8 @@ pub struct VariableBuilder {
     /// Where each row's bytes begin, and at last where they end.
     offsets: Vec<[u8; END]>,
     validity: Validity,
+    /// There was a text with a NUL in it.
+    has_nul: bool,
     /// The type of the last record.
     described: Described,
 }
@@ -61,6 +65,7 @@ impl VariableBuilder {
             bytes: Vec::new(),
             offsets: Vec::new(),
             validity: Validity::default(),
+            has_nul: false,
             described: Described::default(),
         }
     }
@@ -79,6 +84,12 @@ impl VariableBuilder {
         self.bytes.clear();
         // A batch with a very large value may have left more.
         self.bytes.shrink_to(KEPT_BYTES);
+    }
+
+    /// Was there a text with a NUL in it? The server makes none itself, and sends what is before the NUL, or all, as the format is.
+    #[inline]
+    pub fn has_nul(&self) -> bool {
+        self.has_nul
     }
 
     /// The bytes of the values so far.
@@ -101,6 +112,7 @@ impl VariableBuilder {
             match self.representation {
                 Representation::Body
                 | Representation::Text
+                | Representation::OtherText
                 | Representation::Numeric
                 | Representation::Jsonb
                 | Representation::Record => Varlena::of(value).body(limit)?,
@@ -126,6 +138,10 @@ impl VariableBuilder {
             Representation::Record => {
                 self.copy(value, limit)?;
                 self.bytes.add_all(self.described.of(value)?)?;
+            }
+            Representation::Text | Representation::OtherText => {
+                self.has_nul |= value.contains(&0);
+                self.copy(value, limit)?;
             }
             _ => self.copy(value, limit)?,
         }

@@ -58,7 +58,8 @@ def check_hits(session, query):
 
 @pytest.mark.parametrize("zone", [
     "UTC", "Europe/Amsterdam", "America/New_York", "Australia/Lord_Howe", "Africa/Monrovia", "Pacific/Apia",
-    "Asia/Kathmandu", "America/St_Johns", "Antarctica/Troll", "XYZ-3:45", "EST5EDT,M3.2.0,M11.1.0", "-7.5"])
+    "Asia/Kathmandu", "America/St_Johns", "Antarctica/Troll", "XYZ-3:45", "EST5EDT,M3.2.0,M11.1.0", "-7.5",
+    "XYZ-99:59", "XYZ-100", "XYZ+123:45"])
 @pytest.mark.parametrize("style", ["ISO", "SQL, DMY", "German", "Postgres, MDY"])
 def test_moments(session, zone, style):
     session.execute(MOMENTS)
@@ -152,6 +153,24 @@ def test_shapes(session, wire, rows):
         for status in ("MISS", "HIT", "HIT", "HIT"):
             assert client.query(query) == expected
             assert client.status() == status
+
+
+@pytest.mark.parametrize("large", [1, 4, 5, 6, 9, 10])
+def test_limits_around_a_large_row(session, wire, large):
+    """A row that takes the other way may be the first or the last that an Execute asks for."""
+    session.execute(f"""
+        CREATE TABLE t AS SELECT g AS a, repeat(md5(g::text), CASE WHEN g = {large} THEN 2500 ELSE 1 END) AS b FROM generate_series(1, 20) g""")
+    query = "SELECT a, b FROM t ORDER BY a"
+    session.execute(query)
+    seen = {}
+    for enabled in "off", "on":
+        client = wire()
+        client.query(f"SET pg_arrow_cache.enabled = {enabled}")
+        client.query("BEGIN")
+        client.parse(query).bind(portal="p").sync()
+        seen[enabled] = [client.execute("p", count).sync() for count in (5, 5, 100)]
+    assert seen["on"] == seen["off"]
+    assert types(seen["on"][0]) == "DDDDDsZ"
 
 
 def test_limits_and_steps_back(session, wire):

@@ -241,3 +241,28 @@ def test_other_receivers_of_runs_that_are_let_go(each):
         assert got[1] == executed(each, query)[1]
         each.execute("COMMIT")
         assert 60 * ROWS not in counts
+
+
+@pytest.mark.parametrize("encoding", ["UTF8", "LATIN1"])
+def test_text_with_a_nul(session, encoding):
+    """As text the server sends what is before the NUL, in binary all of it. Functions make no such text, but a cast without one does."""
+    name = f"nul_{encoding.lower()}"
+    session.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    try:
+        with type(session).connect(session.info.dsn, dbname=name, options=f"-c client_encoding={encoding}", autocommit=True) as there:
+            there.execute("CREATE EXTENSION pg_arrow_cache")
+            there.execute("CREATE CAST (bytea AS text) WITHOUT FUNCTION")
+            there.execute("CREATE TABLE t AS SELECT g AS a, CASE WHEN g = 70 THEN '\\x61620063'::bytea::text ELSE 'x' || g END AS b FROM generate_series(1, 100) g")
+            query = "SELECT a, b FROM t ORDER BY a"
+            for result_format in FORMATS:
+                expected = executed(there, query, result_format)
+                assert expected[1][69][1] == (b"ab\0c" if result_format else b"ab")
+                for _ in range(2):
+                    check_same(expected, answer(there, query, result_format))
+                    assert there.outcome() == ("MISS", "text_encoding")
+            if encoding == "UTF8":
+                there.execute("SELECT length(arrow_cache.query(%s))", [query])
+                check_same(expected, answer(there, query, result_format))
+                assert there.outcome() == ("MISS", "text_encoding"), "an export has not stored it either"
+    finally:
+        session.execute(f"DROP DATABASE {name}")

@@ -10,6 +10,8 @@ use crate::formats::digit_pairs::digit_pair;
 const EPOCH_DAYS: i64 = 10_957;
 const DAY: i64 = 86_400_000_000;
 const SECOND: i64 = 1_000_000;
+/// The least offset, in seconds, whose hours take three digits. A zone that is a rule of the user's own may have it.
+const LARGE_OFFSET: u32 = 100 * 3600;
 /// The first and the last legal day, since 2000 (IS_VALID_DATE).
 const FIRST_DATE: i32 = -2_451_545;
 const LAST_DATE: i32 = 2_145_031_948;
@@ -51,13 +53,17 @@ pub fn timestamp(micros: i64, out: &mut [u8; LONGEST]) -> Option<usize> {
     Some(if before_christ { bc(out, end) } else { end })
 }
 
-/// Writes a timestamp, given as microseconds since 2000 UTC, with the offset of a zone. `None` if it is none.
+/// Writes a timestamp, given as microseconds since 2000 UTC, with the offset of a zone. `None` if it is none, or if the hours of the offset take
+/// more than two digits.
 #[inline]
 pub fn timestamptz(micros: i64, zone: &mut Zone, out: &mut [u8; LONGEST]) -> Option<usize> {
     if !(FIRST_TIMESTAMP..=LAST_TIMESTAMP).contains(&micros) {
         return infinity(micros, out);
     }
     let offset = zone.offset(micros.div_euclid(SECOND) + EPOCH_DAYS * (DAY / SECOND));
+    if offset.unsigned_abs() >= LARGE_OFFSET {
+        return None;
+    }
     // Adding an offset cannot overflow: legal timestamps end ten days before the range of 64 bits does.
     let (end, before_christ) = moment(micros + i64::from(offset) * SECOND, out);
     let end = tail(offset, out, end);
@@ -141,7 +147,7 @@ fn clock(micros: i64, out: &mut [u8; LONGEST], at: usize) -> usize {
     end
 }
 
-/// Writes an offset: hours, and minutes and seconds if there are any.
+/// Writes an offset of less than 100 hours: hours, and minutes and seconds if there are any.
 #[inline]
 fn tail(offset: i32, out: &mut [u8; LONGEST], at: usize) -> usize {
     let size = offset.unsigned_abs();
