@@ -42,7 +42,7 @@ fn write(text: &str, out: &mut [u8; LONGEST]) -> usize {
 const SERVER: Mock = Mock(b"by server");
 
 /// Half an hour east until the epoch, then seven and a quarter hours and five seconds west.
-fn a_zone(second: i64) -> Span {
+fn a_zone(_: usize, second: i64) -> Span {
     if second < 0 {
         Span { start: i64::MIN, end: 0, offset: 1800 }
     } else {
@@ -51,7 +51,7 @@ fn a_zone(second: i64) -> Span {
 }
 
 fn encoder(formats: &[WireFormat]) -> Encoder {
-    Encoder::new(formats.to_vec(), Zone::new(a_zone))
+    Encoder::new(formats.to_vec(), Zone::new(a_zone, 0))
 }
 
 /// The values of the only message of a buffer.
@@ -114,10 +114,10 @@ fn offsets_of_a_hundred_hours_are_refused() {
         let mut buffer = MessageBuffer::new(4096).unwrap();
         Encoder::new(vec![WireFormat::TimestampTzText], zone).append(&[column], 0, &SERVER, &mut buffer)
     };
-    assert_eq!(outcome(Zone::new(|_| Span { offset: 359_999, ..EVER })), Outcome::Appended);
-    assert_eq!(outcome(Zone::new(|_| Span { offset: -359_999, ..EVER })), Outcome::Appended);
-    assert_eq!(outcome(Zone::new(|_| Span { offset: 360_000, ..EVER })), Outcome::Refused);
-    assert_eq!(outcome(Zone::new(|_| Span { offset: -360_000, ..EVER })), Outcome::Refused);
+    assert_eq!(outcome(Zone::new(|_, _| Span { offset: 359_999, ..EVER }, 0)), Outcome::Appended);
+    assert_eq!(outcome(Zone::new(|_, _| Span { offset: -359_999, ..EVER }, 0)), Outcome::Appended);
+    assert_eq!(outcome(Zone::new(|_, _| Span { offset: 360_000, ..EVER }, 0)), Outcome::Refused);
+    assert_eq!(outcome(Zone::new(|_, _| Span { offset: -360_000, ..EVER }, 0)), Outcome::Refused);
 }
 
 #[test]
@@ -374,9 +374,9 @@ proptest! {
 
     #[test]
     fn spans_are_kept_apart(seconds in prop::collection::vec(-10_000_000_000..10_000_000_000_i64, 1..50)) {
-        let mut zone = Zone::new(a_zone);
+        let mut zone = Zone::new(a_zone, 0);
         for second in seconds {
-            prop_assert_eq!(zone.offset(second), a_zone(second).offset);
+            prop_assert_eq!(zone.offset(second), a_zone(0, second).offset);
             prop_assert!(stretch(second) <= second);
         }
     }

@@ -31,16 +31,17 @@ pub fn has_sane_offsets() -> bool {
     is_fixed || !name().iter().any(u8::is_ascii_digit)
 }
 
-/// The offset of the session's time zone at a second since 1970, and how long it stays so.
-pub fn offset_at(second: i64) -> Span {
+/// The offset of a time zone of the server at a second since 1970, and how long it stays so. `zone` is one that `identity` has given.
+pub fn offset_at(zone: usize, second: i64) -> Span {
+    let zone = zone as *const pg_sys::pg_tz;
     let mut start = wire::stretch(second);
     loop {
         let (mut before, mut after) = (0, 0);
         let (mut before_is_dst, mut after_is_dst) = (0, 0);
         let mut end = 0;
-        // SAFETY: plain reads of the zone's tables; the result of pg_localtime is read before the next call.
+        // SAFETY: the server keeps each zone that was ever set for the life of the backend. Plain reads of its tables; the result of pg_localtime is read
+        // before the next call.
         unsafe {
-            let zone = pg_sys::session_timezone;
             let found = server::pg_next_dst_boundary(
                 &raw const start,
                 &raw mut before,

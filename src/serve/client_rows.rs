@@ -22,9 +22,10 @@ use crate::pg::row::Row;
 use crate::pg::{client, server};
 
 /// How the rows of a query go to where they go.
-#[derive(Default)]
 pub struct ClientRows {
     way: Way,
+    /// Where the rows of the run go; null before the first one.
+    receiver: *mut pg_sys::DestReceiver,
     /// Rows of the run that were sent.
     sent: u64,
 }
@@ -35,16 +36,23 @@ enum Way {
     #[default]
     Receiver,
     /// Nobody has looked yet what this receiver is: a run without rows needs not.
-    Undecided(*mut pg_sys::DestReceiver),
+    Undecided,
     /// They are sent here.
     Direct(Box<RowMessages>),
+}
+
+impl Default for ClientRows {
+    /// Of a query that has not run.
+    fn default() -> Self {
+        Self { way: Way::Receiver, receiver: std::ptr::null_mut(), sent: 0 }
+    }
 }
 
 impl ClientRows {
     /// A run begins, whose rows go to this receiver, which has been started.
     pub fn begin_run(&mut self, receiver: *mut pg_sys::DestReceiver) {
         self.end_run();
-        self.way = Way::Undecided(receiver);
+        (self.way, self.receiver) = (Way::Undecided, receiver);
     }
 
     /// The run has ended.
@@ -58,17 +66,31 @@ impl ClientRows {
         self.sent = 0;
     }
 
-    /// Does the run send rows of these columns itself?
+    /// Is the next row of these columns sent here? The query may have changed settings since the last one, by a function that somebody vouched for; the
+    /// server reads them for each row.
     #[inline]
     pub fn are_sent(&mut self, columns: &[Column]) -> bool {
-        match self.way {
-            Way::Direct(_) => true,
+        match &self.way {
+            Way::Direct(messages) if messages.fit_session() => true,
             Way::Receiver => false,
-            Way::Undecided(receiver) => {
-                self.way = decide(receiver, columns);
+            Way::Direct(_) | Way::Undecided => {
+                self.decide(columns);
                 matches!(self.way, Way::Direct(_))
             }
         }
+    }
+
+    /// Finds how rows go from now on.
+    #[cold]
+    fn decide(&mut self, columns: &[Column]) {
+        if let Way::Direct(messages) = std::mem::take(&mut self.way) {
+            RowMessages::put_away(&mut Some(messages));
+        }
+        // SAFETY: the receiver is that of the run under way, whose rows have these columns.
+        let formats = unsafe { ClientFormats::of(self.receiver, columns.len()) }.filter(|_| client::is_socket());
+        let messages =
+            formats.and_then(|formats| RowMessages::ready(columns, &OutputSettings::current(), &formats, None).ok());
+        self.way = messages.map_or(Way::Receiver, Way::Direct);
     }
 
     /// Were they found to be sent so, without the server's functions for any of their values? Then that is quicker than the receiver.
@@ -109,14 +131,4 @@ impl ClientRows {
             true
         }
     }
-}
-
-/// How rows go that are meant for this receiver.
-#[cold]
-fn decide(receiver: *mut pg_sys::DestReceiver, columns: &[Column]) -> Way {
-    // SAFETY: the receiver is that of the run under way, whose rows have these columns.
-    let formats = unsafe { ClientFormats::of(receiver, columns.len()) }.filter(|_| client::is_socket());
-    let messages =
-        formats.and_then(|formats| RowMessages::ready(columns, &OutputSettings::current(), &formats, None).ok());
-    messages.map_or(Way::Receiver, Way::Direct)
 }

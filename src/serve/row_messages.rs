@@ -27,6 +27,8 @@ pub struct RowMessages {
     pub(super) block: MessageBuffer,
     /// The time zone that the encoder was made for.
     zone: usize,
+    /// The settings that the formats were chosen under.
+    settings: Option<OutputSettings>,
     /// The number of the chunk that the functions read.
     pub(super) chunk: Option<usize>,
     /// The server's functions, and labels.
@@ -57,7 +59,7 @@ impl RowMessages {
             None => Self::new(zone)?,
         };
         if sender.zone != zone {
-            sender.encoder.set_zone(Zone::new(session_zone::offset_at));
+            sender.encoder.set_zone(Zone::new(session_zone::offset_at, zone));
             sender.zone = zone;
         }
         // Reading labels costs more than a few calls of output functions, so it is done for what stays.
@@ -76,6 +78,7 @@ impl RowMessages {
             sender.functions = OutputFunctions::new(columns, sender.encoder.formats(), labels, is_binary)?;
         }
         sender.has_functions = has_functions;
+        sender.settings = Some(*settings);
         sender.draft = draft;
         Ok(sender)
     }
@@ -84,14 +87,21 @@ impl RowMessages {
     #[cold]
     fn new(zone: usize) -> Result<Box<Self>, OutOfMemory> {
         Ok(Box::new(Self {
-            encoder: Encoder::new(Vec::new(), Zone::new(session_zone::offset_at)),
+            encoder: Encoder::new(Vec::new(), Zone::new(session_zone::offset_at, zone)),
             block: MessageBuffer::new(BLOCK)?,
             zone,
+            settings: None,
             chunk: None,
             functions: OutputFunctions::none(),
             has_functions: false,
             draft: None,
         }))
+    }
+
+    /// Are the session's settings those that the formats were chosen under?
+    #[inline]
+    pub(super) fn fit_session(&self) -> bool {
+        self.zone == session_zone::identity() && self.settings == Some(OutputSettings::current())
     }
 
     /// Keeps what can be used again for the backend's next run, and gives the rest back.

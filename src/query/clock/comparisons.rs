@@ -154,7 +154,7 @@ pub(super) fn steady_offset(micros: i64) -> Option<i64> {
         return None;
     }
     let second = |micros: i64| micros.div_euclid(SECOND) + EPOCH;
-    let span = session_zone::offset_at(second(micros - STEADY));
+    let span = session_zone::offset_at(session_zone::identity(), second(micros - STEADY));
     let offset = i64::from(span.offset) * SECOND;
     (span.end > second(micros + STEADY) && offset.abs() <= LARGEST_OFFSET).then_some(offset)
 }

@@ -266,3 +266,41 @@ def test_text_with_a_nul(session, encoding):
                 assert there.outcome() == ("MISS", "text_encoding"), "an export has not stored it either"
     finally:
         session.execute(f"DROP DATABASE {name}")
+
+
+MOMENTS = "CREATE TABLE moments AS SELECT g AS id, timestamptz '2020-01-15 00:00 UTC' + g * interval '97 days' AS moment FROM generate_series(1, 40) g"
+SET_AT = """
+    CREATE FUNCTION set_at(id int, setting text, value text) RETURNS int STABLE LANGUAGE plpgsql
+    AS $$ BEGIN IF id = 20 THEN PERFORM set_config(setting, value, false); END IF; RETURN id; END $$;
+    SECURITY LABEL FOR pg_arrow_cache ON FUNCTION set_at IS 'pure'"""
+
+
+@pytest.mark.parametrize("result_format", FORMATS)
+@pytest.mark.parametrize("setting", [
+    "DateStyle=German", "TimeZone=Asia/Tokyo", "bytea_output=escape", "extra_float_digits=-3", "client_encoding=LATIN1", "IntervalStyle=iso_8601"])
+def test_settings_that_the_query_changes(each, wire, setting, result_format):
+    """A function that is labelled as pure and is not: the server prints the rows behind it under the new setting."""
+    each.execute(SET_AT)
+    name, value = setting.split("=")
+    seen = {}
+    for enabled in "off", "on":
+        client = wire(client_encoding="UTF8", TimeZone="UTC")
+        client.query(f"SET pg_arrow_cache.enabled = {enabled}")
+        client.parse(f"SELECT set_at(e.id, '{name}', '{value}'), e.* FROM each e").bind(result_format=result_format)
+        seen[enabled] = client.execute().sync()
+    assert len(data_rows(seen["on"])) == ROWS
+    assert seen["on"] == seen["off"]
+
+
+def test_a_zone_that_the_query_changes_is_not_taken_for_the_one_before(each, connect, wire):
+    each.execute(SET_AT)
+    each.execute(MOMENTS)
+    query = "SELECT id, moment FROM moments WHERE id > 0"
+    reader = connect("-c TimeZone=America/New_York")
+    expected = executed(reader, query)
+    writer = wire(TimeZone="America/New_York")
+    writer.query("SELECT set_at(id + 18, 'TimeZone', 'Asia/Tokyo'), moment FROM moments")
+    writer.query("SET TimeZone = 'America/New_York'")
+    for _ in range(4):
+        assert data_rows(writer.query(query)) == expected[1]
+        check_same(expected, answer(reader, query))

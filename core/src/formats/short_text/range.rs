@@ -52,7 +52,7 @@ pub fn text<'r>(body: &[u8], bounds: Bounds, room: &'r mut ShortText) -> Option<
 
 /// Writes the first of some values; the others are left.
 fn bound<'b>(values: &'b [u8], bounds: Bounds, text: &mut ShortText) -> Option<&'b [u8]> {
-    const UTC: fn(i64) -> Span = |_| Span { start: i64::MIN, end: i64::MAX, offset: 0 };
+    const UTC: fn(usize, i64) -> Span = |_, _| Span { start: i64::MIN, end: i64::MAX, offset: 0 };
     let mut out = [0; LONGEST];
     let (length, rest) = match bounds {
         Bounds::Int32 | Bounds::Date => {
@@ -69,7 +69,7 @@ fn bound<'b>(values: &'b [u8], bounds: Bounds, text: &mut ShortText) -> Option<&
             let value = i64::from_ne_bytes(*value);
             match bounds {
                 Bounds::Timestamp => (moment::timestamp(value, &mut out)?, rest),
-                Bounds::TimestampTz => (moment::timestamptz(value, &mut Zone::new(UTC), &mut out)?, rest),
+                Bounds::TimestampTz => (moment::timestamptz(value, &mut Zone::new(UTC, 0), &mut out)?, rest),
                 _ => {
                     text.integer(value);
                     return Some(rest);

@@ -1,5 +1,7 @@
 //! The offsets of a time zone. The host is asked for them, once for each stretch of time, and they are kept. Each process has its own.
 
+use crate::room::RoomyVec;
+
 /// An offset and the seconds since 1970 for which it holds: from the start to before the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
@@ -18,15 +20,17 @@ const KEPT: usize = 256;
 
 /// A time zone.
 pub struct Zone {
-    /// Returns the span around a second, or a part of it that holds the second.
-    ask: fn(i64) -> Span,
+    /// Returns the span of a zone of the host around a second, or a part of it that holds the second.
+    ask: fn(usize, i64) -> Span,
+    /// What the host knows the zone by.
+    name: usize,
     spans: Vec<Span>,
 }
 
 impl Zone {
-    /// A zone of which `ask` knows the span that holds a second since 1970.
-    pub fn new(ask: fn(i64) -> Span) -> Self {
-        Self { ask, spans: Vec::new() }
+    /// The zone that the host knows by this name, of which `ask` knows the span that holds a second since 1970.
+    pub fn new(ask: fn(usize, i64) -> Span, name: usize) -> Self {
+        Self { ask, name, spans: Vec::new() }
     }
 
     /// Seconds east of Greenwich at this second since 1970.
@@ -41,10 +45,10 @@ impl Zone {
 
     #[cold]
     fn ask(&mut self, second: i64, index: usize) -> i32 {
-        if self.spans.is_empty() {
-            self.spans = vec![Span { start: 0, end: 0, offset: 0 }; KEPT];
+        let span = (self.ask)(self.name, second);
+        if self.spans.is_empty() && self.spans.lengthen(KEPT, Span { start: 0, end: 0, offset: 0 }).is_err() {
+            return span.offset;
         }
-        let span = (self.ask)(second);
         self.spans[index] = span;
         span.offset
     }
