@@ -1,6 +1,6 @@
-//! The rows of a run that is being stored, to the client. What was just encoded for the store is what messages of ours are made of, so each row
-//! is sent by us, and no value is printed twice. A run that was let go because its rows are quick goes on in the same way. A row is sent before the next one is computed, as the server does it: what else goes to the
-//! client, errors included, comes where it always comes.
+//! The rows of a run that is being stored, to the client. Messages are made of the values that were just encoded for the store, so no value is
+//! printed twice. A run that was let go because its rows are quick goes on in the same way. Each row is sent before the next one is computed, as
+//! the server does it: what else goes to the client, errors included, keeps its place among the rows.
 //!
 //! The server's own receiver gets the rows that are sent another way: all, if they do not go to the client's socket; those that are larger than
 //! our block, or have a value that the core does not write; those that are not encoded.
@@ -66,8 +66,8 @@ impl ClientRows {
         self.sent = 0;
     }
 
-    /// Is the next row of these columns sent here? The query may have changed settings since the last one, by a function that somebody vouched for; the
-    /// server reads them for each row.
+    /// Is the next row of these columns sent here? The query may have changed settings since the last one, by a function that somebody vouched
+    /// for; the server reads them for each row.
     #[inline]
     pub fn are_sent(&mut self, columns: &[Column]) -> bool {
         match &self.way {
@@ -98,12 +98,11 @@ impl ClientRows {
         matches!(&self.way, Way::Direct(messages) if !messages.has_functions)
     }
 
-    /// Sends a row, the values of which were encoded as `values`, and what else is sent stays in its order. False if the receiver has to
-    /// take it. Raises what making its bytes raises.
+    /// Sends a row, the values of which were encoded as `values`. False if the receiver has to take it. Raises what making its bytes raises.
     ///
     /// # Safety
-    /// `this` must be valid and stay in its place, `are_sent` have been asked in this run, and the memory context outlive the run. No frame
-    /// between here and PostgreSQL may have pending destructors.
+    /// `this` must be valid and stay in its place, `are_sent` have been asked of this row, and the current memory context outlive the run. No
+    /// frame between here and PostgreSQL may have pending destructors.
     pub unsafe fn send<V: StoredValue, I: Iterator<Item = Option<V>>>(
         this: *mut Self,
         row: Row<'_>,
