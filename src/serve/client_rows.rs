@@ -37,8 +37,8 @@ enum Way {
     Receiver,
     /// Nobody has looked yet what this receiver is: a run without rows needs not.
     Undecided,
-    /// They are sent here.
-    Direct(Box<RowMessages>),
+    /// They are sent here, in formats that were chosen under these settings.
+    Direct(Box<RowMessages>, OutputSettings),
 }
 
 impl Default for ClientRows {
@@ -57,7 +57,7 @@ impl ClientRows {
 
     /// The run has ended.
     pub fn end_run(&mut self) {
-        if let Way::Direct(messages) = std::mem::take(&mut self.way) {
+        if let Way::Direct(messages, _) = std::mem::take(&mut self.way) {
             RowMessages::put_away(&mut Some(messages));
             if server::message_level_is_interesting(pg_sys::DEBUG2 as c_int) {
                 pgrx::debug2!("{} rows went to the client as they were encoded", self.sent);
@@ -71,11 +71,11 @@ impl ClientRows {
     #[inline]
     pub fn are_sent(&mut self, columns: &[Column]) -> bool {
         match &self.way {
-            Way::Direct(messages) if messages.fit_session() => true,
+            Way::Direct(messages, settings) if messages.fit_zone() && *settings == OutputSettings::current() => true,
             Way::Receiver => false,
-            Way::Direct(_) | Way::Undecided => {
+            Way::Direct(..) | Way::Undecided => {
                 self.decide(columns);
-                matches!(self.way, Way::Direct(_))
+                matches!(self.way, Way::Direct(..))
             }
         }
     }
@@ -83,19 +83,19 @@ impl ClientRows {
     /// Finds how rows go from now on.
     #[cold]
     fn decide(&mut self, columns: &[Column]) {
-        if let Way::Direct(messages) = std::mem::take(&mut self.way) {
+        if let Way::Direct(messages, _) = std::mem::take(&mut self.way) {
             RowMessages::put_away(&mut Some(messages));
         }
+        let settings = OutputSettings::current();
         // SAFETY: the receiver is that of the run under way, whose rows have these columns.
         let formats = unsafe { ClientFormats::of(self.receiver, columns.len()) }.filter(|_| client::is_socket());
-        let messages =
-            formats.and_then(|formats| RowMessages::ready(columns, &OutputSettings::current(), &formats, None).ok());
-        self.way = messages.map_or(Way::Receiver, Way::Direct);
+        let messages = formats.and_then(|formats| RowMessages::ready(columns, &settings, &formats, None).ok());
+        self.way = messages.map_or(Way::Receiver, |messages| Way::Direct(messages, settings));
     }
 
     /// Were they found to be sent so, without the server's functions for any of their values? Then that is quicker than the receiver.
     pub fn need_no_functions(&self) -> bool {
-        matches!(&self.way, Way::Direct(messages) if !messages.has_functions)
+        matches!(&self.way, Way::Direct(messages, _) if !messages.has_functions)
     }
 
     /// Sends a row, the values of which were encoded as `values`. False if the receiver has to take it. Raises what making its bytes raises.
@@ -110,7 +110,7 @@ impl ClientRows {
     ) -> bool {
         // SAFETY: the caller keeps `this` in its place; the messages lie in a box of its own. Nothing here has a destructor outside of `edge`.
         unsafe {
-            let Way::Direct(messages) = &mut (*this).way else { return false };
+            let Way::Direct(messages, _) = &mut (*this).way else { return false };
             let messages: *mut RowMessages = &raw mut **messages;
             if (*messages).has_functions {
                 let functions = &raw mut (*messages).functions;

@@ -27,8 +27,6 @@ pub struct RowMessages {
     pub(super) block: MessageBuffer,
     /// The time zone that the encoder was made for.
     zone: usize,
-    /// The settings that the formats were chosen under.
-    settings: Option<OutputSettings>,
     /// The number of the chunk that the functions read.
     pub(super) chunk: Option<usize>,
     /// The server's functions, and labels.
@@ -78,7 +76,6 @@ impl RowMessages {
             sender.functions = OutputFunctions::new(columns, sender.encoder.formats(), labels, is_binary)?;
         }
         sender.has_functions = has_functions;
-        sender.settings = Some(*settings);
         sender.draft = draft;
         Ok(sender)
     }
@@ -90,7 +87,6 @@ impl RowMessages {
             encoder: Encoder::new(Vec::new(), Zone::new(session_zone::offset_at, zone)),
             block: MessageBuffer::new(BLOCK)?,
             zone,
-            settings: None,
             chunk: None,
             functions: OutputFunctions::none(),
             has_functions: false,
@@ -98,10 +94,10 @@ impl RowMessages {
         }))
     }
 
-    /// Are the session's settings those that the formats were chosen under?
+    /// Is this the session's time zone?
     #[inline]
-    pub(super) fn fit_session(&self) -> bool {
-        self.zone == session_zone::identity() && self.settings == Some(OutputSettings::current())
+    pub(super) fn fit_zone(&self) -> bool {
+        self.zone == session_zone::identity()
     }
 
     /// Keeps what can be used again for the backend's next run, and gives the rest back.

@@ -6,6 +6,7 @@ import time
 import pytest
 from support.fidelity import BINARY, FORMATS, TEXT, answer, check_same, executed, outcome
 from support.samples import VALUES, fill
+from support.told_rows import told_rows
 from support.wire import data_rows, error_fields, tags, types
 
 # What output functions of these types read is not all in the key: names of the catalog, the locale, types of users, the encoding of XML.
@@ -28,11 +29,7 @@ QUERY = "SELECT * FROM t ORDER BY id"
 
 def sent_as_they_lay(session):
     """Collects how many rows went to the client as finished messages from now on."""
-    counts = []
-    session.add_notice_handler(lambda notice: notice.message_primary.endswith("rows went to the client as they lay")
-                               and counts.append(int(notice.message_primary.split()[0])))
-    session.execute("SET client_min_messages = debug2")
-    return counts
+    return told_rows(session, "rows went to the client as they lay")
 
 
 def rendition_bytes(session):

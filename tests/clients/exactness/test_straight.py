@@ -6,6 +6,7 @@ import time
 
 import pytest
 from support.fidelity import FORMATS, answer, check_outcome, check_same, executed
+from support.told_rows import told_rows
 from support.wire import data_rows, error_fields, tags, types
 
 MOMENTS = """
@@ -38,11 +39,7 @@ NUMBERS = """
 
 def straight(session):
     """Collects how many rows went directly to the client from now on."""
-    counts = []
-    session.add_notice_handler(lambda notice: notice.message_primary.endswith("rows went straight to the client")
-                               and counts.append(int(notice.message_primary.split()[0])))
-    session.execute("SET client_min_messages = debug2")
-    return counts
+    return told_rows(session, "rows went straight to the client")
 
 
 def check_hits(session, query):

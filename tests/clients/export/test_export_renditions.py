@@ -9,6 +9,7 @@ import pytest
 
 from support.exports import WAYS, WITH_OPTIONS, by_copy, by_fetch, by_query, read, rows_of
 from support.samples import SETUP, VALUES, slug
+from support.told_rows import told_rows
 
 # Types whose text is made by functions that read the catalog, or are of users; and what goes out as it is stored.
 WITHOUT = {"jsonpath", "xml", "tid", "pg_snapshot", "refcursor", "floatrange"}
@@ -33,11 +34,7 @@ OPTIONS = [
 
 def kept(session):
     """A list that grows with the numbers of rows that go out as kept messages."""
-    counts = []
-    session.add_notice_handler(lambda notice: notice.message_primary.endswith("rows went into the stream as they lay")
-                               and counts.append(int(notice.message_primary.split()[0])))
-    session.execute("SET client_min_messages = debug2")
-    return counts
+    return told_rows(session, "rows went into the stream as they lay")
 
 
 def executed(session, export, query=QUERY, options=None):

@@ -5,6 +5,7 @@ import time
 
 import pytest
 from support.fidelity import FORMATS, answer, check_outcome, check_same, executed
+from support.told_rows import told_rows
 from support.wire import data_rows, error_fields, types
 
 EACH = "SELECT * FROM each ORDER BY id"
@@ -36,11 +37,7 @@ def each(session):
 
 def sent(session):
     """Collects how many rows of each run are sent by the cache from now on."""
-    counts = []
-    session.add_notice_handler(lambda notice: notice.message_primary.endswith("rows went to the client as they were encoded")
-                               and counts.append(int(notice.message_primary.split()[0])))
-    session.execute("SET client_min_messages = debug2")
-    return counts
+    return told_rows(session, "rows went to the client as they were encoded")
 
 
 def check_stored(session, query):
