@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use arrow_cache_core::{
     Arena, ArenaPtr, CLAIMS, Claimed, Claims, Definers, Layout, Locks, PARTITIONS, ReplayState, STRIPES, Sizes, Store,
-    Versions,
+    Stripe, Versions,
 };
 use pgrx::pg_sys;
 
@@ -43,6 +43,8 @@ static WAITERS: AtomicPtr<pg_sys::ConditionVariable> = AtomicPtr::new(std::ptr::
 static AREA: AtomicPtr<pg_sys::dsa_area> = AtomicPtr::new(std::ptr::null_mut());
 /// The cache as this backend sees it, once it is attached: its parts are then constant.
 static STORE: Local<Cell<Option<SharedStore>>> = Local::new(Cell::new(None));
+/// The counters of this backend, as long as `STORE` is there.
+static COUNTERS: Local<Cell<Option<&'static Stripe>>> = Local::new(Cell::new(None));
 
 /// Computes the layout from the settings; FATAL when `memory` cannot hold the index.
 fn layout() -> &'static Layout {
@@ -89,6 +91,7 @@ pub fn startup() {
         LOCKS.store(locks, Relaxed);
         AREA.store(std::ptr::null_mut(), Relaxed);
         STORE.set(None);
+        COUNTERS.set(None);
         if !found {
             SharedStore::initialize(block, layout);
             view(std::ptr::null_mut()).set_seed(random_seed());
@@ -140,8 +143,16 @@ fn attached() -> Option<SharedStore> {
     if AREA.load(Relaxed).is_null() {
         attach();
     }
-    STORE.set(Some(view(AREA.load(Relaxed))));
+    let store = view(AREA.load(Relaxed));
+    COUNTERS.set(Some(store.counters().own(store.stripe())));
+    STORE.set(Some(store));
     STORE.get()
+}
+
+/// The counters of this backend; `None` before it is attached.
+#[inline]
+pub fn own_counters() -> Option<&'static Stripe> {
+    COUNTERS.get()
 }
 
 /// The cache. Raises `NotPreloaded` when there is none.

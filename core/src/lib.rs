@@ -44,7 +44,7 @@ pub mod sql_text;
 pub use cache::check::{Finding, Processes, Report};
 pub use cache::claim_place::Wanted;
 pub use cache::claims::{CLAIMS, Claim, Claimed, Claims, Ending, Taking};
-pub use cache::counters::{Counter, Counters, STRIPES};
+pub use cache::counters::{Counter, Counters, STRIPES, Stripe};
 pub use cache::definers::Definers;
 pub use cache::hot_files::{Marks, RelationFile};
 pub use cache::key::CacheKey;

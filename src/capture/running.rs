@@ -9,6 +9,7 @@ use std::rc::Rc;
 use pgrx::pg_sys;
 
 use super::miss_run::MissRun;
+use crate::pg::attention::{Attended, Matter};
 use crate::pg::backend_local::Local;
 use crate::pg::memory_context::room_for;
 use crate::pg::query_desc::QueryDesc;
@@ -29,7 +30,7 @@ pub enum Running {
 pub type Shared = Rc<RefCell<Running>>;
 
 /// Few: the open portals of this backend.
-static RUNNING: Local<RefCell<Vec<(usize, Shared)>>> = Local::new(RefCell::new(Vec::new()));
+static RUNNING: Local<Attended<Vec<(usize, Shared)>>> = Local::new(Attended::new(Matter::Captures, Vec::new()));
 
 /// What reports the end of a query's memory context. Lives in that context.
 struct Registration {
@@ -39,7 +40,7 @@ struct Registration {
 
 /// Is the list empty? Then runs and ends of queries need no attention.
 pub fn idle() -> bool {
-    RUNNING.with_borrow(Vec::is_empty)
+    RUNNING.holds_nothing()
 }
 
 /// Puts a query that has just been started on the list.

@@ -1,7 +1,6 @@
 //! The start of a query that concerns the cache. What `lookup` has decided is kept while the server starts the query, and begins when
 //! the query has started. State of this backend.
 
-use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 
 use arrow_cache_core::{OutOfMemory, Reason};
@@ -13,13 +12,14 @@ use super::running::{self, Running};
 use crate::arrow::column::{self, Column, Records};
 use crate::error::none_if_out_of_memory;
 use crate::lookup::{Miss, Task};
+use crate::pg::attention::{Attended, Matter};
 use crate::pg::backend_local::Local;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tee::Tee;
 use crate::verify::{Comparison, Sample};
 
 /// What there is to do for the query that is being started, with the address of its descriptor.
-static PREPARED: Local<RefCell<Option<(usize, Task)>>> = Local::new(RefCell::new(None));
+static PREPARED: Local<Attended<Option<(usize, Task)>>> = Local::new(Attended::new(Matter::Prepared, None));
 
 /// Keeps what there is to do for a query while the server starts it. What was kept for a query whose start failed is forgotten.
 #[inline]
@@ -41,7 +41,7 @@ pub fn forget() {
 
 /// Is there something to begin with, once its query has started?
 pub fn is_prepared() -> bool {
-    PREPARED.with_borrow(Option::is_some)
+    !PREPARED.holds_nothing()
 }
 
 /// Begins to store or to compare the rows of a query that has just been started, if it was prepared for that. Does nothing if the rows

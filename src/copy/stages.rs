@@ -1,7 +1,6 @@
 //! The stages of a COPY, from the statement to the end of its query. The hooks call these in order; the state belongs to one process, which
 //! runs one COPY at a time.
 
-use std::cell::RefCell;
 use std::ffi::CString;
 
 use arrow_cache_core::ExportOptions;
@@ -11,6 +10,7 @@ use super::client_stream::ToClient;
 use super::{copy_statement, opening_response};
 use crate::error::CacheError;
 use crate::export::{self, Decision, Export};
+use crate::pg::attention::{Attended, Matter};
 use crate::pg::backend_local::Local;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
@@ -28,7 +28,7 @@ enum Stage {
 }
 
 /// The COPY under way: a backend has one at most, since none can be nested in another.
-static CURRENT: Local<RefCell<Option<Stage>>> = Local::new(RefCell::new(None));
+static CURRENT: Local<Attended<Option<Stage>>> = Local::new(Attended::new(Matter::Copy, None));
 
 /// What stands in the place of a COPY statement to Arrow. Plain data.
 #[derive(Clone, Copy)]

@@ -59,6 +59,12 @@ pub fn clock_free_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<*mut pg_sys:
     part_of(plan, 1).filter(|list: &*mut pg_sys::List| !list.is_null())
 }
 
+/// May a plan carry a clock-free part? It does not if it carries nothing.
+#[inline]
+pub fn may_wait_for_clock(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+    children!(plan.rtable as RangeTblEntry).next().is_some_and(|entry| !entry.values_lists.is_null())
+}
+
 /// One of the two parts of what a plan carries.
 fn part_of<T>(plan: Tree<'_, pg_sys::PlannedStmt>, place: usize) -> Option<*mut T> {
     let entry = children!(plan.rtable as RangeTblEntry).next()?;

@@ -6,7 +6,6 @@
 //!
 //! State of this backend: few queries, those of open portals. A query leaves it with its memory context, after an error too.
 
-use std::cell::RefCell;
 use std::ffi::c_void;
 
 use pgrx::pg_sys;
@@ -18,6 +17,7 @@ use super::shown_clock::late::{self, AtStart};
 use crate::capture;
 use crate::lookup::parts::{self, may_have_parts};
 use crate::lookup::{definition_versions, portal};
+use crate::pg::attention::{Attended, Matter};
 use crate::pg::backend_local::Local;
 use crate::pg::memory_context::room_for;
 use crate::pg::query_desc::QueryDesc;
@@ -48,7 +48,7 @@ enum Late {
 }
 
 /// By the addresses of descriptors.
-static LATE: Local<RefCell<Vec<(usize, Late)>>> = Local::new(RefCell::new(Vec::new()));
+static LATE: Local<Attended<Vec<(usize, Late)>>> = Local::new(Attended::new(Matter::Late, Vec::new()));
 
 /// What reports the end of a descriptor's memory context. Lives in that context.
 struct Registration {
@@ -58,7 +58,7 @@ struct Registration {
 
 /// Is there no query that waits, or runs a combined plan since its first run?
 pub fn is_idle() -> bool {
-    LATE.with_borrow(Vec::is_empty)
+    LATE.holds_nothing()
 }
 
 /// Has a query that is about to be started wait for its first run. `versions` are the definitions of now.

@@ -28,7 +28,7 @@ mod scan;
 pub mod shown_clock;
 mod starting;
 
-pub use carried::{Carried, attach};
+pub use carried::{Carried, attach, may_wait_for_clock};
 pub use first_run::{decide_at_run, end as end_late, is_idle as is_none_late, waits_for_clock};
 pub use path::{add_path, is_planning as plans_combined};
 pub use planning::{Combination, add_relations, combine, combine_moving, end};

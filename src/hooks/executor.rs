@@ -7,15 +7,17 @@ use pgrx::pg_sys;
 use super::previous::{PREVIOUS, active};
 use crate::invalidation::targets;
 use crate::lookup::{self, Pending};
-use crate::pg::backend;
 use crate::pg::compat::{self, executor_run_hook};
 use crate::pg::error_passing::{direct, edge, with_cleanup};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::server;
 use crate::pg::tree::Tree;
-use crate::{capture, copy, export, fragments, serve, session};
+use crate::pg::{attention, backend};
+use crate::{capture, copy, export, fragments, serve, session, settings};
 
 /// `ExecutorStart_hook`. The plan may be swapped before the executor sees it.
+///
+/// Nearly all statements that get nothing from the cache pass here without a call of ours.
 ///
 /// # Safety
 /// Called by the server.
@@ -23,8 +25,46 @@ pub unsafe extern "C-unwind" fn start(query_desc: *mut pg_sys::QueryDesc, flags:
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
         let desc = QueryDesc::of_hook(query_desc);
+        let is_bypassed = attention::is_needless()
+            && settings::enabled()
+            && edge(|| lookup::bypass_at_once(desc, || fragments::may_wait_for_clock(desc.plan())));
+        if !is_bypassed {
+            start_attended(query_desc, flags);
+        } else if desc.plan().resultRelations.is_null() {
+            direct!((PREVIOUS.start)(query_desc, flags));
+        } else {
+            start_change(query_desc, flags);
+        }
+    }
+}
+
+/// Starts a plan that changes relations, about which nothing else is to be decided.
+///
+/// # Safety
+/// As `start`.
+#[inline(never)]
+unsafe fn start_change(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        direct!((PREVIOUS.start)(query_desc, flags));
+        // Permissions have been checked: who was refused has changed nothing.
+        if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
+            edge(|| targets::note_started(QueryDesc::of_hook(query_desc)));
+        }
+    }
+}
+
+/// Starts a plan about which there may be something to decide.
+///
+/// # Safety
+/// As `start`.
+#[inline(never)]
+unsafe fn start_attended(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let desc = QueryDesc::of_hook(query_desc);
         let planned = desc.plan().as_ptr();
-        let next = PREVIOUS.start.unwrap_or(server::standard_ExecutorStart);
+        let next = PREVIOUS.start;
         if lookup::pending(desc).is_some_and(|pending| settle(desc, flags, pending)) {
             direct!(next(query_desc, flags));
             return;
@@ -100,6 +140,7 @@ executor_run_hook!(run, run_query);
 ///
 /// # Safety
 /// Called by the server.
+#[inline(always)]
 unsafe fn run_query(
     query_desc: *mut pg_sys::QueryDesc,
     direction: pg_sys::ScanDirection::Type,
@@ -107,6 +148,51 @@ unsafe fn run_query(
     once: bool,
 ) {
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
+    unsafe {
+        let desc = QueryDesc::of_hook(query_desc);
+        if attention::is_needless()
+            && !export::may_return_stream(desc)
+            && serve::served(desc).is_none()
+            && !backend::is_in_subtransaction()
+        {
+            run_level(query_desc, direction, count, once);
+        } else {
+            run_attended(query_desc, direction, count, once);
+        }
+    }
+}
+
+/// Runs a plan on a level of its own. An error fails the transaction, which is told to `session`, so that no handler is needed.
+///
+/// # Safety
+/// As `run_query`, outside of subtransactions.
+#[inline(always)]
+unsafe fn run_level(
+    query_desc: *mut pg_sys::QueryDesc,
+    direction: pg_sys::ScanDirection::Type,
+    count: u64,
+    once: bool,
+) {
+    let outer = session::enter_level();
+    // SAFETY: the caller's promise; what is kept over the call is plain data.
+    unsafe { compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once) };
+    session::leave_level(outer);
+    lookup::quick_statements::note_timed();
+    lookup::timed_forms::note_run();
+}
+
+/// Runs a query with which there may be more to do.
+///
+/// # Safety
+/// As `run_query`.
+#[inline(never)]
+unsafe fn run_attended(
+    query_desc: *mut pg_sys::QueryDesc,
+    direction: pg_sys::ScanDirection::Type,
+    count: u64,
+    once: bool,
+) {
+    // SAFETY: the caller's promise.
     unsafe {
         let desc = QueryDesc::of_hook(query_desc);
         if !fragments::is_none_late() {
@@ -138,17 +224,14 @@ unsafe fn run_plan(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, 
             edge(|| served.note_run(direction, count));
         }
         if capture::idle() {
-            let outer = session::enter_level();
-            // An error fails the transaction, which is told to `session`, so that most runs need no handler.
-            if backend::is_in_subtransaction() {
-                with_cleanup(
-                    || compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once),
-                    || session::leave_level(outer),
-                );
-            } else {
-                compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once);
-                session::leave_level(outer);
+            if !backend::is_in_subtransaction() {
+                return run_level(query_desc, direction, count, once);
             }
+            let outer = session::enter_level();
+            with_cleanup(
+                || compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once),
+                || session::leave_level(outer),
+            );
             lookup::quick_statements::note_timed();
             lookup::timed_forms::note_run();
             return;
@@ -191,11 +274,27 @@ unsafe fn run_captured(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Ty
 pub unsafe extern "C-unwind" fn finish(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: PostgreSQL's own argument, passed on unchanged.
     unsafe {
+        if targets::has_changed_nothing(QueryDesc::of_hook(query_desc)) {
+            direct!((PREVIOUS.finish)(query_desc));
+        } else {
+            finish_change(query_desc);
+        }
+    }
+}
+
+/// Finishes a query that may have changed something.
+///
+/// # Safety
+/// As `finish`.
+#[inline(never)]
+unsafe fn finish_change(query_desc: *mut pg_sys::QueryDesc) {
+    // SAFETY: the caller's promise.
+    unsafe {
         let desc = QueryDesc::of_hook(query_desc);
         if targets::has_routed(desc) {
             edge(|| targets::note_routed(desc));
         }
-        let next = PREVIOUS.finish.unwrap_or(server::standard_ExecutorFinish);
+        let next = PREVIOUS.finish;
         if targets::leaves_work(desc) {
             let outer = session::enter_level();
             with_cleanup(|| direct!(next(query_desc)), || session::leave_level(outer));
@@ -212,11 +311,26 @@ pub unsafe extern "C-unwind" fn finish(query_desc: *mut pg_sys::QueryDesc) {
 pub unsafe extern "C-unwind" fn end(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: PostgreSQL's own argument, passed on unchanged.
     unsafe {
+        if attention::is_needless() {
+            direct!((PREVIOUS.end)(query_desc));
+        } else {
+            end_attended(query_desc);
+        }
+    }
+}
+
+/// Ends a query with which there may be more to do.
+///
+/// # Safety
+/// As `end`.
+#[inline(never)]
+unsafe fn end_attended(query_desc: *mut pg_sys::QueryDesc) {
+    // SAFETY: the caller's promise.
+    unsafe {
         if !capture::idle() {
             edge(|| capture::end(QueryDesc::of_hook(query_desc)));
         }
-        let next = PREVIOUS.end.unwrap_or(server::standard_ExecutorEnd);
-        direct!(next(query_desc));
+        direct!((PREVIOUS.end)(query_desc));
         if !fragments::is_none_late() {
             edge(|| fragments::end_late(QueryDesc::of_hook(query_desc)));
         }

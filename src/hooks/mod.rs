@@ -20,7 +20,8 @@ mod utility_scope;
 
 use pgrx::pg_sys;
 
-use crate::pg::server_settings;
+use crate::pg::compat::standard_ExecutorRun;
+use crate::pg::{server, server_settings};
 use crate::{fragments, invalidation, serve};
 use previous::{PREVIOUS, Previous};
 
@@ -32,13 +33,13 @@ pub fn install() {
         PREVIOUS = Previous {
             request: pg_sys::shmem_request_hook,
             startup: pg_sys::shmem_startup_hook,
-            planner: pg_sys::planner_hook,
+            planner: pg_sys::planner_hook.unwrap_or(server::standard_planner),
             paths: pg_sys::set_rel_pathlist_hook,
-            start: pg_sys::ExecutorStart_hook,
-            run: pg_sys::ExecutorRun_hook,
-            finish: pg_sys::ExecutorFinish_hook,
-            end: pg_sys::ExecutorEnd_hook,
-            utility: pg_sys::ProcessUtility_hook,
+            start: pg_sys::ExecutorStart_hook.unwrap_or(server::standard_ExecutorStart),
+            run: pg_sys::ExecutorRun_hook.unwrap_or(standard_ExecutorRun),
+            finish: pg_sys::ExecutorFinish_hook.unwrap_or(server::standard_ExecutorFinish),
+            end: pg_sys::ExecutorEnd_hook.unwrap_or(server::standard_ExecutorEnd),
+            utility: pg_sys::ProcessUtility_hook.unwrap_or(server::standard_ProcessUtility),
             access: pg_sys::object_access_hook,
             counting: None,
         };

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::previous::{PREVIOUS, active};
+use super::previous::{PREVIOUS, Planner, active};
 use crate::fragments::{self, Carried, Combination, shown_clock};
 use crate::lookup::{self, Call, Placeholder, Planning};
 use crate::pg::error_passing::{direct, edge, with_cleanup};
@@ -23,12 +23,29 @@ pub unsafe extern "C-unwind" fn plan(
     options: c_int,
     params: pg_sys::ParamListInfo,
 ) -> *mut pg_sys::PlannedStmt {
-    // SAFETY: PostgreSQL's own arguments, passed on unchanged; what is kept over the calls is plain data.
+    // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
-        let next = PREVIOUS.planner.unwrap_or(server::standard_planner);
         if !lookup::concerns(&Call::of_hook(query, text, options, params)) || !session::plans_matter() || !active() {
-            return direct!(next(query, text, options, params));
+            return direct!((PREVIOUS.planner)(query, text, options, params));
         }
+        plan_concerned(query, text, options, params)
+    }
+}
+
+/// Plans a query that concerns the cache, or finds that it need not be planned. What planning raises jumps over this frame.
+///
+/// # Safety
+/// As `plan`.
+#[inline(never)]
+unsafe fn plan_concerned(
+    query: *mut pg_sys::Query,
+    text: *const c_char,
+    options: c_int,
+    params: pg_sys::ParamListInfo,
+) -> *mut pg_sys::PlannedStmt {
+    // SAFETY: the caller's promise; what is kept over the calls is plain data.
+    unsafe {
+        let next = PREVIOUS.planner;
         let planning = edge(|| lookup::before_planning(&Call::of_hook(query, text, options, params)));
         if let Planning::Ready(Placeholder { plan, locks }) = planning {
             // Before the snapshot is taken, so that whoever holds a lock is waited for and then seen.
@@ -84,13 +101,6 @@ fn carried(call: &Call<'_>, planning: &Planning) -> Carried {
         _ => Carried::NOTHING,
     }
 }
-
-type Planner = unsafe extern "C-unwind" fn(
-    *mut pg_sys::Query,
-    *const c_char,
-    c_int,
-    pg_sys::ParamListInfo,
-) -> *mut pg_sys::PlannedStmt;
 
 /// Plans the clock-free part of a query whose answer moves with the clock; null for any other. What planning raises jumps over this frame.
 ///

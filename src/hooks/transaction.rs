@@ -10,7 +10,7 @@ use crate::invalidation::{foreign, last_callback, own_writes, publication, redef
 use crate::lookup::single_flight;
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::edge;
-use crate::pg::{backend, error_memory};
+use crate::pg::{attention, backend, error_memory};
 use crate::{capture, session};
 
 /// Is `resources_released` registered?
@@ -34,31 +34,64 @@ pub unsafe extern "C-unwind" fn ended(event: pg_sys::XactEvent::Type, arg: *mut 
     if !last_callback::is_last(arg) {
         return;
     }
+    if event == pg_sys::XactEvent::XACT_EVENT_COMMIT {
+        // Nothing is left by most transactions that have not written.
+        if attention::take_left() {
+            succeeded(true);
+        }
+    } else if event == pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT {
+        if own_writes::has_transaction_id() {
+            // SAFETY: no frame above this one has destructors.
+            unsafe { publish(false) };
+        } else if backend::is_logical_worker() {
+            // SAFETY: no frame above this one has destructors.
+            unsafe { watch_worker() };
+        }
+    } else {
+        // SAFETY: no frame above this one has destructors.
+        unsafe { ended_otherwise(event) };
+    }
+}
+
+/// A transaction is prepared or fails, or is that of a parallel worker.
+///
+/// # Safety
+/// As `edge`.
+#[inline(never)]
+unsafe fn ended_otherwise(event: pg_sys::XactEvent::Type) {
     match event {
-        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT | pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
+        pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
             if own_writes::has_transaction_id() {
-                // SAFETY: no frame above this one has destructors.
-                unsafe { publish(event == pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE) };
+                // SAFETY: the caller's promise.
+                unsafe { publish(true) };
             } else if backend::is_logical_worker() {
-                // SAFETY: no frame above this one has destructors.
+                // SAFETY: the caller's promise.
                 unsafe { watch_worker() };
             }
         }
-        pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
-            // It is visible by now, unless it was only prepared.
-            session::note_end(|| (event == pg_sys::XactEvent::XACT_EVENT_COMMIT).then(backend::now));
-            foreign::committed();
-            single_flight::transaction_ended(true);
-            forget();
+        pg_sys::XactEvent::XACT_EVENT_PREPARE => {
+            if attention::take_left() {
+                succeeded(false);
+            }
         }
         pg_sys::XactEvent::XACT_EVENT_ABORT => failed(),
         _ => {}
     }
 }
 
+/// The transaction is visible by now, unless it was only prepared.
+#[inline(never)]
+fn succeeded(is_committed: bool) {
+    session::note_end(|| is_committed.then(backend::now));
+    foreign::committed();
+    single_flight::transaction_ended(true);
+    forget();
+}
+
 /// The transaction has failed or was rolled back.
 #[inline(never)]
 fn failed() {
+    attention::take_left();
     session::transaction_failed();
     session::note_end(|| None);
     foreign::rolled_back();

@@ -7,7 +7,6 @@ use pgrx::pg_sys;
 use super::previous::PREVIOUS;
 use super::utility_scope::{self, Utility};
 use crate::pg::error_passing::{direct, edge, with_outcome};
-use crate::pg::server;
 
 /// `ProcessUtility_hook`.
 ///
@@ -25,7 +24,7 @@ pub unsafe extern "C-unwind" fn process(
 ) {
     // SAFETY: PostgreSQL's own arguments, passed on unchanged; a scope is plain data.
     unsafe {
-        let next = PREVIOUS.utility.unwrap_or(server::standard_ProcessUtility);
+        let next = PREVIOUS.utility;
         let utility = Utility::of_hook(plan, text);
         if utility.only_steers_transaction() {
             edge(|| utility_scope::note_steering(utility));

@@ -14,7 +14,7 @@ use crate::pg::catalog_row::CatalogRow;
 use crate::pg::lists::oids;
 use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::pg::tree::{Tree, children};
-use crate::pg::{backend, inheritance, relcache_listener};
+use crate::pg::{attention, backend, inheritance, relcache_listener};
 use crate::shmem::{self, SharedStore};
 
 /// Is the entry a foreign table that is read or written itself?
@@ -92,6 +92,7 @@ fn note(relation: pg_sys::Oid) {
         }
         pg_sys::GetCurrentTransactionId();
     }
+    attention::leave_for_end();
     CHANGED.with_borrow_mut(|changed| changed.insert(relation.to_u32()));
     publication::note_relation(relation);
     writer::publish_early(relation);

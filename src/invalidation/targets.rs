@@ -63,6 +63,22 @@ pub fn note_named(relation: pg_sys::Oid) {
     foreign::note_reached(relation);
 }
 
+/// Is it sure that a query has changed nothing, and leaves nothing to run? Reads some words and calls nothing.
+#[inline]
+pub fn has_changed_nothing(query: QueryDesc<'_>) -> bool {
+    query.estate().is_some_and(|state| {
+        // SAFETY: the state of a query is valid until the query is ended.
+        let state = unsafe { state.as_ref() };
+        let lists = [
+            state.es_opened_result_relations,
+            state.es_tuple_routing_result_relations,
+            state.es_auxmodifytables,
+            state.es_trig_target_relations,
+        ];
+        lists.into_iter().all(|list| list.is_null())
+    })
+}
+
 /// Is there anything left to run when a plan has returned its last row: triggers, or the rest of a WITH clause?
 pub fn leaves_work(query: QueryDesc<'_>) -> bool {
     let Some(state) = query.estate() else { return false };

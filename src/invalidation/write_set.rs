@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use arrow_cache_core::{OutOfMemory, Room, RoomyVec, SlotId};
 
+use crate::pg::attention;
 use crate::pg::backend_local::Local;
 
 /// What the hooks have seen.
@@ -53,10 +54,15 @@ pub fn empty<T>(list: &mut Vec<T>) {
     list.shrink_to(KEPT);
 }
 
+fn note_touch(writes: &WriteSet) {
+    attention::leave_for_end();
+    writes.touched.set(true);
+}
+
 /// Changes what is kept until the transaction ends.
 fn touch<R>(change: impl FnOnce(&WriteSet) -> R) {
     WRITES.with(|writes| {
-        writes.touched.set(true);
+        note_touch(writes);
         change(writes);
     });
 }
@@ -65,7 +71,7 @@ fn touch<R>(change: impl FnOnce(&WriteSet) -> R) {
 /// changes of this transaction count as unknown.
 pub fn note(relation: u32) -> bool {
     WRITES.with(|writes| {
-        writes.touched.set(true);
+        note_touch(writes);
         let mut relations = writes.relations.borrow_mut();
         let place = relations.binary_search(&relation);
         if let Err(place) = place {

@@ -2,13 +2,12 @@
 //! What it reads joins what the answer rests on; one that could not be cached itself refuses the answer. State of this backend, for the run under
 //! way; no lock.
 
-use std::cell::RefCell;
-
 use arrow_cache_core::{Dependency, Reason};
 use pgrx::pg_sys;
 
 use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::{snapshot, storing};
+use crate::pg::attention::{Attended, Matter};
 use crate::pg::backend_local::Local;
 use crate::pg::query_desc::QueryDesc;
 use crate::query::{Marked, environment, plan_marker, relations};
@@ -28,7 +27,7 @@ struct Observation {
     is_over: bool,
 }
 
-static UNDER_WAY: Local<RefCell<Option<Observation>>> = Local::new(RefCell::new(None));
+static UNDER_WAY: Local<Attended<Option<Observation>>> = Local::new(Attended::new(Matter::Observation, None));
 
 /// A run of a query begins: what starts below it is looked at, until `pause`.
 pub fn begin(query: QueryDesc<'_>) {

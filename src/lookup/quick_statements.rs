@@ -147,12 +147,18 @@ pub fn forget_timed() {
 
 /// Notes how the statement went that `time_run` was told of, if its run has just ended. Its time is taken from the message that asked
 /// for it, so it is rather too long than too short: then the next one like it is looked up.
+#[inline]
 pub fn note_timed() {
     if let Some(fingerprint) = session::take_timed() {
-        let micros = u64::try_from(backend::now() - backend::statement_start()).unwrap_or(0);
-        let taken = Duration::from_micros(micros);
-        note_speed(Fingerprint(fingerprint), taken, (micros as f64) < settings::min_execution_time_ms() * 1000.0);
+        note_time(fingerprint);
     }
+}
+
+#[inline(never)]
+fn note_time(fingerprint: u64) {
+    let micros = u64::try_from(backend::now() - backend::statement_start()).unwrap_or(0);
+    let taken = Duration::from_micros(micros);
+    note_speed(Fingerprint(fingerprint), taken, (micros as f64) < settings::min_execution_time_ms() * 1000.0);
 }
 
 /// Notes the fingerprint of the statement that is planned now and executed next.

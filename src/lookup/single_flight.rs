@@ -20,7 +20,7 @@ use super::outcome::Found;
 use super::portal;
 use super::waited::{self, WaitEnd};
 use crate::pg::backend_local::Local;
-use crate::pg::{backend, waiting};
+use crate::pg::{attention, backend, waiting};
 use crate::query::hashes::FormId;
 use crate::shmem::SharedStore;
 use crate::{session, settings, shmem};
@@ -136,7 +136,7 @@ pub fn join(store: &SharedStore, missed: Missed<'_>, patience: &mut Patience, sl
     if (bounds.is_none() && missed.wanted == Wanted::Current) || !held_claims::has_room() {
         return alone(WaitEnd::GivenUp);
     }
-    USED.set(true);
+    note_use();
     match store.claims().take(missed.key, missed.dependencies, &store.versions(), waiting::own_process(), missed.wanted)
     {
         Taking::Taken(claim) => {
@@ -188,7 +188,7 @@ pub fn wait_before_planning(store: &SharedStore, key: CacheKey, form: FormId) ->
     }
     let Some(claimed) = store.claims().find(key, &store.versions(), Wanted::Current) else { return false };
     let Some(bounds) = longest_wait(store, Some(form)).filter(|_| may_sleep(Kind::Answer)) else { return false };
-    USED.set(true);
+    note_use();
     let mut patience = Patience::default();
     let waited = patience.left(bounds).map_or(Waited::TooLong, |left| wait(store, &claimed, Wanted::Current, left));
     // Whoever takes too long is not waited for a second time when the statement starts.
@@ -201,6 +201,12 @@ pub fn wait_before_planning(store: &SharedStore, key: CacheKey, form: FormId) ->
     is_there
 }
 
+/// Has the statement under way waited for another one?
+#[inline]
+pub fn has_waited() -> bool {
+    waited::is_any()
+}
+
 /// What was waited for is there.
 pub fn note_answer() {
     waited::end(WaitEnd::Answered);
@@ -209,6 +215,12 @@ pub fn note_answer() {
 /// A statement is executed without having been given the answer that it waited for when it was planned.
 pub fn note_execution() {
     waited::end(WaitEnd::GivenUp);
+}
+
+/// Something is kept until the transaction ends.
+fn note_use() {
+    attention::leave_for_end();
+    USED.set(true);
 }
 
 /// The transaction has ended: nobody waits any longer for what it was to compute. Cannot raise.

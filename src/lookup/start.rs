@@ -12,7 +12,7 @@ use super::{forms, kept_templates, portal, quick_statements, single_flight};
 use crate::pg::compat;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
-use crate::query::plan_kinds::shows_clock;
+use crate::query::plan_kinds::{is_custom_scan, shows_clock};
 use crate::query::plan_marker;
 use crate::query::updatable_cursor::is_updatable_scan;
 use crate::report::{decision_log, tally};
@@ -85,6 +85,49 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
         return None;
     }
     look_up(&store, desc, planned, flags, planned_as)
+}
+
+/// Decides on a plan about which nothing is to be asked: that of a statement of the client that is no SELECT, or whose plan says that it is bypassed, as
+/// most statements are that get nothing from the cache. False if this is not such a plan, or it is not sure: then nothing has been done, and
+/// `at_start` decides. What it does then is what is done here, without calling anything.
+///
+/// `waits` tells whether the query may have to wait for its first run. To be called while the hooks have nothing else to attend to, and the cache is
+/// on.
+#[inline(always)]
+pub fn bypass_at_once(desc: QueryDesc<'_>, waits: impl FnOnce() -> bool) -> bool {
+    let plan = desc.plan();
+    let is_select = desc.operation() == pg_sys::CmdType::CMD_SELECT;
+    let reason = if !is_select {
+        if single_flight::has_waited() {
+            return false;
+        }
+        Reason::NotSelect
+    } else if is_custom_scan(plan) {
+        return false;
+    } else {
+        match plan_marker::refusal_of(plan) {
+            // What is decided about these may depend on more.
+            None | Some(Reason::MovingClock | Reason::WriterInProgress) => return false,
+            // A plan without a verdict carries nothing else either.
+            Some(reason) if plan.invalItems.is_null() || !waits() => reason,
+            Some(_) => return false,
+        }
+    };
+    let Some(counters) = shmem::own_counters() else { return false };
+    if session::is_explaining() || decision_log::is_wanted() || !tally::is_counted_once(reason, compat::query_id(&plan))
+    {
+        return false;
+    }
+    // A parallel worker has no portal.
+    if !session::at_top_level() || !portal::runs(plan.as_ptr()) {
+        return false;
+    }
+    session::begin_bypass(reason);
+    if reason != Reason::TooQuick {
+        session::forget_timed();
+    }
+    tally::count_once(counters, reason);
+    true
 }
 
 /// Decides on the statement of a client whose plan was not refused. `planned_as` is the fingerprint that it was planned with, if it was planned for this

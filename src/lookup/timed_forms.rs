@@ -28,10 +28,15 @@ pub fn time_statement(form: FormId, is_combined: bool) {
 }
 
 /// A run has ended: notes its time if it was that of the timed statement, which began with its message.
+#[inline]
 pub fn note_run() {
-    if session::depth() != 0 {
-        return;
+    if TIMED.get().is_some() && session::depth() == 0 {
+        note_timed_run();
     }
+}
+
+#[inline(never)]
+fn note_timed_run() {
     let Some(timed) = TIMED.take().filter(|timed| timed.arrived == backend::statement_start()) else { return };
     if let Some(store) = shmem::store() {
         let micros = (backend::now() - timed.arrived).max(0).cast_unsigned();

@@ -46,6 +46,7 @@ pub fn end_sleep() {
 }
 
 /// The session does not wait any more. Counts the wait, if there was one.
+#[inline]
 pub fn end(how: WaitEnd) {
     count(match how {
         WaitEnd::Answered => Counter::WaitsAnswered,
@@ -65,7 +66,22 @@ fn total(wait: Wait) -> Duration {
     wait.slept + wait.sleeping_since.map_or(Duration::ZERO, |since| since.elapsed())
 }
 
+/// Is there a wait of which nobody has told how it ended?
+#[inline]
+pub fn is_any() -> bool {
+    PRESENT.get().is_some()
+}
+
+#[inline]
 fn count(counter: Counter) {
+    if is_any() {
+        count_present(counter);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn count_present(counter: Counter) {
     let Some(wait) = PRESENT.take() else { return };
     let micros = u64::try_from(total(wait).as_micros()).unwrap_or(u64::MAX);
     if let Some(store) = shmem::store_without_area() {

@@ -11,6 +11,7 @@ use std::ffi::{CStr, c_char, c_int};
 use pgrx::pg_sys;
 
 use super::allocator::{Headroom, headroom};
+use super::attention;
 use super::backend_local::Local;
 use super::error_passing::direct;
 use super::server;
@@ -48,6 +49,7 @@ pub fn prepare() {
 /// # Safety
 /// Nothing that lives in the context may be used any more: an error is over before the next one begins.
 unsafe fn enter() {
+    attention::leave_for_end();
     USED.set(true);
     let context = CONTEXT.get();
     if !context.is_null() {

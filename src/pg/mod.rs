@@ -3,6 +3,7 @@
 //! State of this backend only; no lock.
 
 pub mod allocator;
+pub mod attention;
 pub mod backend;
 pub mod backend_local;
 pub mod built_in_functions;

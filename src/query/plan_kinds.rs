@@ -23,6 +23,12 @@ pub fn shows_clock(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
     top.is_some_and(|scan| unsafe { CStr::from_ptr((*scan.methods).CustomName) } == CLOCK_NAME)
 }
 
+/// Is the whole plan a scan that a library provides?
+#[inline]
+pub fn is_custom_scan(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+    child!(plan.planTree).is_some_and(|tree| tree.type_ == pg_sys::NodeTag::T_CustomScan)
+}
+
 /// Is this the scan of the parts that an answer is combined of (`fragments`)?
 pub fn is_scan_of_parts(scan: Tree<'_, pg_sys::CustomScan>) -> bool {
     // SAFETY: the methods of a custom scan are constants of the library that made it, with a name that ends in NUL.

@@ -1,7 +1,7 @@
 //! Counting what became of statements, in the counters that all backends share, and for each statement by its query id (0 = it has none). The
 //! store sees to it that this needs no lock, but for a moment now and then.
 
-use arrow_cache_core::{Counter, Pin, Reason, Share, StatementCounter, StatementCounts, StatementKey};
+use arrow_cache_core::{Counter, Pin, Reason, Share, StatementCounter, StatementCounts, StatementKey, Stripe};
 use pgrx::pg_sys;
 
 use crate::pg::backend;
@@ -52,6 +52,25 @@ pub fn count_bypass(store: &SharedStore, reason: Reason, query_id: i64) {
         }
         Share::Other => count_other(store),
         Share::Nested => count_nested(store),
+    }
+}
+
+/// Is a bypass for this reason counted among those of this backend alone, and not for its statement too?
+#[inline]
+pub fn is_counted_once(reason: Reason, query_id: i64) -> bool {
+    query_id == 0 || reason.share() != Share::Bypass
+}
+
+/// Counts a bypass that `is_counted_once`.
+#[inline]
+pub fn count_once(counters: &Stripe, reason: Reason) {
+    match reason.share() {
+        Share::Bypass => {
+            counters.add(Counter::Bypasses, 1);
+            counters.add_reason(reason);
+        }
+        Share::Other => counters.add(Counter::OtherStatements, 1),
+        Share::Nested => counters.add(Counter::NestedStatements, 1),
     }
 }
 

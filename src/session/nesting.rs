@@ -76,6 +76,7 @@ pub fn depth() -> u32 {
 }
 
 /// Is the statement that starts now the one the client sent?
+#[inline]
 pub fn at_top_level() -> bool {
     DEPTH.get() == 0 && !in_function()
 }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use crate::pg::attention;
 use crate::pg::backend_local::Local;
 
 /// A time after the last commit became visible, in microseconds.
@@ -11,6 +12,7 @@ static WRITES: Local<Cell<bool>> = Local::new(Cell::new(false));
 
 /// Notes that the transaction that is about to commit may have written.
 pub fn note_writing() {
+    attention::leave_for_end();
     WRITES.set(true);
 }
 

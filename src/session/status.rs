@@ -54,12 +54,20 @@ static PREVIOUS: Local<Cell<Option<Status>>> = Local::new(Cell::new(None));
 static ASKED_STATUS: Local<Cell<bool>> = Local::new(Cell::new(false));
 
 /// A new top-level statement has begun; until more is known it counts as bypassed for `reason`.
+#[inline]
 pub fn begin_statement(reason: Reason) {
     if !ASKED_STATUS.replace(false) {
         PREVIOUS.set(CURRENT.get());
     }
     CURRENT.set(Some(Status::Bypass(reason)));
     STATEMENT.set(STATEMENT.get() + 1);
+}
+
+/// A new top-level statement has begun that is bypassed. It is not the one whose fingerprint was noted when it was planned.
+#[inline]
+pub fn begin_bypass(reason: Reason) {
+    begin_statement(reason);
+    forget_fingerprint();
 }
 
 /// A new top-level statement has begun, and it is known what becomes of it.

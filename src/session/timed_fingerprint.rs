@@ -24,6 +24,7 @@ pub fn note_fingerprint(fingerprint: Option<u64>) {
 }
 
 /// Forgets the statement that was planned last.
+#[inline]
 pub fn forget_fingerprint() {
     PLANNED.set(None);
 }
@@ -34,6 +35,13 @@ pub fn take_fingerprint() -> Option<u64> {
 }
 
 /// Takes the fingerprint whose statement is timed, if there is one at this level.
+#[inline]
 pub fn take_timed() -> Option<u64> {
-    if at_top_level() { TIMED.take() } else { None }
+    if TIMED.get().is_some() && at_top_level() { TIMED.take() } else { None }
+}
+
+/// The statement that starts now, at the top level, is not timed.
+#[inline]
+pub fn forget_timed() {
+    TIMED.set(None);
 }

@@ -93,6 +93,12 @@ pub fn declaring_cursor() -> bool {
     WRAPPED.get().is_some() && !EXPLAINING.get()
 }
 
+/// Is an EXPLAIN under way?
+#[inline]
+pub fn is_explaining() -> bool {
+    EXPLAINING.get()
+}
+
 /// Is the statement that starts now the subject of a top-level EXPLAIN?
 pub fn explaining() -> bool {
     EXPLAINING.get() && at_top_level()

@@ -105,6 +105,20 @@ pub struct Stripe {
     reasons: [AtomicU64; REASONS],
 }
 
+impl Stripe {
+    /// Adds `n` to a counter.
+    #[inline]
+    pub fn add(&self, counter: Counter, n: u64) {
+        self.counters[counter as usize].fetch_add(n, Relaxed);
+    }
+
+    /// Counts one statement for a reason.
+    #[inline]
+    pub fn add_reason(&self, reason: Reason) {
+        self.reasons[reason.index()].fetch_add(1, Relaxed);
+    }
+}
+
 /// View over all stripes of the block.
 #[derive(Clone, Copy)]
 pub struct Counters<'a> {
@@ -116,14 +130,20 @@ impl<'a> Counters<'a> {
         Self { stripes }
     }
 
-    /// Adds `n` to a counter. Any stripe number will do; it is taken modulo [`STRIPES`].
+    /// The stripe that a process counts in. Any number will do; it is taken modulo [`STRIPES`].
+    #[must_use]
+    pub fn own(&self, stripe: usize) -> &'a Stripe {
+        &self.stripes[stripe % STRIPES]
+    }
+
+    /// Adds `n` to a counter of a stripe.
     pub fn add(&self, stripe: usize, counter: Counter, n: u64) {
-        self.stripes[stripe % STRIPES].counters[counter as usize].fetch_add(n, Relaxed);
+        self.own(stripe).add(counter, n);
     }
 
     /// Counts one statement for a reason.
     pub fn add_reason(&self, stripe: usize, reason: Reason) {
-        self.stripes[stripe % STRIPES].reasons[reason.index()].fetch_add(1, Relaxed);
+        self.own(stripe).add_reason(reason);
     }
 
     /// Total over all stripes.

@@ -106,7 +106,7 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
     }
 
     /// The event counters.
-    pub fn counters(&self) -> Counters<'_> {
+    pub fn counters(&self) -> Counters<'a> {
         // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all fields are atomics.
         Counters::new(unsafe { self.part::<[Stripe; STRIPES]>(self.layout.stripes) })
     }
@@ -295,7 +295,7 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
 
     /// # Safety
     /// The layout has room for a `T` at `offset`, aligned for it; zeroed memory is a `T`, and a `T` may be shared.
-    unsafe fn part<T: Sync>(&self, offset: usize) -> &T {
+    unsafe fn part<T: Sync>(&self, offset: usize) -> &'a T {
         // SAFETY: the caller vouches for the place; `attach` was promised that the block is mapped and was zeroed.
         unsafe { &*self.base.as_ptr().add(offset).cast::<T>() }
     }

@@ -8,7 +8,7 @@ use crate::pg::query_desc::QueryDesc;
 unsafe extern "C-unwind" {
     /// executor/executor.h
     #[cfg(not(feature = "pg18"))]
-    fn standard_ExecutorRun(
+    pub fn standard_ExecutorRun(
         query_desc: *mut pg_sys::QueryDesc,
         direction: pg_sys::ScanDirection::Type,
         count: u64,
@@ -16,7 +16,7 @@ unsafe extern "C-unwind" {
     );
     /// executor/executor.h
     #[cfg(feature = "pg18")]
-    fn standard_ExecutorRun(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirection::Type, count: u64);
+    pub fn standard_ExecutorRun(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirection::Type, count: u64);
     /// executor/executor.h; calls the hooks
     #[cfg(not(feature = "pg18"))]
     fn ExecutorRun(
@@ -74,13 +74,12 @@ pub(crate) use executor_run_hook;
 /// # Safety
 /// The arguments must be those of a running `ExecutorRun` hook, and the caller's frame must have no destructors (see `edge`).
 pub unsafe fn call_executor_run(
-    previous: Option<ExecutorRunHook>,
+    run: ExecutorRunHook,
     query_desc: *mut pg_sys::QueryDesc,
     direction: pg_sys::ScanDirection::Type,
     count: u64,
     _execute_once: bool,
 ) {
-    let run = previous.unwrap_or(standard_ExecutorRun);
     // SAFETY: a hook of another library, or the server's own function, called with the server's own arguments.
     unsafe {
         #[cfg(not(feature = "pg18"))]

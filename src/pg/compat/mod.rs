@@ -18,7 +18,9 @@ mod wal;
 
 pub use copy::copies_materialized_views;
 pub(crate) use executor_run::executor_run_hook;
-pub use executor_run::{ExecutorRunHook, call_executor_run, executor_run, set_processed, standard_executor_run};
+pub use executor_run::{
+    ExecutorRunHook, call_executor_run, executor_run, set_processed, standard_ExecutorRun, standard_executor_run,
+};
 pub use index_scan::begin_index_scan;
 pub use names::{may_execute, may_use_schema, owns, public_may_execute, qualified_name};
 pub use partition_key::{PartitionColumn, PartitionStrategy, partition_column, partition_key_columns};
