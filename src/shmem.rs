@@ -149,6 +149,13 @@ fn attached() -> Option<SharedStore> {
     STORE.get()
 }
 
+/// The cache, where it lies in this backend; `None` before it is attached.
+#[inline]
+pub fn attached_store() -> Option<&'static SharedStore> {
+    // SAFETY: set once, when the backend is attached. Only `startup` sets it otherwise, in the postmaster, which does not ask for it.
+    unsafe { (*STORE.as_ptr()).as_ref() }
+}
+
 /// The counters of this backend; `None` before it is attached.
 #[inline]
 pub fn own_counters() -> Option<&'static Stripe> {

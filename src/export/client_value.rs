@@ -30,8 +30,10 @@ pub fn may_return_stream(query: QueryDesc<'_>) -> bool {
         return false;
     }
     let mut columns = children!(top.targetlist as TargetEntry);
-    let (first, more) = (columns.next(), columns.next());
-    let call = first.filter(|_| more.is_none()).and_then(|column| child!(column.expr));
+    if columns.len() != 1 {
+        return false;
+    }
+    let call = columns.next().and_then(|column| child!(column.expr));
     call.and_then(|call| call.as_node().as_a::<pg_sys::FuncExpr>()).is_some_and(|call| {
         call.funcresulttype == pg_sys::BYTEAOID
             && !call.funcretset

@@ -29,7 +29,7 @@ pub unsafe extern "C-unwind" fn start(query_desc: *mut pg_sys::QueryDesc, flags:
             && settings::enabled()
             && edge(|| lookup::bypass_at_once(desc, || fragments::may_wait_for_clock(desc.plan())));
         if !is_bypassed {
-            start_attended(query_desc, flags);
+            start_asked(query_desc, flags);
         } else if desc.plan().resultRelations.is_null() {
             direct!((PREVIOUS.start)(query_desc, flags));
         } else {
@@ -50,6 +50,26 @@ unsafe fn start_change(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
         // Permissions have been checked: who was refused has changed nothing.
         if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
             edge(|| targets::note_started(QueryDesc::of_hook(query_desc)));
+        }
+    }
+}
+
+/// Starts a plan that may be one that is kept and too quick to be looked up.
+///
+/// # Safety
+/// As `start`.
+#[inline(never)]
+unsafe fn start_asked(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let desc = QueryDesc::of_hook(query_desc);
+        let is_skipped = attention::is_needless()
+            && settings::enabled()
+            && edge(|| lookup::skip_at_once(desc, || fragments::may_wait_for_clock(desc.plan())));
+        if is_skipped {
+            direct!((PREVIOUS.start)(query_desc, flags));
+        } else {
+            start_attended(query_desc, flags);
         }
     }
 }

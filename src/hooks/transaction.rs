@@ -16,8 +16,8 @@ use crate::{capture, session};
 /// Is `resources_released` registered?
 static IS_REGISTERED: Local<Cell<bool>> = Local::new(Cell::new(false));
 
-/// Registers `resources_released`, if it is not. The server calls it some six times for each statement, so that backends which never
-/// write are spared. May raise.
+/// Registers `resources_released`, if it is not. The server calls it some six times for each statement, so that backends which never change
+/// definitions are spared. May raise.
 pub fn watch_released_resources() {
     if !IS_REGISTERED.get() {
         // SAFETY: the callback has the type that the server expects, and needs no argument.
@@ -109,10 +109,12 @@ unsafe fn publish(preparing: bool) {
     session::note_writing();
     // SAFETY: the caller's promise.
     unsafe {
-        edge(|| {
-            watch_released_resources();
-            publication::publish(preparing);
-        });
+        if backend::is_logical_worker() {
+            edge(watch_released_resources);
+        }
+        if preparing || !publication::publish_few() {
+            edge(|| publication::publish(preparing));
+        }
     }
 }
 

@@ -22,16 +22,38 @@ pub unsafe extern "C-unwind" fn process(
     receiver: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    // SAFETY: PostgreSQL's own arguments, passed on unchanged; a scope is plain data.
+    // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
-        let next = PREVIOUS.utility;
         let utility = Utility::of_hook(plan, text);
         if utility.only_steers_transaction() {
             edge(|| utility_scope::note_steering(utility));
-            direct!(next(plan, text, read_only, context, params, environment, receiver, completion));
-            return;
+            direct!((PREVIOUS.utility)(plan, text, read_only, context, params, environment, receiver, completion));
+        } else {
+            process_in_scope(plan, text, read_only, context, params, environment, receiver, completion);
         }
-        let scope = edge(|| utility_scope::enter(utility));
+    }
+}
+
+/// Runs a statement that may run others, or change what the cache rests on.
+///
+/// # Safety
+/// As `process`.
+#[expect(clippy::too_many_arguments, reason = "those of the hook")]
+#[inline(never)]
+unsafe fn process_in_scope(
+    plan: *mut pg_sys::PlannedStmt,
+    text: *const c_char,
+    read_only: bool,
+    context: pg_sys::ProcessUtilityContext::Type,
+    params: pg_sys::ParamListInfo,
+    environment: *mut pg_sys::QueryEnvironment,
+    receiver: *mut pg_sys::DestReceiver,
+    completion: *mut pg_sys::QueryCompletion,
+) {
+    // SAFETY: PostgreSQL's own arguments, passed on unchanged; a scope is plain data.
+    unsafe {
+        let next = PREVIOUS.utility;
+        let scope = edge(|| utility_scope::enter(Utility::of_hook(plan, text)));
         with_outcome(
             || {
                 let plan = scope.statement(plan);

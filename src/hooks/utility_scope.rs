@@ -45,6 +45,7 @@ impl Utility<'_> {
 
     /// Does the statement only tell the transaction where to go? BEGIN, COMMIT, SAVEPOINT and the like run nothing inside: the
     /// server acts on them when they are over. So there is nothing to undo, and every transaction is spared the effort.
+    #[inline]
     pub fn only_steers_transaction(self) -> bool {
         use pg_sys::TransactionStmtKind::{TRANS_STMT_COMMIT_PREPARED, TRANS_STMT_ROLLBACK_PREPARED};
         self.statement.as_a::<pg_sys::TransactionStmt>().is_some_and(|statement| {
@@ -101,8 +102,24 @@ impl Scope {
 }
 
 /// A statement of the client has begun, and is bypassed.
+#[inline]
 fn begin_bypass(utility: Utility<'_>, reason: Reason) {
     session::begin_statement(reason);
+    let query_id = compat::query_id(&utility.plan);
+    if active()
+        && !decision_log::is_wanted()
+        && tally::is_counted_once(reason, query_id)
+        && let Some(counters) = shmem::own_counters()
+    {
+        tally::count_once(counters, reason);
+    } else {
+        tell_bypass(utility, reason);
+    }
+}
+
+/// Counts and logs that a statement is bypassed.
+#[inline(never)]
+fn tell_bypass(utility: Utility<'_>, reason: Reason) {
     if active()
         && let Some(store) = shmem::store()
     {
@@ -112,6 +129,7 @@ fn begin_bypass(utility: Utility<'_>, reason: Reason) {
 }
 
 /// Notes a statement that only steers its transaction.
+#[inline]
 pub fn note_steering(utility: Utility<'_>) {
     if session::at_top_level() {
         begin_bypass(utility, Reason::UtilityStatement);

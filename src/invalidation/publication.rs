@@ -16,11 +16,12 @@ use pgrx::pg_sys;
 
 use crate::invalidation::catalogs::is_meaningful_catalog;
 use crate::invalidation::definitions::Definitions;
-use crate::invalidation::queried_relations::may_carry_results;
+use crate::invalidation::queried_relations::{is_known_to_carry_results, may_carry_results};
 use crate::invalidation::writer::Writer;
 use crate::invalidation::{redefinition, track_counts, write_set};
 use crate::pg::backend;
 use crate::pg::backend_local::Local;
+use crate::pg::error_passing::edge;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::transaction_changes::{self, ChangedRelation};
 use crate::session;
@@ -37,6 +38,56 @@ pub fn note_relation(relation: pg_sys::Oid) {
     if write_set::note(relation) && write_set::is_published() {
         publish(false);
     }
+}
+
+/// Most slots of what is published without lists.
+const FEW: usize = 8;
+
+/// Publishes at PRE_COMMIT what this transaction has changed, if that is nothing but rows of few relations that this backend knows, as in nearly all
+/// transactions. False if it may be more: then nothing has been published, and `publish` does it. Its frame is plain data: what the server raises while
+/// it is asked for its list jumps over it.
+///
+/// # Safety
+/// As `edge`.
+pub unsafe fn publish_few() -> bool {
+    let xid = backend::top_transaction_id();
+    let (Some(store), Some(counters)) = (shmem::attached_store(), shmem::own_counters()) else { return false };
+    if xid == 0 || track_counts::is_unlisted() || store.past_is_unknown() {
+        return false;
+    }
+    // SAFETY: the caller's promise; a plain read of a backend global.
+    let (versions, database) = unsafe { (edge(|| store.versions()), pg_sys::MyDatabaseId.to_u32()) };
+    let mut slots = [SlotId(0); FEW];
+    let mut count = 0;
+    // A change of a catalog may be one of definitions.
+    let mut list = |relation: u32| {
+        if relation < FIRST_USER_OID || !is_known_to_carry_results(relation) {
+            return false;
+        }
+        let slot = versions.relation(database, relation);
+        if slots[..count].contains(&slot) {
+            return true;
+        }
+        let is_place = count < FEW;
+        if is_place {
+            slots[count] = slot;
+            count += 1;
+        }
+        is_place
+    };
+    // SAFETY: the caller's promise; the closure that is asked for each relation has no destructor.
+    unsafe {
+        if !edge(|| write_set::all_relations(&mut list)) || !transaction_changes::all_changed_relations(list) {
+            return false;
+        }
+        edge(|| {
+            let writer = Writer::new(store, xid);
+            slots[..count].iter().for_each(|slot| writer.publish(*slot));
+            counters.add(Counter::Invalidations, count as u64);
+            write_set::set_published();
+        });
+    }
+    true
 }
 
 /// Publishes everything this transaction has changed so far. At PRE_COMMIT and, then `preparing`, at PRE_PREPARE.

@@ -33,6 +33,12 @@ pub fn may_carry_results(relation: u32) -> bool {
     })
 }
 
+/// Does this backend remember that results may rest on the relation?
+#[inline]
+pub fn is_known_to_carry_results(relation: u32) -> bool {
+    KNOWN.with(|known| known[relation as usize % REMEMBERED].get() == relation)
+}
+
 /// Can a result of another transaction rest on the definition of this relation? Not if the relation is new: another transaction can read
 /// it only after the commit. This does not hold for its rows: an older snapshot may be used to read it then, and does not see them.
 pub fn may_carry_results_of_others(relation: u32) -> bool {

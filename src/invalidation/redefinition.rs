@@ -20,11 +20,22 @@ use crate::shmem;
 /// Is `note_commit_prepared` called in this process, a worker of logical replication?
 static WORKER_IS_WATCHED: Local<Cell<bool>> = Local::new(Cell::new(false));
 
+/// Sees to it that `end` is called when the resources of transactions are released.
+static WATCH: Local<Cell<Option<fn()>>> = Local::new(Cell::new(None));
+
+/// `watch` sees to it that `end` is called when the resources of this and later transactions are released. It may raise. Once, in the postmaster.
+pub fn watch_by(watch: fn()) {
+    WATCH.set(Some(watch));
+}
+
 /// This transaction is going to redefine what these slots stand for. To be called before it publishes. It may raise, and then it has counted
 /// nothing.
 pub fn begin(slots: &[SlotId]) {
     if slots.is_empty() {
         return;
+    }
+    if let Some(watch) = WATCH.get() {
+        watch();
     }
     write_set::note_redefined(slots);
     shmem::with_definers(|definers| slots.iter().for_each(|slot| definers.enter(*slot)));

@@ -51,7 +51,9 @@ const KEPT: usize = 1024;
 /// Empties a list that is filled again in the next transaction.
 pub fn empty<T>(list: &mut Vec<T>) {
     list.clear();
-    list.shrink_to(KEPT);
+    if list.capacity() > KEPT {
+        list.shrink_to(KEPT);
+    }
 }
 
 fn note_touch(writes: &WriteSet) {
@@ -87,6 +89,12 @@ pub fn note(relation: u32) -> bool {
 /// Has this transaction written `relation`, as far as the hooks have seen?
 pub fn holds(relation: u32) -> bool {
     WRITES.with(|writes| writes.relations.borrow().binary_search(&relation).is_ok())
+}
+
+/// Does this hold of each relation that this transaction has written, as far as the hooks have seen? Asks no more when it does not.
+#[inline]
+pub fn all_relations(holds: impl FnMut(u32) -> bool) -> bool {
+    WRITES.with(|writes| writes.relations.borrow().iter().copied().all(holds))
 }
 
 /// Adds to a list the relations that this transaction has written, as far as the hooks have seen, in ascending order.
@@ -186,7 +194,10 @@ pub fn forget() {
 #[inline(never)]
 fn forget_touched(writes: &WriteSet) {
     empty(&mut writes.relations.borrow_mut());
-    empty(&mut writes.unimportant_drops.borrow_mut());
+    let mut drops = writes.unimportant_drops.borrow_mut();
+    if !drops.is_empty() {
+        empty(&mut drops);
+    }
     let mut created = writes.created.borrow_mut();
     if !created.is_empty() {
         created.clear();

@@ -70,5 +70,5 @@ pub use planning::{Planning, before_planning, concerns};
 pub use question::Question;
 pub use row_bounds::{Effort, RowBounds};
 pub use snapshot::view as snapshot_view;
-pub use start::{Task, at_start, bypass_at_once, scrolls, skip};
+pub use start::{Task, at_start, bypass_at_once, scrolls, skip, skip_at_once};
 pub use verdict::{Eligible, after_planning, refuse};

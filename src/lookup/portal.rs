@@ -3,14 +3,13 @@
 //!
 //! The server points to the active portal only while that exists (pquery.c puts back what was active before, after an error too).
 
-use std::ffi::CStr;
-
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
 use crate::pg::backend;
 use crate::pg::lists::nodes;
 use crate::pg::query_desc::QueryDesc;
+use crate::pg::server;
 use crate::session;
 
 /// The portal that is active, if there is one. Not to be kept.
@@ -61,7 +60,7 @@ fn is_of_client(portal: &pg_sys::PortalData) -> bool {
     !source.is_null()
         && !sent.is_null()
         // SAFETY: both are query strings.
-        && (std::ptr::eq(source, sent) || unsafe { CStr::from_ptr(source) == CStr::from_ptr(sent) })
+        && (std::ptr::eq(source, sent) || unsafe { server::strcmp(source, sent) } == 0)
 }
 
 /// Has the portal a name? EXECUTE names its portal too, but hides it, and reads it at once.

@@ -13,7 +13,7 @@ use crate::arrow::column::{self, Column, Records};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row_type::RowType;
 use crate::pg::tree::Tree;
-use crate::query::statement_text::Text;
+use crate::query::statement_text::{Text, begins_with_select};
 use crate::session;
 
 /// A statement that asks the cache, valid for `'q`.
@@ -151,6 +151,14 @@ impl<'q> Question<'q> {
         }
         // SAFETY: a question's text ends in NUL, and stays as long as the question.
         unsafe { Text::of(self.source, location, length) }
+    }
+
+    /// Does the text that a query is part of begin with its own, and that with the word SELECT? Then no hint stands before it.
+    #[inline]
+    pub fn begins_with_select(desc: QueryDesc<'_>) -> bool {
+        let plan = desc.plan();
+        // SAFETY: the text of a query ends in NUL, and stays as long as the query.
+        begins_with_select(&unsafe { Text::of(desc.source(), plan.stmt_location, plan.stmt_len) })
     }
 
     /// The text that stands for it in the place of its own, if there is one.

@@ -69,11 +69,7 @@ pub fn skips_lookup(fingerprint: Fingerprint) -> bool {
     }
     SPEEDS.with_borrow_mut(|speeds| {
         let speed = place(speeds, fingerprint.0);
-        if speed.fingerprint != fingerprint
-            || speed.owed > 0
-            || speed.quick_runs < QUICK_RUNS
-            || speed.threshold != threshold()
-        {
+        if !is_quick(speed, fingerprint) {
             return false;
         }
         speed.skipped += 1;
@@ -82,6 +78,26 @@ pub fn skips_lookup(fingerprint: Fingerprint) -> bool {
         }
         speed.skipped != 0
     })
+}
+
+/// Were the last executions of statements with this fingerprint too quick, by all that is remembered there?
+#[inline]
+fn is_quick(speed: &Speed, fingerprint: Fingerprint) -> bool {
+    speed.fingerprint == fingerprint
+        && speed.owed == 0
+        && speed.quick_runs >= QUICK_RUNS
+        && speed.threshold == threshold()
+}
+
+/// Will `skips_lookup` say yes? Counts nothing.
+#[inline]
+pub fn will_skip_lookup(fingerprint: Fingerprint) -> bool {
+    !settings::debug_serve_fills()
+        && settings::min_execution_time_ms() != 0.0
+        && SPEEDS.with_borrow_mut(|speeds| {
+            let speed = place(speeds, fingerprint.0);
+            is_quick(speed, fingerprint) && speed.skipped + 1 != LOOK_UP_EVERY
+        })
 }
 
 /// Notes how long an execution of a statement with this fingerprint has taken, and whether that was too quick to be stored.

@@ -9,9 +9,9 @@ use super::fingerprint::Fingerprint;
 use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
 use super::{forms, kept_templates, portal, quick_statements, single_flight};
-use crate::pg::compat;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
+use crate::pg::{allocator, compat};
 use crate::query::plan_kinds::{is_custom_scan, shows_clock};
 use crate::query::plan_marker;
 use crate::query::updatable_cursor::is_updatable_scan;
@@ -127,6 +127,40 @@ pub fn bypass_at_once(desc: QueryDesc<'_>, waits: impl FnOnce() -> bool) -> bool
         session::forget_timed();
     }
     tally::count_once(counters, reason);
+    true
+}
+
+/// Decides as `look_up` would on a kept plan that is too quick to be looked up. False if it is not sure that this is one: then nothing has been done.
+///
+/// `waits` as for `bypass_at_once`, and to be called at the same moment.
+#[inline]
+pub fn skip_at_once(desc: QueryDesc<'_>, waits: impl FnOnce() -> bool) -> bool {
+    let plan = desc.plan();
+    if desc.operation() != pg_sys::CmdType::CMD_SELECT || is_custom_scan(plan) || waits() {
+        return false;
+    }
+    let Some(fingerprint) = plan_marker::form_of(plan).map(Fingerprint::of_form) else { return false };
+    let Some(counters) = shmem::own_counters() else { return false };
+    let is_usual = !session::is_explaining()
+        && !session::is_wrapped()
+        && !session::has_fingerprint()
+        && !single_flight::has_waited()
+        && !decision_log::is_wanted()
+        && tally::is_counted_once(Reason::TooQuick, compat::query_id(&plan))
+        && !allocator::is_short();
+    if !is_usual
+        || !quick_statements::will_skip_lookup(fingerprint)
+        || !session::at_top_level()
+        || !portal::runs(plan.as_ptr())
+        || portal::check_statement(desc, plan.as_ptr()).is_err()
+        || !Question::begins_with_select(desc)
+        || !quick_statements::skips_lookup(fingerprint)
+    {
+        return false;
+    }
+    session::begin_bypass(Reason::TooQuick);
+    quick_statements::time_run(Some(fingerprint));
+    tally::count_once(counters, Reason::TooQuick);
     true
 }
 

@@ -39,6 +39,8 @@ pub struct SubXactStatus {
 
 // Variables, and functions that can neither raise nor wait.
 unsafe extern "C" {
+    /// string.h
+    pub fn strcmp(one: *const c_char, other: *const c_char) -> c_int;
     /// access/xact.h
     pub safe fn GetTopFullTransactionIdIfAny() -> pg_sys::FullTransactionId;
     /// access/xact.h

@@ -29,6 +29,12 @@ pub fn forget_fingerprint() {
     PLANNED.set(None);
 }
 
+/// Was the statement that starts now planned for this execution, and has a fingerprint?
+#[inline]
+pub fn has_fingerprint() -> bool {
+    PLANNED.get().is_some()
+}
+
 /// Takes the fingerprint of the statement that starts now, if it was planned for this execution.
 pub fn take_fingerprint() -> Option<u64> {
     PLANNED.take()

@@ -93,6 +93,12 @@ pub fn declaring_cursor() -> bool {
     WRAPPED.get().is_some() && !EXPLAINING.get()
 }
 
+/// Does a utility statement wrap the query, whose text holds that of the query?
+#[inline]
+pub fn is_wrapped() -> bool {
+    WRAPPED.get().is_some()
+}
+
 /// Is an EXPLAIN under way?
 #[inline]
 pub fn is_explaining() -> bool {

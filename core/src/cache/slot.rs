@@ -145,8 +145,38 @@ impl Slot {
     /// Publishers that have ended are forgotten: a snapshot that sees `xid` sees them too, and one that does not is refused because of
     /// `xid`.
     pub fn publish(&self, xid: u64, oldest_running: u64, is_running: impl FnMut(u64) -> bool, now: i64) {
+        // Nearly always the publishers before have ended long ago.
+        if self.all_have_ended(xid, oldest_running)
+            && let Some(sequence) = self.try_begin()
+        {
+            return self.replace_or_add(sequence, xid, oldest_running, now);
+        }
         let ended = self.find_ended(xid, oldest_running, is_running);
         self.enter(xid, &ended, now);
+    }
+
+    /// Have all publishers ended that are remembered, apart from `xid`, as far as that is known without a question? While another process
+    /// stores, this is a guess.
+    #[inline(always)]
+    fn all_have_ended(&self, xid: u64, oldest_running: u64) -> bool {
+        // 0 stands for none.
+        let bound = oldest_running.max(1);
+        let has_ended = |cell: &AtomicU64| {
+            let other = cell.load(Relaxed);
+            other < bound || other == xid
+        };
+        self.window_marks.load(Relaxed) == 0 && self.pending.iter().all(has_ended)
+    }
+
+    /// The rest of publishing a slot whose publishers seem to have ended, after the sequence word has become odd. Nobody else stores now.
+    #[inline(always)]
+    fn replace_or_add(&self, sequence: u64, xid: u64, oldest_running: u64, now: i64) {
+        if self.all_have_ended(xid, oldest_running) {
+            self.pending[1..].iter().for_each(|cell| cell.store(0, Relaxed));
+            self.replace_publisher(sequence, xid, now);
+        } else {
+            self.change_begun(sequence, now, |state| state.add(xid));
+        }
     }
 
     /// The first half of [`Slot::publish`]: finds publishers that `xid` can stand for. It stores nothing.
@@ -207,7 +237,11 @@ impl Slot {
 
     /// Runs `edit` on the state with the sequence word odd, and stores the state under the next version.
     fn change(&self, now: i64, edit: impl FnOnce(&mut SlotState)) {
-        let sequence = self.begin();
+        self.change_begun(self.begin(), now, edit);
+    }
+
+    /// The same after the sequence word has become odd.
+    fn change_begun(&self, sequence: u64, now: i64, edit: impl FnOnce(&mut SlotState)) {
         let mut state = self.load(sequence);
         edit(&mut state);
         state.last_change = now;
@@ -311,6 +345,27 @@ fn wait(waits: &mut u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_publisher_takes_the_place_of_those_that_have_ended_and_of_no_others() {
+        const OLDEST: u64 = 100;
+        let never = |_: u64| unreachable!("nobody has to be asked");
+        let state = |pending| SlotState { version: 4, pending, ..SlotState::default() };
+        for pending in [[0, 0, 0], [7, 0, 0], [0, 99, 7], [110, 0, 99], [7, 8, 110]] {
+            let slot = Slot::from(state(pending));
+            slot.publish(110, OLDEST, never, 70);
+            let published = SlotState { version: 5, pending: [110, 0, 0], last_change: 70, ..SlotState::default() };
+            assert_eq!(slot.read(), published, "{pending:?}");
+        }
+        let slot = Slot::from(state([7, 105, 0]));
+        slot.publish(110, OLDEST, |other| other == 105, 70);
+        assert_eq!(slot.read(), SlotState { version: 5, last_change: 70, ..state([110, 105, 0]) });
+        // Somebody has published since the slot was looked at.
+        let slot = Slot::from(state([7, 105, 0]));
+        let sequence = slot.begin();
+        slot.replace_or_add(sequence, 110, OLDEST, 70);
+        assert_eq!(slot.read(), SlotState { version: 5, last_change: 70, ..state([7, 105, 110]) });
+    }
 
     #[test]
     fn the_process_that_replays_does_not_wait_unless_it_wants() {
