@@ -294,20 +294,20 @@ unsafe fn run_captured(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Ty
 pub unsafe extern "C-unwind" fn finish(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: PostgreSQL's own argument, passed on unchanged.
     unsafe {
-        if targets::has_changed_nothing(QueryDesc::of_hook(query_desc)) {
+        if targets::leaves_nothing(QueryDesc::of_hook(query_desc)) {
             direct!((PREVIOUS.finish)(query_desc));
         } else {
-            finish_change(query_desc);
+            finish_rest(query_desc);
         }
     }
 }
 
-/// Finishes a query that may have changed something.
+/// Finishes a query that may have sent rows to leaves, or has left something to run.
 ///
 /// # Safety
 /// As `finish`.
 #[inline(never)]
-unsafe fn finish_change(query_desc: *mut pg_sys::QueryDesc) {
+unsafe fn finish_rest(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: the caller's promise.
     unsafe {
         let desc = QueryDesc::of_hook(query_desc);

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use pgrx::pg_sys;
 
 use super::received;
-use crate::invalidation::{foreign, last_callback, own_writes, publication, redefinition, write_set};
+use crate::invalidation::{foreign, own_writes, publication, redefinition, write_set};
 use crate::lookup::single_flight;
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::edge;
@@ -30,10 +30,7 @@ pub fn watch_released_resources() {
 ///
 /// # Safety
 /// Called by the server.
-pub unsafe extern "C-unwind" fn ended(event: pg_sys::XactEvent::Type, arg: *mut c_void) {
-    if !last_callback::is_last(arg) {
-        return;
-    }
+pub unsafe extern "C-unwind" fn ended(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
     if event == pg_sys::XactEvent::XACT_EVENT_COMMIT {
         // Nothing is left by most transactions that have not written.
         if attention::take_left() {

@@ -8,7 +8,6 @@
 //! others that write while committing. All this happens in the postmaster, before any other process exists; no lock.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pgrx::pg_sys;
 
@@ -23,23 +22,15 @@ struct Item {
     arg: *mut c_void,
 }
 
-/// Its address marks our items on the list.
+/// Its address marks our item at the head of the list.
 static MARK: u8 = 0;
-
-/// Is the callback at the end of the list in place?
-static AT_END: AtomicBool = AtomicBool::new(false);
 
 /// The argument of the callback at the head of the list.
 fn mark() -> *mut c_void {
     (&raw const MARK).cast_mut().cast()
 }
 
-/// Is this the call of our callback that comes after those of all preloaded libraries?
-pub fn is_last(arg: *mut c_void) -> bool {
-    AT_END.load(Relaxed) == arg.is_null()
-}
-
-/// Registers `callback` at both ends of the list. Called once, when all libraries have been preloaded.
+/// Registers `callback` at the end of the list, or else at its head. Called once, when all libraries have been preloaded.
 ///
 /// # Safety
 /// Only in the postmaster, while it starts.
@@ -64,7 +55,6 @@ pub unsafe fn register(callback: Callback) {
         let item: *mut Item = pg_sys::MemoryContextAlloc(pg_sys::TopMemoryContext, size).cast();
         item.write(Item { next: std::ptr::null_mut(), callback: Some(callback), arg: std::ptr::null_mut() });
         (*last).next = item;
-        AT_END.store(true, Relaxed);
         pg_sys::UnregisterXactCallback(Some(callback), mark());
     }
 }

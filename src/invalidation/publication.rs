@@ -16,8 +16,8 @@ use pgrx::pg_sys;
 
 use crate::invalidation::catalogs::is_meaningful_catalog;
 use crate::invalidation::definitions::Definitions;
-use crate::invalidation::queried_relations::{is_known_to_carry_results, may_carry_results};
-use crate::invalidation::writer::Writer;
+use crate::invalidation::queried_relations::{known_slot, may_carry_results, remember_slot};
+use crate::invalidation::writer::{Writer, publish_to};
 use crate::invalidation::{redefinition, track_counts, write_set};
 use crate::pg::backend;
 use crate::pg::backend_local::Local;
@@ -30,6 +30,7 @@ use crate::shmem;
 /// Notes a change of one relation, which the user was allowed to make: a user who may not change a relation must not outdate results
 /// over it either. If this transaction has published already (a deferred action of another library may come later), the change is
 /// published at once.
+#[inline]
 pub fn note_relation(relation: pg_sys::Oid) {
     let relation = relation.to_u32();
     if relation < FIRST_USER_OID {
@@ -55,25 +56,19 @@ pub unsafe fn publish_few() -> bool {
     if xid == 0 || track_counts::is_unlisted() || store.past_is_unknown() {
         return false;
     }
-    // SAFETY: the caller's promise; a plain read of a backend global.
-    let (versions, database) = unsafe { (edge(|| store.versions()), pg_sys::MyDatabaseId.to_u32()) };
     let mut slots = [SlotId(0); FEW];
     let mut count = 0;
-    // A change of a catalog may be one of definitions.
+    // A change of a catalog may be one of definitions; no slot is known of that.
     let mut list = |relation: u32| {
-        if relation < FIRST_USER_OID || !is_known_to_carry_results(relation) {
-            return false;
+        let Some(slot) = known_slot(relation) else { return false };
+        for listed in slots.get(..count).unwrap_or(&slots) {
+            if *listed == slot {
+                return true;
+            }
         }
-        let slot = versions.relation(database, relation);
-        if slots[..count].contains(&slot) {
-            return true;
-        }
-        let is_place = count < FEW;
-        if is_place {
-            slots[count] = slot;
-            count += 1;
-        }
-        is_place
+        let place = slots.get_mut(count);
+        count += 1;
+        place.map(|place| *place = slot).is_some()
     };
     // SAFETY: the caller's promise; the closure that is asked for each relation has no destructor.
     unsafe {
@@ -81,8 +76,7 @@ pub unsafe fn publish_few() -> bool {
             return false;
         }
         edge(|| {
-            let writer = Writer::new(store, xid);
-            slots[..count].iter().for_each(|slot| writer.publish(*slot));
+            publish_to(store, xid, slots.get(..count).unwrap_or(&slots));
             counters.add(Counter::Invalidations, count as u64);
             write_set::set_published();
         });
@@ -172,7 +166,9 @@ impl Lists {
         redefined.iter().for_each(|slot| list(*slot));
         for relation in relations {
             if may_carry_results(*relation) {
-                list(writer.relation(*relation));
+                let slot = writer.relation(*relation);
+                remember_slot(*relation, slot);
+                list(slot);
             }
         }
         if unknown {

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 
+use arrow_cache_core::SlotId;
 use pgrx::pg_sys;
 
 use crate::invalidation::write_set;
@@ -13,8 +14,18 @@ use crate::pg::object_ids::FIRST_USER_OID;
 /// How many relations a backend remembers on which results may rest.
 const REMEMBERED: usize = 64;
 
+/// A relation on which results may rest.
+#[derive(Clone, Copy)]
+struct Known {
+    /// Its OID; 0 for none.
+    relation: u32,
+    /// The slot of its versions, once that was told.
+    slot: Option<SlotId>,
+}
+
 /// Relations on which results may rest, each in the place of its remainder.
-static KNOWN: Local<[Cell<u32>; REMEMBERED]> = Local::new([const { Cell::new(0) }; REMEMBERED]);
+static KNOWN: Local<[Cell<Known>; REMEMBERED]> =
+    Local::new([const { Cell::new(Known { relation: 0, slot: None }) }; REMEMBERED]);
 
 /// Can a result rest on this relation? Yes, if the relation is gone: then nobody can tell.
 ///
@@ -22,21 +33,30 @@ static KNOWN: Local<[Cell<u32>; REMEMBERED]> = Local::new([const { Cell::new(0) 
 pub fn may_carry_results(relation: u32) -> bool {
     KNOWN.with(|known| {
         let known = &known[relation as usize % REMEMBERED];
-        if known.get() == relation {
+        if known.get().relation == relation {
             return true;
         }
         let may = inspect(relation).is_none_or(|relation| relation.can_be_queried);
         if may {
-            known.set(relation);
+            known.set(Known { relation, slot: None });
         }
         may
     })
 }
 
-/// Does this backend remember that results may rest on the relation?
+/// Tells the slot of a relation of this database on which results may rest, which does not change while the backend lives.
+pub fn remember_slot(relation: u32, slot: SlotId) {
+    let known = &KNOWN[relation as usize % REMEMBERED];
+    if known.get().relation == relation {
+        known.set(Known { relation, slot: Some(slot) });
+    }
+}
+
+/// The slot of a relation of this database, if this backend remembers it, and that results may rest on the relation.
 #[inline]
-pub fn is_known_to_carry_results(relation: u32) -> bool {
-    KNOWN.with(|known| known[relation as usize % REMEMBERED].get() == relation)
+pub fn known_slot(relation: u32) -> Option<SlotId> {
+    let known = KNOWN[relation as usize % REMEMBERED].get();
+    if known.relation == relation { known.slot } else { None }
 }
 
 /// Can a result of another transaction rest on the definition of this relation? Not if the relation is new: another transaction can read

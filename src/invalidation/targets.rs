@@ -63,23 +63,14 @@ pub fn note_named(relation: pg_sys::Oid) {
     foreign::note_reached(relation);
 }
 
-/// Is it sure that a query has changed nothing, and leaves nothing to run? Reads some words and calls nothing.
+/// Is it sure that a query has sent no rows to leaves, and leaves nothing to run? Reads some words and calls nothing.
 #[inline]
-pub fn has_changed_nothing(query: QueryDesc<'_>) -> bool {
-    query.estate().is_some_and(|state| {
-        // SAFETY: the state of a query is valid until the query is ended.
-        let state = unsafe { state.as_ref() };
-        let lists = [
-            state.es_opened_result_relations,
-            state.es_tuple_routing_result_relations,
-            state.es_auxmodifytables,
-            state.es_trig_target_relations,
-        ];
-        lists.into_iter().all(|list| list.is_null())
-    })
+pub fn leaves_nothing(query: QueryDesc<'_>) -> bool {
+    query.is_started() && !has_routed(query) && !leaves_work(query)
 }
 
 /// Is there anything left to run when a plan has returned its last row: triggers, or the rest of a WITH clause?
+#[inline]
 pub fn leaves_work(query: QueryDesc<'_>) -> bool {
     let Some(state) = query.estate() else { return false };
     // SAFETY: the state of a query is valid with its lists until the query is ended.
@@ -88,12 +79,14 @@ pub fn leaves_work(query: QueryDesc<'_>) -> bool {
         !state.es_auxmodifytables.is_null()
             || !state.es_tuple_routing_result_relations.is_null()
             || !state.es_trig_target_relations.is_null()
-            || nodes::<pg_sys::ResultRelInfo>(state.es_opened_result_relations)
-                .any(|target| !(*target).ri_TrigDesc.is_null())
+            || (!state.es_opened_result_relations.is_null()
+                && nodes::<pg_sys::ResultRelInfo>(state.es_opened_result_relations)
+                    .any(|target| !(*target).ri_TrigDesc.is_null()))
     }
 }
 
 /// Has a query sent rows to leaves of partitioned tables? Reads two words and calls nothing.
+#[inline]
 pub fn has_routed(query: QueryDesc<'_>) -> bool {
     // SAFETY: the state of a query is valid until the query is ended.
     query.estate().is_some_and(|state| unsafe { !state.as_ref().es_tuple_routing_result_relations.is_null() })

@@ -22,6 +22,33 @@ pub fn publish_early(relation: pg_sys::Oid) {
     }
 }
 
+/// Every running transaction has at least this id. `xid` is that of the transaction under way.
+#[inline]
+fn oldest_running(xid: u64) -> u64 {
+    // SAFETY: a plain read of the backend's own state. RecentXmin is the oldest id that ran when this backend last took a snapshot: all
+    // transactions with older ids have finished.
+    let recent = unsafe { pg_sys::RecentXmin };
+    if recent == pg_sys::FirstNormalTransactionId { 0 } else { widen_xid(xid, recent.into_inner()) }
+}
+
+/// Publishes to some slots that the transaction under way, which has this id, changes what they stand for.
+#[inline]
+pub fn publish_to(store: &SharedStore, xid: u64, slots: &[SlotId]) {
+    let versions = store.versions();
+    versions.ensure_floor(xid + 1);
+    let (oldest_running, now) = (oldest_running(xid), backend::now());
+    for slot in slots {
+        if !versions.slot(*slot).try_publish(xid, oldest_running, now) {
+            publish_asking(store, xid, *slot);
+        }
+    }
+}
+
+#[inline(never)]
+fn publish_asking(store: &SharedStore, xid: u64, slot: SlotId) {
+    Writer::new(store, xid).publish(slot);
+}
+
 /// The transaction that publishes, as the slots have to know it.
 pub struct Writer<'a> {
     versions: Versions<'a>,
@@ -41,11 +68,9 @@ impl<'a> Writer<'a> {
         let versions = store.versions();
         versions.ensure_floor(xid + 1);
         look_for_the_past(store, xid);
-        // SAFETY: plain reads of the backend's own state. RecentXmin is the oldest id that ran when this backend last took a snapshot: all
-        // transactions with older ids have finished.
-        let (database, recent) = unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::RecentXmin) };
-        let known = recent != pg_sys::FirstNormalTransactionId;
-        let oldest_running = if known { widen_xid(xid, recent.into_inner()) } else { 0 };
+        // SAFETY: a plain read of the backend's own state.
+        let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+        let oldest_running = oldest_running(xid);
         let running = Cell::new(AskedXids::from(oldest_running));
         Self { versions, database, xid, oldest_running, now: backend::now(), running }
     }

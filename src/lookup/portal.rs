@@ -29,6 +29,7 @@ pub fn runs(planned: *mut pg_sys::PlannedStmt) -> bool {
 ///
 /// # Errors
 /// The reason to bypass if it is not.
+#[inline]
 pub fn check_statement(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt) -> Result<(), Reason> {
     if desc.operation() != pg_sys::CmdType::CMD_SELECT {
         return Err(Reason::NotSelect);

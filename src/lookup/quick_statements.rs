@@ -92,22 +92,28 @@ fn is_quick(speed: &Speed, fingerprint: Fingerprint) -> bool {
 /// Will `skips_lookup` say yes? Counts nothing.
 #[inline]
 pub fn will_skip_lookup(fingerprint: Fingerprint) -> bool {
-    !settings::debug_serve_fills()
-        && settings::min_execution_time_ms() != 0.0
+    settings::min_execution_time_ms() != 0.0
+        && !settings::debug_serve_fills()
         && SPEEDS.with_borrow_mut(|speeds| {
             let speed = place(speeds, fingerprint.0);
             is_quick(speed, fingerprint) && speed.skipped + 1 != LOOK_UP_EVERY
         })
 }
 
+/// Counts an execution that `skips_lookup` would have said yes to, by `will_skip_lookup`.
+#[inline]
+pub fn count_skipped(fingerprint: Fingerprint) {
+    SPEEDS.with_borrow_mut(|speeds| place(speeds, fingerprint.0).skipped += 1);
+}
+
 /// Notes how long an execution of a statement with this fingerprint has taken, and whether that was too quick to be stored.
-fn note_speed(fingerprint: Fingerprint, taken: Duration, too_quick: bool) {
+fn note_speed(fingerprint: Fingerprint, taken: impl FnOnce() -> Duration, too_quick: bool) {
     note(fingerprint, |speed| {
         if too_quick {
             speed.quick_runs = speed.quick_runs.saturating_add(1);
             speed.owed = speed.owed.saturating_sub(1);
         } else {
-            let lookups = (taken / SPENT).as_micros() / VAIN_LOOKUP.as_micros();
+            let lookups = (taken() / SPENT).as_micros() / VAIN_LOOKUP.as_micros();
             speed.quick_runs = 0;
             speed.owed = speed.owed.saturating_add(u32::try_from(lookups).unwrap_or(FOR_GOOD));
         }
@@ -148,7 +154,7 @@ pub fn note_execution(key: CacheKey, fingerprint: Fingerprint, taken: Duration, 
             *known = 0;
         }
     });
-    note_speed(fingerprint, taken, too_quick);
+    note_speed(fingerprint, || taken, too_quick);
 }
 
 /// Has the run of the statement that starts now timed, for others with its fingerprint. Nothing else is done with it.
@@ -173,8 +179,8 @@ pub fn note_timed() {
 #[inline(never)]
 fn note_time(fingerprint: u64) {
     let micros = u64::try_from(backend::now() - backend::statement_start()).unwrap_or(0);
-    let taken = Duration::from_micros(micros);
-    note_speed(Fingerprint(fingerprint), taken, (micros as f64) < settings::min_execution_time_ms() * 1000.0);
+    let too_quick = (micros as f64) < settings::min_execution_time_ms() * 1000.0;
+    note_speed(Fingerprint(fingerprint), || Duration::from_micros(micros), too_quick);
 }
 
 /// Notes the fingerprint of the statement that is planned now and executed next.

@@ -224,12 +224,18 @@ fn note_use() {
 }
 
 /// The transaction has ended: nobody waits any longer for what it was to compute. Cannot raise.
+#[inline]
 pub fn transaction_ended(is_committed: bool) {
     if USED.replace(false) {
-        PLANNED.set(None);
-        held_claims::transaction_ended();
-        waited::transaction_ended(is_committed);
+        used_transaction_ended(is_committed);
     }
+}
+
+#[inline(never)]
+fn used_transaction_ended(is_committed: bool) {
+    PLANNED.set(None);
+    held_claims::transaction_ended();
+    waited::transaction_ended(is_committed);
 }
 
 /// How long a statement of this form waits at most; `None` if it does not wait, and nobody for it.

@@ -136,12 +136,15 @@ pub fn bypass_at_once(desc: QueryDesc<'_>, waits: impl FnOnce() -> bool) -> bool
 #[inline]
 pub fn skip_at_once(desc: QueryDesc<'_>, waits: impl FnOnce() -> bool) -> bool {
     let plan = desc.plan();
-    if desc.operation() != pg_sys::CmdType::CMD_SELECT || is_custom_scan(plan) || waits() {
+    let Some(fingerprint) = plan_marker::form_of(plan).map(Fingerprint::of_form) else { return false };
+    if !quick_statements::will_skip_lookup(fingerprint) {
         return false;
     }
-    let Some(fingerprint) = plan_marker::form_of(plan).map(Fingerprint::of_form) else { return false };
     let Some(counters) = shmem::own_counters() else { return false };
-    let is_usual = !session::is_explaining()
+    let is_usual = desc.operation() == pg_sys::CmdType::CMD_SELECT
+        && !is_custom_scan(plan)
+        && !waits()
+        && !session::is_explaining()
         && !session::is_wrapped()
         && !session::has_fingerprint()
         && !single_flight::has_waited()
@@ -149,15 +152,15 @@ pub fn skip_at_once(desc: QueryDesc<'_>, waits: impl FnOnce() -> bool) -> bool {
         && tally::is_counted_once(Reason::TooQuick, compat::query_id(&plan))
         && !allocator::is_short();
     if !is_usual
-        || !quick_statements::will_skip_lookup(fingerprint)
         || !session::at_top_level()
-        || !portal::runs(plan.as_ptr())
+        // Then the portal runs the plan.
         || portal::check_statement(desc, plan.as_ptr()).is_err()
+        || !plan.canSetTag
         || !Question::begins_with_select(desc)
-        || !quick_statements::skips_lookup(fingerprint)
     {
         return false;
     }
+    quick_statements::count_skipped(fingerprint);
     session::begin_bypass(Reason::TooQuick);
     quick_statements::time_run(Some(fingerprint));
     tally::count_once(counters, Reason::TooQuick);

@@ -175,6 +175,7 @@ unsafe fn put_aside() -> Raised {
 ///
 /// # Safety
 /// No frame between here and PostgreSQL may have pending destructors.
+#[inline(always)]
 pub unsafe fn edge<R>(code: impl FnOnce() -> R) -> R {
     match catch_unwind(AssertUnwindSafe(code)) {
         Ok(result) => result,

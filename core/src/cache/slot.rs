@@ -145,38 +145,47 @@ impl Slot {
     /// Publishers that have ended are forgotten: a snapshot that sees `xid` sees them too, and one that does not is refused because of
     /// `xid`.
     pub fn publish(&self, xid: u64, oldest_running: u64, is_running: impl FnMut(u64) -> bool, now: i64) {
-        // Nearly always the publishers before have ended long ago.
-        if self.all_have_ended(xid, oldest_running)
-            && let Some(sequence) = self.try_begin()
-        {
-            return self.replace_or_add(sequence, xid, oldest_running, now);
+        if self.try_publish(xid, oldest_running, now) {
+            return;
         }
         let ended = self.find_ended(xid, oldest_running, is_running);
         self.enter(xid, &ended, now);
     }
 
-    /// Have all publishers ended that are remembered, apart from `xid`, as far as that is known without a question? While another process
-    /// stores, this is a guess.
+    /// Publishes as [`Slot::publish`] does, if one publisher at most is remembered, and nobody has to be asked whether that has ended, as nearly always.
+    /// False if that is not so, or another process writes at this moment: then nothing was published.
     #[inline(always)]
-    fn all_have_ended(&self, xid: u64, oldest_running: u64) -> bool {
-        // 0 stands for none.
-        let bound = oldest_running.max(1);
-        let has_ended = |cell: &AtomicU64| {
-            let other = cell.load(Relaxed);
-            other < bound || other == xid
-        };
-        self.window_marks.load(Relaxed) == 0 && self.pending.iter().all(has_ended)
+    #[must_use]
+    pub fn try_publish(&self, xid: u64, oldest_running: u64, now: i64) -> bool {
+        self.has_none_but_ended(xid, oldest_running)
+            && self.try_begin().inspect(|sequence| self.replace_or_add(*sequence, xid, oldest_running, now)).is_some()
     }
 
-    /// The rest of publishing a slot whose publishers seem to have ended, after the sequence word has become odd. Nobody else stores now.
+    /// Is one publisher remembered at most, `xid` itself or one that has ended, as far as that is known without a question? While another process
+    /// stores, this is a guess.
+    #[inline(always)]
+    fn has_none_but_ended(&self, xid: u64, oldest_running: u64) -> bool {
+        let [first, others @ ..] = &self.pending;
+        let first = first.load(Relaxed);
+        others.iter().fold(self.window_marks.load(Relaxed), |any, cell| any | cell.load(Relaxed)) == 0
+            && (first < oldest_running || first == xid || first == 0)
+    }
+
+    /// The rest of `try_publish`, after the sequence word has become odd. Nobody else stores now.
     #[inline(always)]
     fn replace_or_add(&self, sequence: u64, xid: u64, oldest_running: u64, now: i64) {
-        if self.all_have_ended(xid, oldest_running) {
-            self.pending[1..].iter().for_each(|cell| cell.store(0, Relaxed));
+        if self.has_none_but_ended(xid, oldest_running) {
             self.replace_publisher(sequence, xid, now);
         } else {
-            self.change_begun(sequence, now, |state| state.add(xid));
+            self.add_begun(sequence, xid, now);
         }
+    }
+
+    /// Somebody has published since the slot was looked at.
+    #[cold]
+    #[inline(never)]
+    fn add_begun(&self, sequence: u64, xid: u64, now: i64) {
+        self.change_begun(sequence, now, |state| state.add(xid));
     }
 
     /// The first half of [`Slot::publish`]: finds publishers that `xid` can stand for. It stores nothing.
