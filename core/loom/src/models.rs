@@ -21,6 +21,7 @@ use search::Model;
 const MODELS: &[Model] = &[
     Model { name: "a slot is read as a whole", body: slots::read_as_a_whole },
     Model { name: "two who publish to one slot", body: slots::two_publishers },
+    Model { name: "two who publish beside a third", body: slots::two_beside_a_third },
     Model { name: "a slot moves before what was changed is seen", body: slots::before_visible },
     Model { name: "the floor rises before slots move", body: slots::floor },
     Model { name: "a claim is found as a whole", body: claims::found_as_a_whole },

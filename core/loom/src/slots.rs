@@ -34,6 +34,15 @@ pub fn two_publishers() {
     assert!(state.version == 2 && state.pending.contains(&7) && state.pending.contains(&8), "lost: {state:?}");
 }
 
+/// Nor are they beside a third, which still runs, so that nobody takes its place.
+pub fn two_beside_a_third() {
+    let slot = slot();
+    slot.publish(5, 1, |_| true, 50);
+    both(move || slot.publish(8, 1, |_| true, 80), move || slot.publish(7, 1, |_| true, 70));
+    let state = slot.read();
+    assert!(state.version == 3 && [5, 7, 8].iter().all(|xid| state.pending.contains(xid)), "lost: {state:?}");
+}
+
 /// Whoever sees that one slot has moved sees what was written before: here, that another one has.
 pub fn before_visible() {
     let slots = zeroed::<Slots>();
