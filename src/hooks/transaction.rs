@@ -66,11 +66,7 @@ unsafe fn ended_otherwise(event: pg_sys::XactEvent::Type) {
                 unsafe { watch_worker() };
             }
         }
-        pg_sys::XactEvent::XACT_EVENT_PREPARE => {
-            if attention::take_left() {
-                succeeded(false);
-            }
-        }
+        pg_sys::XactEvent::XACT_EVENT_PREPARE if attention::take_left() => succeeded(false),
         pg_sys::XactEvent::XACT_EVENT_ABORT => failed(),
         _ => {}
     }

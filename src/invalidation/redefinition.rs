@@ -20,11 +20,14 @@ use crate::shmem;
 /// Is `note_commit_prepared` called in this process, a worker of logical replication?
 static WORKER_IS_WATCHED: Local<Cell<bool>> = Local::new(Cell::new(false));
 
+/// Sees to it that `end` is called from now on.
+type Watch = fn();
+
 /// Sees to it that `end` is called when the resources of transactions are released.
-static WATCH: Local<Cell<Option<fn()>>> = Local::new(Cell::new(None));
+static WATCH: Local<Cell<Option<Watch>>> = Local::new(Cell::new(None));
 
 /// `watch` sees to it that `end` is called when the resources of this and later transactions are released. It may raise. Once, in the postmaster.
-pub fn watch_by(watch: fn()) {
+pub fn watch_by(watch: Watch) {
     WATCH.set(Some(watch));
 }
 
