@@ -11,43 +11,15 @@ use arrow_cache_core::{Hash128, HashBuffer, LastHash, Reason, RoomyVec};
 use pgrx::pg_sys;
 
 use super::hashes::{EnvironmentHash, PlanningHash, SettingsHash};
+pub use super::present_settings::settings;
 use crate::pg::backend_local::Local;
-use crate::pg::{backend, server, server_settings, text_search};
-
-/// Adds the settings that shape or decide what functions return.
-fn add_settings(key: &mut HashBuffer) {
-    // SAFETY: plain globals of this backend, read on its only thread. String settings are NULL or
-    // NUL-terminated and owned by the settings machinery, which does not run meanwhile.
-    unsafe {
-        key.words([
-            pg_sys::DateStyle as u32,
-            pg_sys::DateOrder as u32,
-            pg_sys::IntervalStyle as u32,
-            pg_sys::extra_float_digits as u32,
-            server::bytea_output as u32,
-            server::xmlbinary as u32,
-            server::xmloption as u32,
-            pg_sys::backslash_quote as u32,
-            pg_sys::GinFuzzySearchLimit as u32,
-            u32::from(pg_sys::Array_nulls),
-            u32::from(pg_sys::quote_all_identifiers),
-            u32::from(pg_sys::row_security),
-            u32::from(pg_sys::Transform_null_equals),
-            u32::from(pg_sys::standard_conforming_strings),
-        ]);
-        add_string(key, server::locale_monetary);
-        add_string(key, server::locale_numeric);
-        add_string(key, server::locale_time);
-        add_string(key, pg_sys::TSCurrentConfig);
-        add_string(key, server_settings::timezone_name());
-        add_string(key, server_settings::timezone_abbreviations());
-    }
-}
+use crate::pg::{backend, text_search};
 
 /// Adds who asks, where, and under which settings.
 fn add_environment(key: &mut HashBuffer, settings: SettingsHash) {
     key.hash(settings.0);
-    // SAFETY: as in `add_settings`.
+    // SAFETY: plain globals of this backend, read on its only thread. The search path ends in NUL and belongs to the settings machinery, which does not
+    // run meanwhile.
     unsafe {
         key.u32(pg_sys::MyDatabaseId.to_u32());
         key.u32(backend::user_id().to_u32());
@@ -56,7 +28,6 @@ fn add_environment(key: &mut HashBuffer, settings: SettingsHash) {
     }
 }
 
-static SETTINGS: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
 /// Settings and role.
 type Asked = (SettingsHash, pg_sys::Oid);
 /// What was asked last about planning, and its number.
@@ -67,11 +38,6 @@ type UsualEnvironment = (Asked, Vec<u8>, EnvironmentHash);
 static USUAL: Local<RefCell<Option<UsualEnvironment>>> = Local::new(RefCell::new(None));
 static ENVIRONMENT: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
 static COMPILING_SETTINGS: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
-
-/// The present settings as one number: those that a function may read, whoever calls it.
-pub fn settings(seed: u64) -> SettingsHash {
-    SettingsHash(hashed(&SETTINGS, seed, add_settings))
-}
 
 /// What the planner goes by when it computes or inlines functions in advance, as one number, for the present settings as `settings` has told
 /// them. It also asks whether the role may execute a function that it inlines, and then nobody asks again.
@@ -119,7 +85,7 @@ pub fn hash_under(seed: u64, settings: SettingsHash, custom: &[CString]) -> Resu
 /// The environment of a query that reads no setting by name. The database and its encoding stay the same.
 fn usual_environment(seed: u64, settings: SettingsHash) -> EnvironmentHash {
     let asked = (settings, backend::user_id());
-    // SAFETY: as in `add_settings`.
+    // SAFETY: as in `add_environment`.
     let search_path = unsafe { text_of(pg_sys::namespace_search_path) };
     let mut last = USUAL.borrow_mut();
     if let Some((facts, path, hash)) = &*last
@@ -252,7 +218,7 @@ unsafe fn add_string(key: &mut HashBuffer, text: *const c_char) {
 ///
 /// # Safety
 /// `text` must be null or NUL-terminated, and stay as it is while the result is used.
-unsafe fn text_of<'t>(text: *const c_char) -> &'t [u8] {
+pub unsafe fn text_of<'t>(text: *const c_char) -> &'t [u8] {
     // SAFETY: the caller's promise.
     if text.is_null() { b"" } else { unsafe { CStr::from_ptr(text) }.to_bytes() }
 }

@@ -43,6 +43,7 @@ pub mod plan_kinds;
 pub mod plan_marker;
 pub mod planner_input;
 pub mod planner_settings;
+mod present_settings;
 pub mod relation_policy;
 pub mod relations;
 mod repeatability;

@@ -162,6 +162,16 @@ fn halves(key: Hash128) -> [u32; 4] {
     [key.hi as u32, (key.hi >> 32) as u32, key.lo as u32, (key.lo >> 32) as u32]
 }
 
+/// The number whose halves are at this place and the next.
+fn number_at(words: &[u32], place: usize) -> u64 {
+    u64::from(words[place]) | u64::from(words[place + 1]) << 32
+}
+
+/// The key whose `halves` begin at this place.
+fn key_at(words: &[u32], place: usize) -> Hash128 {
+    Hash128 { hi: number_at(words, place), lo: number_at(words, place + 2) }
+}
+
 /// Items that say no more than a reason to bypass: made once, and shared by the plans of this backend. Nobody changes an item;
 /// copies of plans copy it.
 static REFUSALS: Local<[Cell<*mut pg_sys::PlanInvalItem>; Reason::ALL.len()]> =
@@ -245,49 +255,45 @@ pub fn form_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<FormId> {
 
 /// Reads the verdict back; a plan without one reads nothing, or was made by somebody else.
 pub fn read(plan: Tree<'_, pg_sys::PlannedStmt>) -> Marked {
-    let mut words = [None::<u32>; EXTRAS];
+    // What was attached stands there in order, behind items of the server's.
+    let mut words = [0; EXTRAS];
+    let mut count = 0;
     for item in children!(plan.invalItems as PlanInvalItem) {
-        if item.cacheId <= FIRST_CLOCK_WORD {
-            // These are the last, and are read where they are needed.
+        if item.cacheId == FIRST_WORD - count as i32
+            && let Some(word) = words.get_mut(count)
+        {
+            *word = item.hashValue;
+            count += 1;
+        } else if count > 0 {
             break;
         }
-        let index = FIRST_WORD.wrapping_sub(item.cacheId);
-        if let Some(word) = usize::try_from(index).ok().and_then(|i| words.get_mut(i)) {
-            *word = Some(item.hashValue);
-        }
     }
-    match words[0] {
-        Some(CACHEABLE) => cacheable(&words, plan).unwrap_or(Marked::Bypass(Reason::NotAnalyzed)),
-        Some(number) => {
-            let reason = Reason::ALL.get(number as usize - 1).copied();
+    match words.get(..count) {
+        Some(words @ [CACHEABLE, ..]) => cacheable(words, plan).unwrap_or(Marked::Bypass(Reason::NotAnalyzed)),
+        Some([number, ..]) => {
+            let reason = Reason::ALL.get(*number as usize - 1).copied();
             Marked::Bypass(reason.unwrap_or(Reason::NotAnalyzed))
         }
-        None if reads_nothing(&plan) => Marked::Bypass(Reason::NoRelation),
-        None => Marked::Bypass(Reason::NotAnalyzed),
+        _ if reads_nothing(&plan) => Marked::Bypass(Reason::NoRelation),
+        _ => Marked::Bypass(Reason::NotAnalyzed),
     }
 }
 
 /// The verdict of a marker that says "cacheable"; `None` if some of its words are missing.
-fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Marked> {
-    let word = |index: usize| words[index].map(u64::from);
-    let key = |first: usize| {
-        let (hi, lo) = (word(first)? | word(first + 1)? << 32, word(first + 2)? | word(first + 3)? << 32);
-        Some(Hash128 { hi, lo })
-    };
-    let flags = words[11]?;
+fn cacheable(words: &[u32], plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Marked> {
+    let (words, further) = words.split_first_chunk::<WORDS>()?;
+    let flags = words[11];
     let planned = Planned {
-        versions: Versions { catalogs: word(5)? | word(6)? << 32, ddl: word(7)? | word(8)? << 32 },
-        plan: word(9)? | word(10)? << 32,
-        under: if flags & WAS_KEPT == 0 { None } else { Some(PlanningHash(key(PLANNED_UNDER.start)?)) },
+        versions: Versions { catalogs: number_at(words, 5), ddl: number_at(words, 7) },
+        plan: number_at(words, 9),
+        under: if flags & WAS_KEPT == 0 { None } else { Some(PlanningHash(key_at(further.first_chunk::<4>()?, 0))) },
         for_values: flags & FOR_VALUES != 0,
     };
     let traits = QueryTraits {
         reads_session: flags & READS_SESSION != 0,
         rests_on_enums: flags & RESTS_ON_ENUMS != 0,
         extras: if flags & HAS_EXTRAS == 0 { Extras::NONE } else { read_extras(plan) },
-        repeatable: Some(words[12]?)
-            .filter(|order| *order != NOT_REPEATABLE)
-            .map(|order| OrderedPrefix::unpack(order >> 1)),
+        repeatable: (words[12] != NOT_REPEATABLE).then(|| OrderedPrefix::unpack(words[12] >> 1)),
         may_drop_relations: flags & MAY_DROP_RELATIONS != 0,
         may_fail: flags & MAY_FAIL != 0,
         may_show_kind: flags & MAY_SHOW_KIND != 0,
@@ -306,8 +312,8 @@ fn cacheable(words: &[Option<u32>; EXTRAS], plan: Tree<'_, pg_sys::PlannedStmt>)
         }),
     };
     let asks_for_time = flags & HAS_CLOCK != 0;
-    let (tree, facts) = (TreeHash(key(1)?), FactsHash(key(15)?));
-    let form = FormId(word(FORM)? | word(FORM + 1)? << 32);
+    let (tree, facts) = (TreeHash(key_at(words, 1)), FactsHash(key_at(words, 15)));
+    let form = FormId(number_at(words, FORM));
     Some(Marked::Cacheable { traits, tree, form, facts, planned, asks_for_time })
 }
 

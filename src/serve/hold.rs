@@ -10,6 +10,7 @@ use pgrx::pg_sys;
 
 use super::bound_portal_guard::Guard;
 use super::hit::Hit;
+use super::late_opening;
 use super::rendition::Draft;
 use super::row_messages::RowMessages;
 use super::rows::Rows;
@@ -232,6 +233,7 @@ unsafe extern "C-unwind" fn context_gone(hold: *mut c_void) {
     // SAFETY: registered with the address of the hold, which the context still contains.
     unsafe {
         let hold = &mut *hold.cast::<Hold>();
+        late_opening::forget(hold);
         hold.release();
         hold.template = None;
     };
