@@ -1,6 +1,6 @@
 //! Settings of the server that pgrx does not bind. Reads variables of the backend; keeps only where they lie.
 
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char};
 use std::sync::OnceLock;
 
 use pgrx::pg_sys;
@@ -45,4 +45,13 @@ pub fn counting_hook() -> *mut pg_sys::GucBoolAssignHook {
 pub fn counts_changes() -> bool {
     // SAFETY: a plain global of the backend.
     unsafe { pg_sys::pgstat_track_counts }
+}
+
+/// The bytes of a setting.
+///
+/// # Safety
+/// `text` must be null or NUL-terminated, and stay as it is while the result is used.
+pub unsafe fn text_of<'t>(text: *const c_char) -> &'t [u8] {
+    // SAFETY: the caller's promise.
+    if text.is_null() { b"" } else { unsafe { CStr::from_ptr(text) }.to_bytes() }
 }

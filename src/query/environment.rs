@@ -13,6 +13,7 @@ use pgrx::pg_sys;
 use super::hashes::{EnvironmentHash, PlanningHash, SettingsHash};
 pub use super::present_settings::settings;
 use crate::pg::backend_local::Local;
+use crate::pg::server_settings::text_of;
 use crate::pg::{backend, text_search};
 
 /// Adds who asks, where, and under which settings.
@@ -212,13 +213,4 @@ fn add_shown_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
 unsafe fn add_string(key: &mut HashBuffer, text: *const c_char) {
     // SAFETY: the caller's promise.
     key.part(unsafe { text_of(text) });
-}
-
-/// The bytes of a setting.
-///
-/// # Safety
-/// `text` must be null or NUL-terminated, and stay as it is while the result is used.
-pub unsafe fn text_of<'t>(text: *const c_char) -> &'t [u8] {
-    // SAFETY: the caller's promise.
-    if text.is_null() { b"" } else { unsafe { CStr::from_ptr(text) }.to_bytes() }
 }

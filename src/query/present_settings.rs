@@ -7,10 +7,10 @@ use std::ffi::c_char;
 use arrow_cache_core::{HashBuffer, RoomyVec};
 use pgrx::pg_sys;
 
-use super::environment::text_of;
 use super::hashes::SettingsHash;
 use crate::pg::backend_local::Local;
-use crate::pg::{server, server_settings};
+use crate::pg::server;
+use crate::pg::server_settings::{self, text_of};
 
 const NUMBERS: usize = 14;
 const TEXTS: usize = 6;

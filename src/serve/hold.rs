@@ -232,8 +232,8 @@ fn child_context(query: QueryDesc<'_>) -> Option<pg_sys::MemoryContext> {
 unsafe extern "C-unwind" fn context_gone(hold: *mut c_void) {
     // SAFETY: registered with the address of the hold, which the context still contains.
     unsafe {
-        let hold = &mut *hold.cast::<Hold>();
         late_opening::forget(hold);
+        let hold = &mut *hold.cast::<Hold>();
         hold.release();
         hold.template = None;
     };

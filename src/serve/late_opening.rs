@@ -3,11 +3,11 @@
 //! such statement comes: nearly all portals are closed before. State of this backend: the scans that have not opened theirs; no lock.
 
 use std::cell::RefCell;
+use std::ffi::c_void;
 
 use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys;
 
-use super::hold::Hold;
 use super::open_relations::OpenRelations;
 use crate::pg::backend_local::Local;
 use crate::pg::lists::oids;
@@ -15,7 +15,8 @@ use crate::pg::lists::oids;
 /// A scan that has not opened what it is to hold open. Its memory is there as long as it is listed: the end of the scan, or else of its hold, strikes
 /// it off.
 struct Waiting {
-    hold: *const Hold,
+    /// Its hold, which stands for it here.
+    hold: *const c_void,
     portal: pg_sys::Portal,
     relations: OpenRelations,
     /// Where the scan keeps what it has opened, and the memory that this lies in.
@@ -31,7 +32,7 @@ static WAITING: Local<RefCell<Vec<Waiting>>> = Local::new(RefCell::new(Vec::new(
 /// `hold` must be that of the scan, and `forget` be called when the scan ends, or the hold is released without that.
 #[inline]
 pub unsafe fn wait(
-    hold: *const Hold,
+    hold: *const c_void,
     relations: OpenRelations,
     opened: *mut *mut pg_sys::List,
     memory: pg_sys::MemoryContext,
@@ -39,7 +40,7 @@ pub unsafe fn wait(
     // SAFETY: the portal is there while it is active; the hold lies in a context of its own below that of the query's descriptor.
     let portal = unsafe {
         let portal = pg_sys::ActivePortal;
-        let context = pg_sys::GetMemoryChunkContext(hold.cast_mut().cast());
+        let context = pg_sys::GetMemoryChunkContext(hold.cast_mut());
         // Then the hold is released before the portal is gone.
         if portal.is_null() || (*context).parent != (*portal).portalContext {
             return false;
@@ -51,7 +52,7 @@ pub unsafe fn wait(
 
 /// The scan with this hold has ended.
 #[inline]
-pub fn forget(hold: *const Hold) {
+pub fn forget(hold: *const c_void) {
     WAITING.with_borrow_mut(|waiting| {
         if let Some(place) = waiting.iter().rposition(|scan| scan.hold == hold) {
             waiting.swap_remove(place);

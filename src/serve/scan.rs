@@ -138,7 +138,7 @@ unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *m
         // A plan that is started later finds its indexes as they were: nobody can build them anew while they are locked.
         let is_late = relations.is_none()
             || matches!((*plan).real, RealPlan::Never)
-                && late_opening::wait((*scan).hold, relations, &raw mut (*scan).open, (*estate).es_query_cxt);
+                && late_opening::wait((*scan).hold.cast(), relations, &raw mut (*scan).open, (*estate).es_query_cxt);
         if !is_late {
             let OpenRelations { tables, indexes, .. } = relations;
             for (relations, lock) in [(tables, pg_sys::NoLock), (indexes, pg_sys::AccessShareLock)] {
@@ -341,7 +341,7 @@ unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
     unsafe {
         let scan = node.cast::<CachedScanState>();
         edge(|| {
-            late_opening::forget((*scan).hold);
+            late_opening::forget((*scan).hold.cast());
             (*(*scan).hold).end();
         });
         for relation in nodes::<pg_sys::RelationData>((*scan).open) {
