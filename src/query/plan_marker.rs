@@ -19,6 +19,7 @@ use super::row_types_and_custom_settings::Extras;
 use super::verdict::{Marked, Planned, Verdict, Versions};
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::direct;
+use crate::pg::lists::nodes;
 use crate::pg::server;
 use crate::pg::tree::{Tree, children};
 
@@ -73,11 +74,14 @@ const NOT_REPEATABLE: u32 = 0;
 /// First word of a marker that says "cacheable"; any other value is a reason's number plus one.
 const CACHEABLE: u32 = 0;
 
-/// Attaches the verdict to a new plan.
+/// Attaches the verdict to a new plan. It takes the place of an earlier one: a planner hook of another library, called by ours, may have called all
+/// hooks once more.
 ///
 /// # Safety
 /// `plan` must be a plan just made, in the current memory context.
 pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
+    // SAFETY: a new plan, whose list of items is NIL or valid.
+    unsafe { detach(plan) };
     match verdict {
         // SAFETY: a new plan, whose list of items is NIL or valid.
         Verdict::Bypass(reason) => unsafe {
@@ -97,6 +101,22 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
                 (*plan).invalItems =
                     pg_sys::ffi::pg_guard_ffi_boundary(|| append((*plan).invalItems, &raw const *words))
             };
+        }
+    }
+}
+
+/// Takes our items off the list of a plan, if there are any. The list may be shared.
+///
+/// # Safety
+/// As `attach`.
+unsafe fn detach(plan: *mut pg_sys::PlannedStmt) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let items = nodes::<pg_sys::PlanInvalItem>((*plan).invalItems);
+        if items.clone().any(|item| (*item).cacheId <= FIRST_WORD) {
+            (*plan).invalItems = items
+                .filter(|item| (**item).cacheId > FIRST_WORD)
+                .fold(std::ptr::null_mut(), |list, item| pg_sys::lappend(list, item.cast()));
         }
     }
 }

@@ -78,8 +78,8 @@ fn open_all() {
 }
 
 impl Waiting {
-    /// Opens the relations for the portal of the scan, unless that has failed: then the server has closed what it held. A relation that is gone cannot be
-    /// refused any more; an index that is locked by another session, and by none of this one's statements, is left to the statement that wants it.
+    /// Opens the relations for the portal of the scan, unless that has failed: then the server has closed what it held. A relation that is gone is left
+    /// out, and an index that another session has locked: the statement that wants it waits for that session anyway.
     fn open(self) {
         // SAFETY: portal and memory are there as long as the scan is listed. Planning has locked the tables. The references are given back by the end of the
         // scan, or by the resource owner of the portal.

@@ -3,7 +3,7 @@ relations and checks permissions. All messages are compared with those of a sess
 
 import pytest
 
-from support.wire import data_rows
+from support.wire import data_rows, errors_by_message
 
 SETUP = """
 CREATE TABLE p (k int, v text) PARTITION BY RANGE (k);
@@ -24,12 +24,6 @@ CREATE TABLE moods (id int, mood mood);
 BY_SETTING = "SELECT k FROM p WHERE k >= 7 AND k < current_setting('app.k')::int"
 
 
-def messages(answers):
-    """Errors by their code and message, everything else as it is."""
-    return [(one.type, one.body) if one.type != "E" else ("E", b"".join(
-        part for part in one.body.split(b"\0") if part[:1] in (b"C", b"M"))) for one in answers if one.type not in "Z"]
-
-
 @pytest.fixture
 def both(session, wire):
     """A session with the cache and one without."""
@@ -45,7 +39,7 @@ def compare(both, prepare, steps, undo=None):
     for client in reversed(both):
         for _ in range(3):
             prepare(client)
-        answers.append([messages(answer) for answer in steps(client)])
+        answers.append([errors_by_message(answer) for answer in steps(client)])
         if undo:
             undo(client)
     assert answers[0] == answers[1]

@@ -157,3 +157,9 @@ def tags(messages):
 def error_fields(message):
     """The fields of an ErrorResponse, by their letter."""
     return {field[:1].decode(): field[1:].decode() for field in message.body.split(b"\0") if field}
+
+
+def errors_by_message(answers):
+    """Messages, each as its kind and bytes; errors by their code and message alone, without the place in the server's source."""
+    return [(one.type, one.body) if one.type != "E" else ("E", b"".join(
+        part for part in one.body.split(b"\0") if part[:1] in (b"C", b"M"))) for one in answers if one.type not in "Z"]
