@@ -4,12 +4,12 @@ Counted by callgrind as in instructions.py, so that one per cent is seen that no
 they tell of which kind the time is that instructions do not tell of.
 """
 
-import re
-from collections import Counter
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
-from instructions import FEW, LOOK_UP, MANY, STORING, UNIT, closed, on_each_processor, under_callgrind
+from callgrind import EXECUTIONS, PIECES, instructions, per_execution, under_callgrind
+from instructions import LOOK_UP, UNIT, on_each_processor
 from measure import Cost, Goal, Part, markdown
 from session import Session
 
@@ -57,64 +57,49 @@ CASES = (
 WAYS = ("simple", "prepared")
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Of an execution, or of a session."""
+class Asking:
+    """A session that executes the statements of a case."""
 
-    instructions: float
-    code_misses: float      # of the first-level cache of instructions
-    data_misses: float      # of that of data, reads and writes
+    def __init__(self, server, case, way):
+        self.session, self.case, self.way = Session(server.dsn()), case, way
+        if way == "prepared":
+            for number, (_, text, _) in enumerate(case.statements):
+                self.session.prepare(text, b"%d" % number)
 
-    def each(self, other, combine):
-        return Counts(*(combine(own, others) for own, others in zip(astuple(self), astuple(other), strict=True)))
-
-
-def events_of(file):
-    """{event: how often}, as callgrind has counted in a process. Events that have not happened may be missing at the end."""
-    text = file.read_text()
-    names = re.search(r"^events: (.+)", text, re.MULTILINE)[1].split()
-    numbers = re.search(r"^(?:totals|summary): (.+)", text, re.MULTILINE)[1].split()
-    return Counter(dict(zip(names, map(int, numbers), strict=False)))
-
-
-def instructions_of(file):
-    return events_of(file)["Ir"]
-
-
-def counts_of(file):
-    events = events_of(file)
-    return Counts(events["Ir"], events["I1mr"], events["D1mr"] + events["D1mw"])
-
-
-def run_session(server, out, case, way, count):
-    session = Session(server.dsn())
-    if way == "prepared":
-        for number, (_, text, _) in enumerate(case.statements):
-            session.prepare(text, b"%d" % number)
-    for _ in range(WARMING + count):
-        for number, (simple, _, values) in enumerate(case.statements):
-            if way == "prepared":
-                session.execute_prepared(b"%d" % number, values)
+    def statements(self):
+        """For each, a function that executes it."""
+        for number, (simple, _, values) in enumerate(self.case.statements):
+            if self.way == "prepared":
+                yield partial(self.session.execute_prepared, b"%d" % number, values)
             else:
-                session.execute(simple)
-    return closed(session, out)
+                yield partial(self.session.execute, simple)
+
+    def execute(self, count):
+        statements = list(self.statements())
+        for _ in range(count):
+            for statement in statements:
+                statement()
 
 
-def per_execution(server, out, case, way):
-    run_session(server, out, case, way, STORING)
-    # Of two sessions alike, since now and then one does something of its own for the whole server.
-    few, many = (min((counts_of(run_session(server, out, case, way, count)) for _ in range(2)), key=lambda counts: counts.instructions)
-                 for count in (FEW, MANY))
-    return many.each(few, lambda of_many, of_few: (of_many - of_few) / (MANY - FEW))
+def count(server, out, case, way):
+    """Counter of the events of one execution."""
+    asking = Asking(server, case, way)
+    asking.execute(WARMING)
+    return per_execution(asking.session, out, list(asking.statements()))
+
+
+def misses(events):
+    """Of the first-level cache of instructions; of that of data, reads and writes."""
+    return events["I1mr"], events["D1mr"] + events["D1mw"]
 
 
 def measure_side(directory, library, progress):
-    """{(case, way): the counts of an execution}"""
+    """{(case, way): Counter of the events of an execution}"""
     side, counts = "with" if library else "without", {}
     with under_callgrind(directory, CACHED_CONF if library else CONF, "", library, CACHES) as (server, out):
         for case, way in product(CASES, WAYS):
             progress(f"bypassed: {case.name}, {way}, {side} the library")
-            counts[case, way] = per_execution(server, out, case, way)
+            counts[case, way] = count(server, out, case, way)
     return counts
 
 
@@ -123,16 +108,15 @@ def measure_bypassed(directory, _size, progress):
     plain, cached = on_each_processor(lambda side: measure_side(f"{directory}-{side[0]}", side[1], progress),
                                       (("plain", ""), ("cached", "pg_arrow_cache")))
     goals, rows = [], []
-    for (case, way), counts in cached.items():
-        before = plain[case, way]
-        more = counts.each(before, lambda own, others: own - others)
-        cost = Cost([more.instructions / before.instructions])
+    for (case, way), events in cached.items():
+        without, with_it = instructions(plain[case, way]), instructions(events)
+        cost = Cost([with_it / without - 1])
+        more = [f"{before:,.0f} {after - before:+,.0f}" for before, after in zip(misses(plain[case, way]), misses(events), strict=True)]
         goals.append(Goal(f"{case.name}, {way}: instructions over those without the library", f"{cost.median:+.2%}",
                           f"≤ {case.goal:+.1%}", cost.median <= case.goal))
-        rows.append([f"{case.name}, {way}", f"{before.instructions:,.0f}", f"{counts.instructions:,.0f}", f"{cost.median:+.2%}",
-                     f"{before.code_misses:,.0f} {more.code_misses:+,.0f}", f"{before.data_misses:,.0f} {more.data_misses:+,.0f}"])
+        rows.append([f"{case.name}, {way}", f"{without:,.0f}", f"{with_it:,.0f}", f"{cost.median:+.2%}", *more])
     return Part(goals, [markdown(
         "Instructions for statements that are no hits",
         "Executed by the session's process outside the kernel, without and with the library; and misses of simulated first-level caches of "
-        f"32 kB, without the library and how many more with it (callgrind {CACHES}).",
+        f"32 kB, without the library and how many more with it (callgrind {CACHES}). {PIECES} times {EXECUTIONS} executions, of which the median counts.",
         ["statement", "without", "with", "more", "misses, code", "misses, data"], rows)])

@@ -18,16 +18,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bypassed import TPC_B, WAYS, instructions_of, literal
-from instructions import FEW, LOOK_UP, MANY, STORING, UNIT, closed, wrapper
+import bypassed
+from bypassed import TPC_B, WAYS, literal
+from callgrind import instructions, wrapper
+from instructions import LOOK_UP, UNIT
 from measure import Ratio, Samples, figure, markdown, processor_time, to_and_fro
 from program import ROOT, private, progress
-from session import Session
 from transactions import load_accounts
 
 HERE, THERE = "this checkout", "the commit"
 AT_ONCE = 0.1           # seconds of executions for one figure
-ENOUGH = 100            # executions, after which caches are warm and a quick statement is not looked up
+ENOUGH = bypassed.WARMING
 TABLES = """
     CREATE TABLE days AS SELECT g AS n, 'name ' || g % 50 AS name, g * 1.5 AS price FROM generate_series(1, 5000) g;
     ANALYZE days;
@@ -53,22 +54,8 @@ CASES = (
 )
 
 
-class Asking:
-    """A session that executes the statements of a case."""
-
-    def __init__(self, server, case, way):
-        self.session, self.case, self.way = Session(server.dsn()), case, way
-        if way == "prepared":
-            for number, (_, text, _) in enumerate(case.statements):
-                self.session.prepare(text, b"%d" % number)
-
-    def execute(self, count):
-        for _ in range(count):
-            for number, (simple, _, values) in enumerate(self.case.statements):
-                if self.way == "prepared":
-                    self.session.execute_prepared(b"%d" % number, values)
-                else:
-                    self.session.execute(simple)
+class Asking(bypassed.Asking):
+    """A session that executes the statements of a case, of which some have to be hits."""
 
     def check(self):
         """A measurement of the wrong thing is worse than none."""
@@ -129,17 +116,6 @@ def timed(servers, case, way, rounds):
     return found
 
 
-def counted(server, out, case, way):
-    """Instructions of one execution."""
-    def run(count):
-        asking = Asking(server, case, way)
-        asking.execute(ENOUGH + count)
-        return instructions_of(closed(asking.session, out))
-    run(STORING)
-    few, many = run(FEW), run(MANY)
-    return (many - few) / (MANY - FEW)
-
-
 def count_all(libraries, wanted):
     found = {}
     with tempfile.TemporaryDirectory(prefix="pg_arrow_cache-callgrind-") as out, ExitStack() as stack:
@@ -147,7 +123,7 @@ def count_all(libraries, wanted):
             progress(f"compare: instructions of {side}")
             server = started(stack, library, side, wrapper(Path(out)))
             for case, way in wanted:
-                found[side, case, way] = counted(server, Path(out), case, way)
+                found[side, case, way] = instructions(bypassed.count(server, Path(out), case, way))
     return found
 
 

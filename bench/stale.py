@@ -12,7 +12,7 @@ from program import private
 
 READERS, BOUND_S = 20, 2
 # {max_stale in ms: seconds of a round}: with a bound there are few executions to count, and without one they follow each other.
-BOUNDS = {0: 10, BOUND_S * 1000: 16 * BOUND_S}
+BOUNDS = {0: 6, BOUND_S * 1000: 8 * BOUND_S}
 EXECUTIONS_PER_S = 0.6
 
 

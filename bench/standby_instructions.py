@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import callgrind
 import instructions
 from measure import Goal, Part, markdown
 from standby_hits import GOAL_OF_A_HIT, SERVERS, UNIT, WAYS, pair
@@ -19,10 +20,10 @@ CASES = {(name, way): instructions.Case(f"{name}, {way}", sql, way)
 
 
 @contextmanager
-def counting(option=""):
-    """A directory for what callgrind writes, and a program that starts a server under it."""
+def counting(mark=callgrind.MARK):
+    """A directory for what callgrind writes, and a program that starts a server under it. It begins a new file when the function `mark` is called."""
     with tempfile.TemporaryDirectory(prefix="pg_arrow_cache-callgrind-") as out:
-        yield Path(out), instructions.wrapper(Path(out), option)
+        yield Path(out), callgrind.wrapper(Path(out), f"--dump-before={mark}")
 
 
 @dataclass
@@ -36,12 +37,12 @@ class Count:
     def read(file):
         # Functions that had not returned when callgrind wrote the file have the counts of what they called: so their sum is not the total.
         total = re.search(r"^totals: (\d+)", file.read_text(), re.M)[1]
-        return Count(int(total), Counter({name: count for (name, library), count in instructions.by_function(file).items() if library == LIBRARY}))
+        return Count(int(total), Counter({name: count for (name, library), count in callgrind.by_function(file).items() if library == LIBRARY}))
 
 
 def count_replay(recording, directory, side):
     """For each workload, the instructions of the startup process for one piece."""
-    with counting(f"--dump-before={MARK_REDO}") as (out, postgres):
+    with counting(MARK_REDO) as (out, postgres):
         with recording.standby(f"{directory}-{side}", SIDES[side], conf={"shared_buffers": "256MB"}, postgres=postgres) as standby:
             pid = standby.startup_pid
             standby.feed([file for piece in recording.pieces for file in piece.files])
@@ -97,7 +98,7 @@ def measure_hit_instructions(directory, progress):
         for name, server in zip(SERVERS, (primary, standby)):
             for key, case in CASES.items():
                 progress(f"instructions: {case.name}, on the {name}")
-                counts[name, key] = sum(instructions.per_statement(server, made[name][0], case).values())
+                counts[name, key] = instructions.count(server, made[name][0], case)
         standby.check_publishing()
     return report_hits(counts)
 
