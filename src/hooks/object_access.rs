@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use super::previous::PREVIOUS;
 use crate::invalidation::definitions;
 use crate::pg::error_passing::{direct, edge};
-use crate::{serve, session};
+use crate::session;
 
 /// `object_access_hook`. The server also tells of each function that a plan calls.
 ///
@@ -23,7 +23,7 @@ pub unsafe extern "C-unwind" fn access(
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
         let next = PREVIOUS.access;
-        if next.is_some() || definitions::changes_definition(access) || empties(access) {
+        if next.is_some() || definitions::changes_definition(access) {
             access_attended(access, class, object, part, arg);
         }
     }
@@ -48,22 +48,12 @@ unsafe fn access_attended(
         }
         if definitions::changes_definition(access) {
             edge(|| note_change(access, class, object, part));
-        } else if empties(access) {
-            edge(serve::open_waiting);
         }
     }
 }
 
-/// Is a relation about to be emptied?
-fn empties(access: pg_sys::ObjectAccessType::Type) -> bool {
-    access == pg_sys::ObjectAccessType::OAT_TRUNCATE
-}
-
 /// Notes a change of a definition.
 fn note_change(access: pg_sys::ObjectAccessType::Type, class: pg_sys::Oid, object: pg_sys::Oid, part: c_int) {
-    if access == pg_sys::ObjectAccessType::OAT_DROP {
-        serve::open_waiting();
-    }
     session::note_definition_change();
     if class == pg_sys::RelationRelationId && part == 0 {
         match access {

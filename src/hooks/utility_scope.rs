@@ -18,7 +18,7 @@ use crate::pg::server;
 use crate::pg::tree::{Tree, child, children};
 use crate::report::{decision_log, tally};
 use crate::session::{self, Outside, Status, WrappedText, Wrapping};
-use crate::{copy, error, serve, shmem};
+use crate::{copy, error, shmem};
 
 /// A utility statement of a hook, valid for `'s`.
 #[derive(Clone, Copy)]
@@ -166,9 +166,8 @@ pub fn enter(utility: Utility<'_>) -> Scope {
     scope
 }
 
-/// Enters a statement in which whatever it executes is nested. The server may refuse it because of what a portal holds open.
+/// Enters a statement in which whatever it executes is nested.
 fn enter_nesting(utility: Utility<'_>, tag: NodeTag, scope: &mut Scope) {
-    serve::open_waiting();
     let statement = utility.statement;
     if session::at_top_level() {
         begin_bypass(utility, Reason::UtilityStatement);

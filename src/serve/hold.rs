@@ -10,7 +10,6 @@ use pgrx::pg_sys;
 
 use super::bound_portal_guard::Guard;
 use super::hit::Hit;
-use super::late_opening;
 use super::rendition::Draft;
 use super::row_messages::RowMessages;
 use super::rows::Rows;
@@ -232,7 +231,6 @@ fn child_context(query: QueryDesc<'_>) -> Option<pg_sys::MemoryContext> {
 unsafe extern "C-unwind" fn context_gone(hold: *mut c_void) {
     // SAFETY: registered with the address of the hold, which the context still contains.
     unsafe {
-        late_opening::forget(hold);
         let hold = &mut *hold.cast::<Hold>();
         hold.release();
         hold.template = None;

@@ -5,7 +5,7 @@
 //!
 //! 1. Before ExecutorStart `swap_plan` pins the entry by a hold in the query's memory (`hold`), and puts the serving plan in the place of
 //!    the query's own (`serving_plan`).
-//! 2. The server starts that plan as any other: it checks permissions, and our scan (`scan`) notes what the real plan would open.
+//! 2. The server starts that plan as any other: it checks permissions, and our scan (`scan`) opens what the real plan would open.
 //! 3. When the first row is asked for, a guarded scan checks once more that the answer holds (`bound_portal_guard`), and if not, runs the real plan in
 //!    its own place (`rerun`).
 //! 4. Rows that go to a client are sent by the scan itself (`direct_rows`); other rows are handed to the executor one by one (`rows`).
@@ -22,7 +22,6 @@
 //! | `scan` | What does the executor call? |
 //! | `serving_plan` | How is the plan of a hit made? |
 //! | `scan_plan`, `open_relations`, `column_names` | Of what parts are such plans made? |
-//! | `late_opening` | When are the relations opened that the real plan would hold open? |
 //! | `template` | How is a query served without being planned? |
 //! | `placeholder_scan` | What does a plan that stands for an answer consist of? |
 //! | `explain` | What does EXPLAIN show of a hit? |
@@ -46,7 +45,6 @@ mod enum_labels;
 mod explain;
 mod hit;
 mod hold;
-mod late_opening;
 mod open_relations;
 mod output_functions;
 mod output_settings;
@@ -66,7 +64,6 @@ pub use client_formats::ClientFormats;
 pub use client_rows::ClientRows;
 pub use hit::Hit;
 pub use hold::{Hold, Lifetime, hold};
-pub use late_opening::open_waiting;
 pub use placeholder_scan::stands_for;
 pub use rerun::next as next_of_plan;
 pub use row_slot::slot_values;

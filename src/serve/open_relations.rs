@@ -27,12 +27,6 @@ impl OpenRelations {
         may_start_late: false,
     };
 
-    /// Are there none?
-    #[inline]
-    pub fn is_none(self) -> bool {
-        self.tables.is_null() && self.indexes.is_null()
-    }
-
     /// What a plan would hold open. In the current memory context.
     pub fn of(real: Tree<'_, pg_sys::PlannedStmt>) -> Self {
         let opened = opened_by(real);

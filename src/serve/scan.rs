@@ -9,7 +9,6 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::direct_rows::{self, Run};
 use super::explain;
 use super::hold::Hold;
-use super::late_opening;
 use super::open_relations::OpenRelations;
 use super::rendition;
 use super::rerun;
@@ -126,26 +125,19 @@ unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut 
     }
 }
 
-/// Holds open what the real plan would hold open, as soon as the server may ask for it (`late_opening`). Or starts that plan. Errors of either jump over
-/// this frame.
+/// Holds open what the real plan would hold open, so that the server refuses what it would refuse, for example TRUNCATE or ALTER TABLE in this session
+/// between two fetches, and other sessions wait for what they would wait for. Or starts that plan. Errors of either jump over this frame.
 unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, flags: i32) {
     // SAFETY: the node was made by `create_state` from a CachedScan; planning has locked the tables, and indexes are locked as any scan
     // locks them. The references are given back by `end`, or by the resource owner of the portal.
     unsafe {
         let scan = node.cast::<CachedScanState>();
         let plan = (*node).ss.ps.plan.cast::<CachedScan>();
-        let relations = (*plan).open;
-        // A plan that is started later finds its indexes as they were: nobody can build them anew while they are locked.
-        let is_late = relations.is_none()
-            || matches!((*plan).real, RealPlan::Never)
-                && late_opening::wait((*scan).hold.cast(), relations, &raw mut (*scan).open, (*estate).es_query_cxt);
-        if !is_late {
-            let OpenRelations { tables, indexes, .. } = relations;
-            for (relations, lock) in [(tables, pg_sys::NoLock), (indexes, pg_sys::AccessShareLock)] {
-                for relation in oids(relations) {
-                    let open = direct!(server::relation_open(relation, lock as _));
-                    (*scan).open = direct!(server::lappend((*scan).open, open.cast()));
-                }
+        let OpenRelations { tables, indexes, .. } = (*plan).open;
+        for (relations, lock) in [(tables, pg_sys::NoLock), (indexes, pg_sys::AccessShareLock)] {
+            for relation in oids(relations) {
+                let open = direct!(server::relation_open(relation, lock as _));
+                (*scan).open = direct!(server::lappend((*scan).open, open.cast()));
             }
         }
         if let RealPlan::Beside(real) = (*plan).real
@@ -340,10 +332,7 @@ unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
     // SAFETY: the node was made by `create_state`; the hold lives in the context of the query's descriptor, which is still there.
     unsafe {
         let scan = node.cast::<CachedScanState>();
-        edge(|| {
-            late_opening::forget((*scan).hold.cast());
-            (*(*scan).hold).end();
-        });
+        edge(|| (*(*scan).hold).end());
         for relation in nodes::<pg_sys::RelationData>((*scan).open) {
             direct!(relation_close(relation, pg_sys::NoLock as _));
         }

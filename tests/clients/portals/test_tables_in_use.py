@@ -1,11 +1,11 @@
 """A portal that reads a stored answer has the session refuse what it refuses while the query's own plan is open: by whatever statement, in whatever
-subtransaction, and no longer. All messages are compared with those of a session without the cache."""
+subtransaction, and no longer. It locks the same indexes. All messages are compared with those of a session without the cache."""
 
 import itertools
 
 import pytest
 
-from support.wire import data_rows, errors_by_message
+from support.wire import errors_by_message
 
 SETUP = """
 CREATE TABLE t (k int PRIMARY KEY, v text);
@@ -85,7 +85,7 @@ def test_by_any_statement(both, change):
 
 @pytest.mark.parametrize("change", ["TRUNCATE t", "DROP TABLE root", "ALTER TABLE t DROP CONSTRAINT t_pkey"])
 def test_in_subtransactions(both, change):
-    """What was opened in a subtransaction stays open after it; what a portal of a subtransaction holds is given back with it."""
+    """A portal stays open after a subtransaction that has failed; what a portal of a subtransaction holds is given back with it."""
     by_table, by_index, root = QUERIES.values()
 
     def steps(client):
@@ -147,19 +147,48 @@ def test_holdable_and_closed(both):
     assert not any(has_error(answer, b"55006") for answer in compare(both, [query], steps))
 
 
-def test_nothing_is_opened_before(both):
-    """A hit of a kept plan locks no index, until a statement comes that may be refused."""
-    client, _ = both
-    query = QUERIES["t by index"]
-    fill(client, query)
-    locks = "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND relation = 't_pkey'::regclass"
-    client.parse(query, name="kept")
-    for _ in range(3):
+def with_open_portal(sessions):
+    """Each session, in a transaction with a portal of a kept plan that uses an index."""
+    for client, status in zip(sessions, ("HIT", "BYPASS"), strict=True):
+        client.query("BEGIN")
         client.bind(portal="p", name="kept").execute("p").sync()
-    assert client.status() == "HIT"
-    client.query("BEGIN")
-    client.bind(portal="p", name="kept").execute("p").sync()
-    assert data_rows(client.query(locks)) == [[b"0"]]
-    client.query("SET application_name = 'x'")
-    assert data_rows(client.query(locks)) == [[b"1"]]
-    client.query("ROLLBACK")
+        assert client.status() == status
+        yield client
+        client.query("ROLLBACK")
+
+
+@pytest.fixture
+def kept(both):
+    """The same sessions, which have kept plans."""
+    for client in both:
+        client.parse(QUERIES["t by index"], name="kept")
+        for _ in range(3):
+            client.bind(name="kept").execute().sync()
+    assert both[0].status() == "HIT"
+    return both
+
+
+def test_indexes_are_locked(kept, wire):
+    """Another session that builds an index anew waits for the portal, and the portal's session is refused the same."""
+    other = wire()
+    other.query("SET lock_timeout = '50ms'")
+    for client in with_open_portal(kept):
+        assert has_error(other.query("REINDEX INDEX t_pkey"), b"55P03")
+        assert has_error(client.query("REINDEX INDEX t_pkey"), b"55006")
+
+
+def test_while_a_catalog_is_locked(kept, wire):
+    """The portal holds its table open from the start: nothing has to be read of a catalog later, in whatever statement and subtransaction."""
+    other = wire()
+    for client in with_open_portal(kept):
+        client.query("SET LOCAL lock_timeout = '200ms'; SAVEPOINT s")
+        other.query("ALTER TABLE t ALTER v SET STATISTICS 7; ALTER TABLE t ALTER v SET STATISTICS -1")
+        client.query("SELECT count(*) FROM beside")
+        other.query("BEGIN; LOCK TABLE pg_attribute")
+        assert not has_error(client.query("SET LOCAL application_name = 'x'"), b"55P03")
+        assert has_error(client.query("TRUNCATE t"), b"55006")
+        other.query("COMMIT")
+        client.query("ROLLBACK TO s")
+        assert has_error(client.query("TRUNCATE t"), b"55006")
+        closed = client.query("ROLLBACK TO s; CLOSE p")
+        assert not any(kind in ("E", "N") for kind, _ in closed)
