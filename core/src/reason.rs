@@ -68,6 +68,7 @@ reasons! {
     TooComplex, "too_complex", "The query nests too deeply, or refers to too much, to be judged.";
     Serializable, "serializable", "The transaction is SERIALIZABLE, which must see every read happen.";
     Recovery, "recovery", "The server is in recovery, and replay does not tell of every change to what the query reads.";
+    ForbiddenRelations, "forbidden_relations", "The session has forbidden itself to read relations of some kind (restrict_nonsystem_relation_kind).";
     Snapshot, "snapshot", "The statement does not run under a plain MVCC snapshot.";
     OwnWrites, "own_writes", "This transaction has changed a relation the query reads.";
     OwnDdl, "own_ddl", "This transaction has changed the definition of database objects.";

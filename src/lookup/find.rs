@@ -17,7 +17,7 @@ use super::{definition_versions, entry_validity, portal, quick_statements, stale
 use crate::arrow::column;
 use crate::invalidation::foreign;
 use crate::pg::tree::{Tree, child};
-use crate::pg::{allocator, backend, compat};
+use crate::pg::{allocator, backend, compat, server_settings};
 use crate::query::hashes::FactsHash;
 use crate::query::parameters;
 use crate::query::plan_kinds::is_combined;
@@ -65,6 +65,10 @@ pub fn find(store: &SharedStore, question: &Question<'_>, lateness: Lateness) ->
         return Err(Reason::OutOfMemory);
     }
     let description = describe(store, question)?;
+    // The server looks at that setting when it rewrites the query of a view or of a function's body, and what it has rewritten it keeps.
+    if server_settings::forbids_relations() {
+        return Err(Reason::ForbiddenRelations);
+    }
     match stored(store, question, &description, lateness)? {
         Stored::Valid(pin) => hit(store, question, description, pin, None),
         Stored::Late(pin, age) => hit(store, question, description, pin, Some(age)),

@@ -176,8 +176,8 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdi
     }
     let checked = relations.and_then(|relations| {
         let checked = planner_input::check(plan, &opened, traits.unites, planned.versions.ddl);
-        if !definition_versions::are_settled() {
-            // It may be what was true before the change.
+        if !definition_versions::are_settled() || own_definitions.is_err() {
+            // It may be what was true before the change, or what a rollback undoes.
             planner_input::forget();
         }
         checked

@@ -14,12 +14,44 @@ pub fn timezone_name() -> *const c_char {
     unsafe { server::pg_get_timezone_name(pg_sys::session_timezone) }
 }
 
-/// The value of the setting `timezone_abbreviations`, null before it has one. It is found by its name once: the table of settings
-/// tells where the value is.
+/// The value of the setting `timezone_abbreviations`, null before it has one.
 pub fn timezone_abbreviations() -> *const c_char {
     static PLACE: OnceLock<usize> = OnceLock::new();
+    text_at(&PLACE, c"timezone_abbreviations")
+}
+
+/// The value of the setting `restrict_nonsystem_relation_kind`: which kinds of relations the session has forbidden itself to read. Null in a minor version
+/// that has no such setting.
+pub fn forbidden_relations() -> *const c_char {
+    static PLACE: OnceLock<usize> = OnceLock::new();
+    text_at(&PLACE, c"restrict_nonsystem_relation_kind")
+}
+
+/// Has the session forbidden itself to read relations of some kind?
+pub fn forbids_relations() -> bool {
+    let forbidden = forbidden_relations();
+    // SAFETY: null, or a text that ends in NUL.
+    unsafe { !forbidden.is_null() && *forbidden != 0 }
+}
+
+/// The value of the setting `composite_type_mismatch`: what the server does with rows whose type has changed. 0 in a minor version that has no such
+/// setting.
+pub fn changed_row_types() -> i32 {
+    static PLACE: OnceLock<usize> = OnceLock::new();
     let place = *PLACE.get_or_init(|| {
-        let setting = setting_of_server(c"timezone_abbreviations", pg_sys::config_type::PGC_STRING);
+        let setting = setting_of_server(c"composite_type_mismatch", pg_sys::config_type::PGC_ENUM);
+        // SAFETY: null, or the description of one of several words.
+        unsafe { setting.cast::<pg_sys::config_enum>().as_ref() }.map_or(0, |setting| setting.variable as usize)
+    });
+    // SAFETY: null, or the variable behind the setting, which lives as long as the server.
+    unsafe { (place as *const i32).as_ref() }.map_or(0, |value| *value)
+}
+
+/// The value of a setting that is a text, null if it has none or the server does not know it. Its place is found by its name once: the table of settings
+/// tells where the value is.
+fn text_at(place: &OnceLock<usize>, name: &CStr) -> *const c_char {
+    let place = *place.get_or_init(|| {
+        let setting = setting_of_server(name, pg_sys::config_type::PGC_STRING);
         // SAFETY: null, or the description of a string.
         unsafe { setting.cast::<pg_sys::config_string>().as_ref() }.map_or(0, |setting| setting.variable as usize)
     });

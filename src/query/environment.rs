@@ -122,14 +122,14 @@ pub const SESSION_USER: &CStr = c"session_user()";
 
 /// In the list of what a query reads, it stands for the settings by which PL/pgSQL compiles and runs functions.
 pub const LANGUAGE: &CStr = c"plpgsql";
-/// Those by which it compiles a function when the session first calls it, and those that it reads when the function runs, each with its value
-/// before the language is loaded.
+/// Those by which it compiles a function when the session first calls it, and those that it reads when the function runs (SQLERRM is a message), each with its
+/// value before the language is loaded.
 const COMPILING: [(&CStr, &CStr); 3] = [
     (c"plpgsql.variable_conflict", c"error"),
     (c"plpgsql.extra_errors", c"none"),
     (c"plpgsql.print_strict_params", c"off"),
 ];
-const RUNNING: [(&CStr, &CStr); 1] = [(c"plpgsql.check_asserts", c"on")];
+const RUNNING: [(&CStr, &CStr); 2] = [(c"plpgsql.check_asserts", c"on"), (c"lc_messages", c"")];
 
 /// The present settings by which PL/pgSQL compiles functions, as one number.
 ///

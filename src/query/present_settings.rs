@@ -12,8 +12,8 @@ use crate::pg::backend_local::Local;
 use crate::pg::server;
 use crate::pg::server_settings::{self, text_of};
 
-const NUMBERS: usize = 14;
-const TEXTS: usize = 6;
+const NUMBERS: usize = 15;
+const TEXTS: usize = 7;
 
 /// The server's variables at one moment.
 struct Present {
@@ -72,6 +72,7 @@ impl Present {
                     u32::from(pg_sys::row_security),
                     u32::from(pg_sys::Transform_null_equals),
                     u32::from(pg_sys::standard_conforming_strings),
+                    server_settings::changed_row_types() as u32,
                 ],
                 texts: [
                     server::locale_monetary,
@@ -80,6 +81,7 @@ impl Present {
                     pg_sys::TSCurrentConfig,
                     server_settings::timezone_name(),
                     server_settings::timezone_abbreviations(),
+                    server_settings::forbidden_relations(),
                 ],
             }
         }

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from support.wire import errors_by_message
+from support.wire import errors_by_message, has_error
 
 SETUP = """
 CREATE TABLE t (k int PRIMARY KEY, v text);
@@ -61,10 +61,6 @@ def compare(both, queries, steps):
     answers = [[errors_by_message(answer) for answer in steps(client)] for client in (on, off)]
     assert answers[0] == answers[1]
     return answers[0]
-
-
-def has_error(answer, code):
-    return any(kind == "E" and b"C" + code in body for kind, body in answer)
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -163,3 +163,8 @@ def errors_by_message(answers):
     """Messages, each as its kind and bytes; errors by their code and message alone, without the place in the server's source."""
     return [(one.type, one.body) if one.type != "E" else ("E", b"".join(
         part for part in one.body.split(b"\0") if part[:1] in (b"C", b"M"))) for one in answers if one.type not in "Z"]
+
+
+def has_error(messages, code):
+    """Is there an error with this SQLSTATE among messages?"""
+    return any(kind == "E" and b"C" + code in body for kind, body in messages)
