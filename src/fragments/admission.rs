@@ -2,6 +2,7 @@
 //! keeps nothing.
 
 use arrow_cache_core::FormTimes;
+use pgrx::pg_sys;
 
 use crate::query::hashes::FormId;
 use crate::{settings, shmem};
@@ -11,8 +12,13 @@ const RUNS_TO_LEARN: u32 = 8;
 /// If they are not, one in so many executions is combined nevertheless: more parts may be stored by then.
 const TRY_EVERY: u32 = 16;
 
-/// Are statements of this form worth being combined of parts?
+/// Are statements of this form worth being combined of parts? Not while the session's temporary files are limited: parts with many groups are sorted, and their
+/// rows once more, so that a combined query may need more of them than the server's plan.
 pub fn is_worth(form: FormId) -> bool {
+    // SAFETY: a plain global of the backend.
+    if unsafe { pg_sys::temp_file_limit } >= 0 {
+        return false;
+    }
     if settings::debug_force_fragments() {
         return true;
     }

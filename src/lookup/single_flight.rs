@@ -249,8 +249,8 @@ fn longest_wait(store: &SharedStore, form: Option<FormId>) -> Option<Bounds> {
     if times.executions > 0 && usual < SHORTEST_RUN {
         return None;
     }
-    // Enough is left for computing the answer without waiting any longer.
-    let spare = |left: Duration| if times.executions > 0 { left.saturating_sub(usual * 2) } else { left / 4 };
+    // Enough is left for computing the answer without waiting any longer. A form leaves out constants: with these it may take longer than usual.
+    let spare = |left: Duration| left.saturating_sub(usual * 2).min(left / 4);
     let in_all = waiting::time_left().map_or(most, |left| most.min(spare(left)));
     Some(Bounds { in_all, for_one: if times.executions > 0 { in_all.min(usual * MOST_RUNS + CROWD) } else { in_all } })
 }

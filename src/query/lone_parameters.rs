@@ -8,6 +8,7 @@ use pgrx::pg_sys;
 use crate::pg::compat::tree::walkers;
 use crate::pg::error_passing::{direct, guarded};
 use crate::pg::lists::nodes;
+use crate::pg::server;
 use crate::pg::tree::{Tree, match_node};
 
 /// Does each parameter of a query stand beside an expression with a column, as an argument of an operator, and has a value that is not NULL?
@@ -33,7 +34,7 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void)
         Param(_param) => true,
         OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => {
             // SAFETY: a valid list of expressions.
-            let has_column = unsafe { pg_sys::contain_vars_of_level(operator.args.cast(), 0) };
+            let has_column = unsafe { direct!(server::contain_vars_of_level(operator.args.cast(), 0)) };
             // SAFETY: as above; the arguments are walked one by one.
             unsafe {
                 nodes::<pg_sys::Node>(operator.args).any(|argument| {

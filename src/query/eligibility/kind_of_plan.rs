@@ -9,7 +9,8 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use crate::pg::compat::tree::is_grouping_entry;
+use crate::pg::compat::tree::{is_grouping_entry, walkers};
+use crate::pg::error_passing::{direct, guarded};
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, children, match_node};
 
@@ -172,26 +173,62 @@ fn branch_shows(node: Tree<'_, pg_sys::Node>, around: &[*mut pg_sys::Query]) -> 
     }
 }
 
-/// Is there a parameter in an expression, or something for which the planner may put one in its place: a column that is none of a table?
+/// How many levels of an expression are searched for parameters. Each node with branches begins a search of its own, wherever the check of the whole has come
+/// to: it must take little of the stack, and little time.
+const LEVELS: u32 = 100;
+
+/// A search for parameters.
+struct Search {
+    /// Null, or the query that the expression is part of.
+    query: *mut pg_sys::Query,
+    level: u32,
+}
+
+/// Is there a parameter in an expression, or something for which the planner may put one in its place: a column that is none of a table? So it is taken for one
+/// that has more levels than are searched.
 fn may_contain_parameter(node: Tree<'_, pg_sys::Node>, around: &[*mut pg_sys::Query]) -> bool {
-    #[pgrx::pg_guard]
-    unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, query: *mut c_void) -> bool {
-        // SAFETY: the node is null or part of the tree that is walked; the query is null or the one around it.
-        unsafe {
-            let Some(node) = Tree::enter(node) else { return false };
-            match node.tag() {
-                NodeTag::T_Param | NodeTag::T_SubLink | NodeTag::T_Query => true,
-                NodeTag::T_Var => {
-                    let var = &*node.as_ptr().cast::<pg_sys::Var>();
-                    !Tree::enter(query.cast()).is_some_and(|query| is_of_table(var, query))
-                }
-                _ => pg_sys::expression_tree_walker(node.as_ptr(), Some(visit), query),
-            }
-        }
+    let mut search = Search { query: around.last().copied().unwrap_or(std::ptr::null_mut()), level: 0 };
+    let context = (&raw mut search).cast::<c_void>();
+    // SAFETY: a valid expression; the search outlives the walk, in which no frame has a destructor pending.
+    unsafe {
+        is_parameter(node, search.query)
+            .unwrap_or_else(|| guarded!(walkers::expression_tree_walker(node.as_ptr(), Some(visit), context)))
     }
-    let query = around.last().copied().unwrap_or(std::ptr::null_mut());
-    // SAFETY: a valid expression, and the query that it is part of.
-    unsafe { visit(node.as_ptr(), query.cast()) }
+}
+
+/// Called by the server's walker for each node. What the walker raises jumps over this frame.
+unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    // SAFETY: the node is null or part of the tree that is walked; the context is the search that `may_contain_parameter` passed.
+    unsafe {
+        let Some(node) = Tree::enter(node) else { return false };
+        let search = context.cast::<Search>();
+        if let Some(found) = is_parameter(node, (*search).query) {
+            return found;
+        }
+        if (*search).level == LEVELS {
+            return true;
+        }
+        (*search).level += 1;
+        let found = direct!(walkers::expression_tree_walker(node.as_ptr(), Some(visit), context));
+        (*search).level -= 1;
+        found
+    }
+}
+
+/// Is this node of an expression a parameter, or may the planner put one in its place? `None` if its parts tell.
+///
+/// # Safety
+/// `query` must be null or the one that the expression is part of.
+unsafe fn is_parameter(node: Tree<'_, pg_sys::Node>, query: *mut pg_sys::Query) -> Option<bool> {
+    match node.tag() {
+        NodeTag::T_Param | NodeTag::T_SubLink | NodeTag::T_Query => Some(true),
+        // SAFETY: the tag tells the type; the caller's promise.
+        NodeTag::T_Var => unsafe {
+            let var = &*node.as_ptr().cast::<pg_sys::Var>();
+            Some(!Tree::enter(query).is_some_and(|query| is_of_table(var, query)))
+        },
+        _ => None,
+    }
 }
 
 /// Is the column one of a table of this query?

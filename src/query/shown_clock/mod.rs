@@ -105,7 +105,8 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>) -> Option<ShownClock> {
 unsafe fn keeps_columns(expression: *mut pg_sys::Node) -> bool {
     // SAFETY: the caller's promise: a copy is folded, as the planner will do it.
     unsafe {
-        let folded = kept!(server::eval_const_expressions(std::ptr::null_mut(), copy(expression)));
+        let copied = copy(expression);
+        let folded = kept!(server::eval_const_expressions(std::ptr::null_mut(), copied));
         walks::count_columns(folded) == walks::count_columns(expression)
     }
 }

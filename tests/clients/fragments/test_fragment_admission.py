@@ -57,8 +57,8 @@ def test_not_after_a_run_that_was_not_read_to_its_end(connect, setup):
     assert combined(reader, QUERY.format(39)) == (1, 0)
 
 
-@pytest.mark.parametrize("options", ["-c pg_arrow_cache.enable_fragments=off", "-c pg_arrow_cache.fragment_min_time=1h"])
-def test_not_if_the_session_does_not_want_it(connect, setup, options):
+@pytest.mark.parametrize("options", ["-c pg_arrow_cache.enable_fragments=off", "-c pg_arrow_cache.fragment_min_time=1h", "-c temp_file_limit=1GB"])
+def test_not_under_these_settings(connect, setup, options):
     reader = connect(f"{ANY_TIME} {options}", prepare_threshold=None)
     for constant in range(30, 36):
         assert combined(reader, QUERY.format(constant)) == (0, 0)
