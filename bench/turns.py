@@ -9,6 +9,7 @@ import time
 
 LONGEST_SECONDS = 3600
 FIRST_SECONDS = 60
+REPORTED_SECONDS = 1
 REPORT = re.compile(r"^progress: ([\d.]+) s, ([\d.]+) tps", re.MULTILINE)
 
 
@@ -31,7 +32,7 @@ class Turns:
         self.told = tempfile.TemporaryFile("w+")
         self.turns = []   # (begin, end)
         pinned = ["taskset", "-c", ",".join(map(str, processors))]
-        command = [*pinned, *server.client("pgbench", "-n", "-T", LONGEST_SECONDS, "-P", 1, "--progress-timestamp", *arguments, "postgres")]
+        command = [*pinned, *server.client("pgbench", "-n", "-T", LONGEST_SECONDS, "-P", REPORTED_SECONDS, "--progress-timestamp", *arguments, "postgres")]
         self.process = subprocess.Popen(command, env=server.environment(), stdout=subprocess.DEVNULL, stderr=self.told)
         try:
             self._wait_for_report()
@@ -49,6 +50,8 @@ class Turns:
 
     def rates(self):
         """Transactions per second in each turn. There are no more turns afterwards."""
+        # By then a report is due, and comes before anything else is done.
+        time.sleep(max(0.0, self.turns[-1][1] + 1.1 * REPORTED_SECONDS - time.time()))
         self.process.send_signal(signal.SIGCONT)
         self._wait_for_report()   # it tells what has been done since the one before
         reports = self._reports()
