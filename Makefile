@@ -33,7 +33,7 @@ help:
 	@echo 'make deb             Debian packages for each installed major version, in target/deb'
 	@echo 'make dist            a zip for PGXN, and a tarball that builds offline, in target/dist'
 	@echo 'make test-packages   build, install, upgrade and remove the packages in chroots of Debian releases; needs root'
-	@echo 'make bench           measure it beside plain PostgreSQL, pgpool-II, materialized views and Redis (half an hour)'
+	@echo 'make bench           measure it beside plain PostgreSQL, pgpool-II, materialized views and Redis (20 minutes)'
 	@echo 'make bench-quick     the same with small data, in some minutes'
 	@echo 'make bench-arrow     measure results as Arrow, beside ADBC and a bare socket'
 	@echo 'make bench-dashboard measure a dashboard over partitions that are written to, beside refreshed materialized views'
