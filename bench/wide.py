@@ -5,7 +5,8 @@ import json
 from dataclasses import dataclass, field
 from functools import partial
 
-from measure import Goal, Part, Ratio, Samples, markdown, milliseconds, pinned, to_and_fro
+import bare_server
+from measure import Goal, Part, Ratio, Samples, markdown, milliseconds, pinned, processor_time, to_and_fro
 from program import private
 from session import Session, digest, values
 from systems import PROCESSOR, WIDE_ROWS, hits_of_pool, wide_name
@@ -13,9 +14,11 @@ from systems import PROCESSOR, WIDE_ROWS, hits_of_pool, wide_name
 PLAIN, VIEW, POOL, HIT = "plain PostgreSQL", "materialized view", "pgpool-II", "hit"
 PLAIN_BINARY, HIT_BINARY, HIT_ROWS = "plain, binary", "hit, binary", "hit, rows as Python values"
 REDIS, REDIS_LOADED = "Redis", "Redis, json.loads"
+FLOOR, FLOOR_BINARY = "bare socket", "bare socket, binary"
 SLOW_ROUNDS = 3
 WARMING_READS = 6
 OF_PLAIN_GOAL, OF_PLAIN_BINARY_GOAL, OF_POOL_GOAL = 0.30, 0.25, 0.9
+OF_FLOOR_GOAL, OF_PLAIN_BACKEND_GOAL = 1.12, 0.12
 
 
 @dataclass
@@ -46,7 +49,9 @@ class Way:
     read: object
     reads: int
     rounds: int = None
+    pid: int = None         # of the server's process, if its processor time is measured
     times: Samples = field(default_factory=Samples)
+    spent: Samples = field(default_factory=Samples)
 
     def measure(self):
         gc.collect()
@@ -54,13 +59,17 @@ class Way:
         def all_reads():
             for _ in range(self.reads):
                 self.read()
+        before = self.pid and processor_time(self.pid)
         self.times.add(milliseconds(all_reads) / self.reads)
+        if self.pid:
+            self.spent.add((processor_time(self.pid) - before) * 1000 / self.reads)
 
 
 class Readers:
     """Connections to all systems."""
 
     def __init__(self, systems):
+        self.cached, self.until_the_end = systems.cached, systems.stack
         self.hit, self.plain = Session(systems.cached.dsn()), Session(systems.plain.dsn())
         self.pool = Session(systems.wide_pool.dsn("postgres", private.SUPERUSER))
         self.pool_hits = hits_of_pool(systems.wide_pool)
@@ -91,19 +100,27 @@ class Readers:
                 return answer
         raise RuntimeError(f"{shape.name}: pgpool-II does not cache it")
 
+    def floor(self, shape):
+        """A session of a server that does nothing but send the answer."""
+        answers = bare_server.record(self.cached.dsn(), shape.query)
+        return Session(self.until_the_end.enter_context(bare_server.serving(*answers)))
+
     def ways(self, shape):
         def way(name, read, **options):
             return Way(name, read, **{"reads": shape.reads, **options})
 
         slow = {"reads": 1, "rounds": SLOW_ROUNDS} if shape.slow else {}
-        yield way(PLAIN, partial(self.plain.execute, shape.query), **slow)
+        yield way(PLAIN, partial(self.plain.execute, shape.query), pid=self.plain.pid, **slow)
         if shape.view:
             yield way(VIEW, partial(self.plain.execute, shape.view))
         yield way(POOL, partial(self.pool.execute, shape.query))
-        yield way(HIT, partial(self.hit.execute, shape.query))
+        yield way(HIT, partial(self.hit.execute, shape.query), pid=self.hit.pid)
         if not shape.slow:
-            yield way(PLAIN_BINARY, partial(self.plain.execute_binary, shape.query))
-        yield way(HIT_BINARY, partial(self.hit.execute_binary, shape.query))
+            yield way(PLAIN_BINARY, partial(self.plain.execute_binary, shape.query), pid=self.plain.pid)
+        yield way(HIT_BINARY, partial(self.hit.execute_binary, shape.query), pid=self.hit.pid)
+        floor = self.floor(shape)
+        yield way(FLOOR, partial(floor.execute, shape.query))
+        yield way(FLOOR_BINARY, partial(floor.execute_binary, shape.query))
         yield way(REDIS, partial(self.redis.get, shape.name))
         yield way(REDIS_LOADED, lambda: json.loads(self.redis.get(shape.name)))
         yield way(HIT_ROWS, lambda: self.hit.connection.execute(shape.query).fetchall())
@@ -117,6 +134,10 @@ def goals_of(shape, ways):
     yield Goal.at_most(f"{shape.name}, text, hit: of pgpool-II's time", ratio(HIT, POOL), OF_POOL_GOAL, "×")
     yield Goal.at_most(f"{shape.name}, binary, hit: of plain's time", ratio(HIT_BINARY, PLAIN_BINARY),
                        OF_PLAIN_BINARY_GOAL, "×")
+    for form, hit, plain, floor in ("text", HIT, PLAIN, FLOOR), ("binary", HIT_BINARY, PLAIN_BINARY, FLOOR_BINARY):
+        yield Goal.at_most(f"{shape.name}, {form}, hit: of a bare socket's time", ratio(hit, floor), OF_FLOOR_GOAL, "×")
+        yield Goal.at_most(f"{shape.name}, {form}, hit: processor time of the server's process, of plain's",
+                           Ratio.of(ways[hit].spent, ways[plain].spent), OF_PLAIN_BACKEND_GOAL, "×")
 
 
 def measure_wide(systems, size, progress):
@@ -135,7 +156,7 @@ def measure_wide(systems, size, progress):
             if shape.rows:
                 goals += goals_of(shape, ways)
             times[shape.name] = ways
-    names = [PLAIN, VIEW, POOL, HIT, PLAIN_BINARY, HIT_BINARY, REDIS, REDIS_LOADED, HIT_ROWS]
+    names = [PLAIN, VIEW, POOL, HIT, FLOOR, PLAIN_BINARY, HIT_BINARY, FLOOR_BINARY, REDIS, REDIS_LOADED, HIT_ROWS]
 
     def cell(shape, name):
         way = times[shape].get(name)
@@ -145,7 +166,7 @@ def measure_wide(systems, size, progress):
         "Results as a Python program reads them",
         "Milliseconds until the whole result is in the client's memory, ± half of the spread; client and servers on "
         "one processor. Through psycopg's libpq, as text where nothing else is said; from Redis, the same rows as "
-        "JSON, through redis-py with hiredis. *json.loads* and *rows as Python values* (psycopg's fetchall) make "
+        "JSON, through redis-py with hiredis; from the bare socket, the bytes of the hit, which a process has ready. *json.loads* and *rows as Python values* (psycopg's fetchall) make "
         "Python objects of them, too.",
         ["way", *times], [[name, *(cell(shape, name) for shape in times)] for name in names])
     figures = {"wide": {name: [times[shape.name][name].times.median for shape in SHAPES if shape.rows]
