@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import bare_server
+import footprint
 from measure import Goal, Part, Ratio, Samples, markdown, milliseconds, pinned, processor_time, to_and_fro
 from program import private
 from session import Session, digest, values
@@ -156,6 +157,7 @@ def measure_wide(systems, size, progress):
             if shape.rows:
                 goals += goals_of(shape, ways)
             times[shape.name] = ways
+        memory = footprint.report(readers.hit, readers.plain)
     names = [PLAIN, VIEW, POOL, HIT, FLOOR, PLAIN_BINARY, HIT_BINARY, FLOOR_BINARY, REDIS, REDIS_LOADED, HIT_ROWS]
 
     def cell(shape, name):
@@ -171,4 +173,4 @@ def measure_wide(systems, size, progress):
         ["way", *times], [[name, *(cell(shape, name) for shape in times)] for name in names])
     figures = {"wide": {name: [times[shape.name][name].times.median for shape in SHAPES if shape.rows]
                         for name in (PLAIN, POOL, HIT, PLAIN_BINARY, HIT_BINARY, REDIS, REDIS_LOADED)}}
-    return Part(goals, [section], figures)
+    return Part(goals, [section, memory], figures)
