@@ -385,6 +385,18 @@ DECIDED = {
 }
 
 
+def test_language_of_messages(made):
+    """SQLERRM is written in it. What messages there are depends on the server's packages, so both values mean the same here."""
+    made.execute("""
+        CREATE FUNCTION told() RETURNS text LANGUAGE plpgsql STABLE AS $$
+            BEGIN RETURN 1 / (SELECT count(*) FROM rare WHERE n < 0); EXCEPTION WHEN division_by_zero THEN RETURN SQLERRM; END $$""")
+    declare(made, "told()")
+    for messages, status in ("C", "MISS"), ("C", "HIT"), ("POSIX", "MISS"), ("C", "HIT"):
+        made.execute(f"SET lc_messages = '{messages}'")
+        assert made.rows("SELECT a, told() FROM t WHERE a < 2") == [(1, "division by zero")]
+        assert made.status() == status
+
+
 @pytest.mark.parametrize("name", DECIDED)
 def test_settings_of_the_language(made, connect, name):
     """Sessions that run a function under other settings of its language have answers of their own."""
