@@ -6,12 +6,13 @@
 Builds both in release mode, the other one in a worktree below target/bench/compare, where it stays. Each has a server, pinned to the last
 processor, which preloads its file by its path; nothing is installed. In each round, a session of each server executes a statement for some
 tenth of a second, by turns; what is compared is the processor time of the session's process for one execution. So a change's effect is seen
-beside the noise: the middle half of the ratios of neighbours. `--instructions` counts the instructions by callgrind as well. A CASE is a part
-of the names of cases; all by default.
+beside the noise: the middle half of the ratios of neighbours. Afterwards the memory of the two sessions is read. `--instructions` counts the
+instructions by callgrind as well. A CASE is a part of the names of cases; all by default.
 """
 
 import argparse
 import os
+import shutil
 import subprocess
 import tempfile
 from contextlib import ExitStack
@@ -21,12 +22,14 @@ from pathlib import Path
 import bypassed
 from bypassed import TPC_B, WAYS, literal
 from callgrind import instructions, wrapper
+from footprint import own_kilobytes
 from instructions import LOOK_UP, UNIT
 from measure import Ratio, Samples, figure, markdown, processor_time, to_and_fro
 from program import ROOT, private, progress
 from transactions import load_accounts
 
 HERE, THERE = "this checkout", "the commit"
+BUILD = Path("scripts", "build.sh")
 AT_ONCE = 0.1           # seconds of executions for one figure
 ENOUGH = bypassed.WARMING
 TABLES = """
@@ -34,6 +37,7 @@ TABLES = """
     ANALYZE days;
 """
 HINT = "/*+ arrow_cache */ "   # stored, however quick
+NOTHING_UNASKED = {"pg_arrow_cache.min_execution_time": "1min"}     # under callgrind nothing is quick by the clock
 
 
 @dataclass(frozen=True)
@@ -77,9 +81,11 @@ def built(commit):
     if not place.exists():
         subprocess.run(["git", "-C", ROOT, "worktree", "prune"], check=True)
         subprocess.run(["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", place, commit], check=True)
+    if not (place / BUILD).exists():    # cargo-pgrx built the older commits
+        shutil.copy(ROOT / BUILD, place / BUILD)
     for root in (ROOT, place):
         progress(f"compare: building {root}")
-        subprocess.run([root / "scripts" / "build.sh"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run([root / BUILD], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return {side: root / "target" / "release" / "libpg_arrow_cache.so" for side, root in ((HERE, ROOT), (THERE, place))}
 
 
@@ -95,14 +101,14 @@ def started(stack, library, side, postgres=None):
     """A server with the tables of the cases."""
     server = stack.enter_context(private.Cluster(
         ROOT / "target" / "bench" / f"compare-{side.split()[-1]}", preload=str(library), cpu=os.cpu_count() - 1,
-        conf={"shared_buffers": "128MB", "autovacuum": "off"}, postgres=postgres))
+        conf={"shared_buffers": "128MB", "autovacuum": "off", **NOTHING_UNASKED}, postgres=postgres))
     load_accounts(server, 1)
     server.psql(TABLES)
     return server
 
 
 def timed(servers, case, way, rounds):
-    """{side: microseconds of each round}"""
+    """{side: microseconds of each round}, and {side: kilobytes of the session afterwards}"""
     asking = {side: Asking(server, case, way) for side, server in servers.items()}
     for one in asking.values():
         one.execute(ENOUGH)
@@ -111,9 +117,10 @@ def timed(servers, case, way, rounds):
     found = {side: Samples() for side in servers}
     for _, side in to_and_fro(list(servers), rounds):
         found[side].add(asking[side].microseconds(count))
+    kilobytes = {side: own_kilobytes(one.session.pid) for side, one in asking.items()}
     for one in asking.values():
         one.session.close()
-    return found
+    return found, kilobytes
 
 
 def count_all(libraries, wanted):
@@ -147,17 +154,18 @@ def main():
             servers = {side: started(stack, library, side) for side, library in libraries.items()}
             for case, way in wanted:
                 progress(f"compare: {case.name}, {way}")
-                found = timed(servers, case, way, arguments.rounds)
+                found, kilobytes = timed(servers, case, way, arguments.rounds)
                 rows[case, way] = [f"{case.name}, {way}", figure(found[THERE].median), figure(found[HERE].median),
-                                   str(Ratio.of(found[HERE], found[THERE]))]
+                                   str(Ratio.of(found[HERE], found[THERE])), f"{kilobytes[THERE]:,}", f"{kilobytes[HERE]:,}"]
         counts = count_all(libraries, wanted) if arguments.instructions else {}
     for case, way in wanted:
         if counts:
             here, there = counts[HERE, case, way], counts[THERE, case, way]
             rows[case, way] += [f"{there:,.0f}", f"{here:,.0f}", f"{here / there:.4f}"]
-    columns = ["statement", f"µs, {commit}", "µs, this checkout", "ratio"]
+    columns = ["statement", f"µs, {commit}", "µs, this checkout", "ratio", f"kB, {commit}", "kB, this checkout"]
     columns += [f"instructions, {commit}", "this checkout", "ratio"] if counts else []
-    print(markdown(f"Compared with {commit}", "Processor time, and instructions outside the kernel, of the session's process for one execution.",
+    print(markdown(f"Compared with {commit}", "Processor time of the session's process for one execution, memory that it has of its own afterwards, and "
+                   "instructions outside the kernel for one execution.",
                    columns, list(rows.values())))
 
 

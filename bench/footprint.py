@@ -12,9 +12,21 @@ ENTRIES = """
 """
 
 
+# Of /proc/PID/smaps: a line that begins a mapping, and those that count what lies in it.
+MAPPING = re.compile(r"^[0-9a-f]+-[0-9a-f]+ ")
+COUNTED = re.compile(r"^(Anonymous|Private_Dirty): +(\d+) kB")
+
+
 def own_kilobytes(pid):
-    """Memory that a process has written to and that is not shared memory of the server, as Linux counts it."""
-    return int(re.search(r"^Anonymous: +(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)[1])
+    """Memory that a process alone has written to, as Linux counts it: neither the server's shared memory, nor what the process still shares
+    with the postmaster that it comes from, nor pages of files."""
+    mappings = []
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        if MAPPING.match(line):
+            mappings.append({})
+        elif counted := COUNTED.match(line):
+            mappings[-1][counted[1]] = int(counted[2])
+    return sum(min(mapping["Anonymous"], mapping["Private_Dirty"]) for mapping in mappings)
 
 
 def report(cached, plain):

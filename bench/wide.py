@@ -14,6 +14,7 @@ from systems import PROCESSOR, WIDE_ROWS, hits_of_pool, wide_name
 
 PLAIN, VIEW, POOL, HIT = "plain PostgreSQL", "materialized view", "pgpool-II", "hit"
 PLAIN_BINARY, HIT_BINARY, HIT_ROWS = "plain, binary", "hit, binary", "hit, rows as Python values"
+HIT_PREPARED = "hit, prepared"
 REDIS, REDIS_LOADED = "Redis", "Redis, json.loads"
 FLOOR, FLOOR_BINARY = "bare socket", "bare socket, binary"
 SLOW_ROUNDS = 3
@@ -91,6 +92,12 @@ class Readers:
             raise RuntimeError(f"{shape.name}: the answers differ")
         if digest(binary) != digest(self.plain.execute_binary(shape.query)):
             raise RuntimeError(f"{shape.name}: the binary answers differ")
+        name = shape.name.encode()
+        self.hit.prepare(shape.query, name)
+        prepared = self.hit.execute_prepared(name)
+        self.hit.expect("HIT")
+        if digest(prepared) != digest(ours):
+            raise RuntimeError(f"{shape.name}: the answer of the prepared statement differs")
 
     def answer_of_pool(self, shape):
         """pgpool-II takes some questions to answer from its cache."""
@@ -116,6 +123,7 @@ class Readers:
             yield way(VIEW, partial(self.plain.execute, shape.view))
         yield way(POOL, partial(self.pool.execute, shape.query))
         yield way(HIT, partial(self.hit.execute, shape.query), pid=self.hit.pid)
+        yield way(HIT_PREPARED, partial(self.hit.execute_prepared, shape.name.encode()))
         if not shape.slow:
             yield way(PLAIN_BINARY, partial(self.plain.execute_binary, shape.query), pid=self.plain.pid)
         yield way(HIT_BINARY, partial(self.hit.execute_binary, shape.query), pid=self.hit.pid)
@@ -135,6 +143,7 @@ def goals_of(shape, ways):
     yield Goal.at_most(f"{shape.name}, text, hit: of pgpool-II's time", ratio(HIT, POOL), OF_POOL_GOAL, "×")
     yield Goal.at_most(f"{shape.name}, binary, hit: of plain's time", ratio(HIT_BINARY, PLAIN_BINARY),
                        OF_PLAIN_BINARY_GOAL, "×")
+    yield Goal.at_most(f"{shape.name}, text, prepared hit: of a bare socket's time", ratio(HIT_PREPARED, FLOOR), OF_FLOOR_GOAL, "×")
     for form, hit, plain, floor in ("text", HIT, PLAIN, FLOOR), ("binary", HIT_BINARY, PLAIN_BINARY, FLOOR_BINARY):
         yield Goal.at_most(f"{shape.name}, {form}, hit: of a bare socket's time", ratio(hit, floor), OF_FLOOR_GOAL, "×")
         yield Goal.at_most(f"{shape.name}, {form}, hit: processor time of the server's process, of plain's",
@@ -158,7 +167,7 @@ def measure_wide(systems, size, progress):
                 goals += goals_of(shape, ways)
             times[shape.name] = ways
         memory = footprint.report(readers.hit, readers.plain)
-    names = [PLAIN, VIEW, POOL, HIT, FLOOR, PLAIN_BINARY, HIT_BINARY, FLOOR_BINARY, REDIS, REDIS_LOADED, HIT_ROWS]
+    names = [PLAIN, VIEW, POOL, HIT, HIT_PREPARED, FLOOR, PLAIN_BINARY, HIT_BINARY, FLOOR_BINARY, REDIS, REDIS_LOADED, HIT_ROWS]
 
     def cell(shape, name):
         way = times[shape].get(name)
