@@ -1,7 +1,6 @@
 //! The text of a statement: its own part of what the client sent, as it was sent and normalized.
 
 use std::ffi::{CStr, c_char};
-use std::ops::Range;
 
 use arrow_cache_core::{OutOfMemory, RoomyVec, normalize, statement_body, statement_start};
 use pgrx::pg_sys;
@@ -34,31 +33,40 @@ pub fn begins_with_select(text: &Text) -> bool {
     text.location <= 0 && is(0, b's') && is(1, b'e') && is(2, b'l') && is(3, b'e') && is(4, b'c') && is(5, b't')
 }
 
-/// All that the client sent, and the range of the statement in it.
-fn source_and_range(text: &Text) -> (&[u8], Range<usize>) {
+/// All that the client sent as far as the statement's end, and where the statement begins in it.
+fn up_to_end(text: &Text) -> (&[u8], usize) {
+    let start = usize::try_from(text.location).unwrap_or(0);
+    let end = usize::try_from(text.length).ok().filter(|length| *length > 0).map(|length| start + length);
+    if let Some(end) = end.filter(|_| text.location >= 0 && is_message(text)) {
+        // SAFETY: the server's parser has found this end in this message (analyze.c and parser.c set it), as pg_stat_statements relies on. A message may have
+        // many statements: to look for its end for each would take time that grows with the square of their number.
+        return unsafe { (std::slice::from_raw_parts(text.source.cast(), end), start) };
+    }
     // SAFETY: `Text::of` was promised a source that ends with NUL and stays.
     let whole = unsafe { CStr::from_ptr(text.source) }.to_bytes();
-    let start = usize::try_from(text.location).unwrap_or(0).min(whole.len());
-    let length = match usize::try_from(text.length) {
-        Ok(length) if length > 0 => length.min(whole.len() - start),
-        _ => whole.len() - start,
-    };
-    (whole, start..start + length)
+    let end = end.map_or(whole.len(), |end| end.min(whole.len()));
+    (&whole[..end], start.min(end))
+}
+
+/// Is it part of the message under way?
+fn is_message(text: &Text) -> bool {
+    // SAFETY: a plain global of the backend.
+    std::ptr::eq(text.source, unsafe { pg_sys::debug_query_string })
 }
 
 /// The text of a statement as the client sent it.
 pub fn raw(text: &Text) -> &[u8] {
-    let (whole, range) = source_and_range(text);
-    &whole[range]
+    let (sent, start) = up_to_end(text);
+    &sent[start..]
 }
 
 /// As `raw`, with all that stands before it as far as the semicolon of the statement before: comments, and a statement around it. From 18 on
 /// the server does not count these as parts of the text.
 pub fn with_what_is_before(text: &Text) -> &[u8] {
-    let (whole, range) = source_and_range(text);
+    let (sent, word) = up_to_end(text);
     // SAFETY: a plain global of the backend.
-    let start = statement_start(whole, range.start, unsafe { pg_sys::standard_conforming_strings });
-    &whole[start..range.end]
+    let start = statement_start(sent, word, unsafe { pg_sys::standard_conforming_strings });
+    &sent[start..]
 }
 
 /// Writes the normalized text of a statement into `out`, which is cleared first.

@@ -11,13 +11,17 @@ use crate::sql_text::lexer::{
 pub fn statement_start(sql: &[u8], word: usize, standard_conforming_strings: bool) -> usize {
     let before = &sql[..word.min(sql.len())];
     let code = before.trim_ascii_end();
-    let line = code.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |newline| newline + 1);
-    // Nearly always the semicolon is the last thing before, and in no comment.
-    if before.last() == Some(&b';') {
-        return before.len();
-    }
-    if code.last() == Some(&b';') && !code[line..].windows(2).any(|pair| pair == b"--") {
-        return code.len();
+    // Nearly always the semicolon is the last thing before, and in no comment: one that ends with it ends with its line. The line is read
+    // only if a line ends behind the semicolon, so that a message of many statements on one line is not read again for each of them.
+    if code.last() == Some(&b';') {
+        let is_newline = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        let may_be_in_comment = || {
+            let line = code.iter().rposition(is_newline).map_or(0, |newline| newline + 1);
+            code[line..].windows(2).any(|pair| pair == b"--")
+        };
+        if !before[code.len()..].iter().any(is_newline) || !may_be_in_comment() {
+            return code.len();
+        }
     }
     let (mut at, mut start) = (0, 0);
     while let Some(&byte) = before.get(at) {

@@ -1,0 +1,33 @@
+"""Many statements in one message: each has its own text, its own hint and its own entry, wherever it stands in the message and whatever stands around it."""
+
+import pytest
+
+TABLE = "CREATE TABLE t AS SELECT g AS id, 'räksmörgås ' || g AS name FROM generate_series(1, 20) g"
+# What stands before a statement, behind the semicolon of the one before.
+BEFORE = ["", " ", "\n", " \t\r\n ", "-- of the line\n", "/* a; b */ ", ";;\n", " -- a; b\n;"]
+COUNT = 64
+
+
+def statements():
+    """(what stands before it, the statement as it is stored, its status); each asks for something of its own."""
+    for number in range(COUNT):
+        before = BEFORE[number % len(BEFORE)]
+        query = f"SELECT name FROM t WHERE name <> 'ö;{number}' AND id = {number % 20 + 1}"
+        yield (f"{before}/*+ no_arrow_cache */ ", query, False) if number % 3 == 0 else (f"{before}/*+ arrow_cache */ ", query, True)
+
+
+@pytest.mark.parametrize("end", ["", ";", "; \n", " -- end", "; /*+ no_arrow_cache */"])
+def test_each_statement_has_its_own_text(session, end):
+    session.execute(TABLE)
+    session.execute("SET pg_arrow_cache.min_execution_time = '1min'")
+    message = ";".join(before + query for before, query, _ in statements()) + end
+    expected = [f"räksmörgås {number % 20 + 1}" for number in range(COUNT)]
+    stored = sorted(query for _, query, is_stored in statements() if is_stored)
+    for _ in range(2):
+        cursor = session.connection.execute(message)
+        found = [cursor.fetchall()]
+        while cursor.nextset():
+            found.append(cursor.fetchall())
+        assert found == [[(name,)] for name in expected]
+    entries = session.rows("SELECT query, hits FROM arrow_cache.entries WHERE kind = 'answer' ORDER BY query COLLATE \"C\"")
+    assert [(query.lower(), 1) for query in stored] == sorted(((query.lower(), hits) for query, hits in entries))
