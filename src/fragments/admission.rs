@@ -12,11 +12,16 @@ const RUNS_TO_LEARN: u32 = 8;
 /// If they are not, one in so many executions is combined nevertheless: more parts may be stored by then.
 const TRY_EVERY: u32 = 16;
 
-/// Are statements of this form worth being combined of parts? Not while the session's temporary files are limited: parts with many groups are sorted, and their
-/// rows once more, so that a combined query may need more of them than the server's plan.
-pub fn is_worth(form: FormId) -> bool {
+/// May the session's temporary files be too small for another plan than the server's? Parts with many groups are sorted, and their rows once more; the part of a
+/// query without the clock may sort wider rows than the query.
+pub fn limits_files() -> bool {
     // SAFETY: a plain global of the backend.
-    if unsafe { pg_sys::temp_file_limit } >= 0 {
+    unsafe { pg_sys::temp_file_limit >= 0 }
+}
+
+/// Are statements of this form worth being combined of parts? Not while the session's temporary files are limited.
+pub fn is_worth(form: FormId) -> bool {
+    if limits_files() {
         return false;
     }
     if settings::debug_force_fragments() {

@@ -11,6 +11,7 @@ use crate::pg::compat::{self, executor_run_hook};
 use crate::pg::error_passing::{direct, edge, with_cleanup};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::server;
+use crate::pg::snapshots;
 use crate::pg::tree::Tree;
 use crate::pg::{attention, backend};
 use crate::{capture, copy, export, fragments, serve, session, settings};
@@ -149,6 +150,7 @@ unsafe fn settle(desc: QueryDesc<'_>, flags: c_int, pending: &Pending<'_>) -> bo
                 || desc.set_plan(direct!(server::planner(query, text, options, params))),
                 || session::set_must_plan(false),
             );
+            snapshots::renew(desc);
         }
         served
     }

@@ -1,5 +1,6 @@
 //! The planner hook. Keeps nothing.
 
+use std::cell::Cell;
 use std::ffi::{c_char, c_int};
 
 use arrow_cache_core::Reason;
@@ -47,12 +48,18 @@ unsafe fn plan_concerned(
     unsafe {
         let next = PREVIOUS.planner;
         let planning = edge(|| lookup::before_planning(&Call::of_hook(query, text, options, params)));
-        if let Planning::Ready(Placeholder { plan, locks }) = planning {
-            // Before the snapshot is taken, so that whoever holds a lock is waited for and then seen.
-            for relation in oids(locks) {
-                direct!(server::LockRelationOid(relation, pg_sys::AccessShareLock as _));
+        if let Planning::Ready(placeholder) = planning {
+            if stands_in(placeholder) {
+                return placeholder.plan;
             }
-            return plan;
+            // By way of all planner hooks, as when a placeholder has to give way at the start.
+            let plan = Cell::new(std::ptr::null_mut());
+            session::set_must_plan(true);
+            with_cleanup(
+                || plan.set(direct!(server::planner(query, text, options, params))),
+                || session::set_must_plan(false),
+            );
+            return plan.get();
         }
         let with_clock = plan_clock_free(next, query, text, options, params, &planning);
         if !with_clock.is_null() {
@@ -86,6 +93,29 @@ unsafe fn plan_concerned(
             edge(|| fragments::attach(plan, carried));
         }
         plan
+    }
+}
+
+/// Locks what planning would lock, before the snapshot is taken; says whether the placeholder may stand for its plan then. It waits for no lock: planning
+/// takes locks in another order, and looks at the query before it waits. So what is not to be had at once is left to planning.
+///
+/// # Safety
+/// As `plan`.
+unsafe fn stands_in(placeholder: Placeholder) -> bool {
+    let Placeholder { plan, locks } = placeholder;
+    let mode = pg_sys::AccessShareLock as c_int;
+    // SAFETY: the caller's promise.
+    unsafe {
+        for (taken, relation) in oids(locks).enumerate() {
+            if !direct!(server::ConditionalLockRelationOid(relation, mode)) {
+                for relation in oids(locks).take(taken) {
+                    direct!(server::UnlockRelationOid(relation, mode));
+                }
+                return false;
+            }
+        }
+        // Locking has told the session what others have changed.
+        locks.is_null() || edge(|| lookup::still_stands(plan))
     }
 }
 

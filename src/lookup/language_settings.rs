@@ -1,5 +1,6 @@
-//! The settings under which this session compiles functions in PL/pgSQL. The language does so when a session first calls a function, and keeps what it has
-//! compiled, whatever the settings become. Nobody tells under which of several settings that was. State of this backend; no lock.
+//! Under what this session compiles functions in PL/pgSQL: settings and role. The language does so when a session first calls a function, and keeps what it has
+//! compiled and analysed, whatever the settings and the role become: what literals mean, which bodies were inlined, what the role was allowed to execute. Nobody
+//! tells under which of several settings or roles that was. State of this backend; no lock.
 
 use std::cell::Cell;
 
@@ -7,20 +8,24 @@ use arrow_cache_core::{Hash128, Reason};
 
 use crate::pg::backend_local::Local;
 use crate::query::environment;
+use crate::query::hashes::PlanningHash;
 use crate::shmem::SharedStore;
 
-/// The settings under which the session first met a query with functions that are declared pure.
-static FIRST: Local<Cell<Option<Hash128>>> = Local::new(Cell::new(None));
-/// It has met one under others.
+/// What the language goes by: its own settings; and those that functions may read, with the role.
+type Compiling = (Hash128, PlanningHash);
+/// Under what the session first met a query with functions that are declared pure.
+static FIRST: Local<Cell<Option<Compiling>>> = Local::new(Cell::new(None));
+/// It has met one under something else.
 static DIFFER: Local<Cell<bool>> = Local::new(Cell::new(false));
 
-/// Are functions compiled under the present settings, as far as the queries tell that this session has met? To be asked before each query that calls
-/// functions that are declared pure.
+/// Are functions compiled under the present settings and by the present role, as far as the queries tell that this session has met? To be asked before each
+/// query that calls functions that are declared pure.
 ///
 /// # Errors
 /// `SessionFunction` if they may not be.
 pub fn check(store: &SharedStore) -> Result<(), Reason> {
-    let now = environment::compiling(store.seed())?;
+    let seed = store.seed();
+    let now = (environment::compiling(seed)?, environment::planning(seed, environment::settings(seed)));
     match FIRST.get() {
         None => FIRST.set(Some(now)),
         Some(first) => DIFFER.set(DIFFER.get() || first != now),

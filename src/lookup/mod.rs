@@ -65,7 +65,7 @@ pub use execute_rights::may_lack as may_lack_execute;
 pub use find::{Lateness, find};
 pub use held_claims::Lead;
 pub use outcome::{Found, Miss, Unread};
-pub use placeholder::{Pending, Placeholder, pending, serve_pending};
+pub use placeholder::{Pending, Placeholder, pending, serve_pending, still_stands};
 pub use planning::{Planning, before_planning, concerns};
 pub use question::Question;
 pub use row_bounds::{Effort, RowBounds};

@@ -84,7 +84,8 @@ pub fn join(
         snapshot::view(store, snapshot).and_then(|snapshot| storing::dependencies(store, relations, false, &snapshot));
     match dependencies {
         Ok(dependencies) => {
-            let missed = Missed { key: *key, form: None, dependencies: &dependencies, wanted: Wanted::Current };
+            let (dependencies, wanted) = (&*dependencies, Wanted::Current);
+            let missed = Missed { key: *key, form: None, dependencies, wanted, has_locks: true };
             single_flight::join(store, missed, patience, true)
         }
         Err(_) => Joined::Computes(Lead::default()),

@@ -21,6 +21,7 @@ use super::{
 use crate::invalidation::own_writes;
 use crate::pg::memory_context::{copy_to_current, room_for};
 use crate::pg::query_desc::QueryDesc;
+use crate::pg::tree::Tree;
 use crate::query::clock::{Clock, ClockProgram, hash_values};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FactsHash, FormId};
@@ -106,6 +107,8 @@ pub fn make(
         return None;
     }
     let template = kept_templates::find(form, versions, facts)?;
+    // Whoever has written to what it reads gets a plan of his own before the snapshot is taken.
+    own_writes::check_own_writes(template.relations()).ok()?;
     // SAFETY: the memory that is current while a query is planned is that of its message.
     let text = unsafe { copy_to_current(&text.bytes) }?;
     let bounds = times.has_bounds.then_some((program, times.hash));
@@ -157,6 +160,20 @@ fn snapshot_of_planning<'s>(store: &SharedStore) -> Option<(&'s pg_sys::Snapshot
     // SAFETY: plain state of the backend; the active snapshot stays active while a query is planned.
     let snapshot = unsafe { if pg_sys::ActiveSnapshotSet() { pg_sys::GetActiveSnapshot().as_ref() } else { None } }?;
     Some((snapshot, snapshot::view(store, Some(snapshot)).ok()?))
+}
+
+/// Is the answer still there that a placeholder stands for, and are the definitions those that it was made under? Asked before the snapshot is taken, so that
+/// the query is planned by then if they are not.
+pub fn still_stands(plan: *mut pg_sys::PlannedStmt) -> bool {
+    // SAFETY: as in `pending`; `make` has just handed the plan out.
+    let pending = unsafe { Tree::enter(plan).and_then(|plan| serve::stands_for(plan)).map(|pending| &*pending.cast::<Pending<'_>>()) };
+    let (Some(pending), Some(store)) = (pending, shmem::store()) else { return false };
+    definition_versions::current(&store) == pending.versions
+        && store.lookup(pending.key).is_some_and(|pin| {
+            let is_current = store.is_current(&pin);
+            store.unpin(pin);
+            is_current
+        })
 }
 
 /// What the plan of a query stands for, if it is a placeholder.

@@ -50,6 +50,9 @@ pub struct Missed<'m> {
     pub dependencies: &'m [Dependency],
     /// May rows change while it is computed?
     pub wanted: Wanted,
+    /// The tables that it reads are locked before it waits. Those that functions read which are declared pure are not: who waits would read them under a
+    /// snapshot from before a TRUNCATE.
+    pub has_locks: bool,
 }
 
 impl Missed<'_> {
@@ -106,7 +109,13 @@ pub fn share(store: &SharedStore, found: Found, ask: impl Fn() -> Result<Found, 
     // Who accepts an outdated answer looks for it again before it waits: by now somebody else computes the next one.
     let mut sleeps = miss.stale_bound.is_none();
     loop {
-        let missed = Missed { key: miss.key, form: Some(miss.form), dependencies: &miss.dependencies, wanted };
+        let missed = Missed {
+            key: miss.key,
+            form: Some(miss.form),
+            dependencies: &miss.dependencies,
+            wanted,
+            has_locks: !miss.observes,
+        };
         match join(store, missed, &mut patience, sleeps) {
             Joined::Computes(lead) => {
                 miss.lead = Rc::new(lead);
@@ -145,7 +154,7 @@ pub fn join(store: &SharedStore, missed: Missed<'_>, patience: &mut Patience, sl
         }
         Taking::Claimed(_) if !sleeps => Joined::LooksAgain,
         Taking::Claimed(claimed) => {
-            let Some(bounds) = bounds.filter(|_| may_sleep(missed.kind())) else { return alone(WaitEnd::GivenUp) };
+            let Some(bounds) = bounds.filter(|_| missed.has_locks && may_sleep(missed.kind())) else { return alone(WaitEnd::GivenUp) };
             match patience.left(bounds).map_or(Waited::TooLong, |left| wait(store, &claimed, missed.wanted, left)) {
                 Waited::Over => Joined::LooksAgain,
                 Waited::TooLong => alone(WaitEnd::TimedOut),

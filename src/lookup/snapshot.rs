@@ -17,6 +17,10 @@ pub fn view<'s>(store: &SharedStore, snapshot: Option<&'s pg_sys::SnapshotData>)
     if unsafe { pg_sys::XactIsoLevel } == pg_sys::XACT_SERIALIZABLE as i32 {
         return Err(Reason::Serializable);
     }
+    if compat::snapshots_grow_old() {
+        // Executing may raise `snapshot too old`.
+        return Err(Reason::Snapshot);
+    }
     let in_recovery = backend::is_in_recovery();
     if in_recovery {
         check_replay(store)?;

@@ -181,7 +181,7 @@ unsafe fn with_index(
         let mut found = None;
         if is_searchable(table, rows) {
             for index in oids(direct!(calls::RelationGetIndexList(table))) {
-                if !direct!(calls::ConditionalLockRelationOid(index, LOCK)) {
+                if !direct!(server::ConditionalLockRelationOid(index, LOCK)) {
                     break;
                 }
                 let index = direct!(calls::index_open(index, KEPT));

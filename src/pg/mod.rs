@@ -38,6 +38,7 @@ pub mod session_zone;
 pub mod signature;
 pub mod sql_body;
 pub mod sql_function;
+pub mod snapshots;
 pub mod subtransaction;
 pub mod table_search;
 pub mod tee;

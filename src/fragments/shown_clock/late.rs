@@ -9,6 +9,7 @@ use pgrx::pg_sys;
 use super::kept::{self, Kept};
 use super::planning::{ClockFree, plan, takes_apart};
 use super::scan;
+use crate::fragments::admission::limits_files;
 use crate::fragments::exchange::exchange;
 use crate::invalidation::own_writes;
 use crate::lookup::clock_free::{self, Reading};
@@ -52,6 +53,7 @@ fn kept_parts(call: &Call<'_>, planning: &Planning) -> Option<Kept> {
     if !takes_apart(call, planning)
         || !session::at_top_level()
         || settings::debug_serve_fills()
+        || limits_files()
         || StatementTerms::of(call.own_text()).is_err()
     {
         return None;

@@ -6,6 +6,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::scan;
+use crate::fragments::admission::limits_files;
 use crate::fragments::planning::{self as combining, Combination};
 use crate::lookup::clock_free::Reading;
 use crate::lookup::{self, Call, Eligible, Found, Lateness, Planning, Question};
@@ -67,7 +68,7 @@ pub fn part(call: &Call<'_>, planning: &Planning) -> Option<ClockFree> {
         Some(params) => unsafe { Tree::enter(with_values(call.query(), params)?) }?,
     };
     let moves = matches!(planning, Planning::Refused(_)) || lookup::clock_free::moves(query, store.seed());
-    if !moves || settings::debug_serve_fills() {
+    if !moves || settings::debug_serve_fills() || limits_files() {
         return None;
     }
     let parts = take_apart(query)?;

@@ -69,8 +69,6 @@ unsafe extern "C-unwind" {
     pub fn ExecDropSingleTupleTableSlot(slot: *mut pg_sys::TupleTableSlot);
     /// access/htup_details.h
     pub fn heap_attisnull(row: pg_sys::HeapTuple, column: c_int, description: pg_sys::TupleDesc) -> bool;
-    /// storage/lmgr.h; false if somebody else holds a lock that is in the way.
-    pub fn ConditionalLockRelationOid(relation: pg_sys::Oid, mode: c_int) -> bool;
     /// access/transam.h
     pub fn TransactionIdPrecedes(one: pg_sys::TransactionId, other: pg_sys::TransactionId) -> bool;
 }

@@ -49,6 +49,8 @@ pub enum Obstacle {
     Condition,
     /// One of several conditions of HAVING may raise an error: which of them is asked first, their costs decide.
     Having,
+    /// Its parts would have more columns than the server lets rows have.
+    ManyColumns,
     /// Computing the rows may raise an error, and LIMIT, or a client that reads some of them only, may leave others uncomputed.
     Limit,
 }
@@ -97,6 +99,7 @@ impl Obstacle {
             Self::MayFail => "A sub-query aggregates, and computing the query may raise an error.".into(),
             Self::Condition => "A condition may raise an error.".into(),
             Self::Having => "One of several conditions of HAVING may raise an error.".into(),
+            Self::ManyColumns => "Its parts would have more columns than a row may have.".into(),
             Self::Limit => "It has LIMIT, and computing its rows may raise an error.".into(),
         }
     }

@@ -44,6 +44,9 @@ impl Part {
         params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
         is_filtered: bool,
     ) -> Result<Self, Obstacle> {
+        if columns.expressions().len() > pg_sys::MaxTupleAttributeNumber as usize {
+            return Err(Obstacle::ManyColumns);
+        }
         // SAFETY: nodes of a valid query, and new ones made of copies of them.
         let (query, conditions) = unsafe {
             let query = with_constants(asked(site, columns, moved), params)?;

@@ -91,6 +91,7 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>) -> Option<ShownClock> {
         let columns = hoisting.finish(junk);
         let leaves_out = !(*part).limitCount.is_null() || !(*part).limitOffset.is_null() || (*part).hasDistinctOn;
         let is_wrong = columns.is_null()
+            || (*columns).length > pg_sys::MaxTupleAttributeNumber as i32
             || pg_sys::contain_volatile_functions(projection.cast())
             || (leaves_out && expression_may_fail(projection.cast()));
         (*part).targetList = columns;
