@@ -150,7 +150,7 @@ unsafe fn settle(desc: QueryDesc<'_>, flags: c_int, pending: &Pending<'_>) -> bo
                 || desc.set_plan(direct!(server::planner(query, text, options, params))),
                 || session::set_must_plan(false),
             );
-            snapshots::renew(desc);
+            edge(|| snapshots::renew(desc));
         }
         served
     }

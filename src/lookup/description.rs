@@ -14,6 +14,7 @@ use super::row_bounds::RowBounds;
 use super::{execute_rights, kept_templates, language_settings, portal, quick_statements, snapshot};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
+use crate::pg::server_settings;
 use crate::query::clock::{Clock, ClockProgram};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{EnvironmentHash, FactsHash, FormId, TreeHash};
@@ -117,7 +118,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     // SAFETY: the extras were just read, into the current memory context.
     let relations = relations::of_plan(question.plan(), unsafe { traits.extras.relations() });
     check_session(&traits, &relations)?;
-    let settings = settings_read(store, &traits)?;
+    let settings = settings_read(store, &traits, current)?;
     let now = environment::settings(store.seed());
     let environment = environment::hash_under(store.seed(), now, &settings)?;
     let planned_under = planned.under.filter(|then| *then != environment::planning(store.seed(), now));
@@ -170,11 +171,16 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
 ///
 /// # Errors
 /// `SessionFunction` if some may have been others when a function was compiled that the query calls.
-fn settings_read(store: &SharedStore, traits: &QueryTraits) -> Result<Vec<CString>, Reason> {
+fn settings_read(store: &SharedStore, traits: &QueryTraits, current: Versions) -> Result<Vec<CString>, Reason> {
     // SAFETY: the extras were just read, into the current memory context.
     let mut settings = unsafe { traits.extras.settings() };
     if traits.calls_declared() {
-        language_settings::check(store)?;
+        let checked = language_settings::check(store, current);
+        if server_settings::forbids_relations() {
+            // The reason that the user can do something about. The session has met the function under this setting all the same.
+            return Err(Reason::ForbiddenRelations);
+        }
+        checked?;
         settings.push(environment::LANGUAGE.to_owned());
     }
     Ok(settings)

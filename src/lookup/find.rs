@@ -13,7 +13,7 @@ use super::description::{Description, describe};
 use super::held_claims::Lead;
 use super::outcome::{Found, Miss, Unread};
 use super::question::Question;
-use super::{definition_versions, entry_validity, portal, quick_statements, staleness, storing};
+use super::{definition_versions, entry_validity, language_settings, portal, quick_statements, staleness, storing};
 use crate::arrow::column;
 use crate::invalidation::foreign;
 use crate::pg::tree::{Tree, child};
@@ -243,6 +243,8 @@ fn miss(
     } else {
         Some(Reason::DdlInProgress)
     };
+    let is_from_before = traits.calls_declared() && language_settings::may_be_from_before(description.current);
+    let refused = refused.or(is_from_before.then_some(Reason::OldPlan));
     Ok(Found::Miss(Box::new(Miss {
         key,
         unread,
@@ -269,6 +271,7 @@ fn miss(
         definition_changes: session::definition_changes(),
         catalogs: traits.resolves_names().then_some(description.current.catalogs),
         observes: traits.calls_declared(),
+        has_waited: false,
         role: backend::user_id().to_u32(),
         scrolls: false,
         is_part: false,

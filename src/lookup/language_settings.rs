@@ -7,7 +7,7 @@ use std::cell::Cell;
 use arrow_cache_core::{Hash128, Reason};
 
 use crate::pg::backend_local::Local;
-use crate::query::environment;
+use crate::query::{Versions, environment};
 use crate::query::hashes::PlanningHash;
 use crate::shmem::SharedStore;
 
@@ -15,6 +15,8 @@ use crate::shmem::SharedStore;
 type Compiling = (Hash128, PlanningHash);
 /// Under what the session first met a query with functions that are declared pure.
 static FIRST: Local<Cell<Option<Compiling>>> = Local::new(Cell::new(None));
+/// The version of all definitions at that moment.
+static DEFINITIONS: Local<Cell<u64>> = Local::new(Cell::new(0));
 /// It has met one under something else.
 static DIFFER: Local<Cell<bool>> = Local::new(Cell::new(false));
 
@@ -23,12 +25,21 @@ static DIFFER: Local<Cell<bool>> = Local::new(Cell::new(false));
 ///
 /// # Errors
 /// `SessionFunction` if they may not be.
-pub fn check(store: &SharedStore) -> Result<(), Reason> {
+pub fn check(store: &SharedStore, current: Versions) -> Result<(), Reason> {
     let seed = store.seed();
     let now = (environment::compiling(seed)?, environment::planning(seed, environment::settings(seed)));
     match FIRST.get() {
-        None => FIRST.set(Some(now)),
+        None => {
+            FIRST.set(Some(now));
+            DEFINITIONS.set(current.catalogs);
+        }
         Some(first) => DIFFER.set(DIFFER.get() || first != now),
     }
     if DIFFER.get() { Err(Reason::SessionFunction) } else { Ok(()) }
+}
+
+/// May a function that the session calls have been compiled under other definitions than the present ones? Types of columns, labels of enums and rights, which
+/// have been looked up then, may be others by now. Asked after `check`.
+pub fn may_be_from_before(current: Versions) -> bool {
+    DEFINITIONS.get() != current.catalogs
 }

@@ -85,7 +85,7 @@ pub fn join(
     match dependencies {
         Ok(dependencies) => {
             let (dependencies, wanted) = (&*dependencies, Wanted::Current);
-            let missed = Missed { key: *key, form: None, dependencies, wanted, has_locks: true };
+            let missed = Missed { key: *key, form: None, dependencies, wanted, may_wait: true };
             single_flight::join(store, missed, patience, true)
         }
         Err(_) => Joined::Computes(Lead::default()),
@@ -187,6 +187,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
         definition_changes: session::definition_changes(),
         catalogs: None,
         observes: false,
+        has_waited: false,
         role: backend::user_id().to_u32(),
         scrolls: false,
         tuples: std::ptr::null_mut(),

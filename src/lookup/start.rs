@@ -10,6 +10,7 @@ use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
 use super::{forms, kept_templates, portal, quick_statements, single_flight};
 use crate::pg::query_desc::QueryDesc;
+use crate::pg::snapshots;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, compat};
 use crate::query::plan_kinds::{is_custom_scan, shows_clock};
@@ -177,9 +178,11 @@ fn look_up(
     flags: i32,
     planned_as: Option<Fingerprint>,
 ) -> Option<Task> {
+    let find = || find(store, &Question::of(desc).started_by_client(planned_as), Lateness::Accepted);
     let found = portal::check_statement(desc, planned)
-        .and_then(|()| find(store, &Question::of(desc).started_by_client(planned_as), Lateness::Accepted))
-        .map(|found| share_work(store, desc, flags, (found, Lateness::Accepted)));
+        .and_then(|()| find())
+        .map(|found| share_work(store, desc, flags, (found, Lateness::Accepted), snapshots::are_of_statements()))
+        .and_then(|found| under_new_snapshot(desc, found, find));
     let found = match found {
         Ok(Found::Hit(mut hit, verify)) => match check_cursor(&mut hit, flags, desc.plan()) {
             Ok(()) => {
@@ -223,19 +226,44 @@ fn may_pass(reason: Reason) -> bool {
     matches!(reason, Reason::OwnWrites | Reason::OwnDdl | Reason::WriterInProgress | Reason::Snapshot)
 }
 
-/// Has a miss computed by one of those who ask at the same time. A cursor, which may be read later, neither waits nor is waited for.
+/// Looks once more under a new snapshot, if the statement has waited in vain, and what it reads may have been truncated meanwhile: tables that only functions
+/// read are not locked.
+fn under_new_snapshot(
+    desc: QueryDesc<'_>,
+    found: Found,
+    find: impl Fn() -> Result<Found, Reason>,
+) -> Result<Found, Reason> {
+    match found {
+        Found::Miss(miss) if miss.observes && miss.has_waited => {
+            // SAFETY: the query has not been started; whoever runs it has just pushed its snapshot.
+            unsafe { snapshots::renew(desc) };
+            let mut again = find()?;
+            if let Found::Miss(same) = &mut again
+                && same.key == miss.key
+            {
+                same.lead = miss.lead;
+            }
+            Ok(again)
+        }
+        found => Ok(found),
+    }
+}
+
+/// Has a miss computed by one of those who ask at the same time. A cursor, which may be read later, neither waits nor is waited for. `renews` as for
+/// `single_flight::share`.
 pub(super) fn share_work(
     store: &SharedStore,
     desc: QueryDesc<'_>,
     flags: i32,
     (found, lateness): (Found, Lateness),
+    renews: bool,
 ) -> Found {
     if matches!(found, Found::Hit(..)) || scrolls(flags) || portal::may_be_read_later() {
         return found;
     }
     let lateness =
         if matches!(&found, Found::Miss(miss) if miss.stale_bound.is_some()) { lateness.kept() } else { lateness };
-    single_flight::share(store, found, || find(store, &Question::of(desc), lateness))
+    single_flight::share(store, found, renews, || find(store, &Question::of(desc), lateness))
 }
 
 /// Serves a hit, or has the plan executed as well and compared with it on the conditions of `verify`.

@@ -49,7 +49,7 @@ def declare(session, signature, word="'pure'"):
     session.execute(f"SECURITY LABEL FOR pg_arrow_cache ON FUNCTION {signature} IS {word}")
 
 
-def test_declared(made):
+def test_declared(made, other):
     assert agree(made) == ("HIT", None)
     for change in ("UPDATE member SET tenant = 't2' WHERE name = 'postgres'", "DELETE FROM member WHERE name = 'postgres'",
                    "INSERT INTO member VALUES ('postgres', 't0')", "UPDATE t SET tenant = 't0' WHERE a = 1"):
@@ -61,8 +61,11 @@ def test_declared(made):
     declare(made, "mine()", "NULL")
     assert agree(made) == ("BYPASS", "user_defined_function")
     declare(made, "mine()")
-    # The plans that the session has kept are older than that.
+    # What the session has kept of the function is older than that, and DISCARD PLANS does not drop all of it.
     made.execute("DISCARD PLANS")
+    assert agree(made) == ("MISS", "old_plan")
+    other.prepare_threshold = 10**9
+    assert agree(other) == ("HIT", None)
     assert agree(made) == ("HIT", None)
 
 
