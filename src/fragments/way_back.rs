@@ -7,6 +7,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::exchange::exchange;
 use crate::pg::error_passing::kept;
+use crate::pg::newer_snapshot;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::server;
 use crate::pg::tree_making::copy;
@@ -50,23 +51,18 @@ pub unsafe fn plan_anew(query: *mut pg_sys::Node, text: *const std::ffi::c_char)
 }
 
 /// Puts a new snapshot in the place of the one that a statement has registered in `place`, if it is one of the simple protocol, which has read nothing: the
-/// server plans such a statement before it takes the snapshot. The plans of EXPLAIN are made under its snapshot. In REPEATABLE READ the new one is the old one.
+/// server plans such a statement before it takes the snapshot. The plans of EXPLAIN are made under its snapshot.
 ///
 /// # Safety
 /// `state` must be that of the statement, which is being run.
 pub unsafe fn renew_snapshot(state: *mut pg_sys::EState, place: *mut pg_sys::Snapshot) {
-    // SAFETY: the caller's promise. A portal that runs a query has made the snapshot of that the active one, and lets the active one go when the run is over.
+    // SAFETY: the caller's promise. The portal runs the statement.
     unsafe {
         let Some(portal) = pg_sys::ActivePortal.as_ref() else { return };
         let runs = portal.strategy == pg_sys::PortalStrategy::PORTAL_ONE_SELECT
             && portal.queryDesc.as_ref().is_some_and(|desc| std::ptr::eq(desc.estate, state));
-        if !runs {
-            return;
+        if runs {
+            newer_snapshot::take(place);
         }
-        pg_sys::PopActiveSnapshot();
-        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-        let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetActiveSnapshot());
-        pg_sys::UnregisterSnapshot(*place);
-        *place = snapshot;
     }
 }

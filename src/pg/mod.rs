@@ -22,6 +22,7 @@ pub mod index_search;
 pub mod inheritance;
 pub mod lists;
 pub mod memory_context;
+pub mod newer_snapshot;
 pub mod object_ids;
 pub mod plain_output;
 pub mod privileges;

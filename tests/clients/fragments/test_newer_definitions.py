@@ -17,13 +17,18 @@ CREATE INDEX of_p2 ON p2 (v);
 INSERT INTO p SELECT g, g % 3 FROM generate_series(0, 29) g;
 CREATE TABLE d (id int, name text);
 INSERT INTO d SELECT g % 3, 'n' FROM generate_series(0, 5) g;
-ANALYZE p, d;
+CREATE TABLE e (id int);
+INSERT INTO e VALUES (0), (1), (2);
+ANALYZE p, d, e;
 """
-MAKE_UNIQUE = ["DELETE FROM d WHERE ctid IN (SELECT max(ctid) FROM d GROUP BY id)", "CREATE UNIQUE INDEX ON d (id)"]
+# The rows of e tell which snapshot sees them.
+MAKE_UNIQUE = ["INSERT INTO e SELECT g % 3 FROM generate_series(0, 5) g", "DELETE FROM d WHERE ctid IN (SELECT max(ctid) FROM d GROUP BY id)", "CREATE UNIQUE INDEX ON d (id)"]
 QUERIES = [
     "SELECT p.v, count(*) FROM p LEFT JOIN d ON d.id = p.v GROUP BY p.v ORDER BY 1", "SELECT p.v, count(*) FROM p JOIN d ON d.id = p.v GROUP BY p.v ORDER BY 1",
     "SELECT count(*) FROM p LEFT JOIN d ON d.id = p.v", "SELECT p.v, count(*), now() > '2020-01-01' FROM p LEFT JOIN d ON d.id = p.v GROUP BY p.v ORDER BY 1",
-    # The parts are stored, and the join is that of the combined query.
+    "SELECT p.v, count(*) FROM p LEFT JOIN e ON e.id = p.v LEFT JOIN d ON d.id = p.v GROUP BY p.v ORDER BY 1",
+    "SELECT p.v, count(*), now() > '2020-01-01' FROM p LEFT JOIN e ON e.id = p.v LEFT JOIN d ON d.id = p.v GROUP BY p.v ORDER BY 1",
+    # The join is one of the combined query.
     "SELECT s.v, s.c, d.name FROM (SELECT v, count(*) AS c FROM p GROUP BY v) s LEFT JOIN d ON d.id = s.v ORDER BY 1",
 ]
 
@@ -104,7 +109,7 @@ def waits_in_the_middle(writer, other, reader, query):
     return asking.result()
 
 
-@pytest.mark.parametrize("query", QUERIES[:4])
+@pytest.mark.parametrize("query", QUERIES[:6])
 def test_statement(writer, other, connect, query):
     """It may see the rows from before or from after the change."""
     reader = connect(OPTIONS, prepare_threshold=None)
@@ -116,7 +121,7 @@ def test_statement(writer, other, connect, query):
     assert runs(writer) > combined
 
 
-@pytest.mark.parametrize("query", QUERIES[:4])
+@pytest.mark.parametrize("query", QUERIES[:6])
 def test_statement_under_an_old_snapshot(writer, other, connect, query):
     """As the server's own plan, which is made under the definitions of its time."""
     reader = connect(OPTIONS, prepare_threshold=None)
