@@ -7,7 +7,7 @@ use crate::pg::query_desc::QueryDesc;
 use crate::pg::{compat, server};
 
 /// Starts another plan with these parameters, and puts it in the place of the plan that a query has started. Returns a descriptor that holds the
-/// latter. `None` if the columns differ, or if the started plan is not `accepted`.
+/// latter. `None` if the started plan is not `accepted`.
 ///
 /// # Safety
 /// The query must be started, and not have run. The plan must be one of the same query, in memory that outlives it, which is the current context.
@@ -35,13 +35,22 @@ pub unsafe fn exchange(
             instruments
         ));
         kept!(server::standard_ExecutorStart(desc, 0));
-        if !pg_sys::equalTupleDescs((*desc).tupDesc, (*query.as_ptr()).tupDesc) || !accepted(desc) {
+        if !accepted(desc) {
             end_started(desc);
             return None;
         }
         query.exchange_execution(desc);
         Some(desc)
     }
+}
+
+/// Has a started plan the columns of the plan that a query has started?
+///
+/// # Safety
+/// Both must be started.
+pub unsafe fn has_columns_of(query: QueryDesc<'_>, started: *mut pg_sys::QueryDesc) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { pg_sys::equalTupleDescs((*started).tupDesc, (*query.as_ptr()).tupDesc) }
 }
 
 /// Ends what was started and has not run.

@@ -7,13 +7,15 @@
 //! State of this backend: few queries, those of open portals. A query leaves it with its memory context, after an error too.
 
 use std::ffi::c_void;
+use std::ptr::NonNull;
 
 use pgrx::pg_sys;
 
 use super::carried;
-use super::exchange::{end_started, exchange};
+use super::exchange::{end_started, exchange, has_columns_of};
 use super::planning::{Known, plan_of};
 use super::shown_clock::late::{self, AtStart};
+use super::way_back;
 use crate::capture;
 use crate::lookup::parts::{self, may_have_parts};
 use crate::lookup::{definition_versions, portal};
@@ -45,15 +47,17 @@ enum Late {
     ShowsClock(late::Start),
     /// It runs the other plan. The server's own was started too, and ends with it: a descriptor that holds nothing else.
     Exchanged(*mut pg_sys::QueryDesc),
+    /// It was started combined of parts, which must not be planned: this runs instead.
+    Refused(*mut pg_sys::Node),
 }
 
-/// By the addresses of descriptors.
+/// By the addresses of descriptors, `Refused` by that of the state.
 static LATE: Local<Attended<Vec<(usize, Late)>>> = Local::new(Attended::new(Matter::Late, Vec::new()));
 
 /// What reports the end of a descriptor's memory context. Lives in that context.
 struct Registration {
     callback: pg_sys::MemoryContextCallback,
-    query: usize,
+    key: usize,
 }
 
 /// Is there no query that waits, or runs a combined plan since its first run?
@@ -65,7 +69,18 @@ pub fn is_idle() -> bool {
 pub fn wait(query: QueryDesc<'_>, traits: QueryTraits, versions: Versions) {
     let Some(environment) = parts::environment_now() else { return };
     let start = Start { versions, environment, pruning: plan_facts::pruning(), traits };
-    add(query, Late::Waiting(start));
+    add(query.own_context(), query.address(), Late::Waiting(start));
+}
+
+/// Notes that the parts of a statement that is being started must not be planned, and what runs instead of it.
+pub fn note_refused(state: *mut pg_sys::EState, instead: *mut pg_sys::Node) {
+    // SAFETY: the state of a statement that is being started.
+    add(unsafe { (*state).es_query_cxt }, state as usize, Late::Refused(instead));
+}
+
+/// What runs instead of the statement with this state, if its parts must not be planned.
+pub fn take_refused(state: *mut pg_sys::EState) -> Option<*mut pg_sys::Node> {
+    take(state as usize, |late| if let Late::Refused(instead) = late { Some(instead) } else { None })
 }
 
 /// Has a query that is about to be started wait for its first run, if the clock may be applied to it then. Says whether it was such a query, about which
@@ -74,16 +89,15 @@ pub fn waits_for_clock(query: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, 
     match late::at_start(query, planned, flags) {
         AtStart::Other => return false,
         AtStart::TooQuick => {}
-        AtStart::Waits(start) => add(query, Late::ShowsClock(start)),
+        AtStart::Waits(start) => add(query.own_context(), query.address(), Late::ShowsClock(start)),
     }
     true
 }
 
 /// Puts a query on the list, until its memory goes.
-fn add(query: QueryDesc<'_>, late: Late) {
+fn add(context: pg_sys::MemoryContext, key: usize, late: Late) {
     // SAFETY: a live context. The registration lives in the context whose end it reports.
     unsafe {
-        let context = query.own_context();
         let Some(place) = room_for::<Registration>(context) else { return };
         place.write(Registration {
             callback: pg_sys::MemoryContextCallback {
@@ -91,11 +105,11 @@ fn add(query: QueryDesc<'_>, late: Late) {
                 arg: place.cast(),
                 next: std::ptr::null_mut(),
             },
-            query: query.address(),
+            key,
         });
         server::MemoryContextRegisterResetCallback(context, &raw mut (*place).callback);
     }
-    LATE.with_borrow_mut(|list| list.push((query.address(), late)));
+    LATE.with_borrow_mut(|list| list.push((key, late)));
 }
 
 /// Decides on a query that is about to be run, for up to `limit` rows (0: all), `forward` or not at all. What the server raises unwinds this frame, and
@@ -103,6 +117,14 @@ fn add(query: QueryDesc<'_>, late: Late) {
 #[cold]
 #[inline(never)]
 pub fn decide_at_run(query: QueryDesc<'_>, forward: bool, limit: u64) {
+    let state = query.estate().map_or(std::ptr::null_mut(), NonNull::as_ptr);
+    if let Some(instead) = take_refused(state) {
+        // SAFETY: what runs instead of this query, which has not run.
+        if let Some(combined) = unsafe { way_back::exchange_for(query, instead) } {
+            note_exchanged(query, combined);
+        }
+        return;
+    }
     match take(query.address(), |late| (!matches!(late, Late::Exchanged(_))).then_some(late)) {
         Some(Late::Waiting(start)) => combine_at_run(query, start, forward && limit == 0),
         Some(Late::ShowsClock(start)) => {
@@ -112,7 +134,7 @@ pub fn decide_at_run(query: QueryDesc<'_>, forward: bool, limit: u64) {
                 None => late::note_not_applied(query, start),
             }
         }
-        Some(Late::Exchanged(_)) | None => {}
+        Some(Late::Exchanged(_) | Late::Refused(_)) | None => {}
     }
 }
 
@@ -131,8 +153,12 @@ fn combine_at_run(query: QueryDesc<'_>, start: Start, reads_all: bool) {
     // SAFETY: the memory of the descriptor outlives the execution, and with it the plan.
     let own_plan = unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
-        let own_plan = plan_of(query, question, start.versions, known)
-            .and_then(|plan| exchange(query, plan, query.params(), |_started| true));
+        let own_plan = plan_of(query, question, start.versions, known, std::ptr::null_mut()).and_then(|plan| {
+            let fits = |started: *mut pg_sys::QueryDesc| {
+                has_columns_of(query, started) && take_refused((*started).estate).is_none()
+            };
+            exchange(query, plan, query.params(), fits)
+        });
         pg_sys::MemoryContextSwitchTo(caller);
         own_plan
     };
@@ -163,9 +189,9 @@ fn holds(start: Start) -> bool {
 }
 
 /// Takes a query off the list, if it is there and `wanted` gives something for it.
-fn take<T>(query: usize, wanted: impl Fn(Late) -> Option<T>) -> Option<T> {
+fn take<T>(key: usize, wanted: impl Fn(Late) -> Option<T>) -> Option<T> {
     LATE.with_borrow_mut(|list| {
-        let place = list.iter().position(|(address, _)| *address == query)?;
+        let place = list.iter().position(|(other, _)| *other == key)?;
         let found = wanted(list[place].1)?;
         list.swap_remove(place);
         Some(found)
@@ -175,6 +201,6 @@ fn take<T>(query: usize, wanted: impl Fn(Late) -> Option<T>) -> Option<T> {
 /// The context of a descriptor goes away: its portal is dropped. Frees Rust memory and does nothing else.
 unsafe extern "C-unwind" fn context_gone(registration: *mut c_void) {
     // SAFETY: registered with the address of the registration, which the context still contains.
-    let query = unsafe { (*registration.cast::<Registration>()).query };
-    take(query, Some);
+    let key = unsafe { (*registration.cast::<Registration>()).key };
+    take(key, Some);
 }

@@ -19,6 +19,7 @@ mod exchange;
 mod explain;
 mod first_run;
 mod key;
+mod part_plan;
 mod part_run;
 mod parts;
 mod path;
@@ -27,6 +28,8 @@ mod recipe;
 mod scan;
 pub mod shown_clock;
 mod starting;
+mod tuples;
+mod way_back;
 
 pub use carried::{Carried, attach, may_wait_for_clock};
 pub use first_run::{decide_at_run, end as end_late, is_idle as is_none_late, waits_for_clock};

@@ -1,21 +1,20 @@
-//! Running the query of one part: planned, started, run and ended by the server's own functions, under the snapshot of the statement. Its rows
+//! Running the query of one part: started, run and ended by the server's own functions, under the snapshot of the statement. Its rows
 //! are given as they come, and stored on the way if they may be. All of it lies in a memory context of its own, which goes when the part has
 //! been read. What the server raises unwinds these frames; the abort of the transaction then frees what the server holds.
 
-use std::ffi::c_char;
 use std::rc::Rc;
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use super::part_plan::{PartPlan, context_below, hash_memory_kilobytes};
 use crate::arrow::column::Column;
 use crate::capture;
 use crate::lookup::parts::{self, PartKey, PlannedPart};
-use crate::lookup::{Call, Eligible, Lead, Miss, Task};
+use crate::lookup::{Eligible, Lead, Miss, Task};
 use crate::pg::error_passing::kept;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::{compat, server, tuplestore};
-use crate::query::decomposition::Part;
 use crate::query::hashes::EnvironmentHash;
 use crate::query::partitions::Leaf;
 use crate::shmem;
@@ -51,16 +50,16 @@ pub struct PartRun {
 }
 
 impl PartRun {
-    /// Plans and starts the query of a leaf. Runs it, too, if other processes take part. Others wait for it if `lead` has its claim.
-    pub fn start(part: &Part, leaf: Leaf, key: Option<&PartKey>, surroundings: &Surroundings, lead: Lead) -> Self {
+    /// Starts the plan of a leaf's query. Runs it, too, if other processes take part. Others wait for it if `lead` has its claim.
+    pub fn start(plan: PartPlan, leaf: Leaf, key: Option<&PartKey>, surroundings: &Surroundings, lead: Lead) -> Self {
         let state = surroundings.state;
-        // SAFETY: the statement runs, so its state is valid.
+        // SAFETY: the statement runs, so its state is valid, and so is the plan that lies in its memory.
         unsafe {
             let context = context_below(state);
             let caller = pg_sys::MemoryContextSwitchTo(context);
-            let (plan, eligible) = plan(part, leaf, (*state).es_sourceText);
             // The values stand in the query as constants.
-            let run = Self::begin(state, context, plan, std::ptr::null_mut(), |query| {
+            let run = Self::begin(state, context, plan.plan, std::ptr::null_mut(), |query| {
+                let eligible = plan.eligible;
                 let miss = eligible.and_then(|eligible| miss(query, eligible, key?, leaf.is_at_end, surroundings).ok());
                 miss.map(|mut miss| {
                     miss.lead = Rc::new(lead);
@@ -123,6 +122,12 @@ impl PartRun {
             }
             run
         }
+    }
+
+    /// The state of its execution.
+    pub fn state(&self) -> *mut pg_sys::EState {
+        // SAFETY: the query is under way.
+        unsafe { (*self.desc).estate }
     }
 
     /// How its rows come.
@@ -226,23 +231,6 @@ unsafe fn describe(
     }
 }
 
-/// A memory context for a part.
-///
-/// # Safety
-/// `state` must be that of a statement that runs.
-unsafe fn context_below(state: *mut pg_sys::EState) -> pg_sys::MemoryContext {
-    // SAFETY: the caller's promise.
-    unsafe {
-        pg_sys::AllocSetContextCreateInternal(
-            (*state).es_query_cxt,
-            c"pg_arrow_cache part".as_ptr(),
-            pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
-            pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
-            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-        )
-    }
-}
-
 /// A tuplestore for the rows of a part, with as much memory as the server gives to a hash table of groups, and a receiver for it.
 ///
 /// # Safety
@@ -261,42 +249,6 @@ unsafe fn tuples(context: pg_sys::MemoryContext) -> (*mut pg_sys::Tuplestorestat
 fn nowhere() -> *mut pg_sys::DestReceiver {
     // SAFETY: a constant of the server.
     unsafe { pg_sys::None_Receiver }
-}
-
-/// How much memory a hash table may take, by the settings.
-fn hash_memory_kilobytes() -> i32 {
-    // SAFETY: plain globals of the backend.
-    unsafe { (f64::from(pg_sys::work_mem) * pg_sys::hash_mem_multiplier) as i32 }
-}
-
-/// The plan of a leaf's query, and what there is to know for storing its rows, if they may be stored. Other processes take part only if the rows
-/// are likely to fit into memory.
-///
-/// # Safety
-/// `text` must be that of the statement.
-unsafe fn plan(part: &Part, leaf: Leaf, text: *const c_char) -> (*mut pg_sys::PlannedStmt, Option<Eligible>) {
-    for options in [pg_sys::CURSOR_OPT_PARALLEL_OK as i32, 0] {
-        // SAFETY: a query of our own, which nobody has planned; the caller's promise.
-        unsafe {
-            let call = Call::of_hook(leaf_query(part, leaf), text, options, std::ptr::null_mut());
-            let eligible = shmem::store().and_then(|store| parts::before_planning(&store, &call).ok());
-            let plan = parts::plan(&call);
-            let tree = &*(*plan).planTree;
-            let bytes = tree.plan_rows * f64::from(tree.plan_width + 24);
-            if !(*plan).parallelModeNeeded || bytes < f64::from(hash_memory_kilobytes()) * 512.0 {
-                return (plan, eligible);
-            }
-        }
-    }
-    unreachable!("a plan that was made without other processes needs none")
-}
-
-/// The query of one leaf.
-fn leaf_query(part: &Part, leaf: Leaf) -> *mut pg_sys::Query {
-    match part.of_leaf(leaf.relation, leaf.asked) {
-        Ok(query) => query,
-        Err(_) => pgrx::error!("part of a query has no query for a leaf"),
-    }
 }
 
 /// What is needed to store the rows of a part that is about to be started.

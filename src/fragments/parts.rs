@@ -7,15 +7,19 @@ use std::rc::Rc;
 use arrow_cache_core::{Counter, Wanted};
 use pgrx::pg_sys;
 
+use super::first_run;
 use super::key::PartKeys;
+use super::part_plan::PartPlan;
 use super::part_run::{PartRun, Source, Surroundings};
 use super::recipe::Recipe;
+use super::tuples::{copy_values, next_tuple};
 use crate::arrow::column::{self, Records};
 use crate::error::or_raise;
 use crate::lookup::Lead;
 use crate::lookup::parts::{self, PartKey};
 use crate::lookup::single_flight::{self, Joined, Patience};
 use crate::pg::row_type::RowType;
+use crate::query::Versions;
 use crate::query::decomposition::Part;
 use crate::query::partitions::Leaf;
 use crate::serve::{Hold, slot_values};
@@ -49,6 +53,8 @@ struct PartState {
     /// What it is stored as; `None` if it is not looked up.
     key: Option<PartKey>,
     rows: Rows,
+    /// How it is computed; `None` if it is stored.
+    plan: Option<PartPlan>,
 }
 
 impl PartState {
@@ -82,6 +88,8 @@ struct Contents {
     states: Vec<PartState>,
     /// The part that is read now.
     position: usize,
+    /// The definitions that the statement was planned under.
+    versions: Versions,
     /// Rows were asked for.
     has_run: bool,
     /// Carries the rows of tuplestores.
@@ -100,12 +108,12 @@ pub struct Counts {
 }
 
 impl Parts {
-    /// The parts of a statement whose scan is being started: looks for the stored ones, under the statement's snapshot. In the statement's
-    /// memory.
+    /// The parts of a statement whose scan is being started: looks for the stored ones, under the statement's snapshot, and plans the others, if the
+    /// statement `runs`. In the statement's memory.
     ///
     /// # Safety
     /// `state` must be the state of the statement, `row_type` the type of the rows of the parts.
-    pub unsafe fn begin(recipe: Recipe, state: *mut pg_sys::EState, row_type: RowType<'_>) -> *mut Self {
+    pub unsafe fn begin(recipe: Recipe, state: *mut pg_sys::EState, row_type: RowType<'_>, runs: bool) -> *mut Self {
         // SAFETY: the caller's promise. The callback lies in the context whose end it reports.
         unsafe {
             let context = (*state).es_query_cxt;
@@ -120,9 +128,9 @@ impl Parts {
             });
             pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*parts).callback);
             let tuple = pg_sys::MakeSingleTupleTableSlot(row_type.as_ptr(), &raw const pg_sys::TTSOpsMinimalTuple);
-            let states = recipe.leaves.iter().map(|leaf| PartState { leaf: *leaf, key: None, rows: Rows::Waiting });
+            let waiting = |leaf: &Leaf| PartState { leaf: *leaf, key: None, rows: Rows::Waiting, plan: None };
             let mut contents = Box::new(Contents {
-                states: states.collect(),
+                states: recipe.leaves.iter().map(waiting).collect(),
                 surroundings: Surroundings {
                     state,
                     columns: Rc::new([]),
@@ -130,6 +138,7 @@ impl Parts {
                     environment: None,
                 },
                 position: 0,
+                versions: recipe.versions,
                 has_run: false,
                 tuple,
                 patience: Patience::default(),
@@ -137,7 +146,10 @@ impl Parts {
             });
             if let Ok(columns) = column::columns_of(row_type, Records::Stored) {
                 contents.surroundings.columns = columns.into();
-                contents.look_up(recipe.versions);
+                contents.look_up();
+            }
+            if runs && !contents.plan(|rows| matches!(rows, Rows::Waiting)) {
+                first_run::note_refused(state, recipe.instead);
             }
             (*parts).contents = Some(contents);
             parts
@@ -192,15 +204,32 @@ impl Parts {
 
 impl Contents {
     /// Looks for stored parts, and pins those that hold. What cannot be looked up is computed.
-    fn look_up(&mut self, planned: crate::query::Versions) {
+    fn look_up(&mut self) {
         let Some(store) = shmem::store() else { return };
-        let Some(environment) = parts::environment(&store, planned) else { return };
+        let Some(environment) = parts::environment(&store, self.versions) else { return };
         let Ok(keys) = PartKeys::of(&self.part, environment, store.seed()) else { return };
         self.surroundings.environment = Some(environment);
         for part in &mut self.states {
             part.key = keys.of_leaf(part.leaf).ok();
             part.look_up(&store, &self.surroundings);
         }
+    }
+
+    /// Plans the parts whose rows come from there, if they have no plan. False if that must not be: the definitions are newer than the statement's plan, so
+    /// they may say of the tables what does not hold of the rows that its snapshot sees (a unique index, a validated constraint).
+    fn plan(&mut self, from: impl Fn(&Rows) -> bool) -> bool {
+        let Some(store) = shmem::store() else { return false };
+        let mut is_current = parts::are_current(&store, self.versions);
+        for part in self.states.iter_mut().filter(|part| part.plan.is_none() && from(&part.rows)) {
+            if !is_current {
+                return false;
+            }
+            // SAFETY: the statement is started.
+            part.plan = Some(unsafe { PartPlan::make(&self.part, part.leaf, self.surroundings.state) });
+            // Planning waits for locks, and hears then of what has changed.
+            is_current = parts::are_current(&store, self.versions);
+        }
+        is_current
     }
 
     /// Has the present part, whose rows are not there yet, read from the store after all, or computed.
@@ -210,7 +239,10 @@ impl Contents {
             && matches!(part.rows, Rows::Waiting)
         {
             count(Counter::FragmentsComputed, 1);
-            let run = PartRun::start(&self.part, part.leaf, part.key.as_ref(), &self.surroundings, lead);
+            let state = self.surroundings.state;
+            // SAFETY: the statement runs. A plan is made here only if nobody has asked for the other way of a statement that was refused.
+            let plan = *part.plan.get_or_insert_with(|| unsafe { PartPlan::make(&self.part, part.leaf, state) });
+            let run = PartRun::start(plan, part.leaf, part.key.as_ref(), &self.surroundings, lead);
             part.rows = Rows::Running(run);
         }
     }
@@ -316,13 +348,15 @@ impl Contents {
         true
     }
 
-    /// Lets the stored parts go if settings have changed since they were looked up: the first row of a portal may be asked for much later.
+    /// Lets the stored parts go if settings have changed since they were looked up: the first row of a portal may be asked for much later. If the others must
+    /// not be planned any more, they stay: the rows of a statement that is read later do not depend on settings.
     fn check_settings(&mut self) {
         if self.surroundings.environment.is_none() || parts::environment_now() == self.surroundings.environment {
             return;
         }
         self.surroundings.environment = None;
-        for part in &mut self.states {
+        let are_planned = self.plan(|rows| matches!(rows, Rows::Stored(_)));
+        for part in self.states.iter_mut().filter(|_| are_planned) {
             if let Rows::Stored(hold) = part.rows {
                 // SAFETY: a hold lasts as long as the statement.
                 unsafe { (*hold).release() };
@@ -344,40 +378,6 @@ impl Contents {
                 run.end(false);
             }
         }
-    }
-}
-
-/// Writes the next row of a tuplestore into the values of a slot. False at the end.
-///
-/// # Safety
-/// `tuple` must be a slot for minimal tuples, `slot` a virtual one, both with the columns of the tuplestore.
-pub unsafe fn next_tuple(
-    rows: *mut pg_sys::Tuplestorestate,
-    tuple: *mut pg_sys::TupleTableSlot,
-    slot: *mut pg_sys::TupleTableSlot,
-) -> bool {
-    // SAFETY: the caller's promise. The values of a minimal tuple stay until the next one takes its place.
-    unsafe {
-        if !pg_sys::tuplestore_gettupleslot(rows, true, false, tuple) {
-            return false;
-        }
-        pg_sys::slot_getallattrs(tuple);
-        copy_values(tuple, slot);
-        true
-    }
-}
-
-/// Copies the values of a row into a slot: those that are passed by reference stay where they are.
-///
-/// # Safety
-/// Both must have the same columns, and all values of the row must be there.
-pub unsafe fn copy_values(row: *mut pg_sys::TupleTableSlot, slot: *mut pg_sys::TupleTableSlot) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let (values, nulls) = slot_values(slot);
-        let (from_values, from_nulls) = slot_values(row);
-        values.copy_from_slice(from_values);
-        nulls.copy_from_slice(from_nulls);
     }
 }
 

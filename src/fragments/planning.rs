@@ -56,7 +56,13 @@ pub fn combine(call: &Call<'_>, eligible: &Eligible) -> Option<Combination> {
         return None;
     }
     let known = Known { may_fail: traits.may_fail, asks_for_time: traits.clocks != 0, reads_all: true };
-    combination(call.query(), None, eligible.versions(), known)
+    combination(call.query(), None, eligible.versions(), known, instead_of(call))
+}
+
+/// What runs instead of the plan of a combined query, if its parts may not be planned when it starts: the query, planned anew.
+fn instead_of(call: &Call<'_>) -> *mut pg_sys::Node {
+    // SAFETY: a valid query, which planning is about to change.
+    unsafe { copy(call.query().as_ptr()).cast() }
 }
 
 /// As `combine`, for a query that was refused because it asks for the time: its answer moves, but its parts may not.
@@ -75,7 +81,7 @@ pub fn combine_moving(call: &Call<'_>) -> Option<Combination> {
     }
     // What else the query does was not found out.
     let known = Known { may_fail: true, asks_for_time: true, reads_all: true };
-    let found = combination(call.query(), None, versions, known)?;
+    let found = combination(call.query(), None, versions, known, instead_of(call))?;
     timed_forms::time_statement(form, true);
     Some(found)
 }
@@ -92,11 +98,13 @@ pub struct Known {
 }
 
 /// The combined query of a query, whatever it is worth. `versions` are the definitions that were current before; `end` is to be called as for `combine`.
+/// `instead` is for the recipe.
 pub fn combination(
     query: Tree<'_, pg_sys::Query>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
     versions: Versions,
     known: Known,
+    instead: *mut pg_sys::Node,
 ) -> Option<Combination> {
     // The parts call other functions than the query. Who may execute these, and not those, would not get the error.
     if may_lack_execute(versions.ddl) {
@@ -135,26 +143,28 @@ pub fn combination(
     // SAFETY: a list of OIDs.
     let is_held = |relation: &pg_sys::Oid| unsafe { pg_sys::list_member_oid(relations, *relation) };
     let passed = unique(&mut found.tables.into_iter().filter(|relation| !is_held(relation)));
-    let recipe = Recipe { part, leaves: found.leaves, relations, versions }.to_list();
+    let recipe = Recipe { part, leaves: found.leaves, relations, versions, instead }.to_list();
     Some(Combination { query: decomposition.combined, recipe, passed, outer: path::set_planned(recipe) })
 }
 
-/// The plan of the combined query of a query, in the current memory context. Other libraries have seen the client's query planned.
+/// The plan of the combined query of a query, in the current memory context, made after the query has got its snapshot. `None`, too, if the definitions have
+/// become newer than `versions`. Other libraries have seen the client's query planned. `instead` is for the recipe.
 pub fn plan_of(
     query: QueryDesc<'_>,
     question: Tree<'_, pg_sys::Query>,
     versions: Versions,
     known: Known,
+    instead: *mut pg_sys::Node,
 ) -> Option<*mut pg_sys::PlannedStmt> {
     let (text, params) = (query.source(), query.params());
     // SAFETY: the parameters are those of the query. Planning changes a query, and the question may be asked again, so it is a copy that is planned.
     unsafe {
         let copy = Tree::enter(pg_sys::copyObjectImpl(question.as_ptr().cast()).cast())?;
-        let combination = combination(copy, Tree::enter(params), versions, known)?;
+        let combination = combination(copy, Tree::enter(params), versions, known, instead)?;
         let _ended = Ended::of(combination);
         let plan = kept!(server::standard_planner(combination.query, text, 0, params));
         add_relations(combination, plan);
-        Some(plan)
+        parts::are_current(&shmem::store()?, versions).then_some(plan)
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Recipe {
     pub relations: *mut pg_sys::List,
     /// The definitions that were current when the plan was made.
     pub versions: Versions,
+    /// What runs instead if no part may be planned any more (`way_back`): a plan of the whole query, or the query; null if whoever starts the plan sees to it.
+    pub instead: *mut pg_sys::Node,
 }
 
 /// Places in the list.
@@ -28,6 +30,7 @@ const LEAVES: usize = 4;
 const ASKED: usize = 5;
 const RELATIONS: usize = 6;
 const NUMBERS: usize = 7;
+const INSTEAD: usize = 8;
 
 /// How many parts the recipe of a list has.
 ///
@@ -66,7 +69,8 @@ impl Recipe {
         let Versions { catalogs, ddl } = self.versions;
         let relation = self.part.relation.to_u32().cast_signed();
         let numbers = list_of_numbers([relation].into_iter().chain(halves(catalogs)).chain(halves(ddl)));
-        list_of([self.part.query.cast(), bounds, places, others, leaves, asked, self.relations, numbers])
+        let query = self.part.query.cast();
+        list_of([query, bounds, places, others, leaves, asked, self.relations, numbers, self.instead.cast()])
     }
 
     /// The recipe that `to_list` has made a list of, or the server a copy of that.
@@ -94,6 +98,7 @@ impl Recipe {
                 leaves,
                 relations: list_at(RELATIONS)?,
                 versions: Versions { catalogs: whole(catalogs_hi, catalogs_lo), ddl: whole(ddl_hi, ddl_lo) },
+                instead: node_at(list, INSTEAD)?,
             })
         }
     }

@@ -85,8 +85,8 @@ unsafe extern "C-unwind" fn create_state(_scan: *mut pg_sys::CustomScan) -> *mut
     }
 }
 
-/// Holds open what the executor of an undivided plan would hold open, and looks for the stored parts.
-unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, _flags: i32) {
+/// Holds open what the executor of an undivided plan would hold open, looks for the stored parts, and plans the others.
+unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, flags: i32) {
     // SAFETY: the node was made by `create_state` from a node with a recipe; planning has locked the tables. The references are given back
     // by `end`, or by the resource owner of the portal.
     unsafe {
@@ -99,7 +99,8 @@ unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *m
                 (*scan).open = pg_sys::lappend((*scan).open, open.cast());
             }
             let row_type = RowType::of((*(*node).ss.ss_ScanTupleSlot).tts_tupleDescriptor);
-            (*scan).parts = Parts::begin(recipe, estate, row_type);
+            let runs = flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0;
+            (*scan).parts = Parts::begin(recipe, estate, row_type, runs);
         });
     }
 }

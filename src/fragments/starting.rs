@@ -63,7 +63,8 @@ fn combine(query: QueryDesc<'_>, miss: Option<&mut Miss>) {
     // SAFETY: the memory of the descriptor, which outlives the execution, and with it the plan. The query has not been started.
     unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
-        if let Some(plan) = planning::plan_of(query, question, versions, known) {
+        let own_plan = query.plan().as_ptr();
+        if let Some(plan) = planning::plan_of(query, question, versions, known, own_plan.cast()) {
             query.set_plan(plan);
             if let Some(miss) = miss {
                 miss.combined = true;

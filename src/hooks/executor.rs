@@ -9,9 +9,9 @@ use crate::invalidation::targets;
 use crate::lookup::{self, Pending};
 use crate::pg::compat::{self, executor_run_hook};
 use crate::pg::error_passing::{direct, edge, with_cleanup};
+use crate::pg::newer_snapshot;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::server;
-use crate::pg::snapshots;
 use crate::pg::tree::Tree;
 use crate::pg::{attention, backend};
 use crate::{capture, copy, export, fragments, serve, session, settings};
@@ -150,7 +150,8 @@ unsafe fn settle(desc: QueryDesc<'_>, flags: c_int, pending: &Pending<'_>) -> bo
                 || desc.set_plan(direct!(server::planner(query, text, options, params))),
                 || session::set_must_plan(false),
             );
-            edge(|| snapshots::renew(desc));
+            // Planning may have waited. The server takes the snapshot after it has planned.
+            edge(|| newer_snapshot::take(&raw mut (*desc.as_ptr()).snapshot));
         }
         served
     }

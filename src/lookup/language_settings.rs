@@ -7,8 +7,8 @@ use std::cell::Cell;
 use arrow_cache_core::{Hash128, Reason};
 
 use crate::pg::backend_local::Local;
-use crate::query::{Versions, environment};
 use crate::query::hashes::PlanningHash;
+use crate::query::{Versions, environment};
 use crate::shmem::SharedStore;
 
 /// What the language goes by: its own settings; and those that functions may read, with the role.

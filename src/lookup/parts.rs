@@ -48,6 +48,13 @@ pub fn environment(store: &SharedStore, planned: Versions) -> Option<Environment
     environment::hash(store.seed(), &[]).ok()
 }
 
+/// Are these, of which no plan is newer, still the definitions that the plans just made rest on?
+///
+/// Whoever has changed some is counted until the versions have moved for the last time, so this is asked in that order.
+pub fn are_current(store: &SharedStore, versions: Versions) -> bool {
+    definition_versions::are_settled() && definition_versions::current(store) == versions
+}
+
 /// The environment of now.
 pub fn environment_now() -> Option<EnvironmentHash> {
     environment::hash(shmem::store()?.seed(), &[]).ok()

@@ -166,7 +166,9 @@ fn snapshot_of_planning<'s>(store: &SharedStore) -> Option<(&'s pg_sys::Snapshot
 /// the query is planned by then if they are not.
 pub fn still_stands(plan: *mut pg_sys::PlannedStmt) -> bool {
     // SAFETY: as in `pending`; `make` has just handed the plan out.
-    let pending = unsafe { Tree::enter(plan).and_then(|plan| serve::stands_for(plan)).map(|pending| &*pending.cast::<Pending<'_>>()) };
+    let pending = unsafe {
+        Tree::enter(plan).and_then(|plan| serve::stands_for(plan)).map(|pending| &*pending.cast::<Pending<'_>>())
+    };
     let (Some(pending), Some(store)) = (pending, shmem::store()) else { return false };
     definition_versions::current(&store) == pending.versions
         && store.lookup(pending.key).is_some_and(|pin| {

@@ -161,7 +161,9 @@ pub fn join(store: &SharedStore, missed: Missed<'_>, patience: &mut Patience, sl
         }
         Taking::Claimed(_) if !sleeps => Joined::LooksAgain,
         Taking::Claimed(claimed) => {
-            let Some(bounds) = bounds.filter(|_| missed.may_wait && may_sleep(missed.kind())) else { return alone(WaitEnd::GivenUp) };
+            let Some(bounds) = bounds.filter(|_| missed.may_wait && may_sleep(missed.kind())) else {
+                return alone(WaitEnd::GivenUp);
+            };
             match patience.left(bounds).map_or(Waited::TooLong, |left| wait(store, &claimed, missed.wanted, left)) {
                 Waited::Over => Joined::LooksAgain,
                 Waited::TooLong => alone(WaitEnd::TimedOut),

@@ -9,8 +9,8 @@ use super::fingerprint::Fingerprint;
 use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
 use super::{forms, kept_templates, portal, quick_statements, single_flight};
+use crate::pg::newer_snapshot;
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::snapshots;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, compat};
 use crate::query::plan_kinds::{is_custom_scan, shows_clock};
@@ -181,7 +181,7 @@ fn look_up(
     let find = || find(store, &Question::of(desc).started_by_client(planned_as), Lateness::Accepted);
     let found = portal::check_statement(desc, planned)
         .and_then(|()| find())
-        .map(|found| share_work(store, desc, flags, (found, Lateness::Accepted), snapshots::are_of_statements()))
+        .map(|found| share_work(store, desc, flags, (found, Lateness::Accepted), newer_snapshot::may_be_taken()))
         .and_then(|found| under_new_snapshot(desc, found, find));
     let found = match found {
         Ok(Found::Hit(mut hit, verify)) => match check_cursor(&mut hit, flags, desc.plan()) {
@@ -236,7 +236,7 @@ fn under_new_snapshot(
     match found {
         Found::Miss(miss) if miss.observes && miss.has_waited => {
             // SAFETY: the query has not been started; whoever runs it has just pushed its snapshot.
-            unsafe { snapshots::renew(desc) };
+            unsafe { newer_snapshot::take(&raw mut (*desc.as_ptr()).snapshot) };
             let mut again = find()?;
             if let Found::Miss(same) = &mut again
                 && same.key == miss.key

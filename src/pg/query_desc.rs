@@ -97,15 +97,6 @@ impl<'q> QueryDesc<'q> {
         unsafe { (*self.as_ptr()).snapshot }
     }
 
-    /// Puts another snapshot in the place of its own, and returns that one.
-    ///
-    /// # Safety
-    /// The query must not have been started; the snapshot must be registered, and becomes the query's, which unregisters it.
-    pub unsafe fn set_snapshot(self, snapshot: pg_sys::Snapshot) -> pg_sys::Snapshot {
-        // SAFETY: `of_hook` was promised that it is valid.
-        unsafe { std::mem::replace(&mut (*self.as_ptr()).snapshot, snapshot) }
-    }
-
     /// What the snapshot says; `None` if it runs under none.
     pub fn snapshot_data(self) -> Option<&'q pg_sys::SnapshotData> {
         // SAFETY: a query has registered its snapshot.

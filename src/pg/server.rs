@@ -339,13 +339,6 @@ unsafe extern "C-unwind" {
     /// The same; false if somebody else holds a lock that is in the way.
     pub fn ConditionalLockRelationOid(relation: pg_sys::Oid, mode: c_int) -> bool;
     pub fn UnlockRelationOid(relation: pg_sys::Oid, mode: c_int);
-    /// utils/snapmgr.h
-    pub fn GetActiveSnapshot() -> pg_sys::Snapshot;
-    pub fn GetTransactionSnapshot() -> pg_sys::Snapshot;
-    pub fn RegisterSnapshot(snapshot: pg_sys::Snapshot) -> pg_sys::Snapshot;
-    pub fn UnregisterSnapshot(snapshot: pg_sys::Snapshot);
-    pub fn PushActiveSnapshot(snapshot: pg_sys::Snapshot);
-    pub fn PopActiveSnapshot();
     /// catalog/pg_inherits.h
     pub fn find_all_inheritors(
         parent: pg_sys::Oid,

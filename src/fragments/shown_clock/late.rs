@@ -10,7 +10,7 @@ use super::kept::{self, Kept};
 use super::planning::{ClockFree, plan, takes_apart};
 use super::scan;
 use crate::fragments::admission::limits_files;
-use crate::fragments::exchange::exchange;
+use crate::fragments::exchange::{exchange, has_columns_of};
 use crate::invalidation::own_writes;
 use crate::lookup::clock_free::{self, Reading};
 use crate::lookup::parts::{self, may_have_parts};
@@ -150,7 +150,7 @@ pub fn apply(query: QueryDesc<'_>, start: Start, limit: u64) -> Option<*mut pg_s
     // SAFETY: the memory of the descriptor outlives the execution, and with it the plan.
     unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
-        let own_plan = replace_plan(query, reads);
+        let own_plan = replace_plan(query, start.versions, reads);
         pg_sys::MemoryContextSwitchTo(caller);
         own_plan
     }
@@ -180,11 +180,12 @@ struct Reads {
     again: bool,
 }
 
-/// Plans the part, and puts the plan that applies the clock to it in the place of the plan that was started.
+/// Plans the part, and puts the plan that applies the clock to it in the place of the plan that was started, unless the definitions have become newer than
+/// `versions` meanwhile.
 ///
 /// # Safety
 /// The query must be started, and not have run. The current memory context must outlive it.
-unsafe fn replace_plan(query: QueryDesc<'_>, reads: Reads) -> Option<*mut pg_sys::QueryDesc> {
+unsafe fn replace_plan(query: QueryDesc<'_>, versions: Versions, reads: Reads) -> Option<*mut pg_sys::QueryDesc> {
     let store = shmem::store()?;
     let kept = kept::of(query.plan())?;
     // SAFETY: copies of what the plan carries, which nobody has planned.
@@ -208,7 +209,13 @@ unsafe fn replace_plan(query: QueryDesc<'_>, reads: Reads) -> Option<*mut pg_sys
         let question = question.with_params(Tree::enter(params));
         let reading = reading(query, &kept, &traits, reads, || clock_free::stored_rows(&store, &question))?;
         scan::set_reading(whole, part, reading.when);
-        exchange(query, whole, params, |started| !reading.of_stored || scan::reads_stored(started))
+        // Planning was later than the snapshot.
+        if !parts::are_current(&store, versions) {
+            return None;
+        }
+        exchange(query, whole, params, |started| {
+            has_columns_of(query, started) && (!reading.of_stored || scan::reads_stored(started))
+        })
     }
 }
 

@@ -6,10 +6,13 @@ use std::ffi::c_void;
 use pgrx::pg_sys;
 
 use crate::error::or_raise;
+use crate::fragments::first_run;
 use crate::fragments::part_run::{PartRun, Source, with_description};
-use crate::fragments::parts::{copy_values, next_tuple};
+use crate::fragments::tuples::{copy_values, next_tuple};
+use crate::fragments::way_back;
 use crate::lookup::clock_free::{Answer, Reading};
 use crate::lookup::{self, Task};
+use crate::pg::compat;
 use crate::pg::error_passing::kept;
 use crate::pg::tree::Tree;
 use crate::query::row_bound;
@@ -143,8 +146,7 @@ impl RowsOfPart {
     unsafe fn next(&mut self, slot: *mut pg_sys::TupleTableSlot) -> Step {
         if matches!(self.rows, Rows::Waiting) {
             // SAFETY: the statement runs.
-            let run = unsafe { PartRun::of_plan(self.state, self.plan, |_query| self.task.take()) };
-            self.rows = Rows::Running(run);
+            self.rows = Rows::Running(unsafe { self.start() });
             self.taken = 0;
             self.most = self.most_rows();
         }
@@ -169,6 +171,26 @@ impl RowsOfPart {
         }
         self.leave();
         Step::End
+    }
+
+    /// Starts the plan of the part; or another one of it, whose rows are not stored, if it is combined of parts that must not be planned.
+    ///
+    /// # Safety
+    /// The statement runs.
+    unsafe fn start(&mut self) -> PartRun {
+        // SAFETY: the caller's promise. All rows of the statement are those of the part, of which none has been read.
+        unsafe {
+            let run = PartRun::of_plan(self.state, self.plan, |_query| self.task.take());
+            let Some(instead) = first_run::take_refused(run.state()).filter(|instead| !instead.is_null()) else {
+                return run;
+            };
+            let caller = pg_sys::MemoryContextSwitchTo((*self.state).es_query_cxt);
+            let plan = compat::unchecked_plan(way_back::plan_anew(instead, (*self.state).es_sourceText));
+            pg_sys::MemoryContextSwitchTo(caller);
+            run.end(false);
+            way_back::renew_snapshot(self.state, &raw mut (*self.state).es_snapshot);
+            PartRun::of_plan(self.state, plan, |_query| None)
+        }
     }
 
     /// Takes the row that a step has given, null for the end.

@@ -1,0 +1,30 @@
+//! A newer snapshot for a query that is planned later than the server plans, which takes the snapshot after that: a plan that is newer than the snapshot may rest on
+//! definitions that do not hold of its rows. Keeps nothing.
+
+use pgrx::pg_sys;
+
+/// Does each statement have a snapshot of its own?
+pub fn may_be_taken() -> bool {
+    // SAFETY: a plain global of the backend.
+    unsafe { pg_sys::XactIsoLevel < pg_sys::XACT_REPEATABLE_READ as i32 }
+}
+
+/// Puts a new snapshot in the place of the active one, which is registered in `place`, too; does nothing if another one is active. In REPEATABLE READ the new one is
+/// the old one.
+///
+/// # Safety
+/// `place` must belong to a query that has read nothing and that a portal is starting or running: the portal has made the snapshot the active one, and lets go
+/// whichever is active then.
+pub unsafe fn take(place: *mut pg_sys::Snapshot) {
+    // SAFETY: the caller's promise. A snapshot is let go after the new one was registered.
+    unsafe {
+        if !pg_sys::ActiveSnapshotSet() || pg_sys::GetActiveSnapshot() != *place {
+            return;
+        }
+        pg_sys::PopActiveSnapshot();
+        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetActiveSnapshot());
+        pg_sys::UnregisterSnapshot(*place);
+        *place = snapshot;
+    }
+}
