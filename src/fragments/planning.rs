@@ -17,7 +17,7 @@ use crate::pg::{inheritance, server};
 use crate::query::decomposition::{decompose, has_candidates};
 use crate::query::partitions::leaves;
 use crate::query::statement_terms::StatementTerms;
-use crate::query::{Versions, identity};
+use crate::query::{Versions, identity, lock_order};
 use crate::{session, settings, shmem};
 
 /// A query to plan in the place of the client's, which is being planned from now on. Plain data, so that an error may jump over it.
@@ -49,10 +49,15 @@ impl Drop for Ended {
 }
 
 /// The combined query to plan in the place of a query of the simple protocol, if its answer can be combined of parts and that is worth it. `end` must be
-/// called when it was planned, after an error too.
+/// called when it was planned, after an error too. None of a query that reads several tables with children: it is planned by the server, which locks these in an
+/// order of its own, and may be combined when it starts (`starting`).
 pub fn combine(call: &Call<'_>, eligible: &Eligible) -> Option<Combination> {
     let traits = eligible.traits();
-    if !may_have_parts(traits) || !may_combine(call) || !admission::is_worth(eligible.form()) {
+    if !may_have_parts(traits)
+        || !may_combine(call)
+        || lock_order::is_of_several_parents(call.query())
+        || !admission::is_worth(eligible.form())
+    {
         return None;
     }
     let known = Known { may_fail: traits.may_fail, asks_for_time: traits.clocks != 0, reads_all: true };
@@ -67,7 +72,11 @@ fn instead_of(call: &Call<'_>) -> *mut pg_sys::Node {
 
 /// As `combine`, for a query that was refused because it asks for the time: its answer moves, but its parts may not.
 pub fn combine_moving(call: &Call<'_>) -> Option<Combination> {
-    if !may_combine(call) || !has_candidates(call.query()) || own_writes::has_transaction_id() {
+    if !may_combine(call)
+        || !has_candidates(call.query())
+        || own_writes::has_transaction_id()
+        || lock_order::is_of_several_parents(call.query())
+    {
         return None;
     }
     let store = shmem::store()?;

@@ -1,6 +1,6 @@
 //! Plans that the planner hook has left to the server, because they are made for the values of a Bind, or kept: their costs decide which kind of
-//! plan the server makes next, and they may run under other settings than they were made for. When such a plan starts, and there is no
-//! answer for it, it may be replaced by the plan of the combined query. Keeps nothing.
+//! plan the server makes next, and they may run under other settings than they were made for. Or because they read several tables with children, which are
+//! locked in the order of planning (`lock_order`). When such a plan starts, and there is no answer for it, it may be replaced by the plan of the combined query. Keeps nothing.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
@@ -13,20 +13,21 @@ use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::query::decomposition::has_candidates;
 use crate::query::eligibility::QueryTraits;
-use crate::query::lone_parameters;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Marked, Planned, Versions, environment, plan_marker};
+use crate::query::{lock_order, lone_parameters};
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
 use crate::{lookup, settings};
 
 /// A copy of a query that is about to be planned, to be attached to its plan; null if it has no parts.
 pub fn question(call: &Call<'_>, eligible: &Eligible) -> *mut pg_sys::Query {
-    let is_kept_or_bound = call.has_values() || !call.is_one_shot();
-    if !is_kept_or_bound
-        || !settings::enable_fragments()
+    let is_planned_by_server =
+        || call.has_values() || !call.is_one_shot() || lock_order::is_of_several_parents(call.query());
+    if !settings::enable_fragments()
         || !may_have_parts(eligible.traits())
         || !has_candidates(call.query())
+        || !is_planned_by_server()
     {
         return std::ptr::null_mut();
     }

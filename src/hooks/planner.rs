@@ -96,19 +96,20 @@ unsafe fn plan_concerned(
     }
 }
 
-/// Locks what planning would lock, before the snapshot is taken; says whether the placeholder may stand for its plan then. It waits for no lock: planning
-/// takes locks in another order, and looks at the query before it waits. So what is not to be had at once is left to planning.
+/// Locks what planning would lock, as far as the answer needs it, before the snapshot is taken; says whether the placeholder may stand for its plan then. It
+/// waits for no lock: planning takes locks in another order, and looks at the query before it waits. So what is not to be had at once is left to planning.
 ///
 /// # Safety
 /// As `plan`.
 unsafe fn stands_in(placeholder: Placeholder) -> bool {
-    let Placeholder { plan, locks } = placeholder;
+    let Placeholder { plan, locks, indexes } = placeholder;
     let mode = pg_sys::AccessShareLock as c_int;
     // SAFETY: the caller's promise.
     unsafe {
-        for (taken, relation) in oids(locks).enumerate() {
+        let all = || oids(locks).chain(oids(indexes));
+        for (taken, relation) in all().enumerate() {
             if !direct!(server::ConditionalLockRelationOid(relation, mode)) {
-                for relation in oids(locks).take(taken) {
+                for relation in all().take(taken) {
                     direct!(server::UnlockRelationOid(relation, mode));
                 }
                 return false;

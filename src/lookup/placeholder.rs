@@ -57,6 +57,8 @@ pub struct Placeholder {
     pub plan: *mut pg_sys::PlannedStmt,
     /// The relations (OIDs) that planning would lock besides those that the query names.
     pub locks: *mut pg_sys::List,
+    /// The indexes (OIDs) that the start of a plan for a Bind will lock, to hold them open. Planning would lock these, and others.
+    pub indexes: *mut pg_sys::List,
 }
 
 /// A placeholder for a one-shot query, if its answer seems to be stored, and there is a template with the facts of
@@ -120,7 +122,9 @@ pub fn make(
         place.cast()
     };
     // The plan points into the template, which `kept_templates` keeps until a later statement is planned, when the plan is gone.
-    Some(Placeholder { plan: template.placeholder(call.query(), place, cost.total)?, locks: template.descendants() })
+    let plan = template.placeholder(call.query(), place, cost.total)?;
+    let indexes = if call.has_values() { template.open_relations().indexes } else { std::ptr::null_mut() };
+    Some(Placeholder { plan, locks: template.descendants(), indexes })
 }
 
 /// What is known of the plan that computed a stored answer.

@@ -17,6 +17,7 @@
 //! | May another statement change the cursor's row? | `updatable_cursor` |
 //! | How many rows can there be at most? | `row_bound`, `unique_scan` |
 //! | Which leaves of a partitioned table may hold rows that a query asks for? | `partitions` |
+//! | Does planning lock children in an order of its own? | `lock_order` |
 //! | Which rows of a plan no later change can show in? | `settled_rows` |
 //!
 //! `hashes` are the types of all hashes.
@@ -31,6 +32,7 @@ pub mod identity;
 pub mod key;
 pub mod known_texts;
 pub mod left_out_rows;
+pub mod lock_order;
 pub mod lone_parameters;
 pub mod name_resolution;
 pub mod opened_relations;

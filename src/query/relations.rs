@@ -111,8 +111,8 @@ fn check_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
     }
 }
 
-/// The relations that a plan reads, and the views that it reads them through, in the order of its range table, which is the order in
-/// which planning locks them. Not the plan's own list of relations: that has constants of the types oid and regclass as well, since
+/// The relations that a plan reads, and the views that it reads them through, in the order of its range table. Planning
+/// locks them in another order. Not the plan's own list of relations: that has constants of the types oid and regclass as well, since
 /// plans are made anew when these change, and nothing locks or reads what they name.
 pub fn read_by<'t>(plan: Tree<'t, pg_sys::PlannedStmt>) -> impl Iterator<Item = pg_sys::Oid> + 't {
     children!(plan.rtable as RangeTblEntry).filter_map(|entry| {

@@ -39,7 +39,7 @@ pub struct Template {
     descriptor: Vec<u8>,
     /// The relations that the plan reads, ascending.
     relations: Vec<u32>,
-    /// All of them, in the order in which planning locks them, if some are partitions, or inherit: the query does not name these.
+    /// All of them, if some are partitions, or inherit: the query does not name these.
     locks: Vec<pg_sys::Oid>,
     /// What a portal that may stay open holds open.
     open: OpenRelations,
