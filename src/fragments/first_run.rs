@@ -9,6 +9,7 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
+use arrow_cache_core::OutOfMemory;
 use pgrx::pg_sys;
 
 use super::carried;
@@ -17,6 +18,7 @@ use super::planning::{Known, plan_of};
 use super::shown_clock::late::{self, AtStart};
 use super::way_back;
 use crate::capture;
+use crate::error::or_raise;
 use crate::lookup::parts::{self, may_have_parts};
 use crate::lookup::{definition_versions, portal};
 use crate::pg::attention::{Attended, Matter};
@@ -69,13 +71,14 @@ pub fn is_idle() -> bool {
 pub fn wait(query: QueryDesc<'_>, traits: QueryTraits, versions: Versions) {
     let Some(environment) = parts::environment_now() else { return };
     let start = Start { versions, environment, pruning: plan_facts::pruning(), traits };
-    add(query.own_context(), query.address(), Late::Waiting(start));
+    // Without memory for that, the server's own plan runs.
+    let _ = add(query.own_context(), query.address(), Late::Waiting(start));
 }
 
 /// Notes that the parts of a statement that is being started must not be planned, and what runs instead of it.
 pub fn note_refused(state: *mut pg_sys::EState, instead: *mut pg_sys::Node) {
     // SAFETY: the state of a statement that is being started.
-    add(unsafe { (*state).es_query_cxt }, state as usize, Late::Refused(instead));
+    or_raise(add(unsafe { (*state).es_query_cxt }, state as usize, Late::Refused(instead)));
 }
 
 /// What runs instead of the statement with this state, if its parts must not be planned.
@@ -89,16 +92,18 @@ pub fn waits_for_clock(query: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, 
     match late::at_start(query, planned, flags) {
         AtStart::Other => return false,
         AtStart::TooQuick => {}
-        AtStart::Waits(start) => add(query.own_context(), query.address(), Late::ShowsClock(start)),
+        AtStart::Waits(start) => {
+            let _ = add(query.own_context(), query.address(), Late::ShowsClock(start));
+        }
     }
     true
 }
 
 /// Puts a query on the list, until its memory goes.
-fn add(context: pg_sys::MemoryContext, key: usize, late: Late) {
+fn add(context: pg_sys::MemoryContext, key: usize, late: Late) -> Result<(), OutOfMemory> {
     // SAFETY: a live context. The registration lives in the context whose end it reports.
     unsafe {
-        let Some(place) = room_for::<Registration>(context) else { return };
+        let place = room_for::<Registration>(context).ok_or(OutOfMemory)?;
         place.write(Registration {
             callback: pg_sys::MemoryContextCallback {
                 func: Some(context_gone),
@@ -110,6 +115,7 @@ fn add(context: pg_sys::MemoryContext, key: usize, late: Late) {
         server::MemoryContextRegisterResetCallback(context, &raw mut (*place).callback);
     }
     LATE.with_borrow_mut(|list| list.push((key, late)));
+    Ok(())
 }
 
 /// Decides on a query that is about to be run, for up to `limit` rows (0: all), `forward` or not at all. What the server raises unwinds this frame, and
@@ -121,7 +127,7 @@ pub fn decide_at_run(query: QueryDesc<'_>, forward: bool, limit: u64) {
     if let Some(instead) = take_refused(state) {
         // SAFETY: what runs instead of this query, which has not run.
         if let Some(combined) = unsafe { way_back::exchange_for(query, instead) } {
-            note_exchanged(query, combined);
+            or_raise(add(query.own_context(), query.address(), Late::Exchanged(combined)));
         }
         return;
     }

@@ -219,17 +219,16 @@ impl Contents {
     /// they may say of the tables what does not hold of the rows that its snapshot sees (a unique index, a validated constraint).
     fn plan(&mut self, from: impl Fn(&Rows) -> bool) -> bool {
         let Some(store) = shmem::store() else { return false };
-        let mut is_current = parts::are_current(&store, self.versions);
-        for part in self.states.iter_mut().filter(|part| part.plan.is_none() && from(&part.rows)) {
-            if !is_current {
-                return false;
-            }
-            // SAFETY: the statement is started.
-            part.plan = Some(unsafe { PartPlan::make(&self.part, part.leaf, self.surroundings.state) });
+        let is_current = || parts::are_current(&store, self.versions);
+        let mut missing = self.states.iter_mut().filter(|part| part.plan.is_none() && from(&part.rows));
+        missing.all(|part| {
             // Planning waits for locks, and hears then of what has changed.
-            is_current = parts::are_current(&store, self.versions);
-        }
-        is_current
+            is_current() && {
+                // SAFETY: the statement is started.
+                part.plan = Some(unsafe { PartPlan::make(&self.part, part.leaf, self.surroundings.state) });
+                is_current()
+            }
+        })
     }
 
     /// Has the present part, whose rows are not there yet, read from the store after all, or computed.

@@ -133,6 +133,16 @@ def test_statement_under_an_old_snapshot(writer, other, connect, query):
     assert rows == plain
 
 
+def test_an_error_after_the_way_back_leaves_nothing(writer, other, connect):
+    reader = connect(OPTIONS, prepare_threshold=None)
+    for query in ["SELECT count(*) / (count(*) - 30) FROM p LEFT JOIN d ON d.id = p.v", QUERIES[0]]:
+        writer.execute("DROP INDEX IF EXISTS d_id_idx; TRUNCATE d; INSERT INTO d SELECT g % 3, 'n' FROM generate_series(0, 5) g")
+        answer = waits_in_the_middle(writer, other, reader, query)
+        assert answer == "22012" or len(answer) == 3
+        for _ in range(20):
+            assert reader.rows(QUERIES[4]) == reader.uncached(QUERIES[4])
+
+
 def test_explain(writer, other, connect):
     reader = connect(OPTIONS, prepare_threshold=None)
     lines = [line for line, in waits_in_the_middle(writer, other, reader, f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {QUERIES[0]}")]

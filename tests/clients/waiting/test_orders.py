@@ -123,7 +123,7 @@ def test_rows_change_meanwhile(world, count):
 def test_a_table_that_only_functions_read_is_truncated(world):
     """Nobody holds a lock on it while a statement waits. So a statement that computes after the wait reads it under a snapshot from then: one from before sees no row."""
     world.owner.execute("CREATE TABLE m AS SELECT 1 AS n")
-    world.owner.execute("CREATE FUNCTION reads(int) RETURNS bigint LANGUAGE plpgsql STABLE AS 'BEGIN RETURN slow($1) + (SELECT sum(n) FROM m); END'")
+    world.owner.execute("CREATE FUNCTION reads(int) RETURNS bigint LANGUAGE plpgsql STABLE AS 'DECLARE v int := slow($1); BEGIN RETURN v + (SELECT sum(n) FROM m); END'")
     world.owner.execute("SECURITY LABEL FOR pg_arrow_cache ON FUNCTION reads(int) IS 'pure'")
     query = "SELECT sum(reads(v)) FROM t"
     leading, [following] = world.lead(query), world.follow(1, query)
