@@ -16,7 +16,7 @@ use super::carried;
 use super::exchange::{end_started, exchange, has_columns_of};
 use super::planning::{Known, plan_of};
 use super::shown_clock::late::{self, AtStart};
-use super::way_back;
+use super::{refused, way_back};
 use crate::capture;
 use crate::error::or_raise;
 use crate::lookup::parts::{self, may_have_parts};
@@ -49,22 +49,20 @@ enum Late {
     ShowsClock(late::Start),
     /// It runs the other plan. The server's own was started too, and ends with it: a descriptor that holds nothing else.
     Exchanged(*mut pg_sys::QueryDesc),
-    /// It was started combined of parts, which must not be planned: this runs instead.
-    Refused(*mut pg_sys::Node),
 }
 
-/// By the addresses of descriptors, `Refused` by that of the state.
+/// By the addresses of descriptors.
 static LATE: Local<Attended<Vec<(usize, Late)>>> = Local::new(Attended::new(Matter::Late, Vec::new()));
 
 /// What reports the end of a descriptor's memory context. Lives in that context.
 struct Registration {
     callback: pg_sys::MemoryContextCallback,
-    key: usize,
+    query: usize,
 }
 
-/// Is there no query that waits, or runs a combined plan since its first run?
+/// Is there no query that waits, or runs another plan since its first run, or is to do so?
 pub fn is_idle() -> bool {
-    LATE.holds_nothing()
+    LATE.holds_nothing() && refused::is_none()
 }
 
 /// Has a query that is about to be started wait for its first run. `versions` are the definitions of now.
@@ -72,18 +70,7 @@ pub fn wait(query: QueryDesc<'_>, traits: QueryTraits, versions: Versions) {
     let Some(environment) = parts::environment_now() else { return };
     let start = Start { versions, environment, pruning: plan_facts::pruning(), traits };
     // Without memory for that, the server's own plan runs.
-    let _ = add(query.own_context(), query.address(), Late::Waiting(start));
-}
-
-/// Notes that the parts of a statement that is being started must not be planned, and what runs instead of it.
-pub fn note_refused(state: *mut pg_sys::EState, instead: *mut pg_sys::Node) {
-    // SAFETY: the state of a statement that is being started.
-    or_raise(add(unsafe { (*state).es_query_cxt }, state as usize, Late::Refused(instead)));
-}
-
-/// What runs instead of the statement with this state, if its parts must not be planned.
-pub fn take_refused(state: *mut pg_sys::EState) -> Option<*mut pg_sys::Node> {
-    take(state as usize, |late| if let Late::Refused(instead) = late { Some(instead) } else { None })
+    let _ = add(query, Late::Waiting(start));
 }
 
 /// Has a query that is about to be started wait for its first run, if the clock may be applied to it then. Says whether it was such a query, about which
@@ -93,16 +80,20 @@ pub fn waits_for_clock(query: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, 
         AtStart::Other => return false,
         AtStart::TooQuick => {}
         AtStart::Waits(start) => {
-            let _ = add(query.own_context(), query.address(), Late::ShowsClock(start));
+            let _ = add(query, Late::ShowsClock(start));
         }
     }
     true
 }
 
 /// Puts a query on the list, until its memory goes.
-fn add(context: pg_sys::MemoryContext, key: usize, late: Late) -> Result<(), OutOfMemory> {
+///
+/// # Errors
+/// There is no memory for that.
+fn add(query: QueryDesc<'_>, late: Late) -> Result<(), OutOfMemory> {
     // SAFETY: a live context. The registration lives in the context whose end it reports.
     unsafe {
+        let context = query.own_context();
         let place = room_for::<Registration>(context).ok_or(OutOfMemory)?;
         place.write(Registration {
             callback: pg_sys::MemoryContextCallback {
@@ -110,11 +101,11 @@ fn add(context: pg_sys::MemoryContext, key: usize, late: Late) -> Result<(), Out
                 arg: place.cast(),
                 next: std::ptr::null_mut(),
             },
-            key,
+            query: query.address(),
         });
         server::MemoryContextRegisterResetCallback(context, &raw mut (*place).callback);
     }
-    LATE.with_borrow_mut(|list| list.push((key, late)));
+    LATE.with_borrow_mut(|list| list.push((query.address(), late)));
     Ok(())
 }
 
@@ -124,10 +115,10 @@ fn add(context: pg_sys::MemoryContext, key: usize, late: Late) -> Result<(), Out
 #[inline(never)]
 pub fn decide_at_run(query: QueryDesc<'_>, forward: bool, limit: u64) {
     let state = query.estate().map_or(std::ptr::null_mut(), NonNull::as_ptr);
-    if let Some(instead) = take_refused(state) {
+    if let Some(instead) = refused::take(state) {
         // SAFETY: what runs instead of this query, which has not run.
         if let Some(combined) = unsafe { way_back::exchange_for(query, instead) } {
-            or_raise(add(query.own_context(), query.address(), Late::Exchanged(combined)));
+            or_raise(add(query, Late::Exchanged(combined)));
         }
         return;
     }
@@ -140,7 +131,7 @@ pub fn decide_at_run(query: QueryDesc<'_>, forward: bool, limit: u64) {
                 None => late::note_not_applied(query, start),
             }
         }
-        Some(Late::Exchanged(_) | Late::Refused(_)) | None => {}
+        Some(Late::Exchanged(_)) | None => {}
     }
 }
 
@@ -161,7 +152,7 @@ fn combine_at_run(query: QueryDesc<'_>, start: Start, reads_all: bool) {
         let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
         let own_plan = plan_of(query, question, start.versions, known, std::ptr::null_mut()).and_then(|plan| {
             let fits = |started: *mut pg_sys::QueryDesc| {
-                has_columns_of(query, started) && take_refused((*started).estate).is_none()
+                has_columns_of(query, started) && refused::take((*started).estate).is_none()
             };
             exchange(query, plan, query.params(), fits)
         });
@@ -195,9 +186,9 @@ fn holds(start: Start) -> bool {
 }
 
 /// Takes a query off the list, if it is there and `wanted` gives something for it.
-fn take<T>(key: usize, wanted: impl Fn(Late) -> Option<T>) -> Option<T> {
+fn take<T>(query: usize, wanted: impl Fn(Late) -> Option<T>) -> Option<T> {
     LATE.with_borrow_mut(|list| {
-        let place = list.iter().position(|(other, _)| *other == key)?;
+        let place = list.iter().position(|(other, _)| *other == query)?;
         let found = wanted(list[place].1)?;
         list.swap_remove(place);
         Some(found)
@@ -207,6 +198,6 @@ fn take<T>(key: usize, wanted: impl Fn(Late) -> Option<T>) -> Option<T> {
 /// The context of a descriptor goes away: its portal is dropped. Frees Rust memory and does nothing else.
 unsafe extern "C-unwind" fn context_gone(registration: *mut c_void) {
     // SAFETY: registered with the address of the registration, which the context still contains.
-    let key = unsafe { (*registration.cast::<Registration>()).key };
-    take(key, Some);
+    let query = unsafe { (*registration.cast::<Registration>()).query };
+    take(query, Some);
 }

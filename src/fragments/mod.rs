@@ -26,6 +26,7 @@ mod parts;
 mod path;
 mod planning;
 mod recipe;
+mod refused;
 mod scan;
 pub mod shown_clock;
 mod starting;

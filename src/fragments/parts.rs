@@ -7,11 +7,11 @@ use std::rc::Rc;
 use arrow_cache_core::{Counter, Wanted};
 use pgrx::pg_sys;
 
-use super::first_run;
 use super::key::PartKeys;
 use super::part_plan::PartPlan;
 use super::part_run::{PartRun, Source, Surroundings};
 use super::recipe::Recipe;
+use super::refused;
 use super::tuples::{copy_values, next_tuple};
 use crate::arrow::column::{self, Records};
 use crate::error::or_raise;
@@ -149,7 +149,7 @@ impl Parts {
                 contents.look_up();
             }
             if runs && !contents.plan(|rows| matches!(rows, Rows::Waiting)) {
-                first_run::note_refused(state, recipe.instead);
+                refused::note(state, recipe.instead);
             }
             (*parts).contents = Some(contents);
             parts

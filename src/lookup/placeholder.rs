@@ -7,6 +7,7 @@
 //! A placeholder must reach no plan that is kept, and not outlive its message. So it is handed out only for a query of the
 //! simple protocol, and for a plan that is made for the values of one Bind.
 
+use std::ffi::c_void;
 use std::rc::Rc;
 
 use arrow_cache_core::{CacheKey, Hash128, Pin, PlanCost, SnapshotView};
@@ -48,6 +49,18 @@ pub struct Pending<'m> {
     terms: StatementTerms,
     /// The clock expressions, and a hash of their values, if canonical bounds are among these: those of the snapshot of planning.
     bounds: Option<(ClockProgram, Hash128)>,
+}
+
+impl Pending<'_> {
+    /// Puts it into the current memory context; `None` if that has no room.
+    fn in_current_memory(self) -> Option<*mut c_void> {
+        // SAFETY: a live context, and room for what is written.
+        unsafe {
+            let place = room_for::<Self>(pg_sys::CurrentMemoryContext)?;
+            place.write(self);
+            Some(place.cast())
+        }
+    }
 }
 
 /// A plan that stands for a stored answer, and what planning would lock. Plain data, so that an error may jump over it.
@@ -114,13 +127,7 @@ pub fn make(
     // SAFETY: the memory that is current while a query is planned is that of its message.
     let text = unsafe { copy_to_current(&text.bytes) }?;
     let bounds = times.has_bounds.then_some((program, times.hash));
-    let pending = Pending { call: *call, form, versions, key, facts, text, terms, bounds };
-    // SAFETY: a live context, and room for what is written.
-    let place = unsafe {
-        let place = room_for::<Pending<'_>>(pg_sys::CurrentMemoryContext)?;
-        place.write(pending);
-        place.cast()
-    };
+    let place = Pending { call: *call, form, versions, key, facts, text, terms, bounds }.in_current_memory()?;
     // The plan points into the template, which `kept_templates` keeps until a later statement is planned, when the plan is gone.
     let plan = template.placeholder(call.query(), place, cost.total)?;
     let indexes = if call.has_values() { template.open_relations().indexes } else { std::ptr::null_mut() };

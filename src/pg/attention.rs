@@ -20,6 +20,8 @@ pub enum Matter {
     Copy = 8,
     /// A run below which queries are looked at.
     Observation = 16,
+    /// Queries that are combined of parts which must not be planned.
+    Refused = 32,
 }
 
 /// The matters there are.

@@ -6,8 +6,8 @@ use std::ffi::c_void;
 use pgrx::pg_sys;
 
 use crate::error::or_raise;
-use crate::fragments::first_run;
 use crate::fragments::part_run::{PartRun, Source, with_description};
+use crate::fragments::refused;
 use crate::fragments::tuples::{copy_values, next_tuple};
 use crate::fragments::way_back;
 use crate::lookup::clock_free::{Answer, Reading};
@@ -181,7 +181,7 @@ impl RowsOfPart {
         // SAFETY: the caller's promise. All rows of the statement are those of the part, of which none has been read.
         unsafe {
             let run = PartRun::of_plan(self.state, self.plan, |_query| self.task.take());
-            let Some(instead) = first_run::take_refused(run.state()).filter(|instead| !instead.is_null()) else {
+            let Some(instead) = refused::take(run.state()).filter(|instead| !instead.is_null()) else {
                 return run;
             };
             let caller = pg_sys::MemoryContextSwitchTo((*self.state).es_query_cxt);

@@ -80,4 +80,5 @@ def test_reason(session, query):
     assert "forbidden_relations" in session.rows("SELECT arrow_cache.why(%s)", (query,))[0][0]
     session.execute(ALLOW)
     assert session.rows(query) == [(1, 49), (2, 49)]
-    assert session.status() == "HIT"
+    # PL/pgSQL may keep what it found out under that setting.
+    assert session.outcome() == (("BYPASS", "session_function") if "declared" in query else ("HIT", None))
