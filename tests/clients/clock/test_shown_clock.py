@@ -116,6 +116,26 @@ def test_what_is_refused_is_executed_as_ever(server, at, world, query):
     reader.execute("COMMIT")
 
 
+def test_not_while_temporary_files_are_limited(at, world):
+    """The part without the clock may sort wider rows than the query: it has `name` in the place of a short column."""
+    reader = at()
+    query = "SELECT now() - at AS age, CASE WHEN now() - at > interval '1 day' THEN 'x' ELSE repeat(name, 1000) END AS text FROM w ORDER BY v, id"
+    reader.execute("SET temp_file_limit = '1MB'")
+    assert [agree(reader, query) for _ in range(2)] == ["BYPASS", "BYPASS"]
+    reader.execute("SET temp_file_limit = -1")
+    assert [agree(reader, query) for _ in range(2)] == ["MISS", "HIT"]
+
+
+@pytest.mark.parametrize("columns, statuses", [(10, ["MISS", "HIT"]), (1700, ["BYPASS", "BYPASS"])])
+def test_not_with_more_columns_than_rows_may_have(at, world, columns, statuses):
+    """Each aggregate below the clock is a column of the part."""
+    reader = at()
+    # The server lets calls have 100 arguments at most.
+    tens = [f"GREATEST({', '.join(f'max(v + {ten * 10 + one})' for one in range(10))})" for ten in range(columns // 10)]
+    query = f"SELECT name, CASE WHEN now() < min(at) THEN 0 ELSE GREATEST({', '.join(tens)}) END FROM w GROUP BY name ORDER BY name"
+    assert [agree(reader, query) for _ in range(2)] == statuses
+
+
 def test_names_and_origins_of_columns(at, world):
     reader = at()
     query = b"SELECT now() AS t, id AS number, at, now() - at FROM w ORDER BY id"

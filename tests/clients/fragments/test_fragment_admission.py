@@ -121,3 +121,12 @@ def test_exports_tell_how_long_a_form_takes(connect, setup):
     reader = connect(ANY_TIME, prepare_threshold=None)
     reader.execute(f"SELECT arrow_cache.query('{QUERY.format(38)}')")
     assert combined(reader, QUERY.format(39)) == (1, 0)
+
+
+def test_not_if_parts_had_more_columns_than_rows_may_have(connect, setup):
+    """An average takes two columns of the parts."""
+    reader = connect(f"{ANY_TIME} -c enable_hashagg=off", prepare_threshold=None)
+    for averages, runs in (10, 1), (900, 0):
+        columns = ", ".join(f"avg(v + {number})" for number in range(averages))
+        combined(reader, f"SELECT k, {columns} FROM t WHERE n < 39 GROUP BY k")
+        assert combined(reader, f"SELECT k, {columns} FROM t WHERE n < 38 GROUP BY k")[0] == runs
