@@ -243,7 +243,7 @@ fn miss(
     } else {
         Some(Reason::DdlInProgress)
     };
-    let is_from_before = traits.calls_declared() && language_settings::may_be_from_before(description.current);
+    let is_from_before = traits.calls_declared() && language_settings::may_be_from_before(store, description.current);
     let refused = refused.or(is_from_before.then_some(Reason::OldPlan));
     Ok(Found::Miss(Box::new(Miss {
         key,

@@ -5,6 +5,7 @@
 use std::cell::Cell;
 
 use arrow_cache_core::{Hash128, Reason};
+use pgrx::pg_sys;
 
 use crate::pg::backend_local::Local;
 use crate::query::hashes::PlanningHash;
@@ -15,8 +16,8 @@ use crate::shmem::SharedStore;
 type Compiling = (Hash128, PlanningHash);
 /// Under what the session first met a query with functions that are declared pure.
 static FIRST: Local<Cell<Option<Compiling>>> = Local::new(Cell::new(None));
-/// The version of all definitions at that moment.
-static DEFINITIONS: Local<Cell<u64>> = Local::new(Cell::new(0));
+/// The versions of the definitions that no relation stands for, and of enums, at that moment.
+static DEFINITIONS: Local<Cell<(u64, u64)>> = Local::new(Cell::new((0, 0)));
 /// It has met one under something else.
 static DIFFER: Local<Cell<bool>> = Local::new(Cell::new(false));
 
@@ -31,15 +32,22 @@ pub fn check(store: &SharedStore, current: Versions) -> Result<(), Reason> {
     match FIRST.get() {
         None => {
             FIRST.set(Some(now));
-            DEFINITIONS.set(current.catalogs);
+            DEFINITIONS.set(definitions(store, current));
         }
         Some(first) => DIFFER.set(DIFFER.get() || first != now),
     }
     if DIFFER.get() { Err(Reason::SessionFunction) } else { Ok(()) }
 }
 
-/// May a function that the session calls have been compiled under other definitions than the present ones? Types of columns, labels of enums and rights, which
-/// have been looked up then, may be others by now. Asked after `check`.
-pub fn may_be_from_before(current: Versions) -> bool {
-    DEFINITIONS.get() != current.catalogs
+/// May a function that the session calls have been compiled under other definitions than the present ones? Labels of enums and rights, which have been looked up
+/// then, may be others by now. (That types of columns stay the same, owners promise.) Asked after `check`.
+pub fn may_be_from_before(store: &SharedStore, current: Versions) -> bool {
+    DEFINITIONS.get() != definitions(store, current)
+}
+
+fn definitions(store: &SharedStore, current: Versions) -> (u64, u64) {
+    let versions = store.versions();
+    // SAFETY: a plain global of the backend.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    (current.ddl, versions.slot(versions.enums(database)).version())
 }

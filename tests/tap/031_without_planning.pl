@@ -83,8 +83,8 @@ sub at_once
 is_deeply(at_once("$query SELECT a FROM t WHERE a = 9; $query $query"), [ "row 1\n9\nrow 1\nrow 1", 0, 0, 1, 1 ],
 	'several statements in one string');
 
-# The placeholder turns into a plan: an older snapshot, own writes, own definitions.
-plans_are("$query $query BEGIN; UPDATE t SET b = 'own' WHERE a = 1; $query ROLLBACK; $query", [ 0, 1, 0, 1, 1 ], 'own writes',
+# Own writes: planned as ever.
+plans_are("$query $query BEGIN; UPDATE t SET b = 'own' WHERE a = 1; $query ROLLBACK; $query", [ 0, 1, 0, 0, 1 ], 'own writes',
 	"row 1\nrow 1\nown\nrow 1");
 
 # The real plan that takes a placeholder's place is not printed by the server, but auto_explain sees it; so do the others.
