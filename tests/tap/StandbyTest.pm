@@ -195,7 +195,7 @@ sub fate_is
 	my ($status, $fate, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	return is($status, 'HIT', "$name: kept") if $fate eq 'kept';
-	return like($status, qr/^(?:STALE|MISS|ERROR)$/, "$name: outdated") if $fate eq 'outdated';
+	return like($status, qr/^(?:STALE|MISS(?: old_plan)?|ERROR)$/, "$name: outdated") if $fate eq 'outdated';
 	return;
 }
 
