@@ -102,7 +102,7 @@ fn share(store: &SharedStore, found: Found, find: impl Fn() -> Result<Found, Rea
         Found::Hit(..) => false,
         Found::Miss(miss) => !miss.observes && !portal::is_fetched_from() && backend::transaction_nest_level() == 1,
     };
-    if may_share { single_flight::share(store, found, false, find) } else { found }
+    if may_share { single_flight::share(store, found, find) } else { found }
 }
 
 /// Counts and tells why the query is executed without the cache.

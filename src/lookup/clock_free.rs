@@ -144,7 +144,7 @@ pub unsafe fn at_start(part: QueryDesc<'_>, context: pg_sys::MemoryContext, read
     let flags = if is_shared { 0 } else { SCROLL as i32 };
     let found = match find(&store, &question, Lateness::Refused) {
         Ok(found) if explains => Ok(found),
-        found => found.map(|found| share_work(&store, part, flags, (found, Lateness::Refused), false)),
+        found => found.map(|found| share_work(&store, part, flags, (found, Lateness::Refused))),
     };
     match found {
         Ok(Found::Hit(hit, _)) => {

@@ -271,7 +271,6 @@ fn miss(
         definition_changes: session::definition_changes(),
         catalogs: traits.resolves_names().then_some(description.current.catalogs),
         observes: traits.calls_declared(),
-        has_waited: false,
         role: backend::user_id().to_u32(),
         scrolls: false,
         is_part: false,

@@ -71,8 +71,6 @@ pub struct Miss {
     pub catalogs: Option<u64>,
     /// It calls functions that are declared pure: the queries that these run are looked at (`observation`).
     pub observes: bool,
-    /// The statement may have waited for another one since it took its snapshot.
-    pub has_waited: bool,
     /// The role that it started as.
     pub role: u32,
     /// Its rows may be read in any order.

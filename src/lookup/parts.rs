@@ -91,8 +91,7 @@ pub fn join(
         snapshot::view(store, snapshot).and_then(|snapshot| storing::dependencies(store, relations, false, &snapshot));
     match dependencies {
         Ok(dependencies) => {
-            let (dependencies, wanted) = (&*dependencies, Wanted::Current);
-            let missed = Missed { key: *key, form: None, dependencies, wanted, may_wait: true };
+            let missed = Missed { key: *key, form: None, dependencies: &dependencies, wanted: Wanted::Current };
             single_flight::join(store, missed, patience, true)
         }
         Err(_) => Joined::Computes(Lead::default()),
@@ -194,7 +193,6 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
         definition_changes: session::definition_changes(),
         catalogs: None,
         observes: false,
-        has_waited: false,
         role: backend::user_id().to_u32(),
         scrolls: false,
         tuples: std::ptr::null_mut(),

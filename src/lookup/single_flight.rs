@@ -50,9 +50,6 @@ pub struct Missed<'m> {
     pub dependencies: &'m [Dependency],
     /// May rows change while it is computed?
     pub wanted: Wanted,
-    /// May it be computed under the present snapshot after a wait? The tables that a query reads are locked. Those that functions read which are declared pure
-    /// are not: they may be truncated meanwhile.
-    pub may_wait: bool,
 }
 
 impl Missed<'_> {
@@ -88,11 +85,6 @@ impl Patience {
         Self(PLANNED.take())
     }
 
-    /// Has the statement waited?
-    fn has_begun(&self) -> bool {
-        self.0.is_some()
-    }
-
     /// How long the next one who computes the answer may be waited for; `None` if the time is over.
     fn left(&mut self, bounds: Bounds) -> Option<Duration> {
         let now = Instant::now();
@@ -101,9 +93,8 @@ impl Patience {
     }
 }
 
-/// Has a miss computed by one of those who ask at the same time. `ask` looks the question up once more. With `renews`, the caller takes a new snapshot after a
-/// wait, for answers that observe what functions read.
-pub fn share(store: &SharedStore, found: Found, renews: bool, ask: impl Fn() -> Result<Found, Reason>) -> Found {
+/// Has a miss computed by one of those who ask at the same time. `ask` looks the question up once more.
+pub fn share(store: &SharedStore, found: Found, ask: impl Fn() -> Result<Found, Reason>) -> Found {
     let Found::Miss(mut miss) = found else { return found };
     if miss.refused.is_some() {
         return Found::Miss(miss);
@@ -115,17 +106,10 @@ pub fn share(store: &SharedStore, found: Found, renews: bool, ask: impl Fn() -> 
     // Who accepts an outdated answer looks for it again before it waits: by now somebody else computes the next one.
     let mut sleeps = miss.stale_bound.is_none();
     loop {
-        let missed = Missed {
-            key: miss.key,
-            form: Some(miss.form),
-            dependencies: &miss.dependencies,
-            wanted,
-            may_wait: renews || !miss.observes,
-        };
+        let missed = Missed { key: miss.key, form: Some(miss.form), dependencies: &miss.dependencies, wanted };
         match join(store, missed, &mut patience, sleeps) {
             Joined::Computes(lead) => {
                 miss.lead = Rc::new(lead);
-                miss.has_waited = patience.has_begun();
                 return Found::Miss(miss);
             }
             Joined::LooksAgain => {}
@@ -161,9 +145,7 @@ pub fn join(store: &SharedStore, missed: Missed<'_>, patience: &mut Patience, sl
         }
         Taking::Claimed(_) if !sleeps => Joined::LooksAgain,
         Taking::Claimed(claimed) => {
-            let Some(bounds) = bounds.filter(|_| missed.may_wait && may_sleep(missed.kind())) else {
-                return alone(WaitEnd::GivenUp);
-            };
+            let Some(bounds) = bounds.filter(|_| may_sleep(missed.kind())) else { return alone(WaitEnd::GivenUp) };
             match patience.left(bounds).map_or(Waited::TooLong, |left| wait(store, &claimed, missed.wanted, left)) {
                 Waited::Over => Joined::LooksAgain,
                 Waited::TooLong => alone(WaitEnd::TimedOut),

@@ -9,7 +9,6 @@ use super::fingerprint::Fingerprint;
 use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
 use super::{forms, kept_templates, portal, quick_statements, single_flight};
-use crate::pg::newer_snapshot;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, compat};
@@ -178,11 +177,9 @@ fn look_up(
     flags: i32,
     planned_as: Option<Fingerprint>,
 ) -> Option<Task> {
-    let find = || find(store, &Question::of(desc).started_by_client(planned_as), Lateness::Accepted);
     let found = portal::check_statement(desc, planned)
-        .and_then(|()| find())
-        .map(|found| share_work(store, desc, flags, (found, Lateness::Accepted), newer_snapshot::may_be_taken()))
-        .and_then(|found| under_new_snapshot(desc, found, find));
+        .and_then(|()| find(store, &Question::of(desc).started_by_client(planned_as), Lateness::Accepted))
+        .map(|found| share_work(store, desc, flags, (found, Lateness::Accepted)));
     let found = match found {
         Ok(Found::Hit(mut hit, verify)) => match check_cursor(&mut hit, flags, desc.plan()) {
             Ok(()) => {
@@ -226,44 +223,19 @@ fn may_pass(reason: Reason) -> bool {
     matches!(reason, Reason::OwnWrites | Reason::OwnDdl | Reason::WriterInProgress | Reason::Snapshot)
 }
 
-/// Looks once more under a new snapshot, if the statement has waited in vain, and what it reads may have been truncated meanwhile: tables that only functions
-/// read are not locked.
-fn under_new_snapshot(
-    desc: QueryDesc<'_>,
-    found: Found,
-    find: impl Fn() -> Result<Found, Reason>,
-) -> Result<Found, Reason> {
-    match found {
-        Found::Miss(miss) if miss.observes && miss.has_waited => {
-            // SAFETY: the query has not been started; whoever runs it has just pushed its snapshot.
-            unsafe { newer_snapshot::take(&raw mut (*desc.as_ptr()).snapshot) };
-            let mut again = find()?;
-            if let Found::Miss(same) = &mut again
-                && same.key == miss.key
-            {
-                same.lead = miss.lead;
-            }
-            Ok(again)
-        }
-        found => Ok(found),
-    }
-}
-
-/// Has a miss computed by one of those who ask at the same time. A cursor, which may be read later, neither waits nor is waited for. `renews` as for
-/// `single_flight::share`.
+/// Has a miss computed by one of those who ask at the same time. A cursor, which may be read later, neither waits nor is waited for.
 pub(super) fn share_work(
     store: &SharedStore,
     desc: QueryDesc<'_>,
     flags: i32,
     (found, lateness): (Found, Lateness),
-    renews: bool,
 ) -> Found {
     if matches!(found, Found::Hit(..)) || scrolls(flags) || portal::may_be_read_later() {
         return found;
     }
     let lateness =
         if matches!(&found, Found::Miss(miss) if miss.stale_bound.is_some()) { lateness.kept() } else { lateness };
-    single_flight::share(store, found, renews, || find(store, &Question::of(desc), lateness))
+    single_flight::share(store, found, || find(store, &Question::of(desc), lateness))
 }
 
 /// Serves a hit, or has the plan executed as well and compared with it on the conditions of `verify`.

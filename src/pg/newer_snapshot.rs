@@ -3,12 +3,6 @@
 
 use pgrx::pg_sys;
 
-/// Does each statement have a snapshot of its own?
-pub fn may_be_taken() -> bool {
-    // SAFETY: a plain global of the backend.
-    unsafe { pg_sys::XactIsoLevel < pg_sys::XACT_REPEATABLE_READ as i32 }
-}
-
 /// Puts a new snapshot in the place of the active one, which is registered in `place`, too; does nothing if another one is active. In REPEATABLE READ the new one is
 /// the old one.
 ///
