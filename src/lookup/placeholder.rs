@@ -22,6 +22,7 @@ use super::{
 use crate::invalidation::own_writes;
 use crate::pg::memory_context::{copy_to_current, room_for};
 use crate::pg::query_desc::QueryDesc;
+use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::query::clock::{Clock, ClockProgram, hash_values};
 use crate::query::eligibility::QueryTraits;
@@ -94,8 +95,8 @@ pub fn make(
     if needs_plan || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {
         return None;
     }
-    if traits.calls_declared() {
-        // Their key has more in it.
+    // The key of declared functions has more in it.
+    if traits.calls_declared() || often_gives_way(call) {
         return None;
     }
     let Identified { form, tree, clock } = identified;
@@ -132,6 +133,22 @@ pub fn make(
     let plan = template.placeholder(call.query(), place, cost.total)?;
     let indexes = if call.has_values() { template.open_relations().indexes } else { std::ptr::null_mut() };
     Some(Placeholder { plan, locks: template.descendants(), indexes })
+}
+
+/// Is it likely that the answer will not do when the plan starts? The query is planned then, beside locks that planning would not have taken yet. In
+/// REPEATABLE READ the snapshot may be older than the answer, and SERIALIZABLE gets none; named portals may be read later.
+fn often_gives_way(call: &Call<'_>) -> bool {
+    // SAFETY: plain globals of the backend; a Bind names its portal in the innermost context of errors (postgres.c, `exec_bind_message`).
+    unsafe {
+        if pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 {
+            return true;
+        }
+        let Some(context) = pg_sys::error_context_stack.as_ref() else { return call.has_values() };
+        let of_bind: unsafe extern "C-unwind" fn(*mut c_void) = server::ParamsErrorCallback;
+        let is_of_bind = context.callback.is_some_and(|function| std::ptr::fn_addr_eq(function, of_bind));
+        let portal = context.arg.cast::<pg_sys::ParamsErrorCbData>().as_ref().filter(|_| is_of_bind);
+        portal.is_none_or(|portal| portal.portalName.is_null() || *portal.portalName != 0)
+    }
 }
 
 /// What is known of the plan that computed a stored answer.

@@ -353,6 +353,8 @@ unsafe extern "C-unwind" {
     pub fn has_subclass(relation: pg_sys::Oid) -> bool;
     /// catalog/partition.h
     pub fn get_partition_ancestors(relation: pg_sys::Oid) -> *mut pg_sys::List;
+    /// nodes/params.h: an error context.
+    pub fn ParamsErrorCallback(data: *mut c_void);
     /// utils/snapmgr.h; may read pg_subtrans.
     pub fn XidInMVCCSnapshot(transaction: pg_sys::TransactionId, snapshot: pg_sys::Snapshot) -> bool;
     /// utils/pgstat_internal.h
