@@ -12,6 +12,7 @@ use std::ptr::NonNull;
 use arrow_cache_core::OutOfMemory;
 use pgrx::pg_sys;
 
+use super::admission::limits_files;
 use super::carried;
 use super::exchange::{end_started, exchange, has_columns_of};
 use super::planning::{Known, plan_of};
@@ -179,6 +180,7 @@ fn holds(start: Start) -> bool {
     let Some(store) = shmem::store() else { return false };
     settings::enable_fragments()
         && !settings::debug_serve_fills()
+        && !limits_files()
         && may_have_parts(&start.traits)
         && definition_versions(&store) == start.versions
         && parts::environment_now() == Some(start.environment)

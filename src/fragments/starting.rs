@@ -89,11 +89,13 @@ fn may_replace(
     let terms = StatementTerms::of(lookup::Question::of(query).own_text()).ok()?;
     let is_wanted = settings::enable_fragments() && terms.fragments && !settings::debug_serve_fills();
     let current = definition_versions(store);
-    let is_current = current.ddl == planned.versions.ddl
-        && (current.catalogs == planned.versions.catalogs || portal::has_valid_plan());
-    (is_wanted
-        && may_have_parts(&traits)
-        && is_current
+    let may_be = is_wanted && may_have_parts(&traits);
+    // That the server holds the plan valid is not enough: definitions may have changed while it was made, after the snapshot was taken.
+    if may_be && current != planned.versions && !lookup::may_lack_execute(current.ddl) {
+        portal::ask_for_new_plan();
+    }
+    (may_be
+        && current == planned.versions
         && is_like_made_now(store, query, question, &traits, &planned)
         && admission::is_worth(form))
     .then_some((current, traits))

@@ -129,10 +129,15 @@ fn start_of(query: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, kept: &Kept
     }
     // Planning now must give what it gave then, and raise nothing else.
     let versions = definition_versions(&store);
-    let is_current =
-        versions.ddl == kept.versions.ddl && (versions.catalogs == kept.versions.catalogs || portal::has_valid_plan());
     let is_of_these_settings = kept.under == environment::planning(store.seed(), environment::settings(store.seed()));
-    if !is_current || !is_of_these_settings || settings::debug_serve_fills() {
+    if !is_of_these_settings || settings::debug_serve_fills() {
+        return None;
+    }
+    // That the server holds the plan valid is not enough: definitions may have changed while it was made, after the snapshot was taken.
+    if versions != kept.versions {
+        if !lookup::may_lack_execute(versions.ddl) {
+            portal::ask_for_new_plan();
+        }
         return None;
     }
     let (environment, pruning) = (parts::environment_now()?, plan_facts::pruning());
@@ -165,6 +170,7 @@ pub fn note_not_applied(query: QueryDesc<'_>, start: Start) {
 fn holds(start: &Start) -> bool {
     let Some(store) = shmem::store() else { return false };
     !settings::debug_serve_fills()
+        && !limits_files()
         && !own_writes::has_transaction_id()
         && definition_versions(&store) == start.versions
         && parts::environment_now() == Some(start.environment)

@@ -133,6 +133,29 @@ def test_statement_under_an_old_snapshot(writer, other, connect, query):
     assert rows == plain
 
 
+def side_by_side(writer, other, connect, prepare, query):
+    """The rows of a query, and those of the server's own plan, when the definition is made while both are planned."""
+    sessions = [connect(OPTIONS, prepare_threshold=None), connect("-c pg_arrow_cache.enabled=off", prepare_threshold=None)]
+    for session in sessions:
+        for statement in prepare:
+            session.execute(statement)
+    with other.transaction():
+        other.execute("REINDEX INDEX of_p2")
+        asking = [Asking(session, query, prepare=False) for session in sessions]
+        for session in sessions:
+            until(writer, session, "wait_event_type = 'Lock'")
+        make_unique(writer)
+    return [one.result() for one in asking]
+
+
+@pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ"])
+@pytest.mark.parametrize("query", QUERIES)
+def test_prepared_statement(writer, other, connect, query, level):
+    """EXECUTE takes its snapshot before its query is planned."""
+    rows, plain = side_by_side(writer, other, connect, [f"PREPARE q AS {query}", f"BEGIN ISOLATION LEVEL {level}"], "EXECUTE q")
+    assert rows == plain
+
+
 def test_an_error_after_the_way_back_leaves_nothing(writer, other, connect):
     reader = connect(OPTIONS, prepare_threshold=None)
     for query in ["SELECT count(*) / (count(*) - 30) FROM p LEFT JOIN d ON d.id = p.v", QUERIES[0]]:
