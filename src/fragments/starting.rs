@@ -89,16 +89,15 @@ fn may_replace(
     let terms = StatementTerms::of(lookup::Question::of(query).own_text()).ok()?;
     let is_wanted = settings::enable_fragments() && terms.fragments && !settings::debug_serve_fills();
     let current = definition_versions(store);
-    let may_be = is_wanted && may_have_parts(&traits);
+    let may_be = is_wanted
+        && may_have_parts(&traits)
+        && is_like_made_now(store, query, question, &traits, &planned)
+        && admission::is_worth(form);
     // That the server holds the plan valid is not enough: definitions may have changed while it was made, after the snapshot was taken.
     if may_be && current != planned.versions && !lookup::may_lack_execute(current.ddl) {
         portal::ask_for_new_plan();
     }
-    (may_be
-        && current == planned.versions
-        && is_like_made_now(store, query, question, &traits, &planned)
-        && admission::is_worth(form))
-    .then_some((current, traits))
+    (may_be && current == planned.versions).then_some((current, traits))
 }
 
 /// Would planning give the plan that was made?
