@@ -190,7 +190,7 @@ fn holds(start: Start) -> bool {
 /// Takes a query off the list, if it is there and `wanted` gives something for it.
 fn take<T>(query: usize, wanted: impl Fn(Late) -> Option<T>) -> Option<T> {
     LATE.with_borrow_mut(|list| {
-        let place = list.iter().position(|(other, _)| *other == query)?;
+        let place = list.iter().position(|(address, _)| *address == query)?;
         let found = wanted(list[place].1)?;
         list.swap_remove(place);
         Some(found)

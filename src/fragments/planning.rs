@@ -55,8 +55,8 @@ pub fn combine(call: &Call<'_>, eligible: &Eligible) -> Option<Combination> {
     let traits = eligible.traits();
     if !may_have_parts(traits)
         || !may_combine(call)
-        || lock_order::is_of_several_parents(call.query())
         || !admission::is_worth(eligible.form())
+        || lock_order::is_of_several_parents(call.query())
     {
         return None;
     }

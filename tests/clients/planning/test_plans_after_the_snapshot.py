@@ -1,5 +1,5 @@
-"""A hit without planning that comes to nothing when its portal starts: the query is planned then. The server plans a query before it takes the snapshot, so
-the snapshot must not be older than that plan: definitions that are newer than it may say what does not hold of its rows."""
+"""A named portal whose answer is stored: it has no placeholder, so the server plans its query before it takes the snapshot. The snapshot must not be older than
+that plan: definitions that are newer than it may say what does not hold of its rows."""
 
 import threading
 
