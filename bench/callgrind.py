@@ -57,9 +57,9 @@ def closed(session, out):
     return out / f"callgrind.{pid}"
 
 
-def per_execution(session, out, statements):
-    """Counter of the events of one execution of all statements, each a function that has the session execute it. The session's caches are warm; it is
-    ended."""
+def per_execution(session, out, statements, executions=EXECUTIONS):
+    """Counter of the events of one execution of all statements, each a function that has the session execute it, so many times for a file. The session's
+    caches are warm; it is ended."""
     def execute(statement):
         time.sleep(PAUSE)
         statement()
@@ -71,7 +71,7 @@ def per_execution(session, out, statements):
     mark()
     mark()
     for _ in range(PIECES):
-        for _ in range(EXECUTIONS):
+        for _ in range(executions):
             for statement in statements:
                 execute(statement)
         mark()
@@ -81,7 +81,7 @@ def per_execution(session, out, statements):
     # Now and then a session does something of its own, or for the whole server.
     middle = sorted(pieces, key=instructions)[PIECES // 2]
     middle.subtract(of_mark)
-    return Counter({event: count / EXECUTIONS for event, count in middle.items()})
+    return Counter({event: count / executions for event, count in middle.items()})
 
 
 def events_of(file):

@@ -4,12 +4,14 @@
 //! server's own stays as it was started until the query ends: the portal describes its rows by it, and other libraries have put their clocks into
 //! its memory.
 //!
-//! State of this backend: few queries, those of open portals. A query leaves it with its memory context, after an error too.
+//! State of this backend: queries of open portals. A query leaves it with its memory context, after an error too.
 
+use std::collections::HashMap;
 use std::ffi::c_void;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::ptr::NonNull;
 
-use arrow_cache_core::OutOfMemory;
+use arrow_cache_core::{OutOfMemory, Room};
 use pgrx::pg_sys;
 
 use super::admission::limits_files;
@@ -17,7 +19,7 @@ use super::carried;
 use super::exchange::{end_started, exchange, has_columns_of};
 use super::planning::{Known, plan_of};
 use super::shown_clock::late::{self, AtStart};
-use super::{refused, way_back};
+use super::{index_locks, refused, way_back};
 use crate::capture;
 use crate::error::or_raise;
 use crate::lookup::parts::{self, may_have_parts};
@@ -52,8 +54,10 @@ enum Late {
     Exchanged(*mut pg_sys::QueryDesc),
 }
 
-/// By the addresses of descriptors.
-static LATE: Local<Attended<Vec<(usize, Late)>>> = Local::new(Attended::new(Matter::Late, Vec::new()));
+/// By the addresses of descriptors. A client may open many portals.
+static LATE: Local<Attended<HashMap<usize, Late, Hasher>>> =
+    Local::new(Attended::new(Matter::Late, HashMap::with_hasher(Hasher::new())));
+type Hasher = BuildHasherDefault<DefaultHasher>;
 
 /// What reports the end of a descriptor's memory context. Lives in that context.
 struct Registration {
@@ -92,6 +96,7 @@ pub fn waits_for_clock(query: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, 
 /// # Errors
 /// There is no memory for that.
 fn add(query: QueryDesc<'_>, late: Late) -> Result<(), OutOfMemory> {
+    LATE.with_borrow_mut(|list| list.make_room(1))?;
     // SAFETY: a live context. The registration lives in the context whose end it reports.
     unsafe {
         let context = query.own_context();
@@ -106,7 +111,7 @@ fn add(query: QueryDesc<'_>, late: Late) -> Result<(), OutOfMemory> {
         });
         server::MemoryContextRegisterResetCallback(context, &raw mut (*place).callback);
     }
-    LATE.with_borrow_mut(|list| list.push((query.address(), late)));
+    LATE.with_borrow_mut(|list| list.insert(query.address(), late));
     Ok(())
 }
 
@@ -138,7 +143,7 @@ pub fn decide_at_run(query: QueryDesc<'_>, forward: bool, limit: u64) {
 
 /// The query runs another plan than it has started.
 fn note_exchanged(query: QueryDesc<'_>, own_plan: *mut pg_sys::QueryDesc) {
-    LATE.with_borrow_mut(|list| list.push((query.address(), Late::Exchanged(own_plan))));
+    LATE.with_borrow_mut(|list| list.insert(query.address(), Late::Exchanged(own_plan)));
 }
 
 /// Combines a query of parts. `reads_all`: forward, without a limit of rows.
@@ -146,7 +151,7 @@ fn combine_at_run(query: QueryDesc<'_>, start: Start, reads_all: bool) {
     if !reads_all || !portal::is_before_first_row(query) || !holds(start) {
         return;
     }
-    let Some(question) = carried::question_of(query.plan()) else { return };
+    let Some(question) = carried::question_of(query.plan()).filter(|_| index_locks::are_had(query.plan())) else { return };
     let known = Known { may_fail: start.traits.may_fail, asks_for_time: start.traits.clocks != 0, reads_all };
     // SAFETY: the memory of the descriptor outlives the execution, and with it the plan.
     let own_plan = unsafe {
@@ -190,9 +195,8 @@ fn holds(start: Start) -> bool {
 /// Takes a query off the list, if it is there and `wanted` gives something for it.
 fn take<T>(query: usize, wanted: impl Fn(Late) -> Option<T>) -> Option<T> {
     LATE.with_borrow_mut(|list| {
-        let place = list.iter().position(|(address, _)| *address == query)?;
-        let found = wanted(list[place].1)?;
-        list.swap_remove(place);
+        let found = wanted(*list.get(&query)?)?;
+        list.remove(&query);
         Some(found)
     })
 }

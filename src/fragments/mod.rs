@@ -5,7 +5,7 @@
 //!
 //! 1. The planner hook asks `planning` whether the query may be combined of parts, and is worth it (`admission`). If so, the server plans the
 //!    combined query in its place. A plan that is kept, or made for a Bind, is the server's own; the query goes along with it (`carried`), and if
-//!    there is no answer when it starts, the combined query is planned then (`starting`), or at its first run, if it matters how it is read (`first_run`). The combined query reads a named tuplestore, and the path hook puts our scan there (`path`).
+//!    there is no answer when it starts, the combined query is planned then (`starting`), or at its first run, if it matters how it is read (`first_run`), and no index has to be waited for (`index_locks`). The combined query reads a named tuplestore, and the path hook puts our scan there (`path`).
 //! 2. When the plan starts, the scan (`scan`) looks for the stored parts under the snapshot of the statement, and pins them (`parts`). It plans the
 //!    others (`part_plan`), unless definitions have changed: then another plan runs (`way_back`).
 //! 3. When it is asked for rows, it gives those of the stored parts, and runs the query of each other part (`part_run`), whose rows are stored
@@ -19,6 +19,7 @@ mod carried;
 mod exchange;
 mod explain;
 mod first_run;
+mod index_locks;
 mod key;
 mod part_plan;
 mod part_run;

@@ -15,12 +15,15 @@ use super::refused;
 use super::tuples::{copy_values, next_tuple};
 use crate::arrow::column::{self, Records};
 use crate::error::or_raise;
+use crate::invalidation::own_writes;
 use crate::lookup::Lead;
 use crate::lookup::parts::{self, PartKey};
 use crate::lookup::single_flight::{self, Joined, Patience};
 use crate::pg::row_type::RowType;
+use crate::pg::tree::Tree;
 use crate::query::Versions;
 use crate::query::decomposition::Part;
+use crate::query::opened_relations::opened_by;
 use crate::query::partitions::Leaf;
 use crate::serve::{Hold, slot_values};
 use crate::shmem::{self, SharedStore};
@@ -90,6 +93,8 @@ struct Contents {
     position: usize,
     /// The definitions that the statement was planned under.
     versions: Versions,
+    /// The indexes that the plans of parts scan, held open until the statement ends, so that the server refuses to drop them, even if rows are read later.
+    indexes: Vec<pg_sys::Relation>,
     /// Rows were asked for.
     has_run: bool,
     /// Carries the rows of tuplestores.
@@ -139,6 +144,7 @@ impl Parts {
                 },
                 position: 0,
                 versions: recipe.versions,
+                indexes: Vec::new(),
                 has_run: false,
                 tuple,
                 patience: Patience::default(),
@@ -150,6 +156,10 @@ impl Parts {
             }
             if runs && !contents.plan(|rows| matches!(rows, Rows::Waiting)) {
                 refused::note(state, recipe.instead);
+                // It is started at the first run.
+                if let Some(node) = Tree::enter(recipe.instead) {
+                    contents.hold_indexes(node.as_a::<pg_sys::PlannedStmt>());
+                }
             }
             (*parts).contents = Some(contents);
             parts
@@ -191,6 +201,10 @@ impl Parts {
     /// Lets the stored parts go, and frees the others.
     pub fn end(&mut self) {
         let Some(contents) = self.contents.take() else { return };
+        for index in &contents.indexes {
+            // SAFETY: opened by `Contents::plan`, and not closed since.
+            unsafe { pg_sys::relation_close(*index, pg_sys::NoLock as _) };
+        }
         for part in contents.states {
             match part.rows {
                 // SAFETY: a hold was made for this statement, and is used no more.
@@ -215,20 +229,31 @@ impl Contents {
         }
     }
 
-    /// Plans the parts whose rows come from there, if they have no plan. False if that must not be: the definitions are newer than the statement's plan, so
+    /// Plans the parts whose rows come from there, if they have no plan. False if that must not be: this transaction may have changed definitions, or they are newer than the statement's plan, so
     /// they may say of the tables what does not hold of the rows that its snapshot sees (a unique index, a validated constraint).
     fn plan(&mut self, from: impl Fn(&Rows) -> bool) -> bool {
         let Some(store) = shmem::store() else { return false };
-        let is_current = || parts::are_current(&store, self.versions);
+        // Others hear of what this transaction has changed when it commits.
+        let is_current = || !own_writes::has_transaction_id() && parts::are_current(&store, self.versions);
+        let indexes = &mut self.indexes;
         let mut missing = self.states.iter_mut().filter(|part| part.plan.is_none() && from(&part.rows));
         missing.all(|part| {
             // Planning waits for locks, and hears then of what has changed.
             is_current() && {
                 // SAFETY: the statement is started.
-                part.plan = Some(unsafe { PartPlan::make(&self.part, part.leaf, self.surroundings.state) });
+                unsafe {
+                    let made = PartPlan::make(&self.part, part.leaf, self.surroundings.state);
+                    part.plan = Some(made);
+                    hold_indexes(indexes, Tree::enter(made.plan));
+                }
                 is_current()
             }
         })
+    }
+
+    /// Holds open what a plan scans that is started later.
+    fn hold_indexes(&mut self, plan: Option<Tree<'_, pg_sys::PlannedStmt>>) {
+        hold_indexes(&mut self.indexes, plan);
     }
 
     /// Has the present part, whose rows are not there yet, read from the store after all, or computed.
@@ -378,6 +403,13 @@ impl Contents {
             }
         }
     }
+}
+
+/// Opens the indexes that a plan scans, and adds them to those that are held.
+fn hold_indexes(held: &mut Vec<pg_sys::Relation>, plan: Option<Tree<'_, pg_sys::PlannedStmt>>) {
+    let scanned = plan.map_or_else(Vec::new, |plan| opened_by(plan).scanned);
+    // SAFETY: planning has locked the indexes, or `index_locks` has, before a kept plan was replaced.
+    held.extend(scanned.into_iter().map(|index| unsafe { pg_sys::relation_open(index, pg_sys::NoLock as _) }));
 }
 
 fn count(counter: Counter, times: u64) {

@@ -6,7 +6,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::planning::{self, Known};
-use super::{admission, carried, first_run};
+use super::{admission, carried, first_run, index_locks};
 use crate::lookup::parts::may_have_parts;
 use crate::lookup::{Call, Eligible, Miss, definition_versions, portal};
 use crate::pg::query_desc::QueryDesc;
@@ -51,6 +51,9 @@ fn combine(query: QueryDesc<'_>, miss: Option<&mut Miss>) {
     let Some(question) = carried::question_of(query.plan()) else { return };
     let Some(store) = shmem::store() else { return };
     let Some((versions, traits)) = may_replace(&store, query, question) else { return };
+    if !index_locks::are_had(query.plan()) {
+        return;
+    }
     let is_read_later = portal::is_bound() || portal::may_be_read_later();
     let may_wait = portal::is_bound() && !session::declaring_cursor();
     if traits.reads_session && is_read_later {

@@ -6,9 +6,9 @@ use pgrx::pg_sys;
 
 use super::previous::{PREVIOUS, active};
 use crate::invalidation::targets;
-use crate::lookup::{self, Pending};
+use crate::lookup::{self, Pending, language_settings};
 use crate::pg::compat::{self, executor_run_hook};
-use crate::pg::error_passing::{direct, edge, with_cleanup};
+use crate::pg::error_passing::{direct, edge, with_cleanup, with_outcome};
 use crate::pg::newer_snapshot;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::server;
@@ -50,9 +50,15 @@ unsafe fn start_change(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
         direct!((PREVIOUS.start)(query_desc, flags));
         // Permissions have been checked: who was refused has changed nothing.
         if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
-            edge(|| targets::note_started(QueryDesc::of_hook(query_desc)));
+            edge(|| note_started(QueryDesc::of_hook(query_desc)));
         }
     }
+}
+
+/// Notes what a query that changes relations, and has been started, is going to change and run.
+fn note_started(query: QueryDesc<'_>) {
+    targets::note_started(query);
+    language_settings::note_triggers(query);
 }
 
 /// Starts a plan that may be one that is kept and too quick to be looked up.
@@ -83,6 +89,22 @@ unsafe fn start_asked(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
 unsafe fn start_attended(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: the caller's promise.
     unsafe {
+        if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
+            return start_decided(query_desc, flags);
+        }
+        // The functions of a plan that is only shown are not run.
+        language_settings::set_only_shown(true);
+        with_cleanup(|| start_decided(query_desc, flags), || language_settings::set_only_shown(false));
+    }
+}
+
+/// Decides on a plan, and starts it.
+///
+/// # Safety
+/// As `start`.
+unsafe fn start_decided(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
+    // SAFETY: the caller's promise.
+    unsafe {
         let desc = QueryDesc::of_hook(query_desc);
         let planned = desc.plan().as_ptr();
         let next = PREVIOUS.start;
@@ -94,10 +116,22 @@ unsafe fn start_attended(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
             edge(|| lookup::observation::look_at(desc));
         }
         edge(|| before_start(desc, planned, flags));
-        direct!(next(query_desc, flags));
+        if capture::is_prepared() {
+            // A start that fails lets go what others wait for: a subtransaction may take the error back, and the session go on with something else.
+            with_outcome(
+                || direct!(next(query_desc, flags)),
+                |has_failed| {
+                    if has_failed {
+                        capture::forget();
+                    }
+                },
+            );
+        } else {
+            direct!(next(query_desc, flags));
+        }
         // Permissions have been checked: who was refused has changed nothing.
         if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 && !desc.plan().resultRelations.is_null() {
-            edge(|| targets::note_started(desc));
+            edge(|| note_started(desc));
         }
         if capture::is_prepared() {
             edge(|| capture::begin(desc));

@@ -6,7 +6,9 @@ use pgrx::pg_sys;
 
 use super::previous::PREVIOUS;
 use crate::invalidation::definitions;
+use crate::lookup::language_settings;
 use crate::pg::error_passing::{direct, edge};
+use crate::pg::object_ids::FIRST_USER_OID;
 use crate::session;
 
 /// `object_access_hook`. The server also tells of each function that a plan calls.
@@ -23,13 +25,21 @@ pub unsafe extern "C-unwind" fn access(
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
         let next = PREVIOUS.access;
-        if next.is_some() || definitions::changes_definition(access) {
+        if next.is_some() || definitions::changes_definition(access) || runs_first_function(access, object) {
             access_attended(access, class, object, part, arg);
         }
     }
 }
 
-/// Hands an access on, and notes it if it changes something.
+/// Is a function of a user going to be run, in a session that has run none yet that it compiles?
+#[inline]
+fn runs_first_function(access: pg_sys::ObjectAccessType::Type, object: pg_sys::Oid) -> bool {
+    access == pg_sys::ObjectAccessType::OAT_FUNCTION_EXECUTE
+        && object.to_u32() >= FIRST_USER_OID
+        && !language_settings::has_begun()
+}
+
+/// Hands an access on, and notes it if it changes something, or runs the first function that the session compiles.
 ///
 /// # Safety
 /// As `access`.
@@ -48,6 +58,8 @@ unsafe fn access_attended(
         }
         if definitions::changes_definition(access) {
             edge(|| note_change(access, class, object, part));
+        } else if runs_first_function(access, object) {
+            edge(|| language_settings::note_run(object));
         }
     }
 }

@@ -107,16 +107,21 @@ unsafe fn stands_in(placeholder: Placeholder) -> bool {
     // SAFETY: the caller's promise.
     unsafe {
         let all = || oids(locks).chain(oids(indexes));
-        for (taken, relation) in all().enumerate() {
+        let mut taken = 0;
+        for relation in all() {
             if !direct!(server::ConditionalLockRelationOid(relation, mode)) {
-                for relation in all().take(taken) {
-                    direct!(server::UnlockRelationOid(relation, mode));
-                }
-                return false;
+                break;
             }
+            taken += 1;
         }
         // Locking has told the session what others have changed.
-        locks.is_null() || edge(|| lookup::still_stands(plan))
+        if taken == all().count() && (locks.is_null() || edge(|| lookup::still_stands(plan))) {
+            return true;
+        }
+        for relation in all().take(taken) {
+            direct!(server::UnlockRelationOid(relation, mode));
+        }
+        false
     }
 }
 

@@ -12,6 +12,7 @@ use super::previous::active;
 use super::transaction::watch_released_resources;
 use crate::functions::set_policy;
 use crate::invalidation::{foreign, redefinition, targets, write_set};
+use crate::lookup::language_settings;
 use crate::pg::compat;
 use crate::pg::error_passing::direct;
 use crate::pg::server;
@@ -236,11 +237,13 @@ fn announce_effects(statement: Tree<'_, pg_sys::Node>) {
         let target = if copy.is_from { targets::changeable(child!(copy.relation), pg_sys::ACL_INSERT) } else { None };
         if let Some(relation) = target {
             targets::note_named(relation);
+            language_settings::note_any_run();
         }
     } else if let Some(truncate) = statement.as_a::<pg_sys::TruncateStmt>() {
         for name in children!(truncate.relations as RangeVar) {
             if let Some(relation) = targets::changeable(Some(name), pg_sys::ACL_TRUNCATE) {
                 foreign::note_reached(relation);
+                language_settings::note_any_run();
             }
         }
     }

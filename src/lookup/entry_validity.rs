@@ -35,7 +35,7 @@ pub fn check(
         Validity::Valid => {}
     }
     let now = backend::statement_start();
-    if view.expires_at() <= now {
+    if has_expired(store, pin) {
         if store.retire(pin) {
             store.counters().add(store.stripe(), Counter::Expirations, 1);
         }
@@ -46,5 +46,19 @@ pub fn check(
         store.renew(pin, now);
         store.keep_outdated(pin);
     }
-    Ok(terms.ttl_micros().is_none_or(|ttl| now.saturating_sub(view.created_at()) <= ttl))
+    Ok(is_young_enough(store, pin, terms))
+}
+
+/// Will `check` find that nothing that the entry rests on has changed, and that it is not too old for these terms? As far as that is known before there is a snapshot.
+pub fn is_promising(store: &SharedStore, pin: &Pin, terms: StatementTerms) -> bool {
+    store.is_current(pin) && !has_expired(store, pin) && is_young_enough(store, pin, terms)
+}
+
+fn has_expired(store: &SharedStore, pin: &Pin) -> bool {
+    store.view(pin).expires_at() <= backend::statement_start()
+}
+
+fn is_young_enough(store: &SharedStore, pin: &Pin, terms: StatementTerms) -> bool {
+    let age = backend::statement_start().saturating_sub(store.view(pin).created_at());
+    terms.ttl_micros().is_none_or(|ttl| age <= ttl)
 }

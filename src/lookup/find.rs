@@ -197,6 +197,7 @@ fn hit(
             statement: session::statement_number(),
             plan: question.plan().as_ptr(),
             params: question.params().map_or(std::ptr::null_mut(), Tree::as_ptr),
+            snapshot: question.snapshot().map_or(std::ptr::null(), |snapshot| &raw const *snapshot),
             has_row_types: has_row_types(),
             scrolls: false,
             first_run: FirstRun::Whole,

@@ -38,7 +38,7 @@ mod fingerprint;
 mod forms;
 mod held_claims;
 mod kept_templates;
-mod language_settings;
+pub mod language_settings;
 pub mod observation;
 mod outcome;
 pub mod parts;

@@ -172,15 +172,21 @@ impl Computed {
 /// waited for.
 fn promising_answer(store: &SharedStore, key: CacheKey, form: FormId, terms: StatementTerms) -> Option<Computed> {
     let pin = store.lookup(key)?;
-    if store.is_current(&pin) {
+    if entry_validity::is_promising(store, &pin, terms) {
+        return Some(Computed::of(store, pin));
+    }
+    let is_outdated = !store.is_current(&pin);
+    store.unpin(pin);
+    // Who may be given the outdated answer does not wait.
+    if !is_outdated || staleness::bound(terms).is_some() || !single_flight::wait_before_planning(store, key, form) {
+        return None;
+    }
+    let pin = store.lookup(key)?;
+    if entry_validity::is_promising(store, &pin, terms) {
         return Some(Computed::of(store, pin));
     }
     store.unpin(pin);
-    // Who may be given the outdated answer does not wait.
-    if staleness::bound(terms).is_some() || !single_flight::wait_before_planning(store, key, form) {
-        return None;
-    }
-    store.lookup(key).map(|pin| Computed::of(store, pin))
+    None
 }
 
 /// The snapshot of planning, under which the bounds are found that the statement is likely to have.
@@ -200,9 +206,9 @@ pub fn still_stands(plan: *mut pg_sys::PlannedStmt) -> bool {
     let (Some(pending), Some(store)) = (pending, shmem::store()) else { return false };
     definition_versions::current(&store) == pending.versions
         && store.lookup(pending.key).is_some_and(|pin| {
-            let is_current = store.is_current(&pin);
+            let is_promising = entry_validity::is_promising(&store, &pin, pending.terms);
             store.unpin(pin);
-            is_current
+            is_promising
         })
 }
 

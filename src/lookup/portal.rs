@@ -134,6 +134,11 @@ pub fn is_first_read_to_be_held(query: QueryDesc<'_>) -> bool {
     })
 }
 
+/// The options of the active portal (`CURSOR_OPT_…`); none if there is no portal.
+pub fn options() -> i32 {
+    active().map_or(0, |portal| portal.cursorOptions)
+}
+
 /// Does the active portal run a plan of a statement that was parsed or prepared, and not that of a cursor?
 pub fn runs_cached_plan() -> bool {
     active().is_some_and(|portal| !portal.cplan.is_null())

@@ -19,8 +19,10 @@ type Memory<T, const PLACES: usize> = Local<RefCell<[T; PLACES]>>;
 
 /// Executions in a row that were too quick to be stored, after which the next ones are not looked up.
 const QUICK_RUNS: u8 = 16;
-/// Every 64th skipped execution is looked up anyway: another session may have stored an answer.
-const LOOK_UP_EVERY: u8 = 64;
+/// This skipped execution is looked up anyway, since another session may have stored an answer.
+const FIRST_LOOK_UP: u16 = 64;
+/// After a look-up in vain, twice as many executions are skipped before the next one, up to this number.
+const MOST_SKIPPED: u16 = 256;
 /// About what it takes to look a statement up in vain and to capture its rows, beside executing it (`bench/run.py overhead`, pgbench -S).
 const VAIN_LOOKUP: Duration = Duration::from_micros(2);
 /// The part of the time of a slow run that is spent on looking up those after it. Most slow runs of statements that are quick otherwise had to wait for
@@ -37,14 +39,22 @@ struct Speed {
     threshold: u64,
     /// How many of the last executions in a row were too quick.
     quick_runs: u8,
-    /// How many executions were skipped since the last that was looked up.
-    skipped: u8,
+    /// How many executions were skipped since the last that was looked up, and which of them is looked up.
+    skipped: u16,
+    look_up_at: u16,
     /// How many more executions are looked up in any case, since some were not that quick: together these look-ups take a fixed part of the time that
     /// the slow ones took.
     owed: u32,
 }
 
-const UNKNOWN: Speed = Speed { fingerprint: Fingerprint(0), threshold: 0, quick_runs: 0, skipped: 0, owed: 0 };
+const UNKNOWN: Speed = Speed {
+    fingerprint: Fingerprint(0),
+    threshold: 0,
+    quick_runs: 0,
+    skipped: 0,
+    look_up_at: FIRST_LOOK_UP,
+    owed: 0,
+};
 
 /// Speeds by fingerprint.
 static SPEEDS: Memory<Speed, 256> = Local::new(RefCell::new([UNKNOWN; 256]));
@@ -73,10 +83,11 @@ pub fn skips_lookup(fingerprint: Fingerprint) -> bool {
             return false;
         }
         speed.skipped += 1;
-        if speed.skipped == LOOK_UP_EVERY {
-            speed.skipped = 0;
+        let is_skipped = speed.skipped < speed.look_up_at;
+        if !is_skipped {
+            (speed.skipped, speed.look_up_at) = (0, (speed.look_up_at * 2).min(MOST_SKIPPED));
         }
-        speed.skipped != 0
+        is_skipped
     })
 }
 
@@ -96,7 +107,7 @@ pub fn will_skip_lookup(fingerprint: Fingerprint) -> bool {
         && !settings::debug_serve_fills()
         && SPEEDS.with_borrow_mut(|speeds| {
             let speed = place(speeds, fingerprint.0);
-            is_quick(speed, fingerprint) && speed.skipped + 1 != LOOK_UP_EVERY
+            is_quick(speed, fingerprint) && speed.skipped + 1 < speed.look_up_at
         })
 }
 
@@ -114,7 +125,7 @@ fn note_speed(fingerprint: Fingerprint, taken: impl FnOnce() -> Duration, too_qu
             speed.owed = speed.owed.saturating_sub(1);
         } else {
             let lookups = (taken() / SPENT).as_micros() / VAIN_LOOKUP.as_micros();
-            speed.quick_runs = 0;
+            (speed.quick_runs, speed.look_up_at) = (0, FIRST_LOOK_UP);
             speed.owed = speed.owed.saturating_add(u32::try_from(lookups).unwrap_or(FOR_GOOD));
         }
     });
@@ -122,7 +133,7 @@ fn note_speed(fingerprint: Fingerprint, taken: impl FnOnce() -> Duration, too_qu
 
 /// Notes that a statement with this fingerprint was answered: from now on, all of them are looked up.
 pub fn note_hit(fingerprint: Fingerprint) {
-    note(fingerprint, |speed| (speed.quick_runs, speed.owed) = (0, FOR_GOOD));
+    note(fingerprint, |speed| (speed.quick_runs, speed.look_up_at, speed.owed) = (0, FIRST_LOOK_UP, FOR_GOOD));
 }
 
 fn note(fingerprint: Fingerprint, change: impl FnOnce(&mut Speed)) {

@@ -3,6 +3,7 @@
 //! variable holds nothing: then the hook asks in vain. State of this backend; no lock.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 
 use super::backend_local::Local;
 
@@ -54,6 +55,12 @@ pub trait Holder {
 }
 
 impl<T> Holder for Vec<T> {
+    fn holds_nothing(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl<K, V, S> Holder for HashMap<K, V, S> {
     fn holds_nothing(&self) -> bool {
         self.is_empty()
     }

@@ -4,6 +4,9 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
+use super::error_passing::kept;
+use super::server;
+
 /// An argument or a column of a function's declaration.
 pub struct DeclaredArgument {
     /// Its type.
@@ -44,6 +47,21 @@ impl CatalogRow {
     /// The row, for calls of the server while it is held.
     pub fn as_tuple(&self) -> pg_sys::HeapTuple {
         self.tuple
+    }
+
+    /// Does a snapshot, which must be an MVCC one, see the transaction that has written the row? What a row says of the rows of a table need not hold of those that an
+    /// older snapshot sees: they may have been deleted before it was written. Not what this transaction has done, since its snapshot may be older.
+    pub fn is_seen_by(&self, snapshot: &pg_sys::SnapshotData) -> bool {
+        // SAFETY: the tuple is held, and has the head that it has in its table. The server looks at the transactions of the snapshot.
+        unsafe {
+            let head = (*self.tuple).t_data;
+            let frozen = pg_sys::HEAP_XMIN_FROZEN as u16;
+            let maker = (*head).t_choice.t_heap.t_xmin;
+            (*head).t_infomask & frozen == frozen
+                || maker.into_inner() < pg_sys::FirstNormalTransactionId.into_inner()
+                || (!pg_sys::TransactionIdIsCurrentTransactionId(maker)
+                    && !kept!(server::XidInMVCCSnapshot(maker, (&raw const *snapshot).cast_mut())))
+        }
     }
 
     /// The columns of fixed width of a function's row (`PROCOID`); `None` for a row of another catalog.

@@ -18,6 +18,7 @@ pub mod error_memory;
 pub mod error_passing;
 pub mod float_text;
 pub mod function_call;
+pub mod index_list;
 pub mod index_search;
 pub mod inheritance;
 pub mod lists;

@@ -5,6 +5,13 @@ pub const FIRST_USER_OID: u32 = 16384;
 /// First OID that initdb gives to objects without a fixed one (access/transam.h).
 pub const FIRST_UNPINNED_OID: u32 = 10000;
 
+/// The server's own languages of functions (catalog/pg_language.dat).
+pub const INTERNAL_LANGUAGE: u32 = 12;
+/// See above.
+pub const C_LANGUAGE: u32 = 13;
+/// See above.
+pub const SQL_LANGUAGE: u32 = 14;
+
 /// The heap table access method; relations of any other are not cached.
 pub const HEAP_TABLE_AM_OID: u32 = 2;
 

@@ -4,9 +4,7 @@
 use pgrx::pg_sys;
 
 use super::catalog_row::{CatalogRow, DeclaredArgument};
-
-/// The language C (pg_language.dat).
-const C_LANGUAGE: u32 = 13;
+use super::object_ids::C_LANGUAGE;
 
 /// How a SQL function must be declared. Names, defaults, volatility and costs do not matter.
 pub struct Signature {

@@ -131,13 +131,15 @@ const COMPILING: [(&CStr, &CStr); 3] = [
 ];
 const RUNNING: [(&CStr, &CStr); 2] = [(c"plpgsql.check_asserts", c"on"), (c"lc_messages", c"")];
 
-/// The present settings by which PL/pgSQL compiles functions, as one number.
+/// The present settings by which PL/pgSQL compiles functions, and the path by which it finds types, as one number.
 ///
 /// # Errors
 /// As `add_language_setting`.
 pub fn compiling(seed: u64) -> Result<Hash128, Reason> {
     let mut added = Ok(());
     let hash = hashed(&COMPILING_SETTINGS, seed, |key| {
+        // SAFETY: as in `add_environment`.
+        unsafe { add_string(key, pg_sys::namespace_search_path) };
         added = COMPILING.iter().try_for_each(|setting| add_language_setting(key, *setting))
     });
     added.map(|()| hash)

@@ -10,14 +10,20 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::unique_scan::{finds_one, lets_one_through};
 use crate::pg::tree::{Tree, child, children, match_node};
 
-/// The most rows that a plan gives with these parameters; `None` if the plan does not prove a bound. The plan's relations must be open.
-pub fn of(plan: Tree<'_, pg_sys::PlannedStmt>, params: Option<Tree<'_, pg_sys::ParamListInfoData>>) -> Option<u64> {
-    Prover { plan, params }.most(child!(plan.planTree))
+/// The most rows that a plan gives with these parameters under a snapshot; `None` if the plan does not prove a bound. The plan's relations must be open.
+pub fn of(
+    plan: Tree<'_, pg_sys::PlannedStmt>,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+    snapshot: Option<&pg_sys::SnapshotData>,
+) -> Option<u64> {
+    let snapshot = snapshot.filter(|snapshot| snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC)?;
+    Prover { plan, params, snapshot }.most(child!(plan.planTree))
 }
 
 struct Prover<'t> {
     plan: Tree<'t, pg_sys::PlannedStmt>,
     params: Option<Tree<'t, pg_sys::ParamListInfoData>>,
+    snapshot: &'t pg_sys::SnapshotData,
 }
 
 impl<'t> Prover<'t> {
@@ -37,11 +43,11 @@ impl<'t> Prover<'t> {
             MergeJoin(join) => self.of_join(&join.join),
             // A scan in the order of distances computes those of other rows when it goes on.
             IndexScan(scan) => self.one(
-                finds_one(scan.indexid, scan.indexqual)
+                finds_one(scan.indexid, scan.indexqual, self.snapshot)
                     || (scan.indexorderby.is_null()
                         && self.lets_one_through(&scan.scan, &[scan.indexqualorig, scan.scan.plan.qual])),
             ),
-            IndexOnlyScan(scan) => self.one(finds_one(scan.indexid, scan.indexqual)),
+            IndexOnlyScan(scan) => self.one(finds_one(scan.indexid, scan.indexqual, self.snapshot)),
             BitmapHeapScan(scan) => {
                 self.one(self.lets_one_through(&scan.scan, &[scan.bitmapqualorig, scan.scan.plan.qual]))
             },
@@ -138,6 +144,6 @@ impl<'t> Prover<'t> {
         let plan = self.plan;
         let entry = children!(plan.rtable as RangeTblEntry).nth((scan.scanrelid as usize).wrapping_sub(1));
         let conditions: Vec<*const pg_sys::List> = conditions.iter().map(|list| list.cast_const()).collect();
-        entry.is_some_and(|entry| lets_one_through(entry.relid, scan.scanrelid, &conditions))
+        entry.is_some_and(|entry| lets_one_through(entry.relid, scan.scanrelid, &conditions, self.snapshot))
     }
 }

@@ -10,11 +10,11 @@ use std::ffi::CStr;
 use pgrx::pg_sys;
 
 use crate::pg::catalog_row::CatalogRow;
-use crate::pg::object_ids::FIRST_UNPINNED_OID;
+use crate::pg::object_ids::{C_LANGUAGE, FIRST_UNPINNED_OID, INTERNAL_LANGUAGE};
 use crate::settings;
 
-/// pg_language: internal, C (catalog/pg_language.dat).
-const COMPILED: [u32; 2] = [12, 13];
+/// Languages whose functions are not kept as a text that the server reads.
+const COMPILED: [u32; 2] = [INTERNAL_LANGUAGE, C_LANGUAGE];
 
 /// Which functions of an extension are safe, among those in C that are declared IMMUTABLE and have arguments and results of plain types.
 enum Safe {

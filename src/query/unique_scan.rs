@@ -1,14 +1,12 @@
 //! Which scans of a table give one row at most, because their conditions name all columns of a unique index. Reads catalogs; keeps nothing.
 //!
-//! The index tells what the snapshot of the query sees only as long as the definition of its table has not moved since that snapshot was
-//! taken: an older snapshot may see rows that were deleted before the index was made. Whoever relies on the proof compares the versions
-//! of the relations afterwards, as rule R6 does for every answer that is stored.
+//! The index tells of the rows of a snapshot only if the snapshot sees who made it: an older snapshot may see rows that were deleted before that.
 
 use pgrx::pg_sys;
 
 use crate::pg::catalog_columns::{INDEX_CLASSES, INDEX_COLLATIONS, INDEX_EXPRESSIONS, INDEX_KEYS, INDEX_PREDICATE};
 use crate::pg::catalog_row::CatalogRow;
-use crate::pg::lists::oids;
+use crate::pg::index_list::indexes_of;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::tree::{Tree, child, children};
 
@@ -35,9 +33,9 @@ struct UniqueKey {
     collations: Vec<pg_sys::Oid>,
 }
 
-/// Do conditions on the columns of this index, which a scan searches for, find one row at most?
-pub fn finds_one(index: pg_sys::Oid, conditions: *const pg_sys::List) -> bool {
-    let Some(key) = UniqueKey::of(index) else { return false };
+/// Do conditions on the columns of this index, which a scan searches for, find one row at most that the snapshot sees?
+pub fn finds_one(index: pg_sys::Oid, conditions: *const pg_sys::List, snapshot: &pg_sys::SnapshotData) -> bool {
+    let Some(key) = UniqueKey::of(index, snapshot) else { return false };
     // The columns of an index that is searched are numbered by their places in it.
     let places: Vec<i16> = (1..).take(key.columns.len()).collect();
     let searched: Vec<_> =
@@ -45,16 +43,21 @@ pub fn finds_one(index: pg_sys::Oid, conditions: *const pg_sys::List) -> bool {
     key.is_named_by(&places, &searched)
 }
 
-/// Do these conditions, which a scan checks for each row in this order, let one row of a table through at most, without computing anything
-/// of other rows than plain comparisons? What comes behind them may raise an error for other rows.
-pub fn lets_one_through(table: pg_sys::Oid, place: u32, conditions: &[*const pg_sys::List]) -> bool {
+/// Do these conditions, which a scan checks for each row in this order, let one row of a table through at most that the snapshot sees, without computing
+/// anything of other rows than plain comparisons? What comes behind them may raise an error for other rows.
+pub fn lets_one_through(
+    table: pg_sys::Oid,
+    place: u32,
+    conditions: &[*const pg_sys::List],
+    snapshot: &pg_sys::SnapshotData,
+) -> bool {
     let leading: Vec<_> = conditions
         .iter()
         .flat_map(|list| expressions(*list))
         .map_while(|one| Comparison::of(one, place).filter(Comparison::cannot_raise))
         .collect();
     !leading.is_empty()
-        && unique_keys(table)
+        && unique_keys(table, snapshot)
             .iter()
             .any(|key| key.columns.iter().all(|column| *column > 0) && key.is_named_by(&key.columns, &leading))
 }
@@ -64,24 +67,14 @@ fn expressions<'t>(list: *const pg_sys::List) -> impl Iterator<Item = Tree<'t, p
     unsafe { Tree::enter(list) }.into_iter().flat_map(Tree::items).flatten()
 }
 
-/// The keys of the unique indexes of a table, which is open.
-fn unique_keys(table: pg_sys::Oid) -> Vec<UniqueKey> {
-    // SAFETY: the reference keeps the description; an error leaves the reference to the resource owner.
-    let indexes: Vec<_> = unsafe {
-        let relation = pg_sys::RelationIdGetRelation(table);
-        if relation.is_null() {
-            return Vec::new();
-        }
-        let indexes = oids(pg_sys::RelationGetIndexList(relation)).collect();
-        pg_sys::RelationClose(relation);
-        indexes
-    };
-    indexes.into_iter().filter_map(UniqueKey::of).collect()
+/// The keys of the unique indexes of a table, which is open, that hold for the rows that the snapshot sees.
+fn unique_keys(table: pg_sys::Oid, snapshot: &pg_sys::SnapshotData) -> Vec<UniqueKey> {
+    indexes_of(table).into_iter().filter_map(|index| UniqueKey::of(index, snapshot)).collect()
 }
 
 impl UniqueKey {
-    /// The key of an index that has all rows of its table, none of them twice at any moment.
-    fn of(index: pg_sys::Oid) -> Option<Self> {
+    /// The key of an index that has all rows of its table, none of them twice at any moment since the snapshot.
+    fn of(index: pg_sys::Oid, snapshot: &pg_sys::SnapshotData) -> Option<Self> {
         let row = CatalogRow::find(pg_sys::SysCacheIdentifier::INDEXRELID, index)?;
         let form = row.index()?;
         let proves = form.indisunique
@@ -92,7 +85,8 @@ impl UniqueKey {
             && !form.indisexclusion
             && is_btree(index)
             && row.is_null(INDEX_PREDICATE as i16)
-            && row.is_null(INDEX_EXPRESSIONS as i16);
+            && row.is_null(INDEX_EXPRESSIONS as i16)
+            && row.is_seen_by(snapshot);
         let length = usize::try_from(form.indnkeyatts).ok().filter(|_| proves)?;
         let families = row.oids(INDEX_CLASSES as i16)?.into_iter().take(length).map(family).collect();
         let mut columns = row.small_integers(INDEX_KEYS as i16)?;

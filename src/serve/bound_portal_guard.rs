@@ -39,6 +39,8 @@ pub struct Guard {
     pub plan: *mut pg_sys::PlannedStmt,
     /// Its parameters, which live as long; null for none.
     pub params: pg_sys::ParamListInfo,
+    /// The snapshot that the statement was started with, which lives as long; null for none.
+    pub snapshot: *const pg_sys::SnapshotData,
     /// There are row types in the answer, whose values are made of parts when they are read.
     pub has_row_types: bool,
     /// Rows may be read again.
@@ -91,7 +93,7 @@ impl Guard {
         let all_read = match self.first_run {
             FirstRun::Whole => true,
             FirstRun::AllRows => {
-                row_bound::of(plan, self.params()) == Some(rows) || settled_rows::ends_with_last_row(plan)
+                row_bound::of(plan, self.params(), self.snapshot()) == Some(rows) || settled_rows::ends_with_last_row(plan)
             }
             FirstRun::Part => false,
         };
@@ -111,6 +113,11 @@ impl Guard {
     fn params(&self) -> Option<Tree<'_, pg_sys::ParamListInfoData>> {
         // SAFETY: the parameters live as long as the portal, like the plan.
         unsafe { Tree::enter(self.params) }
+    }
+
+    fn snapshot(&self) -> Option<&pg_sys::SnapshotData> {
+        // SAFETY: the statement has registered its snapshot, until the portal ends.
+        unsafe { self.snapshot.as_ref() }
     }
 
     fn real_plan(&self) -> Tree<'_, pg_sys::PlannedStmt> {

@@ -11,6 +11,7 @@ use super::planning::{ClockFree, plan, takes_apart};
 use super::scan;
 use crate::fragments::admission::limits_files;
 use crate::fragments::exchange::{exchange, has_columns_of};
+use crate::fragments::index_locks;
 use crate::invalidation::own_writes;
 use crate::lookup::clock_free::{self, Reading};
 use crate::lookup::parts::{self, may_have_parts};
@@ -198,12 +199,14 @@ unsafe fn replace_plan(query: QueryDesc<'_>, versions: Versions, reads: Reads) -
     unsafe {
         let parts = ShownClock { part: copy(kept.part), projection: copy(kept.projection), computes_more: false };
         let is_parallel = reads.limit == 0 && !reads.again && portal::runs_cached_plan();
-        let options = if is_parallel { pg_sys::CURSOR_OPT_PARALLEL_OK as i32 } else { 0 };
+        let parallel = if is_parallel { pg_sys::CURSOR_OPT_PARALLEL_OK as i32 } else { 0 };
+        // A cursor is planned for its first rows: below a LIMIT another plan might compute, and fail for, other rows.
+        let options = parallel | portal::options() & pg_sys::CURSOR_OPT_FAST_PLAN as i32;
         let (text, no_values) = (query.source(), std::ptr::null_mut());
         let call = Call::of_hook(parts.part, text, options, no_values);
         let eligible = parts::before_planning(&store, &call).ok()?;
         let traits = *eligible.traits();
-        if !may_have_parts(&traits) {
+        if !may_have_parts(&traits) || !index_locks::are_had(query.plan()) {
             return None;
         }
         let plan_of_part = kept!(server::standard_planner(parts.part, text, options, no_values));
@@ -246,7 +249,8 @@ fn reading(
 ) -> Option<PartReading> {
     // SAFETY: the parameters of a query are null or valid as long as it.
     let params = unsafe { Tree::enter(query.params()) };
-    let ends = limit == 0 || row_bound::of(query.plan(), params).is_some_and(|most| most <= limit);
+    let most = || row_bound::of(query.plan(), params, query.snapshot_data());
+    let ends = limit == 0 || most().is_some_and(|most| most <= limit);
     if ends && !again {
         return Some(PartReading { when: Reading::InThisRun, of_stored: false });
     }

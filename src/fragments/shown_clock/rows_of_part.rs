@@ -225,7 +225,10 @@ impl RowsOfPart {
             return None;
         }
         // SAFETY: the plan and the values live as long as the statement.
-        unsafe { row_bound::of(Tree::enter(self.plan)?, Tree::enter((*self.state).es_param_list_info)) }
+        unsafe {
+            let state = &*self.state;
+            row_bound::of(Tree::enter(self.plan)?, Tree::enter(state.es_param_list_info), state.es_snapshot.as_ref())
+        }
     }
 
     /// The last row was read.

@@ -4,6 +4,7 @@
 mod copy;
 mod executor_run;
 mod index_scan;
+mod locks;
 mod names;
 mod partition_key;
 mod plans;
@@ -23,6 +24,7 @@ pub use executor_run::{
     ExecutorRunHook, call_executor_run, executor_run, set_processed, standard_ExecutorRun, standard_executor_run,
 };
 pub use index_scan::begin_index_scan;
+pub use locks::lock_at_once;
 pub use names::{may_execute, may_use_schema, owns, public_may_execute, qualified_name};
 pub use partition_key::{PartitionColumn, PartitionStrategy, partition_column, partition_key_columns};
 pub use plans::{

@@ -19,13 +19,10 @@ use super::node_kinds::type_of;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat::public_may_execute;
 use crate::pg::compat::tree::KEEPS_BODIES;
-use crate::pg::object_ids::FIRST_UNPINNED_OID;
+use crate::pg::object_ids::{FIRST_UNPINNED_OID, SQL_LANGUAGE};
 use crate::pg::sql_body::{Body, SqlCall};
 use crate::pg::tree::{Tree, child};
 use crate::query::identity;
-
-/// pg_language, SQL (catalog/pg_language.dat).
-const SQL_LANGUAGE: u32 = 14;
 
 /// timetz and its array: a literal of it may name a zone, whose offset is that of today.
 const TIME_WITH_ZONE: [u32; 2] = [1266, 1270];

@@ -4,8 +4,6 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use crate::pg::catalog_row::CatalogRow;
-use crate::pg::error_passing::kept;
-use crate::pg::server;
 
 /// The active snapshot.
 pub struct ActiveSnapshot(pg_sys::Snapshot);
@@ -26,15 +24,6 @@ impl ActiveSnapshot {
             is_usable.then_some(Self(snapshot)).ok_or(Reason::Snapshot)
         }
     }
-
-    /// Does the snapshot see what another transaction has done? Not what this one has done: its snapshot may be older.
-    fn sees(&self, transaction: pg_sys::TransactionId) -> bool {
-        // SAFETY: the snapshot is the active one, which stays for the statement.
-        unsafe {
-            !pg_sys::TransactionIdIsCurrentTransactionId(transaction)
-                && !kept!(server::XidInMVCCSnapshot(transaction, self.0))
-        }
-    }
 }
 
 /// What the catalog says of a relation.
@@ -45,33 +34,25 @@ pub struct Definition {
     schema: pg_sys::Oid,
     /// Is it a partition of another?
     pub is_partition: bool,
-    /// The transaction that made the row of the catalog; `None` for one that all snapshots see.
-    maker: Option<pg_sys::TransactionId>,
+    /// The snapshot that was asked about sees who wrote the row of the catalog.
+    is_seen: bool,
 }
 
 impl Definition {
-    /// Reads the definition of a relation that is locked.
+    /// Reads the definition of a relation that is locked, for rows that the snapshot sees.
     ///
     /// # Errors
     /// There is no such relation any more.
-    pub fn read(relation: pg_sys::Oid) -> Result<Self, Reason> {
+    pub fn read(relation: pg_sys::Oid, snapshot: &ActiveSnapshot) -> Result<Self, Reason> {
         let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, relation).ok_or(Reason::DdlInProgress)?;
         let class = row.relation().ok_or(Reason::DdlInProgress)?;
-        // SAFETY: the row is held, and has the head that it has in its table.
-        let maker = unsafe {
-            let head = (*row.as_tuple()).t_data;
-            let frozen = pg_sys::HEAP_XMIN_FROZEN as u16;
-            let maker = (*head).t_choice.t_heap.t_xmin;
-            let is_seen_by_all = (*head).t_infomask & frozen == frozen
-                || maker.into_inner() < pg_sys::FirstNormalTransactionId.into_inner();
-            (!is_seen_by_all).then_some(maker)
-        };
         Ok(Self {
             kind: class.relkind as u8,
             is_temporary: class.relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP,
             schema: class.relnamespace,
             is_partition: class.relispartition,
-            maker,
+            // SAFETY: the snapshot is the active one, which stays for the statement.
+            is_seen: row.is_seen_by(unsafe { &*snapshot.0 }),
         })
     }
 
@@ -97,8 +78,7 @@ impl Definition {
     ///
     /// # Errors
     /// The snapshot may be older, or the relation is no partition any more.
-    pub fn check_bounds_hold(&self, snapshot: &ActiveSnapshot) -> Result<(), Reason> {
-        let is_seen = self.maker.is_none_or(|maker| snapshot.sees(maker));
-        if self.is_partition && is_seen { Ok(()) } else { Err(Reason::DdlInProgress) }
+    pub fn check_bounds_hold(&self) -> Result<(), Reason> {
+        if self.is_partition && self.is_seen { Ok(()) } else { Err(Reason::DdlInProgress) }
     }
 }

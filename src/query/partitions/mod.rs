@@ -74,22 +74,23 @@ pub unsafe fn leaves(
         count @ 1..=64 => u64::MAX >> (64 - count),
         _ => return Err(Reason::TooComplex),
     };
+    let snapshot = ActiveSnapshot::take()?;
     lock(relation);
-    let root = Definition::read(relation)?;
+    let root = Definition::read(relation, &snapshot)?;
     root.check_permanent()?;
     match root.kind {
         // SAFETY: the caller's promise.
-        pg_sys::RELKIND_PARTITIONED_TABLE => unsafe { of_partitioned(relation, bounds, all, prunes_otherwise) },
-        _ => of_parent(relation, all),
+        pg_sys::RELKIND_PARTITIONED_TABLE => unsafe { of_partitioned(relation, bounds, all, &snapshot, prunes_otherwise) },
+        _ => of_parent(relation, all, &snapshot),
     }
 }
 
 /// The leaves of a table and of those that inherit from it, itself among them. Nothing is known of their rows.
-fn of_parent(relation: pg_sys::Oid, all: u64) -> Result<Leaves, Reason> {
+fn of_parent(relation: pg_sys::Oid, all: u64, snapshot: &ActiveSnapshot) -> Result<Leaves, Reason> {
     let mut found = Leaves { tables: vec![relation], ..Leaves::default() };
     // SAFETY: a list of OIDs, in the current memory context.
     for child in unsafe { oids(inheritance::locked_inheritors(relation)) } {
-        let definition = Definition::read(child)?;
+        let definition = Definition::read(child, snapshot)?;
         if !definition.is_temporary_of_others() {
             definition.check_permanent()?;
             if definition.kind == pg_sys::RELKIND_FOREIGN_TABLE {
@@ -110,9 +111,9 @@ unsafe fn of_partitioned(
     root: pg_sys::Oid,
     bounds: &[Bound],
     all: u64,
+    snapshot: &ActiveSnapshot,
     prunes_otherwise: &dyn Fn(&[i16]) -> bool,
 ) -> Result<Leaves, Reason> {
-    let snapshot = ActiveSnapshot::take()?;
     let names = Names::of(root, bounds);
     let mut found = Leaves::default();
     // The next one stands at the end.
@@ -120,10 +121,10 @@ unsafe fn of_partitioned(
     let mut on_keys = 0;
     while let Some((relation, asked)) = waiting.pop() {
         lock(relation);
-        let definition = Definition::read(relation)?;
+        let definition = Definition::read(relation, snapshot)?;
         definition.check_permanent()?;
         if relation != root {
-            definition.check_bounds_hold(&snapshot)?;
+            definition.check_bounds_hold()?;
         }
         match definition.kind {
             pg_sys::RELKIND_PARTITIONED_TABLE => {

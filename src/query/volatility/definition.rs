@@ -5,13 +5,9 @@
 use pgrx::pg_sys;
 
 use crate::pg::catalog_row::CatalogRow;
-use crate::pg::object_ids::FIRST_UNPINNED_OID;
+use crate::pg::object_ids::{FIRST_UNPINNED_OID, INTERNAL_LANGUAGE, SQL_LANGUAGE};
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, match_node};
-
-/// Languages of functions (catalog/pg_language.dat).
-const INTERNAL_LANGUAGE: u32 = 12;
-const SQL_LANGUAGE: u32 = 14;
 
 /// The text of each function that initdb makes from one, and that `stable` accepts: where the arguments may be of any type, there is no tree.
 const BORN_AS_TEXT: &[(u32, &[u8])] = &[

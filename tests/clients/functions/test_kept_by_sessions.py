@@ -78,3 +78,93 @@ def test_another_session_gets_what_its_own_functions_give(made, connect, query, 
     expected = rows(judge, query)
     assert expected != kept or change
     assert rows(second, query) == rows(second, query) == expected
+
+
+@pytest.mark.parametrize("before, after", [
+    (["SELECT shows_word(1)"], []),
+    (["BEGIN", "INSERT INTO t VALUES (3)", "SELECT shows_word(a) FROM t", "ROLLBACK"], []),
+    (["SET pg_arrow_cache.enabled = off", "SELECT shows_word(a) FROM t"], ["SET pg_arrow_cache.enabled = on"]),
+    (["/*+ no_arrow_cache */ SELECT shows_word(a) FROM t"], []),
+    (["DO 'BEGIN PERFORM shows_word(1); END'"], []),
+    (["BEGIN ISOLATION LEVEL SERIALIZABLE", "SELECT shows_word(a) FROM t", "COMMIT"], []),
+    (["SELECT shows_word(1) WHERE false", "SELECT count(*) FROM t WHERE shows_word(a) = 'a'"], []),
+])
+def test_a_session_that_has_run_the_function_where_nothing_is_looked_up(made, connect, before, after):
+    """Then labels are exchanged."""
+    first, second, judge = connect(), connect(), connect("-c pg_arrow_cache.enabled=off")
+    query = "SELECT shows_word(a) FROM t"
+    for statement in before:
+        first.execute(statement)
+    made.execute(RENAMED + "; ALTER TYPE word RENAME VALUE 'c' TO 'b'")
+    for statement in after:
+        first.execute(statement)
+    rows(first, query)
+    assert first.outcome() == ("MISS", "old_plan")
+    assert rows(second, query) == rows(second, query) == rows(judge, query)
+
+
+def test_a_session_that_has_run_a_function_as_another_role(made, connect):
+    first, second, judge = connect(), connect(), connect("-c pg_arrow_cache.enabled=off")
+    first.execute("SET ROLE kept_a")
+    first.execute("SELECT by_role(1)")
+    for session in (first, second, judge):
+        session.execute("SET ROLE kept_b")
+    rows(first, "SELECT by_role(a) FROM t")
+    assert rows(second, "SELECT by_role(a) FROM t") == rows(judge, "SELECT by_role(a) FROM t") == "42501"
+
+
+@pytest.mark.parametrize("body", [
+    "DECLARE x kind := 'a'; BEGIN RETURN x || (SELECT count(*) FROM conf WHERE x > 'b')::text; END",
+    "DECLARE x conf%ROWTYPE; BEGIN x.k := '1.6'; RETURN x.k::text; END",
+    "DECLARE x number; BEGIN x := 1.26; RETURN x::text; END",
+])
+def test_types_of_variables_by_another_path_of_schemas(session, connect, body):
+    session.execute("""
+        CREATE SCHEMA kept_1; CREATE SCHEMA kept_2; CREATE TABLE t AS SELECT 1 AS a;
+        CREATE TYPE kept_1.kind AS ENUM ('a', 'b', 'c'); CREATE TYPE kept_2.kind AS ENUM ('c', 'b', 'a');
+        CREATE TABLE kept_1.conf (k numeric); CREATE TABLE kept_2.conf (k numeric(5, 0)); INSERT INTO kept_1.conf VALUES (1); INSERT INTO kept_2.conf VALUES (1);
+        CREATE DOMAIN kept_1.number AS numeric(5, 1); CREATE DOMAIN kept_2.number AS numeric(5, 0)""")
+    path = f"{connect.schema}, kept_1"
+    try:
+        session.execute(f"SET search_path = {path}")
+        session.execute(f"CREATE FUNCTION f() RETURNS text LANGUAGE plpgsql STABLE AS $body$ {body} $body$")
+        session.execute("SECURITY LABEL FOR pg_arrow_cache ON FUNCTION f() IS 'pure'")
+        first, second, judge = connect(), connect(), connect("-c pg_arrow_cache.enabled=off")
+        first.execute(f"SET search_path = {path}")
+        before = rows(first, "SELECT f() FROM t")
+        for reader in (first, second, judge):
+            reader.execute(f"SET search_path = {path.replace('kept_1', 'kept_2')}")
+        rows(first, "SELECT f() FROM t")
+        assert first.outcome() == ("BYPASS", "session_function")
+        expected = rows(judge, "SELECT f() FROM t")
+        assert expected != before
+        assert rows(second, "SELECT f() FROM t") == expected
+    finally:
+        session.execute("DROP FUNCTION IF EXISTS f; DROP SCHEMA kept_1, kept_2 CASCADE")
+
+
+@pytest.mark.parametrize("before", [
+    "SELECT casts()", "DO 'BEGIN PERFORM casts(); END'", "CALL casts_too()", "INSERT INTO watched VALUES (1)", "UPDATE watched SET a = 1", "COPY watched FROM '/dev/null'",
+    "TRUNCATE watched", "INSERT INTO routed VALUES (1)", "WITH w AS (DELETE FROM watched RETURNING 1) SELECT count(*) FROM w",
+])
+def test_a_session_whose_functions_have_cast_in_another_way(session, connect, before):
+    """PL/pgSQL keeps for all functions of the session how one type becomes another, whichever function or trigger has asked first."""
+    session.execute("""
+        CREATE TYPE digit AS ENUM ('7', '8'); CREATE TABLE t AS SELECT 1 AS a;
+        CREATE FUNCTION value(digit) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT CASE WHEN $1 IS NULL THEN 0 ELSE 42 END';
+        CREATE FUNCTION casts() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN '7'::digit; END $$;
+        CREATE PROCEDURE casts_too() LANGUAGE plpgsql AS $$ DECLARE n int; BEGIN n := '7'::digit; END $$;
+        CREATE FUNCTION watches() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE n int; BEGIN n := '7'::digit; RETURN NULL; END $$;
+        CREATE TABLE watched (a int); INSERT INTO watched VALUES (0);
+        CREATE TRIGGER watches AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON watched FOR EACH STATEMENT EXECUTE FUNCTION watches();
+        CREATE TABLE routed (a int) PARTITION BY RANGE (a); CREATE TABLE leaf PARTITION OF routed FOR VALUES FROM (0) TO (9);
+        CREATE TRIGGER watches AFTER INSERT ON leaf FOR EACH ROW EXECUTE FUNCTION watches();
+        CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN '8'::digit; END $$;
+        SECURITY LABEL FOR pg_arrow_cache ON FUNCTION f() IS 'pure'""")
+    first, second, judge = connect(), connect(), connect("-c pg_arrow_cache.enabled=off")
+    first.execute(before)
+    session.execute("CREATE CAST (digit AS int) WITH FUNCTION value(digit) AS ASSIGNMENT")
+    query = "SELECT a, f() FROM t"
+    first.rows(query)
+    assert first.outcome() == ("MISS", "old_plan")
+    assert second.rows(query) == second.rows(query) == judge.rows(query) == [(1, 42)]

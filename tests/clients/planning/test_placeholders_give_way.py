@@ -1,6 +1,8 @@
 """A hit without planning locks partitions without waiting. If it would have to wait, the query is planned in its place, as without the cache: the server
 looks functions up before it waits, and takes the snapshot afterwards."""
 
+import time
+
 import pytest
 
 from support.asking import Asking, until
@@ -91,3 +93,22 @@ def test_own_writes(session, connect):
     locker.commit()
     assert waiting.result() == [(v, 7, 3, 1) for v in range(3)]
     reader.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("makes_old", ["SET pg_arrow_cache.ttl = '1s'", "INSERT INTO p VALUES (2, 'c')"])
+def test_an_answer_that_is_too_old_gets_no_placeholder(session, connect, makes_old):
+    """It would be planned beside the locks of all partitions, which the planner takes one by one: somebody who locks them in its order would meet a deadlock."""
+    session.execute(TABLES + "CREATE INDEX ON p1 (id); ANALYZE p")
+    reader, locker = connect(), connect(autocommit=False)
+    for expected in ("MISS", "HIT", "HIT"):
+        reader.rows(ORDERED)
+        assert reader.status() == expected
+    reader.execute(makes_old)
+    time.sleep(1.1)
+    expected = session.uncached(ORDERED)
+    locker.execute("REINDEX INDEX p1_id_idx")
+    begun = Asking(reader, ORDERED)
+    until(session, reader, "wait_event_type = 'Lock' IS TRUE")
+    locker.execute("LOCK TABLE p2a IN ACCESS EXCLUSIVE MODE")
+    locker.rollback()
+    assert begun.result() == expected

@@ -259,3 +259,17 @@ def test_many_keys_at_once(owner, connect):
         thread.join()
     found = stats(owner)
     assert found["hits"] + found["computed"] == 360
+
+
+def test_a_start_that_fails_is_not_waited_for(session, connect):
+    """A subtransaction takes the error back, so the transaction goes on, with something else."""
+    session.execute(f"CREATE ROLE fails; GRANT USAGE ON SCHEMA {connect.schema} TO fails; CREATE TABLE hidden AS SELECT 1 AS v")
+    try:
+        reader = connect()
+        reader.execute("SET ROLE fails")
+        with reader.transaction():
+            with pytest.raises(psycopg.errors.InsufficientPrivilege), reader.transaction():
+                reader.execute("SELECT count(*), sum(v) FROM hidden")
+            assert session.rows("SELECT claims_held FROM arrow_cache.stats") == [(0,)]
+    finally:
+        session.execute("DROP OWNED BY fails; DROP ROLE fails")

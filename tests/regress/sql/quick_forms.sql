@@ -1,5 +1,5 @@
--- A form whose executions were always too quick to be stored is no longer looked up, whatever the constants; but one execution of
--- 64 is looked up, because another session may have stored an answer.
+-- A form whose executions were always too quick to be stored is no longer looked up, whatever the constants; but now and then
+-- an execution is looked up, because another session may have stored an answer.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset footer off
 \pset format unaligned
@@ -45,6 +45,18 @@ SELECT v FROM quick WHERE id = 18;
 :status
 SELECT v FROM quick WHERE id = 20;
 :status
+
+-- After look-ups in vain they become rarer: these executions are looked up.
+CREATE TABLE seen (n int, status text);
+\set ECHO none
+\o /dev/null
+SELECT format('SELECT v * 2 FROM quick WHERE id = %s', n), format('INSERT INTO seen SELECT %s, arrow_cache.last_status()', n)
+    FROM generate_series(1, 721) n \gexec
+\o
+\set ECHO all
+SELECT string_agg(n::text, ' ' ORDER BY n) FROM seen WHERE status = 'MISS' AND n > 14;
+SELECT count(*), string_agg(DISTINCT status, ' ') FROM seen WHERE n > 16;
+DROP TABLE seen;
 
 -- Parameters count as constants: in an EXECUTE with a custom plan and with a generic one.
 PREPARE p (int) AS SELECT id + v FROM quick WHERE id = $1;
