@@ -79,9 +79,9 @@ pub fn note_any_run() {
 /// Is the function written in a language that keeps what it has compiled?
 fn is_procedural(function: pg_sys::Oid) -> bool {
     let row = CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, function);
-    row.as_ref().and_then(CatalogRow::function).is_some_and(|form| {
-        ![INTERNAL_LANGUAGE, C_LANGUAGE, SQL_LANGUAGE].contains(&form.prolang.to_u32())
-    })
+    row.as_ref()
+        .and_then(CatalogRow::function)
+        .is_some_and(|form| ![INTERNAL_LANGUAGE, C_LANGUAGE, SQL_LANGUAGE].contains(&form.prolang.to_u32()))
 }
 
 fn begin(store: &SharedStore, current: Versions, compiling: Option<Compiling>) {

@@ -47,14 +47,8 @@ struct Speed {
     owed: u32,
 }
 
-const UNKNOWN: Speed = Speed {
-    fingerprint: Fingerprint(0),
-    threshold: 0,
-    quick_runs: 0,
-    skipped: 0,
-    look_up_at: FIRST_LOOK_UP,
-    owed: 0,
-};
+const UNKNOWN: Speed =
+    Speed { fingerprint: Fingerprint(0), threshold: 0, quick_runs: 0, skipped: 0, look_up_at: FIRST_LOOK_UP, owed: 0 };
 
 /// Speeds by fingerprint.
 static SPEEDS: Memory<Speed, 256> = Local::new(RefCell::new([UNKNOWN; 256]));

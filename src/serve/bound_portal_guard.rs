@@ -93,7 +93,8 @@ impl Guard {
         let all_read = match self.first_run {
             FirstRun::Whole => true,
             FirstRun::AllRows => {
-                row_bound::of(plan, self.params(), self.snapshot()) == Some(rows) || settled_rows::ends_with_last_row(plan)
+                row_bound::of(plan, self.params(), self.snapshot()) == Some(rows)
+                    || settled_rows::ends_with_last_row(plan)
             }
             FirstRun::Part => false,
         };

@@ -80,7 +80,9 @@ pub unsafe fn leaves(
     root.check_permanent()?;
     match root.kind {
         // SAFETY: the caller's promise.
-        pg_sys::RELKIND_PARTITIONED_TABLE => unsafe { of_partitioned(relation, bounds, all, &snapshot, prunes_otherwise) },
+        pg_sys::RELKIND_PARTITIONED_TABLE => unsafe {
+            of_partitioned(relation, bounds, all, &snapshot, prunes_otherwise)
+        },
         _ => of_parent(relation, all, &snapshot),
     }
 }
