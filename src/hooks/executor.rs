@@ -57,8 +57,9 @@ unsafe fn start_change(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
 
 /// Notes what a query that changes relations, and has been started, is going to change and run.
 fn note_started(query: QueryDesc<'_>) {
-    targets::note_started(query);
-    language_settings::note_triggers(query);
+    if targets::note_started(query) && !language_settings::has_begun() {
+        language_settings::note_triggers(query);
+    }
 }
 
 /// Starts a plan that may be one that is kept and too quick to be looked up.

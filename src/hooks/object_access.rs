@@ -67,6 +67,7 @@ unsafe fn access_attended(
 /// Notes a change of a definition.
 fn note_change(access: pg_sys::ObjectAccessType::Type, class: pg_sys::Oid, object: pg_sys::Oid, part: c_int) {
     session::note_definition_change();
+    language_settings::note_own_change(access, class, object);
     if class == pg_sys::RelationRelationId && part == 0 {
         match access {
             pg_sys::ObjectAccessType::OAT_DROP => definitions::note_drop(object),

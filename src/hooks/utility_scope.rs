@@ -237,13 +237,13 @@ fn announce_effects(statement: Tree<'_, pg_sys::Node>) {
         let target = if copy.is_from { targets::changeable(child!(copy.relation), pg_sys::ACL_INSERT) } else { None };
         if let Some(relation) = target {
             targets::note_named(relation);
-            language_settings::note_any_run();
         }
+    } else if statement.tag() == NodeTag::T_DoStmt {
+        language_settings::note_any_run();
     } else if let Some(truncate) = statement.as_a::<pg_sys::TruncateStmt>() {
         for name in children!(truncate.relations as RangeVar) {
             if let Some(relation) = targets::changeable(Some(name), pg_sys::ACL_TRUNCATE) {
                 foreign::note_reached(relation);
-                language_settings::note_any_run();
             }
         }
     }

@@ -118,7 +118,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     // SAFETY: the extras were just read, into the current memory context.
     let relations = relations::of_plan(question.plan(), unsafe { traits.extras.relations() });
     check_session(&traits, &relations)?;
-    let settings = settings_read(store, &traits, current)?;
+    let settings = settings_read(store, &traits)?;
     let now = environment::settings(store.seed());
     let environment = environment::hash_under(store.seed(), now, &settings)?;
     let planned_under = planned.under.filter(|then| *then != environment::planning(store.seed(), now));
@@ -171,11 +171,11 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
 ///
 /// # Errors
 /// `SessionFunction` if some may have been others when a function was compiled that the query calls.
-fn settings_read(store: &SharedStore, traits: &QueryTraits, current: Versions) -> Result<Vec<CString>, Reason> {
+fn settings_read(store: &SharedStore, traits: &QueryTraits) -> Result<Vec<CString>, Reason> {
     // SAFETY: the extras were just read, into the current memory context.
     let mut settings = unsafe { traits.extras.settings() };
     if traits.calls_declared() {
-        let checked = language_settings::check(store, current);
+        let checked = language_settings::check(store);
         if server_settings::forbids_relations() {
             // The reason that the user can do something about. The session has met the function under this setting all the same.
             return Err(Reason::ForbiddenRelations);

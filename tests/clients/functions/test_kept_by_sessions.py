@@ -144,7 +144,7 @@ def test_types_of_variables_by_another_path_of_schemas(session, connect, body):
 
 
 @pytest.mark.parametrize("before", [
-    "SELECT casts()", "DO 'BEGIN PERFORM casts(); END'", "CALL casts_too()", "INSERT INTO watched VALUES (1)", "UPDATE watched SET a = 1", "COPY watched FROM '/dev/null'",
+    "SELECT casts()", "DO 'BEGIN PERFORM casts(); END'", "DO $$ DECLARE n int; BEGIN n := '7'::digit; END $$", "CALL casts_too()", "COMMENT ON TABLE watched IS 'x'", "INSERT INTO watched VALUES (1)", "UPDATE watched SET a = 1", "COPY watched FROM '/dev/null'",
     "TRUNCATE watched", "INSERT INTO routed VALUES (1)", "WITH w AS (DELETE FROM watched RETURNING 1) SELECT count(*) FROM w",
 ])
 def test_a_session_whose_functions_have_cast_in_another_way(session, connect, before):
@@ -159,12 +159,66 @@ def test_a_session_whose_functions_have_cast_in_another_way(session, connect, be
         CREATE TRIGGER watches AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON watched FOR EACH STATEMENT EXECUTE FUNCTION watches();
         CREATE TABLE routed (a int) PARTITION BY RANGE (a); CREATE TABLE leaf PARTITION OF routed FOR VALUES FROM (0) TO (9);
         CREATE TRIGGER watches AFTER INSERT ON leaf FOR EACH ROW EXECUTE FUNCTION watches();
+        CREATE FUNCTION hears() RETURNS event_trigger LANGUAGE plpgsql AS $$ DECLARE n int; BEGIN n := '7'::digit; END $$;
+        CREATE EVENT TRIGGER hears ON ddl_command_end WHEN TAG IN ('COMMENT') EXECUTE FUNCTION hears();
         CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN '8'::digit; END $$;
         SECURITY LABEL FOR pg_arrow_cache ON FUNCTION f() IS 'pure'""")
     first, second, judge = connect(), connect(), connect("-c pg_arrow_cache.enabled=off")
     first.execute(before)
+    session.execute("DROP EVENT TRIGGER hears")
     session.execute("CREATE CAST (digit AS int) WITH FUNCTION value(digit) AS ASSIGNMENT")
     query = "SELECT a, f() FROM t"
     first.rows(query)
     assert first.outcome() == ("MISS", "old_plan")
     assert second.rows(query) == second.rows(query) == judge.rows(query) == [(1, 42)]
+
+
+@pytest.mark.parametrize("own_changes", [
+    ["BEGIN", RENAMED, "SELECT shows_word(1)", "ROLLBACK"], ["BEGIN", "SAVEPOINT s", RENAMED, "SELECT shows_word(1)", "ROLLBACK TO s", "COMMIT"],
+    ["SELECT of_word(0)", "BEGIN", RENAMED, "SELECT shows_word(1)", "ROLLBACK"],
+])
+def test_changes_that_a_session_takes_back(made, connect, own_changes):
+    """No version tells of them."""
+    first, second, judge = connect(), connect(), connect("-c pg_arrow_cache.enabled=off")
+    for statement in own_changes:
+        first.execute(statement)
+    query = "SELECT shows_word(a) FROM t"
+    rows(first, query)
+    assert first.outcome() == ("MISS", "old_plan")
+    assert rows(second, query) == rows(second, query) == rows(judge, query)
+
+
+def test_temporary_tables_are_no_such_changes(made, connect):
+    first = connect()
+    first.execute("SELECT shows_word(1)")
+    first.execute("CREATE TEMP TABLE mine (a int PRIMARY KEY); DROP TABLE mine")
+    for expected in ("MISS", "HIT"):
+        rows(first, "SELECT shows_word(a) FROM t")
+        assert first.status() == expected
+
+
+@pytest.mark.parametrize("first_run", ["SELECT by_role(1)", "SELECT by_role(a) FROM t"])
+def test_a_setting_of_the_language_before_it_is_loaded(made, connect, first_run):
+    """It may be one that the language refuses, so nobody knows what the first function was compiled under."""
+    setting = "-c plpgsql.variable_conflict=use_variable"
+    first, second, judge = connect(setting), connect(f"{setting} -c session_preload_libraries=plpgsql"), connect(f"{setting} -c pg_arrow_cache.enabled=off")
+    first.execute("SET ROLE kept_a")
+    first.execute(first_run)
+    for session in (first, second, judge):
+        session.execute("SET ROLE kept_b")
+    rows(first, "SELECT by_role(a) FROM t")
+    assert first.outcome() == ("BYPASS", "session_function")
+    assert rows(second, "SELECT by_role(a) FROM t") == rows(judge, "SELECT by_role(a) FROM t") == "42501"
+
+
+def test_a_change_that_the_session_has_not_heard_of(made, connect):
+    """Its caches know the old label, and the function takes no lock."""
+    first, second, judge = connect(), connect(), connect("-c pg_arrow_cache.enabled=off")
+    first.execute("SELECT 'a'::word")
+    first.execute("BEGIN; SELECT 1")
+    made.execute(RENAMED + "; ALTER TYPE word RENAME VALUE 'c' TO 'b'")
+    first.execute("SELECT shows_word(1)")
+    first.execute("COMMIT")
+    query = "SELECT shows_word(a) FROM t"
+    rows(first, query)
+    assert rows(second, query) == rows(second, query) == rows(judge, query)
