@@ -151,7 +151,9 @@ fn combine_at_run(query: QueryDesc<'_>, start: Start, reads_all: bool) {
     if !reads_all || !portal::is_before_first_row(query) || !holds(start) {
         return;
     }
-    let Some(question) = carried::question_of(query.plan()).filter(|_| index_locks::are_had(query.plan())) else {
+    let Some(question) =
+        carried::question_of(query.plan()).filter(|_| index_locks::are_had(query.plan(), start.versions))
+    else {
         return;
     };
     let known = Known { may_fail: start.traits.may_fail, asks_for_time: start.traits.clocks != 0, reads_all };

@@ -3,15 +3,18 @@
 
 use pgrx::pg_sys;
 
+use crate::lookup::parts;
 use crate::pg::compat;
 use crate::pg::error_passing::kept;
 use crate::pg::index_list::indexes_of;
 use crate::pg::server;
 use crate::pg::tree::{Tree, children};
+use crate::query::Versions;
+use crate::shmem;
 
 /// Locks all indexes of the relations that a plan names, which are locked, if none of them is to be waited for, and the table of locks has room for all; says whether it has. What this transaction has
-/// planned before, it has locked.
-pub fn are_had(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+/// planned before, it has locked. False, too, if the definitions are not these `versions` any more: there may be other relations and indexes to be waited for.
+pub fn are_had(plan: Tree<'_, pg_sys::PlannedStmt>, versions: Versions) -> bool {
     let mut taken = Vec::new();
     for entry in children!(plan.rtable as RangeTblEntry) {
         if entry.rtekind != pg_sys::RTEKind::RTE_RELATION {
@@ -30,5 +33,5 @@ pub fn are_had(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
             taken.push(index);
         }
     }
-    true
+    shmem::store().is_some_and(|store| parts::are_current(&store, versions))
 }

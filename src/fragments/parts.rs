@@ -1,6 +1,7 @@
 //! The parts of one statement under way: which are stored, which are computed, and where reading them stands. Belongs to one scan of this
 //! backend; a memory context of the statement drops it, after an error too.
 
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::rc::Rc;
 
@@ -93,8 +94,8 @@ struct Contents {
     position: usize,
     /// The definitions that the statement was planned under.
     versions: Versions,
-    /// The indexes that the plans of parts scan, held open until the statement ends, so that the server refuses to drop them, even if rows are read later.
-    indexes: Vec<pg_sys::Relation>,
+    /// The indexes that the plans of parts scan, by their OIDs, held open until the statement ends, so that the server refuses to drop them, even if rows are read later.
+    indexes: BTreeMap<u32, pg_sys::Relation>,
     /// Rows were asked for.
     has_run: bool,
     /// Carries the rows of tuplestores.
@@ -144,7 +145,7 @@ impl Parts {
                 },
                 position: 0,
                 versions: recipe.versions,
-                indexes: Vec::new(),
+                indexes: BTreeMap::new(),
                 has_run: false,
                 tuple,
                 patience: Patience::default(),
@@ -201,7 +202,7 @@ impl Parts {
     /// Lets the stored parts go, and frees the others.
     pub fn end(&mut self) {
         let Some(contents) = self.contents.take() else { return };
-        for index in &contents.indexes {
+        for index in contents.indexes.values() {
             // SAFETY: opened by `Contents::plan`, and not closed since.
             unsafe { pg_sys::relation_close(*index, pg_sys::NoLock as _) };
         }
@@ -406,10 +407,11 @@ impl Contents {
 }
 
 /// Opens the indexes that a plan scans, and adds them to those that are held.
-fn hold_indexes(held: &mut Vec<pg_sys::Relation>, plan: Option<Tree<'_, pg_sys::PlannedStmt>>) {
-    let scanned = plan.map_or_else(Vec::new, |plan| opened_by(plan).scanned);
-    // SAFETY: planning has locked the indexes, or `index_locks` has, before a kept plan was replaced.
-    held.extend(scanned.into_iter().map(|index| unsafe { pg_sys::relation_open(index, pg_sys::NoLock as _) }));
+fn hold_indexes(held: &mut BTreeMap<u32, pg_sys::Relation>, plan: Option<Tree<'_, pg_sys::PlannedStmt>>) {
+    for index in plan.map_or_else(Vec::new, |plan| opened_by(plan).scanned) {
+        // SAFETY: planning has locked the indexes, or `index_locks` has, before a kept plan was replaced.
+        held.entry(index.to_u32()).or_insert_with(|| unsafe { pg_sys::relation_open(index, pg_sys::NoLock as _) });
+    }
 }
 
 fn count(counter: Counter, times: u64) {

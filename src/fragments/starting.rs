@@ -51,7 +51,7 @@ fn combine(query: QueryDesc<'_>, miss: Option<&mut Miss>) {
     let Some(question) = carried::question_of(query.plan()) else { return };
     let Some(store) = shmem::store() else { return };
     let Some((versions, traits)) = may_replace(&store, query, question) else { return };
-    if !index_locks::are_had(query.plan()) {
+    if !index_locks::are_had(query.plan(), versions) {
         return;
     }
     let is_read_later = portal::is_bound() || portal::may_be_read_later();

@@ -206,7 +206,7 @@ unsafe fn replace_plan(query: QueryDesc<'_>, versions: Versions, reads: Reads) -
         let call = Call::of_hook(parts.part, text, options, no_values);
         let eligible = parts::before_planning(&store, &call).ok()?;
         let traits = *eligible.traits();
-        if !may_have_parts(&traits) || !index_locks::are_had(query.plan()) {
+        if !may_have_parts(&traits) || !index_locks::are_had(query.plan(), versions) {
             return None;
         }
         let plan_of_part = kept!(server::standard_planner(parts.part, text, options, no_values));
