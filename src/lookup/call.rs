@@ -85,8 +85,12 @@ impl<'m> Call<'m> {
 
     /// Where its own text lies.
     pub fn own_text(&self) -> Text {
+        let (mut location, mut length) = (self.query.stmt_location, self.query.stmt_len);
+        if location <= 0 && length <= 0 {
+            (location, length) = session::wrapped_text(self.text).unwrap_or((location, length));
+        }
         // SAFETY: a call's text ends in NUL, and stays as long as the call.
-        unsafe { Text::of(self.text, self.query.stmt_location, self.query.stmt_len) }
+        unsafe { Text::of(self.text, location, length) }
     }
 
     /// The fingerprint of its text, by which quick statements are known.

@@ -31,3 +31,15 @@ def test_each_statement_has_its_own_text(session, end):
         assert found == [[(name,)] for name in expected]
     entries = session.rows("SELECT query, hits FROM arrow_cache.entries WHERE kind = 'answer' ORDER BY query COLLATE \"C\"")
     assert [(query.lower(), 1) for query in stored] == sorted(((query.lower(), hits) for query, hits in entries))
+
+
+@pytest.mark.parametrize("hint, is_combined", [("", True), ("/*+ arrow_cache(fragments=off) */ ", False)])
+def test_explain_has_its_own_hint(session, connect, hint, is_combined):
+    """Not that of the statements before it in the message."""
+    session.execute("CREATE TABLE p (k int, v int) PARTITION BY RANGE (k); CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10);"
+                    "CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20); INSERT INTO p SELECT g, g FROM generate_series(0, 19) g")
+    reader = connect("-c pg_arrow_cache.debug_force_fragments=on")
+    other = "" if hint else "/*+ arrow_cache(fragments=off) */ "
+    cursor = reader.execute(f"{other}SELECT count(*) FROM p; {hint}EXPLAIN SELECT sum(v) FROM p; {other}SELECT 1")
+    assert cursor.nextset()
+    assert ("ArrowCacheFragments" in str(cursor.fetchall())) == is_combined
