@@ -49,9 +49,11 @@ TPC_B = (
     literal("INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES ($1, $2, $3, $4, CURRENT_TIMESTAMP)", "1", "1", "1", "5"),
     literal("END"),
 )
+# What `pgbench -S` asks.
+ANY_ROW = (literal("SELECT abalance FROM pgbench_accounts WHERE aid = $1", ANY_ACCOUNT),)
 CASES = (
     Case("SELECT 1", 0.01, (literal(UNIT),)),
-    Case("one row, too quick to be stored", 0.015, (literal("SELECT abalance FROM pgbench_accounts WHERE aid = $1", ANY_ACCOUNT),), ROUND),
+    Case("one row, too quick to be stored", 0.015, ANY_ROW, ROUND),
     Case("BEGIN; COMMIT", 0.015, (literal("BEGIN"), literal("COMMIT"))),
     Case("UPDATE of one row", 0.015, TPC_B[1:2]),
     Case("INSERT of one row", 0.015, TPC_B[5:6]),

@@ -93,7 +93,7 @@ unsafe fn start_attended(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
         if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
             return start_decided(query_desc, flags);
         }
-        // The functions of a plan that is only shown are not run.
+        // The functions of a plan that is only shown are not run, but for those that leave out partitions: what these leave behind is seen later.
         language_settings::set_only_shown(true);
         with_cleanup(|| start_decided(query_desc, flags), || language_settings::set_only_shown(false));
     }

@@ -11,7 +11,6 @@ use lib $FindBin::RealBin;
 use ArrowCacheTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
 
 my $library = "$PostgreSQL::Test::Utils::tmp_check/slow_starter.so";
 chomp(my $include = `$ENV{PG_CONFIG} --includedir-server`);
@@ -22,26 +21,6 @@ my $node = new_server('held_at_start', conf => qq{
 shared_preload_libraries = 'pg_arrow_cache,$library'
 log_line_prefix = ''
 });
-
-sub wait_for_file
-{
-	my ($path) = @_;
-	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
-	until (-e $path)
-	{
-		die "$path was never made" if time > $deadline;
-		usleep(10_000);
-	}
-	return;
-}
-
-sub touch
-{
-	my ($path) = @_;
-	open my $file, '>', $path or die "$path: $!";
-	close $file;
-	return;
-}
 
 # What the tables hold, what changes in one transaction, the query, and its rows before and after.
 my @CASES = (

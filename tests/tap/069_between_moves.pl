@@ -10,7 +10,6 @@ use lib $FindBin::RealBin;
 use ArrowCacheTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
 
 my $library = "$PostgreSQL::Test::Utils::tmp_check/slow_definer.so";
 chomp(my $include = `$ENV{PG_CONFIG} --includedir-server`);
@@ -54,26 +53,6 @@ sub warm_session
 	$session->query_safe("SET plan_cache_mode = force_generic_plan; $before");
 	$session->query_safe("SET pg_arrow_cache.populate = off; $query; SET pg_arrow_cache.populate = on");
 	return $session;
-}
-
-sub wait_for_file
-{
-	my ($path) = @_;
-	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
-	until (-e $path)
-	{
-		die "$path was never made" if time > $deadline;
-		usleep(10_000);
-	}
-	return;
-}
-
-sub touch
-{
-	my ($path) = @_;
-	open my $file, '>', $path or die "$path: $!";
-	close $file;
-	return;
 }
 
 # Starts statements in a session that stops at the stages.

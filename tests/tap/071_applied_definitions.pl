@@ -40,14 +40,6 @@ $subscriber->safe_psql('postgres', qq{
 	CREATE ROLE worker SUPERUSER LOGIN;
 	ALTER ROLE worker SET slow_definer.folder = '$folder';
 });
-sub touch
-{
-	my ($path) = @_;
-	open my $file, '>', $path or die "$path: $!";
-	close $file;
-	return;
-}
-
 # From now on a worker stops at these moments of the end of its transactions, and at no other.
 sub stop_at
 {

@@ -9,9 +9,10 @@ use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 our @EXPORT = qw(new_server new_watched_server initialize answer answers_are stat bytes_at_rest
-	create_big wait_for_fill $SLOW_FILL);
+	create_big wait_for_fill wait_for_file touch $SLOW_FILL);
 
 # Each server of this suite that preloads the library is checked before it is stopped, and at the end: what arrow_cache.check() finds fails
 # the script.
@@ -91,6 +92,28 @@ pg_arrow_cache.max_entries = 1000
 log_statement = none
 autovacuum = off
 };
+
+# Waits for a file that a library of a test makes where it holds a session up.
+sub wait_for_file
+{
+	my ($path) = @_;
+	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
+	until (-e $path)
+	{
+		die "$path was never made" if time > $deadline;
+		usleep(10_000);
+	}
+	return;
+}
+
+# Makes a file that such a library waits for.
+sub touch
+{
+	my ($path) = @_;
+	open my $file, '>', $path or die "$path: $!";
+	close $file;
+	return;
+}
 
 # A new server, not started. Parameters: `conf` is appended to the settings above, `init` goes to Cluster::init.
 sub initialize

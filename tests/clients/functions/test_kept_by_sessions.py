@@ -214,10 +214,12 @@ def test_a_setting_of_the_language_before_it_is_loaded(made, connect, first_run)
 def test_a_change_that_the_session_has_not_heard_of(made, connect):
     """Its caches know the old label, and the function takes no lock."""
     first, second, judge = connect(), connect(), connect("-c pg_arrow_cache.enabled=off")
-    first.execute("SELECT 'a'::word")
-    first.execute("BEGIN; SELECT 1")
+    # It has all that it needs to run the function for the first time.
+    first.execute("CREATE FUNCTION loads() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN 'a'::word::text; END $$")
+    for statement in "SELECT 'a'::word::text", "PREPARE q AS SELECT shows_word(1)", "EXPLAIN EXECUTE q", "EXPLAIN EXECUTE q", "BEGIN", "SELECT 1":
+        first.execute(statement)
     made.execute(RENAMED + "; ALTER TYPE word RENAME VALUE 'c' TO 'b'")
-    first.execute("SELECT shows_word(1)")
+    first.execute("EXECUTE q")
     first.execute("COMMIT")
     query = "SELECT shows_word(a) FROM t"
     rows(first, query)
