@@ -4,6 +4,7 @@
 //! The caller starts, runs and ends the executor; this file determines what to run and takes what comes. In this way an export from a
 //! function and one from COPY, whose executor the server itself drives, take the same steps.
 
+use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
 use arrow_cache_core::ExportOptions;
@@ -18,9 +19,9 @@ use crate::arrow::delivery::schema::headroom_for;
 use crate::arrow::encode::Encoder;
 use crate::capture::ExportFill;
 use crate::error::{CacheError, or_raise};
-use crate::pg::compat;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tee::Tee;
+use crate::serve;
 use crate::verify::Comparison;
 
 /// No result has more rows: a greater limit is none.
@@ -117,8 +118,16 @@ impl<O: Output> Export<O> {
             output.schema(&stream.schema());
         }
         match &mut self.source {
-            // The hooks of other libraries see a run, but no row is made one by one.
-            RowSource::Stored { .. } => (pg_sys::ScanDirection::NoMovementScanDirection, 0),
+            RowSource::Stored { .. } => {
+                let this: *mut Self = self;
+                // SAFETY: the export lies in the query's memory, where nothing moves it.
+                unsafe {
+                    if let Some(served) = serve::served((*this).query) {
+                        served.deliver_by(Self::deliver_stored, this.cast());
+                    }
+                }
+                (pg_sys::ScanDirection::ForwardScanDirection, 0)
+            }
             RowSource::Plan { tee, started, asked, .. } => {
                 let left = tee.sink.begin_run();
                 // SAFETY: the query is that of the tee, and does not outlive it. The receiver that does nothing is a constant.
@@ -138,14 +147,23 @@ impl<O: Output> Export<O> {
         }
     }
 
-    /// The run has returned without an error: delivers what there is, and ends the stream behind the last row.
+    /// Delivers the next stored batches of an export. Returns how many rows these are.
+    ///
+    /// # Safety
+    /// `export` must be one that lives, and nobody else uses it meanwhile.
+    unsafe fn deliver_stored(export: *mut c_void) -> u64 {
+        // SAFETY: the caller's promise.
+        let export = unsafe { &mut *export.cast::<Self>() };
+        let RowSource::Stored { batches, stream, output } = &mut export.source else { return 0 };
+        let before = stream.rows();
+        export.done = batches.deliver(stream, output);
+        stream.rows() - before
+    }
+
+    /// The run has returned without an error: takes what is left, and ends the stream behind the last row.
     pub fn after_run(&mut self) {
         match &mut self.source {
-            RowSource::Stored { batches, stream, output } => {
-                self.done = batches.deliver(stream, output);
-                // Other libraries read here how many rows a query has had.
-                compat::set_processed(self.query, stream.rows());
-            }
+            RowSource::Stored { .. } => {}
             RowSource::Plan { tee, elapsed, started, asked } => {
                 *elapsed += started.elapsed();
                 // A plan that has given as many rows as it was asked for may have more.

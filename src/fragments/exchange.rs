@@ -2,7 +2,7 @@
 
 use pgrx::pg_sys;
 
-use crate::pg::error_passing::kept;
+use crate::pg::error_passing::{keeping, kept};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::{compat, server};
 
@@ -34,7 +34,7 @@ pub unsafe fn exchange(
             no_environment,
             instruments
         ));
-        kept!(server::standard_ExecutorStart(desc, 0));
+        keeping(|| compat::start_unshown(desc, 0));
         if !accepted(desc) {
             end_started(desc);
             return None;

@@ -12,7 +12,7 @@ use crate::arrow::column::Column;
 use crate::capture;
 use crate::lookup::parts::{self, PartKey, PlannedPart};
 use crate::lookup::{Eligible, Lead, Miss, Task};
-use crate::pg::error_passing::kept;
+use crate::pg::error_passing::{keeping, kept};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::{compat, server, tuplestore};
 use crate::query::hashes::EnvironmentHash;
@@ -109,7 +109,7 @@ impl PartRun {
             let desc = describe(state, plan, params, receiver);
             let query = QueryDesc::of_hook(desc);
             capture::prepare(query, task(query));
-            kept!(server::standard_ExecutorStart(desc, 0));
+            keeping(|| compat::start_unshown(desc, 0));
             capture::begin(query);
             let pass = capture::before_run(query, pg_sys::ScanDirection::ForwardScanDirection, 0);
             let source = if is_parallel { Source::Tuples(rows) } else { Source::Plan(desc) };

@@ -62,7 +62,7 @@ pub unsafe fn start(
             std::ptr::null_mut(),
             0,
         ));
-        direct!(server::standard_ExecutorStart(query_desc, flags));
+        compat::start_unshown(query_desc, flags);
         query_desc
     }
 }

@@ -1,6 +1,6 @@
 //! The Custom Scan that reads a stored entry: what the executor calls. Its nodes belong to one query of this backend.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
 use arrow_cache_core::{Hash128, RoomyVec};
@@ -56,7 +56,13 @@ struct CachedScanState {
     open: *mut pg_sys::List,
     /// The executor's run that is under way.
     run: Run,
+    /// Delivers the entry in this run, in the place of its rows.
+    delivery: Option<Delivery>,
 }
+
+/// A function that delivers an entry, or some of it, as something else than rows of the executor, and what it is called with. It returns how
+/// many rows it has delivered.
+type Delivery = (unsafe fn(*mut c_void) -> u64, *mut c_void);
 
 struct ScanMethods(pg_sys::CustomScanMethods);
 struct ExecMethods(pg_sys::CustomExecMethods);
@@ -160,6 +166,12 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
     unsafe {
         let scan = node.cast::<CachedScanState>();
         let slot = (*node).ss.ss_ScanTupleSlot;
+        if let Some((deliver, argument)) = (*scan).delivery.take() {
+            // Other libraries read here how many rows a run has had.
+            (*(*node).ss.ps.state).es_processed += edge(|| deliver(argument));
+            edge(|| pg_sys::ExecClearTuple(slot));
+            return slot;
+        }
         if !(*scan).reruns
             && (*(*scan).hold).guard().is_some()
             && let Some(role) = edge(|| rerun::needed(&mut *(*scan).hold))
@@ -270,6 +282,15 @@ impl ServedQuery<'_> {
         if hold.guard().is_some() {
             note_limit(hold, direction, limit);
         }
+    }
+
+    /// Has the next run deliver the entry by this function, which is called once with this argument.
+    ///
+    /// # Safety
+    /// The function must accept the argument, whenever the query is run next.
+    pub unsafe fn deliver_by(self, deliver: unsafe fn(*mut c_void) -> u64, argument: *mut c_void) {
+        // SAFETY: as in `note_run`.
+        unsafe { (*self.scan.as_ptr()).delivery = Some((deliver, argument)) };
     }
 
     /// The messages that an earlier export has left under this key. They stay where they are as long as the entry is held.

@@ -3,7 +3,6 @@
 use pgrx::pg_sys;
 
 use crate::pg::error_passing::{direct, kept};
-use crate::pg::query_desc::QueryDesc;
 
 unsafe extern "C-unwind" {
     /// executor/executor.h
@@ -128,17 +127,5 @@ pub unsafe fn standard_executor_run(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: a started query.
     unsafe {
         kept!(standard_ExecutorRun(query_desc, forward, 0));
-    }
-}
-
-/// Makes a started query report this number of rows in all.
-pub fn set_processed(query: QueryDesc<'_>, rows: u64) {
-    let Some(mut state) = query.estate() else { return };
-    // SAFETY: the state of a query is valid until the query is ended, and nobody else uses it at this moment.
-    let state = unsafe { state.as_mut() };
-    state.es_processed = rows;
-    #[cfg(not(feature = "pg15"))]
-    {
-        state.es_total_processed = rows;
     }
 }

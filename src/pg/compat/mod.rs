@@ -7,6 +7,7 @@ mod index_scan;
 mod locks;
 mod names;
 mod partition_key;
+mod permissions;
 mod plans;
 mod ranges;
 mod row_types;
@@ -20,16 +21,13 @@ mod wal;
 
 pub use copy::copies_materialized_views;
 pub(crate) use executor_run::executor_run_hook;
-pub use executor_run::{
-    ExecutorRunHook, call_executor_run, executor_run, set_processed, standard_ExecutorRun, standard_executor_run,
-};
+pub use executor_run::{ExecutorRunHook, call_executor_run, executor_run, standard_ExecutorRun, standard_executor_run};
 pub use index_scan::begin_index_scan;
 pub use locks::lock_at_once;
 pub use names::{may_execute, may_use_schema, owns, public_may_execute, qualified_name};
 pub use partition_key::{PartitionColumn, PartitionStrategy, partition_column, partition_key_columns};
-pub use plans::{
-    copy_permissions, is_permitted, pruning_of_append, pruning_of_merge_append, query_id, strip_plan, unchecked_plan,
-};
+pub use permissions::{is_permitted, start_unshown};
+pub use plans::{copy_permissions, pruning_of_append, pruning_of_merge_append, query_id, strip_plan, unchecked_plan};
 pub use ranges::family_of_bounds;
 pub use row_types::{has_virtual_columns, is_virtual_column, tuple_attribute, virtual_expressions};
 pub use settings_table::{Variable, setting_of_server, variables_of_planning};

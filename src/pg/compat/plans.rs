@@ -77,21 +77,6 @@ pub unsafe fn unchecked_plan(plan: *const pg_sys::PlannedStmt) -> *mut pg_sys::P
     }
 }
 
-/// Has the role that runs a plan all rights to tables that its start asks for?
-pub fn is_permitted(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
-    // SAFETY: the range table of a valid plan, with its permissions.
-    unsafe {
-        #[cfg(feature = "pg15")]
-        {
-            pg_sys::ExecCheckRTPerms(plan.rtable, false)
-        }
-        #[cfg(not(feature = "pg15"))]
-        {
-            pg_sys::ExecCheckPermissions(plan.rtable, plan.permInfos, false)
-        }
-    }
-}
-
 /// Defines a function that tells how children of a node may be left out. That moved from the node to the plan in 18.
 macro_rules! pruning_of {
     ($name:ident, $node:ty) => {

@@ -1,0 +1,91 @@
+//! Checks of permissions that other libraries do not see. The server checks a client's statement once, when it starts it, and
+//! `ExecutorCheckPerms_hook` shows that check to them. They are not told of what the cache starts below the statement, or asks before it.
+//!
+//! State of this backend: the hook that the next check is kept from.
+
+use std::cell::Cell;
+
+use pgrx::pg_sys;
+
+use crate::pg::backend_local::Local;
+use crate::pg::error_passing::{direct, with_cleanup};
+use crate::pg::server;
+use crate::pg::tree::Tree;
+
+unsafe extern "C-unwind" {
+    /// executor/executor.h; calls the hook
+    #[cfg(feature = "pg15")]
+    fn ExecCheckRTPerms(range_table: *mut pg_sys::List, raises: bool) -> bool;
+    /// executor/executor.h; calls the hook
+    #[cfg(not(feature = "pg15"))]
+    fn ExecCheckPermissions(range_table: *mut pg_sys::List, permissions: *mut pg_sys::List, raises: bool) -> bool;
+}
+
+static KEPT_FROM: Local<Cell<pg_sys::ExecutorCheckPerms_hook_type>> = Local::new(Cell::new(None));
+
+/// Stands in the hook's place for one check. A function that is called after it may run statements, whose checks go to the hook.
+#[cfg(feature = "pg15")]
+unsafe extern "C-unwind" fn pass_over(_range_table: *mut pg_sys::List, _raises: bool) -> bool {
+    show_checks();
+    true
+}
+
+/// As on 15.
+#[cfg(not(feature = "pg15"))]
+unsafe extern "C-unwind" fn pass_over(
+    _range_table: *mut pg_sys::List,
+    _permissions: *mut pg_sys::List,
+    _raises: bool,
+) -> bool {
+    show_checks();
+    true
+}
+
+/// Puts the hook back, unless that was done before.
+fn show_checks() {
+    if let Some(hook) = KEPT_FROM.take() {
+        // SAFETY: a variable of the backend, which has one thread.
+        unsafe { (&raw mut pg_sys::ExecutorCheckPerms_hook).write(Some(hook)) };
+    }
+}
+
+/// Makes a call in which the server first checks permissions, and does not show that check to other libraries.
+///
+/// # Safety
+/// As `with_cleanup`.
+unsafe fn unshown(call: impl FnOnce() + Copy) {
+    // SAFETY: a variable of the backend, which has one thread; the caller's promise.
+    unsafe {
+        let hook = &raw mut pg_sys::ExecutorCheckPerms_hook;
+        if (*hook).is_none() {
+            return call();
+        }
+        KEPT_FROM.set(hook.replace(Some(pass_over)));
+        with_cleanup(call, show_checks);
+    }
+}
+
+/// Starts a plan of our own below a statement of the client. What the server raises jumps over this frame.
+///
+/// # Safety
+/// As `standard_ExecutorStart`. No frame between here and PostgreSQL may have pending destructors.
+pub unsafe fn start_unshown(query_desc: *mut pg_sys::QueryDesc, flags: i32) {
+    // SAFETY: the caller's promise. Nothing of users runs before the server checks the permissions of a plan (`InitPlan`).
+    unsafe { unshown(|| direct!(server::standard_ExecutorStart(query_desc, flags))) };
+}
+
+/// Returns true if the role that runs a plan has all rights to tables that its start asks for.
+pub fn is_permitted(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+    let mut is_permitted = false;
+    let place = &raw mut is_permitted;
+    // SAFETY: the range table of a valid plan, with its permissions.
+    unsafe {
+        unshown(|| {
+            #[cfg(feature = "pg15")]
+            place.write(direct!(ExecCheckRTPerms(plan.rtable, false)));
+            #[cfg(not(feature = "pg15"))]
+            place.write(direct!(ExecCheckPermissions(plan.rtable, plan.permInfos, false)));
+        });
+    }
+    is_permitted
+}

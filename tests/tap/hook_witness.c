@@ -1,0 +1,177 @@
+/*
+ * A library in the manner of those that audit or count: it writes to the log what passes each of its executor hooks, with the text of
+ * the statement, the relations whose permissions are checked, and the rows of each run. It keeps a stack of the statements that are
+ * started, as pgaudit does, and stops the server's process where a hook is called outside of one. 033_seen_once.pl builds it twice,
+ * under two names (WITNESS), and preloads one before the cache and one after it.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "lib/stringinfo.h"
+#include "nodes/parsenodes.h"
+#include "utils/lsyscache.h"
+
+PG_MODULE_MAGIC;
+
+void _PG_init(void);
+
+static ExecutorStart_hook_type next_start;
+static ExecutorRun_hook_type next_run;
+static ExecutorFinish_hook_type next_finish;
+static ExecutorEnd_hook_type next_end;
+static ExecutorCheckPerms_hook_type next_check;
+
+/* The text of the statement that is being started; NULL if there is none. */
+static const char *starting;
+
+/* One line for each event. Texts are written on one line. */
+static void
+note(const char *event, const char *text, const char *detail)
+{
+	char	   *line = pstrdup(text);
+
+	for (char *c = line; *c; c++)
+		if (*c == '\n' || *c == '\t')
+			*c = ' ';
+	elog(LOG, "witness " WITNESS ": %s %s of: %s", event, detail, line);
+	pfree(line);
+}
+
+static void
+witness_start(QueryDesc *query, int flags)
+{
+	const char *outer = starting;
+
+	starting = query->sourceText;
+	note("start", starting, flags & EXEC_FLAG_EXPLAIN_ONLY ? "explain" : "");
+	PG_TRY();
+	{
+		if (next_start)
+			next_start(query, flags);
+		else
+			standard_ExecutorStart(query, flags);
+	}
+	PG_FINALLY();
+	{
+		starting = outer;
+	}
+	PG_END_TRY();
+}
+
+/* Which relations of a range table the role needs rights to, in their order. */
+#if PG_VERSION_NUM >= 160000
+static char *
+checked(List *range_table, List *permissions)
+{
+	StringInfoData names;
+	ListCell   *cell;
+
+	initStringInfo(&names);
+	foreach(cell, permissions)
+	{
+		RTEPermissionInfo *info = lfirst_node(RTEPermissionInfo, cell);
+
+		if (info->requiredPerms != 0)
+			appendStringInfo(&names, "%s ", get_rel_name(info->relid));
+	}
+	return names.data;
+}
+#else
+static char *
+checked(List *range_table)
+{
+	StringInfoData names;
+	ListCell   *cell;
+
+	initStringInfo(&names);
+	foreach(cell, range_table)
+	{
+		RangeTblEntry *entry = lfirst_node(RangeTblEntry, cell);
+
+		if (entry->rtekind == RTE_RELATION && entry->requiredPerms != 0)
+			appendStringInfo(&names, "%s ", get_rel_name(entry->relid));
+	}
+	return names.data;
+}
+#endif
+
+/* The executor asks while it starts a statement, and nobody else asks. */
+static void
+note_check(const char *relations)
+{
+	note("check", starting ? starting : "NOTHING THAT IS BEING STARTED", relations);
+}
+
+#if PG_VERSION_NUM >= 160000
+static bool
+witness_check(List *range_table, List *permissions, bool raise)
+{
+	note_check(checked(range_table, permissions));
+	return next_check == NULL || next_check(range_table, permissions, raise);
+}
+#else
+static bool
+witness_check(List *range_table, bool raise)
+{
+	note_check(checked(range_table));
+	return next_check == NULL || next_check(range_table, raise);
+}
+#endif
+
+#if PG_VERSION_NUM >= 180000
+static void
+witness_run(QueryDesc *query, ScanDirection direction, uint64 count)
+{
+	if (next_run)
+		next_run(query, direction, count);
+	else
+		standard_ExecutorRun(query, direction, count);
+	note("run", query->sourceText, psprintf(UINT64_FORMAT, query->estate->es_processed));
+}
+#else
+static void
+witness_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
+{
+	if (next_run)
+		next_run(query, direction, count, once);
+	else
+		standard_ExecutorRun(query, direction, count, once);
+	note("run", query->sourceText, psprintf(UINT64_FORMAT, query->estate->es_processed));
+}
+#endif
+
+static void
+witness_finish(QueryDesc *query)
+{
+	note("finish", query->sourceText, "");
+	if (next_finish)
+		next_finish(query);
+	else
+		standard_ExecutorFinish(query);
+}
+
+static void
+witness_end(QueryDesc *query)
+{
+	note("end", query->sourceText, "");
+	if (next_end)
+		next_end(query);
+	else
+		standard_ExecutorEnd(query);
+}
+
+void
+_PG_init(void)
+{
+	next_start = ExecutorStart_hook;
+	ExecutorStart_hook = witness_start;
+	next_run = ExecutorRun_hook;
+	ExecutorRun_hook = witness_run;
+	next_finish = ExecutorFinish_hook;
+	ExecutorFinish_hook = witness_finish;
+	next_end = ExecutorEnd_hook;
+	ExecutorEnd_hook = witness_end;
+	next_check = ExecutorCheckPerms_hook;
+	ExecutorCheckPerms_hook = witness_check;
+}
