@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 use super::previous::{PREVIOUS, active};
 use crate::invalidation::targets;
-use crate::lookup::{self, Pending, language_settings};
+use crate::lookup::{self, Pending};
 use crate::pg::compat::{self, executor_run_hook};
 use crate::pg::error_passing::{direct, edge, with_cleanup, with_outcome};
 use crate::pg::newer_snapshot;
@@ -50,15 +50,8 @@ unsafe fn start_change(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
         direct!((PREVIOUS.start)(query_desc, flags));
         // Permissions have been checked: who was refused has changed nothing.
         if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
-            edge(|| note_started(QueryDesc::of_hook(query_desc)));
+            edge(|| targets::note_started(QueryDesc::of_hook(query_desc)));
         }
-    }
-}
-
-/// Notes what a query that changes relations, and has been started, is going to change and run.
-fn note_started(query: QueryDesc<'_>) {
-    if targets::note_started(query) && !language_settings::has_begun() {
-        language_settings::note_triggers(query);
     }
 }
 
@@ -82,28 +75,12 @@ unsafe fn start_asked(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
     }
 }
 
-/// Starts a plan about which there may be something to decide.
+/// Decides on a plan, and starts it.
 ///
 /// # Safety
 /// As `start`.
 #[inline(never)]
 unsafe fn start_attended(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
-            return start_decided(query_desc, flags);
-        }
-        // The functions of a plan that is only shown are not run, but for those that leave out partitions: what these leave behind is seen later.
-        language_settings::set_only_shown(true);
-        with_cleanup(|| start_decided(query_desc, flags), || language_settings::set_only_shown(false));
-    }
-}
-
-/// Decides on a plan, and starts it.
-///
-/// # Safety
-/// As `start`.
-unsafe fn start_decided(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: the caller's promise.
     unsafe {
         let desc = QueryDesc::of_hook(query_desc);
@@ -132,7 +109,7 @@ unsafe fn start_decided(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
         }
         // Permissions have been checked: who was refused has changed nothing.
         if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 && !desc.plan().resultRelations.is_null() {
-            edge(|| note_started(desc));
+            edge(|| targets::note_started(desc));
         }
         if capture::is_prepared() {
             edge(|| capture::begin(desc));

@@ -6,12 +6,10 @@ use pgrx::pg_sys;
 
 use super::previous::PREVIOUS;
 use crate::invalidation::definitions;
-use crate::lookup::language_settings;
 use crate::pg::error_passing::{direct, edge};
-use crate::pg::object_ids::FIRST_USER_OID;
 use crate::session;
 
-/// `object_access_hook`. The server also tells of each function that a plan calls.
+/// `object_access_hook`.
 ///
 /// # Safety
 /// Called by the server.
@@ -25,21 +23,13 @@ pub unsafe extern "C-unwind" fn access(
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
         let next = PREVIOUS.access;
-        if next.is_some() || definitions::changes_definition(access) || runs_first_function(access, object) {
+        if next.is_some() || definitions::changes_definition(access) {
             access_attended(access, class, object, part, arg);
         }
     }
 }
 
-/// Is a function of a user going to be run, in a session that has run none yet that it compiles?
-#[inline]
-fn runs_first_function(access: pg_sys::ObjectAccessType::Type, object: pg_sys::Oid) -> bool {
-    access == pg_sys::ObjectAccessType::OAT_FUNCTION_EXECUTE
-        && object.to_u32() >= FIRST_USER_OID
-        && !language_settings::has_begun()
-}
-
-/// Hands an access on, and notes it if it changes something, or runs the first function that the session compiles.
+/// Hands an access on, and notes it if it changes something.
 ///
 /// # Safety
 /// As `access`.
@@ -58,8 +48,6 @@ unsafe fn access_attended(
         }
         if definitions::changes_definition(access) {
             edge(|| note_change(access, class, object, part));
-        } else if runs_first_function(access, object) {
-            edge(|| language_settings::note_run(object));
         }
     }
 }
@@ -67,7 +55,6 @@ unsafe fn access_attended(
 /// Notes a change of a definition.
 fn note_change(access: pg_sys::ObjectAccessType::Type, class: pg_sys::Oid, object: pg_sys::Oid, part: c_int) {
     session::note_definition_change();
-    language_settings::note_own_change(access, class, object);
     if class == pg_sys::RelationRelationId && part == 0 {
         match access {
             pg_sys::ObjectAccessType::OAT_DROP => definitions::note_drop(object),

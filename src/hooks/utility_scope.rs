@@ -12,7 +12,6 @@ use super::previous::active;
 use super::transaction::watch_released_resources;
 use crate::functions::set_policy;
 use crate::invalidation::{foreign, redefinition, targets, write_set};
-use crate::lookup::language_settings;
 use crate::pg::compat;
 use crate::pg::error_passing::direct;
 use crate::pg::server;
@@ -238,8 +237,6 @@ fn announce_effects(statement: Tree<'_, pg_sys::Node>) {
         if let Some(relation) = target {
             targets::note_named(relation);
         }
-    } else if statement.tag() == NodeTag::T_DoStmt {
-        language_settings::note_any_run();
     } else if let Some(truncate) = statement.as_a::<pg_sys::TruncateStmt>() {
         for name in children!(truncate.relations as RangeVar) {
             if let Some(relation) = targets::changeable(Some(name), pg_sys::ACL_TRUNCATE) {

@@ -141,11 +141,6 @@ fn kind_of(relation: u32) -> Option<Kind> {
     KINDS.get(relation as usize).copied()
 }
 
-/// Is it a catalog whose changes belong to relations?
-pub fn is_local_catalog(relation: u32) -> bool {
-    matches!(kind_of(relation), Some(Kind::Local))
-}
-
 /// Does a change of this relation change a definition?
 pub fn is_meaningful_catalog(relation: u32) -> bool {
     kind_of(relation).is_some_and(|kind| kind != Kind::Harmless)

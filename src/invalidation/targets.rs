@@ -12,9 +12,9 @@ use crate::pg::tree::Tree;
 use crate::query::relations;
 
 /// Notes the targets of a data-modifying query, at any nesting level. To be called when the server has found that the user may change
-/// them, and before the first row. Says whether a target has triggers.
+/// them, and before the first row.
 #[inline(never)]
-pub fn note_started(query: QueryDesc<'_>) -> bool {
+pub fn note_started(query: QueryDesc<'_>) {
     let plan = query.plan();
     // SAFETY: `resultRelations` of a valid plan holds positions in its `rtable`, from 1.
     unsafe {
@@ -24,18 +24,15 @@ pub fn note_started(query: QueryDesc<'_>) -> bool {
             }
         }
     }
-    let Some(state) = query.estate() else { return false };
-    let mut has_triggers = false;
+    let Some(state) = query.estate() else { return };
     // SAFETY: the state of a query is valid with its lists, and the targets are open, until the query is ended.
     unsafe {
         for target in nodes::<pg_sys::ResultRelInfo>(state.as_ref().es_opened_result_relations) {
             if !is_listed_when_changed(target) {
                 publication::note_relation((*(*target).ri_RelationDesc).rd_id);
             }
-            has_triggers |= !(*target).ri_TrigDesc.is_null();
         }
     }
-    has_triggers
 }
 
 /// Is it enough that the server lists the target if a row of it changes? A partitioned table has no rows of its own. A member of a

@@ -11,10 +11,9 @@ use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::fingerprint::Fingerprint;
 use super::question::Question;
 use super::row_bounds::RowBounds;
-use super::{execute_rights, kept_templates, language_settings, portal, quick_statements, snapshot};
+use super::{execute_rights, kept_templates, portal, quick_statements, snapshot};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
-use crate::pg::server_settings;
 use crate::query::clock::{Clock, ClockProgram};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{EnvironmentHash, FactsHash, FormId, TreeHash};
@@ -118,7 +117,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     // SAFETY: the extras were just read, into the current memory context.
     let relations = relations::of_plan(question.plan(), unsafe { traits.extras.relations() });
     check_session(&traits, &relations)?;
-    let settings = settings_read(store, &traits)?;
+    let settings = settings_read(&traits);
     let now = environment::settings(store.seed());
     let environment = environment::hash_under(store.seed(), now, &settings)?;
     let planned_under = planned.under.filter(|then| *then != environment::planning(store.seed(), now));
@@ -168,22 +167,13 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
 }
 
 /// The settings that the query reads by name.
-///
-/// # Errors
-/// `SessionFunction` if some may have been others when a function was compiled that the query calls.
-fn settings_read(store: &SharedStore, traits: &QueryTraits) -> Result<Vec<CString>, Reason> {
+fn settings_read(traits: &QueryTraits) -> Vec<CString> {
     // SAFETY: the extras were just read, into the current memory context.
     let mut settings = unsafe { traits.extras.settings() };
     if traits.calls_declared() {
-        let checked = language_settings::check(store);
-        if server_settings::forbids_relations() {
-            // The reason that the user can do something about. The session has met the function under this setting all the same.
-            return Err(Reason::ForbiddenRelations);
-        }
-        checked?;
         settings.push(environment::LANGUAGE.to_owned());
     }
-    Ok(settings)
+    settings
 }
 
 /// Locks what the bodies of functions read, as the server does when it calls them: a hit waits for whom an execution would wait for.

@@ -13,7 +13,7 @@ use super::description::{Description, describe};
 use super::held_claims::Lead;
 use super::outcome::{Found, Miss, Unread};
 use super::question::Question;
-use super::{definition_versions, entry_validity, language_settings, portal, quick_statements, staleness, storing};
+use super::{definition_versions, entry_validity, portal, quick_statements, staleness, storing};
 use crate::arrow::column;
 use crate::invalidation::foreign;
 use crate::pg::tree::{Tree, child};
@@ -244,8 +244,6 @@ fn miss(
     } else {
         Some(Reason::DdlInProgress)
     };
-    let is_from_before = traits.calls_declared() && language_settings::may_be_from_before(store, description.current);
-    let refused = refused.or(is_from_before.then_some(Reason::OldPlan));
     Ok(Found::Miss(Box::new(Miss {
         key,
         unread,

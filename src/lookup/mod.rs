@@ -18,12 +18,12 @@
 //!
 //! `single_flight` lets one of those who miss the same answer compute it, while the others wait (`held_claims`, `waited`).
 //!
-//! `observation` looks at the queries that functions run below a miss, if they are declared pure; `language_settings` knows
-//! under which settings the session has compiled them. `change_token` says what an answer rests on without looking it up.
+//! `observation` looks at the queries that functions run below a miss, if they are declared pure. `change_token` says what an answer rests on without
+//! looking it up.
 //!
 //! `execute_rights` knows whether errors of permissions show the kind of a plan.
 //!
-//! State of this backend only (`execute_rights`, `forms`, `held_claims`, `kept_templates`, `language_settings`, `quick_statements`,
+//! State of this backend only (`execute_rights`, `forms`, `held_claims`, `kept_templates`, `quick_statements`,
 //! `row_bounds`, `single_flight`, `waited`); what is shared is read through `shmem`.
 
 mod call;
@@ -38,7 +38,6 @@ mod fingerprint;
 mod forms;
 mod held_claims;
 mod kept_templates;
-pub mod language_settings;
 pub mod observation;
 mod outcome;
 pub mod parts;

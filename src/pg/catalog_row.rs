@@ -125,6 +125,17 @@ impl CatalogRow {
         self.column(number).is_none()
     }
 
+    /// Returns true if a function's row (`PROCOID`) has a SET clause for `search_path`, and no other one.
+    pub fn sets_search_path_alone(&self) -> bool {
+        self.function().and_then(|_| self.column(pg_sys::Anum_pg_proc_proconfig as i16)).is_some_and(|settings| {
+            // SAFETY: an array of texts, of which the server makes another one without that setting; null if nothing is left.
+            unsafe {
+                let settings = pg_sys::pg_detoast_datum(settings.cast_mut_ptr()).cast();
+                pg_sys::GUCArrayDelete(settings, c"search_path".as_ptr()).is_null()
+            }
+        })
+    }
+
     /// The object that a column names; `None` for none.
     pub fn oid(&self, number: i16) -> Option<pg_sys::Oid> {
         let object = pg_sys::Oid::from(self.column(number)?.value() as u32);

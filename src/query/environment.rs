@@ -38,7 +38,6 @@ type UsualEnvironment = (Asked, Vec<u8>, EnvironmentHash);
 /// The one that was asked for last.
 static USUAL: Local<RefCell<Option<UsualEnvironment>>> = Local::new(RefCell::new(None));
 static ENVIRONMENT: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
-static COMPILING_SETTINGS: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
 
 /// What the planner goes by when it computes or inlines functions in advance, as one number, for the present settings as `settings` has told
 /// them. It also asks whether the role may execute a function that it inlines, and then nobody asks again.
@@ -120,30 +119,10 @@ pub const SEARCH_CONFIGURATION: &CStr = c"default_text_search_config";
 pub const DATABASE_NAME: &CStr = c"current_database()";
 pub const SESSION_USER: &CStr = c"session_user()";
 
-/// In the list of what a query reads, it stands for the settings by which PL/pgSQL compiles and runs functions.
+/// In the list of what a query reads, it stands for the settings that PL/pgSQL reads when it runs functions.
 pub const LANGUAGE: &CStr = c"plpgsql";
-/// Those by which it compiles a function when the session first calls it, and those that it reads when the function runs (SQLERRM is a message), each with its
-/// value before the language is loaded.
-const COMPILING: [(&CStr, &CStr); 3] = [
-    (c"plpgsql.variable_conflict", c"error"),
-    (c"plpgsql.extra_errors", c"none"),
-    (c"plpgsql.print_strict_params", c"off"),
-];
-const RUNNING: [(&CStr, &CStr); 2] = [(c"plpgsql.check_asserts", c"on"), (c"lc_messages", c"")];
-
-/// The present settings by which PL/pgSQL compiles functions, and the path by which it finds types, as one number.
-///
-/// # Errors
-/// As `add_language_setting`.
-pub fn compiling(seed: u64) -> Result<Hash128, Reason> {
-    let mut added = Ok(());
-    let hash = hashed(&COMPILING_SETTINGS, seed, |key| {
-        // SAFETY: as in `add_environment`.
-        unsafe { add_string(key, pg_sys::namespace_search_path) };
-        added = COMPILING.iter().try_for_each(|setting| add_language_setting(key, *setting))
-    });
-    added.map(|()| hash)
-}
+/// These settings, each with its value before the language is loaded. SQLERRM is a message.
+const LANGUAGE_SETTINGS: [(&CStr, &CStr); 2] = [(c"plpgsql.check_asserts", c"on"), (c"lc_messages", c"")];
 
 /// Adds a setting of PL/pgSQL.
 ///
@@ -167,7 +146,7 @@ fn add_language_setting(key: &mut HashBuffer, (name, unset): (&CStr, &CStr)) -> 
 /// Adds a setting, or other state of the session, that a query reads.
 fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
     if name == LANGUAGE {
-        return COMPILING.iter().chain(&RUNNING).try_for_each(|setting| add_language_setting(key, *setting));
+        return LANGUAGE_SETTINGS.iter().try_for_each(|setting| add_language_setting(key, *setting));
     }
     if name == SEARCH_CONFIGURATION {
         let configuration = text_search::default_configuration().ok_or(Reason::SessionFunction)?;

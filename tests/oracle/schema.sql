@@ -212,9 +212,9 @@ CREATE FUNCTION balance_of(int) RETURNS numeric STABLE STRICT LANGUAGE sql AS 'S
 CREATE FUNCTION seen_secrets() RETURNS bigint STABLE LANGUAGE sql AS 'SELECT count(*) FROM secret_user';
 CREATE FUNCTION seen_customers() RETURNS bigint STABLE LANGUAGE sql AS 'SELECT count(*) + (SELECT count(*) FROM v_changing WHERE balance > 50) FROM v_customer';
 -- Declared by their owner, who promises that the names in them stand for nothing else.
-CREATE FUNCTION declared_tenant() RETURNS text STABLE LANGUAGE plpgsql AS $$
+CREATE FUNCTION declared_tenant() RETURNS text STABLE LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN RETURN (SELECT tenant FROM public.tenancy WHERE name = current_user); END $$;
-CREATE FUNCTION declared_balance(which int) RETURNS numeric STABLE LANGUAGE plpgsql AS $$
+CREATE FUNCTION declared_balance(which int) RETURNS numeric STABLE LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE found numeric;
 BEGIN
     IF which > 6 THEN SELECT sum(quantity) INTO found FROM public.line WHERE id < which * 2;

@@ -22,7 +22,7 @@ $primary->safe_psql('postgres', q{
 	INSERT INTO sale SELECT g, g % 3, g FROM generate_series(0, 199) g;
 	INSERT INTO sale_3 VALUES (250, 1, 1000);
 	CREATE TABLE rate (r int); INSERT INTO rate VALUES (2);
-	CREATE FUNCTION rated(int) RETURNS int LANGUAGE plpgsql STABLE AS 'BEGIN RETURN $1 * (SELECT r FROM rate); END';
+	CREATE FUNCTION rated(int) RETURNS int LANGUAGE plpgsql STABLE SET search_path = public AS 'BEGIN RETURN $1 * (SELECT r FROM rate); END';
 	SECURITY LABEL FOR pg_arrow_cache ON FUNCTION rated(int) IS 'pure';
 	CREATE TABLE point (x int, y int); INSERT INTO point VALUES (1, 2);
 	CREATE VIEW total AS SELECT shop, sum(v) AS s FROM sale GROUP BY shop;
@@ -53,7 +53,7 @@ try_cases(\%on,
 	{ name => 'rows that a declared function reads', query => 'SELECT sum(rated(v)) FROM {t}', change => ['UPDATE rate SET r = r + 1'],
 		steps => [ { name => 'in a new file', change => ['TRUNCATE rate; INSERT INTO rate VALUES (9)'] },
 			{ name => 'and again', change => ['UPDATE rate SET r = 11'] },
-			{ name => 'the function', others => 'either', change => [ q{CREATE OR REPLACE FUNCTION rated(int) RETURNS int LANGUAGE plpgsql STABLE AS
+			{ name => 'the function', others => 'either', change => [ q{CREATE OR REPLACE FUNCTION rated(int) RETURNS int LANGUAGE plpgsql STABLE SET search_path = public AS
 				'BEGIN RETURN $1 * 2 * (SELECT r FROM rate); END'} ] } ] },
 	{ name => 'whole rows', query => 'SELECT p FROM point p', change => ['ALTER TABLE point ADD z int DEFAULT 3'],
 		steps => [ { name => 'then UPDATE', change => ['UPDATE point SET x = 5'] } ] },

@@ -1,6 +1,7 @@
 //! Functions that their owners have declared *pure*: written in PL/pgSQL, which nobody can check by its text. The owner promises that what such a
 //! function returns depends on its arguments, on the settings in the key, and on what its queries read. These queries are seen when it runs
-//! (`lookup::observation`). Reading only.
+//! (`lookup::observation`). PL/pgSQL keeps for the session what it has found out about a function when it first ran it. So the function sets
+//! `search_path` itself, by which names are found out, and the owner promises that nothing else of the first run matters. Reading only.
 
 use std::ffi::CStr;
 
@@ -19,7 +20,8 @@ pub const PURE: &CStr = c"pure";
 /// Why a function that is declared pure is not accepted, as the rest of the sentence "It calls …,".
 const NOT_STABLE: &str = "which is declared pure but is not STABLE, or is called by a function that is not";
 const OTHER_RIGHTS: &str =
-    "which is declared pure but is SECURITY DEFINER, has a SET clause or a support function, or is PARALLEL SAFE";
+    "which is declared pure but is SECURITY DEFINER, has a support function, or is PARALLEL SAFE";
+const OTHER_SETTINGS: &str = "which is declared pure but does not SET search_path, or sets something else";
 const NO_VALUE: &str = "which is declared pure but does not return one value of a type that is no row and no domain";
 
 /// May this function be declared pure: is it a function in PL/pgSQL?
@@ -60,7 +62,6 @@ impl EligibilityChecker {
         let is_stable = form.provolatile as u8 == pg_sys::PROVOLATILE_STABLE;
         // Queries that another process runs are not seen.
         let has_others = form.prosecdef
-            || !row.is_null(pg_sys::Anum_pg_proc_proconfig as i16)
             || form.prosupport != pg_sys::InvalidOid
             || form.proparallel as u8 == pg_sys::PROPARALLEL_SAFE;
         // SAFETY: reads catalogs about the type of an expression.
@@ -71,6 +72,7 @@ impl EligibilityChecker {
         for (is_wrong, because) in [
             (!is_stable || self.bodies.immutable || self.bodies.volatile, NOT_STABLE),
             (has_others, OTHER_RIGHTS),
+            (!row.sets_search_path_alone(), OTHER_SETTINGS),
             (!is_value, NO_VALUE),
         ] {
             if is_wrong {

@@ -69,7 +69,7 @@ def test_after_a_slow_run_those_are_looked_up_that_take_a_part_of_its_time(conne
     hasty = connect("-c pg_arrow_cache.min_execution_time=5ms", prepare_threshold=None)
     hasty.execute("""
         CREATE TABLE t AS SELECT g AS a, 'row ' || g AS b FROM generate_series(1, 20) g;
-        CREATE FUNCTION finds(a int, sought int) RETURNS boolean STABLE LANGUAGE plpgsql AS $$
+        CREATE FUNCTION finds(a int, sought int) RETURNS boolean STABLE LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
             BEGIN
                 IF a = sought AND a = 7 THEN PERFORM pg_sleep(0.01); END IF;
                 RETURN a = sought;

@@ -22,7 +22,7 @@ def owner(connect):
     session = connect()
     session.execute(f"""
         CREATE TABLE t (v int); INSERT INTO t VALUES (1), (2); CREATE SEQUENCE gate;
-        CREATE FUNCTION slow(int) RETURNS int LANGUAGE plpgsql STABLE AS $$
+        CREATE FUNCTION slow(int) RETURNS int LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
             DECLARE nothing text;
             BEGIN
                 WHILE pg_sequence_last_value('{connect.schema}.gate') IS NULL LOOP nothing := pg_sleep(0.005); END LOOP;

@@ -175,7 +175,7 @@ def test_who_waits_stands_in_nobodys_way(owner, connect):
 def test_nobody_waits_for_one_that_is_held_up(owner, connect):
     """Whoever computes waits for a lock in the middle of its run."""
     owner.execute("CREATE TABLE u AS SELECT 1 AS n")
-    owner.execute("CREATE FUNCTION slow(int) RETURNS int LANGUAGE plpgsql STABLE AS 'BEGIN RETURN n + $1 FROM u; END'")
+    owner.execute("CREATE FUNCTION slow(int) RETURNS int LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS 'BEGIN RETURN n + $1 FROM u; END'")
     owner.execute("SECURITY LABEL FOR pg_arrow_cache ON FUNCTION slow(int) IS 'pure'")
     first, second, locker = connect(PATIENT), connect(PATIENT), connect(autocommit=False)
     locker.execute("LOCK TABLE u IN ACCESS EXCLUSIVE MODE")

@@ -267,7 +267,7 @@ def test_text_with_a_nul(session, encoding):
 
 MOMENTS = "CREATE TABLE moments AS SELECT g AS id, timestamptz '2020-01-15 00:00 UTC' + g * interval '97 days' AS moment FROM generate_series(1, 40) g"
 SET_AT = """
-    CREATE FUNCTION set_at(id int, setting text, value text) RETURNS int STABLE LANGUAGE plpgsql
+    CREATE FUNCTION set_at(id int, setting text, value text) RETURNS int STABLE LANGUAGE plpgsql SET search_path FROM CURRENT
     AS $$ BEGIN IF id = 20 THEN PERFORM set_config(setting, value, false); END IF; RETURN id; END $$;
     SECURITY LABEL FOR pg_arrow_cache ON FUNCTION set_at IS 'pure'"""
 
