@@ -63,7 +63,7 @@ reasons! {
     DynamicParameters, "dynamic_parameters", "Parameters of the query are supplied while it runs.";
     ScrollableCursor, "scrollable_cursor", "The rows of the cursor were read in another order than from the first to the last.";
     UpdatableCursor, "updatable_cursor", "The cursor is a plain scan, whose current row another statement may update (WHERE CURRENT OF).";
-    SettingsInCursor, "settings_in_cursor", "The answer depends on settings or definitions that have changed, or may change, before all rows of the portal are read.";
+    SettingsInCursor, "settings_in_cursor", "The answer depends on settings or definitions that have changed, or may change, before the first row of the portal is read.";
     SettingsChanged, "settings_changed", "Settings changed between the start of the query and the reading of its rows.";
     TooComplex, "too_complex", "The query nests too deeply, or refers to too much, to be judged.";
     Serializable, "serializable", "The transaction is SERIALIZABLE, which must see every read happen.";

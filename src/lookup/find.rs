@@ -16,13 +16,13 @@ use super::question::Question;
 use super::{definition_versions, entry_validity, portal, quick_statements, staleness, storing};
 use crate::arrow::column;
 use crate::invalidation::foreign;
-use crate::pg::tree::{Tree, child};
+use crate::pg::tree::child;
 use crate::pg::{allocator, backend, compat, server_settings};
 use crate::query::hashes::FactsHash;
 use crate::query::parameters;
 use crate::query::plan_kinds::is_combined;
 use crate::query::planner_settings;
-use crate::serve::{FirstRun, Guard, Hit};
+use crate::serve::{Guard, Hit};
 use crate::shmem::SharedStore;
 use crate::{session, settings, verify};
 
@@ -196,11 +196,6 @@ fn hit(
             settings,
             statement: session::statement_number(),
             plan: question.plan().as_ptr(),
-            params: question.params().map_or(std::ptr::null_mut(), Tree::as_ptr),
-            snapshot: question.snapshot().map_or(std::ptr::null(), |snapshot| &raw const *snapshot),
-            has_row_types: has_row_types(),
-            scrolls: false,
-            first_run: FirstRun::Whole,
             role: backend::user_id(),
             may_start_late: !(changes.reads_foreign
                 || traits.rests_on_enums

@@ -53,7 +53,7 @@ pub fn skip(desc: QueryDesc<'_>) {
 pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i32) -> Option<Task> {
     let store = shmem::store()?;
     if session::explaining() {
-        show_in_explain(&store, desc, flags);
+        show_in_explain(&store, desc);
         return None;
     }
     if !session::at_top_level() || !portal::runs(planned) {
@@ -178,19 +178,14 @@ fn look_up(
     planned_as: Option<Fingerprint>,
 ) -> Option<Task> {
     let found = portal::check_statement(desc, planned)
+        .and_then(|()| check_updatable(desc.plan()))
         .and_then(|()| find(store, &Question::of(desc).started_by_client(planned_as), Lateness::Accepted))
         .map(|found| share_work(store, desc, flags, (found, Lateness::Accepted)));
     let found = match found {
-        Ok(Found::Hit(mut hit, verify)) => match check_cursor(&mut hit, flags, desc.plan()) {
-            Ok(()) => {
-                quick_statements::forget_timed();
-                return serve_hit(store, desc, flags, hit, verify);
-            }
-            Err(reason) => {
-                store.unpin(hit.pin);
-                Err(reason)
-            }
-        },
+        Ok(Found::Hit(hit, verify)) => {
+            quick_statements::forget_timed();
+            return serve_hit(store, desc, flags, hit, verify);
+        }
         Ok(Found::Miss(miss)) => Ok(miss),
         Err(reason) => Err(reason),
     };
@@ -293,32 +288,21 @@ fn keep_template(plan: Tree<'_, pg_sys::PlannedStmt>, hit: &Hit) {
 /// Shows the serving plan in EXPLAIN if the query would be a hit; leaves anything else alone.
 #[cold]
 #[inline(never)]
-fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>, flags: i32) {
+fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>) {
     if desc.operation() != pg_sys::CmdType::CMD_SELECT || settings::debug_serve_fills() {
         return;
     }
-    if let Ok(Found::Hit(mut hit, _)) = find(store, &Question::of(desc), Lateness::Accepted) {
-        match check_cursor(&mut hit, flags, desc.plan()) {
-            Ok(()) => drop(serve::swap_plan(desc, hit)),
-            Err(_) => store.unpin(hit.pin),
-        }
+    if check_updatable(desc.plan()).is_ok()
+        && let Ok(Found::Hit(hit, _)) = find(store, &Question::of(desc), Lateness::Accepted)
+    {
+        serve::swap_plan(desc, hit);
     }
 }
 
-/// A cursor whose current row can be updated must not be served. One whose rows may be read again is served only if they are then what
-/// they were before, whatever has changed in between. `plan` is the plan of the question.
+/// A cursor whose current row can be updated must not be served, so its answer is not stored either.
 ///
 /// # Errors
 /// The reason to bypass.
-fn check_cursor(hit: &mut Hit, flags: i32, plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<(), Reason> {
-    if portal::may_be_updated() && is_updatable_scan(plan) {
-        return Err(Reason::UpdatableCursor);
-    }
-    if let Some(guard) = hit.guard.as_mut() {
-        guard.scrolls = scrolls(flags);
-        if guard.scrolls && !guard.may_be_read_again() {
-            return Err(Reason::SettingsInCursor);
-        }
-    }
-    Ok(())
+fn check_updatable(plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<(), Reason> {
+    if portal::may_be_updated() && is_updatable_scan(plan) { Err(Reason::UpdatableCursor) } else { Ok(()) }
 }

@@ -18,7 +18,6 @@
 //! | How many rows can there be at most? | `row_bound`, `unique_scan` |
 //! | Which leaves of a partitioned table may hold rows that a query asks for? | `partitions` |
 //! | Does planning lock children in an order of its own? | `lock_order` |
-//! | Which rows of a plan no later change can show in? | `settled_rows` |
 //!
 //! `hashes` are the types of all hashes.
 
@@ -51,7 +50,6 @@ pub mod relations;
 mod repeatability;
 pub mod row_bound;
 pub mod row_types_and_custom_settings;
-pub mod settled_rows;
 pub mod shown_clock;
 pub mod statement_terms;
 pub mod statement_text;

@@ -59,7 +59,7 @@ mod scan_plan;
 mod serving_plan;
 mod template;
 
-pub use bound_portal_guard::{FirstRun, Guard};
+pub use bound_portal_guard::Guard;
 pub use client_formats::ClientFormats;
 pub use client_rows::ClientRows;
 pub use hit::Hit;

@@ -23,7 +23,7 @@ use crate::shmem;
 pub fn needed(hold: &mut Hold) -> Option<pg_sys::Oid> {
     let (guard, store) = (hold.take_guard()?, shmem::store()?);
     let pin = hold.pin()?;
-    if guard.holds(&store, pin, store.view(pin).rows()) {
+    if guard.holds(&store, pin) {
         // SAFETY: the plan of the query that was hit lives as long as its portal.
         let plan = unsafe { &*guard.plan };
         tally::count_hit(&store, pin, compat::query_id(plan));

@@ -19,7 +19,6 @@ use crate::pg::lists::{nodes, oids};
 use crate::pg::memory_context::room_for;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::server::{self, indexes::relation_close};
-use crate::shmem;
 
 /// The plan node: PostgreSQL's part first, ours behind it. Never copied: it exists only in plans that `serving_plan` has made for one
 /// execution.
@@ -260,28 +259,11 @@ pub fn served(query: QueryDesc<'_>) -> Option<ServedQuery<'_>> {
     }
 }
 
-/// Tells the guard of a hold how many rows (0: all) are going to be read.
-#[inline(never)]
-fn note_limit(hold: &mut Hold, direction: pg_sys::ScanDirection::Type, limit: u64) {
-    let (Some(pin), Some(store)) = (hold.pin(), shmem::store()) else { return };
-    let rows = store.view(pin).rows();
-    if let Some(guard) = hold.guard() {
-        guard.note_limit(direction == pg_sys::ScanDirection::ForwardScanDirection, limit, rows);
-    }
-}
-
 impl ServedQuery<'_> {
     /// Notes that up to `limit` rows (0: all) are going to be read.
     pub fn note_run(self, direction: pg_sys::ScanDirection::Type, limit: u64) {
-        // SAFETY: `served` has found the scan, and the hold lives as long as the query's descriptor. Nobody else uses them now.
-        let (run, hold) = unsafe {
-            let scan = self.scan.as_ptr();
-            (&mut (*scan).run, &mut *(*scan).hold)
-        };
-        *run = Run::new(self.query, direction, limit);
-        if hold.guard().is_some() {
-            note_limit(hold, direction, limit);
-        }
+        // SAFETY: `served` has found the scan. Nobody else uses it now.
+        unsafe { (*self.scan.as_ptr()).run = Run::new(self.query, direction, limit) };
     }
 
     /// Has the next run deliver the entry by this function, which is called once with this argument.

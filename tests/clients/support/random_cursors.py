@@ -141,7 +141,7 @@ class Pair:
         self.held = []
 
     def forget_all(self):
-        self.cursors, self.portals, self.savepoints, self.written = [], [], [], False
+        self.cursors, self.portals, self.savepoints, self.written, self.has_read = [], [], [], False, False
 
     def both(self, step, act):
         self.steps.append(step)
@@ -196,6 +196,7 @@ class Pair:
         name = f"p{self.serial}" if self.random.random() < 0.8 else ""
         query, binary = self.random.choice(self.queries), int(self.random.random() < 0.2)
         limit = self.random.choice([None, 0, 1, 2, 3, 4, 9, 40, 100])
+        self.has_read |= limit is not None
 
         def act(client, _):
             client.parse(query).bind(portal=name, result_format=binary).describe(name)
@@ -206,6 +207,7 @@ class Pair:
         return self.both(f"portal {name!r} {limit} {binary} {query}", act)
 
     def move(self, name):
+        self.has_read = True
         n = self.random.choice([1, 2, 3, 5, 9, 40])
         direction = self.random.choice(FETCHES if self.random.random() < 0.4 else FORWARD).format(n=n)
         word = "MOVE" if self.random.random() < 0.1 else "FETCH"
@@ -219,12 +221,16 @@ class Pair:
     def execute(self):
         if not self.portals:
             return self.open_portal()
+        self.has_read = True
         name, limit = self.random.choice(self.portals), self.random.choice([0, 1, 1, 2, 3, 5, 12, 40])
         if self.random.random() < 0.1:
             return self.move(name)
         return self.both(f"execute {name} {limit}", lambda client, _: client.execute(name, limit).sync())
 
     def set(self):
+        """Whether a change after the first row of an open portal shows is up to its plan. A savepoint takes a change back."""
+        if self.has_read or self.savepoints:
+            return None
         return self.sql(f"SET {self.random.choice(['LOCAL ', ''])}{self.random.choice(SETTINGS)}")
 
     def write(self):
