@@ -178,7 +178,7 @@ fn settings_read(traits: &QueryTraits) -> Vec<CString> {
 
 /// Locks what the bodies of functions read, as the server does when it calls them: a hit waits for whom an execution would wait for.
 fn lock_bodies(traits: &QueryTraits) {
-    if traits.bodies.is_some_and(|bodies| bodies.are_queries) {
+    if traits.bodies.is_some_and(|bodies| bodies.read_relations) {
         // SAFETY: the extras were just read, into the current memory context. What is no relation any more can be locked all the same.
         for relation in unsafe { traits.extras.relations() } {
             // SAFETY: inside a transaction, which holds the lock to its end.
@@ -206,7 +206,7 @@ fn check_session(traits: &QueryTraits, relations: &[u32]) -> Result<(), Reason> 
 /// # Errors
 /// `OldPlan`.
 fn check_role(traits: &QueryTraits, made_as_now: bool) -> Result<(), Reason> {
-    if made_as_now || !traits.bodies.is_some_and(|bodies| bodies.are_queries) {
+    if made_as_now || !traits.bodies.is_some_and(|bodies| bodies.read_relations) {
         return Ok(());
     }
     Err(Reason::OldPlan)

@@ -1,6 +1,6 @@
-//! The body of a function in SQL, as an expression: the one that it consists of, or a sub-query in its place. Read from the tree that the server
-//! has kept (`BEGIN ATOMIC`, `RETURN`), or parsed and analysed from its text as the server does whenever it runs or inlines the function. Then
-//! names stand for what they stand for at this moment. Keeps nothing, and gives back all locks.
+//! The body of a function in SQL: the expression that it consists of, or its query with the conversions of its columns. Read from the tree that the
+//! server has kept (`BEGIN ATOMIC`, `RETURN`), or parsed and analysed from its text as the server does whenever it runs or inlines the function.
+//! Then names stand for what they stand for at this moment. Keeps nothing, and gives back all locks.
 
 use std::ffi::{CStr, c_void};
 
@@ -10,6 +10,7 @@ use super::catalog_row::CatalogRow;
 use super::compat::tree::walkers;
 use super::error_passing::guarded;
 use super::lists::{node_at, nodes};
+use super::row_type::RowType;
 use super::server;
 use super::subtransaction;
 use super::tree::Tree;
@@ -27,12 +28,12 @@ pub struct SqlCall<'t, 'r> {
     pub shows_types: bool,
 }
 
-/// A body that computes one value.
+/// What a function computes. The parameters in it are the arguments of the function.
 #[derive(Clone, Copy)]
 pub struct Body {
-    /// The expression, converted to the result's type. Its parameters are the arguments of the function.
-    pub expression: *mut pg_sys::Node,
-    /// It is a query, which may read relations: the expression is a sub-query, rewritten for the present role.
+    /// The expression, converted to the result's type; or a list of the query, rewritten for the present role, and of what converts its columns.
+    pub tree: *mut pg_sys::Node,
+    /// It is a query, which may read relations.
     pub is_query: bool,
     /// It was analysed just now: the names in it may stand for something else another time.
     pub by_name: bool,
@@ -43,19 +44,24 @@ pub struct Body {
 /// Words that date and time types read as the present time (utils/adt/datetime.c).
 const CLOCK_WORDS: [&[u8]; 4] = [b"now", b"today", b"tomorrow", b"yesterday"];
 
-/// Asked about the query that a body is, as it is rewritten for the present role, while all that it names is locked. False refuses it.
-pub type Inspect<'i> = &'i mut dyn FnMut(Tree<'_, pg_sys::Query>) -> bool;
+/// Which bodies are read besides expressions.
+pub struct Queries<'i> {
+    /// They may name relations. If not, the body is refused before anything that it names is locked.
+    pub may_read: bool,
+    /// Asked about the query, as it is rewritten for the present role, while all that it names is locked. False refuses it.
+    pub inspect: &'i mut dyn FnMut(Tree<'_, pg_sys::Query>) -> bool,
+}
 
 impl SqlCall<'_, '_> {
-    /// The body of the function, in the current memory context. Without `inspect`, only one that is an expression. `None` for any other, or if the
-    /// server does not accept it at this moment, or if it would have to wait for a lock.
-    pub fn body(&self, mut inspect: Option<Inspect<'_>>) -> Option<Body> {
+    /// The body of the function, in the current memory context: an expression, or one of these queries. `None` for any other, or if the server does
+    /// not accept it at this moment.
+    pub fn body(&self, mut queries: Option<Queries<'_>>) -> Option<Body> {
         subtransaction::attempt(|| {
             // SAFETY: what the server raises is caught by `attempt`. The row is held meanwhile.
             unsafe {
                 match self.row.text(pg_sys::Anum_pg_proc_prosqlbody as i16) {
-                    Some(kept) => self.of_kept(kept, &mut inspect),
-                    None => self.of_text(self.row.text(pg_sys::Anum_pg_proc_prosrc as i16)?, &mut inspect),
+                    Some(kept) => self.of_kept(kept, queries.as_mut()),
+                    None => self.of_text(self.row.text(pg_sys::Anum_pg_proc_prosrc as i16)?, queries.as_mut()),
                 }
             }
         })
@@ -63,7 +69,7 @@ impl SqlCall<'_, '_> {
 
     /// # Safety
     /// The text must be a body that the server has written.
-    unsafe fn of_kept(&self, text: &CStr, inspect: &mut Option<Inspect<'_>>) -> Option<Body> {
+    unsafe fn of_kept(&self, text: &CStr, queries: Option<&mut Queries<'_>>) -> Option<Body> {
         if text.to_bytes().len() > LONGEST {
             return None;
         }
@@ -83,20 +89,27 @@ impl SqlCall<'_, '_> {
                 return None;
             }
             let query: *mut pg_sys::Query = body.cast();
-            let (expression, is_query) = match expression_of(&*query) {
+            let expression = expression_of(&*query).and_then(|expression| self.converted(expression));
+            let (tree, is_query) = match expression {
                 Some(expression) => (expression, false),
                 None => {
+                    let queries = queries?;
+                    if (*query).commandType != pg_sys::CmdType::CMD_SELECT
+                        || (!queries.may_read && names_relation(query.cast(), std::ptr::null_mut()))
+                    {
+                        return None;
+                    }
                     pg_sys::AcquireRewriteLocks(query, true, false);
-                    (sub_query(query, inspect.as_mut()?)?, true)
+                    (self.query(query, queries)?, true)
                 }
             };
-            Some(Body { expression: self.converted(expression)?, is_query, by_name: false, has_clock_words: false })
+            Some(Body { tree, is_query, by_name: false, has_clock_words: false })
         }
     }
 
     /// # Safety
     /// The text must be the body of the function.
-    unsafe fn of_text(&self, text: &CStr, inspect: &mut Option<Inspect<'_>>) -> Option<Body> {
+    unsafe fn of_text(&self, text: &CStr, queries: Option<&mut Queries<'_>>) -> Option<Body> {
         if text.to_bytes().len() > LONGEST {
             return None;
         }
@@ -108,7 +121,8 @@ impl SqlCall<'_, '_> {
             }
             let statement: *mut pg_sys::RawStmt = node_at(statements, 0)?;
             let found = RawFindings::of((*statement).stmt)?;
-            if found.is_query && inspect.is_none() {
+            let is_accepted = queries.as_ref().is_some_and(|queries| queries.may_read || !found.names_relation);
+            if found.is_query && !is_accepted {
                 return None;
             }
             let call = if self.shows_types { self.call.as_ptr().cast() } else { std::ptr::null_mut() };
@@ -119,10 +133,71 @@ impl SqlCall<'_, '_> {
             guarded!(server::sql_fn_parser_setup(state, info));
             let query = pg_sys::transformTopLevelStmt(state, statement);
             pg_sys::free_parsestate(state);
-            let expression =
-                if found.is_query { sub_query(query, inspect.as_mut()?)? } else { expression_of(&*query)? };
-            let (is_query, has_clock_words) = (found.is_query, found.has_clock_words);
-            Some(Body { expression: self.converted(expression)?, is_query, by_name: true, has_clock_words })
+            // Several columns, or a function that returns a set, make a query of what has no FROM.
+            let expression = if found.is_query { None } else { expression_of(&*query) };
+            let (tree, is_query) = match expression.and_then(|expression| self.converted(expression)) {
+                Some(expression) => (expression, false),
+                None => (self.query(query, queries?)?, true),
+            };
+            Some(Body { tree, is_query, by_name: true, has_clock_words: found.has_clock_words })
+        }
+    }
+
+    /// A query as the function runs it, with what converts its columns to those that the call returns.
+    ///
+    /// # Safety
+    /// It must be a query that was just analysed, or read, and what it names must be locked.
+    unsafe fn query(&self, query: *mut pg_sys::Query, queries: &mut Queries<'_>) -> Option<*mut pg_sys::Node> {
+        // SAFETY: the step that the server takes with the queries of a function (executor/functions.c).
+        unsafe {
+            if (*query).commandType != pg_sys::CmdType::CMD_SELECT || !(*query).utilityStmt.is_null() {
+                return None;
+            }
+            let rewritten = guarded!(server::QueryRewrite(query));
+            if nodes::<pg_sys::Query>(rewritten).len() != 1 {
+                return None;
+            }
+            let query: *mut pg_sys::Query = node_at(rewritten, 0)?;
+            if !(queries.inspect)(Tree::enter(query)?) {
+                return None;
+            }
+            let columns: Vec<*mut pg_sys::Node> = nodes::<pg_sys::TargetEntry>((*query).targetList)
+                .filter(|column| !(**column).resjunk)
+                .map(|column| (*column).expr.cast())
+                .collect();
+            let conversions = self.conversions(&columns)?;
+            let list = conversions.into_iter().fold(rewritten, |list, one| pg_sys::lappend(list, one.cast()));
+            Some(list.cast())
+        }
+    }
+
+    /// What converts the columns of a query to those of the result (executor/functions.c, `check_sql_fn_retval`). `None` if they do not fit.
+    ///
+    /// # Safety
+    /// They must be expressions of a valid query.
+    unsafe fn conversions(&self, columns: &[*mut pg_sys::Node]) -> Option<Vec<*mut pg_sys::Node>> {
+        let whole = (self.call.funcresulttype, -1);
+        // SAFETY: expressions, and a call of a function that exists. The server copies the descriptor into the current memory context.
+        unsafe {
+            if let [column] = columns
+                && let Some(conversion) = conversion(*column, whole)
+            {
+                return Some(vec![conversion]);
+            }
+            let mut descriptor = std::ptr::null_mut();
+            pg_sys::get_expr_result_type(self.call.as_ptr().cast(), std::ptr::null_mut(), &raw mut descriptor);
+            if descriptor.is_null() {
+                return None;
+            }
+            let returned: Vec<_> = RowType::of(descriptor)
+                .attributes()
+                .filter(|attribute| !attribute.attisdropped)
+                .map(|attribute| (attribute.atttypid, attribute.atttypmod))
+                .collect();
+            if returned.len() != columns.len() {
+                return None;
+            }
+            columns.iter().zip(returned).map(|(column, to)| conversion(*column, to)).collect()
         }
     }
 
@@ -131,25 +206,50 @@ impl SqlCall<'_, '_> {
     /// # Safety
     /// It must be an expression of a valid tree.
     unsafe fn converted(&self, expression: *mut pg_sys::Node) -> Option<*mut pg_sys::Node> {
-        // SAFETY: an expression; the server returns null if there is no such conversion.
-        unsafe {
-            let (no_state, modifier, place) = (std::ptr::null_mut(), -1, -1);
-            let converted = pg_sys::coerce_to_target_type(
-                no_state,
-                expression,
-                pg_sys::exprType(expression),
-                self.call.funcresulttype,
-                modifier,
-                pg_sys::CoercionContext::COERCION_ASSIGNMENT,
-                pg_sys::CoercionForm::COERCE_IMPLICIT_CAST,
-                place,
-            );
-            if converted.is_null() {
-                return None;
-            }
-            pg_sys::assign_expr_collations(no_state, converted);
-            Some(converted)
+        // SAFETY: the caller's promise.
+        unsafe { converted_to(expression, (self.call.funcresulttype, -1)) }
+    }
+}
+
+/// What converts the values of a column to a type with a modifier: an expression of a placeholder for them.
+///
+/// # Safety
+/// It must be an expression of a valid tree.
+unsafe fn conversion(column: *mut pg_sys::Node, to: (pg_sys::Oid, i32)) -> Option<*mut pg_sys::Node> {
+    // SAFETY: a zeroed node of the right size and tag, with the type of an expression, is a valid placeholder.
+    unsafe {
+        let value: *mut pg_sys::CaseTestExpr = pg_sys::palloc0(size_of::<pg_sys::CaseTestExpr>()).cast();
+        (*value).xpr.type_ = NodeTag::T_CaseTestExpr;
+        (*value).typeId = pg_sys::exprType(column);
+        (*value).typeMod = pg_sys::exprTypmod(column);
+        (*value).collation = pg_sys::exprCollation(column);
+        converted_to(value.cast(), to)
+    }
+}
+
+/// The expression as a value of a type with a modifier; `None` if there is no such conversion.
+///
+/// # Safety
+/// It must be an expression of a valid tree.
+unsafe fn converted_to(expression: *mut pg_sys::Node, (to, modifier): (pg_sys::Oid, i32)) -> Option<*mut pg_sys::Node> {
+    // SAFETY: an expression; the server returns null if there is no such conversion.
+    unsafe {
+        let (no_state, place) = (std::ptr::null_mut(), -1);
+        let converted = pg_sys::coerce_to_target_type(
+            no_state,
+            expression,
+            pg_sys::exprType(expression),
+            to,
+            modifier,
+            pg_sys::CoercionContext::COERCION_ASSIGNMENT,
+            pg_sys::CoercionForm::COERCE_IMPLICIT_CAST,
+            place,
+        );
+        if converted.is_null() {
+            return None;
         }
+        pg_sys::assign_expr_collations(no_state, converted);
+        Some(converted)
     }
 }
 
@@ -158,6 +258,8 @@ impl SqlCall<'_, '_> {
 struct RawFindings {
     /// It is more than one expression: it reads a relation, or has a sub-query.
     is_query: bool,
+    /// It names something in FROM: a relation, or a query of WITH.
+    names_relation: bool,
     has_clock_words: bool,
     /// It names the type of a column.
     names_column_types: bool,
@@ -199,13 +301,39 @@ unsafe extern "C-unwind" fn visit_raw(node: *mut pg_sys::Node, context: *mut c_v
         }
         let found = &mut *context.cast::<RawFindings>();
         match (*node).type_ {
-            NodeTag::T_SubLink | NodeTag::T_RangeVar | NodeTag::T_SelectStmt => found.is_query = true,
+            NodeTag::T_RangeVar => (found.is_query, found.names_relation) = (true, true),
+            NodeTag::T_SubLink | NodeTag::T_SelectStmt => found.is_query = true,
             NodeTag::T_TypeName => found.names_column_types |= (*node.cast::<pg_sys::TypeName>()).pct_type,
             NodeTag::T_A_Const => found.has_clock_words |= has_clock_word(&*node.cast::<pg_sys::A_Const>()),
             _ => {}
         }
         found.names_column_types
             || super::error_passing::direct!(walkers::raw_expression_tree_walker(node, Some(visit_raw), context))
+    }
+}
+
+/// Called by the server's walkers for each part of an analysed query, and for the whole: is a relation in it?
+unsafe extern "C-unwind" fn names_relation(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    // SAFETY: the node is null or part of a valid query. What the walkers raise jumps over this frame, which holds plain data.
+    unsafe {
+        if node.is_null() {
+            return false;
+        }
+        match (*node).type_ {
+            NodeTag::T_RangeTblEntry => {
+                (*node.cast::<pg_sys::RangeTblEntry>()).rtekind == pg_sys::RTEKind::RTE_RELATION
+            }
+            NodeTag::T_Query => {
+                let flags = pg_sys::QTW_EXAMINE_RTES_BEFORE as i32;
+                super::error_passing::direct!(walkers::query_tree_walker(
+                    node.cast(),
+                    Some(names_relation),
+                    context,
+                    flags
+                ))
+            }
+            _ => super::error_passing::direct!(walkers::expression_tree_walker(node, Some(names_relation), context)),
+        }
     }
 }
 
@@ -217,36 +345,6 @@ fn has_clock_word(constant: &pg_sys::A_Const) -> bool {
         }
         let text = CStr::from_ptr(constant.val.sval.sval).to_bytes();
         CLOCK_WORDS.iter().any(|word| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word)))
-    }
-}
-
-/// A query in the place of an expression: what a function gives that runs it and returns the first row's only column.
-///
-/// # Safety
-/// It must be a query that was just analysed, or read, and what it names must be locked.
-unsafe fn sub_query(query: *mut pg_sys::Query, inspect: &mut Inspect<'_>) -> Option<*mut pg_sys::Node> {
-    // SAFETY: the step that the server takes with the queries of a function (executor/functions.c). A zeroed node of the right size and tag,
-    // with a query, is a valid sub-query.
-    unsafe {
-        if (*query).commandType != pg_sys::CmdType::CMD_SELECT || !(*query).utilityStmt.is_null() {
-            return None;
-        }
-        let rewritten = guarded!(server::QueryRewrite(query));
-        if nodes::<pg_sys::Query>(rewritten).len() != 1 {
-            return None;
-        }
-        let query: *mut pg_sys::Query = node_at(rewritten, 0)?;
-        let columns = nodes::<pg_sys::TargetEntry>((*query).targetList);
-        let mut shown = columns.map(|column| !(*column).resjunk);
-        if shown.next() != Some(true) || shown.any(|is_shown| is_shown) || !inspect(Tree::enter(query)?) {
-            return None;
-        }
-        let link: *mut pg_sys::SubLink = pg_sys::palloc0(std::mem::size_of::<pg_sys::SubLink>()).cast();
-        (*link).xpr.type_ = NodeTag::T_SubLink;
-        (*link).subLinkType = pg_sys::SubLinkType::EXPR_SUBLINK;
-        (*link).subselect = query.cast();
-        (*link).location = -1;
-        Some(link.cast())
     }
 }
 

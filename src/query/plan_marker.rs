@@ -61,7 +61,7 @@ const TRUSTS: u32 = 2048;
 /// Flag: computing it may fail.
 const MAY_FAIL: u32 = 4096;
 /// Flag: some of those functions read relations.
-const BODIES_ARE_QUERIES: u32 = 8192;
+const BODIES_READ: u32 = 8192;
 /// Flag: some of those functions are declared pure.
 const BODIES_ARE_DECLARED: u32 = 16384;
 /// Flag: it may show the kind of its plan.
@@ -146,7 +146,7 @@ fn words_of(
         (traits.bodies.is_some(), CALLS_BODIES),
         (traits.resolves_names(), RESOLVES_NAMES),
         (traits.trusts, TRUSTS),
-        (traits.bodies.is_some_and(|bodies| bodies.are_queries), BODIES_ARE_QUERIES),
+        (traits.bodies.is_some_and(|bodies| bodies.read_relations), BODIES_READ),
         (traits.calls_declared(), BODIES_ARE_DECLARED),
     ] {
         if set {
@@ -327,7 +327,7 @@ fn cacheable(words: &[u32], plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Marke
         bodies: (flags & CALLS_BODIES != 0).then_some(SqlBodies {
             hash: Hash128::NONE,
             by_name: flags & RESOLVES_NAMES != 0,
-            are_queries: flags & BODIES_ARE_QUERIES != 0,
+            read_relations: flags & BODIES_READ != 0,
             are_declared: flags & BODIES_ARE_DECLARED != 0,
         }),
     };

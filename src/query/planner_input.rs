@@ -86,7 +86,7 @@ pub fn check(
 /// # Safety
 /// The extras of the traits must be in memory.
 pub unsafe fn check_bodies(traits: &QueryTraits) -> Result<(), RelationRefusal> {
-    if !traits.bodies.is_some_and(|bodies| bodies.are_queries) {
+    if !traits.bodies.is_some_and(|bodies| bodies.read_relations) {
         return Ok(());
     }
     // SAFETY: the caller's promise.

@@ -76,6 +76,8 @@ pub(super) struct EligibilityChecker {
     pub(super) clocks: usize,
     /// The call whose columns the query lists, which have been checked (`readings`).
     pub(super) lists_columns: *mut pg_sys::FuncExpr,
+    /// The call that was met last as the whole of a part of FROM, so that no order of its rows shows.
+    pub(super) rows_of: *mut pg_sys::FuncExpr,
     /// Texts become dates (`coercions`), or ages are counted from today: this counts as one of them.
     pub(super) reads_day: bool,
     /// A node was met that leaves the answer open.
@@ -115,6 +117,7 @@ impl EligibilityChecker {
             bounded: std::ptr::null_mut(),
             clocks: 0,
             lists_columns: std::ptr::null_mut(),
+            rows_of: std::ptr::null_mut(),
             reads_day: false,
             may_vary: false,
             reads_something: false,

@@ -6,7 +6,7 @@ use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys;
 
 use super::body_relations;
-use crate::pg::sql_body::{Body, SqlCall};
+use crate::pg::sql_body::{Body, Queries, SqlCall};
 use crate::pg::tree::Tree;
 use crate::query::row_types_and_custom_settings::MOST_ROW_TYPES;
 
@@ -20,10 +20,10 @@ pub struct SqlBodies {
     /// All of it. A plan that carries the finding does not have it, but has it in the hash of its tree.
     pub hash: Hash128,
     /// Some of them are kept as text, so that the same functions may mean something else under another `search_path`, or after a change of any
-    /// definition. Or some are queries, of which the same is true for another role, too.
+    /// definition. Or some read relations, and the same is true for another role, too.
     pub by_name: bool,
-    /// Some of them are queries, or run some.
-    pub are_queries: bool,
+    /// Some of them read relations, or run queries that may.
+    pub read_relations: bool,
     /// Some of them are declared pure: what they read is seen when they run.
     pub are_declared: bool,
 }
@@ -60,7 +60,7 @@ pub(super) struct MetBodies {
     met: HashSet<Called>,
     hash: HashBuffer,
     by_name: bool,
-    are_queries: bool,
+    read_relations: bool,
     are_declared: bool,
     /// The relations that bodies read, each once.
     pub(super) relations: Vec<u32>,
@@ -87,7 +87,7 @@ impl MetBodies {
             met: HashSet::new(),
             hash: HashBuffer::new(),
             by_name: false,
-            are_queries: false,
+            read_relations: false,
             are_declared: false,
             relations: Vec::new(),
             unreadable: false,
@@ -116,8 +116,7 @@ impl MetBodies {
         self.hash.words([function, collation, result, called.arguments.len() as u32]);
         called.arguments.iter().for_each(|argument| self.hash.u32(*argument));
         self.hash.hash(meaning);
-        self.by_name |= body.by_name || body.is_query;
-        self.are_queries |= body.is_query;
+        self.by_name |= body.by_name;
         self.met.insert(called);
     }
 
@@ -125,7 +124,7 @@ impl MetBodies {
     pub(super) fn add_declared(&mut self, called: Called) {
         self.hash.words([called.function, called.collation, called.result, u32::MAX]);
         self.by_name = true;
-        self.are_queries = true;
+        self.read_relations = true;
         self.are_declared = true;
         self.met.insert(called);
     }
@@ -135,7 +134,7 @@ impl MetBodies {
         (!self.met.is_empty()).then(|| SqlBodies {
             hash: self.hash.finish(),
             by_name: self.by_name,
-            are_queries: self.are_queries,
+            read_relations: self.read_relations,
             are_declared: self.are_declared,
         })
     }
@@ -155,6 +154,8 @@ impl MetBodies {
 
     /// Adds relations that a body reads. False if there are too many.
     fn note_relations(&mut self, relations: &[u32]) -> bool {
+        self.by_name |= !relations.is_empty();
+        self.read_relations |= !relations.is_empty();
         for relation in relations {
             if !self.relations.contains(relation) {
                 self.relations.push(*relation);
@@ -163,12 +164,12 @@ impl MetBodies {
         self.relations.len() <= MOST_ROW_TYPES
     }
 
-    /// Reads a body into memory of its own. `may_query`: it may be a query.
-    pub(super) fn read(&mut self, call: &SqlCall<'_, '_>, may_query: bool) -> Read {
+    /// Reads a body into memory of its own. `may_query`: it may be a query. `may_read`: the query may read relations.
+    pub(super) fn read(&mut self, call: &SqlCall<'_, '_>, may_query: bool, may_read: bool) -> Read {
         let mut found = Ok(Vec::new());
         let mut inspect = |query: Tree<'_, pg_sys::Query>| {
             found = body_relations::read_by(query);
-            found.is_ok()
+            found.as_ref().is_ok_and(|relations| may_read || relations.is_empty())
         };
         // SAFETY: a child of the current context, which is made current for the time of the reading alone.
         let body = unsafe {
@@ -182,7 +183,7 @@ impl MetBodies {
                 );
             }
             let caller = pg_sys::MemoryContextSwitchTo(self.memory);
-            let body = call.body(if may_query { Some(&mut inspect) } else { None });
+            let body = call.body(may_query.then_some(Queries { may_read, inspect: &mut inspect }));
             pg_sys::MemoryContextSwitchTo(caller);
             body
         };

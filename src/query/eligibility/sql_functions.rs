@@ -1,8 +1,9 @@
-//! Functions of users that are written in SQL: one whose body is one expression is checked as if that expression stood in the query. That
-//! a function is declared VOLATILE, as it is by default, changes nothing: such an expression reads no rows and has no effects. Whatever it calls, reads of the session or converts is then found by the same walk.
+//! Functions of users that are written in SQL, which return a value, a row, or a set of either: the body is checked as if that expression, or that
+//! query as a sub-query, stood in the place of the call. Whatever it calls, reads of the session or converts is then found by the same walk. That a
+//! function is declared VOLATILE, as it is by default, changes nothing as long as it reads no relations: it has no effects.
 //!
-//! A body that is a query is checked as a sub-query, if the function is STABLE: it then runs under the snapshot of the statement that calls it. What it
-//! reads (`body_relations`) joins what the answer rests on.
+//! A body may read relations (`body_relations`) if the function is STABLE: it then runs under the snapshot of the statement that calls it. They join
+//! what the answer rests on. Whether the server puts the body in the place of the call makes no difference.
 //!
 //! A body that is kept as text means what `search_path` and the catalogs say at that moment. What it was found to mean is hashed, and becomes
 //! part of what the query means (`met_bodies`). The value of an IMMUTABLE function may be computed when the query is planned, and kept with
@@ -40,16 +41,19 @@ struct Declaration {
     /// It has arguments of types that each call chooses.
     polymorphic: bool,
     arguments: usize,
+    /// It declares the columns of its result.
+    lists_columns: bool,
 }
 
 /// Why a function cannot be checked by its body, as the rest of the sentence "It calls …,".
 const NOT_SQL: &str = "which is not written in SQL, nor declared pure";
 const OTHER_RIGHTS: &str = "which is SECURITY DEFINER or has a SET clause";
 const SUPPORTED: &str = "which has a support function";
-const NO_VALUE: &str = "which does not return one value";
+const NO_VALUE: &str = "which returns nothing, or rows whose columns only the query lists";
 const NO_EXPRESSION: &str =
     "whose body is not a SELECT of one expression without relations, or is not valid at this moment";
-const NO_QUERY: &str = "whose body is not a SELECT of one column, or is not valid at this moment";
+const NO_QUERY: &str = "whose body is not one SELECT, or is not valid at this moment";
+const NOT_STABLE: &str = "whose body reads relations while not all functions around it are declared STABLE, or is not one SELECT, or is not valid at this moment";
 const READS: &str = "whose body reads what results must not rest on, or what only a plan would show";
 const KEPT_TEXT: &str =
     "whose body is kept as text, and PostgreSQL 18 keeps what that meant before; write it as RETURN or BEGIN ATOMIC";
@@ -74,25 +78,26 @@ fn declaration(row: &CatalogRow) -> Result<Declaration, &'static str> {
         return Err(SUPPORTED);
     }
     let arguments = row.arguments().ok_or(NOT_SQL)?;
-    if form.proretset || arguments.iter().any(|argument| argument.is_output) {
-        return Err(NO_VALUE);
-    }
+    let inputs = || arguments.iter().filter(|argument| argument.is_input);
     Ok(Declaration {
         immutable: form.provolatile as u8 == pg_sys::PROVOLATILE_IMMUTABLE,
         volatile: form.provolatile as u8 == pg_sys::PROVOLATILE_VOLATILE,
         // SAFETY: reads a catalog about the type of an argument. Functions in SQL have no other arguments of pseudo-types.
-        polymorphic: arguments
-            .iter()
+        polymorphic: inputs()
             .any(|argument| unsafe { pg_sys::get_typtype(argument.type_oid) } as u8 == pg_sys::TYPTYPE_PSEUDO),
-        arguments: arguments.len(),
+        arguments: inputs().count(),
+        lists_columns: arguments.iter().any(|argument| argument.is_output),
     })
 }
 
-/// Is a value of this type one value, and not a row or nothing?
-fn is_one_value(type_oid: pg_sys::Oid) -> bool {
+/// Is the result made of values whose types are known, and not nothing?
+fn is_known(result: pg_sys::Oid, declared: &Declaration) -> bool {
+    if result == pg_sys::RECORDOID {
+        return declared.lists_columns;
+    }
     // SAFETY: reads a catalog about the type of an expression.
-    let kind = unsafe { pg_sys::get_typtype(type_oid) } as u8;
-    !matches!(kind, pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO)
+    let kind = unsafe { pg_sys::get_typtype(result) } as u8;
+    kind != pg_sys::TYPTYPE_PSEUDO
 }
 
 /// Checks of calls of users' functions. Each returns true to stop the walk.
@@ -110,7 +115,7 @@ impl EligibilityChecker {
             Ok(declared) => declared,
             Err(because) => return self.blame_because(function, Reason::UserDefinedFunction, because),
         };
-        if call.funcretset || !is_one_value(call.funcresulttype) {
+        if !is_known(call.funcresulttype, &declared) {
             return self.blame_because(function, Reason::UserDefinedFunction, NO_VALUE);
         }
         if self.bodies.immutable && !declared.immutable {
@@ -143,17 +148,23 @@ impl EligibilityChecker {
         if !self.bodies.has_room() {
             return self.blame(function, Reason::TooComplex);
         }
-        // The planner may compute an IMMUTABLE function and keep the value, and a VOLATILE one reads under snapshots of its own. PostgreSQL 18
-        // keeps plans of bodies.
-        let may_query = !called.immutable && !called.volatile && !KEEPS_BODIES;
-        let body = match self.bodies.read(&SqlCall { row: &row, call, shows_types }, may_query) {
+        // PostgreSQL 18 keeps plans of bodies. The planner may compute an IMMUTABLE function and keep the value, and a VOLATILE one reads under
+        // snapshots of its own.
+        let (may_query, may_read) = (!KEEPS_BODIES, !called.immutable && !called.volatile);
+        let body = match self.bodies.read(&SqlCall { row: &row, call, shows_types }, may_query, may_read) {
             Read::Body(body) => body,
             Read::Unreadable => {
-                let because = if may_query { NO_QUERY } else { NO_EXPRESSION };
+                let because = match (may_query, may_read) {
+                    (false, _) => NO_EXPRESSION,
+                    (true, false) => NOT_STABLE,
+                    (true, true) => NO_QUERY,
+                };
                 return self.blame_because(function, Reason::UserDefinedFunction, because);
             }
             Read::Refused(reason) => return self.blame_because(function, reason, READS),
         };
+        // Of several rows it may return the first; and what stands beside a row of a set depends on the order of the set.
+        self.may_vary |= body.is_query && !(call.funcretset && self.rows_of == call.as_ptr());
         self.note_body(called, body, seed) || self.check_body(function, body, &declared)
     }
 
@@ -177,7 +188,7 @@ impl EligibilityChecker {
     /// Adds what a body means.
     fn note_body(&mut self, called: Called, body: Body, seed: u64) -> bool {
         // SAFETY: a tree that the server has just made, in memory that is freed after the check.
-        let Some(tree) = (unsafe { Tree::enter(body.expression) }) else { return self.refuse(Reason::TooComplex) };
+        let Some(tree) = (unsafe { Tree::enter(body.tree) }) else { return self.refuse(Reason::TooComplex) };
         let meaning = match identity::of_expression(tree, seed) {
             Ok(meaning) => meaning,
             Err(reason) => return self.refuse(reason),
@@ -189,13 +200,11 @@ impl EligibilityChecker {
     /// Checks the parts of a body.
     fn check_body(&mut self, function: pg_sys::Oid, body: Body, declared: &Declaration) -> bool {
         // SAFETY: as in `note_body`.
-        let Some(tree) = (unsafe { Tree::enter(body.expression) }) else { return false };
+        let Some(tree) = (unsafe { Tree::enter(body.tree) }) else { return false };
         let outer = (self.bodies.body.replace((function, body)), self.bodies.immutable, self.bodies.volatile);
         self.bodies.immutable |= declared.immutable;
         self.bodies.volatile |= declared.volatile;
         self.bodies.depth += 1;
-        // Of several rows the function returns the first.
-        self.may_vary |= body.is_query;
         let queries = std::mem::take(&mut self.queries);
         // No value of the clock in a body is in the key.
         let place = std::mem::replace(&mut self.clock, ClockPlace::Elsewhere);

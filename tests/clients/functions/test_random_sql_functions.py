@@ -16,6 +16,8 @@ SCALARS = ["$1", "$1 + {n}", "$1 * {n} - $1", "coalesce($1, {n})", "CASE WHEN $1
            "round($1 / 3.0)::int", "length(to_char(date '2020-03-04' + $1, 'FMMonth'))", "('03/04/2020'::date - '01/01/2020'::date) + $1",
            "length(current_user::text) + $1", "(SELECT $1)", "(SELECT min(a) FROM t)", "array_length(ARRAY[$1, {n}], 1)", "$1::colour_number",
            "g{m}($1)", "g{m}(f{m}($1))", "round($1::numeric, {n} % 3)"]
+SETS = ["a + $1 FROM t WHERE a > {n}", "generate_series(1, $1 % 4)", "f{m}(a) FROM t WHERE a <= $1", "x FROM h{m}($1) x WHERE x > {n}", "$1",
+        "x + y FROM h{m}($1) x, t z (y)", "h{m}($1 - 1)", "a FROM t UNION SELECT $1", "max(a) FROM t", "a FROM t ORDER BY a LIMIT {n}"]
 LANGUAGES = ["STABLE", "IMMUTABLE", "STABLE STRICT", "IMMUTABLE STRICT", "STABLE", "VOLATILE", "STABLE SECURITY DEFINER"]
 
 
@@ -26,6 +28,11 @@ def body(rng):
 def function(rng, schemas):
     name = f"{rng.choice(schemas)}.{rng.choice('ffg')}{rng.randint(0, 3)}"
     kind = rng.choice(["int", "int", "int", "numeric", "bigint"])
+    if rng.random() < 0.25:
+        made = rng.choice(SETS).format(n=rng.randint(0, 9), m=rng.randint(0, 3))
+        returns = rng.choice(["SETOF int", "SETOF int", "TABLE (v int)", "SETOF bigint", "int"])
+        return (f"CREATE OR REPLACE FUNCTION {rng.choice(schemas)}.h{rng.randint(0, 3)}(int) RETURNS {returns} LANGUAGE sql {rng.choice(LANGUAGES)} "
+                f"AS $f$ SELECT {made} $f$")
     if rng.random() < 0.15:
         return f"CREATE OR REPLACE FUNCTION {name}({kind}) RETURNS int LANGUAGE sql {rng.choice(LANGUAGES)} RETURN {rng.randint(0, 99)} + $1::int"
     return f"CREATE OR REPLACE FUNCTION {name}({kind}) RETURNS int LANGUAGE sql {rng.choice(LANGUAGES)} AS $f$ SELECT {body(rng)} $f$"
@@ -37,6 +44,8 @@ def change(rng, schemas):
         function, function, function,
         lambda *_: f"DROP FUNCTION IF EXISTS {one}.f{number}(int)",
         lambda *_: f"DROP FUNCTION IF EXISTS {one}.g{number}(int) CASCADE",
+        lambda *_: f"DROP FUNCTION IF EXISTS {one}.h{number}(int)",
+        lambda *_: f"ALTER FUNCTION {one}.h{number}(int) {rng.choice(('STABLE', 'IMMUTABLE', 'VOLATILE', 'STRICT', 'CALLED ON NULL INPUT'))}",
         lambda *_: f"ALTER FUNCTION {one}.f{number}(int) {rng.choice(('STABLE', 'IMMUTABLE', 'VOLATILE', 'STRICT', 'CALLED ON NULL INPUT'))}",
         lambda *_: f"ALTER FUNCTION {one}.f{number}(int) {rng.choice(('RESET ALL', f'SET search_path = {one}'))}",
         lambda *_: f"ALTER SCHEMA {one} RENAME TO {one}_x; ALTER SCHEMA {one}_x RENAME TO {one}",
@@ -80,6 +89,7 @@ def test_random_sql_functions(session, other, connect):
         for number in range(4):
             for letter in "fg":
                 other.execute(f"CREATE FUNCTION {letter}{number}(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT $1 + {number}'")
+            other.execute(f"CREATE FUNCTION h{number}(int) RETURNS SETOF int LANGUAGE sql STABLE AS 'SELECT a + $1 FROM t WHERE a > {number}'")
         for place in range(ROUNDS):
             rng.choice((lambda: attempt(other, change(rng, schemas)),
                         lambda: attempt(other, change(rng, schemas)),
@@ -92,7 +102,9 @@ def test_random_sql_functions(session, other, connect):
                         ))()
             name = f"{rng.choice('fg')}{rng.randint(0, 3)}"
             call = rng.choice((f"{name}(a)", f"{schemas[0]}.{name}(a)", f"{name}(3)", f"CASE WHEN a > 100 THEN {name}(a) ELSE 0 END"))
-            query = rng.choice((f"SELECT {call} FROM {schema}.t", f"SELECT a FROM {schema}.t WHERE {call} > 2"))
+            rows = f"h{rng.randint(0, 3)}({rng.choice(('a', '3'))}) x"
+            query = rng.choice((f"SELECT {call} FROM {schema}.t", f"SELECT a FROM {schema}.t WHERE {call} > 2",
+                                f"SELECT a, x FROM {schema}.t, {rows} ORDER BY a, x", f"SELECT a FROM {schema}.t WHERE a IN (SELECT * FROM {rows})"))
             prepare = rng.random() < 0.5
             if prepare:
                 # PostgreSQL itself does not notice each change that a kept plan has taken something from. The cache has it made anew.

@@ -86,8 +86,9 @@ REFUSED = {
     "below an immutable one": ("f(x text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT x = mine()'", "f(tenant)", "stable_function"),
     "definer": ("f() RETURNS bigint LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT count(*) FROM member'", "f()", "user_defined_function"),
     "SET": ("f() RETURNS bigint LANGUAGE sql STABLE SET work_mem = '1MB' AS 'SELECT count(*) FROM member'", "f()", "user_defined_function"),
-    "two columns": ("f() RETURNS member LANGUAGE sql STABLE AS 'SELECT * FROM member'", "f()::text", "user_defined_function"),
-    "a set": ("f() RETURNS SETOF text LANGUAGE sql STABLE AS 'SELECT tenant FROM member'", "f()", "user_defined_function"),
+    "a tree of a volatile one": ("f() RETURNS bigint LANGUAGE sql RETURN (SELECT count(*) FROM member)", "f()", "user_defined_function"),
+    "a tree that writes": ("f() RETURNS int LANGUAGE sql BEGIN ATOMIC INSERT INTO member VALUES ('y') RETURNING 1; END", "CASE WHEN a < 0 THEN f() END",
+                           "user_defined_function"),
     "two statements": ("f() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT 1; SELECT count(*) FROM member'", "f()", "user_defined_function"),
     "a catalog": ("f() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT count(*) FROM pg_class'", "f()", "system_catalog"),
     "a temporary table": ("f() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT count(*) FROM passing'", "f()", "temporary_relation"),
@@ -260,6 +261,24 @@ def test_changed_definitions(made, other):
 
 KNOWN = """CREATE FUNCTION known() RETURNS text LANGUAGE sql STABLE RETURN (SELECT max(tenant) FROM member);
            CREATE TABLE calls AS SELECT 0 AS n; CREATE SEQUENCE called"""
+
+
+UNREAD = {
+    "a text": "once() RETURNS SETOF bigint LANGUAGE sql AS 'SELECT count(*) FROM member'",
+    "a tree": "once() RETURNS bigint LANGUAGE sql RETURN (SELECT count(*) FROM member)",
+    "a tree that writes": "once() RETURNS int LANGUAGE sql BEGIN ATOMIC INSERT INTO member VALUES ('y') RETURNING 1; END",
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_waits_for_nothing_that_it_may_not_read(made, other, name):
+    """A body that must not read is refused before anything in it is locked. PostgreSQL does not lock it before it calls the function, either."""
+    made.execute(f"CREATE FUNCTION {UNREAD[name]}")
+    with other.transaction():
+        other.execute("LOCK TABLE member IN ACCESS EXCLUSIVE MODE")
+        made.execute("SET statement_timeout = '5s'")
+        assert made.rows("SELECT CASE WHEN a < 0 THEN (SELECT min(x) FROM once() x) END FROM t WHERE a = 1") == [(None,)]
+        assert (made.status(), made.reason()) == ("BYPASS", "user_defined_function")
 
 
 @pytest.mark.parametrize("query", ["SELECT known(), a FROM t ORDER BY a", "SELECT CASE WHEN a < 0 THEN known() END FROM t"])
