@@ -90,6 +90,7 @@ impl EligibilityChecker {
             immutable: false,
             volatile: false,
             nested: false,
+            shows_order: true,
         });
         self.reads_settings = true;
         self.reads_something = true;

@@ -141,6 +141,7 @@ impl EligibilityChecker {
             immutable: declared.immutable || self.bodies.immutable,
             volatile: declared.volatile || self.bodies.volatile,
             nested: self.bodies.depth > 0,
+            shows_order: !(call.funcretset && self.rows_of == call.as_ptr()),
         };
         if self.bodies.knows(&called) {
             return false;
@@ -148,24 +149,26 @@ impl EligibilityChecker {
         if !self.bodies.has_room() {
             return self.blame(function, Reason::TooComplex);
         }
+        let Some(body) = self.read_body(&SqlCall { row: &row, call, shows_types }, &called) else { return true };
+        self.may_vary |= body.is_query && called.shows_order;
+        self.note_body(called, body, seed) || self.check_body(function, body, &declared)
+    }
+
+    /// Reads the body of a function. `None` stops the walk.
+    fn read_body(&mut self, call: &SqlCall<'_, '_>, called: &Called) -> Option<Body> {
+        let function = call.call.funcid;
         // PostgreSQL 18 keeps plans of bodies. The planner may compute an IMMUTABLE function and keep the value, and a VOLATILE one reads under
         // snapshots of its own.
         let (may_query, may_read) = (!KEEPS_BODIES, !called.immutable && !called.volatile);
-        let body = match self.bodies.read(&SqlCall { row: &row, call, shows_types }, may_query, may_read) {
-            Read::Body(body) => body,
-            Read::Unreadable => {
-                let because = match (may_query, may_read) {
-                    (false, _) => NO_EXPRESSION,
-                    (true, false) => NOT_STABLE,
-                    (true, true) => NO_QUERY,
-                };
-                return self.blame_because(function, Reason::UserDefinedFunction, because);
-            }
-            Read::Refused(reason) => return self.blame_because(function, reason, READS),
+        let (reason, because) = match self.bodies.read(call, may_query, may_read) {
+            Read::Body(body) => return Some(body),
+            Read::Refused(reason) => (reason, READS),
+            Read::Unreadable if !may_query => (Reason::UserDefinedFunction, NO_EXPRESSION),
+            Read::Unreadable if !may_read => (Reason::UserDefinedFunction, NOT_STABLE),
+            Read::Unreadable => (Reason::UserDefinedFunction, NO_QUERY),
         };
-        // Of several rows it may return the first; and what stands beside a row of a set depends on the order of the set.
-        self.may_vary |= body.is_query && !(call.funcretset && self.rows_of == call.as_ptr());
-        self.note_body(called, body, seed) || self.check_body(function, body, &declared)
+        self.blame_because(function, reason, because);
+        None
     }
 
     /// May a plan of a body that the server keeps for the session (PostgreSQL 18) hide that the role may not execute this function? The planner asks when it

@@ -244,6 +244,7 @@ def test_order_of_rows_that_is_left_open(made):
     mismatches = "SELECT verify_mismatches FROM arrow_cache.stats"
     before = made.rows(mismatches)
     for query, verified in (("SELECT * FROM f() ORDER BY name", 2), ("SELECT * FROM f() WITH ORDINALITY", 0), ("SELECT f()", 0),
+                            ("SELECT f(), x FROM f() x ORDER BY x", 0),
                             ("SELECT name, a FROM ROWS FROM (f(), generate_series(1, 3)) x (name, tenant, rank, a)", 0)):
         checks = made.rows("SELECT verify_checks FROM arrow_cache.stats")[0][0]
         for _ in range(3):
