@@ -64,7 +64,7 @@ pub extern "C-unwind" fn _PG_init() {
     }
     pg::error_memory::prepare();
     pg::allocator::prepare();
-    settings::define();
+    settings::define(Some(query::trusted_extensions::check_list));
     pg::client::remember();
     hooks::install();
 }

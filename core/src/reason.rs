@@ -53,6 +53,7 @@ reasons! {
     PolicyNever, "policy_never", "The owner of a relation of the query does not want it cached (arrow_cache.set_policy).";
     SequenceRelation, "sequence_relation", "The query reads a sequence as a relation.";
     UnsupportedRelation, "unsupported_relation", "The query reads a relation of a kind or access method whose changes the cache cannot follow.";
+    IndexMethod, "index_method", "The plan scans an index whose access method is not built in.";
     Tablesample, "tablesample", "The query uses TABLESAMPLE.";
     TransitionTable, "transition_table", "The query reads a transition table of a trigger.";
     NoRelation, "no_relation", "The query reads no relation at all, so there is nothing to gain.";

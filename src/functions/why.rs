@@ -26,7 +26,7 @@ use crate::query::partitions::leaves;
 use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
 use crate::query::shown_clock::{is_shown, take_apart};
-use crate::query::trusted_extensions::extension_of_function;
+use crate::query::trusted_extensions::prospect;
 use crate::shmem::{self, SharedStore};
 use crate::{export, settings};
 
@@ -113,8 +113,9 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
             offender: offender.map(|offender| match offender {
                 Offender::Function(blamed) => {
                     let because = blamed.because.map_or(String::new(), |because| format!(", {because}"));
-                    let extension = extension_of_function(blamed.function)
-                        .map_or(Vec::new(), |name| [b" of the extension ", name.to_bytes()].concat());
+                    let extension = prospect(blamed.function).map_or(Vec::new(), |(name, sentence)| {
+                        [b" of the extension ", name.to_bytes(), sentence.as_bytes()].concat()
+                    });
                     [b"calls ".to_vec(), function_name(blamed.function), extension, because.into_bytes()].concat()
                 }
                 Offender::Relation(relation) => reads(relation),
@@ -245,6 +246,10 @@ fn compares(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
 /// May the user read the relation itself, or a column of it? The names of other relations, which a view or a policy reads, are not
 /// shown.
 fn is_readable(relation: pg_sys::Oid) -> bool {
+    // An index has no rights of its own.
+    // SAFETY: reads a catalog; InvalidOid for what is no index.
+    let table = unsafe { pg_sys::IndexGetRelation(relation, true) };
+    let relation = if table == pg_sys::InvalidOid { relation } else { table };
     privileges::has(privileges::current_role(), relation, pg_sys::ACL_SELECT)
 }
 

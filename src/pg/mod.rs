@@ -16,6 +16,7 @@ pub mod encoding;
 pub mod enum_catalog;
 pub mod error_memory;
 pub mod error_passing;
+pub mod extension;
 pub mod float_text;
 pub mod function_call;
 pub mod index_list;

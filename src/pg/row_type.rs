@@ -46,3 +46,20 @@ impl<'t> RowType<'t> {
         (0..self.len()).filter_map(move |index| self.attribute(index))
     }
 }
+
+/// The types of the columns of a named row type.
+pub fn columns_of(row_type: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    // SAFETY: the descriptor is reference counted and released below; nothing in between raises.
+    unsafe {
+        let descriptor = pg_sys::lookup_rowtype_tupdesc(row_type, -1);
+        let types = RowType::of(descriptor)
+            .attributes()
+            .filter(|column| !column.attisdropped)
+            .map(|column| column.atttypid)
+            .collect();
+        if (*descriptor).tdrefcount >= 0 {
+            pg_sys::DecrTupleDescRefCount(descriptor);
+        }
+        types
+    }
+}

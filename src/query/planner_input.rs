@@ -185,7 +185,8 @@ fn of_index(index: pg_sys::Oid) -> Refusals {
     let row = CatalogRow::find(pg_sys::SysCacheIdentifier::INDEXRELID, index);
     // An index that is gone was not checked.
     let always = match &row {
-        Some(row) if !has_class_of_user(row, catalog_columns::INDEX_CLASSES) && !has_method_of_user(index) => {
+        Some(_) if has_method_of_user(index) => Some(Reason::IndexMethod),
+        Some(row) if !has_class_of_user(row, catalog_columns::INDEX_CLASSES) => {
             refusal_of_kept(row, catalog_columns::INDEX_EXPRESSIONS)
         }
         _ => Some(Reason::UserDefinedFunction),

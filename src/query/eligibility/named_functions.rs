@@ -138,7 +138,7 @@ impl EligibilityChecker {
         if self.bodies.immutable && !volatility::is_immutable(function) {
             return self.blame(function, Reason::StableFunction);
         }
-        if function.to_u32() >= FIRST_UNPINNED_OID {
+        if function.to_u32() >= FIRST_UNPINNED_OID && !is_aggregate(function) {
             // One that counts like a built-in one, and is no more than its code.
             return false;
         }
@@ -169,4 +169,9 @@ impl EligibilityChecker {
         self.bodies.volatile = volatile;
         refused
     }
+}
+
+fn is_aggregate(function: pg_sys::Oid) -> bool {
+    // SAFETY: reads a catalog; what is not there is none.
+    (unsafe { pg_sys::get_func_prokind(function) }) as u8 == pg_sys::PROKIND_AGGREGATE
 }

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use super::sql_functions::FORBIDDEN;
-use crate::pg::compat;
+use crate::pg::row_type::columns_of;
 use crate::pg::tree::{Tree, child, child_oids};
 use crate::query::clock::has_dates;
 use crate::query::volatility::{self, definition};
@@ -170,22 +170,5 @@ impl EligibilityChecker {
             || self.check_reading(call.funcresulttype, true, 0)
             || self.check_body_of(call.funcid)
             || self.check_missing_arguments(call.funcid, child!(call.args))
-    }
-}
-
-/// The types of the columns of a row type.
-fn columns_of(row_type: pg_sys::Oid) -> Vec<pg_sys::Oid> {
-    // SAFETY: the descriptor is reference counted and released below; nothing in between raises.
-    unsafe {
-        let descriptor = pg_sys::lookup_rowtype_tupdesc(row_type, -1);
-        let types = (0..(*descriptor).natts as usize)
-            .map(|index| &*compat::tuple_attribute(descriptor, index))
-            .filter(|column| !column.attisdropped)
-            .map(|column| column.atttypid)
-            .collect();
-        if (*descriptor).tdrefcount >= 0 {
-            pg_sys::DecrTupleDescRefCount(descriptor);
-        }
-        types
     }
 }

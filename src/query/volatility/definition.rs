@@ -1,4 +1,4 @@
-//! What a built-in function consists of today. Its number tells what initdb made it, but a superuser may give it another body, and an
+//! What a built-in function, or an aggregate of a trusted extension, consists of today. Its number tells what initdb made it, but a superuser may give it another body, and an
 //! aggregate other parts. Code of the server's own is called by its number, whatever its row in the catalog says. The rest is read from the
 //! catalogs: the body of a function in SQL, the parts of an aggregate, and what the planner adds for arguments that are left out.
 
@@ -128,9 +128,6 @@ fn of_aggregate(function: pg_sys::Oid) -> Option<Definition> {
     }
     for (state, first) in STATES {
         let Some(state) = row.oid(state) else { continue };
-        if state.to_u32() >= FIRST_UNPINNED_OID {
-            return None;
-        }
         if !row.is_null(first) {
             functions.push(reader_of(state));
         }

@@ -47,6 +47,14 @@ SERVED = [
     ("cube", "SELECT a FROM t WHERE q @> cube(3) ORDER BY a"),
     ("fuzzystrmatch", "SELECT a, levenshtein(w, 'word') FROM t ORDER BY a"),
     ("pgcrypto", "SELECT a, digest(w, 'sha256') FROM t ORDER BY a"),
+    # Aggregates of their functions, and sets and rows of OUT columns.
+    ("citext", "SELECT min(c), max(c) FROM t"),
+    ("citext", "SELECT a % 3, max(c) FROM t GROUP BY 1 ORDER BY 1"),
+    ("citext", "SELECT a, min(c) OVER (ORDER BY a) FROM t WHERE a > 35 ORDER BY a"),
+    ("hstore", "SELECT a, (each(h)).key FROM t ORDER BY a"),
+    ("hstore", "SELECT a, e.key, e.value FROM t, each(h) e ORDER BY a"),
+    ("hstore", "SELECT a, skeys(h), svals(h) FROM t ORDER BY a"),
+    ("hstore", "SELECT k, count(*) FROM t, skeys(h) k GROUP BY k ORDER BY k"),
 ]
 REFUSED = [
     ("pg_trgm", "SELECT a FROM t WHERE w % 'word 7' ORDER BY a", "stable_function"),
@@ -55,7 +63,8 @@ REFUSED = [
     ("hstore", "SELECT a, hstore(t) IS NULL FROM t ORDER BY a", "user_defined_function"),
     ("hstore", "SELECT a, hstore_send(h) FROM t ORDER BY a", "user_defined_function"),
     ("hstore", "SELECT a, h::text FROM t ORDER BY a", "user_defined_function"),
-    ("hstore", "SELECT a, (each(h)).key FROM t ORDER BY a", "user_defined_function"),
+    ("hstore", "SELECT each(h) FROM t ORDER BY a", "record_type"),
+    ("hstore", "SELECT a, min(c) FROM t GROUP BY a", "user_defined_function"),
     ("pgcrypto", "SELECT a, gen_random_bytes(4) IS NULL FROM t ORDER BY a", "user_defined_function"),
     ("pgcrypto", "SELECT a, crypt(w, 'ab') FROM t ORDER BY a", "user_defined_function"),
     ("hstore, ltree", "SELECT a FROM t WHERE c = 'NAME 3' ORDER BY a", "user_defined_function"),
@@ -67,7 +76,7 @@ def test_served_and_refused(made):
         made.execute("SET pg_arrow_cache.trusted_extensions = ''")
         assert agree(made, query) == ("BYPASS", "user_defined_function"), query
         [(detail,)] = made.rows("SELECT detail FROM arrow_cache.why(%s)", [query])
-        assert f"of the extension {extension}" in detail, detail
+        assert f"of the extension {extension}, which would count like a built-in one if pg_arrow_cache.trusted_extensions named that" in detail, detail
         made.execute(f"SET pg_arrow_cache.trusted_extensions = 'other, {extension.upper()} ,'")
         assert agree(made, query) == ("HIT", None), query
     for extensions, query, reason in REFUSED:
@@ -104,6 +113,49 @@ def test_index(made):
     assert agree(made, query) == ("BYPASS", "user_defined_function")
 
 
+def test_index_of_another_method(made, connect):
+    """The reason names the index: the query itself could be cached."""
+    made.execute(f"CREATE EXTENSION bloom SCHEMA {connect.schema}; CREATE INDEX bloomed ON t USING bloom (a); SET enable_seqscan = off")
+    try:
+        query = "SELECT w FROM t WHERE a = 7 ORDER BY a"
+        assert "bloomed" in str(made.uncached(f"EXPLAIN {query}"))
+        for trusted in ("", "bloom"):
+            made.execute(f"SET pg_arrow_cache.trusted_extensions = '{trusted}'")
+            assert agree(made, query) == ("BYPASS", "index_method")
+            [(reason, detail)] = made.rows("SELECT reason, detail FROM arrow_cache.why(%s)", [query])
+            assert reason == "index_method" and detail.endswith(f"It reads {connect.schema}.bloomed.")
+        made.execute("SET enable_seqscan = on; SET enable_bitmapscan = off")
+        assert agree(made, query) == ("HIT", None)
+    finally:
+        made.execute("DROP EXTENSION bloom CASCADE")
+
+
+def test_what_trusting_would_change(made):
+    made.execute("SET pg_arrow_cache.trusted_extensions = 'pg_trgm'")
+    for query, sentence in (("SELECT word_similarity('word', w) FROM t", "which trusting that extension does not change"),
+                            ("SELECT unaccent(w) FROM t", "which trusting that extension does not change"),
+                            ("SELECT icount(i) FROM t", "which would count like a built-in one")):
+        [(cacheable, detail)] = made.rows("SELECT cacheable, detail FROM arrow_cache.why(%s)", [query])
+        assert not cacheable and sentence in detail, detail
+
+
+def test_aggregates_of_others(made):
+    """An aggregate counts only if each of its parts does."""
+    made.execute("""
+        CREATE FUNCTION chosen(citext, citext) RETURNS citext LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
+        CREATE AGGREGATE chosen(citext) (sfunc = chosen, stype = citext);
+        CREATE AGGREGATE least_of(citext) (sfunc = citext_smaller, stype = citext);
+        CREATE AGGREGATE outside(citext) (sfunc = citext_smaller, stype = citext);
+        CREATE AGGREGATE started(citext) (sfunc = citext_smaller, stype = citext, initcond = 'x');
+        SET pg_arrow_cache.trusted_extensions = 'citext'
+    """)
+    for name in ("chosen", "least_of", "started"):
+        made.execute(f"ALTER EXTENSION citext ADD AGGREGATE {name}(citext)")
+    assert agree(made, "SELECT least_of(c) FROM t") == ("HIT", None)
+    for name in ("chosen", "started", "outside"):
+        assert agree(made, f"SELECT {name}(c) FROM t") == ("BYPASS", "user_defined_function")
+
+
 def test_members_of_users(made):
     """What the owner of an extension adds to it is not trusted unless it is in C."""
     made.execute("""
@@ -125,3 +177,20 @@ def test_who_may_set_it(made, connect):
             made.execute("SET pg_arrow_cache.trusted_extensions = 'citext'")
     finally:
         made.execute("RESET ROLE; DROP ROLE trusts_nothing")
+
+
+def test_warns_of_names_that_change_nothing(session):
+    said = []
+    session.add_notice_handler(lambda notice: said.append((notice.severity, notice.message_primary)))
+    useless = [("WARNING", f'trusting the extension "{name}" changes nothing') for name in ("unaccent", "isn")]
+    for text, warnings in (("SET pg_arrow_cache.trusted_extensions = 'citext, Unaccent,isn'", useless),
+                           ("SET pg_arrow_cache.trusted_extensions = 'citext, hstore, postgis, another'", []),
+                           ("SELECT set_config('pg_arrow_cache.trusted_extensions', 'isn', false)", useless[1:]),
+                           ("SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET force_parallel_mode = on"
+                            if session.info.server_version < 160000 else "SET debug_parallel_query = on", []),
+                           ("SELECT count(*) FROM pg_class", []),
+                           ("RESET pg_arrow_cache.trusted_extensions", [])):
+        said.clear()
+        session.execute(text)
+        assert said == warnings, text
+    session.execute("RESET ALL")
