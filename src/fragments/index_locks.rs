@@ -5,7 +5,7 @@ use pgrx::pg_sys;
 
 use crate::lookup::parts;
 use crate::pg::compat;
-use crate::pg::error_passing::kept;
+use crate::pg::error_passing::{keeping, kept};
 use crate::pg::index_list::indexes_of;
 use crate::pg::server;
 use crate::pg::tree::{Tree, children};
@@ -23,7 +23,7 @@ pub fn are_had(plan: Tree<'_, pg_sys::PlannedStmt>, versions: Versions) -> bool 
         for index in indexes_of(entry.relid) {
             // SAFETY: inside a transaction; what was locked here is given back.
             unsafe {
-                if !compat::lock_at_once(index) {
+                if !keeping(|| compat::lock_at_once(index)) {
                     for index in taken {
                         kept!(server::UnlockRelationOid(index, pg_sys::AccessShareLock as i32));
                     }

@@ -9,6 +9,7 @@ use pgrx::pg_sys;
 use super::previous::{PREVIOUS, Planner, active};
 use crate::fragments::{self, Carried, Combination, shown_clock};
 use crate::lookup::{self, Call, Placeholder, Planning};
+use crate::pg::compat;
 use crate::pg::error_passing::{direct, edge, with_cleanup};
 use crate::pg::lists::oids;
 use crate::pg::server;
@@ -97,7 +98,8 @@ unsafe fn plan_concerned(
 }
 
 /// Locks what planning would lock, as far as the answer needs it, before the snapshot is taken; says whether the placeholder may stand for its plan then. It
-/// waits for no lock: planning takes locks in another order, and looks at the query before it waits. So what is not to be had at once is left to planning.
+/// waits for no lock: planning takes locks in another order, and looks at the query before it waits. So what is not to be had at once is left to planning, and so is an ERROR
+/// about a full table of locks.
 ///
 /// # Safety
 /// As `plan`.
@@ -109,7 +111,7 @@ unsafe fn stands_in(placeholder: Placeholder) -> bool {
         let all = || oids(locks).chain(oids(indexes));
         let mut taken = 0;
         for relation in all() {
-            if !direct!(server::ConditionalLockRelationOid(relation, mode)) {
+            if !compat::lock_at_once(relation) {
                 break;
             }
             taken += 1;

@@ -14,6 +14,8 @@ use super::row_bounds::RowBounds;
 use super::{execute_rights, kept_templates, portal, quick_statements, snapshot};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
+use crate::pg::compat;
+use crate::pg::error_passing::keeping;
 use crate::query::clock::{Clock, ClockProgram};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{EnvironmentHash, FactsHash, FormId, TreeHash};
@@ -110,7 +112,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let own_text = question.own_text();
     let terms = StatementTerms::of(own_text)?;
     let fingerprint = question.fingerprint(Fingerprint::of_form(form));
-    lock_bodies(&traits);
+    lock_bodies(&traits)?;
     let snapshot = snapshot::view(store, question.snapshot())?;
     let current = definition_versions::current(store);
     let template = kept_templates::find(form, planned.versions, facts).filter(|_| current == planned.versions);
@@ -176,15 +178,24 @@ fn settings_read(traits: &QueryTraits) -> Vec<CString> {
     settings
 }
 
-/// Locks what the bodies of functions read, as the server does when it calls them: a hit waits for whom an execution would wait for.
-fn lock_bodies(traits: &QueryTraits) {
-    if traits.bodies.is_some_and(|bodies| bodies.read_relations) {
-        // SAFETY: the extras were just read, into the current memory context. What is no relation any more can be locked all the same.
-        for relation in unsafe { traits.extras.relations() } {
-            // SAFETY: inside a transaction, which holds the lock to its end.
-            unsafe { pg_sys::LockRelationOid(pg_sys::Oid::from(relation), pg_sys::AccessShareLock as i32) };
-        }
+/// Locks what the bodies of functions read, as the server does when it calls them.
+///
+/// # Errors
+/// `DdlInProgress` if somebody is to be waited for, or there is no room for the lock: the server finds out whether it calls the functions at all.
+fn lock_bodies(traits: &QueryTraits) -> Result<(), Reason> {
+    if traits.bodies.is_none_or(|bodies| !bodies.read_relations) {
+        return Ok(());
     }
+    // SAFETY: the extras were just read, into the current memory context. What is no relation any more can be locked all the same; the transaction holds
+    // the locks to its end.
+    let are_locked = unsafe {
+        traits
+            .extras
+            .relations()
+            .into_iter()
+            .all(|relation| keeping(|| compat::lock_at_once(pg_sys::Oid::from(relation))))
+    };
+    if are_locked { Ok(()) } else { Err(Reason::DdlInProgress) }
 }
 
 /// May this session get or store an answer over these relations?

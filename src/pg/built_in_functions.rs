@@ -2,16 +2,17 @@
 
 use pgrx::pg_sys;
 
+use super::catalog_scan::{self, Catalog};
 use super::compat;
 use super::object_ids::FIRST_UNPINNED_OID;
 
 /// The server's own functions that some role may not execute: those that initdb has withdrawn from PUBLIC, and those that somebody has
-/// withdrawn since. Reads some three thousand rows.
-pub fn withdrawn() -> Vec<pg_sys::Oid> {
-    const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+/// withdrawn since. Reads some three thousand rows. `None` if the catalog cannot be read now.
+pub fn withdrawn() -> Option<Vec<pg_sys::Oid>> {
+    const FUNCTIONS: Catalog =
+        Catalog { table: pg_sys::ProcedureRelationId, index: pg_sys::Oid::from_u32(pg_sys::ProcedureOidIndexId) };
     let mut functions = Vec::new();
-    // SAFETY: reads a catalog by the index over its OIDs. A row holds until the next one is asked for, and has the layout of its catalog. After an
-    // error the server closes what is open.
+    // SAFETY: the key is the one of the index over OIDs. Rows have the layout of their catalog.
     unsafe {
         let mut key = pg_sys::ScanKeyData::default();
         pg_sys::ScanKeyInit(
@@ -21,21 +22,13 @@ pub fn withdrawn() -> Vec<pg_sys::Oid> {
             pg_sys::RegProcedure::from(pg_sys::F_OIDLT),
             pg_sys::Datum::from(FIRST_UNPINNED_OID),
         );
-        let catalog = pg_sys::table_open(pg_sys::ProcedureRelationId, LOCK);
-        let index = pg_sys::Oid::from(pg_sys::ProcedureOidIndexId);
-        let scan = pg_sys::systable_beginscan(catalog, index, true, std::ptr::null_mut(), 1, &raw mut key);
-        loop {
-            let row = pg_sys::systable_getnext(scan);
-            if row.is_null() {
-                break;
-            }
-            if !pg_sys::heap_attisnull(row, pg_sys::Anum_pg_proc_proacl as i32, (*catalog).rd_att) {
+        catalog_scan::scan(FUNCTIONS, key, |row, columns| {
+            if !pg_sys::heap_attisnull(row, pg_sys::Anum_pg_proc_proacl as i32, columns) {
                 functions.push((*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_proc>()).oid);
             }
-        }
-        pg_sys::systable_endscan(scan);
-        pg_sys::table_close(catalog, LOCK);
+            true
+        })?;
     }
     functions.retain(|function| !compat::public_may_execute(*function));
-    functions
+    Some(functions)
 }

@@ -6,6 +6,8 @@ use std::ops::Range;
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
+use super::catalog_scan::{self, Catalog};
+
 /// The labels of one enum, as a snapshot saw them that was taken to read them.
 #[derive(Default)]
 pub struct CatalogLabels {
@@ -18,7 +20,7 @@ impl CatalogLabels {
     /// Those of this enum, as its catalog has them now. Raises what reading a catalog raises.
     ///
     /// # Errors
-    /// There is no memory for them.
+    /// There is no memory for them, or no room for the locks.
     pub fn read(enum_type: pg_sys::Oid) -> Result<Self, OutOfMemory> {
         let mut labels = Self::default();
         read_labels(enum_type, |value, label| labels.add(value, label))?;
@@ -43,15 +45,15 @@ impl CatalogLabels {
 /// `add`. Raises what reading a catalog raises.
 ///
 /// # Errors
-/// Those of `add`.
+/// Those of `add`; there is no room for the locks.
 fn read_labels(
     enum_type: pg_sys::Oid,
     mut add: impl FnMut(u32, &[u8]) -> Result<(), OutOfMemory>,
 ) -> Result<(), OutOfMemory> {
-    const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+    const LABELS: Catalog =
+        Catalog { table: pg_sys::EnumRelationId, index: pg_sys::Oid::from_u32(pg_sys::EnumTypIdLabelIndexId) };
     let mut read = Ok(());
-    // SAFETY: reads a catalog by an index that begins with the type. A row holds until the next one is asked for, and has the layout of its
-    // catalog. After an error the server closes what is open.
+    // SAFETY: the index begins with the type. Rows have the layout of their catalog.
     unsafe {
         // Scans of catalogs then take a new snapshot.
         pg_sys::InvalidateCatalogSnapshot();
@@ -63,19 +65,11 @@ fn read_labels(
             pg_sys::RegProcedure::from(pg_sys::F_OIDEQ),
             pg_sys::Datum::from(enum_type),
         );
-        let catalog = pg_sys::table_open(pg_sys::EnumRelationId, LOCK);
-        let index = pg_sys::Oid::from(pg_sys::EnumTypIdLabelIndexId);
-        let scan = pg_sys::systable_beginscan(catalog, index, true, std::ptr::null_mut(), 1, &raw mut key);
-        while read.is_ok() {
-            let row = pg_sys::systable_getnext(scan);
-            if row.is_null() {
-                break;
-            }
+        let scanned = catalog_scan::scan(LABELS, key, |row, _columns| {
             let row = &*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_enum>();
             read = add(row.oid.to_u32(), std::ffi::CStr::from_ptr(row.enumlabel.data.as_ptr()).to_bytes());
-        }
-        pg_sys::systable_endscan(scan);
-        pg_sys::table_close(catalog, LOCK);
+            read.is_ok()
+        });
+        read.and(scanned.ok_or(OutOfMemory))
     }
-    read
 }

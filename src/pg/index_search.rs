@@ -5,7 +5,7 @@
 
 use pgrx::pg_sys::{self, Datum, Oid};
 
-use super::compat::begin_index_scan;
+use super::compat::{begin_index_scan, lock_at_once};
 use super::error_passing::{direct, keeping};
 use super::lists::oids;
 use super::object_ids::{DATETIME_FAMILY_OID, HEAP_TABLE_AM_OID, INTEGER_FAMILY_OID, TEXT_FAMILY_OID};
@@ -15,6 +15,8 @@ use super::server::indexes as calls;
 
 /// The support function of a B-tree that compares two values (access/nbtree.h, `BTORDER_PROC`).
 const ORDER_FUNCTION: u16 = 1;
+
+const NO_LOCK: pg_sys::LOCKMODE = pg_sys::NoLock as pg_sys::LOCKMODE;
 
 /// Most rows that are looked at. Behind the last row that a snapshot sees there may be many that it does not see.
 const MOST_ROWS: usize = 1000;
@@ -120,13 +122,13 @@ pub fn may_be_searched(table: Oid) -> bool {
     // SAFETY: the frames below are without destructors. The table is locked already, and closed again.
     unsafe {
         keeping(|| {
-            let table = direct!(calls::try_relation_open(table, pg_sys::AccessShareLock as pg_sys::LOCKMODE));
+            let table = open_at_once(table);
             if table.is_null() {
                 return false;
             }
             let is_parent = (*(*table).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE;
             let may_be = is_parent || is_searchable(table, Rows::Own);
-            direct!(calls::relation_close(table, pg_sys::AccessShareLock as pg_sys::LOCKMODE));
+            direct!(calls::relation_close(table, NO_LOCK));
             may_be
         })
     }
@@ -158,8 +160,8 @@ pub unsafe fn greatest(
     .unwrap_or(Found::Unknown)
 }
 
-/// Opens the table and the first index of it that fits, and does something with both, and the number of keys that stand before the column. `None` if none fits, or if one is
-/// locked: a plan that is kept does not wait for an index that it does not scan. What is raised jumps over this frame.
+/// Opens the table and the first index of it that fits, and does something with both, and the number of keys that stand before the column. `None` if none fits, or if one
+/// cannot be locked at once: a plan that is kept neither waits for an index that it does not scan nor needs room for its lock. What is raised jumps over this frame.
 ///
 /// # Safety
 /// No frame between here and `keeping` may have pending destructors.
@@ -170,31 +172,40 @@ unsafe fn with_index(
     order: TimeOrder,
     act: impl FnOnce(pg_sys::Relation, pg_sys::Relation, usize) -> Found + Copy,
 ) -> Option<Found> {
-    const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-    const KEPT: pg_sys::LOCKMODE = pg_sys::NoLock as pg_sys::LOCKMODE;
     // SAFETY: what is opened here is closed here.
     unsafe {
-        let table = direct!(calls::try_relation_open(column.table, LOCK));
+        let table = open_at_once(column.table);
         if table.is_null() {
             return None;
         }
         let mut found = None;
         if is_searchable(table, rows) {
             for index in oids(direct!(calls::RelationGetIndexList(table))) {
-                if !direct!(server::ConditionalLockRelationOid(index, LOCK)) {
+                if !lock_at_once(index) {
                     break;
                 }
-                let index = direct!(calls::index_open(index, KEPT));
+                let index = direct!(calls::index_open(index, NO_LOCK));
                 if let Some(before) = fits(table, index, column.number, is_fixed, order) {
                     found = Some(act(table, index, before));
-                    direct!(calls::index_close(index, KEPT));
+                    direct!(calls::index_close(index, NO_LOCK));
                     break;
                 }
-                direct!(calls::index_close(index, LOCK));
+                direct!(calls::index_close(index, pg_sys::AccessShareLock as pg_sys::LOCKMODE));
             }
         }
-        direct!(calls::relation_close(table, KEPT));
+        direct!(calls::relation_close(table, NO_LOCK));
         found
+    }
+}
+
+/// Opens a table, which is locked already or can be locked at once; null if it cannot, or is gone. The lock is kept to the end of the transaction.
+///
+/// # Safety
+/// As `with_index`.
+pub(super) unsafe fn open_at_once(table: Oid) -> pg_sys::Relation {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if lock_at_once(table) { direct!(calls::try_relation_open(table, NO_LOCK)) } else { std::ptr::null_mut() }
     }
 }
 

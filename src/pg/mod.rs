@@ -9,6 +9,7 @@ pub mod backend_local;
 pub mod built_in_functions;
 pub mod catalog_columns;
 pub mod catalog_row;
+pub mod catalog_scan;
 pub mod client;
 pub mod compat;
 pub mod context_callbacks;

@@ -28,7 +28,8 @@ pub struct CommMethods {
 /// The head of `PgStat_SubXactStatus` (utils/pgstat_internal.h), the same in 15 to 18.
 #[repr(C)]
 pub struct SubXactStatus {
-    nest_level: c_int,
+    /// How deep it is; the transaction itself is 1.
+    pub nest_level: c_int,
     /// The level around this one, or null.
     pub previous: *mut SubXactStatus,
     pending_drops: [*mut c_void; 2],
@@ -334,10 +335,9 @@ unsafe extern "C-unwind" {
 
 // Relations, locks, transactions.
 unsafe extern "C-unwind" {
+    /// utils/inval.h
+    pub fn AcceptInvalidationMessages();
     /// storage/lmgr.h
-    pub fn LockRelationOid(relation: pg_sys::Oid, mode: c_int);
-    /// The same; false if somebody else holds a lock that is in the way.
-    pub fn ConditionalLockRelationOid(relation: pg_sys::Oid, mode: c_int) -> bool;
     pub fn UnlockRelationOid(relation: pg_sys::Oid, mode: c_int);
     /// catalog/pg_inherits.h
     pub fn find_all_inheritors(

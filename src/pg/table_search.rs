@@ -7,7 +7,7 @@ use arrow_cache_core::Nearest;
 use pgrx::pg_sys;
 
 use super::error_passing::{direct, keeping};
-use super::index_search::{Limit, Rows, TableColumn, TimeOrder, is_searchable};
+use super::index_search::{Limit, Rows, TableColumn, TimeOrder, is_searchable, open_at_once};
 use super::row_type::RowType;
 use super::server;
 use super::server::indexes as calls;
@@ -69,7 +69,7 @@ unsafe fn with_table<R: Copy>(
 ) -> Option<R> {
     // SAFETY: what is opened here is closed here.
     unsafe {
-        let table = direct!(calls::try_relation_open(column.table, pg_sys::AccessShareLock as pg_sys::LOCKMODE));
+        let table = open_at_once(column.table);
         if table.is_null() {
             return None;
         }

@@ -1,13 +1,35 @@
 //! Locks of relations that are not waited for.
 
+use std::ffi::c_int;
+
 use pgrx::pg_sys;
 
+use crate::pg::error_passing::direct;
+use crate::pg::server;
+
+unsafe extern "C-unwind" {
+    /// storage/lock.h
+    fn LockAcquireExtended(
+        tag: *const pg_sys::LOCKTAG,
+        mode: c_int,
+        in_session: bool,
+        at_once: bool,
+        raises_if_full: bool,
+        own: *mut *mut pg_sys::LOCALLOCK,
+        #[cfg(feature = "pg18")] logs_failure: bool,
+    ) -> pg_sys::LockAcquireResult::Type;
+    /// The same.
+    fn MarkLockClear(own: *mut pg_sys::LOCALLOCK);
+}
+
 /// Locks a relation of this database, which others share, in ACCESS SHARE mode until the transaction ends. False if somebody else holds a lock that is in the way, or if
-/// the server's table of locks is full: `ConditionalLockRelationOid` raises an error then.
+/// the server's table of locks is full. All locks that the cache needs are taken here: it neither waits for one nor raises an ERROR because there is no room for it, which
+/// the server's own `LockRelationOid` and `ConditionalLockRelationOid` do. What is raised for other reasons jumps over this frame.
 ///
 /// # Safety
-/// Inside a transaction.
+/// Inside a transaction. No frame between here and `keeping`, or PostgreSQL, may have pending destructors.
 pub unsafe fn lock_at_once(relation: pg_sys::Oid) -> bool {
+    let mode = pg_sys::AccessShareLock as c_int;
     // SAFETY: the caller's promise. The tag is that of a relation (storage/lock.h), and the steps are those of `ConditionalLockRelationOid` (lmgr.c).
     unsafe {
         let tag = pg_sys::LOCKTAG {
@@ -19,33 +41,18 @@ pub unsafe fn lock_at_once(relation: pg_sys::Oid) -> bool {
             locktag_lockmethodid: pg_sys::DEFAULT_LOCKMETHOD as u8,
         };
         let mut own = std::ptr::null_mut();
-        let result = acquire(&raw const tag, &raw mut own);
+        let place = &raw mut own;
+        #[cfg(not(feature = "pg18"))]
+        let result = direct!(LockAcquireExtended(&raw const tag, mode, false, true, false, place));
+        #[cfg(feature = "pg18")]
+        let result = direct!(LockAcquireExtended(&raw const tag, mode, false, true, false, place, false));
         if result == pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL {
             return false;
         }
         if result != pg_sys::LockAcquireResult::LOCKACQUIRE_ALREADY_CLEAR {
-            pg_sys::AcceptInvalidationMessages();
-            pg_sys::MarkLockClear(own);
+            direct!(server::AcceptInvalidationMessages());
+            direct!(MarkLockClear(own));
         }
         true
-    }
-}
-
-/// Asks for the lock, without waiting, and without an error if there is no room for it.
-///
-/// # Safety
-/// As `lock_at_once`.
-unsafe fn acquire(tag: *const pg_sys::LOCKTAG, own: *mut *mut pg_sys::LOCALLOCK) -> pg_sys::LockAcquireResult::Type {
-    let mode = pg_sys::AccessShareLock as i32;
-    // SAFETY: the caller's promise.
-    unsafe {
-        #[cfg(not(feature = "pg18"))]
-        {
-            pg_sys::LockAcquireExtended(tag, mode, false, true, false, own)
-        }
-        #[cfg(feature = "pg18")]
-        {
-            pg_sys::LockAcquireExtended(tag, mode, false, true, false, own, false)
-        }
     }
 }

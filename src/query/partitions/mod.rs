@@ -28,9 +28,10 @@ use pgrx::pg_sys;
 pub use bound::Bound;
 use definition::{ActiveSnapshot, Definition};
 
-use crate::pg::error_passing::kept;
+use crate::pg::compat::lock_at_once;
+use crate::pg::error_passing::keeping;
+use crate::pg::inheritance;
 use crate::pg::lists::oids;
-use crate::pg::{inheritance, server};
 
 /// A table without partitions whose rows are among those of the table that the query names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +76,7 @@ pub unsafe fn leaves(
         _ => return Err(Reason::TooComplex),
     };
     let snapshot = ActiveSnapshot::take()?;
-    lock(relation);
+    lock(relation)?;
     let root = Definition::read(relation, &snapshot)?;
     root.check_permanent()?;
     match root.kind {
@@ -122,7 +123,7 @@ unsafe fn of_partitioned(
     let mut waiting = vec![(root, all)];
     let mut on_keys = 0;
     while let Some((relation, asked)) = waiting.pop() {
-        lock(relation);
+        lock(relation)?;
         let definition = Definition::read(relation, snapshot)?;
         definition.check_permanent()?;
         if relation != root {
@@ -154,9 +155,14 @@ unsafe fn of_partitioned(
     Ok(found)
 }
 
-fn lock(relation: pg_sys::Oid) {
+/// Locks a table that planning would lock.
+///
+/// # Errors
+/// `DdlInProgress` if that is to be waited for, or there is no room for the lock: both are left to the server.
+fn lock(relation: pg_sys::Oid) -> Result<(), Reason> {
     // SAFETY: the lock goes with the transaction.
-    unsafe { kept!(server::LockRelationOid(relation, pg_sys::AccessShareLock as _)) }
+    let is_locked = unsafe { keeping(|| lock_at_once(relation)) };
+    if is_locked { Ok(()) } else { Err(Reason::DdlInProgress) }
 }
 
 /// The number that a column of a partition has in the root; 0 for an expression.
