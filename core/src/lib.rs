@@ -2,7 +2,7 @@
 //!
 //! Nothing here knows PostgreSQL. There are three rooms, which import nothing of each other: [`cache`] (the cache in the block), [`formats`]
 //! (values as bytes) and [`sql_text`] (the texts of statements). Beside them stands [`result_digest`], which compares two results. Below them lie
-//! [`hash`], [`reason`], [`room`], [`reserve`], [`KnownRelations`], [`nearest_values`], `shown`, `prefetch` and `atomics`.
+//! [`hash`], [`reason`], [`room`], [`reserve`], [`ChangedRelations`], [`KnownRelations`], [`nearest_values`], `shown`, `prefetch` and `atomics`.
 //!
 //! The server half lends the cache three things: the block ([`Layout`] says where its parts lie), a payload allocator inside it ([`Arena`])
 //! and the locks ([`Locks`]). The head of each module says who changes its state, and under which lock; the whole table:
@@ -26,6 +26,7 @@ extern crate self as arrow_cache_core;
 
 mod atomics;
 pub mod cache;
+mod changed_relations;
 pub mod formats;
 pub mod hash;
 mod known_relations;
@@ -61,6 +62,7 @@ pub use cache::{
     AskedXids, BlockPlace, Dependency, Draft, EntryId, EntryKind, EntryView, Fill, FormTimes, NewEntry, NewKind, Pin,
     PlanCost, StatementCounter, StatementCounts, StatementKey, Store, StoreError, StoringTime, Validity, pays_at_once,
 };
+pub use changed_relations::ChangedRelations;
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};
 pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
 pub use formats::undeliverable::{UndeliverableType, Unrepresentable, Why};

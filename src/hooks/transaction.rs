@@ -50,6 +50,21 @@ pub unsafe extern "C-unwind" fn ended(event: pg_sys::XactEvent::Type, _arg: *mut
     }
 }
 
+/// Called when a subtransaction begins, and when it ends; then nothing may raise.
+///
+/// # Safety
+/// Called by the server.
+pub unsafe extern "C-unwind" fn level_ended(
+    event: pg_sys::SubXactEvent::Type,
+    _own: pg_sys::SubTransactionId,
+    _outer: pg_sys::SubTransactionId,
+    _arg: *mut c_void,
+) {
+    if matches!(event, pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB | pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB) {
+        own_writes::level_ended(backend::transaction_nest_level());
+    }
+}
+
 /// A transaction is prepared or fails, or is that of a parallel worker.
 ///
 /// # Safety
@@ -130,6 +145,7 @@ unsafe fn watch_worker() {
 /// Forgets what belonged to the transaction.
 fn forget() {
     write_set::forget();
+    own_writes::forget();
     // SAFETY: an error that ends a transaction has left our functions; one that they caught is over.
     unsafe { error_memory::recover() };
 }

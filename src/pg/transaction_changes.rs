@@ -1,5 +1,6 @@
 //! What the server itself knows of the changes that the present transaction has made, and which transactions run. Keeps nothing.
 
+use arrow_cache_core::{ChangedRelations, OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
 use super::compat::counted_relation;
@@ -43,6 +44,36 @@ pub fn for_each_changed_relation(mut visit: impl FnMut(ChangedRelation)) {
             level = (*level).previous;
         }
     }
+}
+
+/// Adds to what has been `seen` of this transaction's changes what has been listed since. The server puts what is new at the head of the list of the
+/// newest level, and takes nothing out of a list before its level ends: then `seen` must be told.
+///
+/// # Errors
+/// There is not enough memory; what has been seen must be forgotten.
+pub fn look_again(seen: &mut ChangedRelations, is_definition: impl Fn(u32) -> bool) -> Result<(), OutOfMemory> {
+    // SAFETY: as in `for_each_changed_relation`. The head that was seen is in its list as long as the level lasts.
+    unsafe {
+        let mut newer = Vec::new();
+        let mut level = guarded!(server::pgstat_get_xact_stack_level(backend::transaction_nest_level()));
+        while !level.is_null() && seen.head((*level).nest_level).is_none() {
+            newer.add(level)?;
+            level = (*level).previous;
+        }
+        let known = (!level.is_null()).then_some(level);
+        for level in known.into_iter().chain(newer.into_iter().rev()) {
+            let level = &*level;
+            let head = seen.head(level.nest_level);
+            let mut table = level.first;
+            while !table.is_null() && Some(table.addr()) != head {
+                let relation = counted_relation(&*(*table).parent).to_u32();
+                seen.add(relation, is_definition(relation))?;
+                table = (*table).next;
+            }
+            seen.note_level(level.nest_level, level.first.addr())?;
+        }
+    }
+    Ok(())
 }
 
 /// Does this hold of every relation whose tuples this transaction has changed so far? Asks no more when it does not. What the server raises jumps over
