@@ -104,6 +104,14 @@ impl MissRun {
         outcome::publish(&self.miss, tee.sink, too_quick, self.elapsed)
     }
 
+    /// The query ends: what was not read to its end by now never will be.
+    pub fn end(&mut self) {
+        if self.is_timed && !matches!(self.stage, Stage::Done) {
+            outcome::remember_part(&self.miss, self.elapsed);
+        }
+        self.give_up(Reason::IncompleteRead);
+    }
+
     /// Do the rows of a run follow those that earlier runs have given? `before` are the rows before them, if their portal tells.
     pub fn goes_on_with(&self, before: Option<u64>) -> bool {
         before.map_or(!self.miss.scrolls, |before| before == self.rows)

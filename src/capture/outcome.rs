@@ -69,6 +69,13 @@ pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
     too_quick
 }
 
+/// Remembers how long the runs of a query have taken whose result was not read to its end.
+pub fn remember_part(miss: &Miss, elapsed: Duration) {
+    if !miss.terms.insisted && !miss.combined {
+        quick_statements::note_part(miss.fingerprint, elapsed);
+    }
+}
+
 /// Tells that a result was stored, and lets those go on who wait for it. Called when its pin was given back or is held: writing to the log accepts interrupts, and an error
 /// would leave the pin behind.
 pub fn note_stored(miss: &Miss) {

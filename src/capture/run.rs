@@ -180,11 +180,11 @@ fn note_miss_run(run: &mut MissRun, pass: Pass<'_>) {
     }
 }
 
-/// The query has ended: a result that was not read to its end by now never will be.
+/// The query has ended.
 #[inline(never)]
 pub fn end(query: QueryDesc<'_>) {
     if let Some(Running::Miss(mut run)) = running::take(query) {
-        run.give_up(Reason::IncompleteRead);
+        run.end();
         replay::free_rows(&mut run.miss);
     }
 }

@@ -6,7 +6,7 @@
 //!    remembered for queries of the same form (`forms`).
 //! 2. If its answer seems to be stored, and a plan like its own was kept (`kept_templates`), a placeholder takes the place of the plan, and
 //!    nothing is planned (`placeholder`).
-//! 3. The plan starts (`start`): is it the client's own statement (`portal`), and worth a lookup (`quick_statements`)?
+//! 3. The plan starts (`start`): is it the client's own statement (`portal`), and worth a lookup (`quick_statements`, by the `price` of one)?
 //! 4. The answer is looked up (`find`): what is asked (`question`, `description`), under which snapshot (`snapshot`), and may the
 //!    stored answer be given now (`entry_validity`)?
 //! 5. A hit is served. A miss is executed, and its answer stored if it may be (`storing`). Whatever came of it is counted and logged
@@ -23,7 +23,7 @@
 //!
 //! `execute_rights` knows whether errors of permissions show the kind of a plan.
 //!
-//! State of this backend only (`execute_rights`, `forms`, `held_claims`, `kept_templates`, `quick_statements`,
+//! State of this backend only (`execute_rights`, `forms`, `held_claims`, `kept_templates`, `price`, `quick_statements`,
 //! `row_bounds`, `single_flight`, `waited`); what is shared is read through `shmem`.
 
 mod call;
@@ -44,6 +44,7 @@ pub mod parts;
 mod placeholder;
 mod planning;
 pub mod portal;
+mod price;
 mod question;
 pub mod quick_rows;
 pub mod quick_statements;

@@ -17,7 +17,8 @@ use super::call::Call;
 use super::outcome::note_hit;
 use super::row_bounds::{Effort, RowBounds};
 use super::{
-    definition_versions, entry_validity, execute_rights, kept_templates, portal, single_flight, snapshot, staleness,
+    definition_versions, entry_validity, execute_rights, kept_templates, portal, price, quick_statements,
+    single_flight, snapshot, staleness,
 };
 use crate::invalidation::own_writes;
 use crate::pg::memory_context::{copy_to_current, room_for};
@@ -221,6 +222,14 @@ pub fn pending<'q>(desc: QueryDesc<'q>) -> Option<&'q Pending<'q>> {
 
 /// Puts the serving plan in the place of a placeholder, if the answer holds. If not, the query has to be planned; says which.
 pub fn serve_pending(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> bool {
+    price::go_on();
+    let is_served = serves(desc, flags, pending);
+    price::pause();
+    is_served
+}
+
+/// As `serve_pending`.
+fn serves(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> bool {
     if !session::at_top_level()
         || flags != 0
         || portal::check_statement(desc, desc.plan().as_ptr()).is_err()
@@ -246,6 +255,10 @@ pub fn serve_pending(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> 
         versions: pending.versions,
     };
     let Some(pin) = serve::swap_plan(desc, hit) else { return false };
+    quick_statements::note_looked_up();
+    if let Some(fingerprint) = quick_statements::take_planned() {
+        quick_statements::note_hit(fingerprint, store.view(pin).execution_micros());
+    }
     session::begin_statement_as(Status::Hit);
     note_hit(&store, pin, desc.plan());
     true

@@ -1,5 +1,5 @@
-//! Admission: which statements are too quick (`min_execution_time`) to be worth a lookup, by their fingerprints, and which too quick to
-//! be worth capturing, by their keys.
+//! Admission: which statements are too quick to be worth a lookup, by their fingerprints: quicker than `min_execution_time`, or than ten times what
+//! looking them up takes. And which are too quick to be worth capturing, by their keys.
 //!
 //! Two fixed tables of this backend; no other process sees them. A statement that is forgotten is only looked up, or captured, once
 //! more.
@@ -10,6 +10,7 @@ use std::time::Duration;
 use arrow_cache_core::CacheKey;
 
 use super::fingerprint::Fingerprint;
+use super::price;
 use crate::pg::backend;
 use crate::pg::backend_local::Local;
 use crate::{session, settings};
@@ -23,13 +24,15 @@ const QUICK_RUNS: u8 = 16;
 const FIRST_LOOK_UP: u16 = 64;
 /// After a look-up in vain, twice as many executions are skipped before the next one, up to this number.
 const MOST_SKIPPED: u16 = 256;
-/// About what it takes to look a statement up in vain and to capture its rows, beside executing it (`bench/run.py overhead`, pgbench -S).
-const VAIN_LOOKUP: Duration = Duration::from_micros(2);
+/// A run is too quick to be worth a lookup that takes more than one part in so many of its time.
+const CHEAP: u32 = 10;
 /// The part of the time of a slow run that is spent on looking up those after it. Most slow runs of statements that are quick otherwise had to wait for
 /// something, and an answer would not have saved what they took.
 const SPENT: u32 = 8;
-/// As many look-ups as come in the life of a session.
-const FOR_GOOD: u32 = u32::MAX;
+/// One lookup in so many is measured, and the first one.
+const MEASURED_EVERY: u8 = 8;
+/// A lookup that took longer than those before counts for one in so many: most of these were disturbed.
+const WEIGHT_OF_LONGER: u32 = 8;
 
 /// How quick the executions of statements with one fingerprint are.
 #[derive(Clone, Copy)]
@@ -42,13 +45,38 @@ struct Speed {
     /// How many executions were skipped since the last that was looked up, and which of them is looked up.
     skipped: u16,
     look_up_at: u16,
-    /// How many more executions are looked up in any case, since some were not that quick: together these look-ups take a fixed part of the time that
-    /// the slow ones took.
-    owed: u32,
+    /// What a lookup takes.
+    price: Duration,
+    /// How many lookups there were, as far as that decides which is measured.
+    lookups: u8,
+    /// For how long further executions are looked up in any case: for all the time that hits have saved, and a fixed part of what slow runs took.
+    credit: Duration,
 }
 
-const UNKNOWN: Speed =
-    Speed { fingerprint: Fingerprint(0), threshold: 0, quick_runs: 0, skipped: 0, look_up_at: FIRST_LOOK_UP, owed: 0 };
+const UNKNOWN: Speed = Speed {
+    fingerprint: Fingerprint(0),
+    threshold: 0,
+    quick_runs: 0,
+    skipped: 0,
+    look_up_at: FIRST_LOOK_UP,
+    price: Duration::ZERO,
+    lookups: 0,
+    credit: Duration::ZERO,
+};
+
+impl Speed {
+    /// One more execution would have been as good without a lookup.
+    fn note_in_vain(&mut self) {
+        self.quick_runs = self.quick_runs.saturating_add(1);
+        self.credit = self.credit.saturating_sub(self.price);
+    }
+
+    /// One more execution was worth its lookup, and so many others.
+    fn note_worth(&mut self, credit: Duration) {
+        (self.quick_runs, self.look_up_at) = (0, FIRST_LOOK_UP);
+        self.credit = self.credit.saturating_add(credit);
+    }
+}
 
 /// Speeds by fingerprint.
 static SPEEDS: Memory<Speed, 256> = Local::new(RefCell::new([UNKNOWN; 256]));
@@ -66,11 +94,30 @@ fn threshold() -> u64 {
 }
 
 /// Is the next execution of a statement with this fingerprint too quick to be worth a lookup, by all that is known? Counts the
-/// executions that it says yes to.
+/// executions that it says yes to. Else the lookup begins, and may be measured.
 pub fn skips_lookup(fingerprint: Fingerprint) -> bool {
     if settings::min_execution_time_ms() == 0.0 || settings::debug_serve_fills() {
         return false;
     }
+    let skips = decide(fingerprint);
+    if !skips {
+        price::begin(fingerprint, is_measured(fingerprint));
+    }
+    skips
+}
+
+/// Counts a lookup; says whether it is measured.
+fn is_measured(fingerprint: Fingerprint) -> bool {
+    SPEEDS.with_borrow_mut(|speeds| {
+        let speed = place(speeds, fingerprint.0);
+        let is_due = speed.lookups == 0 || speed.fingerprint != fingerprint;
+        speed.lookups = (speed.lookups + 1) % MEASURED_EVERY;
+        is_due
+    })
+}
+
+/// Does what `skips_lookup` promises, for executions that may be skipped.
+fn decide(fingerprint: Fingerprint) -> bool {
     SPEEDS.with_borrow_mut(|speeds| {
         let speed = place(speeds, fingerprint.0);
         if !is_quick(speed, fingerprint) {
@@ -89,7 +136,7 @@ pub fn skips_lookup(fingerprint: Fingerprint) -> bool {
 #[inline]
 fn is_quick(speed: &Speed, fingerprint: Fingerprint) -> bool {
     speed.fingerprint == fingerprint
-        && speed.owed == 0
+        && speed.credit.is_zero()
         && speed.quick_runs >= QUICK_RUNS
         && speed.threshold == threshold()
 }
@@ -112,22 +159,48 @@ pub fn count_skipped(fingerprint: Fingerprint) {
 }
 
 /// Notes how long an execution of a statement with this fingerprint has taken, and whether that was too quick to be stored.
-fn note_speed(fingerprint: Fingerprint, taken: impl FnOnce() -> Duration, too_quick: bool) {
+fn note_speed(fingerprint: Fingerprint, taken: Duration, too_quick: bool) {
     note(fingerprint, |speed| {
-        if too_quick {
-            speed.quick_runs = speed.quick_runs.saturating_add(1);
-            speed.owed = speed.owed.saturating_sub(1);
+        if too_quick || taken < speed.price * CHEAP {
+            speed.note_in_vain();
         } else {
-            let lookups = (taken() / SPENT).as_micros() / VAIN_LOOKUP.as_micros();
-            (speed.quick_runs, speed.look_up_at) = (0, FIRST_LOOK_UP);
-            speed.owed = speed.owed.saturating_add(u32::try_from(lookups).unwrap_or(FOR_GOOD));
+            speed.note_worth(taken / SPENT);
         }
     });
 }
 
-/// Notes that a statement with this fingerprint was answered: from now on, all of them are looked up.
-pub fn note_hit(fingerprint: Fingerprint) {
-    note(fingerprint, |speed| (speed.quick_runs, speed.look_up_at, speed.owed) = (0, FIRST_LOOK_UP, FOR_GOOD));
+/// Notes how long an execution has taken that was not read to its end. A quick one needed no lookup; of a slow one nothing is known.
+pub fn note_part(fingerprint: Fingerprint, taken: Duration) {
+    let too_quick = taken < settings::min_execution_time();
+    note(fingerprint, |speed| {
+        if too_quick || taken < speed.price * CHEAP {
+            speed.note_in_vain();
+        }
+    });
+}
+
+/// Notes that a statement with this fingerprint was answered, which has saved so many microseconds.
+pub fn note_hit(fingerprint: Fingerprint, saved_micros: u64) {
+    let saved = Duration::from_micros(saved_micros);
+    note(fingerprint, |speed| {
+        if saved > speed.price {
+            speed.note_worth(saved - speed.price);
+        } else {
+            speed.note_in_vain();
+        }
+    });
+}
+
+/// A lookup is over: notes what it took, if it was measured.
+#[inline]
+pub fn note_looked_up() {
+    if let Some((fingerprint, taken)) = price::take() {
+        note(fingerprint, |speed| {
+            let more = taken.saturating_sub(speed.price);
+            let weight = if speed.price.is_zero() { 1 } else { WEIGHT_OF_LONGER };
+            speed.price = speed.price.min(taken) + more / weight;
+        });
+    }
 }
 
 fn note(fingerprint: Fingerprint, change: impl FnOnce(&mut Speed)) {
@@ -159,7 +232,7 @@ pub fn note_execution(key: CacheKey, fingerprint: Fingerprint, taken: Duration, 
             *known = 0;
         }
     });
-    note_speed(fingerprint, || taken, too_quick);
+    note_speed(fingerprint, taken, too_quick);
 }
 
 /// Has the run of the statement that starts now timed, for others with its fingerprint. Nothing else is done with it.
@@ -185,7 +258,7 @@ pub fn note_timed() {
 fn note_time(fingerprint: u64) {
     let micros = u64::try_from(backend::now() - backend::statement_start()).unwrap_or(0);
     let too_quick = (micros as f64) < settings::min_execution_time_ms() * 1000.0;
-    note_speed(Fingerprint(fingerprint), || Duration::from_micros(micros), too_quick);
+    note_speed(Fingerprint(fingerprint), Duration::from_micros(micros), too_quick);
 }
 
 /// Notes the fingerprint of the statement that is planned now and executed next.

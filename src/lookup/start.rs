@@ -8,7 +8,7 @@ use super::find::{Lateness, find};
 use super::fingerprint::Fingerprint;
 use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
-use super::{forms, kept_templates, portal, quick_statements, single_flight};
+use super::{forms, kept_templates, portal, price, quick_statements, single_flight};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, compat};
@@ -177,10 +177,12 @@ fn look_up(
     flags: i32,
     planned_as: Option<Fingerprint>,
 ) -> Option<Task> {
+    price::start(planned_as);
     let found = portal::check_statement(desc, planned)
         .and_then(|()| check_updatable(desc.plan()))
-        .and_then(|()| find(store, &Question::of(desc).started_by_client(planned_as), Lateness::Accepted))
-        .map(|found| share_work(store, desc, flags, (found, Lateness::Accepted)));
+        .and_then(|()| find(store, &Question::of(desc).started_by_client(planned_as), Lateness::Accepted));
+    quick_statements::note_looked_up();
+    let found = found.map(|found| share_work(store, desc, flags, (found, Lateness::Accepted)));
     let found = match found {
         Ok(Found::Hit(hit, verify)) => {
             quick_statements::forget_timed();

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use super::call::Call;
 use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::forms::{self, Finding};
-use super::{portal, snapshot};
+use super::{portal, price, snapshot};
 use crate::invalidation::own_writes;
 use crate::pg::tree::{Tree, children};
 use crate::query::eligibility::{Checked, QueryTraits, check_query};
@@ -157,8 +157,10 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, eligible: Eligible)
     // SAFETY: the caller promises that the plan was just made, so it is valid. It is not read any more when the verdict is attached.
     unsafe {
         let Some(made) = Tree::enter(plan) else { return };
+        price::go_on();
         let verdict = of_plan(made, eligible);
         plan_marker::attach(plan, verdict);
+        price::pause();
     }
 }
 
