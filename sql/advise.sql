@@ -68,7 +68,7 @@ WITH s AS MATERIALIZED (
     FROM memory WHERE entries_full AND NOT bytes_full AND entries_seen AND unserved < 0.75 * seen
     UNION ALL
     SELECT 7, 0, 'The memory is full of results that are served', evidence,
-           'Double pg_arrow_cache.memory, restart, and compare hit_ratio in arrow_cache.stats after the same time. If it is the same, take the smaller one.'
+           'Double pg_arrow_cache.memory, restart, and compare time_saved_ratio in arrow_cache.stats after the same time. If it is the same, take the smaller one.'
     FROM memory WHERE bytes_full AND bytes_seen AND unserved_bytes <= 0.2 * bytes
     UNION ALL
     SELECT 8, 0, 'The room is full of results that were never served', evidence,

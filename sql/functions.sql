@@ -85,7 +85,8 @@ CREATE FUNCTION @extschema@.stats_data()
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_stats_data_0_2';
 CREATE FUNCTION @extschema@.statements_data()
-    RETURNS TABLE (other_statements pg_catalog.int8, nested_statements pg_catalog.int8)
+    RETURNS TABLE (other_statements pg_catalog.int8, nested_statements pg_catalog.int8, verify_samples pg_catalog.int8,
+                   time_executed_ms pg_catalog.float8, time_saved_ratio pg_catalog.float8, eligible_hit_ratio pg_catalog.float8)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statements_data_0_2';
 CREATE FUNCTION @extschema@.fragments_data()

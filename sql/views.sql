@@ -2,7 +2,8 @@
 
 CREATE VIEW @extschema@.stats AS
 SELECT s.*, o.other_statements, o.nested_statements, f.*, w.*, @extschema@.standby_state() AS standby_state,
-       @extschema@.statements_dropped() AS statements_dropped
+       @extschema@.statements_dropped() AS statements_dropped, o.verify_samples, o.time_executed_ms, o.time_saved_ratio,
+       o.eligible_hit_ratio
 FROM @extschema@.stats_data() AS s, @extschema@.statements_data() AS o, @extschema@.fragments_data() AS f,
      @extschema@.waits_data() AS w;
 COMMENT ON VIEW @extschema@.stats IS 'One row: what the cache has done since the last reset, and how full it is.';

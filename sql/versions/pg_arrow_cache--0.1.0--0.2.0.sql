@@ -140,7 +140,8 @@ CREATE OR REPLACE FUNCTION @extschema@.stats_data()
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_stats_data_0_2';
 CREATE FUNCTION @extschema@.statements_data()
-    RETURNS TABLE (other_statements pg_catalog.int8, nested_statements pg_catalog.int8)
+    RETURNS TABLE (other_statements pg_catalog.int8, nested_statements pg_catalog.int8, verify_samples pg_catalog.int8,
+                   time_executed_ms pg_catalog.float8, time_saved_ratio pg_catalog.float8, eligible_hit_ratio pg_catalog.float8)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statements_data_0_2';
 CREATE FUNCTION @extschema@.fragments_data()
@@ -188,7 +189,8 @@ CREATE OR REPLACE FUNCTION @extschema@.bypass_reasons_data() RETURNS TABLE (reas
 
 CREATE OR REPLACE VIEW @extschema@.stats AS
 SELECT s.*, o.other_statements, o.nested_statements, f.*, w.*, @extschema@.standby_state() AS standby_state,
-       @extschema@.statements_dropped() AS statements_dropped
+       @extschema@.statements_dropped() AS statements_dropped, o.verify_samples, o.time_executed_ms, o.time_saved_ratio,
+       o.eligible_hit_ratio
 FROM @extschema@.stats_data() AS s, @extschema@.statements_data() AS o, @extschema@.fragments_data() AS f,
      @extschema@.waits_data() AS w;
 
@@ -270,7 +272,7 @@ WITH s AS MATERIALIZED (
     FROM memory WHERE entries_full AND NOT bytes_full AND entries_seen AND unserved < 0.75 * seen
     UNION ALL
     SELECT 7, 0, 'The memory is full of results that are served', evidence,
-           'Double pg_arrow_cache.memory, restart, and compare hit_ratio in arrow_cache.stats after the same time. If it is the same, take the smaller one.'
+           'Double pg_arrow_cache.memory, restart, and compare time_saved_ratio in arrow_cache.stats after the same time. If it is the same, take the smaller one.'
     FROM memory WHERE bytes_full AND bytes_seen AND unserved_bytes <= 0.2 * bytes
     UNION ALL
     SELECT 8, 0, 'The room is full of results that were never served', evidence,

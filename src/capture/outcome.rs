@@ -43,13 +43,14 @@ fn names_may_have_moved(miss: &Miss) -> bool {
 }
 
 /// Notes for all sessions how long a query of this form takes when it is executed to its end, whether its answer is stored or not. Counts
-/// the time that parts have saved.
+/// that time, and the time that parts have saved.
 pub fn note_form_time(miss: &Miss, elapsed: Duration) {
     if miss.is_part {
         return;
     }
     if let Some(store) = shmem::store() {
         let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+        store.counters().add(store.stripe(), Counter::TimeExecutedMicros, micros);
         if miss.combined {
             let saved = store.form_times(miss.form.0).plain_micros.saturating_sub(micros);
             store.counters().add(store.stripe(), Counter::FragmentTimeSavedMicros, saved);

@@ -140,8 +140,7 @@ pub fn after_run(pass: Pass<'_>) {
             } else if pass.is_at_end()
                 && let Some(tee) = comparison.take()
             {
-                // SAFETY: the pass holds the query's descriptor.
-                unsafe { tee.sink.finish() };
+                tee.sink.finish(pass.query);
             }
         }
     }

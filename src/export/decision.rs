@@ -67,7 +67,10 @@ fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>) ->
     let find = || lookup::find(store, question, Lateness::Refused);
     let found = if settings::enabled() { find().map(|found| share(store, found, find)) } else { Err(Reason::Disabled) };
     match found {
-        Ok(Found::Hit(hit, Some(conditions))) => {
+        Ok(Found::Hit(hit, verify)) => {
+            let Some(conditions) = verify.and_then(|drawn| drawn.counted(store)) else {
+                return stored(store, query, hit);
+            };
             tally::count_hit(store, &hit.pin, query_id(query));
             session::set_status(Status::Hit);
             let sample = verify::sample(query, hit, conditions);
@@ -75,7 +78,6 @@ fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>) ->
             decision_log::note(Status::Hit, query.plan().get());
             sample.map_or(Answer::Run(None), Answer::Verify)
         }
-        Ok(Found::Hit(hit, None)) => stored(store, query, hit),
         Ok(Found::Miss(mut miss)) => {
             fragments::combine_at_start(query, Some(&mut miss), 0);
             tally::count_miss(store, miss.stale, miss.refused, miss.query_id);

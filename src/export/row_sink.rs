@@ -122,8 +122,7 @@ impl<O: Output> ExportSink<O> {
                 fill.finish(query, elapsed.saturating_sub(self.delivering));
             }
             Aside::Stored(mut fill) => fill.give_up(Reason::IncompleteRead),
-            // SAFETY: the query is there until its executor ends.
-            Aside::Compared(comparison) if complete => unsafe { comparison.finish() },
+            Aside::Compared(comparison) if complete => comparison.finish(query),
             Aside::Compared(_) | Aside::Nothing => {}
         }
     }

@@ -101,16 +101,39 @@ sql_function!(
     "stats_data_wrapper"
 );
 
-/// The statements that do not count in the hit ratio: those of clients that no cache answers, and those that others run inside.
-fn statements_data(_: FunctionCall<'_>) -> TableIterator<'static, (i64, i64)> {
+/// Further columns of the view `stats`.
+type StatementsRow = (i64, i64, i64, f64, Option<f64>, Option<f64>);
+
+fn statements_data(_: FunctionCall<'_>) -> TableIterator<'static, StatementsRow> {
     let store = shmem::required();
-    let sum = |counter| store.counters().sum(counter) as i64;
-    TableIterator::once((sum(Counter::OtherStatements), sum(Counter::NestedStatements)))
+    let sum = |counter| store.counters().sum(counter);
+    let share = |part: u64, rest: u64| (part + rest > 0).then(|| part as f64 / (part + rest) as f64);
+    let saved = sum(Counter::TimeSavedMicros) + sum(Counter::FragmentTimeSavedMicros);
+    let executed = sum(Counter::TimeExecutedMicros);
+    let answered = sum(Counter::Hits) + sum(Counter::StaleHits);
+    TableIterator::once((
+        sum(Counter::OtherStatements) as i64,
+        sum(Counter::NestedStatements) as i64,
+        sum(Counter::VerifySamples) as i64,
+        milliseconds(executed),
+        share(saved, executed),
+        share(answered, sum(Counter::Misses) + sum(Counter::Stale)),
+    ))
 }
 
 sql_function!(
     statements_data,
-    Signature::table(&[], &[pg_sys::INT8OID, pg_sys::INT8OID]),
+    Signature::table(
+        &[],
+        &[
+            pg_sys::INT8OID,   // other_statements
+            pg_sys::INT8OID,   // nested_statements
+            pg_sys::INT8OID,   // verify_samples
+            pg_sys::FLOAT8OID, // time_executed_ms
+            pg_sys::FLOAT8OID, // time_saved_ratio
+            pg_sys::FLOAT8OID, // eligible_hit_ratio
+        ]
+    ),
     "arrow_cache_statements_data_0_2"
 );
 

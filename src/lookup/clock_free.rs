@@ -147,13 +147,15 @@ pub unsafe fn at_start(part: QueryDesc<'_>, context: pg_sys::MemoryContext, read
         found => found.map(|found| share_work(&store, part, flags, (found, Lateness::Refused))),
     };
     match found {
-        Ok(Found::Hit(hit, _)) => {
+        Ok(Found::Hit(hit, verify)) => {
             // SAFETY: a hit has the columns of its entry; the caller's promise.
             let Some(hold) = (unsafe { Hold::in_context(context, hit.pin, hit.columns) }) else {
                 return Answer::Run(None);
             };
             if !explains {
                 session::set_status(Status::Hit);
+                // What is computed from the answer is not compared.
+                verify.map(|drawn| drawn.counted(&store));
                 // SAFETY: a hold that was just made.
                 if let Some(pin) = unsafe { (*hold).pin() } {
                     note_hit(&store, pin, plan);

@@ -185,7 +185,7 @@ fn hit(
         }
     };
     // An outdated answer differs from the one that executing it gives.
-    let verify = if stale.is_none() { verify::choose(&traits, environment, &settings) } else { None };
+    let verify = if stale.is_none() { verify::draw(&traits, environment, &settings) } else { None };
     quick_statements::note_hit(description.fingerprint, store.view(&pin).execution_micros());
     let is_read_later = portal::is_bound() || portal::may_be_read_later();
     // SAFETY: the extras were read by `describe`, into the current memory context.

@@ -113,7 +113,7 @@ impl Miss {
 
 /// What the cache knows about a question.
 pub enum Found {
-    /// Its answer, and the conditions on which it is executed as well and compared, if it is.
+    /// Its answer, and the conditions on which it is compared with an execution, if it was drawn for that.
     Hit(Hit, Option<verify::Conditions>),
     /// Nothing yet.
     Miss(Box<Miss>),

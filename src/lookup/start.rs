@@ -244,7 +244,7 @@ fn serve_hit(
     hit: Hit,
     verify: Option<verify::Conditions>,
 ) -> Option<Task> {
-    if let Some(conditions) = verify.filter(|_| !scrolls(flags)) {
+    if let Some(conditions) = verify.and_then(|drawn| drawn.counted(store)).filter(|_| !scrolls(flags)) {
         tally::count_hit(store, &hit.pin, compat::query_id(&desc.plan()));
         session::set_status(Status::Hit);
         let task = verify::sample(desc, hit, conditions).map(Task::Verify);

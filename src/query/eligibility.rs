@@ -24,6 +24,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::ordering::{self, OrderedPrefix};
+use super::repeatability;
 use super::row_types_and_custom_settings::Extras;
 use super::trusted_extensions;
 use crate::pg::encoding;
@@ -44,8 +45,11 @@ pub struct QueryTraits {
     pub rests_on_enums: bool,
     /// What else the answer rests on.
     pub extras: Extras,
-    /// What of the order of its rows is fixed. `None` if executing the query again may give other rows that are as right.
+    /// What of the order of its rows is fixed. `None` if executing the query again may give other rows that are as right, and not only at
+    /// the ends where LIMIT and OFFSET cut them.
     pub repeatable: Option<OrderedPrefix>,
+    /// It has LIMIT or OFFSET.
+    pub is_limited: bool,
     /// Constants may decide which of the relations that it names its plan reads: it has sub-queries in expressions.
     pub may_drop_relations: bool,
     /// Computing it may raise an error, so that it shows which parts of it are computed.
@@ -133,6 +137,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             rests_on_enums: checker.types.enums,
             extras: Extras::keep(&relations, &checker.settings),
             repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
+            is_limited: repeatability::is_limited(query),
             may_drop_relations: checker.has_sublinks,
             may_fail: checker.may_fail && !fails_in_any_plan(query, seed),
             may_show_kind: checker.may_show_kind,

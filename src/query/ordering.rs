@@ -20,6 +20,11 @@ const COLUMN_MASK: u32 = (1 << COLUMN_BITS) - 1;
 pub struct OrderedPrefix([u16; KEYS]);
 
 impl OrderedPrefix {
+    /// Has it no columns?
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
     /// The columns, numbered from 0.
     pub fn columns(self) -> impl Iterator<Item = usize> {
         self.0.into_iter().take_while(|column| *column > 0).map(|column| usize::from(column) - 1)

@@ -66,6 +66,8 @@ const BODIES_READ: u32 = 8192;
 const BODIES_ARE_DECLARED: u32 = 16384;
 /// Flag: it may show the kind of its plan.
 const MAY_SHOW_KIND: u32 = 32768;
+/// Flag: it has LIMIT or OFFSET.
+const IS_LIMITED: u32 = 65536;
 /// Place of the first word of the clock expressions, far behind those of all extras; and its cache number.
 const FIRST_CLOCK: usize = 0x1_0000;
 const FIRST_CLOCK_WORD: i32 = FIRST_WORD - FIRST_CLOCK as i32;
@@ -148,6 +150,7 @@ fn words_of(
         (traits.trusts, TRUSTS),
         (traits.bodies.is_some_and(|bodies| bodies.read_relations), BODIES_READ),
         (traits.calls_declared(), BODIES_ARE_DECLARED),
+        (traits.is_limited, IS_LIMITED),
     ] {
         if set {
             flags |= flag;
@@ -314,6 +317,7 @@ fn cacheable(words: &[u32], plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Marke
         rests_on_enums: flags & RESTS_ON_ENUMS != 0,
         extras: if flags & HAS_EXTRAS == 0 { Extras::NONE } else { read_extras(plan) },
         repeatable: (words[12] != NOT_REPEATABLE).then(|| OrderedPrefix::unpack(words[12] >> 1)),
+        is_limited: flags & IS_LIMITED != 0,
         may_drop_relations: flags & MAY_DROP_RELATIONS != 0,
         may_fail: flags & MAY_FAIL != 0,
         may_show_kind: flags & MAY_SHOW_KIND != 0,

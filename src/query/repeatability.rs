@@ -5,7 +5,7 @@
 //!
 //! | form | what |
 //! |---|---|
-//! | LIMIT, OFFSET, FETCH | which rows, unless the order is total |
+//! | LIMIT, OFFSET, FETCH in a sub-query | which rows, unless the order is total |
 //! | DISTINCT ON | which row of each group |
 //! | window functions | rank, neighbours and running sums among rows that sort alike |
 //! | `ARRAY(SELECT …)` | the order of the elements |
@@ -13,17 +13,18 @@
 //! | GROUP BY, DISTINCT, UNION, INTERSECT, EXCEPT, min, max | which one of several equal values is shown, if equal values may differ (1.0 and 1.00) |
 //!
 //! Each is searched for in every node of the tree, sub-queries included, even where it could not reach the answer: a comparison that is not
-//! made costs nothing, a false alarm does. TABLESAMPLE and volatile functions are not cached in the first place.
+//! made costs nothing, a false alarm does. LIMIT and OFFSET of the query itself leave less open: where the answer was cut (`verify::cut`).
+//! TABLESAMPLE and volatile functions are not cached in the first place.
 
 use pgrx::pg_sys;
 
 use super::bytewise::{equality_is_bytewise, is_bytewise, sorted_target};
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 
-/// Does this node of a query tree, by itself, leave the answer open?
-pub fn leaves_open(node: Tree<'_, pg_sys::Node>) -> bool {
+/// Does this node of a query tree, by itself, leave the answer open? `is_whole` tells that it is the query itself.
+pub fn leaves_open(node: Tree<'_, pg_sys::Node>, is_whole: bool) -> bool {
     match_node! { node;
-        Query(query) => query_leaves_open(query),
+        Query(query) => (!is_whole && is_limited(query)) || query_leaves_open(query),
         SetOperationStmt(operation) => set_operation_leaves_open(operation),
         Aggref(aggregate) => aggregate_leaves_open(aggregate),
         WindowFunc(_call) => true,
@@ -32,8 +33,13 @@ pub fn leaves_open(node: Tree<'_, pg_sys::Node>) -> bool {
     }
 }
 
+/// Does a query have LIMIT, OFFSET or FETCH?
+pub fn is_limited(query: Tree<'_, pg_sys::Query>) -> bool {
+    !query.limitCount.is_null() || !query.limitOffset.is_null()
+}
+
 fn query_leaves_open(query: Tree<'_, pg_sys::Query>) -> bool {
-    if !query.limitCount.is_null() || !query.limitOffset.is_null() || query.hasDistinctOn {
+    if query.hasDistinctOn {
         return true;
     }
     let is_open = |clause| sorted_target(query, clause).is_none_or(|target| !is_bytewise(child!(target.expr)));

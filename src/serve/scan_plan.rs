@@ -32,6 +32,15 @@ pub fn scan_like(real: Tree<'_, pg_sys::PlannedStmt>, columns: &[Column]) -> pg_
     scan
 }
 
+/// Gives a node the estimates of a real plan: costs, rows and their width. EXPLAIN shows them, and postgres_fdw plans by what that shows.
+pub fn take_estimates(own: &mut pg_sys::Plan, real: Tree<'_, pg_sys::PlannedStmt>) {
+    let Some(tree) = child!(real.planTree) else { return };
+    own.startup_cost = tree.startup_cost;
+    own.total_cost = tree.total_cost;
+    own.plan_rows = tree.plan_rows;
+    own.plan_width = tree.plan_width;
+}
+
 /// A copy of a real plan with another tree, in the current memory context. It shares the parts that the executor only reads (range table,
 /// permissions) and lacks those of the old tree. The real plan must outlive the use of the copy. `None` when there is no memory.
 pub fn plan_with(real: Tree<'_, pg_sys::PlannedStmt>, tree: *mut pg_sys::Plan) -> Option<*mut pg_sys::PlannedStmt> {

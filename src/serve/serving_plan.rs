@@ -11,7 +11,7 @@ use super::hit::Hit;
 use super::hold::{Hold, Lifetime};
 use super::open_relations::OpenRelations;
 use super::scan::{CachedScan, RealPlan};
-use super::scan_plan::{plan_with, scan_like};
+use super::scan_plan::{plan_with, scan_like, take_estimates};
 use super::template::Template;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
@@ -56,6 +56,7 @@ pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
             }
             None => scan_like(real, &shape),
         };
+        take_estimates(&mut scan.scan.plan, real);
         scan.scan.plan.plan_rows = rows as f64;
         let range_table = session::explaining().then(|| name_columns(&mut scan, real));
         let plan = CachedScan::make(scan, hold, open, real_plan).and_then(|scan| plan_with(real, scan));

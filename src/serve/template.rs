@@ -16,12 +16,12 @@ use pgrx::pg_sys;
 
 use super::open_relations::OpenRelations;
 use super::placeholder_scan;
-use super::scan_plan::{plan_with, scan_like};
+use super::scan_plan::{plan_with, scan_like, take_estimates};
 use crate::arrow::column::{self, Column};
 use crate::error::none_if_out_of_memory;
 use crate::pg::compat;
 use crate::pg::memory_context::room_for;
-use crate::pg::tree::{Tree, child, children};
+use crate::pg::tree::{Tree, children};
 use crate::query::clock::{ClockProgram, KeptProgram};
 use crate::query::key::HashedText;
 use crate::query::relations;
@@ -94,12 +94,7 @@ impl Template {
         let mut scan = scan_like(real, &self.columns);
         scan.methods = placeholder_scan::methods();
         let own = &mut scan.scan.plan;
-        if let Some(tree) = child!(real.planTree) {
-            own.startup_cost = tree.startup_cost;
-            own.total_cost = tree.total_cost;
-            own.plan_rows = tree.plan_rows;
-            own.plan_width = tree.plan_width;
-        }
+        take_estimates(own, real);
         // SAFETY: nodes and lists of the real plan, or made here.
         unsafe {
             // Names of columns belong to the real plan.

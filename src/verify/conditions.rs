@@ -2,18 +2,22 @@
 
 use std::ffi::CString;
 
+use arrow_cache_core::Counter;
 use pgrx::pg_sys;
 
 use crate::query::eligibility::QueryTraits;
 use crate::query::environment;
 use crate::query::hashes::EnvironmentHash;
 use crate::query::ordering::OrderedPrefix;
-use crate::{session, settings, shmem};
+use crate::shmem::{self, SharedStore};
+use crate::{session, settings};
 
 /// Under which conditions a stored answer and an execution can be compared.
 pub struct Conditions {
-    /// The columns that the query orders its rows by.
-    pub(super) ordered_by: OrderedPrefix,
+    /// The columns that the query orders its rows by. `None` if two right answers may differ.
+    ordered_by: Option<OrderedPrefix>,
+    /// It has LIMIT or OFFSET.
+    pub(super) is_limited: bool,
     /// The settings that the query was started under.
     environment: EnvironmentHash,
     /// The custom settings among them.
@@ -23,6 +27,17 @@ pub struct Conditions {
 }
 
 impl Conditions {
+    /// Counts a hit that was drawn. Returns the conditions if its answer can be compared.
+    pub fn counted(self, store: &SharedStore) -> Option<Self> {
+        store.counters().add(store.stripe(), Counter::VerifySamples, 1);
+        self.ordered_by.is_some().then_some(self)
+    }
+
+    /// The columns that fix a row's place.
+    pub(super) fn ordered_by(&self) -> OrderedPrefix {
+        self.ordered_by.unwrap_or_default()
+    }
+
     /// Are the settings those that the query was started under, and has the session changed no definition since?
     pub(super) fn are_met(&self) -> bool {
         session::definition_changes() == self.definition_changes
@@ -30,14 +45,17 @@ impl Conditions {
     }
 }
 
-/// The conditions of a comparison, if a hit is to be executed as well: by chance, at the rate that is set.
-pub fn choose(traits: &QueryTraits, environment: EnvironmentHash, settings: &[CString]) -> Option<Conditions> {
+/// The conditions of a comparison, if a hit is drawn to be executed as well: by chance, at the rate that is set.
+pub fn draw(traits: &QueryTraits, environment: EnvironmentHash, settings: &[CString]) -> Option<Conditions> {
     let rate = settings::verify_sample_rate();
-    let ordered_by = traits.repeatable.filter(|_| rate > 0.0)?;
+    if rate <= 0.0 {
+        return None;
+    }
     // SAFETY: the backend's own generator, which random() does not use; it gives numbers from 0 to below 1.
     let drawn = unsafe { pg_sys::pg_prng_double(&raw mut pg_sys::pg_global_prng_state) };
     (drawn < rate).then(|| Conditions {
-        ordered_by,
+        ordered_by: traits.repeatable,
+        is_limited: traits.is_limited,
         environment,
         settings: settings.to_vec(),
         definition_changes: session::definition_changes(),

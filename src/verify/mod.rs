@@ -5,9 +5,12 @@
 //! is logged, the difference is counted, and the entry is dropped.
 //!
 //! Compared are the values of each row and how often each row occurs. The order of the rows is compared only where the query fixes it
-//! (`query::ordering`). Not compared, and not counted as checks, are
+//! (`query::ordering`). Where LIMIT or OFFSET has cut the answer (`cut`), the number of rows, the sort keys, and the rows that have other
+//! sort keys than those at the cut are compared. All hits that were drawn are counted (`verify_samples`). Not compared, and not counted
+//! as checks, are
 //!
-//! * queries whose answer SQL leaves open (`query::repeatability`);
+//! * queries whose answer SQL leaves open (`query::repeatability`), and those that are cut without sort keys;
+//! * answers that other columns are computed from at each hit (`fragments::shown_clock`);
 //! * results that the client did not read to their end, or read under other settings or definitions than they started with;
 //! * scrollable cursors, whose rows may be read in any order: they are served from the cache;
 //! * EXPLAIN, which shows what a hit does.
@@ -17,6 +20,7 @@
 //! | file | question |
 //! |---|---|
 //! | `conditions` | Is this hit executed as well, and may its rows still be compared? |
+//! | `cut` | Where has LIMIT cut the rows that were executed? |
 //! | `comparison` | The stored answer and the rows that were executed: are they the same? |
 //! | `row_digest` | How are rows digested? |
 //!
@@ -26,7 +30,8 @@
 
 mod comparison;
 mod conditions;
+mod cut;
 mod row_digest;
 
 pub use comparison::{Comparison, Sample, sample};
-pub use conditions::{Conditions, choose};
+pub use conditions::{Conditions, draw};

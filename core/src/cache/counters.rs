@@ -25,7 +25,9 @@ pub enum Counter {
     Expirations,
     /// Entries taken out because what they rest on changed, or on request.
     Invalidations,
-    /// Hits that were executed as well and compared.
+    /// Hits that were drawn to be executed as well.
+    VerifySamples,
+    /// Those of them that were compared.
     VerifyChecks,
     /// Comparisons that found a difference.
     VerifyMismatches,
@@ -57,6 +59,8 @@ pub enum Counter {
     WaitsStopped,
     /// Statements that were given an outdated answer, as they had asked for.
     StaleHits,
+    /// Execution time of statements that were looked up and found nothing, in microseconds.
+    TimeExecutedMicros,
 }
 
 /// A hit counts both, so they are on one cache line.
@@ -74,6 +78,7 @@ impl Counter {
         Counter::Evictions,
         Counter::Expirations,
         Counter::Invalidations,
+        Counter::VerifySamples,
         Counter::VerifyChecks,
         Counter::VerifyMismatches,
         Counter::OtherStatements,
@@ -90,10 +95,11 @@ impl Counter {
         Counter::WaitsGivenUp,
         Counter::WaitsStopped,
         Counter::StaleHits,
+        Counter::TimeExecutedMicros,
     ];
 }
 
-const COUNTERS: usize = 25;
+const COUNTERS: usize = 27;
 
 /// Number of stripes; a backend uses the one of its number modulo this.
 pub const STRIPES: usize = 64;

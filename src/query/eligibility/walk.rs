@@ -62,7 +62,7 @@ impl EligibilityChecker {
 
     /// Checks one node alone.
     fn check_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
-        self.may_vary = self.may_vary || repeatability::leaves_open(node);
+        self.may_vary = self.may_vary || repeatability::leaves_open(node, self.queries.is_empty());
         self.may_fail = self.may_fail || failures::may_fail(node, &self.queries);
         self.may_show_kind = self.may_show_kind || kind_of_plan::may_show(node, &self.queries);
         if makes_a_type(node) {

@@ -82,7 +82,7 @@ def test_counters_of_stats_are_all_there(session):
     """What `stats` counts is exported, under its name or in seconds."""
     shown = {column.name for column in session.execute("SELECT * FROM arrow_cache.stats").description}
     exported = {column.replace("_seconds", "_time_ms" if column == "wait_seconds" else "_ms") for column in METRICS["pg_arrow_cache"][1]}
-    assert shown - exported == {"hit_ratio", "stats_reset", "standby_state"}
+    assert shown - exported == {"hit_ratio", "time_saved_ratio", "eligible_hit_ratio", "stats_reset", "standby_state"}
 
 
 def test_stats_is_cheap(session):

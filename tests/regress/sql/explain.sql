@@ -29,6 +29,20 @@ EXPLAIN (COSTS OFF, FORMAT JSON) SELECT v FROM plan ORDER BY v;
 SELECT hits - :before_hits AS hits, misses - :before_misses AS misses FROM arrow_cache.stats;
 SELECT hits FROM arrow_cache.entries;
 
+-- The costs and the width are those of the plan that the hit spares, the rows those that are stored: in any transaction, and before the session has had a hit.
+SET pg_arrow_cache.enabled = off;
+EXPLAIN SELECT v FROM plan ORDER BY v;
+EXPLAIN SELECT v FROM plan WHERE id > 1;
+RESET pg_arrow_cache.enabled;
+SELECT v FROM plan WHERE id > 1;
+\c
+EXPLAIN SELECT v FROM plan ORDER BY v;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+EXPLAIN SELECT v FROM plan ORDER BY v;
+COMMIT;
+SELECT v FROM plan WHERE id > 1;
+EXPLAIN SELECT v FROM plan WHERE id > 1;
+
 -- With ANALYZE: the stored rows, their batches and bytes, their age and what they save. Numbers that vary are masked.
 SELECT v FROM plan ORDER BY v;
 \o :file

@@ -1,6 +1,6 @@
 -- verify_sample_rate: hits are executed as well and compared. At 1, each of them.
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
-\set checks 'SELECT hits, verify_checks AS checks, verify_mismatches AS mismatches FROM arrow_cache.stats;'
+\set checks 'SELECT hits, verify_samples AS samples, verify_checks AS checks, verify_mismatches AS mismatches FROM arrow_cache.stats;'
 \pset null '(null)'
 \pset footer off
 \pset format unaligned
@@ -83,11 +83,54 @@ RESET enable_seqscan;
 RESET enable_sort;
 RESET enable_bitmapscan;
 
--- Nothing is compared where SQL leaves the answer open: each of these is a hit, none a check.
+-- LIMIT takes some of the rows that sort alike: which ones is left open, and how many.
+SELECT arrow_cache.reset_stats();
+SELECT k, id FROM vf WHERE k < 2 ORDER BY k LIMIT 10;
+SELECT k, id FROM vf WHERE k < 2 ORDER BY k LIMIT 3 OFFSET 7;
+SET enable_seqscan = off;
+SET enable_sort = off;
+SET enable_bitmapscan = off;
+SELECT k, id FROM vf WHERE k < 2 ORDER BY k LIMIT 10;
+SELECT k, id FROM vf WHERE k < 2 ORDER BY k LIMIT 3 OFFSET 7;
+:status
+:checks
+RESET enable_seqscan;
+RESET enable_sort;
+RESET enable_bitmapscan;
+
+-- What LIMIT and OFFSET leave of an answer is compared, as far as it is fixed: each of these is a check.
+DELETE FROM vf_queries;
+INSERT INTO vf_queries VALUES
+    (1, 'SELECT k, count(*) FROM vf GROUP BY k ORDER BY k LIMIT 1000'),
+    (2, 'SELECT k, count(*) FROM vf GROUP BY k ORDER BY k LIMIT 3'),
+    (3, 'SELECT id FROM vf LIMIT 61'),
+    (4, 'SELECT id, n FROM vf ORDER BY n LIMIT 61'),
+    (5, 'SELECT k, id FROM vf ORDER BY k, id OFFSET 3'),
+    (6, 'SELECT id FROM vf OFFSET 0 LIMIT 100'),
+    (7, 'SELECT id FROM vf ORDER BY id OFFSET 60'),
+    (8, 'SELECT n FROM vf ORDER BY n FETCH FIRST 3 ROWS WITH TIES'),
+    (9, 'SELECT k, id FROM vf ORDER BY k DESC, id LIMIT 4 OFFSET 7'),
+    (10, 'SELECT id FROM vf UNION ALL SELECT k FROM vf ORDER BY 1 LIMIT 10'),
+    (11, 'SELECT k, id FROM vf ORDER BY k, f LIMIT 10');
+SELECT count(*) AS queries FROM vf_queries;
+SET pg_arrow_cache.verify_sample_rate = 0;
+:each \g /dev/null
+SELECT arrow_cache.reset_stats();
+SET pg_arrow_cache.verify_sample_rate = 1;
+\set ECHO none
+\o /dev/null
+:each \gexec
+:each \gexec
+\o
+\set ECHO all
+-- And the two readings of the list.
+:checks
+
+-- Nothing is compared where SQL leaves the answer open: each of these is a hit, none a check. Of those that are cut without an order, the rows are counted.
 DELETE FROM vf_queries;
 INSERT INTO vf_queries VALUES
     (1, 'SELECT id FROM vf LIMIT 3'),
-    (2, 'SELECT id FROM vf OFFSET 3'),
+    (2, 'SELECT n, id FROM vf ORDER BY n LIMIT 60 OFFSET 3'),
     (3, 'SELECT sum(id) FROM (SELECT id FROM vf FETCH FIRST 2 ROWS ONLY) s'),
     (4, 'SELECT DISTINCT ON (k) k, id FROM vf'),
     (5, 'SELECT row_number() OVER (ORDER BY k), id FROM vf'),
@@ -197,10 +240,21 @@ SELECT arrow_cache.reset_stats();
 SELECT id FROM vf_cut;
 SELECT sum(k) FROM vf_cut;
 SELECT id FROM vf_cut LIMIT 10;
+SELECT id FROM vf_cut LIMIT 3;
+SELECT id FROM vf_cut LIMIT 2;
+SELECT id, k FROM vf_cut ORDER BY id LIMIT 2;
+SELECT DISTINCT ON (id) id FROM vf_cut;
 SELECT heap_force_kill('vf_cut', ARRAY['(0,2)']::tid[]);
 SELECT id FROM vf_cut;
 :status
 SELECT sum(k) FROM vf_cut;
+:checks
+-- Fewer rows than the limit; as many as it, stored; other rows in their order. Which two of three there are is left open.
+SELECT id FROM vf_cut LIMIT 10;
+SELECT id FROM vf_cut LIMIT 3;
+SELECT id, k FROM vf_cut ORDER BY id LIMIT 2;
+SELECT id FROM vf_cut LIMIT 2;
+:status
 :checks
 -- The entries are gone, and the next ones are right.
 SELECT id FROM vf_cut;
@@ -211,7 +265,7 @@ SELECT sum(k) FROM vf_cut;
 :status
 :checks
 -- A query that is not compared goes on showing what the cache holds, and so does every query at a rate of 0.
-SELECT id FROM vf_cut LIMIT 10;
+SELECT DISTINCT ON (id) id FROM vf_cut;
 SELECT heap_force_kill('vf_cut', ARRAY['(0,3)']::tid[]);
 SET pg_arrow_cache.verify_sample_rate = 0;
 SELECT id FROM vf_cut;

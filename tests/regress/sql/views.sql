@@ -10,7 +10,7 @@ SELECT arrow_cache.flush() >= 0 AS flushed;
 SELECT arrow_cache.reset_stats();
 
 -- Nothing happened yet.
-SELECT hits, misses, stale, stores, evictions, expirations, invalidations, verify_checks, verify_mismatches, entries, hit_ratio, time_saved_ms FROM arrow_cache.stats;
+SELECT hits, misses, stale, stores, evictions, expirations, invalidations, verify_samples, verify_checks, verify_mismatches, entries, hit_ratio, eligible_hit_ratio, time_saved_ratio, time_saved_ms, time_executed_ms FROM arrow_cache.stats;
 SELECT stats_reset <= clock_timestamp() AND stats_reset > clock_timestamp() - interval '1 min' AS reset_now FROM arrow_cache.stats;
 SELECT count(*) FROM arrow_cache.entries;
 SELECT count(*) FROM arrow_cache.relations;
@@ -22,6 +22,15 @@ SELECT count(*) FROM a;
 SELECT count(*) FROM a;
 SELECT count(*) FROM joined;
 SELECT hits, misses, stale, stores, invalidations, entries, hit_ratio, time_saved_ms > 0 AS saved FROM arrow_cache.stats;
+SELECT eligible_hit_ratio, time_executed_ms > 0 AS executed, abs(time_saved_ratio - time_saved_ms / (time_saved_ms + time_executed_ms)) < 1e-9 AS share FROM arrow_cache.stats;
+-- What is bypassed counts in one ratio alone, and its time nowhere. A result that the client does not read to its end has no time.
+SELECT time_executed_ms AS before FROM arrow_cache.stats \gset
+SELECT count(*) FROM a WHERE random() < 2;
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM a;
+FETCH 1 FROM c;
+COMMIT;
+SELECT hit_ratio, eligible_hit_ratio, time_executed_ms - :before AS executed FROM arrow_cache.stats;
 DELETE FROM b WHERE id = 1;
 SELECT count(*) FROM joined;
 SELECT count(*) FROM a;
