@@ -27,10 +27,35 @@ pub unsafe extern "C-unwind" fn plan(
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
-        if !lookup::concerns(&Call::of_hook(query, text, options, params)) || !session::plans_matter() || !active() {
+        if !lookup::concerns(&Call::of_hook(query, text, options, params)) || !session::plans_matter() {
             return direct!((PREVIOUS.planner)(query, text, options, params));
         }
+        if !active() {
+            return plan_unwatched(query, text, options, params);
+        }
         plan_concerned(query, text, options, params)
+    }
+}
+
+/// Plans a query while the cache is off. The plan says so if it may be kept. What planning raises jumps over this frame.
+///
+/// # Safety
+/// As `plan`.
+#[inline(never)]
+unsafe fn plan_unwatched(
+    query: *mut pg_sys::Query,
+    text: *const c_char,
+    options: c_int,
+    params: pg_sys::ParamListInfo,
+) -> *mut pg_sys::PlannedStmt {
+    // SAFETY: the caller's promise; what is kept over the call is plain data.
+    unsafe {
+        let may_be_kept = lookup::may_be_kept(&Call::of_hook(query, text, options, params));
+        let plan = direct!((PREVIOUS.planner)(query, text, options, params));
+        if may_be_kept {
+            edge(|| lookup::refuse(plan, Reason::NotAnalyzed));
+        }
+        plan
     }
 }
 

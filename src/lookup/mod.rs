@@ -66,7 +66,7 @@ pub use find::{Lateness, find};
 pub use held_claims::Lead;
 pub use outcome::{Found, Miss, Unread};
 pub use placeholder::{Pending, Placeholder, pending, serve_pending, still_stands};
-pub use planning::{Planning, before_planning, concerns};
+pub use planning::{Planning, before_planning, concerns, may_be_kept};
 pub use question::Question;
 pub use row_bounds::{Effort, RowBounds};
 pub use snapshot::view as snapshot_view;

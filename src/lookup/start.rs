@@ -8,7 +8,9 @@ use super::find::{Lateness, find};
 use super::fingerprint::Fingerprint;
 use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
-use super::{forms, kept_templates, portal, price, quick_statements, single_flight};
+use super::{
+    definition_versions, execute_rights, forms, kept_templates, portal, price, quick_statements, single_flight,
+};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, compat};
@@ -78,6 +80,10 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
         return None;
     }
     if let Some(reason) = plan_marker::refusal_of(desc.plan()) {
+        if reason == Reason::NotAnalyzed && !execute_rights::may_lack(definition_versions::current(&store).ddl) {
+            // It was made while the cache was off. The next one gets a verdict.
+            portal::ask_for_new_plan();
+        }
         if reason != Reason::TooQuick {
             quick_statements::forget_timed();
         }
@@ -107,7 +113,7 @@ pub fn bypass_at_once(desc: QueryDesc<'_>, waits: impl FnOnce() -> bool) -> bool
     } else {
         match plan_marker::refusal_of(plan) {
             // What is decided about these may depend on more.
-            None | Some(Reason::MovingClock | Reason::WriterInProgress) => return false,
+            None | Some(Reason::MovingClock | Reason::WriterInProgress | Reason::NotAnalyzed) => return false,
             // A plan without a verdict carries nothing else either.
             Some(reason) if plan.invalItems.is_null() || !waits() => reason,
             Some(_) => return false,
