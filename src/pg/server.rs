@@ -389,6 +389,14 @@ unsafe extern "C-unwind" {
     pub fn pg_re_throw() -> !;
     /// utils/elog.h
     pub fn ReThrowError(error: *mut pg_sys::ErrorData) -> !;
+    /// utils/elog.h; this and the following three make a report.
+    pub fn errstart(level: c_int, domain: *const c_char) -> bool;
+    /// utils/elog.h
+    pub fn errmsg_internal(format: *const c_char, ...) -> c_int;
+    /// utils/elog.h
+    pub fn errhidestmt(hides: bool) -> c_int;
+    /// utils/elog.h; accepts interrupts.
+    pub fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
     /// utils/elog.h; this and the following speak of the report that is being made.
     pub fn geterrposition() -> c_int;
     /// utils/elog.h

@@ -24,7 +24,7 @@ sub logged
 }
 
 my $on = 'SET pg_arrow_cache.log_decisions = ';
-my $first = 'BYPASS (utility_statement)';
+my $first = 'OTHER (utility_statement)';
 
 is_deeply(logged('SELECT sum(a) FROM t; SELECT 1; SELECT now() FROM t'), [], 'off: nothing');
 is_deeply(logged("SET client_min_messages = debug5; $on 'all'; RESET pg_arrow_cache.log_decisions"), [ $first ],
@@ -45,11 +45,21 @@ my $statements = q{
 	/*+ no_arrow_cache */ SELECT max(a) FROM t;
 };
 my @all = (
-	'MISS', 'HIT', 'BYPASS (volatile_function)', 'BYPASS (no_relation)', 'BYPASS (not_select)', 'STALE', 'HIT',
-	'BYPASS (utility_statement)', 'MISS (populate_off)', 'BYPASS (utility_statement)', 'BYPASS (no_cache_hint)');
+	'MISS', 'HIT', 'BYPASS (volatile_function)', 'OTHER (no_relation)', 'OTHER (not_select)', 'STALE', 'HIT',
+	'OTHER (utility_statement)', 'MISS (populate_off)', 'OTHER (utility_statement)', 'BYPASS (no_cache_hint)');
 is_deeply(logged("$on 'all'; $statements"), \@all, 'all: each statement');
 $node->safe_psql('postgres', 'SELECT arrow_cache.flush()');
-is_deeply(logged("$on 'miss'; $statements"), [ grep { $_ ne 'HIT' } @all ], 'miss: all but hits');
+is_deeply(logged("$on 'miss'; $statements"), [ grep { !/^(HIT|OTHER)/ } @all ], 'miss: the queries of clients but for hits');
+is_deeply(logged("$on 'miss'; BEGIN; SAVEPOINT s; SELECT 1; EXPLAIN SELECT max(a) FROM t; COMMIT"), [], 'miss: no commands');
+
+# The words are those by which `stats` counts.
+$node->safe_psql('postgres', 'SELECT arrow_cache.flush(); SELECT arrow_cache.reset_stats()');
+my %lines;
+$lines{$_}++ for map { /^(\w+)/ } @{ logged("$on 'all'; $statements") };
+# The query of the view is bypassed itself.
+my $counted = $node->safe_psql('postgres', 'SELECT hits, misses, stale, bypasses - 1 FROM arrow_cache.stats');
+is(join('|', @lines{qw(HIT MISS STALE BYPASS)}), $counted, 'as many lines as stats counts');
+
 
 # A miss is logged when it is known whether its answer is stored.
 is_deeply(logged(qq{$on 'all';
@@ -75,9 +85,9 @@ is_deeply(logged(qq{$on 'all';
 	PREPARE p AS SELECT a * 3 FROM t;
 	EXECUTE p;
 	EXECUTE p}),
-	[ $first, 'BYPASS (explain)', $first, 'MISS', 'HIT' ], 'statements inside others are not');
+	[ $first, 'OTHER (explain)', $first, 'MISS', 'HIT' ], 'statements inside others are not');
 is_deeply(logged(qq{$on 'all'; SELECT length(arrow_cache.query('SELECT a * 5 FROM t')) > 0}),
-	[ 'BYPASS (no_relation)', 'MISS' ], 'a query of arrow_cache.query has a line besides its caller');
+	[ 'OTHER (no_relation)', 'MISS' ], 'a query of arrow_cache.query has a line besides its caller');
 is_deeply(logged(qq{$on 'all'; SET pg_arrow_cache.enabled = off; SELECT sum(a) FROM t}), [ $first, 'BYPASS (disabled)' ],
 	'a session without the cache');
 
@@ -94,6 +104,13 @@ is($ids[0], 'none', 'a statement that was parsed before has no query id');
 isnt($ids[1], 'none', 'a miss has its query id');
 is($ids[2], $ids[1], 'a hit has the same one');
 isnt($ids[3], $ids[1], 'another statement has another');
+
+# The server adds the statement to other lines, not to these.
+my $start = -s $node->logfile;
+$node->safe_psql('postgres', "SET log_min_error_statement = error; $on 'all'; SELECT max(a) FROM t WHERE a > -7; SELECT max(a) FROM t WHERE a > -7");
+my $log = substr(slurp_file($node->logfile), $start);
+like($log, qr/arrow_cache: HIT/, 'a line');
+unlike($log, qr/STATEMENT|a > -7/, 'without the statement');
 
 # It is for superusers, takes three words, and says nothing to clients.
 $node->safe_psql('postgres', 'CREATE ROLE plain');
