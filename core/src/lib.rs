@@ -73,7 +73,7 @@ pub use reason::{Reason, Share};
 pub use result_digest::{Cut, Difference, Digest};
 pub use room::{OutOfMemory, Room, RoomyVec};
 pub use shown::{LONGEST_SHOWN, shown, shown_list};
-pub use sql_text::hint::{Hint, hint};
+pub use sql_text::hint::{Hint, hint, unclear_hint};
 pub use sql_text::inner_statement::statement_body;
 pub use sql_text::normalize::normalize;
 pub use sql_text::statement_start::statement_start;

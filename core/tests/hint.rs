@@ -1,6 +1,6 @@
 //! Hints in the comments before a statement.
 
-use arrow_cache_core::{Hint, hint, normalize};
+use arrow_cache_core::{Hint, hint, normalize, unclear_hint};
 use proptest::prelude::*;
 
 const PLAIN: Option<Hint> = Some(Hint::Always { ttl: None, fragments: true, max_stale: None });
@@ -132,6 +132,58 @@ fn what_does_not_parse_asks_for_nothing() {
 }
 
 #[test]
+fn what_is_meant_for_us_and_not_understood_is_found() {
+    for (inside, expected) in [
+        ("arow_cache", None),
+        ("Arrow_Cahce", None),
+        ("arrowcache", None),
+        ("arrow-cache", None),
+        ("noarrowcache", None),
+        ("no-arrow-cache", None),
+        ("no_arrow_cach", None),
+        ("SeqScan(t) arrow_cahe(ttl=3)", None),
+        ("arrow_cache(ttl=1s)", None),
+        ("arrow_cache(tll=1)", None),
+        ("arrow_cache()", None),
+        ("arrow_cache(ttl=1", None),
+        ("no_arrow_cache(ttl=1)", None),
+        (", arrow_cache", None),
+        ("SeqScan(t), arrow_cache", None),
+        ("arrow_cache(ttl=x) no_arrow_cache", None),
+        ("arrow_cache, ttl=3", PLAIN),
+        ("arrow_cache ttl=3", PLAIN),
+        ("arrow_cache=off", PLAIN),
+        ("arrow_cache no_arrow_cache", PLAIN),
+        ("arow_cache no_arrow_cache", Some(Hint::Never)),
+    ] {
+        let comment = format!("/*+ {inside} */");
+        let statement = format!("/*+ SeqScan(t) */ {comment} SELECT 1");
+        assert_eq!(unclear_hint(statement.as_bytes()), Some(comment.as_bytes()), "{statement:?}");
+        assert_eq!(hint(statement.as_bytes()), expected, "{statement:?}");
+    }
+}
+
+#[test]
+fn what_is_understood_or_meant_for_others_is_not_unclear() {
+    for statement in [
+        "/*+ arrow_cache */ SELECT 1",
+        "/*+ no_arrow_cache*/ SELECT 1",
+        "/*+ Leading((a b)) arrow_cache(ttl=30, fragments=off) Rows(a b #10) Set(work_mem \"64MB\") */ SELECT 1",
+        "/*+ SeqScan(arow_cache) IndexScan(arrow_cache) */ SELECT 1",
+        "/*+ RESULT_CACHE, NOCACHE no_cache parallel(t, 4); */ SELECT 1",
+        "/*+ arrows cache arrow */ SELECT 1",
+        "/* arow_cache */ SELECT 1",
+        "/* + arrow_cache(x) */ SELECT 1",
+        "SELECT /*+ arow_cache */ 1",
+        "/*+ SeqScan(\"t) arow_cache */ SELECT 1",
+        "/*+ arow_cache",
+        "",
+    ] {
+        assert_eq!(unclear_hint(statement.as_bytes()), None, "{statement:?}");
+    }
+}
+
+#[test]
 fn only_comments_with_a_plus_before_the_query_count() {
     check(&[
         ("", None),
@@ -171,7 +223,7 @@ fn a_query_inside_another_statement_has_hints_too() {
 proptest! {
     #[test]
     fn any_text_is_read_without_a_fault(statement in proptest::collection::vec(any::<u8>(), 0..80)) {
-        let _ = hint(&statement);
+        let _ = (hint(&statement), unclear_hint(&statement));
     }
 
     #[test]

@@ -34,6 +34,15 @@ pub fn notice_undecided_check() {
         .report(PgLogLevel::NOTICE);
 }
 
+/// Tells the client that a hint is not understood.
+pub fn notice_unclear_hint() {
+    let message = "a hint before the statement seems to be meant for pg_arrow_cache, and is not understood";
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message, "pg_arrow_cache")
+        .set_detail("What is not understood has no effect.")
+        .set_hint("There are no_arrow_cache and arrow_cache, the latter with or without options: arrow_cache(ttl=30, max_stale=5s, fragments=off).")
+        .report(PgLogLevel::NOTICE);
+}
+
 /// Writes a line to the server's log, with the statement that is running. Clients do not see it.
 pub fn log(line: String) {
     ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, line, "pg_arrow_cache")

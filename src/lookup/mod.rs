@@ -55,6 +55,7 @@ pub mod staleness;
 mod start;
 mod storing;
 pub mod timed_forms;
+mod unclear_hints;
 mod verdict;
 mod waited;
 
