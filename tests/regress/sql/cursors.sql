@@ -413,6 +413,26 @@ RESET pg_arrow_cache.enabled;
 DROP MATERIALIZED VIEW kept_positions;
 DROP TABLE positions;
 
+-- ORDER BY makes no difference where an index gives the order: the current row can be updated. It does where the plan sorts, and so does a read-only transaction.
+SET enable_seqscan = off;
+SET enable_sort = off;
+SELECT v, id FROM seq ORDER BY id;
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT v, id FROM seq ORDER BY id;
+:status
+ROLLBACK;
+BEGIN READ ONLY;
+DECLARE c NO SCROLL CURSOR FOR SELECT v, id FROM seq ORDER BY id;
+:status
+ROLLBACK;
+SELECT v, id FROM seq ORDER BY v;
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT v, id FROM seq ORDER BY v;
+:status
+ROLLBACK;
+RESET enable_seqscan;
+RESET enable_sort;
+
 DEALLOCATE p;
 DROP TABLE seq;
 SELECT arrow_cache.flush() >= 0 AS flushed;
