@@ -3,7 +3,6 @@
 use std::ffi::CStr;
 
 use pgrx::PgLogLevel;
-use pgrx::pg_sys;
 
 use super::error_passing::{direct, keeping};
 use super::server;

@@ -1,22 +1,21 @@
 //! Where LIMIT and OFFSET have cut the answer of an execution that is over. Reads the state of its topmost node.
 
 use arrow_cache_core::Cut;
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, LimitOption, LimitStateCond};
 
 use crate::pg::query_desc::QueryDesc;
 
 /// Where the answer of a query with LIMIT or OFFSET was cut. `rows` are those that it has given, to its end.
 pub(super) fn of(query: QueryDesc<'_>, rows: u64) -> Cut {
     let anywhere = Cut { before: true, behind: true };
+    let state: *const pg_sys::PlanState = query.plan_state();
     // SAFETY: the query has run and was not ended, so its nodes are there; a node of this kind is a `LimitState`.
-    let Some(limit) = (unsafe {
-        query.plan_state().as_ref().filter(|state| state.type_ == pg_sys::NodeTag::T_LimitState)
-    })
-    .map(|state| unsafe { &*std::ptr::from_ref(state).cast::<pg_sys::LimitState>() }) else {
-        // A parallel worker may have run it.
-        return anywhere;
+    let limit = unsafe {
+        let is_limit = state.as_ref().is_some_and(|state| state.type_ == pg_sys::NodeTag::T_LimitState);
+        if is_limit { state.cast::<pg_sys::LimitState>().as_ref() } else { None }
     };
-    use pg_sys::{LimitOption, LimitStateCond};
+    // A parallel worker may have run it.
+    let Some(limit) = limit else { return anywhere };
     if matches!(limit.lstate, LimitStateCond::LIMIT_INITIAL | LimitStateCond::LIMIT_RESCAN) {
         return anywhere;
     }
