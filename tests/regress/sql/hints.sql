@@ -138,3 +138,4 @@ DEALLOCATE warned;
 SELECT length(arrow_cache.query('/*+ no_arrow_cache */ SELECT count(*) FROM hinted')) > 0 AS streamed;
 :status
 DROP TABLE hinted;
+SELECT arrow_cache.flush() >= 0 AS flushed;
