@@ -37,6 +37,7 @@ pub mod relcache_listener;
 pub mod returned;
 pub mod row;
 pub mod row_type;
+pub mod search_path;
 pub mod server;
 pub mod server_settings;
 pub mod session_zone;

@@ -14,7 +14,7 @@ use super::hashes::{EnvironmentHash, PlanningHash, SettingsHash};
 pub use super::present_settings::settings;
 use crate::pg::backend_local::Local;
 use crate::pg::server_settings::text_of;
-use crate::pg::{backend, text_search};
+use crate::pg::{backend, search_path, text_search};
 
 /// Adds who asks, where, and under which settings.
 fn add_environment(key: &mut HashBuffer, settings: SettingsHash) {
@@ -118,6 +118,8 @@ pub const SEARCH_CONFIGURATION: &CStr = c"default_text_search_config";
 /// In the list of what a query reads: the name of the database, and the role that has logged in. No setting has such a name.
 pub const DATABASE_NAME: &CStr = c"current_database()";
 pub const SESSION_USER: &CStr = c"session_user()";
+/// As above: the schema that comes first in `search_path`.
+pub const CURRENT_SCHEMA: &CStr = c"current_schema()";
 
 /// In the list of what a query reads, it stands for the settings that PL/pgSQL reads when it runs functions.
 pub const LANGUAGE: &CStr = c"plpgsql";
@@ -153,6 +155,9 @@ fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
         key.u32(configuration.to_u32());
         return Ok(());
     }
+    if name == CURRENT_SCHEMA {
+        return add_schemas(key);
+    }
     // SAFETY: functions that read the backend's own state and a catalog; the name is a copy, or null. A change of a role outdates all answers,
     // so that its OID stands for its name.
     unsafe {
@@ -170,6 +175,29 @@ fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
         }
     }
     add_shown_setting(key, name)
+}
+
+/// Adds the names of the schemas that `search_path` stands for: with its text, which is in the environment, they tell the current one.
+///
+/// # Errors
+/// `SessionFunction` if the path names the session's schema of temporary objects, which asking for the current schema may create.
+fn add_schemas(key: &mut HashBuffer) -> Result<(), Reason> {
+    // SAFETY: as in `add_environment`.
+    let path = unsafe { text_of(pg_sys::namespace_search_path) };
+    if path.to_ascii_lowercase().windows(7).any(|part| part == b"pg_temp") {
+        return Err(Reason::SessionFunction);
+    }
+    for schema in search_path::schemas() {
+        // SAFETY: reads a catalog; the name is a copy, or null for a schema that has just been dropped.
+        unsafe {
+            let name = pg_sys::get_namespace_name(schema);
+            add_string(key, name);
+            if !name.is_null() {
+                pg_sys::pfree(name.cast());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Adds a setting as `current_setting` would show it. One that is not set is not the same as an empty one.

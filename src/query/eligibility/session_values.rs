@@ -8,13 +8,14 @@ use pgrx::pg_sys;
 use super::checker::{ClockPlace, EligibilityChecker};
 use crate::pg::tree::{Tree, child, children};
 use crate::query::clock::{self, Comparison};
-use crate::query::environment::{DATABASE_NAME, SEARCH_CONFIGURATION, SESSION_USER};
+use crate::query::environment::{CURRENT_SCHEMA, DATABASE_NAME, SEARCH_CONFIGURATION, SESSION_USER};
 use crate::query::identity::CURRENT_SETTING;
 use crate::query::row_types_and_custom_settings::{LONGEST_NAME, MOST_SETTINGS};
 use crate::query::volatility::definition;
 
-/// current_database() and session_user()
+/// current_database(), current_schema() and session_user()
 const CURRENT_DATABASE: u32 = 861;
+const CURRENT_SCHEMA_FUNCTION: u32 = 1402;
 const SESSION_USER_FUNCTION: u32 = 746;
 
 /// Settings of the server that `current_setting` shows as SET, the configuration or the connection has left them: neither a transaction nor the
@@ -34,8 +35,8 @@ const PLAIN_SETTINGS: [&[u8]; 11] = [
 ];
 
 impl EligibilityChecker {
-    /// The role that asks is in the key, and the role that has logged in and the database's name can be; of the time and the schemas only the
-    /// session knows. True refuses the query.
+    /// The role that asks is in the key, and the role that has logged in, the database's name and the current schema can be; of the time only
+    /// the session knows. True refuses the query.
     pub(super) fn check_session_value(&mut self, value: &pg_sys::SQLValueFunction) -> bool {
         self.note_type(value.type_);
         self.reads_settings = true;
@@ -48,6 +49,7 @@ impl EligibilityChecker {
             | pg_sys::SQLValueFunctionOp::SVFOP_USER => false,
             pg_sys::SQLValueFunctionOp::SVFOP_SESSION_USER => self.reads_state(SESSION_USER),
             pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_CATALOG => self.reads_state(DATABASE_NAME),
+            pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_SCHEMA => self.reads_state(CURRENT_SCHEMA),
             pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_DATE if self.clock == ClockPlace::FromToday => false,
             _ if self.clock == ClockPlace::Inside => false,
             _ => self.refuse(Reason::SessionFunction),
@@ -123,13 +125,14 @@ impl EligibilityChecker {
             && children!(operator.args as Node).any(|value| self.check_writing_in_clock(value))
     }
 
-    /// Does the call ask for state of the session that can be part of the key: a setting by a constant name, the name of the database, or
-    /// the role that has logged in? The query is refused if it reads one setting too many.
+    /// Does the call ask for state of the session that can be part of the key: a setting by a constant name, the name of the database, the
+    /// current schema, or the role that has logged in? The query is refused if it reads one setting too many.
     pub(super) fn reads_named_state(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
         let state = match call.funcid.to_u32() {
             CURRENT_DATABASE => DATABASE_NAME,
             SESSION_USER_FUNCTION => SESSION_USER,
             _ => return self.reads_setting(call),
+            CURRENT_SCHEMA_FUNCTION => CURRENT_SCHEMA,
         };
         self.reads_state(state);
         true

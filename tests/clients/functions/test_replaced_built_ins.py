@@ -131,6 +131,14 @@ REFUSED = [
      "SELECT a, current_database() FROM t"),
     ("CREATE OR REPLACE FUNCTION pg_catalog.version() RETURNS text LANGUAGE sql STABLE RETURN 'v' || public.factor()",
      "SELECT a, version() FROM t"),
+    ("CREATE OR REPLACE FUNCTION pg_catalog.current_schema() RETURNS name LANGUAGE sql STABLE RETURN ('s' || public.factor())::name",
+     "SELECT a, current_schema() FROM t"),
+    # What hands a value of a column on to a comparison with the clock, and what makes texts in a clock expression.
+    ("CREATE OR REPLACE AGGREGATE pg_catalog.max(timestamptz) (sfunc = timestamptz_smaller, stype = timestamptz)",
+     "SELECT a % 2 FROM t GROUP BY 1 HAVING max(at) > now() - interval '100 years'"),
+    ("ALTER FUNCTION pg_catalog.concat(VARIADIC \"any\") IMMUTABLE", "SELECT a FROM t WHERE at > date_trunc('year', now() - concat('1 ', 'day')::interval)"),
+    ("CREATE OR REPLACE FUNCTION pg_catalog.text(name) RETURNS text LANGUAGE sql IMMUTABLE RETURN textcat('', public.factor()::text)",
+     "SELECT a FROM t WHERE at > now() - ('1 day'::name::text)::interval"),
     # Marks.
     ("ALTER FUNCTION pg_catalog.current_setting(text, boolean) IMMUTABLE", "SELECT a, current_setting('app.tenant', true) FROM t"),
     ("ALTER FUNCTION pg_catalog.current_database() IMMUTABLE", "SELECT a, current_database() FROM t"),

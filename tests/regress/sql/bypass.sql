@@ -56,7 +56,7 @@ SELECT id FROM t WHERE CURRENT_TIMESTAMP IS NOT NULL AND id = 1;
 :status
 SELECT id FROM t WHERE ts < LOCALTIMESTAMP AND id = 1;
 :status
--- session_function
+-- session_function, and the current schema, which is part of the key.
 SELECT id, CURRENT_SCHEMA IS NULL AS same FROM t WHERE id = 1;
 :status
 SELECT id, current_setting('work_mem') FROM t WHERE id = 1;
