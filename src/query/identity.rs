@@ -267,18 +267,19 @@ impl TreeHasher {
             | NodeTag::T_FieldStore
             | NodeTag::T_RowExpr
             | NodeTag::T_NamedArgExpr
-            | NodeTag::T_SubLink
             | NodeTag::T_CaseExpr
-            | NodeTag::T_CollateExpr
             | NodeTag::T_NullTest
             | NodeTag::T_BooleanTest
-            | NodeTag::T_RelabelType
             | NodeTag::T_ArrayCoerceExpr
             | NodeTag::T_ConvertRowtypeExpr
             | NodeTag::T_CaseTestExpr
             | NodeTag::T_ArrayExpr
             | NodeTag::T_CoerceToDomain => self.add_expression(node),
-            NodeTag::T_CoerceViaIO | NodeTag::T_CoalesceExpr => return self.coercion(node),
+            NodeTag::T_CoerceViaIO
+            | NodeTag::T_CoalesceExpr
+            | NodeTag::T_RelabelType
+            | NodeTag::T_CollateExpr
+            | NodeTag::T_SubLink => return self.coercion(node),
             NodeTag::T_JoinExpr
             | NodeTag::T_WindowClause
             | NodeTag::T_CommonTableExpr
@@ -294,7 +295,7 @@ impl TreeHasher {
         self.too_complex || self.parts_of(node)
     }
 
-    /// Adds a coercion by way of a text, or a choice, which may be part of a clock expression.
+    /// Adds a coercion, a choice or a sub-query for a value, which may be part of a clock expression.
     fn coercion(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         self.add_expression(node);
         let read = node.as_a::<pg_sys::CoerceViaIO>().map(|coercion| coercion.resulttype);

@@ -1,4 +1,4 @@
-//! What a plan reads beside the rows of the answer, which may depend on the time. When it starts, it computes which partitions it needs, often from the time, and reads no row of the
+//! What a plan reads beside the rows of the answer, which may depend on the time. When it starts, or when a sub-query has given the time, it computes which partitions it needs, and reads no row of the
 //! others. An index that names pages (BRIN, or a bitmap that has become too large) has it read rows that are rejected, or not, if they were deleted beside them. Nobody can tell
 //! whether rejected rows were read, unless rejecting one raises an error; nor whether a partition was, unless the role may not execute what is computed of its rows: the server asks
 //! for that when it starts to scan. Reads plans and catalogs; keeps nothing.
@@ -61,7 +61,7 @@ pub fn may_show(
         Judge { clock, knows_params: true, computed: Vec::new(), safe_operators: Vec::new(), permitted: Vec::new() };
     let rechecks_safely = opened.rechecking.iter().all(|scan| judge.cannot_fail(scan.bitmapqualorig.cast()));
     judge.knows_params = false;
-    !(rechecks_safely && opened.left_out.iter().all(|plan| judge.rejects_safely(*plan)))
+    !(rechecks_safely && opened.left_out.iter().chain(&opened.left_out_later).all(|plan| judge.rejects_safely(*plan)))
 }
 
 impl Judge<'_> {

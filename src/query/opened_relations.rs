@@ -15,6 +15,8 @@ pub struct Opened<'t> {
     pub indexes: Vec<pg_sys::Oid>,
     /// The parts of the plan of which some may be left out when it starts, and which is not known before.
     pub left_out: Vec<Tree<'t, pg_sys::Plan>>,
+    /// Likewise, while it runs: by what a sub-query or another row gives.
+    pub left_out_later: Vec<Tree<'t, pg_sys::Plan>>,
     /// Scans that may ask of a row again what an index was asked for, since the index names pages.
     pub rechecking: Vec<Tree<'t, pg_sys::BitmapHeapScan>>,
     /// Every index that the plan may scan.
@@ -48,6 +50,7 @@ struct Collector<'t> {
     whole_places: Vec<(u32, f64)>,
     is_parallel: bool,
     left_out: Vec<Tree<'t, pg_sys::Plan>>,
+    left_out_later: Vec<Tree<'t, pg_sys::Plan>>,
     rechecking: Vec<Tree<'t, pg_sys::BitmapHeapScan>>,
     has_unknown_nodes: bool,
     has_foreign_nodes: bool,
@@ -66,6 +69,7 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened<'_> {
         whole_places: Vec::new(),
         is_parallel: false,
         left_out: Vec::new(),
+        left_out_later: Vec::new(),
         rechecking: Vec::new(),
         has_unknown_nodes: false,
         has_foreign_nodes: false,
@@ -79,6 +83,7 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened<'_> {
         tables: found.places.iter().filter_map(relation).collect(),
         indexes: found.indexes,
         left_out: found.left_out,
+        left_out_later: found.left_out_later,
         rechecking: found.rechecking,
         scanned: found.scanned,
         scanned_tables: found.scanned_places.iter().filter_map(relation).collect(),
@@ -188,18 +193,21 @@ impl<'t> Collector<'t> {
         children: Option<Tree<'t, pg_sys::List>>,
         pruning: Option<Tree<'t, pg_sys::PartitionPruneInfo>>,
     ) {
-        let mut all = true;
+        let (mut all, mut later) = (true, false);
         if let Some(pruning) = pruning {
             for levels in children!(pruning.prune_infos as List) {
                 for level in levels.items().flatten().filter_map(Tree::as_a::<pg_sys::PartitionedRelPruneInfo>) {
                     self.table(level.rtindex);
                     all &= level.initial_pruning_steps.is_null();
+                    later |= !level.exec_pruning_steps.is_null();
                 }
             }
         }
         let outside = self.uncertain;
         if !all && !outside {
             self.left_out.extend(plans_of(children));
+        } else if later {
+            self.left_out_later.extend(plans_of(children));
         }
         self.uncertain |= !all;
         self.walk_all(children);

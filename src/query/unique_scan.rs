@@ -8,7 +8,7 @@ use crate::pg::catalog_columns::{INDEX_CLASSES, INDEX_COLLATIONS, INDEX_EXPRESSI
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::index_list::indexes_of;
 use crate::pg::object_ids::FIRST_USER_OID;
-use crate::pg::tree::{Tree, child, children};
+use crate::pg::tree::{Tree, children};
 
 /// A comparison of a column with a value that is the same for all rows.
 struct Comparison {
@@ -120,7 +120,7 @@ impl Comparison {
     /// A condition as a comparison, if it compares a column of this place in the range table with a constant or a parameter.
     fn of(condition: Tree<'_, pg_sys::Node>, place: u32) -> Option<Self> {
         let comparison = condition.as_a::<pg_sys::OpExpr>()?;
-        let mut arguments = children!(comparison.args as Node).map(without_relabelling);
+        let mut arguments = children!(comparison.args as Node).map(Tree::without_relabelling);
         let (left, right) = (arguments.next()?, arguments.next()?);
         let is_value =
             |node: Tree<'_, pg_sys::Node>| matches!(node.tag(), pg_sys::NodeTag::T_Const | pg_sys::NodeTag::T_Param);
@@ -206,12 +206,4 @@ fn is_plain(type_oid: pg_sys::Oid) -> bool {
 /// A column of this place in the range table.
 fn column_of<'t>(node: Tree<'t, pg_sys::Node>, place: u32) -> Option<Tree<'t, pg_sys::Var>> {
     node.as_a::<pg_sys::Var>().filter(|var| var.varno as u32 == place)
-}
-
-/// An expression without conversions that leave the value as it is.
-fn without_relabelling(node: Tree<'_, pg_sys::Node>) -> Tree<'_, pg_sys::Node> {
-    match node.as_a::<pg_sys::RelabelType>().and_then(|relabel| child!(relabel.arg)) {
-        Some(argument) => without_relabelling(argument.as_node()),
-        None => node,
-    }
 }

@@ -3,7 +3,7 @@
 
 use pgrx::pg_sys::{self, Datum};
 
-use super::functions::Kind;
+use super::kinds::Kind;
 use crate::pg::index_search::{Limit, TimeOrder};
 use crate::pg::session_zone;
 
@@ -94,7 +94,7 @@ impl Kind {
         };
         Some(TimeOrder {
             type_oid: self.type_oid(),
-            comparison: self.comparison()?,
+            comparison: self.handled().compares?,
             less: function(Less)?,
             less_or_equal: function(LessOrEqual)?,
         })

@@ -12,15 +12,16 @@ use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum};
 
 use super::expression::{ClockExpressions, Leaf, MOST, closed};
-use super::functions::{FUNCTIONS, Kind};
+use super::functions::FUNCTIONS;
+use super::kinds::Kind;
 use super::program::{
-    CALL, CHOICE, COARSE, CONSTANT, ClockProgram, END, FIXED_WORDS, GREATER, HAS_FIXED, LEAF, NULL, PARAMETER, READING,
-    SMALLER, SPLIT, WRITING, ZERO, split_of,
+    CALL, CHOICE, COARSE, CONSTANT, ClockProgram, END, FIXED_WORDS, GATHER, GREATER, HAS_FIXED, LEAF, NULL, PARAMETER,
+    READING, SMALLER, SPLIT, WRITING, ZERO, gathering, split_of,
 };
 use super::shifted::Shift;
 use super::sight::Sight;
 use super::split::{MOST_FIXED, Split};
-use super::values::{Moment, NOTHING, Value, call, constant, extreme, parameter, read, time, written};
+use super::values::{Moment, NOTHING, Value, call, constant, extreme, gather, parameter, read, time, written};
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::{caught, direct};
 use crate::pg::server;
@@ -340,17 +341,14 @@ unsafe fn run(clock: &Clock<'_>, moment: Moment, results: *mut Results) -> Optio
                 let value = unsafe { time(Leaf::numbered(operand)?, second?.cast_signed(), moment) };
                 stack.push(value?)?;
             }
-            CONSTANT => {
-                let kind = Kind::numbered(operand)?;
-                let (value, after) = constant(words, next, kind, head & NULL != 0)?;
+            CONSTANT | PARAMETER => {
+                let (value, after) = given(clock, words, next, head)?;
                 stack.push(value)?;
                 next = after;
             }
-            PARAMETER => stack.push(parameter(clock.params, Kind::numbered(operand)?, second?)?)?,
-            CALL => {
-                let function = FUNCTIONS.get(operand as usize)?;
-                // SAFETY: the arguments are of the types that the function takes, since the parser has chosen it for them.
-                let value = unsafe { call(function, second?, stack.pop(function.arguments)?, head & COARSE != 0) }?;
+            CALL | GATHER => {
+                // SAFETY: the caller promises that an ERROR may jump.
+                let value = unsafe { called(&mut stack, head, operand, second?) }?;
                 stack.push(value)?;
             }
             ZERO => {
@@ -383,6 +381,30 @@ unsafe fn run(clock: &Clock<'_>, moment: Moment, results: *mut Results) -> Optio
         }
     }
     Some(count)
+}
+
+/// The value of a constant or a parameter whose first word stands two words before `next`, and where the words go on.
+fn given(clock: &Clock<'_>, words: &[u32], next: usize, head: u32) -> Option<(Value, usize)> {
+    let kind = Kind::numbered((head & !NULL) >> 8)?;
+    if head & 0xFF == CONSTANT {
+        return constant(words, next, kind, head & NULL != 0);
+    }
+    Some((parameter(clock.params, kind, *words.get(next - 1)?, *words.get(next)?)?, next + 1))
+}
+
+/// What a function makes of the last values, which it takes off.
+///
+/// # Safety
+/// The program must be one that `ClockProgram::of` has made; as `run`.
+unsafe fn called(stack: &mut Stack, head: u32, operand: u32, collation: u32) -> Option<Value> {
+    if head & 0xFF == GATHER {
+        let (function, count) = gathering(operand)?;
+        // SAFETY: the function takes any values; the caller promises the rest.
+        return unsafe { gather(function, collation, stack.pop(count)?) };
+    }
+    let function = FUNCTIONS.get(operand as usize)?;
+    // SAFETY: the arguments are of the types that the function takes, since the parser has chosen it for them.
+    unsafe { call(function, collation, stack.pop(function.arguments)?, head & COARSE != 0) }
 }
 
 /// What an expression splits that ends two words before `next`, and where the words go on.

@@ -2,10 +2,12 @@
 
 use pgrx::pg_sys;
 
-use super::functions::{self, Coarse, FUNCTIONS, Function, Kind, MOST_ARGUMENTS};
+use super::functions::{self, Coarse, FUNCTIONS, Function, GATHERING, MOST_ARGUMENTS};
+use super::kinds::Kind;
 use super::split::{Comparison, Fixed, Split};
 use crate::pg::compat::tree::walkers;
 use crate::pg::tree::{Tree, child, match_node};
+use crate::query::lone_expression::lone_expression;
 
 /// Deepest nesting of a clock expression.
 pub const DEEPEST: usize = 24;
@@ -93,7 +95,7 @@ impl Leaf {
 
 /// May a text ask for the time by a word, if it becomes a value of this type? One that becomes a date asks for the day (`day`).
 pub fn reads_time(type_oid: pg_sys::Oid) -> bool {
-    matches!(type_oid, pg_sys::TIMESTAMPTZOID | pg_sys::TIMESTAMPOID | pg_sys::TIMEOID)
+    matches!(type_oid, pg_sys::TIMESTAMPTZOID | pg_sys::TIMESTAMPOID | pg_sys::TIMEOID | pg_sys::TIMETZOID)
 }
 
 /// Does a call of this function ask for the time?
@@ -112,14 +114,14 @@ pub enum Part<'t> {
     Leaf(Leaf, i32),
     /// A constant.
     Constant(Kind, Tree<'t, pg_sys::Const>),
-    /// A parameter of the statement, by its number.
-    Parameter(Kind, i32),
+    /// A parameter of the statement.
+    Parameter(Kind, Tree<'t, pg_sys::Param>),
     /// A call of the function at this place of `FUNCTIONS`, with its collation.
     Call(usize, pg_sys::Oid, Arguments<'t>),
-    /// A text, which is read as a value of this kind.
-    Reading(Kind, Tree<'t, pg_sys::Node>),
-    /// A value, which is written as a text.
-    Writing(Tree<'t, pg_sys::Node>),
+    /// A value, which is written as a text, and read from that as a value of this kind.
+    Converted(Tree<'t, pg_sys::Node>, Kind),
+    /// A call of the function at this place of `GATHERING`, with its collation.
+    Gathered(usize, pg_sys::Oid, Tree<'t, pg_sys::List>),
     /// A text and a value, which is written as a text, or the other way round: both texts joined; with their collation.
     Joined(Tree<'t, pg_sys::List>, pg_sys::Oid),
     /// GREATEST, or LEAST, of values of this kind.
@@ -170,12 +172,48 @@ impl<'t> Arguments<'t> {
     }
 }
 
+/// The node below those that have the same value: what takes it as one of another type or collation, and sub-queries that compute it.
+fn bare(node: Tree<'_, pg_sys::Node>) -> Tree<'_, pg_sys::Node> {
+    let mut node = node.without_relabelling();
+    loop {
+        let below = match_node! { node;
+            CollateExpr(collated) => child!(collated.arg).map(Tree::as_node),
+            SubLink(link) => lone_expression(link),
+            _ => None,
+        };
+        match below {
+            Some(below) => node = below.without_relabelling(),
+            None => return node,
+        }
+    }
+}
+
+/// The kind of an expression's values.
+fn kind_of(expression: Tree<'_, pg_sys::Node>) -> Option<Kind> {
+    // SAFETY: an expression of a valid tree.
+    Kind::of(unsafe { walkers::exprType(expression.as_ptr()) })
+}
+
 /// What a node is in a clock expression; `None` if it may not stand in one, whatever is below it.
 pub fn part(node: Tree<'_, pg_sys::Node>) -> Option<Part<'_>> {
+    let bare = bare(node);
+    match_node! { bare;
+        // Whatever type it has, such as a domain: where it is taken for a value of a kind, it is one.
+        Const(constant) => Some(Part::Constant(kind_of(node)?, constant)),
+        Param(param) => {
+            let is_external = param.paramkind == pg_sys::ParamKind::PARAM_EXTERN;
+            Some(Part::Parameter(kind_of(node).filter(|_| is_external)?, param))
+        },
+        _ => computed(bare).filter(|_| bare.as_ptr() == node.as_ptr() || kind_of(bare) == kind_of(node)),
+    }
+}
+
+/// As `part`, for a node that is no constant, parameter or the like.
+fn computed(node: Tree<'_, pg_sys::Node>) -> Option<Part<'_>> {
     match_node! { node;
         FuncExpr(call) => match Leaf::of_function(call.funcid) {
             Some(leaf) => Some(Part::Leaf(leaf, -1)),
-            None => called(call.funcid, call.inputcollid, child!(call.args)),
+            None => gathered(call).or_else(|| called(call.funcid, call.inputcollid, child!(call.args))),
         },
         OpExpr(call) => {
             if functions::joins(call.opno) {
@@ -183,9 +221,9 @@ pub fn part(node: Tree<'_, pg_sys::Node>) -> Option<Part<'_>> {
             }
             called(functions::behind(call.opno)?, call.inputcollid, child!(call.args))
         },
-        CoerceViaIO(coercion) => coerced(coercion),
+        CoerceViaIO(coercion) => Some(Part::Converted(child!(coercion.arg)?.as_node(), Kind::of(coercion.resulttype)?)),
         MinMaxExpr(choice) => {
-            let kind = Kind::of(choice.minmaxtype).filter(|kind| kind.comparison().is_some())?;
+            let kind = Kind::of(choice.minmaxtype).filter(|kind| kind.handled().compares.is_some())?;
             let greatest = choice.op == pg_sys::MinMaxOp::IS_GREATEST;
             Some(Part::Extreme { greatest, kind, of: child!(choice.args)? })
         },
@@ -194,27 +232,15 @@ pub fn part(node: Tree<'_, pg_sys::Node>) -> Option<Part<'_>> {
             Some(Part::First(child!(choice.args)?))
         },
         SQLValueFunction(value) => Some(Part::Leaf(Leaf::of_value(&value)?, value.typmod)),
-        Const(constant) => Some(Part::Constant(Kind::of(constant.consttype)?, constant)),
-        Param(param) => {
-            let external = param.paramkind == pg_sys::ParamKind::PARAM_EXTERN;
-            let kind = Kind::of(param.paramtype).filter(|_| external)?;
-            Some(Part::Parameter(kind, param.paramid))
-        },
         _ => None,
     }
 }
 
-/// What a coercion by way of a text is.
-fn coerced(coercion: Tree<'_, pg_sys::CoerceViaIO>) -> Option<Part<'_>> {
-    let argument = child!(coercion.arg)?.as_node();
-    // SAFETY: an expression of a valid tree.
-    let from = Kind::of(unsafe { walkers::exprType(argument.as_ptr()) })?;
-    let to = Kind::of(coercion.resulttype)?;
-    if from == Kind::Text {
-        to.reader().is_some().then_some(Part::Reading(to, argument))
-    } else {
-        (to == Kind::Text).then_some(Part::Writing(argument))
-    }
+/// A call of a function that makes a text of several values. Those may not be given as an array.
+fn gathered(call: Tree<'_, pg_sys::FuncExpr>) -> Option<Part<'_>> {
+    let place = GATHERING.iter().position(|listed| *listed == call.funcid.to_u32())?;
+    let values = child!(call.args).filter(|values| values.length() <= MOST_ARGUMENTS && !call.funcvariadic)?;
+    Some(Part::Gathered(place, call.inputcollid, values))
 }
 
 fn called(
@@ -291,11 +317,18 @@ fn closed_above(node: Tree<'_, pg_sys::Node>, known: &[*mut pg_sys::Node], depth
             let coarse = FUNCTIONS[place].coarse != Coarse::Never;
             Some(Closed { may_settle: all.may_settle || coarse, ..all })
         }
-        Part::Reading(kind, text) => {
-            let all = closed_above(text, known, depth + 1)?;
+        Part::Converted(value, kind) => {
+            let all = closed_text(value, known, depth + 1)?;
             Some(Closed { asks: all.asks || reads_time(kind.type_oid()), ..all })
         }
-        Part::Writing(value) => closed_text(value, known, depth + 1),
+        // It is STABLE, so that the planner does not write its values.
+        Part::Gathered(_, _, values) => {
+            let mut all = Closed { asks: false, may_settle: true };
+            for value in values.items() {
+                all = all.with(closed_above(value?, known, depth + 1)?);
+            }
+            Some(all)
+        }
         Part::Joined(both, _) => {
             let mut all = Closed { asks: false, may_settle: true };
             for one in both.items() {
@@ -327,8 +360,7 @@ fn closed_above(node: Tree<'_, pg_sys::Node>, known: &[*mut pg_sys::Node], depth
 /// As `closed_above`, for a value that is written as a text. The planner may write a constant, and a kept plan has what that gave under the
 /// settings of planning. So the types whose output functions read settings and are marked IMMUTABLE must be asked about the time.
 fn closed_text(value: Tree<'_, pg_sys::Node>, known: &[*mut pg_sys::Node], depth: usize) -> Option<Closed> {
-    // SAFETY: an expression of a valid tree.
-    let kind = Kind::of(unsafe { walkers::exprType(value.as_ptr()) })?;
+    let kind = kind_of(value)?;
     let all = closed_above(value, known, depth)?;
     (all.asks || !matches!(kind, Kind::Time | Kind::TimeTz | Kind::Float8)).then_some(all)
 }

@@ -6,7 +6,7 @@
 use pgrx::pg_sys::{self, Oid, RTEKind};
 
 use super::expression::{Part, closed, part};
-use super::functions::Kind;
+use super::kinds::Kind;
 use super::split::{Comparison, EQUALITIES, Fixed, MOST_FIXED};
 use crate::pg::compat;
 use crate::pg::tree::{Tree, child, children, match_node};
@@ -100,15 +100,12 @@ fn equality(condition: Tree<'_, pg_sys::Node>, relation: RelationNumber) -> Opti
 /// A number in the range table.
 type RelationNumber = i32;
 
-/// The column that an expression of this type names. A `varchar` is taken for a text.
+/// The column that an expression of this type names, such as a `varchar` that is taken for a text.
 fn column_of(node: Tree<'_, pg_sys::Node>, type_oid: Oid) -> Option<Tree<'_, pg_sys::Var>> {
-    if let Some(column) = node.as_a::<pg_sys::Var>() {
-        return (column.vartype == type_oid).then_some(column);
-    }
-    let relabelled = node.as_a::<pg_sys::RelabelType>().filter(|relabelled| relabelled.resulttype == type_oid)?;
-    let column = child!(relabelled.arg)?.as_node().as_a::<pg_sys::Var>()?;
-    (type_oid == pg_sys::TEXTOID && column.vartype == pg_sys::VARCHAROID && column.varcollid == relabelled.resultcollid)
-        .then_some(column)
+    // SAFETY: an expression of a valid tree.
+    let (found, collation) = unsafe { (pg_sys::exprType(node.as_ptr()), pg_sys::exprCollation(node.as_ptr())) };
+    let column = node.without_relabelling().as_a::<pg_sys::Var>()?;
+    (found == type_oid && column.varcollid == collation).then_some(column)
 }
 
 /// Does FROM consist of relations and their joins alone, without row security and without virtual columns, which are computed and may fail, and are there no sub-queries?
@@ -167,7 +164,7 @@ fn is_simple(node: Tree<'_, pg_sys::Node>) -> bool {
         Var(_column) => true,
         Const(_constant) => true,
         Param(param) => param.paramkind == pg_sys::ParamKind::PARAM_EXTERN,
-        RelabelType(relabelled) => child!(relabelled.arg).is_some_and(|below| below.as_node().tag() == pg_sys::NodeTag::T_Var),
+        RelabelType(_relabelled) => is_simple(node.without_relabelling()),
         _ => false,
     }
 }

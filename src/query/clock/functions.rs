@@ -5,76 +5,9 @@
 use pgrx::pg_sys;
 
 use Coarse::{Always, Never, Pattern, Rounds, Stride, Unit};
-use Kind::{Date, Float8, Int2, Int4, Int8, Interval, Numeric, Text, Time, TimeTz, Timestamp, TimestampTz};
+use Kind::{Bool, Date, Float8, Int2, Int4, Int8, Interval, Name, Numeric, Text, Time, TimeTz, Timestamp, TimestampTz};
 
-/// The types of values in clock expressions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Kind {
-    /// date
-    Date,
-    /// time without time zone
-    Time,
-    /// time with time zone
-    TimeTz,
-    /// timestamp without time zone
-    Timestamp,
-    /// timestamp with time zone
-    TimestampTz,
-    /// interval
-    Interval,
-    /// smallint
-    Int2,
-    /// integer
-    Int4,
-    /// bigint
-    Int8,
-    /// double precision
-    Float8,
-    /// numeric
-    Numeric,
-    /// text
-    Text,
-}
-
-/// Each kind with its type, and the type's length and passing (pg_type.typlen, typbyval).
-const KINDS: [(Kind, pg_sys::Oid, i16, bool); 12] = [
-    (Date, pg_sys::DATEOID, 4, true),
-    (Time, pg_sys::TIMEOID, 8, true),
-    (TimeTz, pg_sys::TIMETZOID, 12, false),
-    (Timestamp, pg_sys::TIMESTAMPOID, 8, true),
-    (TimestampTz, pg_sys::TIMESTAMPTZOID, 8, true),
-    (Interval, pg_sys::INTERVALOID, 16, false),
-    (Int2, pg_sys::INT2OID, 2, true),
-    (Int4, pg_sys::INT4OID, 4, true),
-    (Int8, pg_sys::INT8OID, 8, true),
-    (Float8, pg_sys::FLOAT8OID, 8, true),
-    (Numeric, pg_sys::NUMERICOID, -1, false),
-    (Text, pg_sys::TEXTOID, -1, false),
-];
-
-impl Kind {
-    /// The kind of a type; `None` for a type that clock expressions do not have.
-    pub fn of(type_oid: pg_sys::Oid) -> Option<Self> {
-        KINDS.iter().find(|(_, oid, ..)| *oid == type_oid).map(|(kind, ..)| *kind)
-    }
-
-    /// The kind with this number.
-    pub fn numbered(number: u32) -> Option<Self> {
-        KINDS.get(number as usize).map(|(kind, ..)| *kind)
-    }
-
-    /// The type.
-    pub fn type_oid(self) -> pg_sys::Oid {
-        KINDS[self as usize].1
-    }
-
-    /// The length of its values as pg_type has it, and whether they are passed by value.
-    pub fn form(self) -> (i16, bool) {
-        let (_, _, length, by_value) = KINDS[self as usize];
-        (length, by_value)
-    }
-}
+use super::kinds::Kind;
 
 /// When the result of a function changes by the minute at most, however its arguments move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -145,6 +78,11 @@ pub const FUNCTIONS: &[Function] = &[
     of(314, 1, Int2, Never), // int2(integer)
     of(316, 1, Float8, Never), // float8(integer)
     of(317, 1, Int4, Rounds), // int4(double precision)
+    of(401, 1, Text, Never), // text(character)
+    of(406, 1, Text, Never), // text(name)
+    of(407, 1, Name, Never), // name(text)
+    of(408, 1, Text, Never), // bpchar(name)
+    of(409, 1, Name, Never), // name(character)
     of(462, 1, Int8, Never), // int8um(bigint)
     of(463, 2, Int8, Never), // int8pl(bigint,bigint)
     of(464, 2, Int8, Never), // int8mi(bigint,bigint)
@@ -160,11 +98,27 @@ pub const FUNCTIONS: &[Function] = &[
     of(945, 2, Int8, Rounds), // int8mod(bigint,bigint)
     of(947, 2, Int8, Rounds), // mod(bigint,bigint)
     of(1026, 2, Timestamp, Never), // timezone(interval,timestamp with time zone)
+    of(1087, 2, Bool, Rounds), // date_lt(date,date)
+    of(1088, 2, Bool, Rounds), // date_le(date,date)
+    of(1089, 2, Bool, Rounds), // date_gt(date,date)
+    of(1090, 2, Bool, Rounds), // date_ge(date,date)
+    of(1102, 2, Bool, Rounds), // time_lt(time without time zone,time without time zone)
+    of(1103, 2, Bool, Rounds), // time_le(time without time zone,time without time zone)
+    of(1104, 2, Bool, Rounds), // time_gt(time without time zone,time without time zone)
+    of(1105, 2, Bool, Rounds), // time_ge(time without time zone,time without time zone)
     of(1140, 2, Int4, Never), // date_mi(date,date)
     of(1141, 2, Date, Never), // date_pli(date,integer)
     of(1142, 2, Date, Never), // date_mii(date,integer)
+    of(1154, 2, Bool, Rounds), // timestamptz_lt(timestamp with time zone,timestamp with time zone)
+    of(1155, 2, Bool, Rounds), // timestamptz_le(timestamp with time zone,timestamp with time zone)
+    of(1156, 2, Bool, Rounds), // timestamptz_ge(timestamp with time zone,timestamp with time zone)
+    of(1157, 2, Bool, Rounds), // timestamptz_gt(timestamp with time zone,timestamp with time zone)
     of(1158, 1, TimestampTz, Never), // to_timestamp(double precision)
     of(1159, 2, Timestamp, Never), // timezone(text,timestamp with time zone)
+    of(1164, 2, Bool, Rounds), // interval_lt(interval,interval)
+    of(1165, 2, Bool, Rounds), // interval_le(interval,interval)
+    of(1166, 2, Bool, Rounds), // interval_ge(interval,interval)
+    of(1167, 2, Bool, Rounds), // interval_gt(interval,interval)
     of(1168, 1, Interval, Never), // interval_um(interval)
     of(1169, 2, Interval, Never), // interval_pl(interval,interval)
     of(1170, 2, Interval, Never), // interval_mi(interval,interval)
@@ -198,6 +152,10 @@ pub const FUNCTIONS: &[Function] = &[
     of(1326, 2, Interval, Never), // interval_div(interval,double precision)
     of(1342, 1, Float8, Rounds), // round(double precision)
     of(1343, 1, Float8, Rounds), // trunc(double precision)
+    of(1354, 2, Bool, Rounds), // timetz_lt(time with time zone,time with time zone)
+    of(1355, 2, Bool, Rounds), // timetz_le(time with time zone,time with time zone)
+    of(1356, 2, Bool, Rounds), // timetz_ge(time with time zone,time with time zone)
+    of(1357, 2, Bool, Rounds), // timetz_gt(time with time zone,time with time zone)
     of(1359, 2, TimestampTz, Never), // timestamptz(date,time with time zone)
     of(1370, 1, Interval, Never), // "interval"(time without time zone)
     of(1385, 2, Float8, Unit), // date_part(text,time without time zone)
@@ -205,6 +163,8 @@ pub const FUNCTIONS: &[Function] = &[
     of(1395, 1, Float8, Never), // abs(double precision)
     of(1396, 1, Int8, Never), // abs(bigint)
     of(1397, 1, Int4, Never), // abs(integer)
+    of(1400, 1, Name, Never), // name(character varying)
+    of(1401, 1, Text, Never), // "varchar"(name)
     of(1419, 1, Time, Never), // "time"(interval)
     of(1618, 2, Interval, Never), // interval_mul(interval,double precision)
     of(1624, 2, Interval, Never), // mul_d_interval(double precision,interval)
@@ -253,6 +213,10 @@ pub const FUNCTIONS: &[Function] = &[
     of(2038, 2, TimeTz, Never), // timezone(interval,time with time zone)
     of(2046, 1, Time, Never), // "time"(time with time zone)
     of(2049, 2, Text, Pattern), // to_char(timestamp without time zone,text)
+    of(2054, 2, Bool, Rounds), // timestamp_lt(timestamp without time zone,timestamp without time zone)
+    of(2055, 2, Bool, Rounds), // timestamp_le(timestamp without time zone,timestamp without time zone)
+    of(2056, 2, Bool, Rounds), // timestamp_ge(timestamp without time zone,timestamp without time zone)
+    of(2057, 2, Bool, Rounds), // timestamp_gt(timestamp without time zone,timestamp without time zone)
     of(2058, 2, Interval, Never), // age(timestamp without time zone,timestamp without time zone)
     of(2069, 2, TimestampTz, Never), // timezone(text,timestamp without time zone)
     of(2070, 2, TimestampTz, Never), // timezone(interval,timestamp without time zone)
@@ -262,6 +226,30 @@ pub const FUNCTIONS: &[Function] = &[
     of(2308, 1, Float8, Rounds), // ceil(double precision)
     of(2309, 1, Float8, Rounds), // floor(double precision)
     of(2320, 1, Float8, Rounds), // ceiling(double precision)
+    of(2338, 2, Bool, Rounds), // date_lt_timestamp(date,timestamp without time zone)
+    of(2339, 2, Bool, Rounds), // date_le_timestamp(date,timestamp without time zone)
+    of(2341, 2, Bool, Rounds), // date_gt_timestamp(date,timestamp without time zone)
+    of(2342, 2, Bool, Rounds), // date_ge_timestamp(date,timestamp without time zone)
+    of(2351, 2, Bool, Rounds), // date_lt_timestamptz(date,timestamp with time zone)
+    of(2352, 2, Bool, Rounds), // date_le_timestamptz(date,timestamp with time zone)
+    of(2354, 2, Bool, Rounds), // date_gt_timestamptz(date,timestamp with time zone)
+    of(2355, 2, Bool, Rounds), // date_ge_timestamptz(date,timestamp with time zone)
+    of(2364, 2, Bool, Rounds), // timestamp_lt_date(timestamp without time zone,date)
+    of(2365, 2, Bool, Rounds), // timestamp_le_date(timestamp without time zone,date)
+    of(2367, 2, Bool, Rounds), // timestamp_gt_date(timestamp without time zone,date)
+    of(2368, 2, Bool, Rounds), // timestamp_ge_date(timestamp without time zone,date)
+    of(2377, 2, Bool, Rounds), // timestamptz_lt_date(timestamp with time zone,date)
+    of(2378, 2, Bool, Rounds), // timestamptz_le_date(timestamp with time zone,date)
+    of(2380, 2, Bool, Rounds), // timestamptz_gt_date(timestamp with time zone,date)
+    of(2381, 2, Bool, Rounds), // timestamptz_ge_date(timestamp with time zone,date)
+    of(2520, 2, Bool, Rounds), // timestamp_lt_timestamptz(timestamp without time zone,timestamp with time zone)
+    of(2521, 2, Bool, Rounds), // timestamp_le_timestamptz(timestamp without time zone,timestamp with time zone)
+    of(2523, 2, Bool, Rounds), // timestamp_gt_timestamptz(timestamp without time zone,timestamp with time zone)
+    of(2524, 2, Bool, Rounds), // timestamp_ge_timestamptz(timestamp without time zone,timestamp with time zone)
+    of(2527, 2, Bool, Rounds), // timestamptz_lt_timestamp(timestamp with time zone,timestamp without time zone)
+    of(2528, 2, Bool, Rounds), // timestamptz_le_timestamp(timestamp with time zone,timestamp without time zone)
+    of(2530, 2, Bool, Rounds), // timestamptz_gt_timestamp(timestamp with time zone,timestamp without time zone)
+    of(2531, 2, Bool, Rounds), // timestamptz_ge_timestamp(timestamp with time zone,timestamp without time zone)
     of(2711, 1, Interval, Never), // justify_interval(interval)
     of(3461, 6, Timestamp, Never), // make_timestamp(integer,integer,integer,integer,integer,double precision)
     of(3462, 6, TimestampTz, Never), // make_timestamptz(integer,integer,integer,integer,integer,double precision)
@@ -310,18 +298,38 @@ const OPERATORS: &[(u32, u32)] = &[
     (695, 1281), // /(integer,bigint)
     (1076, 2071), // +(date,interval)
     (1077, 2072), // -(date,interval)
+    (1095, 1087), // <(date,date)
+    (1096, 1088), // <=(date,date)
+    (1097, 1089), // >(date,date)
+    (1098, 1090), // >=(date,date)
     (1099, 1140), // -(date,date)
     (1100, 1141), // +(date,integer)
     (1101, 1142), // -(date,integer)
+    (1110, 1102), // <(time without time zone,time without time zone)
+    (1111, 1103), // <=(time without time zone,time without time zone)
+    (1112, 1104), // >(time without time zone,time without time zone)
+    (1113, 1105), // >=(time without time zone,time without time zone)
+    (1322, 1154), // <(timestamp with time zone,timestamp with time zone)
+    (1323, 1155), // <=(timestamp with time zone,timestamp with time zone)
+    (1324, 1157), // >(timestamp with time zone,timestamp with time zone)
+    (1325, 1156), // >=(timestamp with time zone,timestamp with time zone)
     (1327, 1189), // +(timestamp with time zone,interval)
     (1328, 1188), // -(timestamp with time zone,timestamp with time zone)
     (1329, 1190), // -(timestamp with time zone,interval)
+    (1332, 1164), // <(interval,interval)
+    (1333, 1165), // <=(interval,interval)
+    (1334, 1167), // >(interval,interval)
+    (1335, 1166), // >=(interval,interval)
     (1336, 1168), // -(NONE,interval)
     (1337, 1169), // +(interval,interval)
     (1338, 1170), // -(interval,interval)
     (1360, 1272), // +(date,time without time zone)
     (1361, 1297), // +(date,time with time zone)
     (1399, 1690), // -(time without time zone,time without time zone)
+    (1552, 1354), // <(time with time zone,time with time zone)
+    (1553, 1355), // <=(time with time zone,time with time zone)
+    (1554, 1357), // >(time with time zone,time with time zone)
+    (1555, 1356), // >=(time with time zone,time with time zone)
     (1583, 1618), // *(interval,double precision)
     (1584, 1624), // *(double precision,interval)
     (1585, 1326), // /(interval,double precision)
@@ -335,9 +343,37 @@ const OPERATORS: &[(u32, u32)] = &[
     (1801, 1748), // -(time without time zone,interval)
     (1802, 1749), // +(time with time zone,interval)
     (1803, 1750), // -(time with time zone,interval)
+    (2062, 2054), // <(timestamp without time zone,timestamp without time zone)
+    (2063, 2055), // <=(timestamp without time zone,timestamp without time zone)
+    (2064, 2057), // >(timestamp without time zone,timestamp without time zone)
+    (2065, 2056), // >=(timestamp without time zone,timestamp without time zone)
     (2066, 2032), // +(timestamp without time zone,interval)
     (2067, 2031), // -(timestamp without time zone,timestamp without time zone)
     (2068, 2033), // -(timestamp without time zone,interval)
+    (2345, 2338), // <(date,timestamp without time zone)
+    (2346, 2339), // <=(date,timestamp without time zone)
+    (2348, 2342), // >=(date,timestamp without time zone)
+    (2349, 2341), // >(date,timestamp without time zone)
+    (2358, 2351), // <(date,timestamp with time zone)
+    (2359, 2352), // <=(date,timestamp with time zone)
+    (2361, 2355), // >=(date,timestamp with time zone)
+    (2362, 2354), // >(date,timestamp with time zone)
+    (2371, 2364), // <(timestamp without time zone,date)
+    (2372, 2365), // <=(timestamp without time zone,date)
+    (2374, 2368), // >=(timestamp without time zone,date)
+    (2375, 2367), // >(timestamp without time zone,date)
+    (2384, 2377), // <(timestamp with time zone,date)
+    (2385, 2378), // <=(timestamp with time zone,date)
+    (2387, 2381), // >=(timestamp with time zone,date)
+    (2388, 2380), // >(timestamp with time zone,date)
+    (2534, 2520), // <(timestamp without time zone,timestamp with time zone)
+    (2535, 2521), // <=(timestamp without time zone,timestamp with time zone)
+    (2537, 2524), // >=(timestamp without time zone,timestamp with time zone)
+    (2538, 2523), // >(timestamp without time zone,timestamp with time zone)
+    (2540, 2527), // <(timestamp with time zone,timestamp without time zone)
+    (2541, 2528), // <=(timestamp with time zone,timestamp without time zone)
+    (2543, 2531), // >=(timestamp with time zone,timestamp without time zone)
+    (2544, 2530), // >(timestamp with time zone,timestamp without time zone)
 ];
 
 /// `||` of a text and a value, or the other way round, each with the function behind it: textanycat and anytextcat, which are written in SQL
@@ -347,52 +383,9 @@ const JOINING: [(u32, u32); 2] = [(2779, 2003), (2780, 2004)];
 /// textcat(text,text)
 const TEXTCAT: u32 = 1258;
 
-/// How values of each kind are written as texts and compared: output function and comparison of the default operator class of their type.
-/// Texts are written already, and compared by a collation.
-const HANDLED: [(Kind, u32, Option<u32>); 12] = [
-    (Date, 1085, Some(1092)),
-    (Time, 1144, Some(1107)),
-    (TimeTz, 1351, Some(1358)),
-    (Timestamp, 1313, Some(2045)),
-    (TimestampTz, 1151, Some(1314)),
-    (Interval, 1161, Some(1315)),
-    (Int2, 39, Some(350)),
-    (Int4, 43, Some(351)),
-    (Int8, 461, Some(842)),
-    (Float8, 215, Some(355)),
-    (Numeric, 1702, Some(1769)),
-    (Text, 47, None),
-];
-
-impl Kind {
-    /// The function that writes a value.
-    pub fn writer(self) -> u32 {
-        HANDLED[self as usize].1
-    }
-
-    /// The function that compares two values; `None` for texts.
-    pub fn comparison(self) -> Option<u32> {
-        HANDLED[self as usize].2
-    }
-
-    /// The function that reads a value from a text: date_in, time_in, timestamp_in, timestamptz_in, interval_in. `None` for types whose values
-    /// do not need to be read in a clock expression.
-    pub fn reader(self) -> Option<u32> {
-        match self {
-            Date => Some(1084),
-            Time => Some(1143),
-            Timestamp => Some(1312),
-            TimestampTz => Some(1150),
-            Interval => Some(1160),
-            _ => None,
-        }
-    }
-}
-
-/// The functions by which values of a type are written as texts, read from them and compared in clock expressions.
-pub fn handlers_of(type_oid: pg_sys::Oid) -> Option<(u32, Option<u32>, Option<u32>)> {
-    Kind::of(type_oid).map(|kind| (kind.writer(), kind.reader(), kind.comparison()))
-}
+/// Functions that make a text of any number of values of any type, some of which may be NULL: concat, concat_ws, format, and format without
+/// values.
+pub const GATHERING: [u32; 4] = [3058, 3059, 3539, 3540];
 
 /// Does the operator join a text and a value?
 pub fn joins(operator: pg_sys::Oid) -> bool {

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use pgrx::pg_sys::{self, Oid, RTEKind};
+use pgrx::pg_sys::{self, NodeTag, Oid, RTEKind};
 
 use crate::pg::tree::{Tree, child, child_text, children};
 
@@ -12,13 +12,43 @@ const DEEPEST: u32 = 8;
 /// Queries, each inside of the next one.
 type Chain<'t> = [Option<Tree<'t, pg_sys::Query>>; DEEPEST as usize];
 
-/// The relation, and the number of its column, that all values of a column come from which a query names; NULLs aside, which a join may add. The
-/// query may name it through sub-queries, views and WITH queries, which hand it on as it is. `query` tells the query as many levels up from the column.
+/// Where values come from.
+pub struct Origin {
+    /// The relation.
+    pub relation: Oid,
+    /// The number of its column.
+    pub column: i16,
+    /// They are handed on by `max` or `min`.
+    pub is_extreme: bool,
+}
+
+/// max and min of date, timestamp and timestamptz, each with its transition function and the function behind its sort operator.
+pub const EXTREMES: [(u32, u32, u32); 6] = [
+    (2122, 1138, 1089),
+    (2126, 2036, 2057),
+    (2127, 1196, 1157),
+    (2138, 1139, 1087),
+    (2142, 2035, 2054),
+    (2143, 1195, 1154),
+];
+
+/// The column that has all values of an expression, NULLs aside: the expression itself, or what it is the greatest or least value of.
+pub(super) fn column_with_values(node: Tree<'_, pg_sys::Node>) -> Option<Tree<'_, pg_sys::Var>> {
+    let Some(call) = node.as_a::<pg_sys::Aggref>() else { return node.as_a::<pg_sys::Var>() };
+    let is_extreme = EXTREMES.iter().any(|(aggregate, ..)| *aggregate == call.aggfnoid.to_u32());
+    let argument = children!(call.args as TargetEntry).next().filter(|_| is_extreme && call.agglevelsup == 0)?;
+    child!(argument.expr)?.as_node().as_a::<pg_sys::Var>().filter(|column| column.varlevelsup == 0)
+}
+
+/// The relation, and the number of its column, that all values of a column come from which a query names; NULLs aside, which a join or an
+/// aggregate may add. The query may name it through sub-queries, views and WITH queries, which hand it on as it is, or its greatest or least
+/// value. `query` tells the query as many levels up from the expression.
 pub fn origin<'t>(
-    column: Tree<'t, pg_sys::Var>,
+    expression: Tree<'t, pg_sys::Node>,
     query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
-) -> Option<(Oid, i16)> {
-    let mut column = column;
+) -> Option<Origin> {
+    let mut column = column_with_values(expression)?;
+    let mut is_extreme = expression.tag() == NodeTag::T_Aggref;
     let mut chain: Chain<'t> = [None; DEEPEST as usize];
     for (place, levels) in chain.iter_mut().zip(column.varlevelsup..) {
         *place = query(levels);
@@ -28,7 +58,9 @@ pub fn origin<'t>(
         let query = chain[0]?;
         let entry = children!(query.rtable as RangeTblEntry).nth(place)?;
         match entry.rtekind {
-            RTEKind::RTE_RELATION => return Some((entry.relid, column.varattno)),
+            RTEKind::RTE_RELATION => {
+                return Some(Origin { relation: entry.relid, column: column.varattno, is_extreme });
+            }
             RTEKind::RTE_SUBQUERY => chain = inside(child!(entry.subquery)?, &chain, 0),
             RTEKind::RTE_CTE => {
                 let levels = entry.ctelevelsup as usize;
@@ -41,7 +73,9 @@ pub fn origin<'t>(
         let query = chain[0].filter(|query| query.setOperations.is_null())?;
         let number = column.varattno;
         let inner = children!(query.targetList as TargetEntry).find(|target| target.resno == number)?;
-        column = child!(inner.expr)?.as_node().as_a::<pg_sys::Var>()?;
+        let inner = child!(inner.expr)?.as_node();
+        column = column_with_values(inner)?;
+        is_extreme |= inner.tag() == NodeTag::T_Aggref;
         if column.varlevelsup != 0 || column.varattno <= 0 {
             return None;
         }

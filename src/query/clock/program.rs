@@ -5,12 +5,15 @@
 //! The first word has the number of expressions, the number of words and flags. Then each part of an expression follows its arguments, as on the
 //! paper of a stack machine, and `END` or `SPLIT` follows each expression. The lower byte of a part's word says what it is.
 
+use std::ffi::CStr;
+
 use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys;
 
 use super::coarse;
 use super::expression::{Arguments, ClockExpressions, DEEPEST, Leaf, Part, part};
-use super::functions::{Coarse, FUNCTIONS, Kind, PLACE_OF_TEXTCAT};
+use super::functions::{Coarse, FUNCTIONS, GATHERING, PLACE_OF_TEXTCAT};
+use super::kinds::Kind;
 use super::shifted::Shift;
 use super::split::{Comparison, Fixed, MOST_FIXED, Split};
 use crate::pg::tree::Tree;
@@ -20,7 +23,7 @@ use crate::pg::tree::Tree;
 pub(super) const LEAF: u32 = 1;
 /// Its length in bytes follows, then its bytes from an even place on. With `NULL`, nothing.
 pub(super) const CONSTANT: u32 = 2;
-/// Its number follows.
+/// Its number follows, then its type.
 pub(super) const PARAMETER: u32 = 3;
 /// The collation follows. With `COARSE`, its result changes by the minute at most, as a constant among its arguments tells.
 pub(super) const CALL: u32 = 4;
@@ -40,6 +43,10 @@ pub(super) const GREATER: u32 = 10;
 pub(super) const SMALLER: u32 = 11;
 /// The end of an expression that is compared with a column. The operand has the column, its type, and `BELOW`; the relation follows.
 pub(super) const SPLIT: u32 = 12;
+/// Several values become a text. The operand has the place of the function in `GATHERING`, and how many values there are; the collation follows.
+pub(super) const GATHER: u32 = 13;
+/// Where in the operand of `GATHER` the number of values begins.
+const GATHERED: u32 = 4;
 /// Flag of the operand of `SPLIT`, above the number of the column.
 const BELOW: u32 = 1 << 16;
 /// As `BELOW`: there are fixed columns. Their numbers follow, two in each word, and their values stand before that of the expression.
@@ -248,6 +255,12 @@ pub(super) fn split_of(operand: u32, relation: u32, numbers: &[u32]) -> Option<S
     Some(Split { relation, column, kind, below: operand & BELOW != 0, shift, fixed })
 }
 
+/// What the operand of `GATHER` says: the function, and how many values it is given. `None` if the program is none of ours.
+pub(super) fn gathering(operand: u32) -> Option<(u32, usize)> {
+    let function = *GATHERING.get((operand & ((1 << GATHERED) - 1)) as usize)?;
+    Some((function, (operand >> GATHERED) as usize))
+}
+
 /// Each function returns `None` if that is too much.
 impl Words {
     /// Ends an expression.
@@ -296,19 +309,25 @@ impl Words {
                 self.push(modifier.cast_unsigned())
             }
             Part::Constant(kind, constant) => self.add_constant(kind, &constant),
-            Part::Parameter(kind, number) => {
+            Part::Parameter(kind, parameter) => {
                 self.push(PARAMETER | (kind as u32) << 8)?;
-                self.push(number.cast_unsigned())
+                self.push(parameter.paramid.cast_unsigned())?;
+                self.push(parameter.paramtype.to_u32())
             }
             Part::Call(place, collation, arguments) => self.add_call(place, collation, arguments, depth),
             Part::First(choices) => self.add_choices(choices, depth),
-            Part::Reading(kind, text) => {
-                self.add(text, depth + 1)?;
-                self.push(READING | (kind as u32) << 8)
-            }
-            Part::Writing(value) => {
+            Part::Converted(value, kind) => {
                 self.add(value, depth + 1)?;
-                self.push(WRITING)
+                self.push(WRITING)?;
+                if kind == Kind::Text { Some(()) } else { self.push(READING | (kind as u32) << 8) }
+            }
+            Part::Gathered(place, collation, values) => {
+                for value in values.items() {
+                    self.add(value?, depth + 1)?;
+                }
+                let operand = place as u32 | (values.length() as u32) << GATHERED;
+                self.push(GATHER | operand << 8)?;
+                self.push(collation.to_u32())
             }
             Part::Joined(both, collation) => {
                 for one in both.items() {
@@ -390,6 +409,7 @@ impl Words {
                     let flat = pg_sys::pg_detoast_datum_packed(value.cast_mut_ptr());
                     std::slice::from_raw_parts(flat.cast::<u8>(), pgrx::varsize_any(flat))
                 }
+                (-2, false) => CStr::from_ptr(value.cast_mut_ptr()).to_bytes_with_nul(),
                 (length, false) => std::slice::from_raw_parts(value.cast_mut_ptr::<u8>(), length as usize),
             }
         };

@@ -4,7 +4,8 @@
 use pgrx::pg_sys::{self, Datum};
 
 use super::comparisons::{DAY, Operator, steady_offset};
-use super::functions::Kind;
+use super::kinds::Kind;
+use super::origin::column_with_values;
 use crate::pg::tree::{Tree, child};
 
 /// Where the interval stands.
@@ -73,8 +74,8 @@ const MOST_STEPS: i64 = 100;
 pub(super) struct Shifted<'t> {
     /// Where it stands.
     pub shift: Shift,
-    /// The column.
-    pub column: Tree<'t, pg_sys::Var>,
+    /// The column, or its greatest or least value.
+    pub side: Tree<'t, pg_sys::Node>,
     /// What the column, moved by the interval, is compared with, or subtracted from.
     pub with: Tree<'t, pg_sys::Node>,
     /// The interval: whatever stands there.
@@ -110,21 +111,21 @@ pub(super) fn of_intervals(operator: pg_sys::Oid) -> Option<(u32, Operator)> {
 }
 
 impl<'t> Shifted<'t> {
-    /// `clock - column` beside an interval, on the left of the operator or not.
+    /// `clock - column` beside an interval, on the left of the operator or not; with the kind of the column.
     pub(super) fn difference(
         difference: Tree<'t, pg_sys::Node>,
         interval: Tree<'t, pg_sys::Node>,
         says: Operator,
         on_left: bool,
-    ) -> Option<Self> {
+    ) -> Option<(Self, Kind)> {
         let call = difference.as_a::<pg_sys::OpExpr>()?;
-        let (_, function, kind) = DIFFERENCES.iter().find(|(listed, ..)| *listed == call.opno.to_u32())?;
-        let (with, column) = both(call)?;
-        let column = column.as_a::<pg_sys::Var>().filter(|column| column.vartype == kind.type_oid())?;
+        let (_, function, kind) = *DIFFERENCES.iter().find(|(listed, ..)| *listed == call.opno.to_u32())?;
+        let (with, side) = both(call)?;
+        column_with_values(side).filter(|column| column.vartype == kind.type_oid())?;
         // The later the column, the shorter the difference.
         let says = if on_left { says.turned() } else { says };
-        let moves = (call.opno, *function);
-        Some(Self { shift: Shift::Other, column, with, by: interval, says, moves })
+        let moves = (call.opno, function);
+        Some((Self { shift: Shift::Other, side, with, by: interval, says, moves }, kind))
     }
 
     /// `column + interval`, or `column - interval`, beside something, on the left of the operator or not; with the kind of the column.
@@ -136,11 +137,11 @@ impl<'t> Shifted<'t> {
     ) -> Option<(Self, Kind)> {
         let call = moved.as_a::<pg_sys::OpExpr>()?;
         let (_, function, kind, shift) = *MOVES.iter().find(|(listed, ..)| *listed == call.opno.to_u32())?;
-        let (column, by) = both(call)?;
-        let column = column.as_a::<pg_sys::Var>().filter(|column| column.vartype == kind.type_oid())?;
+        let (side, by) = both(call)?;
+        column_with_values(side).filter(|column| column.vartype == kind.type_oid())?;
         let says = if on_left { says } else { says.turned() };
         let moves = (call.opno, function);
-        Some((Self { shift, column, with, by, says, moves }, kind))
+        Some((Self { shift, side, with, by, says, moves }, kind))
     }
 }
 

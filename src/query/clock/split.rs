@@ -7,8 +7,8 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::comparisons::{self, Operator};
-use super::functions::Kind;
-use super::origin::origin;
+use super::kinds::Kind;
+use super::origin::{Origin, column_with_values, origin};
 use super::shifted::{self, Shift, Shifted};
 use super::sight::{Sight, Tables};
 use crate::pg::compat;
@@ -77,13 +77,16 @@ pub struct Comparison<'t> {
     pub operators: [Option<(Oid, Oid)>; 2],
     /// The column as the comparison names it.
     pub named: Tree<'t, pg_sys::Var>,
+    /// The greatest or least value of the column stands for it.
+    pub is_extreme: bool,
     /// The comparison itself. Not to be read.
     pub call: *mut pg_sys::Node,
 }
 
 /// What stands on the sides of a comparison.
 struct Sides<'t> {
-    column: Tree<'t, pg_sys::Var>,
+    /// The column, or its greatest or least value.
+    side: Tree<'t, pg_sys::Node>,
     kind: Kind,
     with: Tree<'t, pg_sys::Node>,
     /// The function behind the operator.
@@ -103,13 +106,13 @@ impl<'t> Sides<'t> {
         right: Tree<'t, pg_sys::Node>,
     ) -> Option<Self> {
         let (_, operator, left_kind, right_kind, says) = *comparisons::listed(call.opno)?;
-        let (column, with, kind, other_kind, says) = match (left.as_a::<pg_sys::Var>(), right.as_a::<pg_sys::Var>()) {
-            (Some(column), None) => (column, right, left_kind, right_kind, says),
-            (None, Some(column)) => (column, left, right_kind, left_kind, says.turned()),
+        let (side, column, with, kind, other_kind, says) = match (column_with_values(left), column_with_values(right)) {
+            (Some(column), None) => (left, column, right, left_kind, right_kind, says),
+            (None, Some(column)) => (right, column, left, right_kind, left_kind, says.turned()),
             _ => return None,
         };
         let is_fit = column.vartype == kind.type_oid() && kind.has_limits_of(other_kind);
-        is_fit.then_some(Self { column, kind, with, operator, moves: None, by: None, shift: Shift::None, says })
+        is_fit.then_some(Self { side, kind, with, operator, moves: None, by: None, shift: Shift::None, says })
     }
 
     /// The column and an interval, and the time; or the time without the column, and an interval.
@@ -119,9 +122,8 @@ impl<'t> Sides<'t> {
         right: Tree<'t, pg_sys::Node>,
     ) -> Option<Self> {
         let (found, kind, operator) = if let Some((operator, says)) = shifted::of_intervals(call.opno) {
-            let found = Shifted::difference(left, right, says, true)
+            let (found, kind) = Shifted::difference(left, right, says, true)
                 .or_else(|| Shifted::difference(right, left, says, false))?;
-            let kind = Kind::of(found.column.vartype)?;
             (found, kind, operator)
         } else {
             let (_, operator, left_kind, right_kind, says) = *comparisons::listed(call.opno)?;
@@ -137,8 +139,8 @@ impl<'t> Sides<'t> {
             }
             (found, kind, operator)
         };
-        let Shifted { shift, column, with, by, says, moves } = found;
-        Some(Self { column, kind, with, operator, moves: Some(moves), by: Some(by), shift, says })
+        let Shifted { shift, side, with, by, says, moves } = found;
+        Some(Self { side, kind, with, operator, moves: Some(moves), by: Some(by), shift, says })
     }
 }
 
@@ -152,15 +154,16 @@ impl<'t> Comparison<'t> {
     ) -> Option<Self> {
         let (left, right) = shifted::both(call)?;
         let found = Sides::plain(call, left, right).or_else(|| Sides::shifted(call, left, right))?;
-        if with.is_some_and(|with| with != found.with.as_ptr()) || found.column.varattno <= 0 {
+        let named = column_with_values(found.side)?;
+        if with.is_some_and(|with| with != found.with.as_ptr()) || named.varattno <= 0 {
             return None;
         }
-        let Sides { column: named, kind, with, operator, moves, by, shift, says } = found;
-        let (relation, column) = origin(named, query)?;
+        let Sides { side, kind, with, operator, moves, by, shift, says } = found;
+        let Origin { relation, column, is_extreme } = origin(side, query)?;
         let split = Split { relation, column, kind, below: says.splits_below(), shift, fixed: [0; MOST_FIXED] };
         let operators =
             [Some((call.opno, Oid::from(operator))), moves.map(|(operator, code)| (operator, Oid::from(code)))];
-        Some(Self { split, with, by, operators, named, call: call.as_node().as_ptr() })
+        Some(Self { split, with, by, operators, named, is_extreme, call: call.as_node().as_ptr() })
     }
 
     /// The time and the interval of a comparison that has one.

@@ -7,7 +7,8 @@ use pgrx::pg_sys::{self, Datum};
 
 use super::coarse;
 use super::expression::Leaf;
-use super::functions::{self, Coarse, FUNCTIONS, Function, Kind, MOST_ARGUMENTS};
+use super::functions::{self, Coarse, FUNCTIONS, Function, MOST_ARGUMENTS};
+use super::kinds::Kind;
 use crate::pg::error_passing::direct;
 use crate::pg::server;
 use crate::pg::tree::Tree;
@@ -127,8 +128,13 @@ pub(super) fn constant(words: &[u32], next: usize, kind: Kind, is_null: bool) ->
     Some((Value { datum, ..value }, after))
 }
 
-/// The value of a parameter.
-pub(super) fn parameter(params: Option<Tree<'_, pg_sys::ParamListInfoData>>, kind: Kind, number: u32) -> Option<Value> {
+/// The value of a parameter of a type whose values are of this kind.
+pub(super) fn parameter(
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+    kind: Kind,
+    number: u32,
+    type_oid: u32,
+) -> Option<Value> {
     let none = Value { datum: Datum::null(), is_null: true, kind, settled: true };
     let Some(params) = params else { return Some(none) };
     if params.paramFetch.is_some() || number == 0 || number > params.numParams.cast_unsigned() {
@@ -138,7 +144,7 @@ pub(super) fn parameter(params: Option<Tree<'_, pg_sys::ParamListInfoData>>, kin
     // SAFETY: the list ends with as many values as it says.
     let given: &pg_sys::ParamExternData =
         unsafe { &*(&raw const (*params.as_ptr()).params).cast::<pg_sys::ParamExternData>().add(place) };
-    if given.ptype != kind.type_oid() {
+    if given.ptype.to_u32() != type_oid {
         return None;
     }
     Some(Value { datum: given.value, is_null: given.isnull, ..none })
@@ -152,28 +158,14 @@ pub(super) unsafe fn call(function: &Function, collation: u32, arguments: &[Valu
     let known = coarse || arguments.iter().all(|argument| argument.settled);
     // SAFETY: the caller promises that arguments are of the function's types.
     let settled = known || unsafe { is_coarse(function.coarse, arguments) };
-    let mut value = Value { datum: Datum::null(), is_null: true, kind: function.result, settled };
+    let value = Value { datum: Datum::null(), is_null: true, kind: function.result, settled };
     // All of these functions are strict.
     if arguments.iter().any(|argument| argument.is_null) {
         return Some(value);
     }
-    // SAFETY: a call of one of the server's functions, with as many arguments as it takes; the caller promises the rest.
-    unsafe {
-        let mut info: pg_sys::FmgrInfo = std::mem::zeroed();
-        direct!(server::fmgr_info(pg_sys::Oid::from(function.oid), &raw mut info));
-        let mut frame: Frame = std::mem::zeroed();
-        frame.call.flinfo = &raw mut info;
-        frame.call.fncollation = pg_sys::Oid::from(collation);
-        frame.call.nargs = arguments.len() as i16;
-        let slots = (&raw mut frame.call.args).cast::<pg_sys::NullableDatum>();
-        for (place, argument) in arguments.iter().enumerate() {
-            slots.add(place).write(pg_sys::NullableDatum { value: argument.datum, isnull: false });
-        }
-        let code = info.fn_addr?;
-        value.datum = direct!(code(&raw mut frame.call));
-        value.is_null = frame.call.isnull;
-    }
-    Some(value)
+    // SAFETY: the caller promises that arguments are of the function's types; there are as many as it takes.
+    let (datum, is_null) = unsafe { invoke(function.oid, collation, arguments, std::ptr::null_mut()) }?;
+    Some(Value { datum, is_null, ..value })
 }
 
 /// A text, read as a value of a kind.
@@ -184,7 +176,7 @@ pub(super) unsafe fn read(text: Value, kind: Kind) -> Option<Value> {
     if text.is_null {
         return Some(Value { kind, ..text });
     }
-    let reader = pg_sys::Oid::from(kind.reader()?);
+    let reader = pg_sys::Oid::from(kind.handled().reads);
     // SAFETY: a text that is not NULL, of which a copy is made that ends with NUL; the function takes any.
     unsafe {
         let words = direct!(server::text_to_cstring(text.datum.cast_mut_ptr()));
@@ -209,10 +201,68 @@ pub(super) unsafe fn written(value: Value) -> Value {
     }
     // SAFETY: a value of the kind whose output function this is.
     let datum = unsafe {
-        let words = direct!(server::OidOutputFunctionCall(pg_sys::Oid::from(value.kind.writer()), value.datum));
+        let words = direct!(server::OidOutputFunctionCall(pg_sys::Oid::from(value.kind.handled().writes), value.datum));
         Datum::from(direct!(server::cstring_to_text(words)))
     };
     Value { datum, kind: Kind::Text, ..value }
+}
+
+/// Calls a function that makes a text of any values, by their types: these it learns from the call that it stands in.
+///
+/// # Safety
+/// What is called may raise and jump over this frame.
+pub(super) unsafe fn gather(function: u32, collation: u32, values: &[Value]) -> Option<Value> {
+    if values.len() > MOST_ARGUMENTS {
+        return None;
+    }
+    let settled = values.iter().all(|value| value.settled);
+    // SAFETY: nodes of these types are plain data that may be zero. The list and its cells live as long as the call, which reads the types of
+    // the constants alone. The function takes any values, NULL too, of the types that it is told.
+    unsafe {
+        let mut types: [pg_sys::Const; MOST_ARGUMENTS] = std::mem::zeroed();
+        let mut cells: [pg_sys::ListCell; MOST_ARGUMENTS] = std::mem::zeroed();
+        for ((one, cell), value) in types.iter_mut().zip(&mut cells).zip(values) {
+            one.xpr.type_ = pg_sys::NodeTag::T_Const;
+            one.consttype = value.kind.type_oid();
+            cell.ptr_value = std::ptr::from_mut(one).cast();
+        }
+        let mut list: pg_sys::List = std::mem::zeroed();
+        (list.type_, list.length, list.elements) = (pg_sys::NodeTag::T_List, values.len() as i32, cells.as_mut_ptr());
+        let mut expression: pg_sys::FuncExpr = std::mem::zeroed();
+        (expression.xpr.type_, expression.args) = (pg_sys::NodeTag::T_FuncExpr, &raw mut list);
+        let (datum, is_null) = invoke(function, collation, values, (&raw mut expression).cast())?;
+        Some(Value { datum, is_null, kind: Kind::Text, settled })
+    }
+}
+
+/// Calls a function with these values, as part of an expression that may be null.
+///
+/// # Safety
+/// The function must be one of the server's, and take these values, of which there are at most `MOST_ARGUMENTS`; what it raises jumps over
+/// this frame.
+unsafe fn invoke(
+    function: u32,
+    collation: u32,
+    values: &[Value],
+    expression: *mut pg_sys::Node,
+) -> Option<(Datum, bool)> {
+    // SAFETY: a call of one of the server's functions, with no more arguments than there is room for; the caller promises the rest.
+    unsafe {
+        let mut info: pg_sys::FmgrInfo = std::mem::zeroed();
+        direct!(server::fmgr_info(pg_sys::Oid::from(function), &raw mut info));
+        info.fn_expr = expression;
+        let mut frame: Frame = std::mem::zeroed();
+        frame.call.flinfo = &raw mut info;
+        frame.call.fncollation = pg_sys::Oid::from(collation);
+        frame.call.nargs = values.len() as i16;
+        let slots = (&raw mut frame.call.args).cast::<pg_sys::NullableDatum>();
+        for (place, value) in values.iter().enumerate() {
+            slots.add(place).write(pg_sys::NullableDatum { value: value.datum, isnull: value.is_null });
+        }
+        let code = info.fn_addr?;
+        let datum = direct!(code(&raw mut frame.call));
+        Some((datum, frame.call.isnull))
+    }
 }
 
 /// The greater or smaller one of two values, as the executor chooses: NULL counts if both are, and of equal values the first one stays.
@@ -224,7 +274,7 @@ pub(super) unsafe fn extreme(one: Value, other: Value, kind: Kind, greater: bool
     if one.is_null || other.is_null {
         return Some(Value { settled, kind, ..if one.is_null { other } else { one } });
     }
-    let comparison = pg_sys::Oid::from(kind.comparison()?);
+    let comparison = pg_sys::Oid::from(kind.handled().compares?);
     // SAFETY: two values of the type that the function compares.
     let order =
         unsafe { direct!(server::OidFunctionCall2Coll(comparison, pg_sys::InvalidOid, one.datum, other.datum)) };

@@ -1,6 +1,6 @@
 //! The columns of the parts: keys of the site, then aggregates of parts, and columns that depend on keys.
 
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys;
 
 use super::obstacle::Obstacle;
 use super::site::{Site, origin};
@@ -171,14 +171,11 @@ fn is_column_of_one_width(expression: Tree<'_, pg_sys::Node>, site: &Site<'_>) -
 fn is_whole_field(expression: Tree<'_, pg_sys::Node>) -> bool {
     let Some(call) = expression.as_a::<pg_sys::FuncExpr>() else { return false };
     let field = child!(call.args).and_then(|arguments| arguments.items().next()).flatten();
-    let Some(field) = field.filter(|field| field.tag() == NodeTag::T_Const).and_then(Tree::as_a::<pg_sys::Const>)
-    else {
-        return false;
-    };
-    if !FIELDS_OF_TIMES.contains(&call.funcid.to_u32()) || field.constisnull || field.consttype != pg_sys::TEXTOID {
+    let Some(field) = field.and_then(|field| field.without_relabelling().as_a::<pg_sys::Const>()) else { return false };
+    if !FIELDS_OF_TIMES.contains(&call.funcid.to_u32()) || field.constisnull {
         return false;
     }
-    // SAFETY: a constant of type text that is not null.
+    // SAFETY: a constant that is not null, as the argument of a function that takes a text.
     let name = unsafe {
         let flat = pg_sys::pg_detoast_datum_packed(field.constvalue.cast_mut_ptr());
         pgrx::varlena_to_byte_slice(flat)

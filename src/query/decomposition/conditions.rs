@@ -245,11 +245,7 @@ fn column_of<'t>(
 
 /// The column that an expression names.
 fn named_column(node: Tree<'_, pg_sys::Node>) -> Option<Tree<'_, pg_sys::Var>> {
-    let node = match node.as_a::<pg_sys::RelabelType>() {
-        Some(relabelled) => child!(relabelled.arg)?.as_node(),
-        None => node,
-    };
-    node.as_a::<pg_sys::Var>()
+    node.without_relabelling().as_a::<pg_sys::Var>()
 }
 
 /// Does the planner keep a condition about a column above a view that is a security barrier? It does not take such a view apart, and

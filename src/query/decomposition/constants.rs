@@ -7,7 +7,8 @@
 use pgrx::pg_sys;
 
 use crate::pg::lists::nodes;
-use crate::pg::tree::{Tree, match_node};
+use crate::pg::tree::{Tree, child, match_node};
+use crate::pg::tree_making::copy;
 use crate::query::clock::constant_now;
 
 /// date ± integer, date ± interval
@@ -48,6 +49,16 @@ const FAMILIES: [u32; 2] = [1976, 434];
 pub(super) fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
     match_node! { expression;
         Const(constant) => (!constant.constisnull).then_some(constant.as_ptr()),
+        RelabelType(relabelled) => child!(relabelled.arg).and_then(|below| {
+            // SAFETY: a copy, which is changed before anybody else knows of it, as the planner changes a constant that it takes for another type.
+            unsafe {
+                let constant = copy(constant_of(below.as_node())?);
+                (*constant).consttype = relabelled.resulttype;
+                (*constant).consttypmod = relabelled.resulttypmod;
+                (*constant).constcollid = relabelled.resultcollid;
+                Some(constant)
+            }
+        }),
         FuncExpr(call) => computed(call.funcid, call.funcresulttype, call.args),
         // SAFETY: reads a catalog about an operator of the query.
         OpExpr(call) => computed(unsafe { pg_sys::get_opcode(call.opno) }, call.opresulttype, call.args),

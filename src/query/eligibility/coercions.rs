@@ -14,11 +14,10 @@ use super::node_kinds::type_of;
 use super::readings::{is_container, reader_of};
 use crate::pg::tree::{Tree, child};
 use crate::query::clock;
+use crate::query::volatility;
 
 /// date_in(cstring)
 const DATE_IN: u32 = 1084;
-/// textin(cstring)
-const TEXT_IN: u32 = 46;
 
 impl EligibilityChecker {
     /// Checks a coercion. True stops the walk.
@@ -56,7 +55,7 @@ impl EligibilityChecker {
     /// Checks how a value in a clock expression is written as a text: `clock` does it by the function that it knows.
     pub(super) fn check_writing_in_clock(&mut self, value: Tree<'_, pg_sys::Node>) -> bool {
         let writes = writer_of(type_of(value));
-        if clock::handlers_of(type_of(value)).is_none_or(|(known, ..)| known != writes.to_u32()) {
+        if clock::handled(type_of(value)).is_none_or(|known| known.writes != writes.to_u32()) {
             return self.blame(writes, Reason::UserDefinedFunction);
         }
         self.check_function(writes)
@@ -69,20 +68,17 @@ impl EligibilityChecker {
             self.note_day();
         }
         let reads = reader_of(result);
-        if result == pg_sys::TEXTOID && reads.to_u32() == TEXT_IN {
-            return self.check_function(reads);
-        }
-        if clock::handlers_of(result).and_then(|(_, known, _)| known) != Some(reads.to_u32()) {
+        if clock::handled(result).is_none_or(|known| known.reads != reads.to_u32()) {
             return self.blame(reads, Reason::UserDefinedFunction);
         }
-        self.check_body_of(reads)
+        if volatility::is_stable(reads) { self.check_body_of(reads) } else { self.check_function(reads) }
     }
 
     /// Checks how values in a clock expression are compared by GREATEST and LEAST.
     pub(super) fn check_comparison_in_clock(&mut self, of: pg_sys::Oid) -> bool {
         // SAFETY: reads catalogs about a type of the tree; entries of the type cache are never freed.
         let compares = unsafe { (*pg_sys::lookup_type_cache(of, pg_sys::TYPECACHE_CMP_PROC as i32)).cmp_proc };
-        if clock::handlers_of(of).and_then(|(.., known)| known) != Some(compares.to_u32()) {
+        if clock::handled(of).and_then(|known| known.compares) != Some(compares.to_u32()) {
             return self.blame(compares, Reason::UserDefinedFunction);
         }
         self.check_function(compares)

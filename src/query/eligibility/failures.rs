@@ -10,6 +10,7 @@ use crate::pg::lists::oids;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 use crate::query::clock::asks_for_time;
+use crate::query::lone_expression::lone_expression;
 
 /// Casts of numbers to wider types. Ascending.
 const WIDENING: &[u32] = &[
@@ -68,7 +69,10 @@ pub(super) fn may_fail(node: Tree<'_, pg_sys::Node>, around: &[*mut pg_sys::Quer
         // One that stands for a value must not give two rows, and the arrays that it gathers must fit each other.
         SubLink(link) => match link.subLinkType {
             pg_sys::SubLinkType::EXISTS_SUBLINK | pg_sys::SubLinkType::ANY_SUBLINK | pg_sys::SubLinkType::ALL_SUBLINK => false,
-            pg_sys::SubLinkType::EXPR_SUBLINK => !child!(link.subselect).and_then(Tree::as_a).is_some_and(|query| is_one_row(&query)),
+            pg_sys::SubLinkType::EXPR_SUBLINK => {
+                let gives_one_row = |query: Tree<'_, pg_sys::Query>| is_one_row(&query);
+                lone_expression(link).is_none() && !child!(link.subselect).and_then(Tree::as_a).is_some_and(gives_one_row)
+            },
             _ => true,
         },
         // Parts that are arrays must fit each other.

@@ -94,7 +94,9 @@ impl EligibilityChecker {
             |function| definition::of(function).is_some_and(|own| own.functions.is_empty() && own.trees.is_empty());
         // SAFETY: reads a catalog about an operator that the query uses.
         let is_as_listed = |operator, function| unsafe { pg_sys::get_opcode(operator) } == function && is_own(function);
-        if !comparison.operators.into_iter().flatten().all(|(operator, function)| is_as_listed(operator, function)) {
+        let are_as_listed =
+            comparison.operators.into_iter().flatten().all(|(operator, function)| is_as_listed(operator, function));
+        if !are_as_listed || (comparison.is_extreme && !extremes_are_as_listed()) {
             return self.refuse(Reason::UserDefinedFunction);
         }
         if comparison.may_have_bounds() {
@@ -130,9 +132,9 @@ impl EligibilityChecker {
     pub(super) fn reads_named_state(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
         let state = match call.funcid.to_u32() {
             CURRENT_DATABASE => DATABASE_NAME,
+            CURRENT_SCHEMA_FUNCTION => CURRENT_SCHEMA,
             SESSION_USER_FUNCTION => SESSION_USER,
             _ => return self.reads_setting(call),
-            CURRENT_SCHEMA_FUNCTION => CURRENT_SCHEMA,
         };
         self.reads_state(state);
         true
@@ -175,16 +177,25 @@ impl EligibilityChecker {
     }
 }
 
+/// Do `max` and `min` of times give one of the values that they are given?
+fn extremes_are_as_listed() -> bool {
+    clock::EXTREMES.iter().all(|(aggregate, transition, order)| {
+        let parts = definition::of((*aggregate).into());
+        let is_known = |part: &pg_sys::Oid| [*transition, *order].contains(&part.to_u32());
+        parts.is_some_and(|parts| parts.trees.is_empty() && parts.functions.iter().all(is_known))
+    })
+}
+
 /// The name of the setting that a call of `current_setting` asks for, if it is a constant.
 fn constant_name<'t>(call: Tree<'t, pg_sys::FuncExpr>) -> Option<&'t [u8]> {
     if !CURRENT_SETTING.contains(&call.funcid.to_u32()) {
         return None;
     }
-    let constant = child!(call.args)?.items().next()??.as_a::<pg_sys::Const>()?;
-    if constant.constisnull || constant.consttype != pg_sys::TEXTOID {
+    let constant = child!(call.args)?.items().next()??.without_relabelling().as_a::<pg_sys::Const>()?;
+    if constant.constisnull {
         return None;
     }
-    // SAFETY: a non-null constant of type text holds a varlena. What the parser makes of a literal is returned as it is.
+    // SAFETY: a non-null constant, as the argument of a function that takes a text, holds a varlena. What the parser makes of a literal is returned as it is.
     unsafe { Some(pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(constant.constvalue.cast_mut_ptr()))) }
 }
 

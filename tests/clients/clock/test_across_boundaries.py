@@ -63,6 +63,7 @@ QUESTIONS = (
     "WITH w AS MATERIALIZED (SELECT * FROM event WHERE day > CURRENT_DATE - 30) SELECT count(*) FROM w WHERE id IN (SELECT id FROM event WHERE at < now()::date)",
     "SELECT count(*), min(id) FROM recent",
     "SELECT count(*), min(id) FROM parts WHERE day >= date_trunc('month', CURRENT_DATE)",
+    "SELECT count(*), min(id) FROM parts WHERE day >= (SELECT date_trunc('month'::varchar, CURRENT_DATE))",
     "SELECT count(*), min(id), max(id) FROM event WHERE at < date_trunc('day', statement_timestamp())",
     # Words in stored texts.
     "SELECT id, w::date::text, (date(w) - 1)::text FROM word ORDER BY id",
@@ -80,6 +81,15 @@ QUESTIONS = (
     "SELECT count(*), min(id), max(id) FROM event WHERE at < date_trunc('day', LEAST(now(), '2026-03-01'))",
     "SELECT count(*), min(id), max(id) FROM event WHERE at < LEAST(now(), '2025-12-01 00:00+00')",
     "SELECT count(*), min(id), max(id) FROM event WHERE at >= to_timestamp(floor(extract(epoch FROM now()) / 3600) * 3600)",
+    # The same in other words.
+    "SELECT count(*), min(id), max(id) FROM event WHERE at >= 'today'::varchar::timestamptz",
+    "SELECT count(*), min(id), max(id) FROM event WHERE plain >= 'tomorrow 00:30  '::bpchar::timestamp",
+    "SELECT count(*), min(id), max(id) FROM event WHERE plain >= format('%s %s', CURRENT_DATE, '00:30')::timestamp",
+    "SELECT count(*), min(id), max(id) FROM event WHERE at >= concat(to_char(now(), 'YYYY-MM'), '-01')::varchar::timestamptz",
+    "SELECT count(*), min(id), max(id) FROM event WHERE at >= date_trunc('day'::varchar, (SELECT now()))",
+    "SELECT count(*), min(id), max(id) FROM event WHERE now() >= '2026-03-29 01:00+00'",
+    "SELECT count(*), min(id), max(id) FROM event WHERE LOCALTIME BETWEEN '01:00' AND '02:59'",
+    "SELECT now() < localtimestamp, CURRENT_DATE > '2026-03-29 00:00'::timestamp, id FROM event WHERE id < 3",
     "SELECT count(*), min(id), max(id) FROM event WHERE extract(epoch FROM at) >= floor(extract(epoch FROM LOCALTIMESTAMP) / 86400) * 86400",
 )
 

@@ -107,6 +107,15 @@ class Expressions:
                                            ["timestamp with time zone"]))
         self.makers["interval"].append((lambda parts: f"make_interval(days => {parts[0]})", ["integer"]))
         self.makers["interval"].append((lambda parts: f"({parts[0]} || ' days')::interval", ["text"]))
+        for kind in CONSTANTS:
+            # The same values in other words.
+            self.makers[kind] += [(lambda parts: f"(SELECT {parts[0]})", [kind])] * 3
+            for number in (1, 2, 3):
+                self.makers["text"].append((self.gathered, [kind] * number))
+        for times in range(20):
+            self.makers["text"].append((self.relabelled, ["text"]))
+            self.makers["boolean"].append((self.compared, ["timestamp with time zone", "timestamp with time zone"]))
+            self.makers["interval"].append((lambda parts: f"concat({parts[0]}, ' days')::interval", ["integer"]))
 
     def chosen(self, parts):
         """The first that is not NULL; the first of them often is."""
@@ -116,6 +125,17 @@ class Expressions:
         """Some of them are NULL."""
         parts = [self.rng.choice((part, part, part, "NULL")) for part in parts[:-1]] + parts[-1:]
         return f"{self.rng.choice(('GREATEST', 'LEAST'))}({', '.join(parts)})"
+
+    def gathered(self, parts):
+        call = self.rng.choice(("concat({})", "concat_ws('-', {})", "format('%s %L %I', {}, 1, 2)", "format({})"))
+        return call.format(", ".join(self.rng.choice((part, part, "NULL", "' days'")) for part in parts))
+
+    def relabelled(self, parts):
+        other = self.rng.choice(("::varchar", "::bpchar", "::name", "::varchar::name::bpchar", ' COLLATE "C"'))
+        return f"({parts[0]}){other}::text"
+
+    def compared(self, parts):
+        return f"({parts[0]} {self.rng.choice(('<', '<=', '>', '>='))} {parts[1]})"
 
     def truncated(self, parts):
         return f"date_trunc('{self.rng.choice(UNITS)}', {parts[0]})"

@@ -83,6 +83,13 @@ QUESTIONS = (
     "SELECT count(*), min(id), max(id) FROM log WHERE day >= now() - interval '1 day' AND day < localtimestamp",
     "WITH w AS MATERIALIZED (SELECT id, at AS t, n FROM log) SELECT count(*) FROM w WHERE t > now() - interval '30 seconds' AND n IN (SELECT n FROM w WHERE t <= now())",
     "WITH w AS (SELECT id, at AS t FROM log) SELECT id, (SELECT count(*) FROM w x WHERE x.t > now() AND x.id > w.id) FROM w WHERE t <= now() ORDER BY 1",
+    "SELECT count(*), min(id), max(id) FROM other WHERE at > (SELECT now() - interval '1 minute') AND at < (SELECT localtimestamp)",
+    "SELECT count(*), min(id), max(id) FROM other WHERE at > now() - concat('1', ' minute')::interval AND now() > '2026-01-01'",
+    "SELECT count(*), min(id), max(id) FROM other WHERE at > now() - '1 minute'::varchar::interval",
+    "SELECT id % 4, max(at) FROM other GROUP BY 1 HAVING max(at) > now() - interval '30 seconds' ORDER BY 1",
+    "SELECT id % 4, min(at) FILTER (WHERE id > 10) FROM other GROUP BY 1 HAVING min(at) FILTER (WHERE id > 10) < now() - interval '30 seconds' ORDER BY 1",
+    "SELECT s.n FROM (SELECT id % 4 AS n, min(at) AS first, max(at) AS last FROM other GROUP BY 1) s WHERE s.last < now() - interval '20 seconds' OR now() - s.first > interval '100 seconds' ORDER BY 1",
+    "SELECT id, id % 2 FROM other GROUP BY ROLLUP (2, 1) HAVING max(at) <= localtimestamp ORDER BY 1, 2",
     "SELECT count(*) FROM log WHERE at > now() - interval '1 minute' UNION ALL SELECT count(*) FROM other WHERE at > now() - interval '1 minute'",
 )
 

@@ -13,16 +13,22 @@ SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**3
 SCHEMA = """
     SET TimeZone = UTC;
     DROP TABLE IF EXISTS log, kinds CASCADE;
+    DROP DOMAIN IF EXISTS word, number;
+    CREATE DOMAIN word AS varchar CHECK (VALUE <> '');
+    CREATE DOMAIN number AS int;
     CREATE TABLE log (id int, tenant int, small smallint, big bigint, name text, label varchar(20), at timestamptz, plain timestamp, n int, data jsonb,
-        one text COLLATE "C", other text COLLATE "POSIX");
+        one text COLLATE "C", other text COLLATE "POSIX", word word, number number);
     INSERT INTO log SELECT g, g % 3, g % 4, g % 5, 'n' || g % 3, 'l' || g % 2, t, t, g % 7, jsonb_build_object('v', g)
         FROM generate_series(1, 60) g, LATERAL (SELECT timestamptz '2026-03-10 11:58:00' + g * interval '7 seconds') d (t);
     INSERT INTO log SELECT 100 + g, NULL, NULL, NULL, NULL, NULL, timestamptz '2026-03-10 12:00:00' + g * interval '1 second' FROM generate_series(1, 3) g;
+    UPDATE log SET word = name, number = tenant;
     CREATE TABLE kinds (tenant int, title text);
     INSERT INTO kinds VALUES (0, 'zero'), (1, 'one'), (2, NULL);
     CREATE INDEX ON log (tenant, at);
     CREATE INDEX ON log (name DESC, at DESC NULLS LAST);
     CREATE INDEX ON log (label, plain);
+    CREATE INDEX ON log (word, at);
+    CREATE INDEX ON log (number, at);
     CREATE INDEX ON log (big, small, at) INCLUDE (n);
 """
 
@@ -38,6 +44,10 @@ SERVED = (
     "SELECT k.title, l.id FROM kinds k LEFT JOIN log l ON k.tenant = l.tenant WHERE l.tenant = 0 AND l.at > now() - interval '70 seconds' ORDER BY 2",
     "SELECT count(*) FROM log WHERE tenant = NULL AND at > now() - interval '1 minute'",
     "SELECT count(*) FROM log WHERE tenant = 17 AND at > now() - interval '1 minute'",
+    "SELECT count(*), min(id) FROM log WHERE name = 'n1'::varchar AND now() - interval '30 seconds' <= at",
+    "SELECT count(*), min(id) FROM log WHERE label = 'l1'::varchar AND plain > localtimestamp - interval '40 seconds'",
+    "SELECT count(*), min(id) FROM log WHERE word = 'n1'::varchar AND at > now() - interval '40 seconds'",
+    "SELECT count(*), min(id) FROM log WHERE number = 2 AND at > now() - interval '40 seconds'",
     "SELECT now() AS time, count(*) FROM log WHERE tenant = 1 AND at > now() - interval '1 minute'",
 )
 

@@ -32,6 +32,9 @@ SELECT number, query, (arrow_cache.why(query)).* FROM (VALUES
     (9, 'SELECT count(*) FROM named WHERE moment > now()'),
     (10, 'SELECT count(*) FROM stored WHERE at > now()'),
     (11, 'SELECT s.id FROM seen s LEFT JOIN stored t ON t.id = s.id AND t.at > now() WHERE EXISTS (SELECT FROM stored WHERE s.at < now())'),
+    (12, 'SELECT count(*) FROM seen WHERE at > (SELECT now())'),
+    (13, 'SELECT count(*) FROM (SELECT max(at) AS at FROM seen) s WHERE at < now()'),
+    (14, 'SELECT n % 2 FROM seen GROUP BY 1 HAVING now() - min(at) FILTER (WHERE n > 2) > interval ''1 day'''),
     -- The time itself is part of the answer, or is compared with something else than such a column.
     (20, 'SELECT now(), id FROM seen WHERE at > now()'),
     (21, 'SELECT id, now() - at FROM seen WHERE at > now()'),
@@ -41,14 +44,15 @@ SELECT number, query, (arrow_cache.why(query)).* FROM (VALUES
     (25, 'SELECT count(*) FROM seen WHERE at = now()'),
     (26, 'SELECT count(*) FROM seen WHERE (at, id) > (now(), 1)'),
     (27, 'SELECT count(*) FROM seen WHERE at > ANY (ARRAY[now()])'),
-    (28, 'SELECT count(*) FROM seen WHERE at > (SELECT now())'),
-    (29, 'SELECT count(*) FROM (SELECT max(at) AS at FROM seen) s WHERE at < now()'),
     (30, 'SELECT count(*) FROM united WHERE at < now()'),
     (31, 'WITH w AS MATERIALIZED (SELECT at FROM seen) SELECT count(*) FROM w WHERE at < now()'),
     (32, 'SELECT count(*) FROM seen WHERE n > extract(epoch FROM now())'),
     (33, 'SELECT count(*) FROM parts WHERE at > now()'),
     (34, 'SELECT count(*) FROM parent WHERE at > now()'),
-    (35, 'SELECT count(*) FROM seen WHERE at > clock_timestamp()')
+    (35, 'SELECT count(*) FROM seen WHERE at > clock_timestamp()'),
+    (36, 'SELECT count(*) FROM seen WHERE at > (SELECT now() FROM seen)'),
+    (37, 'SELECT n FROM seen GROUP BY 1 HAVING max(at + interval ''1 day'') > now()'),
+    (38, 'SELECT n FROM seen GROUP BY 1 HAVING avg(at - ''2000-01-01'') > now() - ''2000-01-01''')
 ) AS questions (number, query) ORDER BY number;
 -- Without an index nothing tells which row is the last one.
 SELECT cacheable, reason, detail FROM arrow_cache.why('SELECT count(*) FROM seen WHERE at > now()');
