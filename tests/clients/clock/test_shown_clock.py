@@ -132,7 +132,7 @@ def test_not_with_more_columns_than_rows_may_have(at, world, columns, statuses):
     reader = at()
     # The server lets calls have 100 arguments at most.
     tens = [f"GREATEST({', '.join(f'max(v + {ten * 10 + one})' for one in range(10))})" for ten in range(columns // 10)]
-    query = f"SELECT name, CASE WHEN now() < min(at) THEN 0 ELSE GREATEST({', '.join(tens)}) END FROM w GROUP BY name ORDER BY name"
+    query = f"SELECT name, CASE WHEN now() < min(at + interval '0') THEN 0 ELSE GREATEST({', '.join(tens)}) END FROM w GROUP BY name ORDER BY name"
     assert [agree(reader, query) for _ in range(2)] == statuses
 
 
@@ -163,15 +163,15 @@ def test_errors_come_as_without_the_cache(server, at, world):
 
 
 COMPUTED_BELOW = [
-    "SELECT CASE WHEN now() < '2000-01-01' THEN s.q END, id FROM (SELECT id, 10 / v AS q FROM w) s ORDER BY id",
-    "SELECT CASE WHEN now() < '2000-01-01' THEN s.q + 1 END, id FROM (SELECT r.id, r.q FROM (SELECT id, 10 / v AS q FROM w) r) s ORDER BY id",
-    "SELECT now() > '2000-01-01' OR bad > 0, id FROM shown ORDER BY id",
+    "SELECT CASE WHEN now() = '2000-01-01' THEN s.q END, id FROM (SELECT id, 10 / v AS q FROM w) s ORDER BY id",
+    "SELECT CASE WHEN now() = '2000-01-01' THEN s.q + 1 END, id FROM (SELECT r.id, r.q FROM (SELECT id, 10 / v AS q FROM w) r) s ORDER BY id",
+    "SELECT now() <> '2000-01-01' OR bad > 0, id FROM shown ORDER BY id",
     "SELECT COALESCE(now()::text, shown.bad::text), w.id FROM w LEFT JOIN shown ON shown.id = w.id ORDER BY w.id",
-    "SELECT CASE WHEN now() < '2000-01-01' THEN j.q END, j.id FROM (w JOIN (SELECT id AS other, 10 / v AS q FROM w) s ON other = id) j ORDER BY j.id",
-    "SELECT CASE WHEN now() < '2000-01-01' THEN s.q END, w.id FROM w, LATERAL (SELECT 10 / w.v AS q) s ORDER BY w.id",
-    "SELECT CASE WHEN now() < '2000-01-01' THEN s::text END, id FROM (SELECT id, 10 / v AS q FROM w) s ORDER BY id",
+    "SELECT CASE WHEN now() = '2000-01-01' THEN j.q END, j.id FROM (w JOIN (SELECT id AS other, 10 / v AS q FROM w) s ON other = id) j ORDER BY j.id",
+    "SELECT CASE WHEN now() = '2000-01-01' THEN s.q END, w.id FROM w, LATERAL (SELECT 10 / w.v AS q) s ORDER BY w.id",
+    "SELECT CASE WHEN now() = '2000-01-01' THEN s::text END, id FROM (SELECT id, 10 / v AS q FROM w) s ORDER BY id",
     "SELECT CASE WHEN 1 = 2 THEN now() + s.q * interval '1 day' END, name FROM (SELECT name, 10 / (count(*) - 5) AS q FROM w GROUP BY name) s ORDER BY name",
-    "WITH s AS (SELECT id, 10 / v AS q FROM w) SELECT CASE WHEN now() < '2000-01-01' THEN s.q END, id FROM s ORDER BY id",
+    "WITH s AS (SELECT id, 10 / v AS q FROM w) SELECT CASE WHEN now() = '2000-01-01' THEN s.q END, id FROM s ORDER BY id",
 ]
 
 

@@ -22,7 +22,7 @@ SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlysca
     ("SELECT day, count(*), sum(v) FROM p GROUP BY day ORDER BY day", "p1w", "UPDATE p SET v = v + 1 WHERE day = 3"),
     ("SELECT day, count(*), sum(v * w) FROM p GROUP BY day ORDER BY day", "p2w", "UPDATE p SET v = v + 1 WHERE day = 3"),
     ("SELECT date_trunc('day', now() - day * interval '1 day') > 'epoch', sum(v) FROM p GROUP BY 1", "p1w", "UPDATE p SET v = v + 1 WHERE day = 3"),
-    ("SELECT now() > 'epoch' AS n, count(*) FROM t", "tw", "UPDATE t SET w = w + 1 WHERE id = 1"),
+    ("SELECT now() <> 'epoch' AS n, count(*) FROM t", "tw", "UPDATE t SET w = w + 1 WHERE id = 1"),
     ("SELECT now() > at AS n, id FROM t ORDER BY w, id", "t_pkey", "UPDATE t SET w = w + 1 WHERE id = 1"),
 ])
 def test_a_kept_plan_waits_for_no_index_that_it_does_not_scan(session, connect, other, query, index, change, is_stored):

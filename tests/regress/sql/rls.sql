@@ -110,7 +110,7 @@ SET ROLE regress_cache_alice;
 SELECT amount FROM account ORDER BY 1;
 :status
 RESET ROLE;
-ALTER POLICY tenant ON account USING (now() > '-infinity' AND tenant = 1);
+ALTER POLICY tenant ON account USING (now() <> '-infinity' AND tenant = 1);
 SET ROLE regress_cache_alice;
 SELECT amount FROM account ORDER BY 1;
 :status
@@ -130,7 +130,7 @@ SET ROLE regress_cache_alice;
 SELECT amount FROM account ORDER BY 1;
 :status
 RESET ROLE;
-ALTER POLICY tenant ON account USING (starts_with(CURRENT_SCHEMA, 'no such') OR owner = CURRENT_ROLE::text);
+ALTER POLICY tenant ON account USING (starts_with(current_setting('work_mem'), 'no such') OR owner = CURRENT_ROLE::text);
 SET ROLE regress_cache_alice;
 SELECT amount FROM account ORDER BY 1;
 :status
