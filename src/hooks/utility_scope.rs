@@ -12,6 +12,7 @@ use super::previous::active;
 use super::transaction::watch_released_resources;
 use crate::functions::set_policy;
 use crate::invalidation::{foreign, redefinition, targets, write_set};
+use crate::lookup::portal;
 use crate::pg::compat;
 use crate::pg::error_passing::direct;
 use crate::pg::server;
@@ -55,13 +56,27 @@ impl Utility<'_> {
 
     /// Where its text lies.
     fn text(self) -> WrappedText {
-        WrappedText { source: self.source, location: self.plan.stmt_location, length: self.plan.stmt_len }
+        WrappedText {
+            source: self.source,
+            location: self.plan.stmt_location,
+            length: self.plan.stmt_len,
+            holds_at_once: self.statement.as_a::<pg_sys::DeclareCursorStmt>().is_some_and(|it| holds_at_once(&it)),
+        }
     }
 
     /// The statement for the server, in the place of one that copies to Arrow.
     fn without_arrow(self) -> Option<copy::Replaced> {
         if self.statement.tag() == NodeTag::T_CopyStmt { copy::enter(self.plan) } else { None }
     }
+}
+
+/// Is the cursor WITH HOLD, and its message over with the statement, so that the commit that follows reads it to its end? A message of the extended
+/// protocol leaves open whether more follow before the commit.
+fn holds_at_once(cursor: &pg_sys::DeclareCursorStmt) -> bool {
+    // SAFETY: plain state of the backend. Several statements of one message are a transaction block (postgres.c, `exec_simple_query`).
+    cursor.options & pg_sys::CURSOR_OPT_HOLD as i32 != 0
+        && portal::is_of_simple_protocol()
+        && unsafe { !pg_sys::IsTransactionBlock() }
 }
 
 /// What to undo when the statement is over. Plain data, so that an error may jump over it.

@@ -81,9 +81,9 @@ pub fn may_be_read_later() -> bool {
 
 /// As `may_be_read_later`, if another statement could update the row that is read (WHERE CURRENT OF). In a read-only transaction none
 /// can: the server refuses it when it starts, and a transaction that has taken a snapshot never becomes writable again. A subtransaction may be read-only by
-/// itself, and leave the portal to a transaction that is not.
+/// itself, and leave the portal to a transaction that is not. Nor is the row of a cursor updated that is held (execCurrent.c).
 pub fn may_be_updated() -> bool {
-    may_be_read_later() && !backend::is_read_only_transaction()
+    may_be_read_later() && !backend::is_read_only_transaction() && !session::holds_cursor_at_once()
 }
 
 /// Does the query under way run in a cursor or a named portal, whose rows may be fetched with other statements in between?
@@ -142,6 +142,11 @@ pub fn options() -> i32 {
 /// Does the active portal run a plan of a statement that was parsed or prepared, and not that of a cursor?
 pub fn runs_cached_plan() -> bool {
     active().is_some_and(|portal| !portal.cplan.is_null())
+}
+
+/// Does the active portal run what has come by a message of the simple protocol?
+pub fn is_of_simple_protocol() -> bool {
+    active().is_some_and(|portal| portal.cplan.is_null())
 }
 
 /// Is this the start of a portal that runs a cached plan? Then it may have come by a Bind of its own, and will be read

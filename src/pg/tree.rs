@@ -224,6 +224,7 @@ tagged! {
     Const = T_Const,
     CopyStmt = T_CopyStmt,
     CustomScan = T_CustomScan,
+    DeclareCursorStmt = T_DeclareCursorStmt,
     DefElem = T_DefElem,
     DropdbStmt = T_DropdbStmt,
     FieldSelect = T_FieldSelect,

@@ -27,5 +27,5 @@ pub use status::{
 pub use timed_fingerprint::{forget_timed, has_fingerprint, note_fingerprint, take_fingerprint, take_timed, time_run};
 pub use wrapping::{
     WrappedText, Wrapping, declaring_cursor, enter_copy, enter_execute, enter_wrapping, executing_prepared, explaining,
-    is_explaining, is_wrapped, leave_wrapping, wrapped_text,
+    holds_cursor_at_once, is_explaining, is_wrapped, leave_wrapping, wrapped_text,
 };

@@ -23,6 +23,8 @@ pub struct WrappedText {
     pub location: i32,
     /// Its length.
     pub length: i32,
+    /// It declares a cursor that is read to its end, and held, before another statement of the client runs.
+    pub holds_at_once: bool,
 }
 
 /// What the innermost utility statement under way means for the queries inside it.
@@ -91,6 +93,11 @@ pub fn wrapped_text(source: *const c_char) -> Option<(i32, i32)> {
 /// Is a DECLARE CURSOR under way?
 pub fn declaring_cursor() -> bool {
     WRAPPED.get().is_some() && !EXPLAINING.get()
+}
+
+/// Is the cursor that is declared read to its end, and held, before another statement of the client runs?
+pub fn holds_cursor_at_once() -> bool {
+    WRAPPED.get().is_some_and(|wrapped| wrapped.holds_at_once)
 }
 
 /// Does a utility statement wrap the query, whose text holds that of the query?

@@ -94,7 +94,7 @@ bytes_at_rest($node);
 # A partial fill that is idle: a cursor fetched half-way, then terminated.
 $session = $node->background_psql('postgres', on_error_stop => 0);
 $pid = $session->query_safe('SELECT pg_backend_pid()');
-$session->query_safe('BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT a, pad FROM big');
+$session->query_safe('BEGIN READ ONLY; DECLARE c NO SCROLL CURSOR FOR SELECT a, pad FROM big');
 $session->query_safe('FETCH 10000 FROM c');
 ok(wait_for_fill($node, $at_rest), 'half of a cursor stands in shared memory');
 is($node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 60000)"), 't', 'its backend is terminated');

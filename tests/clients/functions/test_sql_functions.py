@@ -368,6 +368,7 @@ def test_cursors(made):
     """A cursor is read later, when a body may mean something else."""
     agree(made, "SELECT used(a) FROM t")
     with made.transaction():
+        made.execute("SET TRANSACTION READ ONLY")
         made.execute("DECLARE c NO SCROLL CURSOR FOR SELECT used(a) FROM t")
         assert made.rows("FETCH ALL FROM c") == made.uncached("SELECT used(a) FROM t")
         assert made.status() != "HIT"

@@ -63,6 +63,7 @@ def test_what_is_known_of_the_form_decides_from_the_start(judged, connect):
     for number in range(ATTEMPTS, 2 * ATTEMPTS):
         quick_question(judged, number)
         with other.transaction():
+            other.execute("SET TRANSACTION READ ONLY")
             other.execute(f"DECLARE c NO SCROLL CURSOR FOR {SCAN.format(10_000 + number)}")
             if (other.status(), other.reason()) == ("MISS", "quick_rows"):
                 assert len(other.rows("FETCH ALL FROM c")) == ROWS

@@ -263,7 +263,7 @@ REASONS = {
     "session_function": ("Many queries ask for the state of the session", "", "SELECT v, clock_timestamp() > at FROM t"),
     "populate_off": ("Many results are not stored because storing is switched off", "SET pg_arrow_cache.populate = off", "SELECT v FROM t"),
     "incomplete_read": ("Many results are not read to their end", "",
-                        "BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT v + 1 FROM t; FETCH 1 FROM c; CLOSE c; COMMIT"),
+                        "BEGIN READ ONLY; DECLARE c NO SCROLL CURSOR FOR SELECT v + 1 FROM t; FETCH 1 FROM c; CLOSE c; COMMIT"),
     "too_large": ("Many results are too large to be stored", "SET pg_arrow_cache.max_entry_size = '1kB'", "SELECT t || v FROM t, wide WHERE a < 10"),
 }
 

@@ -175,6 +175,8 @@ class Pair:
         if end == "COMMIT AND CHAIN" and not self.failed(answer):
             self.sql("COMMIT")
         self.held = self.cursors + self.held
+        for _ in range(2):
+            self.hold_at_once()
         for name in self.held:
             # Those that are gone fail alike.
             for _ in range(2):
@@ -190,6 +192,28 @@ class Pair:
         name = f"c{self.serial}"
         self.cursors.append(name)
         return self.sql(f"DECLARE {name} {self.random.choice(CURSORS)} FOR {self.random.choice(self.queries)}")
+
+    def hold_at_once(self):
+        """Outside of a block: alone in its message, or with others that come before the commit."""
+        self.serial += 1
+        name = f"h{self.serial}"
+        declare = f"DECLARE {name} {self.random.choice(['', 'NO SCROLL ', 'SCROLL '])}CURSOR WITH HOLD FOR {self.random.choice(self.queries)}"
+        others = [f"FETCH 2 FROM {name}", f"UPDATE {{schema}}.t SET v = 'held' WHERE CURRENT OF {name}"]
+        together = self.random.choice([1, 1, 2, 3])
+        statements = [declare, *others][:together]
+
+        def act(client, schema):
+            texts = [text.replace("{schema}", schema) for text in statements]
+            if bound:
+                for text in texts:
+                    client.parse(text).bind().execute()
+                return client.sync()
+            return client.query("; ".join(texts))
+
+        bound = self.random.random() < 0.5
+        if not self.failed(self.both(f"{'bound ' if bound else ''}{'; '.join(statements)}", act)):
+            self.held.insert(0, name)
+        self.sql(others[1].replace("v = 'held'", "v = 'after'"))
 
     def open_portal(self):
         self.serial += 1

@@ -223,7 +223,7 @@ ROLLBACK;
 SELECT v FROM t WHERE id = 1;
 :status
 -- explain, disabled, populate_off, too_quick, too_few_runs, too_large: see explain and settings. incomplete_read:
-BEGIN;
+BEGIN READ ONLY;
 DECLARE c NO SCROLL CURSOR FOR SELECT id, 'part' AS part FROM t ORDER BY id;
 FETCH 1 FROM c;
 CLOSE c;

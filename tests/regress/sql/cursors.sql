@@ -324,8 +324,8 @@ COMMIT;
 -- Several cursors declared in one string: each has its own key, however similar they are, and shares the entry of the plain query.
 CREATE TABLE pairs (a int, b int);
 INSERT INTO pairs VALUES (1, 1), (1, 2), (2, 1), (NULL, NULL);
-BEGIN \; DECLARE c NO SCROLL CURSOR FOR SELECT a, b FROM pairs WHERE a = 1 OR b = 1 \; FETCH ALL FROM c \; DECLARE d NO SCROLL CURSOR FOR SELECT a, b FROM pairs WHERE a = 1 AND b = 1 \; FETCH ALL FROM d \; COMMIT;
-BEGIN \; DECLARE c NO SCROLL CURSOR FOR SELECT a FROM pairs WHERE a IS NULL \; FETCH ALL FROM c \; DECLARE d NO SCROLL CURSOR FOR SELECT a FROM pairs WHERE a IS NOT NULL \; FETCH ALL FROM d \; COMMIT;
+BEGIN READ ONLY \; DECLARE c NO SCROLL CURSOR FOR SELECT a, b FROM pairs WHERE a = 1 OR b = 1 \; FETCH ALL FROM c \; DECLARE d NO SCROLL CURSOR FOR SELECT a, b FROM pairs WHERE a = 1 AND b = 1 \; FETCH ALL FROM d \; COMMIT;
+BEGIN READ ONLY \; DECLARE c NO SCROLL CURSOR FOR SELECT a FROM pairs WHERE a IS NULL \; FETCH ALL FROM c \; DECLARE d NO SCROLL CURSOR FOR SELECT a FROM pairs WHERE a IS NOT NULL \; FETCH ALL FROM d \; COMMIT;
 SELECT a, b FROM pairs WHERE a = 1 AND b = 1;
 :status
 SELECT a, b FROM pairs WHERE a = 1 OR b = 1;
@@ -411,6 +411,40 @@ UPDATE positions SET v = 'x' WHERE CURRENT OF c;
 ROLLBACK;
 RESET pg_arrow_cache.enabled;
 DROP MATERIALIZED VIEW kept_positions;
+-- A cursor WITH HOLD of a message of its own is read to its end by the commit that follows: nobody can update its row.
+DECLARE c NO SCROLL CURSOR WITH HOLD FOR SELECT id, v, 'held' AS x FROM positions;
+:status
+FETCH 1 FROM c;
+UPDATE positions SET v = 'x' WHERE CURRENT OF c;
+CLOSE c;
+DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT id, v, 'held' AS x FROM positions;
+:status
+UPDATE positions SET v = 'a!' WHERE id = 1;
+FETCH ALL FROM c;
+FETCH BACKWARD 1 FROM c;
+UPDATE positions SET v = 'x' WHERE CURRENT OF c;
+CLOSE c;
+DECLARE c CURSOR WITH HOLD FOR SELECT id, v, 'held' AS x FROM positions;
+:status
+CLOSE c;
+-- With other statements in its message, or in a block, its row can be updated before: it is not served.
+BEGIN\; DECLARE c CURSOR WITH HOLD FOR SELECT id, v, 'held' AS x FROM positions\; FETCH 1 FROM c\; UPDATE positions SET v = 'B' WHERE CURRENT OF c\; ROLLBACK;
+DECLARE c CURSOR WITH HOLD FOR SELECT id, v, 'held' AS x FROM positions\; FETCH 1 FROM c\; UPDATE positions SET v = v || '?' WHERE CURRENT OF c RETURNING id;
+CLOSE c;
+DECLARE c CURSOR WITH HOLD FOR SELECT id, v, 'held' AS x FROM positions\; SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;
+CLOSE c;
+-- What would not be served is not stored either.
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, 'in vain' AS x FROM positions;
+:status
+FETCH ALL FROM c;
+COMMIT;
+BEGIN READ ONLY;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, 'of use' AS x FROM positions;
+:status
+FETCH ALL FROM c;
+COMMIT;
+SELECT query FROM arrow_cache.entries WHERE query ~ 'in vain|of use';
 DROP TABLE positions;
 
 -- ORDER BY makes no difference where an index gives the order: the current row can be updated. It does where the plan sorts, and so does a read-only transaction.

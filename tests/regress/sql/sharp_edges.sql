@@ -92,7 +92,7 @@ SELECT 'SELECT count(*) FROM edge WHERE i = ' || string_agg('i', '+') || ' - i *
 -- A row of many large values is not gathered in memory once it is known to be too large to store.
 SET pg_arrow_cache.max_entry_size = '1MB';
 CREATE TABLE edge_wide AS SELECT repeat('x', 400000) AS t;
-BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT t, t, t, t, t, t, t, t FROM edge_wide; MOVE ALL FROM c;
+BEGIN READ ONLY; DECLARE c NO SCROLL CURSOR FOR SELECT t, t, t, t, t, t, t, t FROM edge_wide; MOVE ALL FROM c;
 :status;
 COMMIT;
 RESET pg_arrow_cache.max_entry_size;
