@@ -77,4 +77,4 @@ pub use sql_text::hint::{Hint, hint, unclear_hint};
 pub use sql_text::inner_statement::statement_body;
 pub use sql_text::normalize::normalize;
 pub use sql_text::statement_start::statement_start;
-pub use sql_text::text_fingerprint;
+pub use sql_text::{has_clock_word, text_fingerprint};

@@ -4,6 +4,7 @@
 
 use std::ffi::{CStr, c_void};
 
+use arrow_cache_core::has_clock_word;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::catalog_row::CatalogRow;
@@ -40,9 +41,6 @@ pub struct Body {
     /// A string in it has a word that stands for the time as a date or a timestamp: an analysis at another time may find another constant.
     pub has_clock_words: bool,
 }
-
-/// Words that date and time types read as the present time (utils/adt/datetime.c).
-const CLOCK_WORDS: [&[u8]; 4] = [b"now", b"today", b"tomorrow", b"yesterday"];
 
 /// Which bodies are read besides expressions.
 pub struct Queries<'i> {
@@ -304,7 +302,7 @@ unsafe extern "C-unwind" fn visit_raw(node: *mut pg_sys::Node, context: *mut c_v
             NodeTag::T_RangeVar => (found.is_query, found.names_relation) = (true, true),
             NodeTag::T_SubLink | NodeTag::T_SelectStmt => found.is_query = true,
             NodeTag::T_TypeName => found.names_column_types |= (*node.cast::<pg_sys::TypeName>()).pct_type,
-            NodeTag::T_A_Const => found.has_clock_words |= has_clock_word(&*node.cast::<pg_sys::A_Const>()),
+            NodeTag::T_A_Const => found.has_clock_words |= tells_time(&*node.cast::<pg_sys::A_Const>()),
             _ => {}
         }
         found.names_column_types
@@ -337,14 +335,13 @@ unsafe extern "C-unwind" fn names_relation(node: *mut pg_sys::Node, context: *mu
     }
 }
 
-fn has_clock_word(constant: &pg_sys::A_Const) -> bool {
+fn tells_time(constant: &pg_sys::A_Const) -> bool {
     // SAFETY: a constant that is not null holds one of these nodes, which its tag tells.
     unsafe {
         if constant.isnull || constant.val.node.type_ != NodeTag::T_String {
             return false;
         }
-        let text = CStr::from_ptr(constant.val.sval.sval).to_bytes();
-        CLOCK_WORDS.iter().any(|word| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word)))
+        has_clock_word(CStr::from_ptr(constant.val.sval.sval).to_bytes())
     }
 }
 

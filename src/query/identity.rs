@@ -2,7 +2,7 @@
 //!
 //! The *form* is all of the tree but the values of its constants. Whether a query is eligible follows from the form and the
 //! definitions in the catalogs; a query that reads a setting by a constant name is the one exception, and counts as a form of
-//! its own. What was found out about one query therefore holds for all others of its form, until a definition changes
+//! its own; whether constants that become timestamps have words for the present time (`constant_texts`) is part of the form. What was found out about one query therefore holds for all others of its form, until a definition changes
 //! (`lookup`). What its plan reads does not follow from the form: constants decide which parts the planner drops (`plan_facts`).
 //!
 //! The *tree* has the values as well, but neither permissions nor where columns come from: it is what name resolution made of the
@@ -28,6 +28,7 @@ use super::clock::{
     ClockExpressions, ClockProgram, Fixed, asks_for_time, counts_from_today, has_dates, makes_named_row, reads_time,
 };
 use super::hashes::{FormHash, TreeHash};
+use super::unused_columns::is_unused;
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tree::{self, walkers};
 use crate::pg::error_passing::direct;
@@ -180,10 +181,7 @@ impl TreeHasher {
                 self.form.u32(reference.rtindex as u32);
                 false
             },
-            TargetEntry(target) => {
-                self.target(target);
-                self.node(child!(target.expr).map(Tree::as_node))
-            },
+            TargetEntry(target) => self.target_and_below(target),
             FromExpr(from) => self.list(child!(from.fromlist)) || self.node(child!(from.quals)),
             OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => {
                 self.oids([operator.opno, operator.opresulttype, operator.opcollid, operator.inputcollid]);
@@ -214,6 +212,18 @@ impl TreeHasher {
         }
     }
 
+    /// Adds a column. What asks for the time in one that nothing uses is no clock expression.
+    #[inline]
+    fn target_and_below(&mut self, target: Tree<'_, pg_sys::TargetEntry>) -> bool {
+        self.target(target);
+        let before = self.clock.mark();
+        let stopped = self.node(child!(target.expr).map(Tree::as_node));
+        if self.clock.mark() != before && is_unused(target, |levels| self.query_above(levels)) {
+            self.clock.go_back(before);
+        }
+        stopped
+    }
+
     /// Adds the arguments of a call, which is a clock expression if it asks for the time, or may be one with those that do.
     #[inline]
     fn arguments(
@@ -228,10 +238,10 @@ impl TreeHasher {
             self.clock.leave(call, before);
             if let Some(operator) = call.as_a::<pg_sys::OpExpr>() {
                 let level = self.level;
-                // SAFETY: the walk is in the queries of its levels.
                 self.clock.compare(
                     operator,
                     before,
+                    // SAFETY: the walk is in the queries of its levels.
                     |levels| unsafe { Level::query_above(level, levels) },
                     |one, query| Fixed::beside(one, query),
                 );

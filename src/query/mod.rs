@@ -5,6 +5,7 @@
 //! |---|---|
 //! | May the answer to this query be kept? | `eligibility` (nodes), `volatility` (functions), `trusted_extensions`, `types`, `operator_families` |
 //! | Which values of the clock does it ask for? | `clock` |
+//! | Which columns does nothing use? Which texts are constants wherever they pass through? | `unused_columns`, `constant_texts` (`enclosing`: the queries around a node) |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (constraints, indexes, partition keys) |
 //! | Is it the same question? | `key`: `statement_text` (`known_texts`: those that come again), `identity` (form and tree), `environment` (settings, role), `parameters` |
 //! | … with functions of users in SQL? | `eligibility` (bodies), `name_resolution` |
@@ -23,8 +24,10 @@
 
 mod bytewise;
 pub mod clock;
+mod constant_texts;
 pub mod decomposition;
 pub mod eligibility;
+mod enclosing;
 pub mod environment;
 pub mod hashes;
 pub mod identity;
@@ -57,6 +60,7 @@ pub mod statement_text;
 pub mod trusted_extensions;
 pub mod types;
 mod unique_scan;
+mod unused_columns;
 pub mod updatable_cursor;
 mod verdict;
 mod volatility;

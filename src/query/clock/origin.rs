@@ -1,16 +1,12 @@
 //! Where the values of a column come from that a query names. Reads trees; keeps nothing.
 
-use std::ffi::CStr;
-
 use pgrx::pg_sys::{self, NodeTag, Oid, RTEKind};
 
-use crate::pg::tree::{Tree, child, child_text, children};
+use crate::pg::tree::{Tree, child, children};
+use crate::query::enclosing::Enclosing;
 
-/// Most queries around a column, and most sub-queries that it is handed on by.
+/// Most sub-queries that a column is handed on by.
 const DEEPEST: u32 = 8;
-
-/// Queries, each inside of the next one.
-type Chain<'t> = [Option<Tree<'t, pg_sys::Query>>; DEEPEST as usize];
 
 /// Where values come from.
 pub struct Origin {
@@ -49,28 +45,15 @@ pub fn origin<'t>(
 ) -> Option<Origin> {
     let mut column = column_with_values(expression)?;
     let mut is_extreme = expression.tag() == NodeTag::T_Aggref;
-    let mut chain: Chain<'t> = [None; DEEPEST as usize];
-    for (place, levels) in chain.iter_mut().zip(column.varlevelsup..) {
-        *place = query(levels);
-    }
+    let mut queries = Enclosing::of(query);
     for _ in 0..DEEPEST {
-        let place = usize::try_from(column.varno).ok()?.checked_sub(1)?;
-        let query = chain[0]?;
-        let entry = children!(query.rtable as RangeTblEntry).nth(place)?;
-        match entry.rtekind {
-            RTEKind::RTE_RELATION => {
-                return Some(Origin { relation: entry.relid, column: column.varattno, is_extreme });
-            }
-            RTEKind::RTE_SUBQUERY => chain = inside(child!(entry.subquery)?, &chain, 0),
-            RTEKind::RTE_CTE => {
-                let levels = entry.ctelevelsup as usize;
-                let holder = (*chain.get(levels)?)?;
-                chain = inside(with_query(holder, child_text!(entry.ctename)?)?, &chain, levels);
-            }
-            _ => return None,
+        let entry = queries.entry(&column)?;
+        if entry.rtekind == RTEKind::RTE_RELATION {
+            return Some(Origin { relation: entry.relid, column: column.varattno, is_extreme });
         }
+        queries = queries.above(column.varlevelsup).inside(entry)?;
         // The columns of a set operation come from more than one query.
-        let query = chain[0].filter(|query| query.setOperations.is_null())?;
+        let query = queries.innermost().filter(|query| query.setOperations.is_null())?;
         let number = column.varattno;
         let inner = children!(query.targetList as TargetEntry).find(|target| target.resno == number)?;
         let inner = child!(inner.expr)?.as_node();
@@ -81,22 +64,4 @@ pub fn origin<'t>(
         }
     }
     None
-}
-
-/// The queries around a query that stands in one of these.
-fn inside<'t>(query: Tree<'t, pg_sys::Query>, chain: &Chain<'t>, holder: usize) -> Chain<'t> {
-    let mut inner = [None; DEEPEST as usize];
-    inner[0] = Some(query);
-    for (place, outer) in inner.iter_mut().skip(1).zip(chain.iter().skip(holder)) {
-        *place = *outer;
-    }
-    inner
-}
-
-/// The SELECT that a query has under this name in WITH, if it does not refer to itself.
-fn with_query<'t>(holder: Tree<'t, pg_sys::Query>, name: &CStr) -> Option<Tree<'t, pg_sys::Query>> {
-    let found = children!(holder.cteList as CommonTableExpr)
-        .find(|&with| child_text!(with.ctename).is_some_and(|other| other == name))?;
-    let query = child!(found.ctequery)?.as_a::<pg_sys::Query>()?;
-    (!found.cterecursive && query.commandType == pg_sys::CmdType::CMD_SELECT).then_some(query)
 }

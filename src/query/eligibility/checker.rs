@@ -8,6 +8,7 @@ use pgrx::pg_sys;
 
 use super::met_bodies::MetBodies;
 use crate::pg::backend;
+use crate::pg::tree::Tree;
 use crate::query::row_types_and_custom_settings::MOST_ROW_TYPES;
 use crate::query::types::{Nature, TypeFacts};
 
@@ -125,6 +126,13 @@ impl EligibilityChecker {
             stack_base,
             stack_limit: backend::stack_of_walks(),
         }
+    }
+
+    /// The query as many levels above the node that is checked.
+    pub(super) fn query_above<'t>(&self, levels: u32) -> Option<Tree<'t, pg_sys::Query>> {
+        let place = self.queries.len().checked_sub(levels as usize + 1)?;
+        // SAFETY: a query around the node, which is part of the tree that is checked.
+        unsafe { Tree::enter(*self.queries.get(place)?) }
     }
 
     /// Has the walk come too deep? `here` is a local of the caller.

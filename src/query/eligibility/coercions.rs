@@ -4,7 +4,7 @@
 //! `yesterday`) are about that start (datetime.c, `DecodeDateTime`). So CURRENT_DATE becomes a clock expression of such a query, and its
 //! value is in the key. Texts that become times or timestamps are refused, since `now` is another one each time; but not if they are made of
 //! the clock themselves, as in `(CURRENT_DATE || ' 08:00')::timestamp`: then what they become is part of a clock expression, whose value is
-//! in the key.
+//! in the key. Nor are constants refused that pass through VALUES and the like before they become timestamps, if there is no such word in them.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
@@ -14,6 +14,8 @@ use super::node_kinds::type_of;
 use super::readings::{is_container, reader_of};
 use crate::pg::tree::{Tree, child};
 use crate::query::clock;
+use crate::query::constant_texts::{is_timestamp, tell_no_time};
+use crate::query::enclosing::Enclosing;
 use crate::query::volatility;
 
 /// date_in(cstring)
@@ -33,6 +35,10 @@ impl EligibilityChecker {
         if self.clock == ClockPlace::Inside {
             return self.check_writing_in_clock(argument.as_node()) || self.check_reading_in_clock(coercion.resulttype);
         }
+        if self.reads_constant_texts(coercion, argument) {
+            self.reads_settings = true;
+            return self.check_function(writes) || self.check_body_of(reader_of(coercion.resulttype));
+        }
         if self.check_time_read(coercion.resulttype) {
             return true;
         }
@@ -50,6 +56,18 @@ impl EligibilityChecker {
         }
         self.note_day();
         self.check_function(writes) || self.check_body_of(reads)
+    }
+
+    /// Are the texts that become timestamps constants without words for the present time (`constant_texts`)? The form of the query tells
+    /// (`identity`).
+    fn reads_constant_texts(&self, coercion: Tree<'_, pg_sys::CoerceViaIO>, texts: Tree<'_, pg_sys::Expr>) -> bool {
+        let queries = Enclosing::of(|levels| self.query_above(levels));
+        self.clock == ClockPlace::Outside
+            && !self.bodies.immutable
+            && is_timestamp(coercion.resulttype)
+            && clock::handled(coercion.resulttype)
+                .is_some_and(|known| known.reads == reader_of(coercion.resulttype).to_u32())
+            && tell_no_time(texts.as_node(), &queries)
     }
 
     /// Checks how a value in a clock expression is written as a text: `clock` does it by the function that it knows.

@@ -78,12 +78,7 @@ impl EligibilityChecker {
         if self.clock != ClockPlace::Outside || call.as_node().tag() != pg_sys::NodeTag::T_OpExpr {
             return false;
         }
-        let queries = &self.queries;
-        let above = |levels: u32| {
-            let place = queries.len().checked_sub(levels as usize + 1)?;
-            // SAFETY: a query around the node, which is part of the tree that is checked.
-            unsafe { Tree::enter(*queries.get(place)?) }
-        };
+        let above = |levels: u32| self.query_above(levels);
         let Some(comparison) = Comparison::of(call, None, above).filter(Comparison::has_known_interval) else {
             return false;
         };

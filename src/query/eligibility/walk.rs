@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use arrow_cache_core::Reason;
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, NodeTag};
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use super::node_kinds::{makes_a_type, names_collation, refusal_of, type_of};
@@ -11,6 +11,7 @@ use super::{failures, kind_of_plan};
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 use crate::query::repeatability;
 use crate::query::types::{Nature, nature};
+use crate::query::unused_columns::is_unused;
 use crate::query::volatility::definition;
 
 /// Called by the server's walkers for each part of a node; true stops the walk.
@@ -29,6 +30,9 @@ impl EligibilityChecker {
         if self.is_too_deep(&here) {
             return self.refuse(Reason::TooComplex);
         }
+        if let Some(expression) = self.unused_column(node) {
+            return self.check_unused(expression);
+        }
         let enters = self.enters_clock(node);
         let kept = self.enters_kept(node);
         let stopped = self.reason.is_some() || self.check_node(node) || self.check_below(node);
@@ -36,6 +40,26 @@ impl EligibilityChecker {
         if enters {
             self.clock = ClockPlace::Outside;
         }
+        stopped
+    }
+
+    /// The expression of a column that nothing uses (`unused_columns`), if it is more than a column of a table.
+    fn unused_column<'t>(&self, node: Tree<'t, pg_sys::Node>) -> Option<Tree<'t, pg_sys::Node>> {
+        let column = node.as_a::<pg_sys::TargetEntry>()?;
+        let expression = child!(column.expr)?.as_node();
+        let is_plain = matches!(expression.tag(), NodeTag::T_Var | NodeTag::T_Const | NodeTag::T_Param);
+        (!is_plain && is_unused(column, |levels| self.query_above(levels))).then_some(expression)
+    }
+
+    /// Checks a column that nothing uses. The planner keeps it if it calls a volatile function. No value of the clock in it is in the key.
+    fn check_unused(&mut self, expression: Tree<'_, pg_sys::Node>) -> bool {
+        // SAFETY: an expression of a valid query.
+        if unsafe { !pg_sys::contain_volatile_functions(expression.as_ptr()) } {
+            return false;
+        }
+        let place = std::mem::replace(&mut self.clock, ClockPlace::Elsewhere);
+        let stopped = self.check_all(expression);
+        self.clock = place;
         stopped
     }
 

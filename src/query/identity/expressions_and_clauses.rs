@@ -7,6 +7,8 @@ use super::hasher::TreeHasher;
 use crate::pg::compat::tree;
 use crate::pg::tree::{Tree, child, child_integers, child_oids, child_text, children, match_node};
 use crate::query::clock::has_dates;
+use crate::query::constant_texts::{is_timestamp, tell_no_time};
+use crate::query::enclosing::Enclosing;
 
 impl TreeHasher {
     /// Calls of aggregates and window functions, and operators other than plain ones.
@@ -80,6 +82,13 @@ impl TreeHasher {
                 self.form.u32(link.subLinkId as u32);
             },
             CaseExpr(case) => self.lengths([child!(case.args)]),
+            CoerceViaIO(coercion) => {
+                if let Some(texts) = child!(coercion.arg).filter(|_| is_timestamp(coercion.resulttype)) {
+                    // Whether the query is eligible depends on these constants.
+                    let queries = Enclosing::of(|levels| self.query_above(levels));
+                    self.form.u8(u8::from(tell_no_time(texts.as_node(), &queries)));
+                }
+            },
             // These have no type that their parts or the clause around them would not show.
             CollateExpr(expression) => return self.oids([expression.collOid]),
             NullTest(test) => {
@@ -89,7 +98,6 @@ impl TreeHasher {
             BooleanTest(test) => return self.form.u32(test.booltesttype),
             _ => match node.tag() {
                 NodeTag::T_RelabelType
-                | NodeTag::T_CoerceViaIO
                 | NodeTag::T_ArrayCoerceExpr
                 | NodeTag::T_ConvertRowtypeExpr
                 | NodeTag::T_CaseTestExpr

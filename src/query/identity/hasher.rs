@@ -89,6 +89,12 @@ impl TreeHasher {
         }
     }
 
+    /// The query as many levels above the node that the walk is at.
+    pub(super) fn query_above(&self, levels: u32) -> Option<Tree<'static, pg_sys::Query>> {
+        // SAFETY: the walk is in the queries of its levels.
+        unsafe { Level::query_above(self.level, levels) }
+    }
+
     /// Has the walk come too deep? `here` is a local of the caller.
     #[inline]
     pub(super) fn is_too_deep(&self, here: &u8) -> bool {
