@@ -43,7 +43,7 @@ static WAITERS: AtomicPtr<pg_sys::ConditionVariable> = AtomicPtr::new(std::ptr::
 static AREA: AtomicPtr<pg_sys::dsa_area> = AtomicPtr::new(std::ptr::null_mut());
 /// The cache as this backend sees it, once it is attached: its parts are then constant.
 static STORE: Local<Cell<Option<SharedStore>>> = Local::new(Cell::new(None));
-/// The counters of this backend, as long as `STORE` is there.
+/// The counters of this backend, once they were asked for.
 static COUNTERS: Local<Cell<Option<&'static Stripe>>> = Local::new(Cell::new(None));
 
 /// Computes the layout from the settings; FATAL when `memory` cannot hold the index.
@@ -143,9 +143,7 @@ fn attached() -> Option<SharedStore> {
     if AREA.load(Relaxed).is_null() {
         attach();
     }
-    let store = view(AREA.load(Relaxed));
-    COUNTERS.set(Some(store.counters().own(store.stripe())));
-    STORE.set(Some(store));
+    STORE.set(Some(view(AREA.load(Relaxed))));
     STORE.get()
 }
 
@@ -156,9 +154,18 @@ pub fn attached_store() -> Option<&'static SharedStore> {
     unsafe { (*STORE.as_ptr()).as_ref() }
 }
 
-/// The counters of this backend; `None` before it is attached.
+/// The counters of this backend, which need not be attached to count; `None` when the library was not preloaded.
 #[inline]
 pub fn own_counters() -> Option<&'static Stripe> {
+    COUNTERS.get().or_else(found_counters)
+}
+
+/// The same when they are asked for the first time.
+#[cold]
+#[inline(never)]
+fn found_counters() -> Option<&'static Stripe> {
+    let store = store_without_area()?;
+    COUNTERS.set(Some(store.counters().own(store.stripe())));
     COUNTERS.get()
 }
 

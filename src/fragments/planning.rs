@@ -115,21 +115,11 @@ pub fn combination(
     known: Known,
     instead: *mut pg_sys::Node,
 ) -> Option<Combination> {
-    // The parts call other functions than the query. Who may execute these, and not those, would not get the error.
-    if may_lack_execute(versions.ddl) {
-        return None;
-    }
     let decomposition = decompose(query, params, known.may_fail, known.reads_all).ok()?;
     let part = decomposition.part;
     if known.asks_for_time {
         // SAFETY: the query of a part, which is valid.
         parts::check_part(&shmem::store()?, unsafe { Tree::enter(part.query) }?, versions).ok()?;
-    }
-    // The server's own plan raises what computing constants raises when it is made. A part may never be planned.
-    // SAFETY: expressions of a query of our own, of which a copy is changed.
-    unsafe {
-        let targets: *mut pg_sys::Node = copy((*part.query).targetList).cast();
-        kept!(server::eval_const_expressions(std::ptr::null_mut(), targets));
     }
     // SAFETY: the bounds were taken from the query.
     let found = unsafe { leaves(part.relation, part.bounds(), &|key| part.may_prune_otherwise(key)) }.ok()?;
@@ -142,6 +132,16 @@ pub fn combination(
     let is_parent = unsafe { pg_sys::get_rel_relkind(part.relation) } as u8 == pg_sys::RELKIND_RELATION;
     if is_parent && !found.leaves.iter().all(|leaf| inheritance::has_columns_of(leaf.relation, part.relation)) {
         return None;
+    }
+    // The parts call other functions than the query. Who may execute these, and not those, would not get the error. It takes long to ask, so it is asked last.
+    if may_lack_execute(versions.ddl) {
+        return None;
+    }
+    // The server's own plan raises what computing constants raises when it is made. A part may never be planned.
+    // SAFETY: expressions of a query of our own, of which a copy is changed.
+    unsafe {
+        let targets: *mut pg_sys::Node = copy((*part.query).targetList).cast();
+        kept!(server::eval_const_expressions(std::ptr::null_mut(), targets));
     }
     // SAFETY: lists of OIDs.
     let unique = |relations: &mut dyn Iterator<Item = pg_sys::Oid>| unsafe {

@@ -208,6 +208,7 @@ unsafe fn run_level(
     count: u64,
     once: bool,
 ) {
+    lookup::quick_statements::begin_timed();
     let outer = session::enter_level();
     // SAFETY: the caller's promise; what is kept over the call is plain data.
     unsafe { compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once) };
@@ -262,6 +263,7 @@ unsafe fn run_plan(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, 
             if !backend::is_in_subtransaction() {
                 return run_level(query_desc, direction, count, once);
             }
+            lookup::quick_statements::begin_timed();
             let outer = session::enter_level();
             with_cleanup(
                 || compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once),

@@ -113,6 +113,7 @@ unsafe fn plan_concerned(
         match planning {
             Planning::Eligible(eligible) => edge(|| lookup::after_planning(plan, eligible)),
             Planning::Refused(reason) => edge(|| lookup::refuse(plan, reason)),
+            Planning::Unchecked(form) => edge(|| lookup::leave_unchecked(plan, form)),
             Planning::Ignored | Planning::Ready { .. } => {}
         }
         if !carried.is_nothing() {

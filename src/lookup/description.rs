@@ -97,6 +97,12 @@ fn verdict_of(question: &Question<'_>) -> Result<(QueryTraits, TreeHash, FormId,
             Ok((traits, tree, form, facts, planned, asks_for_time))
         }
         Marked::Bypass(reason) => Err(reason),
+        Marked::Unchecked => {
+            // It may be worth a lookup by now. Its next plan is checked.
+            portal::ask_for_new_plan();
+            quick_statements::time_run(form_at_once.map(Fingerprint::of_form));
+            Err(Reason::TooQuick)
+        }
     }
 }
 

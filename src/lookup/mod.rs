@@ -72,4 +72,4 @@ pub use question::Question;
 pub use row_bounds::{Effort, RowBounds};
 pub use snapshot::view as snapshot_view;
 pub use start::{Task, at_start, bypass_at_once, scrolls, skip, skip_at_once};
-pub use verdict::{Eligible, after_planning, refuse};
+pub use verdict::{Eligible, after_planning, leave_unchecked, refuse};

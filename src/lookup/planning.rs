@@ -12,6 +12,7 @@ use super::verdict::{Eligible, check, meaning};
 use super::{definition_versions, kept_templates, price, quick_statements, unclear_hints};
 use crate::pg::allocator;
 use crate::query::eligibility::reads_nothing;
+use crate::query::hashes::FormId;
 use crate::query::{identity, name_resolution};
 use crate::{session, shmem};
 
@@ -22,6 +23,8 @@ pub enum Planning {
     Ignored,
     /// To attach a refusal to its plan.
     Refused(Reason),
+    /// To note on its plan that it was not checked, since queries of this form are too quick.
+    Unchecked(FormId),
     /// To check the relations of its plan.
     Eligible(Eligible),
     /// Not to plan it, but to lock some relations as planning would: the placeholder stands for a stored answer, if that still holds
@@ -67,22 +70,31 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     if is_one_shot && !call.has_values() {
         check_speed(call, call.fingerprint())?;
     }
-    let Some(store) = shmem::store() else { return Ok(Planning::Ignored) };
+    let Some(seed) = shmem::seed() else { return Ok(Planning::Ignored) };
     if allocator::is_short() {
         return Err(Reason::OutOfMemory);
     }
-    let identity = identity::of(call.query(), store.seed())?;
-    let versions = definition_versions::current(&store);
+    let identity = identity::of(call.query(), seed)?;
     let form = identity.form;
-    let traits = match forms::finding(form, versions, || name_resolution::hash(store.seed()).ok()) {
+    if is_one_shot && call.has_values() {
+        check_speed(call, Some(Fingerprint::of_form(form.id())))?;
+    }
+    let is_kept_for_client = may_stand_in && !is_one_shot && call.is_of_client();
+    if is_kept_for_client
+        && quick_statements::are_quick_for_others(Fingerprint::of_form(form.id()))
+        && !call.has_hint()
+    {
+        return Ok(Planning::Unchecked(form.id()));
+    }
+    // From here on it costs something: a session whose statements are all too quick never attaches to the store.
+    let Some(store) = shmem::store() else { return Ok(Planning::Ignored) };
+    let versions = definition_versions::current(&store);
+    let traits = match forms::finding(form, versions, || name_resolution::hash(seed).ok()) {
         Some(Finding::Refused(reason)) => return Err(reason),
         Some(Finding::Eligible(traits)) => Some(traits),
         None => None,
     };
     let identified = identity.into_identified()?;
-    if is_one_shot && call.has_values() {
-        check_speed(call, Some(Fingerprint::of_form(form.id())))?;
-    }
     if is_one_shot
         && let Some(traits) = &traits
         && !traits.may_garble_text()

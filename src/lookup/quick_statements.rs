@@ -2,9 +2,10 @@
 //! looking them up takes. And which are too quick to be worth capturing, by their keys.
 //!
 //! Two fixed tables of this backend; no other process sees them. A statement that is forgotten is only looked up, or captured, once
-//! more.
+//! more. What sessions find out about statements that are new to them is noted in shared memory, so that the first statement of the next session need
+//! not be looked up.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use arrow_cache_core::CacheKey;
@@ -13,7 +14,8 @@ use super::fingerprint::Fingerprint;
 use super::price;
 use crate::pg::backend;
 use crate::pg::backend_local::Local;
-use crate::{session, settings};
+use crate::query::environment;
+use crate::{session, settings, shmem};
 
 /// What is remembered of statements by a hash: each takes the place of another with the same remainder.
 type Memory<T, const PLACES: usize> = Local<RefCell<[T; PLACES]>>;
@@ -65,6 +67,12 @@ const UNKNOWN: Speed = Speed {
 };
 
 impl Speed {
+    /// Is it that of statements with this fingerprint, compared with this setting?
+    #[inline]
+    fn is_of(&self, fingerprint: Fingerprint, threshold: u64) -> bool {
+        self.fingerprint == fingerprint && self.threshold == threshold
+    }
+
     /// One more execution would have been as good without a lookup.
     fn note_in_vain(&mut self) {
         self.quick_runs = self.quick_runs.saturating_add(1);
@@ -82,6 +90,9 @@ impl Speed {
 static SPEEDS: Memory<Speed, 256> = Local::new(RefCell::new([UNKNOWN; 256]));
 /// The lower halves of the keys whose last execution was too quick, by the upper half.
 static QUICK_KEYS: Memory<u64, 1024> = Local::new(RefCell::new([0; 1024]));
+
+/// When the run of the statement that is timed has begun.
+static BEGAN: Local<Cell<i64>> = Local::new(Cell::new(0));
 
 /// The place of a hash in a memory.
 fn place<T, const PLACES: usize>(memory: &mut [T; PLACES], hash: u64) -> &mut T {
@@ -120,6 +131,7 @@ fn is_measured(fingerprint: Fingerprint) -> bool {
 fn decide(fingerprint: Fingerprint) -> bool {
     SPEEDS.with_borrow_mut(|speeds| {
         let speed = place(speeds, fingerprint.0);
+        learn(speed, fingerprint);
         if !is_quick(speed, fingerprint) {
             return false;
         }
@@ -132,13 +144,38 @@ fn decide(fingerprint: Fingerprint) -> bool {
     })
 }
 
+/// Learns what other sessions have noted of statements with this fingerprint, if this session knows nothing and they have found them too quick.
+#[inline]
+fn learn(speed: &mut Speed, fingerprint: Fingerprint) {
+    if speed.fingerprint != fingerprint && is_quick_for_others(fingerprint) {
+        *speed = Speed { fingerprint, threshold: threshold(), quick_runs: QUICK_RUNS, ..UNKNOWN };
+    }
+}
+
+/// Have all sessions together noted enough runs, of which the longest was too quick?
+#[cold]
+#[inline(never)]
+fn is_quick_for_others(fingerprint: Fingerprint) -> bool {
+    shmem::store_without_area().is_some_and(|store| {
+        let (runs, micros) = store.longest_run_time(environment::of_text(store.seed(), fingerprint.0, threshold()));
+        runs >= u32::from(QUICK_RUNS) && (micros as f64) < settings::min_execution_time_ms() * 1000.0
+    })
+}
+
+/// Tells other sessions how long a run has taken.
+#[cold]
+#[inline(never)]
+fn tell(fingerprint: Fingerprint, taken: Duration) {
+    if let Some(store) = shmem::store_without_area() {
+        let micros = u64::try_from(taken.as_micros()).unwrap_or(u64::MAX);
+        store.note_run_time(environment::of_text(store.seed(), fingerprint.0, threshold()), micros);
+    }
+}
+
 /// Were the last executions of statements with this fingerprint too quick, by all that is remembered there?
 #[inline]
 fn is_quick(speed: &Speed, fingerprint: Fingerprint) -> bool {
-    speed.fingerprint == fingerprint
-        && speed.credit.is_zero()
-        && speed.quick_runs >= QUICK_RUNS
-        && speed.threshold == threshold()
+    speed.is_of(fingerprint, threshold()) && speed.credit.is_zero() && speed.quick_runs >= QUICK_RUNS
 }
 
 /// Will `skips_lookup` say yes? Counts nothing.
@@ -148,8 +185,15 @@ pub fn will_skip_lookup(fingerprint: Fingerprint) -> bool {
         && !settings::debug_serve_fills()
         && SPEEDS.with_borrow_mut(|speeds| {
             let speed = place(speeds, fingerprint.0);
+            learn(speed, fingerprint);
             is_quick(speed, fingerprint) && speed.skipped + 1 < speed.look_up_at
         })
+}
+
+/// Are statements with this fingerprint too quick for other sessions, while this one has looked none up?
+pub fn are_quick_for_others(fingerprint: Fingerprint) -> bool {
+    will_skip_lookup(fingerprint)
+        && SPEEDS.with_borrow_mut(|speeds| place(speeds, fingerprint.0).look_up_at == FIRST_LOOK_UP)
 }
 
 /// Counts an execution that `skips_lookup` would have said yes to, by `will_skip_lookup`.
@@ -158,9 +202,13 @@ pub fn count_skipped(fingerprint: Fingerprint) {
     SPEEDS.with_borrow_mut(|speeds| place(speeds, fingerprint.0).skipped += 1);
 }
 
-/// Notes how long an execution of a statement with this fingerprint has taken, and whether that was too quick to be stored.
+/// Notes how long an execution of a statement with this fingerprint has taken, and whether that was too quick to be stored. Other sessions are told of
+/// it unless this one has found enough quick runs: then it would tell nothing new, and write to shared memory all the time.
 fn note_speed(fingerprint: Fingerprint, taken: Duration, too_quick: bool) {
     note(fingerprint, |speed| {
+        if !too_quick || speed.quick_runs < QUICK_RUNS {
+            tell(fingerprint, taken);
+        }
         if too_quick || taken < speed.price * CHEAP {
             speed.note_in_vain();
         } else {
@@ -207,7 +255,7 @@ fn note(fingerprint: Fingerprint, change: impl FnOnce(&mut Speed)) {
     let threshold = threshold();
     SPEEDS.with_borrow_mut(|speeds| {
         let speed = place(speeds, fingerprint.0);
-        if speed.fingerprint != fingerprint || speed.threshold != threshold {
+        if !speed.is_of(fingerprint, threshold) {
             *speed = Speed { fingerprint, threshold, ..UNKNOWN };
         }
         change(speed);
@@ -245,8 +293,16 @@ pub fn forget_timed() {
     session::take_timed();
 }
 
-/// Notes how the statement went that `time_run` was told of, if its run has just ended. Its time is taken from the message that asked
-/// for it, so it is rather too long than too short: then the next one like it is looked up.
+/// A run begins: that of the statement that `time_run` was told of, if it is timed. What came before is not timed, as it is not when rows are captured:
+/// the first statements of a session take long to plan, whatever they ask.
+#[inline]
+pub fn begin_timed() {
+    if session::is_timed() {
+        BEGAN.set(backend::now());
+    }
+}
+
+/// Notes how the statement went that `time_run` was told of, if its run has just ended.
 #[inline]
 pub fn note_timed() {
     if let Some(fingerprint) = session::take_timed() {
@@ -256,7 +312,7 @@ pub fn note_timed() {
 
 #[inline(never)]
 fn note_time(fingerprint: u64) {
-    let micros = u64::try_from(backend::now() - backend::statement_start()).unwrap_or(0);
+    let micros = u64::try_from(backend::now() - BEGAN.get()).unwrap_or(0);
     let too_quick = (micros as f64) < settings::min_execution_time_ms() * 1000.0;
     note_speed(Fingerprint(fingerprint), Duration::from_micros(micros), too_quick);
 }

@@ -149,6 +149,15 @@ pub unsafe fn refuse(plan: *mut pg_sys::PlannedStmt, reason: Reason) {
     unsafe { plan_marker::attach(plan, Verdict::Bypass(reason)) };
 }
 
+/// Notes on a finished plan that its query was not checked.
+///
+/// # Safety
+/// As `refuse`.
+pub unsafe fn leave_unchecked(plan: *mut pg_sys::PlannedStmt, form: FormId) {
+    // SAFETY: the caller promises the same.
+    unsafe { plan_marker::attach(plan, Verdict::Unchecked(form)) };
+}
+
 /// Attaches the verdict to the finished plan of an eligible query.
 ///
 /// # Safety

@@ -13,6 +13,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, UnsafeCell};
+use std::ffi::c_void;
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -22,6 +23,7 @@ use arrow_cache_core::{OutOfMemory, room};
 use pgrx::PgTryBuilder;
 
 use super::backend_local::Local;
+use super::server;
 
 /// Bytes of the reserve. They take no memory until they are needed.
 const RESERVE: usize = 1024 * 1024;
@@ -235,11 +237,14 @@ fn remove_abandoned() {
 
 /// Bytes of stack that exist from the start. A stack grows by itself, but when memory is short it cannot, and the process ends.
 const STACK: usize = 1024 * 1024;
+/// Bytes of it that the functions on their way down to `release_stack` may be using.
+const STACK_IN_USE: usize = 16 * 1024;
 
 /// Obtains, in the postmaster, what its children inherit and could not obtain when memory is short: their stack, and the thread-local
 /// variables of a panic (if there is no memory for those, the C library ends the process).
 pub fn prepare() {
     use_stack(STACK);
+    release_stack();
     // The first panic creates all of these variables, including those of pgrx.
     PgTryBuilder::new(|| panic!("the first panic")).catch_others(|_| ()).execute();
 }
@@ -253,6 +258,16 @@ fn use_stack(left: usize) {
         use_stack(left);
     }
     black_box(&mut frame);
+}
+
+/// Gives back the memory that `use_stack` has used, but not the addresses: each new process would have to copy the postmaster's pages.
+fn release_stack() {
+    const PAGE: usize = 4096;
+    let here = 0u8;
+    let end = ((&raw const here) as usize - STACK_IN_USE) / PAGE * PAGE;
+    let bytes = (STACK - 2 * STACK_IN_USE) / PAGE * PAGE;
+    // SAFETY: these pages lie below all frames, where `use_stack` has been, and a signal handler leaves nothing there. Their advice can be refused.
+    unsafe { server::madvise((end - bytes) as *mut c_void, bytes, server::MADV_DONTNEED) };
 }
 
 /// Is memory so short that nothing larger should be begun? While there is enough, this reads one variable.

@@ -38,8 +38,13 @@ pub struct SubXactStatus {
     pub first: *mut pg_sys::PgStat_TableXactStatus,
 }
 
+/// Advice for `madvise`: the pages are not needed, and zero when they are used again (linux/mman.h).
+pub const MADV_DONTNEED: c_int = 4;
+
 // Variables, and functions that can neither raise nor wait.
 unsafe extern "C" {
+    /// sys/mman.h
+    pub fn madvise(start: *mut c_void, bytes: usize, advice: c_int) -> c_int;
     /// string.h
     pub fn strcmp(one: *const c_char, other: *const c_char) -> c_int;
     /// access/xact.h

@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char};
 
-use arrow_cache_core::{Hash128, HashBuffer, LastHash, Reason, RoomyVec};
+use arrow_cache_core::{Hash128, HashBuffer, LastHash, Reason, RoomyVec, StreamHasher};
 use pgrx::pg_sys;
 
 use super::hashes::{EnvironmentHash, PlanningHash, SettingsHash};
@@ -110,6 +110,21 @@ fn hashed(last: &Cell<LastHash>, seed: u64, add: impl FnOnce(&mut HashBuffer)) -
     });
     last.set(kept);
     hash
+}
+
+/// What stands for a text, or a hash of one, in memory that sessions share: as it is asked by this role, in this database, under this search path.
+/// `further` is another part of it.
+pub fn of_text(seed: u64, text: u64, further: u64) -> u64 {
+    let mut hash = StreamHasher::with_seed(seed);
+    hash.u64(text);
+    hash.u64(further);
+    // SAFETY: as in `add_environment`.
+    unsafe {
+        hash.u32(pg_sys::MyDatabaseId.to_u32());
+        hash.u32(backend::user_id().to_u32());
+        hash.part(text_of(pg_sys::namespace_search_path));
+    }
+    hash.finish().lo
 }
 
 /// The setting that names a text search configuration. In the list of what a query reads, it stands for that configuration.

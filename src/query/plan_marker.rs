@@ -73,8 +73,10 @@ const FIRST_CLOCK: usize = 0x1_0000;
 const FIRST_CLOCK_WORD: i32 = FIRST_WORD - FIRST_CLOCK as i32;
 /// The word of the order when the query has no answer to be repeated.
 const NOT_REPEATABLE: u32 = 0;
-/// First word of a marker that says "cacheable"; any other value is a reason's number plus one.
+/// First word of a marker that says "cacheable"; any other value is a reason's number plus one, or `UNCHECKED`.
 const CACHEABLE: u32 = 0;
+/// First word of a marker that says "unchecked"; the form follows. No reason has this number.
+const UNCHECKED: u32 = u32::MAX;
 
 /// Attaches the verdict to a new plan. It takes the place of an earlier one: a planner hook of another library, called by ours, may have called all
 /// hooks once more.
@@ -89,6 +91,15 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
         Verdict::Bypass(reason) => unsafe {
             (*plan).invalItems = pg_sys::lappend((*plan).invalItems, shared_refusal(reason).cast());
         },
+        Verdict::Unchecked(form) => {
+            let words = [UNCHECKED, form.0 as u32, (form.0 >> 32) as u32];
+            let words: Vec<(usize, u32)> = words.into_iter().enumerate().collect();
+            // SAFETY: as below.
+            unsafe {
+                (*plan).invalItems =
+                    pg_sys::ffi::pg_guard_ffi_boundary(|| append((*plan).invalItems, &raw const *words))
+            };
+        }
         Verdict::Cacheable { traits, tree, form, facts, planned, clock } => {
             // SAFETY: extras and clock expressions are kept in the context in which the plan is made.
             let (extras, clock): (Vec<u32>, _) = unsafe { (traits.extras.words().collect(), clock.words()) };
@@ -263,17 +274,20 @@ unsafe fn append(list: *mut pg_sys::List, words: *const [(usize, u32)]) -> *mut 
     list
 }
 
-/// The form of the query, if the plan says that it is cacheable, and its verdict is the first thing that was attached: quick to tell, for
+/// The form of the query, if the plan says that it is cacheable or unchecked, and its verdict is the first thing that was attached: quick to tell, for
 /// statements that are too quick to be looked up.
 pub fn form_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<FormId> {
     let mut items = children!(plan.invalItems as PlanInvalItem);
     let first = items.next()?;
-    if first.cacheId != FIRST_WORD || first.hashValue != CACHEABLE {
-        return None;
-    }
+    let place = match first.hashValue {
+        _ if first.cacheId != FIRST_WORD => return None,
+        CACHEABLE => FORM,
+        UNCHECKED => 1,
+        _ => return None,
+    };
     let mut word = |skipped| items.nth(skipped).map(|item| (item.cacheId, u64::from(item.hashValue)));
-    let ((low_id, low), (high_id, high)) = (word(FORM - 1)?, word(0)?);
-    (low_id == FIRST_WORD - FORM as i32 && high_id == low_id - 1).then_some(FormId(low | high << 32))
+    let ((low_id, low), (high_id, high)) = (word(place - 1)?, word(0)?);
+    (low_id == FIRST_WORD - place as i32 && high_id == low_id - 1).then_some(FormId(low | high << 32))
 }
 
 /// Reads the verdict back; a plan without one reads nothing, or was made by somebody else.
@@ -293,6 +307,7 @@ pub fn read(plan: Tree<'_, pg_sys::PlannedStmt>) -> Marked {
     }
     match words.get(..count) {
         Some(words @ [CACHEABLE, ..]) => cacheable(words, plan).unwrap_or(Marked::Bypass(Reason::NotAnalyzed)),
+        Some([UNCHECKED, ..]) => Marked::Unchecked,
         Some([number, ..]) => {
             let reason = Reason::ALL.get(*number as usize - 1).copied();
             Marked::Bypass(reason.unwrap_or(Reason::NotAnalyzed))

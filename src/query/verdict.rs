@@ -44,6 +44,8 @@ pub enum Verdict {
     },
     /// Its answer may not be kept.
     Bypass(Reason),
+    /// Nobody has asked yet whether its answer may be kept: queries of this form are too quick for that.
+    Unchecked(FormId),
 }
 
 /// The verdict that a plan carries, as it is read back.
@@ -60,4 +62,6 @@ pub enum Marked {
     },
     /// Its answer may not be kept.
     Bypass(Reason),
+    /// As `Verdict::Unchecked`.
+    Unchecked,
 }

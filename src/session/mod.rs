@@ -24,7 +24,9 @@ pub use status::{
     Status, begin_bypass, begin_statement, begin_statement_as, last_status, set_status, set_status_of,
     statement_number, status,
 };
-pub use timed_fingerprint::{forget_timed, has_fingerprint, note_fingerprint, take_fingerprint, take_timed, time_run};
+pub use timed_fingerprint::{
+    forget_timed, has_fingerprint, is_timed, note_fingerprint, take_fingerprint, take_timed, time_run,
+};
 pub use wrapping::{
     WrappedText, Wrapping, declaring_cursor, enter_copy, enter_execute, enter_wrapping, executing_prepared, explaining,
     holds_cursor_at_once, is_explaining, is_wrapped, leave_wrapping, wrapped_text,

@@ -40,10 +40,16 @@ pub fn take_fingerprint() -> Option<u64> {
     PLANNED.take()
 }
 
+/// Is the statement that runs now, at this level, timed?
+#[inline]
+pub fn is_timed() -> bool {
+    TIMED.get().is_some() && at_top_level()
+}
+
 /// Takes the fingerprint whose statement is timed, if there is one at this level.
 #[inline]
 pub fn take_timed() -> Option<u64> {
-    if TIMED.get().is_some() && at_top_level() { TIMED.take() } else { None }
+    if is_timed() { TIMED.take() } else { None }
 }
 
 /// The statement that starts now, at the top level, is not timed.

@@ -29,13 +29,9 @@ pub(crate) struct FormLine {
 }
 
 impl FormLine {
-    /// Can a line hold this? A word of a form has runs, and a time.
+    /// Can a line hold this?
     pub(crate) fn is_possible(&self) -> bool {
-        [&self.plain, &self.combined, &self.quick_rows, &self.longest].into_iter().all(|word| {
-            let word = word.0.load(Relaxed);
-            let runs = Runs::from_word(word);
-            word == 0 || (runs.runs > 0 && runs.micros > 0)
-        })
+        [&self.plain, &self.combined, &self.quick_rows, &self.longest].into_iter().all(FormWord::is_possible)
     }
 }
 
@@ -52,6 +48,13 @@ impl FormWord {
 pub(crate) struct FormWord(AtomicU64);
 
 impl FormWord {
+    /// Can a word be this? One of a form has runs, and a time.
+    pub(crate) fn is_possible(&self) -> bool {
+        let word = self.0.load(Relaxed);
+        let runs = Runs::from_word(word);
+        word == 0 || (runs.runs > 0 && runs.micros > 0)
+    }
+
     /// Notes one more run of a form, which takes the place of another form. The word holds the usual time.
     pub(crate) fn note(&self, form: u64, micros: u64) {
         self.note_with(form, micros, WEIGHT, WEIGHT);

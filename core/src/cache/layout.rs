@@ -7,7 +7,7 @@ use crate::cache::claims::CLAIMS;
 use crate::cache::counters::{STRIPES, Stripe};
 use crate::cache::definers;
 use crate::cache::entry::Entry;
-use crate::cache::form_line::FormLine;
+use crate::cache::form_line::{FormLine, FormWord};
 use crate::cache::header::Header;
 use crate::cache::seat::Seat;
 use crate::cache::slot::Slot;
@@ -21,6 +21,8 @@ pub const PARTITIONS: usize = 64;
 pub const RUN_WORDS: usize = if cfg!(miri) { 64 } else { 16_384 };
 /// Number of lines that tell how long queries of one form run. A power of two.
 pub const FORM_PLACES: usize = if cfg!(miri) { 64 } else { 4096 };
+/// Number of words that tell how long statements run. A power of two.
+pub const RUN_TIMES: usize = if cfg!(miri) { 64 } else { 4096 };
 /// Words that tell how the answers of keys were used, for each bucket: of keys that have no entry, too. A power of two.
 const HISTORIES_PER_BUCKET: usize = 2;
 /// Most seats: the others would take more memory, and more time to look through, than they are worth.
@@ -107,6 +109,7 @@ pub struct Layout {
     pub(crate) statement_count: usize,
     pub(crate) runs: usize,
     pub(crate) form_lines: usize,
+    pub(crate) run_times: usize,
     pub(crate) histories: usize,
     pub(crate) buckets: usize,
     /// A power of two, so that a bucket belongs to one partition.
@@ -141,6 +144,7 @@ impl Layout {
         let statements = part(statement_count * size_of::<StatementRecord>());
         let runs = part(RUN_WORDS * size_of::<u32>());
         let form_lines = part(FORM_PLACES * size_of::<FormLine>());
+        let run_times = part(RUN_TIMES * size_of::<FormWord>());
         let histories = part(bucket_count * HISTORIES_PER_BUCKET * size_of::<u64>());
         let buckets = part(bucket_count * size_of::<Bucket>());
         let entries = part(sizes.max_entries as usize * size_of::<Entry>());
@@ -168,6 +172,7 @@ impl Layout {
             statement_count,
             runs,
             form_lines,
+            run_times,
             histories,
             buckets,
             bucket_count,
@@ -218,6 +223,7 @@ mod tests {
                 layout.statements,
                 layout.runs,
                 layout.form_lines,
+                layout.run_times,
                 layout.histories,
                 layout.buckets,
                 layout.entries,

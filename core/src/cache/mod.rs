@@ -16,6 +16,7 @@
 //! | `run_counts` | how often a query ran without an entry |
 //! | `quick_rows` | which first runs are not worth storing, and which forms have such runs |
 //! | `form_times` | how long queries of one form run without an answer |
+//! | `run_times` | how long statements with one fingerprint run at most |
 //! | `statements` | what became of the executions of each statement |
 //! | `index` | chains of published entries, by key |
 //! | `limbo` | lists of free and of retired records |
@@ -74,6 +75,7 @@ pub mod replay_notes;
 pub mod replay_state;
 pub mod replayed;
 mod run_counts;
+mod run_times;
 mod seat;
 mod seats;
 pub mod slot;

@@ -20,9 +20,9 @@ use crate::cache::claims::{CLAIMS, Claims};
 use crate::cache::counters::{Counters, STRIPES, Stripe};
 use crate::cache::definers::{self, Definers, PreparedDefinitions};
 use crate::cache::entry::Entry;
-use crate::cache::form_line::FormLine;
+use crate::cache::form_line::{FormLine, FormWord};
 use crate::cache::header::Header;
-use crate::cache::layout::{FORM_PLACES, Layout, RUN_WORDS};
+use crate::cache::layout::{FORM_PLACES, Layout, RUN_TIMES, RUN_WORDS};
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::replay_state::ReplayState;
 use crate::cache::seat::Seat;
@@ -291,6 +291,12 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
     pub(crate) fn form_lines(&self) -> &[FormLine; FORM_PLACES] {
         // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all fields are atomics.
         unsafe { self.part(self.layout.form_lines) }
+    }
+
+    /// The words that tell how long statements run: see `run_times`.
+    pub(crate) fn run_times(&self) -> &[FormWord; RUN_TIMES] {
+        // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all of them are atomics.
+        unsafe { self.part(self.layout.run_times) }
     }
 
     /// # Safety

@@ -56,7 +56,7 @@ pub fn part(call: &Call<'_>, planning: &Planning) -> Option<ClockFree> {
     let may_move = match planning {
         Planning::Refused(reason) => *reason == Reason::MovingClock,
         Planning::Eligible(eligible) => eligible.traits().clocks != 0,
-        Planning::Ignored | Planning::Ready(_) => false,
+        Planning::Ignored | Planning::Unchecked(_) | Planning::Ready(_) => false,
     };
     if !may_move || !is_shown(call.query()) {
         return None;
@@ -130,7 +130,7 @@ pub(super) fn takes_apart(call: &Call<'_>, planning: &Planning) -> bool {
     let may_move = match planning {
         Planning::Refused(reason) => *reason == Reason::MovingClock,
         Planning::Eligible(eligible) => eligible.traits().clocks != 0,
-        Planning::Ignored | Planning::Ready(_) => false,
+        Planning::Ignored | Planning::Unchecked(_) | Planning::Ready(_) => false,
     };
     may_move && is_shown(call.query()) && reads(call).is_none()
 }

@@ -17,6 +17,11 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
                 findings.add(Finding::of("forms", "a word has a time without runs").at("line", number as u64));
             }
         }
+        for (number, word) in self.run_times().iter().enumerate() {
+            if !word.is_possible() {
+                findings.add(Finding::of("run_times", "a word has a time without runs").at("word", number as u64));
+            }
+        }
         for (number, word) in self.runs().iter().enumerate() {
             let word = word.load(Relaxed);
             if word != 0 && word & 0xFFFF == 0 {
