@@ -4,7 +4,7 @@
     bench/run.py [--quick] [--out DIRECTORY] [PART ...]
 
 Parts: rates (small results), wide (large ones), storing (first executions), overhead (statements that are no hits),
-clock (hits with relative dates), scale (by entries and by clients), crowd (many ask the same at once), stale (outdated answers that are asked for), tpch, instructions, bypassed (instructions for statements that are no hits); all by default. All parts in
+connections (what a new one costs), clock (hits with relative dates), scale (by entries and by clients), crowd (many ask the same at once), stale (outdated answers that are asked for), tpch, instructions, bypassed (instructions for statements that are no hits); all by default. All parts in
 full length write DATE.md and its plots to bench/results; anything less, target/bench/results.
 BENCH_ROUNDS and BENCH_SECONDS change the number of rounds and the seconds of a pgbench run.
 Goals not reached are reported, not failed: whether a machine is quick enough is no test.
@@ -25,6 +25,7 @@ from pathlib import Path
 import plots
 from bypassed import measure_bypassed
 from clock import measure_clock
+from connections import measure_connections
 from crowd import measure_crowd
 from stale import measure_stale
 from instructions import measure_instructions
@@ -40,7 +41,7 @@ from tpch import measure_tpch
 from wide import measure_wide
 
 OF_THE_SYSTEMS = {"rates": measure_rates, "wide": measure_wide, "storing": measure_storing}
-OF_THEIR_OWN = {"overhead": measure_overhead, "clock": measure_clock, "scale": measure_scale, "crowd": measure_crowd, "stale": measure_stale,
+OF_THEIR_OWN = {"overhead": measure_overhead, "connections": measure_connections, "clock": measure_clock, "scale": measure_scale, "crowd": measure_crowd, "stale": measure_stale,
                 "tpch": measure_tpch, "instructions": measure_instructions, "bypassed": measure_bypassed}
 PARTS = [*OF_THE_SYSTEMS, *OF_THEIR_OWN]
 PACKAGES = ("psycopg", "redis", "hiredis", "tpchgen-cli")

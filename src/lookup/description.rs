@@ -100,6 +100,7 @@ fn verdict_of(question: &Question<'_>) -> Result<(QueryTraits, TreeHash, FormId,
         Marked::Unchecked => {
             // It may be worth a lookup by now. Its next plan is checked.
             portal::ask_for_new_plan();
+            form_at_once.map(Fingerprint::of_form).inspect(|form| quick_statements::look_up_next(*form));
             quick_statements::time_run(form_at_once.map(Fingerprint::of_form));
             Err(Reason::TooQuick)
         }

@@ -35,6 +35,8 @@ const SPENT: u32 = 8;
 const MEASURED_EVERY: u8 = 8;
 /// A lookup that took longer than those before counts for one in so many: most of these were disturbed.
 const WEIGHT_OF_LONGER: u32 = 8;
+/// Statements of a session that may have to read from the catalogs what later ones find in its memory.
+const FIRST_STATEMENTS: u64 = 64;
 
 /// How quick the executions of statements with one fingerprint are.
 #[derive(Clone, Copy)]
@@ -91,7 +93,7 @@ static SPEEDS: Memory<Speed, 256> = Local::new(RefCell::new([UNKNOWN; 256]));
 /// The lower halves of the keys whose last execution was too quick, by the upper half.
 static QUICK_KEYS: Memory<u64, 1024> = Local::new(RefCell::new([0; 1024]));
 
-/// When the run of the statement that is timed has begun.
+/// When the run of the statement that is timed has begun; 0 for all but the first statements of the session.
 static BEGAN: Local<Cell<i64>> = Local::new(Cell::new(0));
 
 /// The place of a hash in a memory.
@@ -196,6 +198,16 @@ pub fn are_quick_for_others(fingerprint: Fingerprint) -> bool {
         && SPEEDS.with_borrow_mut(|speeds| place(speeds, fingerprint.0).look_up_at == FIRST_LOOK_UP)
 }
 
+/// The execution that was to be looked up could not be: the next one is.
+pub fn look_up_next(fingerprint: Fingerprint) {
+    SPEEDS.with_borrow_mut(|speeds| {
+        let speed = place(speeds, fingerprint.0);
+        if speed.fingerprint == fingerprint {
+            speed.skipped = speed.look_up_at - 1;
+        }
+    });
+}
+
 /// Counts an execution that `skips_lookup` would have said yes to, by `will_skip_lookup`.
 #[inline]
 pub fn count_skipped(fingerprint: Fingerprint) {
@@ -293,16 +305,17 @@ pub fn forget_timed() {
     session::take_timed();
 }
 
-/// A run begins: that of the statement that `time_run` was told of, if it is timed. What came before is not timed, as it is not when rows are captured:
-/// the first statements of a session take long to plan, whatever they ask.
+/// A run begins: that of the statement that `time_run` was told of, if it is timed. Only the first statements of a session take long to plan, whatever
+/// they ask, so only for these it is worth reading the clock.
 #[inline]
 pub fn begin_timed() {
-    if session::is_timed() {
+    if session::statement_number() <= FIRST_STATEMENTS && session::is_timed() {
         BEGAN.set(backend::now());
     }
 }
 
-/// Notes how the statement went that `time_run` was told of, if its run has just ended.
+/// Notes how the statement went that `time_run` was told of, if its run has just ended. The time of all but the first statements of a session is taken
+/// from the message that asked for it, so it is rather too long than too short: then the next one like it is looked up.
 #[inline]
 pub fn note_timed() {
     if let Some(fingerprint) = session::take_timed() {
@@ -312,7 +325,11 @@ pub fn note_timed() {
 
 #[inline(never)]
 fn note_time(fingerprint: u64) {
-    let micros = u64::try_from(backend::now() - BEGAN.get()).unwrap_or(0);
+    let began = match BEGAN.take() {
+        0 => backend::statement_start(),
+        began => began,
+    };
+    let micros = u64::try_from(backend::now() - began).unwrap_or(0);
     let too_quick = (micros as f64) < settings::min_execution_time_ms() * 1000.0;
     note_speed(Fingerprint(fingerprint), Duration::from_micros(micros), too_quick);
 }

@@ -47,6 +47,38 @@ def test_bypassed_until_another_session_has_stored_an_answer(connect, ask, mode)
     assert ask(hasty, 100) == [(b"new",)]
 
 
+def counted(session):
+    return session.rows("SELECT sum(statements) FROM arrow_cache.bypass_reasons WHERE reason = 'too_quick'")[0][0]
+
+
+@pytest.mark.parametrize("ask", [simple, bound, named])
+@pytest.mark.parametrize("mode", ["auto", "force_custom_plan", "force_generic_plan"])
+def test_a_new_session_knows_what_others_have_found_too_quick(connect, ask, mode):
+    def new(threshold="10s"):
+        session = connect(f"-c pg_arrow_cache.min_execution_time={threshold} -c plan_cache_mode={mode}", prepare_threshold=None)
+        session.pgconn.prepare(b"s", b"SELECT b FROM t WHERE a = $1", [INT4])
+        return session
+
+    def outcome(session, number):
+        assert ask(session, number) == [(f"row {number}".encode(),)]
+        return session.status(), session.reason()
+
+    connect().execute("CREATE TABLE t AS SELECT g AS a, 'row ' || g AS b FROM generate_series(1, 200) g")
+    assert [outcome(new(), number) for number in range(1, QUICK_RUNS + 1)] == [("MISS", "too_quick")] * QUICK_RUNS
+    session = new()
+    before = counted(connect())
+    assert outcome(session, 30) == ("BYPASS", "too_quick")
+    assert counted(connect()) == before + 1
+    # They are compared with the same setting only.
+    storing = new("0")
+    assert outcome(storing, 100) == ("MISS", None)
+    outcomes = [outcome(session, 100) for _ in range(LOOK_EVERY + 2)]
+    assert outcomes[-2:] == [("HIT", None)] * 2
+    assert set(outcomes) == {("BYPASS", "too_quick"), ("HIT", None)}
+    storing.execute("UPDATE t SET b = 'new'")
+    assert ask(session, 100) == [(b"new",)]
+
+
 @pytest.mark.parametrize("ask", [simple, bound, named])
 @pytest.mark.parametrize("mode", ["auto", "force_custom_plan", "force_generic_plan"])
 def test_runs_that_own_writes_hide_count_as_well(connect, ask, mode):
