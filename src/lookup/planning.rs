@@ -80,9 +80,7 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
         check_speed(call, Some(Fingerprint::of_form(form.id())))?;
     }
     let is_kept_for_client = may_stand_in && !is_one_shot && call.is_of_client();
-    if is_kept_for_client
-        && quick_statements::are_quick_for_others(Fingerprint::of_form(form.id()))
-        && !call.has_hint()
+    if is_kept_for_client && quick_statements::are_quick_for_others(Fingerprint::of_form(form.id())) && !call.has_hint()
     {
         return Ok(Planning::Unchecked(form.id()));
     }
