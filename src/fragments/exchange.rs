@@ -39,8 +39,30 @@ pub unsafe fn exchange(
             end_started(desc);
             return None;
         }
+        lend_context((*query.as_ptr()).estate, (*desc).estate);
         query.exchange_execution(desc);
         Some(desc)
+    }
+}
+
+/// Gives a started plan the memory context of the one whose place it takes. Other libraries know a statement by this context from its start to its end, and
+/// keep their own memory below it, so it goes when the server ends the statement. What it was lent by gets one that it may end with before that.
+///
+/// # Safety
+/// The states of two started plans, neither of which has run.
+unsafe fn lend_context(lender: *mut pg_sys::EState, borrower: *mut pg_sys::EState) {
+    // SAFETY: the caller's promise. What the borrower has allocated so far goes with the context that it is put below.
+    unsafe {
+        let shared = (*lender).es_query_cxt;
+        (*lender).es_query_cxt = kept!(server::AllocSetContextCreateInternal(
+            shared,
+            c"pg_arrow_cache exchanged".as_ptr(),
+            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_MAXSIZE as usize,
+        ));
+        pg_sys::MemoryContextSetParent((*borrower).es_query_cxt, shared);
+        (*borrower).es_query_cxt = shared;
     }
 }
 

@@ -9,7 +9,7 @@ use crate::invalidation::own_writes;
 use crate::lookup::parts::{self, may_have_parts};
 use crate::lookup::{Call, Eligible, definition_versions, may_lack_execute, timed_forms};
 use crate::pg::error_passing::kept;
-use crate::pg::lists::oids;
+use crate::pg::lists::{nodes, oids};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::copy;
@@ -196,7 +196,8 @@ pub fn end(combination: Combination) {
     path::set_planned(combination.outer);
 }
 
-/// Adds the relations of the parts to the plan of a combined query, so that the answer rests on them.
+/// Adds the relations of the parts to the plan of a combined query, so that the answer rests on them. Other libraries see the plan's relations: each
+/// is there once.
 ///
 /// # Safety
 /// `plan` must be the plan just made of the combined query, in the current memory context.
@@ -205,7 +206,11 @@ pub unsafe fn add_relations(combination: Combination, plan: *mut pg_sys::Planned
     unsafe {
         let Some(recipe) = Recipe::of_list(combination.recipe) else { return };
         for relation in oids(combination.passed).chain(oids(recipe.relations)) {
-            (*plan).rtable = pg_sys::lappend((*plan).rtable, entry_of(relation).cast());
+            let is_named = nodes::<pg_sys::RangeTblEntry>((*plan).rtable)
+                .any(|entry| (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION && (*entry).relid == relation);
+            if !is_named {
+                (*plan).rtable = pg_sys::lappend((*plan).rtable, entry_of(relation).cast());
+            }
             (*plan).relationOids = pg_sys::lappend_oid((*plan).relationOids, relation);
         }
     }

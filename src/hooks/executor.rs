@@ -367,9 +367,9 @@ unsafe fn end_attended(query_desc: *mut pg_sys::QueryDesc) {
         if !capture::idle() {
             edge(|| capture::end(QueryDesc::of_hook(query_desc)));
         }
-        direct!((PREVIOUS.end)(query_desc));
         if !fragments::is_none_late() {
             edge(|| fragments::end_late(QueryDesc::of_hook(query_desc)));
         }
+        direct!((PREVIOUS.end)(query_desc));
     }
 }

@@ -1,8 +1,8 @@
 /*
  * A library in the manner of those that audit or count: it writes to the log what passes each of its executor hooks, with the text of
- * the statement, the relations whose permissions are checked, and the rows of each run. It keeps a stack of the statements that are
- * started, as pgaudit does, and stops the server's process where a hook is called outside of one. 033_seen_once.pl builds it twice,
- * under two names (WITNESS), and preloads one before the cache and one after it.
+ * the statement, the relations of the checked plan, and the rows of each run. As pgaudit does, it keeps the statement that is being
+ * started, and knows a started one by the memory context of its execution. 033_seen_once.pl builds it twice, under two names
+ * (WITNESS), and preloads one before the cache and one after it.
  */
 #include "postgres.h"
 
@@ -24,6 +24,54 @@ static ExecutorCheckPerms_hook_type next_check;
 
 /* The text of the statement that is being started; NULL if there is none. */
 static const char *starting;
+
+/* A started statement, in its own memory. */
+typedef struct Started
+{
+	MemoryContextCallback callback;
+	MemoryContext memory;
+	struct Started *next;
+} Started;
+
+static Started *started;
+
+/* The memory of a statement goes: it has ended, or failed. */
+static void
+forget(void *arg)
+{
+	for (Started **place = &started; *place; place = &(*place)->next)
+	{
+		if (*place == arg)
+		{
+			*place = (*place)->next;
+			return;
+		}
+	}
+}
+
+static void
+remember(QueryDesc *query)
+{
+	MemoryContext memory = query->estate->es_query_cxt;
+	Started    *it = MemoryContextAllocZero(memory, sizeof(Started));
+
+	it->memory = memory;
+	it->next = started;
+	started = it;
+	it->callback.func = forget;
+	it->callback.arg = it;
+	MemoryContextRegisterResetCallback(memory, &it->callback);
+}
+
+/* What is wrong with a statement that runs or ends, if anything. */
+static const char *
+known(QueryDesc *query)
+{
+	for (Started *it = started; it; it = it->next)
+		if (it->memory == query->estate->es_query_cxt)
+			return "";
+	return " NOTHING THAT WAS STARTED";
+}
 
 /* One line for each event. Texts are written on one line. */
 static void
@@ -57,6 +105,26 @@ witness_start(QueryDesc *query, int flags)
 		starting = outer;
 	}
 	PG_END_TRY();
+	remember(query);
+}
+
+/* Which relations a range table has more than once. */
+static void
+append_repeated(StringInfo names, List *range_table)
+{
+	List	   *seen = NIL;
+	ListCell   *cell;
+
+	foreach(cell, range_table)
+	{
+		RangeTblEntry *entry = lfirst_node(RangeTblEntry, cell);
+
+		if (entry->rtekind != RTE_RELATION)
+			continue;
+		if (list_member_oid(seen, entry->relid))
+			appendStringInfo(names, "%s again ", get_rel_name(entry->relid));
+		seen = lappend_oid(seen, entry->relid);
+	}
 }
 
 /* Which relations of a range table the role needs rights to, in their order. */
@@ -75,6 +143,7 @@ checked(List *range_table, List *permissions)
 		if (info->requiredPerms != 0)
 			appendStringInfo(&names, "%s ", get_rel_name(info->relid));
 	}
+	append_repeated(&names, range_table);
 	return names.data;
 }
 #else
@@ -92,6 +161,7 @@ checked(List *range_table)
 		if (entry->rtekind == RTE_RELATION && entry->requiredPerms != 0)
 			appendStringInfo(&names, "%s ", get_rel_name(entry->relid));
 	}
+	append_repeated(&names, range_table);
 	return names.data;
 }
 #endif
@@ -127,7 +197,7 @@ witness_run(QueryDesc *query, ScanDirection direction, uint64 count)
 		next_run(query, direction, count);
 	else
 		standard_ExecutorRun(query, direction, count);
-	note("run", query->sourceText, psprintf(UINT64_FORMAT, query->estate->es_processed));
+	note("run", query->sourceText, psprintf(UINT64_FORMAT "%s", query->estate->es_processed, known(query)));
 }
 #else
 static void
@@ -137,14 +207,14 @@ witness_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
 		next_run(query, direction, count, once);
 	else
 		standard_ExecutorRun(query, direction, count, once);
-	note("run", query->sourceText, psprintf(UINT64_FORMAT, query->estate->es_processed));
+	note("run", query->sourceText, psprintf(UINT64_FORMAT "%s", query->estate->es_processed, known(query)));
 }
 #endif
 
 static void
 witness_finish(QueryDesc *query)
 {
-	note("finish", query->sourceText, "");
+	note("finish", query->sourceText, known(query));
 	if (next_finish)
 		next_finish(query);
 	else
@@ -154,7 +224,7 @@ witness_finish(QueryDesc *query)
 static void
 witness_end(QueryDesc *query)
 {
-	note("end", query->sourceText, "");
+	note("end", query->sourceText, known(query));
 	if (next_end)
 		next_end(query);
 	else
