@@ -166,8 +166,12 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
         let scan = node.cast::<CachedScanState>();
         let slot = (*node).ss.ss_ScanTupleSlot;
         if let Some((deliver, argument)) = (*scan).delivery.take() {
-            // Other libraries read here how many rows a run has had.
-            (*(*node).ss.ps.state).es_processed += edge(|| deliver(argument));
+            let rows = edge(|| deliver(argument));
+            // Other libraries read here how many rows a run has had, and its node.
+            (*(*node).ss.ps.state).es_processed += rows;
+            if let Some(measured) = (*node).ss.ps.instrument.as_mut() {
+                measured.tuplecount += rows as f64;
+            }
             edge(|| pg_sys::ExecClearTuple(slot));
             return slot;
         }

@@ -48,6 +48,7 @@ for my $libraries (
 			$said{"$name checks"} = [ $log =~ /witness $name checks (.*)\n/g ];
 		}
 		$said{plans} = [ $log =~ /plan:\n\tQuery Text: (.*?);?\n/g ];
+		$said{'plan rows'} = [ $log =~ /plan:\n\tQuery Text: .*\n\t\S.*\(actual rows=(\d+)/g ];
 		return \%said;
 	};
 	# Calls and rows of each statement that pg_stat_statements knows, by its text, formats and the queries that read tables put aside.
@@ -81,6 +82,7 @@ for my $libraries (
 						for sort keys %witness;
 					is_deeply($said->{plans}, [ ($statement) x ($format eq 'arrow' || $template =~ /SELECT/) ],
 						"$name: auto_explain logs its query once");
+					is_deeply($said->{'plan rows'}, [ ($rows) x @{ $said->{plans} } ], "$name: with its rows");
 					push @{ $seen{$format} }, [ $said->{'early checks'}, $said->{'late checks'} ];
 					next if $format eq 'csv';
 					like($said->{out}, qr/\A\xff\xff\xff\xff.*\xff\xff\xff\xff\0\0\0\0\n?\z/s, "$name: a stream comes out");
