@@ -17,7 +17,7 @@ PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 # Cargo and the tests use all cores by themselves; two set-ups at once would wait for each other's apt-get.
 .NOTPARALLEL:
 .PHONY: help setup install demo demo-replica test bench bench-quick bench-setup bench-arrow bench-dashboard bench-staleness bench-standby lint clean \
-        test-postgres test-drivers test-monitoring test-matrix test-pg-upgrade test-packages deb dist audit-functions audit-dependencies miri loom coverage valgrind soak $(SUITES:%=test-%)
+        test-postgres test-drivers test-monitoring test-others test-matrix test-pg-upgrade test-packages deb dist audit-functions audit-dependencies miri loom coverage valgrind soak $(SUITES:%=test-%)
 
 help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
@@ -27,6 +27,7 @@ help:
 	@echo 'make test-postgres   the test suites of PostgreSQL itself, with and without the library'
 	@echo 'make test-drivers    a dashboard with relative dates through drivers of Python, Java, Go, Node and ODBC, and PgBouncer'
 	@echo 'make test-monitoring the dashboard of monitoring/ through Debian'\''s exporter and Prometheus'
+	@echo 'make test-others     beside pgaudit, pg_stat_statements, hypopg, pg_cron and others that Debian has; ten minutes'
 	@echo 'make test-matrix     all suites on PostgreSQL 15, 17 and 18, in chroots that it makes; as root, some two hours'
 	@echo 'make test-pg-upgrade pg_upgrade from 15 to 17 and from 17 to 18, in chroots that it makes; as root'
 	@echo 'make install         build and install the extension for PG_CONFIG'
@@ -113,6 +114,11 @@ test-drivers: setup install
 test-monitoring: setup install
 	@scripts/setup.sh monitoring
 	@$(PYTHON) -B tests/monitoring/run.py
+
+# Not among the suites: it installs the other libraries.
+test-others: setup install
+	@scripts/setup.sh others
+	@$(PYTHON) -B tests/others/run.py
 
 # Each major version in a chroot of the Debian release that has it; 16, which none has, is compiled.
 test-matrix:

@@ -10,6 +10,7 @@
 #   scripts/setup.sh deb       what scripts/deb.sh needs to build Debian packages
 #   scripts/setup.sh bench     everything, and what the bench needs besides: pgpool-II, Redis, valgrind, Python packages
 #   scripts/setup.sh monitoring  everything, and Prometheus with its exporter for PostgreSQL
+#   scripts/setup.sh others    everything, and the other libraries of tests/others
 #   scripts/setup.sh drivers   everything, and the drivers of tests/drivers: Java, Go, Node, ODBC, PgBouncer, Python packages
 set -euo pipefail
 
@@ -123,6 +124,24 @@ quiet_packages() {
     apt_install_without_services "${missing[@]}"
 }
 
+# Libraries of others for the server's major version; none of them is preloaded by being installed.
+others_packages() {
+    command -v apt-get >/dev/null || { say "no apt-get: install the libraries of tests/others/run.py yourself"; return 0; }
+    local missing=() name major
+    major=$("$pg_config" --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
+    for name in pgaudit pgauditlogtofile pg-stat-kcache pg-qualstats pg-wait-sampling cron partman set-user hypopg plprofiler plpgsql-check \
+        pg-track-settings repack; do
+        installed "postgresql-$major-$name" || missing+=("postgresql-$major-$name")
+    done
+    [ "${#missing[@]}" -gt 0 ] || return 0
+    say "installing ${missing[*]}"
+    as_root apt-get update -qq || say "apt-get update failed"
+    # One by one, so that a package that a mirror lacks keeps out no other.
+    for name in "${missing[@]}"; do
+        (apt_install "$name") || say "$name cannot be had: it will not be run"
+    done
+}
+
 # The drivers of other languages, and PgBouncer, whose service stays off. What a machine has from elsewhere is not installed again.
 drivers_packages() {
     command -v apt-get >/dev/null || { say "no apt-get: install a JDK, Go, Node, psqlODBC and PgBouncer yourself"; return 0; }
@@ -186,7 +205,7 @@ case $purpose in
     build)
         have_cargo
         packages ;;
-    all | bench | drivers | monitoring)
+    all | bench | drivers | monitoring | others)
         rust
         packages "${test_packages[@]}"
         foreign_locale ;;
@@ -200,6 +219,9 @@ if [ "$purpose" = bench ]; then
 fi
 if [ "$purpose" = monitoring ]; then
     quiet_packages prometheus prometheus-postgres-exporter
+fi
+if [ "$purpose" = others ]; then
+    others_packages
 fi
 if [ "$purpose" = drivers ]; then
     drivers_packages
