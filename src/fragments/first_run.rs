@@ -175,7 +175,8 @@ fn combine_at_run(query: QueryDesc<'_>, start: Start, reads_all: bool) {
     }
 }
 
-/// Ends the server's own plan of a query that has run the other one, and is about to be ended: its memory goes with that.
+/// Ends the server's own plan of a query that has run the other one, and is about to be ended: its memory goes with
+/// that.
 #[cold]
 #[inline(never)]
 pub fn end(query: QueryDesc<'_>) {

@@ -196,8 +196,8 @@ pub fn end(combination: Combination) {
     path::set_planned(combination.outer);
 }
 
-/// Adds the relations of the parts to the plan of a combined query, so that the answer rests on them. Other libraries see the plan's relations: each
-/// is there once.
+/// Adds the relations of the parts to the plan of a combined query, so that the answer rests on them. The plan names
+/// each relation once, as the server's own would: libraries that audit read its range table.
 ///
 /// # Safety
 /// `plan` must be the plan just made of the combined query, in the current memory context.

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the cache beside other libraries that Debian has, each preloaded before it and after it, with the demo's statements and others.
-Run by `make test-others`.
+"""Runs the cache beside other libraries that Debian has, each preloaded before it and after it, with the demo's
+statements and others. Run by `make test-others`.
 
     tests/others/run.py [LIBRARY…]
 
-Those that watch statements must see the same with the cache off and on (watchers.py); those that do something must do it, and answers
-stay right (workers.py). Prints a line for each comparison, as TAP does; what is not installed is listed as NOT RUN. The status is 0 if
-nothing failed, 69 if nothing failed and something could not be run, else 1.
+Those that watch statements must see the same with the cache off and on (watchers.py); those that do something must do
+it, and answers stay right (workers.py). Prints a line for each comparison, as TAP does; what is not installed is listed as
+NOT RUN. The status is 0 if nothing failed, 69 if nothing failed and something could not be run, else 1.
 """
 
 import argparse
@@ -51,19 +51,22 @@ class Library:
     def version(self):
         """As its control file has it, or nothing."""
         control = private.Path(private.pg_config("--sharedir")) / "extension" / f"{self.name}.control"
-        found = re.search(r"^default_version\s*=\s*'(.*)'", control.read_text(), re.MULTILINE) if control.exists() else None
-        return found and found[1]
+        if not control.exists():
+            return None
+        return re.search(r"^default_version\s*=\s*'(.*)'", control.read_text(), re.MULTILINE)[1]
 
     @property
     def is_there(self):
         folder = private.Path(private.pg_config("--pkglibdir"))
-        return (self.version is not None or self.name == "auto_explain") and all((folder / f"{name}.so").exists() for name in self.libraries)
+        is_extension = self.version is not None or self.name == "auto_explain"
+        return is_extension and all((folder / f"{name}.so").exists() for name in self.libraries)
 
 
 STATISTICS = {"pg_stat_statements.track": "all"}
 LIBRARIES = [
     Library("pgaudit", watchers.pgaudit),
-    Library("pgauditlogtofile", watchers.pgauditlogtofile, ["pgaudit", "pgauditlogtofile"], {"pgaudit.log_directory": "'log'"}),
+    Library("pgauditlogtofile", watchers.pgauditlogtofile, ["pgaudit", "pgauditlogtofile"],
+            {"pgaudit.log_directory": "'log'"}),
     Library("pg_stat_statements", watchers.pg_stat_statements),
     Library("auto_explain", watchers.auto_explain),
     Library("pg_stat_kcache", watchers.pg_stat_kcache, ["pg_stat_statements", "pg_stat_kcache"], STATISTICS),
@@ -71,7 +74,8 @@ LIBRARIES = [
     Library("pg_wait_sampling", workers.pg_wait_sampling, ["pg_stat_statements", "pg_wait_sampling"], STATISTICS),
     Library("hypopg", workers.hypopg),
     Library("set_user", workers.set_user),
-    Library("pg_cron", workers.pg_cron, ["pg_cron"], {"cron.database_name": "'postgres'", "cron.use_background_workers": "on"}),
+    Library("pg_cron", workers.pg_cron, ["pg_cron"],
+            {"cron.database_name": "'postgres'", "cron.use_background_workers": "on"}),
     Library("pg_partman", workers.pg_partman, ["pg_partman_bgw"]),
     Library("plprofiler", workers.plprofiler, is_first=True),
     Library("plpgsql_check", workers.plpgsql_check, ["plpgsql", "plpgsql_check"]),
@@ -98,7 +102,8 @@ def results(server, library):
             yield f"{library.name}{place}", f"{type(error).__name__}: {error}"
         log = server.log_from(position)
         crashed = re.findall(r".*(?:terminated by signal|PANIC: ).*", log)
-        yield f"{library.name}{place}: no process crashed", "\n# ".join(crashed) if crashed or server.cluster.pid != started else None
+        restarted = [] if server.cluster.pid == started else ["another postmaster"]
+        yield f"{library.name}{place}: no process crashed", "\n# ".join(crashed + restarted) or None
         server.drop_extensions()
 
 
@@ -119,7 +124,8 @@ def main():
             for name, problem in results(server, library):
                 number += 1
                 failed += problem is not None
-                print(f"{'not ok' if problem else 'ok'} {number} - {name}" + (f"\n# {problem}" if problem else ""), flush=True)
+                outcome, note = ("not ok", f"\n# {problem}") if problem else ("ok", "")
+                print(f"{outcome} {number} - {name}{note}", flush=True)
     print(f"# run: {', '.join(f'{library.name} {library.version or private.major_version()}' for library in run)}")
     if not_run:
         print(f"NOT RUN: {', '.join(not_run)}")

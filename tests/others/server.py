@@ -1,4 +1,4 @@
-"""The private server, which is started once for each list of preloaded libraries, and sessions that run statements on it."""
+"""The private server, started once for each list of preloaded libraries, and sessions that run statements on it."""
 
 import hashlib
 import itertools
@@ -16,7 +16,8 @@ import statements          # noqa: E402
 
 SALES = 20_000
 CONF = {
-    **dataset.SERVER_CONF, "shared_buffers": "128MB", "max_parallel_workers_per_gather": "0", "max_worker_processes": "12",
+    **dataset.SERVER_CONF, "shared_buffers": "128MB",
+    "max_parallel_workers_per_gather": "0", "max_worker_processes": "12",
     "pg_arrow_cache.min_execution_time": "0", "pg_arrow_cache.debug_force_fragments": "on",
 }
 OWN = "pg_arrow_cache"
@@ -64,13 +65,15 @@ class Server:
     def preload(self, libraries, settings=None):
         """Starts the server anew with these libraries."""
         conf = {"shared_preload_libraries": f"'{','.join(libraries)}'", **(settings or {})}
-        (self.cluster.data / "postgresql.auto.conf").write_text("".join(f"{name} = {value}\n" for name, value in conf.items()))
+        lines = [f"{name} = {value}\n" for name, value in conf.items()]
+        (self.cluster.data / "postgresql.auto.conf").write_text("".join(lines))
         self.cluster.restart()
 
     def drop_extensions(self):
         """Drops those of the last library: event triggers and functions of an extension need the library."""
         self.cluster.psql("""
-            SELECT format('DROP EXTENSION IF EXISTS %I CASCADE', extname) FROM pg_extension WHERE extname NOT IN ('plpgsql', 'pg_arrow_cache')
+            SELECT format('DROP EXTENSION IF EXISTS %I CASCADE', extname) FROM pg_extension
+            WHERE extname NOT IN ('plpgsql', 'pg_arrow_cache')
             \\gexec""")
 
     def connect(self, **options):

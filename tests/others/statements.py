@@ -1,4 +1,5 @@
-"""The statements that are compared with the cache off and on: texts with `{mark}`, which is made their own, and `{low}`, a bound value."""
+"""The statements that are compared with the cache off and on: texts with `{mark}`, by which each run is found, and
+`{low}`, a bound value."""
 
 from dataclasses import dataclass
 
@@ -38,26 +39,51 @@ def _one(name, text, table, **options):
 QUERIES = [
     _one("a table", "SELECT {mark} count(*) FROM readings WHERE v > {low}", "readings"),
     _one("several rows", "SELECT {mark} v, at FROM readings WHERE v < {low} + 20 ORDER BY v", "readings"),
-    _one("a window without an index", "SELECT {mark} count(*) FROM readings WHERE at > now() - interval '100 hours' AND v > {low}", "readings"),
-    _one("a window by an index", "SELECT {mark} count(*) FROM indexed WHERE at > now() - interval '100 hours' AND v > {low}", "indexed"),
-    _one("a window over partitions", "SELECT {mark} sum(v) FROM pay WHERE d > now() - interval '100 years' AND v > {low}", "pay"),
-    _one("rows of a window over partitions", "SELECT {mark} d, v FROM pay WHERE d > now() - interval '100 years' AND v < {low} + 20 ORDER BY v", "pay"),
-    _one("the clock in columns", "SELECT {mark} now() AS t, sum(v) FROM readings WHERE v > {low}", "readings", is_constant=False),
-    _one("the clock in columns of rows", "SELECT {mark} now() - at, v FROM readings WHERE v < {low} + 20 ORDER BY v", "readings", is_constant=False),
+    _one("a window without an index",
+         "SELECT {mark} count(*) FROM readings WHERE at > now() - interval '100 hours' AND v > {low}",
+         "readings"),
+    _one("a window by an index",
+         "SELECT {mark} count(*) FROM indexed WHERE at > now() - interval '100 hours' AND v > {low}",
+         "indexed"),
+    _one("a window over partitions",
+         "SELECT {mark} sum(v) FROM pay WHERE d > now() - interval '100 years' AND v > {low}",
+         "pay"),
+    _one("rows of a window over partitions",
+         "SELECT {mark} d, v FROM pay WHERE d > now() - interval '100 years' AND v < {low} + 20 ORDER BY v",
+         "pay"),
+    _one("the clock in columns",
+         "SELECT {mark} now() AS t, sum(v) FROM readings WHERE v > {low}",
+         "readings", is_constant=False),
+    _one("the clock in columns of rows",
+         "SELECT {mark} now() - at, v FROM readings WHERE v < {low} + 20 ORDER BY v",
+         "readings", is_constant=False),
     _one("parts", "SELECT {mark} sum(v), count(*) FROM pay WHERE v > {low}", "pay"),
     _one("parts of a view", "SELECT {mark} d, sum(v) FROM of_pay WHERE v > {low} GROUP BY d ORDER BY d", "pay"),
-    _one("parts that depend on settings", "SELECT {mark} date_trunc('month', d::timestamptz), count(*) FROM pay WHERE v > {low} GROUP BY 1 ORDER BY 1", "pay"),
-    _one("parts with a dimension", "SELECT {mark} name, sum(v) FROM pay JOIN kinds ON k = mod(v, 2) WHERE v > {low} GROUP BY name ORDER BY name", "pay"),
-    _one("parts and the clock", "SELECT {mark} now() AS t, sum(v), count(*) FROM pay WHERE v > {low}", "pay", is_constant=False),
+    _one("parts that depend on settings",
+         "SELECT {mark} date_trunc('month', d::timestamptz), count(*) FROM pay WHERE v > {low} GROUP BY 1 ORDER BY 1",
+         "pay"),
+    _one("parts with a dimension",
+         "SELECT {mark} name, sum(v) FROM pay JOIN kinds ON k = mod(v, 2) WHERE v > {low} GROUP BY name ORDER BY name",
+         "pay"),
+    _one("parts and the clock",
+         "SELECT {mark} now() AS t, sum(v), count(*) FROM pay WHERE v > {low}",
+         "pay", is_constant=False),
 ]
 
 # Sent by the simple protocol only.
 _SCRIPTS = {
-    "EXECUTE": ["PREPARE p (int) AS SELECT {mark} sum(v) FROM readings WHERE v > $1", "EXECUTE p (0)", "EXECUTE p (7)", "DEALLOCATE p"],
-    "EXECUTE of a window without an index": ["PREPARE p AS SELECT {mark} count(*) FROM readings WHERE at > now() - interval '100 hours'",
-                                             "EXECUTE p", "EXECUTE p", "DEALLOCATE p"],
-    "a cursor": ["BEGIN", "DECLARE c CURSOR FOR SELECT {mark} v FROM readings ORDER BY v", "FETCH 5 FROM c", "FETCH ALL FROM c", "COMMIT"],
-    "a cursor beyond its transaction": ["BEGIN", "DECLARE c CURSOR WITH HOLD FOR SELECT {mark} v FROM readings ORDER BY v", "COMMIT", "FETCH 5 FROM c", "CLOSE c"],
+    "EXECUTE": [
+        "PREPARE p (int) AS SELECT {mark} sum(v) FROM readings WHERE v > $1",
+        "EXECUTE p (0)", "EXECUTE p (7)", "DEALLOCATE p"],
+    "EXECUTE of a window without an index": [
+        "PREPARE p AS SELECT {mark} count(*) FROM readings WHERE at > now() - interval '100 hours'",
+        "EXECUTE p", "EXECUTE p", "DEALLOCATE p"],
+    "a cursor": [
+        "BEGIN", "DECLARE c CURSOR FOR SELECT {mark} v FROM readings ORDER BY v",
+        "FETCH 5 FROM c", "FETCH ALL FROM c", "COMMIT"],
+    "a cursor beyond its transaction": [
+        "BEGIN", "DECLARE c CURSOR WITH HOLD FOR SELECT {mark} v FROM readings ORDER BY v",
+        "COMMIT", "FETCH 5 FROM c", "CLOSE c"],
     "EXPLAIN ANALYZE": ["EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT {mark} count(*) FROM readings"],
     "DO": ["DO $$ DECLARE n int; BEGIN SELECT {mark} sum(v) INTO n FROM readings; END $$"],
     "CREATE TABLE AS": ["CREATE TEMP TABLE copied AS SELECT {mark} v FROM readings WHERE v < 5", "DROP TABLE copied"],
@@ -68,12 +94,12 @@ _SCRIPTS = {
     "COPY as Arrow": ["COPY (SELECT {mark} v FROM readings WHERE v < 20 ORDER BY v) TO STDOUT (FORMAT arrow)"],
     "COPY as Arrow of parts": ["COPY (SELECT {mark} sum(v), count(*) FROM pay) TO STDOUT (FORMAT arrow)"],
 }
+_CHANGE = "UPDATE readings SET v = v WHERE v = 3; UPDATE pay SET v = v WHERE v = 3"
 # What EXPLAIN prints of a hit is another plan.
-SCRIPTS = [Statement(name, texts, "UPDATE readings SET v = v WHERE v = 3; UPDATE pay SET v = v WHERE v = 3", name != "EXPLAIN ANALYZE", ("simple",))
-           for name, texts in _SCRIPTS.items()]
+SCRIPTS = [Statement(name, texts, _CHANGE, name != "EXPLAIN ANALYZE", ("simple",)) for name, texts in _SCRIPTS.items()]
 
 
 def of_demo(queries):
     """The demo's dashboard."""
-    return [Statement(name, [text.replace("SELECT", "SELECT {mark}", 1)], "UPDATE sales SET quantity = quantity WHERE sale_id = 42; UPDATE pgbench_branches SET filler = filler")
-            for name, text in queries.items()]
+    change = "UPDATE sales SET quantity = quantity WHERE sale_id = 42; UPDATE pgbench_branches SET filler = filler"
+    return [Statement(name, [text.replace("SELECT", "SELECT {mark}", 1)], change) for name, text in queries.items()]

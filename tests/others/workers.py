@@ -43,7 +43,8 @@ def hypopg(server):
             session.execute(f"SELECT hypopg_create_index('CREATE INDEX ON {table} (v)')")
         session.execute("SELECT hypopg_create_index('CREATE INDEX ON readings (at)')")
         for statement in QUERIES:
-            yield _check(f"{statement.name}: explained and executed with hypothetical indexes", _explained, session, statement)
+            name = f"{statement.name}: explained and executed with hypothetical indexes"
+            yield _check(name, _explained, session, statement)
     yield from _same_rows(server)
 
 
@@ -61,7 +62,8 @@ def _hypothetical_index(server, table):
         expect(session.execute(sql).fetchall() == rows and len(rows) == 1, "other rows")
         # The plan with the index has other facts than the one that the answer was stored for.
         expect("btree_" in _plan(session, sql), "not shown of a stored answer")
-        expect(session.execute(sql).fetchall() == rows and session.value("SELECT arrow_cache.last_status()") == "HIT", "no hit")
+        expect(session.execute(sql).fetchall() == rows, "other rows")
+        expect(session.value("SELECT arrow_cache.last_status()") == "HIT", "no hit")
 
 
 def _explained(session, statement):
@@ -84,10 +86,13 @@ def _explained(session, statement):
 def set_user(server):
     server.cluster.psql("""
         CREATE EXTENSION IF NOT EXISTS set_user;
-        DO $$ BEGIN IF to_regrole('clerk') IS NULL THEN CREATE ROLE clerk LOGIN; CREATE ROLE chief SUPERUSER; END IF; END $$;
+        DO $$ BEGIN
+            IF to_regrole('clerk') IS NULL THEN CREATE ROLE clerk LOGIN; CREATE ROLE chief SUPERUSER; END IF;
+        END $$;
         GRANT EXECUTE ON FUNCTION set_user(text), set_user_u(text) TO clerk;
-        DROP TABLE IF EXISTS owned; CREATE TABLE owned (name text, owner name); INSERT INTO owned VALUES ('a', 'clerk'), ('b', 'chief');
-        ALTER TABLE owned ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON owned USING (owner = current_user); GRANT SELECT ON owned TO clerk""")
+        DROP TABLE IF EXISTS owned; CREATE TABLE owned (name text, owner name);
+        INSERT INTO owned VALUES ('a', 'clerk'), ('b', 'chief'); GRANT SELECT ON owned TO clerk;
+        ALTER TABLE owned ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON owned USING (owner = current_user)""")
     yield _check("roles do not share answers", _roles_apart, server)
     yield from _same_rows(server)
 
@@ -118,21 +123,23 @@ def pg_cron(server):
 
 
 def _scheduled(server):
-    server.cluster.psql("CREATE EXTENSION IF NOT EXISTS pg_cron; DROP TABLE IF EXISTS ticks; CREATE TABLE ticks AS SELECT 1 AS n")
+    server.cluster.psql("CREATE EXTENSION pg_cron; DROP TABLE IF EXISTS ticks; CREATE TABLE ticks AS SELECT 1 AS n")
     with Session(server) as session:
         for wanted in ("MISS", "HIT"):
             expect(_status(session, "SELECT count(*) FROM ticks") == (wanted, 1), f"no {wanted}")
         job = session.value("SELECT cron.schedule('* * * * *', 'INSERT INTO ticks SELECT count(*) FROM ticks')")
         until("the job runs", lambda: server.value("SELECT count(*) FROM ticks") > 1)
         session.execute(f"SELECT cron.unschedule({job})")
-        expect(_status(session, "SELECT count(*) FROM ticks") == ("STALE", 2), "the answer from before the job is given")
-        until("the job is noted", lambda: server.value("SELECT count(*) FROM cron.job_run_details WHERE status = 'succeeded'") >= 1)
+        expect(_status(session, "SELECT count(*) FROM ticks") == ("STALE", 2), "the old answer is given")
+        succeeded = "SELECT count(*) FROM cron.job_run_details WHERE status = 'succeeded'"
+        until("the job is noted", lambda: server.value(succeeded) >= 1)
 
 
 def pg_partman(server):
     server.cluster.psql("""
-        DROP EXTENSION IF EXISTS pg_partman; DROP SCHEMA IF EXISTS partman CASCADE; CREATE SCHEMA partman; CREATE EXTENSION pg_partman SCHEMA partman;
-        DROP TABLE IF EXISTS events CASCADE; CREATE TABLE events (at timestamptz NOT NULL, n int) PARTITION BY RANGE (at)""")
+        DROP SCHEMA IF EXISTS partman CASCADE; CREATE SCHEMA partman; CREATE EXTENSION pg_partman SCHEMA partman;
+        DROP TABLE IF EXISTS events CASCADE;
+        CREATE TABLE events (at timestamptz NOT NULL, n int) PARTITION BY RANGE (at)""")
     yield _check("new partitions outdate answers", _partitions, server)
 
 
@@ -141,7 +148,8 @@ def _partitions(server):
     with Session(server) as session:
         session.execute("SELECT partman.create_parent('public.events', 'at', 'native', 'daily', p_premake := 2)")
         session.execute("INSERT INTO events SELECT now() - g * interval '1 hour', 1 FROM generate_series(1, 48) g")
-        session.execute("UPDATE partman.part_config SET infinite_time_partitions = true, premake = 5, retention = '1 day', retention_keep_table = false")
+        session.execute("""UPDATE partman.part_config
+            SET infinite_time_partitions = true, premake = 5, retention = '1 day', retention_keep_table = false""")
         for wanted in ("MISS", "HIT"):
             expect(_status(session, total) == (wanted, 48), f"no {wanted}")
         before = session.value("SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass")
@@ -162,7 +170,8 @@ def _partitions(server):
 
 FUNCTIONS = """
 CREATE OR REPLACE FUNCTION doubled(n int) RETURNS int STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN n * 2; END $$;
-CREATE OR REPLACE FUNCTION readings_of(low int) RETURNS bigint STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM readings WHERE v > low); END $$;
+CREATE OR REPLACE FUNCTION readings_of(low int) RETURNS bigint STABLE LANGUAGE plpgsql AS
+$$ BEGIN RETURN (SELECT count(*) FROM readings WHERE v > low); END $$;
 SECURITY LABEL FOR pg_arrow_cache ON FUNCTION doubled(int) IS 'pure';
 """
 WITH_FUNCTIONS = "SELECT sum(doubled(v)) FROM readings"
@@ -180,7 +189,8 @@ def _profiled(server):
         session.execute("SELECT pl_profiler_set_enabled_local(true)")
 
         def calls():
-            return session.value("SELECT coalesce(sum(exec_count), 0) FROM pl_profiler_linestats_local() WHERE line_number = 0")
+            return session.value("""
+                SELECT coalesce(sum(exec_count), 0) FROM pl_profiler_linestats_local() WHERE line_number = 0""")
         expect(_status(session, WITH_FUNCTIONS)[0] == "MISS", "no miss")
         expect(calls() == 3000, f"{calls()} calls of a miss instead of 3000")
         expect(_status(session, WITH_FUNCTIONS)[0] == "HIT", "no hit")
@@ -197,7 +207,8 @@ def plpgsql_check(server):
 
 
 def _checked(server):
-    server.cluster.psql("CREATE OR REPLACE FUNCTION wrong() RETURNS int STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT nothing FROM readings LIMIT 1); END $$")
+    server.cluster.psql("""CREATE OR REPLACE FUNCTION wrong() RETURNS int STABLE LANGUAGE plpgsql AS
+        $$ BEGIN RETURN (SELECT nothing FROM readings LIMIT 1); END $$""")
     with Session(server, {"plpgsql_check.mode": "every_start"}) as session:
         # What it asks while the function runs counts as asked by the function, so the answer is not stored.
         session.execute("SELECT arrow_cache.flush()")
@@ -209,14 +220,15 @@ def _checked(server):
         expect(any("nothing" in line for line, in found), f"finds {found}")
         for wanted in ("MISS", "HIT"):
             expect(_status(session, WITH_FUNCTIONS)[0] == wanted, f"no {wanted}")
-        profiled = session.value("SELECT sum(exec_stmts) FROM plpgsql_profiler_function_tb('doubled(int)') WHERE stmt_lineno IS NOT NULL")
+        profiled = session.value("""
+            SELECT sum(exec_stmts) FROM plpgsql_profiler_function_tb('doubled(int)') WHERE stmt_lineno IS NOT NULL""")
         expect(profiled == 3000, f"{profiled} statements instead of 3000")
 
 
 # Statistics of waits and settings; what rewrites tables
 
 def pg_wait_sampling(server):
-    server.cluster.psql("CREATE EXTENSION IF NOT EXISTS pg_stat_statements; CREATE EXTENSION IF NOT EXISTS pg_wait_sampling")
+    server.cluster.psql("CREATE EXTENSION pg_stat_statements; CREATE EXTENSION pg_wait_sampling")
     yield _check("a statement that waits is shown with its query id", _waiting, server)
     yield from _same_rows(server)
 
@@ -229,7 +241,8 @@ def _waiting(server):
         first.execute("SELECT arrow_cache.flush()")
         computes = threading.Thread(target=first.execute, args=(sql,))
         waits = threading.Thread(target=second.execute, args=(sql,))
-        query_id = server.value("SELECT queryid FROM pg_stat_statements WHERE query LIKE 'SELECT count(*) FROM readings AS a%'")
+        query_id = server.value("""
+            SELECT queryid FROM pg_stat_statements WHERE query LIKE 'SELECT count(*) FROM readings AS a%'""")
         waiting = f"""SELECT count(*) FROM pg_wait_sampling_get_current({second.info.backend_pid})
             WHERE event_type = 'Extension' AND queryid = {query_id}"""
         computes.start()
@@ -253,9 +266,11 @@ def _tracked(server):
         session.execute("SELECT pg_track_settings_snapshot()")
         session.execute("ALTER SYSTEM SET pg_arrow_cache.max_wait = 1234")
         session.execute("SELECT pg_reload_conf()")
-        until("the setting is there", lambda: server.value("SELECT current_setting('pg_arrow_cache.max_wait') ~ '^1234'"))
-        until("it is tracked", lambda: server.value("""SELECT pg_track_settings_snapshot() AND EXISTS (SELECT FROM pg_track_settings_log('pg_arrow_cache.max_wait')
-            WHERE setting = '1234')"""))
+        setting = "SELECT current_setting('pg_arrow_cache.max_wait') ~ '^1234'"
+        until("the setting is there", lambda: server.value(setting))
+        tracked = """SELECT pg_track_settings_snapshot() AND EXISTS (
+            SELECT FROM pg_track_settings_log('pg_arrow_cache.max_wait') WHERE setting = '1234')"""
+        until("it is tracked", lambda: server.value(tracked))
         session.execute("ALTER SYSTEM RESET pg_arrow_cache.max_wait")
         session.execute("SELECT pg_reload_conf()")
 
@@ -266,7 +281,7 @@ def pg_repack(server):
 
 def _rewritten(server):
     server.cluster.psql("""
-        CREATE EXTENSION IF NOT EXISTS pg_repack; DROP TABLE IF EXISTS bloated; CREATE TABLE bloated (id int PRIMARY KEY, v int);
+        CREATE EXTENSION pg_repack; DROP TABLE IF EXISTS bloated; CREATE TABLE bloated (id int PRIMARY KEY, v int);
         INSERT INTO bloated SELECT g, 0 FROM generate_series(1, 20000) g""")
     done, wrong, reads = threading.Event(), [], [0]
 
@@ -287,8 +302,8 @@ def _rewritten(server):
     try:
         time.sleep(0.3)
         for _ in range(2):
-            subprocess.run(server.cluster.client("pg_repack", "-t", "bloated", "postgres"), check=True, env=server.cluster.environment(),
-                           capture_output=True, timeout=60)
+            command = server.cluster.client("pg_repack", "-t", "bloated", "postgres")
+            subprocess.run(command, check=True, env=server.cluster.environment(), capture_output=True, timeout=60)
     finally:
         done.set()
         thread.join()
