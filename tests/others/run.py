@@ -5,8 +5,8 @@ statements and others. Run by `make test-others`.
     tests/others/run.py [LIBRARY…]
 
 Those that watch statements must see the same with the cache off and on (watchers.py); those that do something must do
-it, and answers stay right (workers.py). Prints a line for each comparison, as TAP does; what is not installed is listed as
-NOT RUN. The status is 0 if nothing failed, 69 if nothing failed and something could not be run, else 1.
+it, and answers stay right (workers.py). Prints a line for each comparison, as TAP does; what is not there is listed
+as NOT RUN. The status is 0 if nothing failed, 69 if nothing failed and something could not be run, else 1.
 """
 
 import argparse

@@ -23,8 +23,8 @@ def same(seen, expected, step):
 
 class Comparison:
     """Runs statements with the cache off, and then in each step. `observe(session, mark, action)` returns what the
-    library has seen of an action that runs a statement with this mark. `agree(seen, expected, step)` says what is wrong, or
-    nothing."""
+    library has seen of an action that runs a statement with the mark. `agree(seen, expected, step)` tells what is
+    wrong, or nothing."""
 
     def __init__(self, server, observe, agree=None, settings=None, sees_all=True):
         """`sees_all`: the library sees something of each statement without the cache."""
