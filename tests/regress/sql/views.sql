@@ -26,7 +26,7 @@ SELECT eligible_hit_ratio, time_executed_ms > 0 AS executed, abs(time_saved_rati
 -- What is bypassed counts in one ratio alone, and its time nowhere. A result that the client does not read to its end has no time.
 SELECT time_executed_ms AS before FROM arrow_cache.stats \gset
 SELECT count(*) FROM a WHERE random() < 2;
-BEGIN;
+BEGIN READ ONLY;
 DECLARE c CURSOR FOR SELECT id FROM a;
 FETCH 1 FROM c;
 COMMIT;
