@@ -39,4 +39,4 @@ mod unread;
 pub use export_fill::ExportFill;
 pub use run::{Pass, after_run, before_run, end, note_combined, replay};
 pub use running::idle;
-pub use start::{begin, forget, is_prepared, prepare};
+pub use start::{begin, begin_task, forget, is_prepared, prepare};

@@ -13,11 +13,15 @@ use crate::lookup::{observation, portal};
 use crate::pg::error_passing::{direct, edge};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row_type::RowType;
+use crate::serve::{tap_has_ended, tapped};
 use crate::{settings, shmem};
 
 /// What one ExecutorRun does. Plain data, so that an error may jump over it.
 #[derive(Clone, Copy)]
 pub struct Pass<'q> {
+    /// The query that is run.
+    statement: QueryDesc<'q>,
+    /// The query whose rows concern the cache: that one, or its part, if its rows go through a tap.
     query: QueryDesc<'q>,
     /// The plan runs, for up to `count` rows (0: all).
     pub runs_plan: bool,
@@ -47,21 +51,27 @@ impl Pass<'_> {
 
     /// Has the run, which has returned, met the end of the result?
     fn is_at_end(self) -> bool {
+        // Whoever reads the rows that are computed from those of a part may leave before the last one.
+        if tapped(self.statement).is_some() {
+            return tap_has_ended(self.statement);
+        }
         self.count == 0 || self.query.processed() < self.count
     }
 }
 
 /// Prepares a run of a query for up to `count` more rows (0: all).
 #[inline(never)]
-pub fn before_run(query: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, count: u64) -> Pass<'_> {
+pub fn before_run(statement: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, count: u64) -> Pass<'_> {
+    let query = tapped(statement).unwrap_or(statement);
     let receiver = std::ptr::null_mut();
     let forward = direction == pg_sys::ScanDirection::ForwardScanDirection;
-    let mut pass = Pass { query, runs_plan: true, count, replays: false, observes: false, forward, receiver };
+    let mut pass =
+        Pass { statement, query, runs_plan: true, count, replays: false, observes: false, forward, receiver };
     let Some(running) = running::find(query) else { return pass };
     match &mut *running.borrow_mut() {
         Running::Miss(run) => {
             let is_moved = direction == pg_sys::ScanDirection::BackwardScanDirection
-                || (forward && !run.goes_on_with(portal::rows_before(query)));
+                || (forward && !run.goes_on_with(portal::rows_before(statement)));
             if is_moved {
                 run.leave_order();
             }
@@ -182,7 +192,7 @@ fn note_miss_run(run: &mut MissRun, pass: Pass<'_>) {
 /// The query has ended.
 #[inline(never)]
 pub fn end(query: QueryDesc<'_>) {
-    if let Some(Running::Miss(mut run)) = running::take(query) {
+    if let Some(Running::Miss(mut run)) = running::take(tapped(query).unwrap_or(query)) {
         run.end();
         replay::free_rows(&mut run.miss);
     }

@@ -16,6 +16,7 @@ use crate::pg::attention::{Attended, Matter};
 use crate::pg::backend_local::Local;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tee::Tee;
+use crate::serve::tapped;
 use crate::verify::{Comparison, Sample};
 
 /// What there is to do for the query that is being started, with the address of its descriptor.
@@ -49,7 +50,15 @@ pub fn is_prepared() -> bool {
 #[inline(never)]
 pub fn begin(query: QueryDesc<'_>) {
     let prepared = PREPARED.with_borrow_mut(|prepared| prepared.take_if(|(address, _)| *address == query.address()));
-    let Some((_, task)) = prepared else { return };
+    if let Some((_, task)) = prepared {
+        begin_task(query, task);
+    }
+}
+
+/// Begins to store or to compare the rows of a query that has just been started, or those of its part, if they go
+/// through a tap.
+pub fn begin_task(query: QueryDesc<'_>, task: Task) {
+    let query = tapped(query).unwrap_or(query);
     let Some(Ok(columns)) = query.row_type().map(|rows| column::columns_of(rows, Records::Stored)) else { return };
     match task {
         Task::Store(miss) if *miss.columns == *columns => store(query, miss),

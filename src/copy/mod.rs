@@ -11,6 +11,4 @@ mod copy_statement;
 mod opening_response;
 mod stages;
 
-pub use stages::{
-    Replaced, after_run, after_start, before_run, before_start, claims, enter, exports, is_deciding, leave,
-};
+pub use stages::{after_run, after_start, before_run, before_start, claims, enter, exports, is_deciding, leave};

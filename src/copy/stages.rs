@@ -14,7 +14,7 @@ use crate::pg::attention::{Attended, Matter};
 use crate::pg::backend_local::Local;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
-use crate::session::{self, ExportReads};
+use crate::session;
 use crate::shmem;
 
 /// A statement on its way from the utility hook to its executor.
@@ -30,22 +30,13 @@ enum Stage {
 /// The COPY under way: a backend has one at most, since none can be nested in another.
 static CURRENT: Local<Attended<Option<Stage>>> = Local::new(Attended::new(Matter::Copy, None));
 
-/// What stands in the place of a COPY statement to Arrow. Plain data.
-#[derive(Clone, Copy)]
-pub struct Replaced {
-    /// The statement that the server is to run.
-    pub statement: *mut pg_sys::PlannedStmt,
-    /// How its query is read.
-    pub reads: ExportReads,
-}
-
-/// Takes a COPY statement over, if it asks for Arrow. `leave` is to be called on every path out.
-pub fn enter(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Replaced> {
+/// Takes a COPY statement over, if it asks for Arrow. Returns the statement that the server is to run in its place.
+/// `leave` is to be called on every path out.
+pub fn enter(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<*mut pg_sys::PlannedStmt> {
     let copy = copy_statement::parse(plan)?;
     let depth = session::depth();
-    let reads = if copy.options.limit.is_none() { ExportReads::All } else { ExportReads::Limited };
     CURRENT.replace(Some(Stage::Announced { options: copy.options, text: copy.text, depth }));
-    Some(Replaced { statement: copy.plan, reads })
+    Some(copy.plan)
 }
 
 /// The statement is over, perhaps by an error. Cannot raise.

@@ -9,10 +9,9 @@ use crate::arrow::column::Column;
 use crate::error::or_raise;
 use crate::fragments;
 use crate::lookup;
-use crate::lookup::{Found, Lateness, Miss, Question, portal, single_flight};
+use crate::lookup::{Found, Lateness, Miss, Question, clock_free, portal, single_flight};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::{backend, compat};
-use crate::query::plan_kinds::shows_clock;
 use crate::report::{decision_log, tally};
 use crate::serve::{self, Hit};
 use crate::session::{self, Status};
@@ -34,6 +33,8 @@ pub(super) enum Answer {
     Stored { columns: Rc<[Column]>, chunks: Vec<&'static [u8]> },
     /// The plan runs, and its rows may be stored.
     Run(Option<Box<Miss>>),
+    /// The plan applies the clock to its clock-free part, whose rows are stored, or may be.
+    AbovePart(Option<Box<Miss>>),
     /// The plan runs, and its rows are compared with a stored answer.
     Verify(Box<verify::Sample>),
 }
@@ -44,6 +45,7 @@ impl Answer {
         match self {
             Self::Stored { columns, .. } => Some(columns),
             Self::Run(miss) => miss.as_ref().map(|miss| &*miss.columns),
+            Self::AbovePart(_) => None,
             Self::Verify(sample) => Some(sample.columns()),
         }
     }
@@ -54,21 +56,43 @@ impl Answer {
 /// last row is read.
 pub fn decide(store: &SharedStore, query: QueryDesc<'_>, text: Option<&CStr>, stays_open: bool) -> Decision {
     assert!(!query.is_started(), "the cache is asked before the start");
-    let question = Question::of(query).with_text(text).staying_open(stays_open);
-    Decision { query: query.address(), answer: answer(store, query, &question) }
+    let part = if settings::debug_serve_fills() { None } else { clock_free::part_of(query) };
+    let question = Question::of(part.unwrap_or(query)).with_text(text).staying_open(stays_open);
+    let answer = match part {
+        None => answer(store, query, &question, true),
+        Some(part) => answer_of_part(store, query, part, &question),
+    };
+    Decision { query: query.address(), answer }
 }
 
-fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>) -> Answer {
-    if shows_clock(query.plan()) {
-        // Its clock-free part is decided on when the scan is started.
-        session::set_status(Status::Bypass(Reason::MovingClock));
-        return Answer::Run(None);
+/// Asks about the clock-free part of a query.
+fn answer_of_part(store: &SharedStore, query: QueryDesc<'_>, part: QueryDesc<'_>, question: &Question<'_>) -> Answer {
+    // SAFETY: the part of this query, which is not started.
+    unsafe {
+        // What would be compared with the stored answer are the rows of the query, which are others than those of the
+        // part.
+        match answer(store, part, question, false) {
+            Answer::Stored { .. } => {
+                clock_free::serve_below(query, part);
+                Answer::AbovePart(None)
+            }
+            Answer::Run(Some(miss)) => {
+                clock_free::tap_below(query, part);
+                Answer::AbovePart(Some(miss))
+            }
+            Answer::Run(None) | Answer::Verify(_) | Answer::AbovePart(_) => Answer::AbovePart(None),
+        }
     }
+}
+
+/// Asks about a query, or its part. `verifies`: it may be executed as well, and compared.
+fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>, verifies: bool) -> Answer {
     let find = || lookup::find(store, question, Lateness::Refused);
     let found = if settings::enabled() { find().map(|found| share(store, found, find)) } else { Err(Reason::Disabled) };
     match found {
         Ok(Found::Hit(hit, verify)) => {
-            let Some(conditions) = verify.and_then(|drawn| drawn.counted(store)) else {
+            let conditions = verify.and_then(|drawn| drawn.counted(store));
+            let Some(conditions) = conditions.filter(|_| verifies) else {
                 return stored(store, query, hit);
             };
             tally::count_hit(store, &hit.pin, query_id(query));

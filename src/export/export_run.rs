@@ -17,8 +17,9 @@ use super::stored_batches::StoredBatches;
 use crate::arrow::column::{self, Records};
 use crate::arrow::delivery::schema::headroom_for;
 use crate::arrow::encode::Encoder;
-use crate::capture::ExportFill;
+use crate::capture::{self, ExportFill};
 use crate::error::{CacheError, or_raise};
+use crate::lookup::Task;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tee::Tee;
 use crate::serve;
@@ -91,6 +92,12 @@ impl<O: Output> Export<O> {
                 // Whatever happened to the plan on its way, rows with other columns are not stored.
                 let aside = miss.filter(|miss| *miss.columns == *columns).map(|miss| Box::new(ExportFill::begin(miss)));
                 RowSource::of_plan(query, run_plan(aside.map_or(Aside::Nothing, Aside::Stored)), output)
+            }
+            Answer::AbovePart(miss) => {
+                if let Some(miss) = miss {
+                    capture::begin_task(query, Task::Store(miss));
+                }
+                RowSource::of_plan(query, run_plan(Aside::Nothing), output)
             }
             Answer::Verify(sample) => {
                 let aside = Comparison::begin(sample, &columns).map_or(Aside::Nothing, Aside::Compared);

@@ -14,7 +14,7 @@ use crate::pg::error_passing::kept;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::pg::{compat, server};
-use crate::session::{ExportReads, StartingExport};
+use crate::session::StartingExport;
 
 /// How an export function runs its query.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,15 +23,6 @@ pub enum Pace {
     Whole,
     /// A batch at a time, which parallel workers cannot do.
     Paused,
-}
-
-impl Pace {
-    fn reads(self) -> ExportReads {
-        match self {
-            Self::Whole => ExportReads::All,
-            Self::Paused => ExportReads::InParts,
-        }
-    }
 }
 
 /// Runs code under the snapshot of the statement that calls the function, so that a query inside sees what that statement sees. It does not
@@ -64,7 +55,7 @@ pub struct InnerQuery<'q> {
 impl<'q> InnerQuery<'q> {
     /// Makes a query ready to be started, under the active snapshot, in the current memory context. Raises what is wrong with its text.
     pub fn prepare(text: &'q CStr, arguments: &[Argument<'q>], pace: Pace) -> Self {
-        let (plan, parameters) = plan_read(text, arguments, pace, Some(pace.reads()));
+        let (plan, parameters) = plan(text, arguments, pace);
         Self::of_plan(plan, text, parameters)
     }
 
@@ -156,16 +147,6 @@ pub fn plan<'q>(
     arguments: &[Argument<'q>],
     pace: Pace,
 ) -> (Tree<'q, pg_sys::PlannedStmt>, Parameters<'q>) {
-    plan_read(text, arguments, pace, None)
-}
-
-/// As `plan`, for a SELECT that will be run, and `reads` tells how.
-fn plan_read<'q>(
-    text: &'q CStr,
-    arguments: &[Argument<'q>],
-    pace: Pace,
-    reads: Option<ExportReads>,
-) -> (Tree<'q, pg_sys::PlannedStmt>, Parameters<'q>) {
     let refuse = |found: String| -> ! { CacheError::NotOneSelect { found }.raise() };
     let raw = one_select::parse_one(text).unwrap_or_else(|found| refuse(format!("{found} statements")));
     let (query, types) = OwnQuery::analyze(raw, text, arguments.iter().map(|argument| argument.type_oid));
@@ -178,7 +159,7 @@ fn plan_read<'q>(
         refuse(found);
     }
     let options = if pace == Pace::Whole { pg_sys::CURSOR_OPT_PARALLEL_OK } else { 0 };
-    let plan = query.rewrite().plan(options, parameters, reads);
+    let plan = query.rewrite().plan(options, parameters);
     // Rows may not be locked in a function that only reads, and the kind of the calling function is not known here.
     if !plan.rowMarks.is_null() {
         refuse("one that locks rows".into());

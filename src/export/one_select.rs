@@ -14,7 +14,7 @@ use crate::pg::error_passing::kept;
 use crate::pg::lists::nodes;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child};
-use crate::session::{ExportReads, PlanningExport};
+use crate::session::PlanningExport;
 
 /// Parses a text that should hold one statement.
 ///
@@ -109,17 +109,11 @@ impl<'t> OwnQuery<'t> {
         Self { query: NonNull::new(query).unwrap_or(self.query), ..self }
     }
 
-    /// Plans the query under the active snapshot. `options` are those of the planner (`CURSOR_OPT_…`). `reads` tells how it is read; `None` if it
-    /// will not be.
-    pub fn plan(
-        self,
-        options: u32,
-        parameters: Parameters<'_>,
-        reads: Option<ExportReads>,
-    ) -> Tree<'t, pg_sys::PlannedStmt> {
+    /// Plans the query under the active snapshot. `options` are those of the planner (`CURSOR_OPT_…`).
+    pub fn plan(self, options: u32, parameters: Parameters<'_>) -> Tree<'t, pg_sys::PlannedStmt> {
         let (query, text, options, parameters) =
             (self.as_ptr(), self.text.as_ptr(), options as i32, parameters.as_ptr());
-        let planning = PlanningExport::enter(text, reads);
+        let planning = PlanningExport::enter();
         // SAFETY: the query is rewritten, and the text is its own. A plan is never null, and nobody else knows of it.
         let plan = unsafe { Tree::enter(kept!(server::pg_plan_query(query, text, options, parameters))) };
         drop(planning);

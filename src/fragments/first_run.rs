@@ -1,7 +1,8 @@
-//! Bound statements that are combined of parts when they are run, not when they are started: those whose rows depend on settings, which may
-//! change between the two, and those that may raise an error in a row that is never read. At the first run it shows whether all rows are read at
-//! once, under the settings of the start. The clock in columns is applied then, too (`shown_clock::late`). If so, the other plan is started beside the server's own, and takes its place in the query's descriptor. The
-//! server's own stays as it was started until the query ends: the portal describes its rows by it, and other libraries have put their clocks into
+//! Bound statements that are combined of parts when they are run, not when they are started: those whose rows depend on
+//! settings, which may change between the two, and those that may raise an error in a row that is never read. At the
+//! first run it shows whether all rows are read at once, under the settings of the start. If so, the other plan is
+//! started beside the server's own, and takes its place in the query's descriptor. The server's own stays as it was
+//! started until the query ends: the portal describes its rows by it, and other libraries have put their clocks into
 //! its memory.
 //!
 //! State of this backend: queries of open portals. A query leaves it with its memory context, after an error too.
@@ -18,7 +19,6 @@ use super::admission::limits_files;
 use super::carried;
 use super::exchange::{end_started, exchange, has_columns_of};
 use super::planning::{Known, plan_of};
-use super::shown_clock::late::{self, AtStart};
 use super::{index_locks, refused, way_back};
 use crate::capture;
 use crate::error::or_raise;
@@ -48,8 +48,6 @@ pub struct Start {
 enum Late {
     /// It is started, and waits for its first run.
     Waiting(Start),
-    /// As `Waiting`: the clock may be applied to it.
-    ShowsClock(late::Start),
     /// It runs the other plan. The server's own was started too, and ends with it: a descriptor that holds nothing else.
     Exchanged(*mut pg_sys::QueryDesc),
 }
@@ -76,19 +74,6 @@ pub fn wait(query: QueryDesc<'_>, traits: QueryTraits, versions: Versions) {
     let start = Start { versions, environment, pruning: plan_facts::pruning(), traits };
     // Without memory for that, the server's own plan runs.
     let _ = add(query, Late::Waiting(start));
-}
-
-/// Has a query that is about to be started wait for its first run, if the clock may be applied to it then. Says whether it was such a query, about which
-/// nothing else is to be done. `planned` is the plan that its portal knows.
-pub fn waits_for_clock(query: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i32) -> bool {
-    match late::at_start(query, planned, flags) {
-        AtStart::Other => return false,
-        AtStart::TooQuick => {}
-        AtStart::Waits(start) => {
-            let _ = add(query, Late::ShowsClock(start));
-        }
-    }
-    true
 }
 
 /// Puts a query on the list, until its memory goes.
@@ -130,13 +115,6 @@ pub fn decide_at_run(query: QueryDesc<'_>, forward: bool, limit: u64) {
     }
     match take(query.address(), |late| (!matches!(late, Late::Exchanged(_))).then_some(late)) {
         Some(Late::Waiting(start)) => combine_at_run(query, start, forward && limit == 0),
-        Some(Late::ShowsClock(start)) => {
-            let own_plan = if forward { late::apply(query, start, limit) } else { None };
-            match own_plan {
-                Some(own_plan) => note_exchanged(query, own_plan),
-                None => late::note_not_applied(query, start),
-            }
-        }
         Some(Late::Exchanged(_)) | None => {}
     }
 }

@@ -34,8 +34,8 @@ mod starting;
 mod tuples;
 mod way_back;
 
-pub use carried::{Carried, attach, may_wait_for_clock};
-pub use first_run::{decide_at_run, end as end_late, is_idle as is_none_late, waits_for_clock};
+pub use carried::attach;
+pub use first_run::{decide_at_run, end as end_late, is_idle as is_none_late};
 pub use path::{add_path, is_planning as plans_combined};
 pub use planning::{Combination, add_relations, combine, combine_moving, end};
 pub use starting::{combine_at_start, question};
@@ -43,5 +43,4 @@ pub use starting::{combine_at_start, question};
 /// Makes our scans known to the server. Called once, in the postmaster.
 pub fn register() {
     scan::register();
-    shown_clock::register();
 }

@@ -49,7 +49,7 @@ unsafe fn make_here(part: &Part, leaf: Leaf, text: *const c_char) -> PartPlan {
         // SAFETY: a query of our own, which nobody has planned; the caller's promise.
         unsafe {
             let call = Call::of_hook(leaf_query(part, leaf), text, options, std::ptr::null_mut());
-            let eligible = shmem::store().and_then(|store| parts::before_planning(&store, &call).ok());
+            let eligible = shmem::store().and_then(|store| parts::before_planning(&store, &call, true).ok());
             let plan = parts::plan(&call);
             let tree = &*(*plan).planTree;
             let bytes = tree.plan_rows * f64::from(tree.plan_width + 24);

@@ -57,8 +57,7 @@ impl PartRun {
         unsafe {
             let context = context_below(state);
             let caller = pg_sys::MemoryContextSwitchTo(context);
-            // The values stand in the query as constants.
-            let run = Self::begin(state, context, plan.plan, std::ptr::null_mut(), |query| {
+            let run = Self::begin(state, context, plan.plan, |query| {
                 let eligible = plan.eligible;
                 let miss = eligible.and_then(|eligible| miss(query, eligible, key?, leaf.is_at_end, surroundings).ok());
                 miss.map(|mut miss| {
@@ -71,42 +70,22 @@ impl PartRun {
         }
     }
 
-    /// Starts a plan, which outlives its run, with the values of the statement. `task` says what is done meanwhile. Runs it, too, if other processes
-    /// take part.
+    /// Starts a plan, in a memory context of the run, which is the current one. `task` says what is done meanwhile.
+    /// Runs it, too, if other processes take part.
     ///
     /// # Safety
     /// `state` must be that of a statement that runs.
-    pub unsafe fn of_plan(
-        state: *mut pg_sys::EState,
-        plan: *mut pg_sys::PlannedStmt,
-        task: impl FnOnce(QueryDesc<'_>) -> Option<Task>,
-    ) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let context = context_below(state);
-            let caller = pg_sys::MemoryContextSwitchTo(context);
-            let run = Self::begin(state, context, plan, (*state).es_param_list_info, task);
-            pg_sys::MemoryContextSwitchTo(caller);
-            run
-        }
-    }
-
-    /// As `of_plan`, in a memory context of the run, which is the current one.
-    ///
-    /// # Safety
-    /// As `of_plan`.
     unsafe fn begin(
         state: *mut pg_sys::EState,
         context: pg_sys::MemoryContext,
         plan: *mut pg_sys::PlannedStmt,
-        params: pg_sys::ParamListInfo,
         task: impl FnOnce(QueryDesc<'_>) -> Option<Task>,
     ) -> Self {
         // SAFETY: the caller's promise; the memory of the part is a child of that of the statement.
         unsafe {
             let is_parallel = (*plan).parallelModeNeeded;
             let (rows, receiver) = if is_parallel { tuples(context) } else { (std::ptr::null_mut(), nowhere()) };
-            let desc = describe(state, plan, params, receiver);
+            let desc = describe(state, plan, receiver);
             let query = QueryDesc::of_hook(desc);
             capture::prepare(query, task(query));
             keeping(|| compat::start_unshown(desc, 0));
@@ -122,12 +101,6 @@ impl PartRun {
             }
             run
         }
-    }
-
-    /// The state of its execution.
-    pub fn state(&self) -> *mut pg_sys::EState {
-        // SAFETY: the query is under way.
-        unsafe { (*self.desc).estate }
     }
 
     /// How its rows come.
@@ -195,24 +168,6 @@ impl PartRun {
     }
 }
 
-/// Does something with the description of a plan that is about to be started in a statement, with its values.
-///
-/// # Safety
-/// `state` must be that of a statement that is started.
-pub unsafe fn with_description<R>(
-    state: *mut pg_sys::EState,
-    plan: *mut pg_sys::PlannedStmt,
-    act: impl FnOnce(QueryDesc<'_>) -> R,
-) -> R {
-    // SAFETY: the caller's promise; the description is not used after it was freed.
-    unsafe {
-        let desc = describe(state, plan, (*state).es_param_list_info, nowhere());
-        let result = act(QueryDesc::of_hook(desc));
-        kept!(server::FreeQueryDesc(desc));
-        result
-    }
-}
-
 /// The description of a plan that is about to be started in a statement, under its snapshot.
 ///
 /// # Safety
@@ -220,14 +175,15 @@ pub unsafe fn with_description<R>(
 unsafe fn describe(
     state: *mut pg_sys::EState,
     plan: *mut pg_sys::PlannedStmt,
-    params: pg_sys::ParamListInfo,
     receiver: *mut pg_sys::DestReceiver,
 ) -> *mut pg_sys::QueryDesc {
     let (no_snapshot, no_environment) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // The values stand in the query as constants.
+    let no_params = std::ptr::null_mut();
     // SAFETY: the caller's promise.
     unsafe {
         let (snapshot, text) = ((*state).es_snapshot, (*state).es_sourceText);
-        kept!(server::CreateQueryDesc(plan, text, snapshot, no_snapshot, receiver, params, no_environment, 0))
+        kept!(server::CreateQueryDesc(plan, text, snapshot, no_snapshot, receiver, no_params, no_environment, 0))
     }
 }
 

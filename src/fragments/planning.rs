@@ -52,6 +52,11 @@ impl Drop for Ended {
 /// called when it was planned, after an error too. None of a query that reads several tables with children: it is planned by the server, which locks these in an
 /// order of its own, and may be combined when it starts (`starting`).
 pub fn combine(call: &Call<'_>, eligible: &Eligible) -> Option<Combination> {
+    combine_for(call, eligible, call)
+}
+
+/// As `combine`, for a query that is planned as a part of the query of the call `whole`.
+pub fn combine_for(call: &Call<'_>, eligible: &Eligible, whole: &Call<'_>) -> Option<Combination> {
     let traits = eligible.traits();
     if !may_have_parts(traits)
         || !may_combine(call)
@@ -61,7 +66,7 @@ pub fn combine(call: &Call<'_>, eligible: &Eligible) -> Option<Combination> {
         return None;
     }
     let known = Known { may_fail: traits.may_fail, asks_for_time: traits.clocks != 0, reads_all: true };
-    combination(call.query(), None, eligible.versions(), known, instead_of(call))
+    combination(call.query(), None, eligible.versions(), known, instead_of(whole))
 }
 
 /// What runs instead of the plan of a combined query, if its parts may not be planned when it starts: the query, planned anew.

@@ -110,7 +110,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         if shown {
             parts.extend_from_slice(b"; the clock is applied to the stored answer");
         }
-        let plan = query.plan(pg_sys::CURSOR_OPT_PARALLEL_OK, Parameters::NONE, None);
+        let plan = query.plan(pg_sys::CURSOR_OPT_PARALLEL_OK, Parameters::NONE);
         // The executor reads parameters when it starts.
         export::check_permitted(plan, text, Parameters::nulls(&types));
         let traits = traits.map_err(|reason| Refusal {
@@ -166,11 +166,11 @@ fn with_shown_clock<'t>(query: OwnQuery<'t>, checked: Checked, seed: u64) -> (Ow
             Ok(traits) => {
                 traits.clocks != 0
                     && Tree::enter(query.as_ptr())
-                        .is_some_and(|tree| is_shown(tree) && lookup::clock_free::moves(tree, seed))
+                        .is_some_and(|tree| is_shown(tree) && lookup::clock_free::moves(tree, None, seed))
             }
         };
         if moves
-            && let Some(parts) = Tree::enter(query.as_ptr()).and_then(take_apart)
+            && let Some(parts) = Tree::enter(query.as_ptr()).and_then(|tree| take_apart(tree, std::ptr::null_mut()))
             && let Some(tree) = Tree::enter(parts.part)
         {
             let of_part = eligibility::check_query(tree, seed);

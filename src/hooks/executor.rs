@@ -26,9 +26,7 @@ pub unsafe extern "C-unwind" fn start(query_desc: *mut pg_sys::QueryDesc, flags:
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
         let desc = QueryDesc::of_hook(query_desc);
-        let is_bypassed = attention::is_needless()
-            && settings::enabled()
-            && edge(|| lookup::bypass_at_once(desc, || fragments::may_wait_for_clock(desc.plan())));
+        let is_bypassed = attention::is_needless() && settings::enabled() && edge(|| lookup::bypass_at_once(desc));
         if !is_bypassed {
             start_asked(query_desc, flags);
         } else if desc.plan().resultRelations.is_null() {
@@ -64,9 +62,7 @@ unsafe fn start_asked(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: the caller's promise.
     unsafe {
         let desc = QueryDesc::of_hook(query_desc);
-        let is_skipped = attention::is_needless()
-            && settings::enabled()
-            && edge(|| lookup::skip_at_once(desc, || fragments::may_wait_for_clock(desc.plan())));
+        let is_skipped = attention::is_needless() && settings::enabled() && edge(|| lookup::skip_at_once(desc));
         if is_skipped {
             direct!((PREVIOUS.start)(query_desc, flags));
         } else {
@@ -127,7 +123,7 @@ fn before_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: c
         copy::before_start(desc);
     } else if !active() {
         lookup::skip(desc);
-    } else if !fragments::waits_for_clock(desc, planned, flags) {
+    } else {
         task = lookup::at_start(desc, planned, flags);
         let miss = match &mut task {
             Some(lookup::Task::Store(miss)) => Some(&mut **miss),

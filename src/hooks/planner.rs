@@ -7,7 +7,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::previous::{PREVIOUS, Planner, active};
-use crate::fragments::{self, Carried, Combination, shown_clock};
+use crate::fragments::{self, Combination, shown_clock};
 use crate::lookup::{self, Call, Placeholder, Planning};
 use crate::pg::compat;
 use crate::pg::error_passing::{direct, edge, with_cleanup};
@@ -100,11 +100,11 @@ unsafe fn plan_concerned(
             }
             _ => None,
         };
-        let carried = match &planning {
-            Planning::Eligible(_) | Planning::Refused(Reason::MovingClock) if combination.is_none() => {
-                edge(|| carried(&Call::of_hook(query, text, options, params), &planning))
+        let question = match &planning {
+            Planning::Eligible(eligible) if combination.is_none() => {
+                edge(|| fragments::question(&Call::of_hook(query, text, options, params), eligible))
             }
-            _ => Carried::NOTHING,
+            _ => std::ptr::null_mut(),
         };
         let plan = match combination {
             None => direct!(next(query, text, options, params)),
@@ -116,8 +116,8 @@ unsafe fn plan_concerned(
             Planning::Unchecked(form) => edge(|| lookup::leave_unchecked(plan, form)),
             Planning::Ignored | Planning::Ready { .. } => {}
         }
-        if !carried.is_nothing() {
-            edge(|| fragments::attach(plan, carried));
+        if !question.is_null() {
+            edge(|| fragments::attach(plan, question));
         }
         plan
     }
@@ -153,20 +153,8 @@ unsafe fn stands_in(placeholder: Placeholder) -> bool {
     }
 }
 
-/// What the server's own plan of a query is to carry.
-fn carried(call: &Call<'_>, planning: &Planning) -> Carried {
-    match planning {
-        Planning::Eligible(eligible) => {
-            Carried { question: fragments::question(call, eligible), clock_free: shown_clock::to_keep(call, planning) }
-        }
-        Planning::Refused(Reason::MovingClock) => {
-            Carried { clock_free: shown_clock::to_keep(call, planning), ..Carried::NOTHING }
-        }
-        _ => Carried::NOTHING,
-    }
-}
-
-/// Plans the clock-free part of a query whose answer moves with the clock; null for any other. What planning raises jumps over this frame.
+/// Plans a query whose answer moves with the clock by way of its clock-free part; null for any other. What planning
+/// raises jumps over this frame.
 ///
 /// # Safety
 /// As `plan_combined`.
@@ -188,10 +176,10 @@ unsafe fn plan_clock_free(
             return none;
         };
         let plan = match edge(|| shown_clock::combine(part, &Call::of_hook(query, text, options, params))) {
-            None => direct!(next(part.query(), text, options, params)),
-            Some(combination) => plan_combined(next, combination, text, options, params),
+            None => direct!(next(part.query(), text, part.options, params)),
+            Some(combination) => plan_combined(next, combination, text, part.options, params),
         };
-        edge(|| shown_clock::plan(part, plan, text)).unwrap_or(none)
+        if edge(|| shown_clock::plan(part, plan, params)) { plan } else { none }
     }
 }
 

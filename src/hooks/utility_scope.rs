@@ -65,7 +65,7 @@ impl Utility<'_> {
     }
 
     /// The statement for the server, in the place of one that copies to Arrow.
-    fn without_arrow(self) -> Option<copy::Replaced> {
+    fn without_arrow(self) -> Option<*mut pg_sys::PlannedStmt> {
         if self.statement.tag() == NodeTag::T_CopyStmt { copy::enter(self.plan) } else { None }
     }
 }
@@ -154,12 +154,12 @@ pub fn note_steering(utility: Utility<'_>) {
 /// Enters a utility statement. `leave` is to be called on every path out.
 pub fn enter(utility: Utility<'_>) -> Scope {
     let mut scope = Scope::NONE;
-    if let Some(copy::Replaced { statement, reads }) = utility.without_arrow() {
+    if let Some(statement) = utility.without_arrow() {
         if session::at_top_level() {
             session::begin_statement(Reason::NotSelect);
         }
         scope.replaced = statement;
-        scope.wrapping = Some(session::enter_copy(reads));
+        scope.wrapping = Some(session::enter_wrapping(None, false));
         return scope;
     }
     match utility.statement.tag() {

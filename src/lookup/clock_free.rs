@@ -1,178 +1,102 @@
-//! The decision when a statement starts whose plan applies the clock to a clock-free part (`query::shown_clock`): is the part stored? It is looked
-//! up, counted and stored like a statement of its own, and what becomes of it is what becomes of the statement. A statement that is bound, prepared or
-//! a cursor gets such a plan at its first run, if at all. Keeps nothing.
+//! The clock-free part of a statement whose plan applies the clock to it (`query::shown_clock`): the part is looked up,
+//! counted and stored like a statement of its own, and what becomes of it is what becomes of the statement. Keeps
+//! nothing.
 
-use arrow_cache_core::Reason;
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, NodeTag};
 
-use super::find::{Lateness, find};
-use super::fingerprint::Fingerprint;
-use super::outcome::{Found, note_bypass, note_hit};
-use super::question::Question;
-use super::start::{SCROLL, Task, share_work};
-use super::{portal, quick_statements};
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::tree::Tree;
-use crate::pg::{backend, compat};
+use crate::pg::tree::{Tree, child};
 use crate::query::clock::{self, Clock};
-use crate::query::hashes::FormId;
-use crate::query::statement_terms::StatementTerms;
-use crate::query::{identity, plan_marker};
-use crate::report::{decision_log, tally};
-use crate::serve::Hold;
-use crate::session::{self, Status};
-use crate::shmem::{self, SharedStore};
+use crate::query::{identity, parameters, plan_marker};
+use crate::serve::tap;
 
-/// Do the clock expressions of an eligible query have values that change by less than a minute? Then its answer will not be looked up, unless a
-/// canonical bound stands for them. `seed` is the secret of the store.
-pub fn moves(query: Tree<'_, pg_sys::Query>, seed: u64) -> bool {
+/// May the clock expressions of an eligible query have values that change by less than a minute? Then its answer will
+/// not be looked up, unless a canonical bound stands for them. `seed` is the secret of the store.
+pub fn moves(query: Tree<'_, pg_sys::Query>, params: Option<Tree<'_, pg_sys::ParamListInfoData>>, seed: u64) -> bool {
     let identified = identity::of(query, seed).and_then(|identity| identity.into_identified());
     identified.is_ok_and(|identified| {
-        let clock = Clock { program: identified.clock, params: None, one_message: true, sight: None };
-        clock::hash_values(&clock, seed) == Err(Reason::MovingClock)
+        let clock = Clock { program: identified.clock, params, one_message: true, sight: None };
+        clock::hash_values(&clock, seed).is_err()
     })
 }
 
-/// As `moves`, for the values that the clock expressions of a planned query have when it is started.
-pub fn moves_at_start(query: QueryDesc<'_>, seed: u64) -> bool {
+/// The clock-free part of a query that is about to be started, if its plan has one: a query of its own, as long as the
+/// other.
+pub fn part_of(query: QueryDesc<'_>) -> Option<QueryDesc<'_>> {
     let plan = query.plan();
-    let (question, program) = (Question::of(query), plan_marker::read_clock(plan));
-    if program.is_none() {
-        return false;
-    }
-    let one_message = question.runs_in_one_message();
-    let clock = Clock { program, params: question.params(), one_message, sight: None };
-    clock::hash_values(&clock, seed) == Err(Reason::MovingClock)
+    if !plan_marker::has_verdict_below(plan) { None } else { part_below(query, plan) }
 }
 
-/// A statement begins that may get a plan with the clock at its first run. `form` is that of its clock-free part. Says whether it is worth that: it is
-/// bypassed if such statements have always been too quick to be stored.
-pub fn begin(query: QueryDesc<'_>, form: FormId) -> bool {
-    session::begin_statement(Reason::MovingClock);
-    quick_statements::take_planned();
-    quick_statements::forget_timed();
-    let fingerprint = Fingerprint::of_form(form);
-    let is_insisted = StatementTerms::of(Question::of(query).own_text()).is_ok_and(|terms| terms.insisted);
-    let is_quick = !is_insisted && quick_statements::skips_lookup(fingerprint);
-    if is_quick && let Some(store) = shmem::store() {
-        quick_statements::time_run(Some(fingerprint));
-        note_bypass(&store, Reason::TooQuick, query.plan());
-    }
-    !is_quick
-}
-
-/// That statement, which had this number, runs the server's own plan.
-pub fn note_not_applied(query: QueryDesc<'_>, statement: u64) {
-    let (reason, Some(store)) = (Reason::MovingClock, shmem::store()) else { return };
-    tally::count_bypass(&store, reason, compat::query_id(&query.plan()));
-    session::set_status_of(statement, Status::Bypass(reason));
-    decision_log::note(Status::Bypass(reason), &query.plan());
-}
-
-/// How many rows the stored answer to a part has, if it is stored. `part` has the plan, the values and the snapshot.
-pub fn stored_rows(store: &SharedStore, part: &Question<'_>) -> Option<u64> {
-    match find(store, part, Lateness::Refused) {
-        Ok(Found::Hit(hit, _)) => {
-            let rows = store.view(&hit.pin).rows();
-            store.unpin(hit.pin);
-            Some(rows)
-        }
-        Ok(Found::Miss(_)) | Err(_) => None,
+#[inline(never)]
+fn part_below<'q>(query: QueryDesc<'q>, plan: Tree<'q, pg_sys::PlannedStmt>) -> Option<QueryDesc<'q>> {
+    let top = child!(plan.planTree).filter(|top| top.type_ == NodeTag::T_Result && !top.lefttree.is_null())?;
+    // SAFETY: the memory of the descriptor; as many bytes as are written. The plan, which lives as long, shares its
+    // nodes with its copy.
+    unsafe {
+        let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
+        let copy: *mut pg_sys::PlannedStmt = pg_sys::palloc(size_of::<pg_sys::PlannedStmt>()).cast();
+        copy.copy_from_nonoverlapping(plan.as_ptr(), 1);
+        (*copy).planTree = top.lefttree;
+        (*copy).invalItems = plan_marker::verdict_below(plan);
+        let part: *mut pg_sys::QueryDesc = pg_sys::palloc(size_of::<pg_sys::QueryDesc>()).cast();
+        // The snapshot is registered for the query, and the part ends with it.
+        part.write(pg_sys::QueryDesc {
+            operation: query.operation(),
+            plannedstmt: copy,
+            sourceText: query.source(),
+            snapshot: query.snapshot(),
+            dest: pg_sys::None_Receiver,
+            // What the projection alone names is no part of the question.
+            params: parameters::only_named(query.params(), plan_marker::params_below(plan)),
+            queryEnv: (*query.as_ptr()).queryEnv,
+            ..Default::default()
+        });
+        pg_sys::MemoryContextSwitchTo(caller);
+        Some(QueryDesc::of_hook(part))
     }
 }
 
-/// When the rows of a part are read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Reading {
-    /// Within the message that has planned the statement.
-    AtOnce,
-    /// All of them in the run that begins now: in one that is not part of the message of the start, or of an export.
-    InThisRun,
-    /// By several runs.
-    InParts,
-}
-
-impl Reading {
-    /// As a number, for plans.
-    pub fn number(self) -> i32 {
-        match self {
-            Self::AtOnce => 0,
-            Self::InThisRun => 1,
-            Self::InParts => 2,
-        }
-    }
-
-    /// What a number stands for.
-    pub fn of_number(number: i32) -> Self {
-        match number {
-            0 => Self::AtOnce,
-            1 => Self::InThisRun,
-            _ => Self::InParts,
-        }
-    }
-}
-
-/// May others wait for what an export function computes?
-fn may_share_export() -> bool {
-    !portal::is_fetched_from() && backend::transaction_nest_level() == 1
-}
-
-/// Where the rows of the part come from.
-pub enum Answer {
-    /// From the store: the entry is held.
-    Stored(*mut Hold),
-    /// From running its plan; and what to do meanwhile.
-    Run(Option<Task>),
-}
-
-/// Decides on a part that is about to be computed. The hold of a stored answer lasts as long as `context`.
+/// Has a query read the stored answer of its part: the plan of `part` is the one that serves it.
 ///
 /// # Safety
-/// The context must be a live one.
-pub unsafe fn at_start(part: QueryDesc<'_>, context: pg_sys::MemoryContext, reading: Reading) -> Answer {
-    let Some(store) = shmem::store() else { return Answer::Run(None) };
-    let (plan, explains) = (part.plan(), session::explaining());
-    let question = Question::of(part);
-    let question = match reading {
-        Reading::AtOnce => question.started_by_client(quick_statements::take_planned()),
-        // Whether it is too quick was asked when it began.
-        Reading::InThisRun | Reading::InParts => question,
-    };
-    // What is read in parts is waited for by nobody. Nor is what an export reads in a subtransaction, whose end would leave its memory, and so its
-    // claim, where they are.
-    let is_shared = reading != Reading::InParts && (session::at_top_level() || may_share_export());
-    let flags = if is_shared { 0 } else { SCROLL as i32 };
-    let found = match find(&store, &question, Lateness::Refused) {
-        Ok(found) if explains => Ok(found),
-        found => found.map(|found| share_work(&store, part, flags, (found, Lateness::Refused))),
-    };
-    match found {
-        Ok(Found::Hit(hit, verify)) => {
-            // SAFETY: a hit has the columns of its entry; the caller's promise.
-            let Some(hold) = (unsafe { Hold::in_context(context, hit.pin, hit.columns) }) else {
-                return Answer::Run(None);
-            };
-            if !explains {
-                session::set_status(Status::Hit);
-                // What is computed from the answer is not compared.
-                verify.map(|drawn| drawn.counted(&store));
-                // SAFETY: a hold that was just made.
-                if let Some(pin) = unsafe { (*hold).pin() } {
-                    note_hit(&store, pin, plan);
-                }
-            }
-            Answer::Stored(hold)
-        }
-        Ok(Found::Miss(_)) if explains => Answer::Run(None),
-        Ok(Found::Miss(miss)) => {
-            miss.note(&store, plan);
-            Answer::Run(Some(Task::Store(miss)))
-        }
-        Err(reason) => {
-            if !explains {
-                note_bypass(&store, reason, plan);
-            }
-            Answer::Run(None)
-        }
+/// `part` must have come from `part_of` for this query, which must not be started.
+pub unsafe fn serve_below(query: QueryDesc<'_>, part: QueryDesc<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe { put_below(query, part.plan(), (*part.plan().as_ptr()).planTree) }
+}
+
+/// Has the rows of the part of a query go to the receiver of `part`, too.
+///
+/// # Safety
+/// As `serve_below`.
+pub unsafe fn tap_below(query: QueryDesc<'_>, part: QueryDesc<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
+        let tap = tap(part);
+        pg_sys::MemoryContextSwitchTo(caller);
+        put_below(query, query.plan(), tap);
+    }
+}
+
+/// Gives a query a plan for this execution, made of its own topmost node, another one below that, and all else of
+/// `rest`.
+///
+/// # Safety
+/// As `serve_below`; the node must be one of `rest`, or stand above one.
+unsafe fn put_below(query: QueryDesc<'_>, rest: Tree<'_, pg_sys::PlannedStmt>, below: *mut pg_sys::Plan) {
+    // SAFETY: the memory of the descriptor; as many bytes as are written. `part_of` has found a Result on top.
+    unsafe {
+        let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
+        let own = query.plan().as_ptr();
+        let top: *mut pg_sys::Result = pg_sys::palloc(size_of::<pg_sys::Result>()).cast();
+        top.copy_from_nonoverlapping((*own).planTree.cast(), 1);
+        (*top).plan.lefttree = below;
+        let plan: *mut pg_sys::PlannedStmt = pg_sys::palloc(size_of::<pg_sys::PlannedStmt>()).cast();
+        plan.copy_from_nonoverlapping(rest.as_ptr(), 1);
+        (*plan).planTree = top.cast();
+        (*plan).invalItems = (*own).invalItems;
+        query.set_plan(plan);
+        pg_sys::MemoryContextSwitchTo(caller);
     }
 }

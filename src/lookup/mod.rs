@@ -71,5 +71,5 @@ pub use planning::{Planning, before_planning, concerns, may_be_kept};
 pub use question::Question;
 pub use row_bounds::{Effort, RowBounds};
 pub use snapshot::view as snapshot_view;
-pub use start::{Task, at_start, bypass_at_once, scrolls, skip, skip_at_once};
+pub use start::{Task, at_start, bypass_at_once, skip, skip_at_once};
 pub use verdict::{Eligible, after_planning, leave_unchecked, refuse};

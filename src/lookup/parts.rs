@@ -98,11 +98,12 @@ pub fn join(
     }
 }
 
-/// What there is to know of the query of a part before it is planned, which changes it.
+/// What there is to know of the query of a part before it is planned, which changes it. `is_one_shot`: the plan is made
+/// for one execution, now.
 ///
 /// # Errors
 /// The reason not to store the part.
-pub fn before_planning(store: &SharedStore, call: &Call<'_>) -> Result<Eligible, Reason> {
+pub fn before_planning(store: &SharedStore, call: &Call<'_>, is_one_shot: bool) -> Result<Eligible, Reason> {
     let identity = identity::of(call.query(), store.seed())?;
     let versions = definition_versions::current(store);
     let traits = match forms::finding(identity.form, versions, || None) {
@@ -111,7 +112,7 @@ pub fn before_planning(store: &SharedStore, call: &Call<'_>) -> Result<Eligible,
         None => None,
     };
     let identified = identity.into_identified()?;
-    verdict::check(call, store, identified, traits, versions, true)
+    verdict::check(call, store, identified, traits, versions, is_one_shot)
 }
 
 /// A part that is about to be run.

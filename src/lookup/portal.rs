@@ -123,27 +123,6 @@ pub fn is_before_first_row(query: QueryDesc<'_>) -> bool {
     })
 }
 
-/// Are all rows of a query read now, from the first one, into the copy that outlives the transaction (WITH HOLD)?
-pub fn is_first_read_to_be_held(query: QueryDesc<'_>) -> bool {
-    active().is_some_and(|portal| {
-        std::ptr::eq(portal.queryDesc, query.as_ptr())
-            && portal.strategy == pg_sys::PortalStrategy::PORTAL_ONE_SELECT
-            && !portal.holdStore.is_null()
-            && portal.atStart
-            && portal.portalPos == 0
-    })
-}
-
-/// The options of the active portal (`CURSOR_OPT_…`); none if there is no portal.
-pub fn options() -> i32 {
-    active().map_or(0, |portal| portal.cursorOptions)
-}
-
-/// Does the active portal run a plan of a statement that was parsed or prepared, and not that of a cursor?
-pub fn runs_cached_plan() -> bool {
-    active().is_some_and(|portal| !portal.cplan.is_null())
-}
-
 /// Does the active portal run what has come by a message of the simple protocol?
 pub fn is_of_simple_protocol() -> bool {
     active().is_some_and(|portal| portal.cplan.is_null())

@@ -9,12 +9,13 @@ use super::fingerprint::Fingerprint;
 use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
 use super::{
-    definition_versions, execute_rights, forms, kept_templates, portal, price, quick_statements, single_flight,
+    clock_free, definition_versions, execute_rights, forms, kept_templates, portal, price, quick_statements,
+    single_flight,
 };
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, compat};
-use crate::query::plan_kinds::{is_custom_scan, shows_clock};
+use crate::query::plan_kinds::is_custom_scan;
 use crate::query::plan_marker;
 use crate::query::updatable_cursor::is_updatable_scan;
 use crate::report::{decision_log, tally};
@@ -33,10 +34,10 @@ pub enum Task {
 }
 
 /// The flags of a query whose rows may be read in any order.
-pub(super) const SCROLL: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
+const SCROLL: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
 
 /// May the rows of a query with these flags be read in any order?
-pub fn scrolls(flags: i32) -> bool {
+fn scrolls(flags: i32) -> bool {
     flags as u32 & SCROLL != 0
 }
 
@@ -72,12 +73,8 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
         note_bypass(&store, Reason::NotSelect, desc.plan());
         return None;
     }
-    if shows_clock(desc.plan()) {
-        // Its clock-free part is decided on when the scan is started.
-        session::set_status(Status::Bypass(Reason::MovingClock));
-        quick_statements::forget_timed();
-        quick_statements::note_planned(planned_as);
-        return None;
+    if let Some(part) = clock_free::part_of(desc) {
+        return look_up_part(&store, (desc, part), planned, flags, planned_as);
     }
     if let Some(reason) = plan_marker::refusal_of(desc.plan()) {
         if reason == Reason::NotAnalyzed && !execute_rights::may_lack(definition_versions::current(&store).ddl) {
@@ -90,17 +87,16 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
         note_bypass(&store, reason, desc.plan());
         return None;
     }
-    look_up(&store, desc, planned, flags, planned_as)
+    look_up(&store, desc, planned, flags, (planned_as, Asked::Whole))
 }
 
 /// Decides on a plan about which nothing is to be asked: that of a statement of the client that is no SELECT, or whose plan says that it is bypassed, as
 /// most statements are that get nothing from the cache. False if this is not such a plan, or it is not sure: then nothing has been done, and
 /// `at_start` decides. What it does then is what is done here, without calling anything.
 ///
-/// `waits` tells whether the query may have to wait for its first run. To be called while the hooks have nothing else to attend to, and the cache is
-/// on.
+/// To be called while the hooks have nothing else to attend to, and the cache is on.
 #[inline(always)]
-pub fn bypass_at_once(desc: QueryDesc<'_>, waits: impl FnOnce() -> bool) -> bool {
+pub fn bypass_at_once(desc: QueryDesc<'_>) -> bool {
     let plan = desc.plan();
     let is_select = desc.operation() == pg_sys::CmdType::CMD_SELECT;
     let reason = if !is_select {
@@ -114,9 +110,7 @@ pub fn bypass_at_once(desc: QueryDesc<'_>, waits: impl FnOnce() -> bool) -> bool
         match plan_marker::refusal_of(plan) {
             // What is decided about these may depend on more.
             None | Some(Reason::MovingClock | Reason::WriterInProgress | Reason::NotAnalyzed) => return false,
-            // A plan without a verdict carries nothing else either.
-            Some(reason) if plan.invalItems.is_null() || !waits() => reason,
-            Some(_) => return false,
+            Some(reason) => reason,
         }
     };
     let Some(counters) = shmem::own_counters() else { return false };
@@ -138,9 +132,9 @@ pub fn bypass_at_once(desc: QueryDesc<'_>, waits: impl FnOnce() -> bool) -> bool
 
 /// Decides as `look_up` would on a kept plan that is too quick to be looked up. False if it is not sure that this is one: then nothing has been done.
 ///
-/// `waits` as for `bypass_at_once`, and to be called at the same moment.
+/// To be called at the same moment as `bypass_at_once`.
 #[inline]
-pub fn skip_at_once(desc: QueryDesc<'_>, waits: impl FnOnce() -> bool) -> bool {
+pub fn skip_at_once(desc: QueryDesc<'_>) -> bool {
     let plan = desc.plan();
     let Some(fingerprint) = plan_marker::form_of(plan).map(Fingerprint::of_form) else { return false };
     if !quick_statements::will_skip_lookup(fingerprint) {
@@ -149,7 +143,6 @@ pub fn skip_at_once(desc: QueryDesc<'_>, waits: impl FnOnce() -> bool) -> bool {
     let Some(counters) = shmem::own_counters() else { return false };
     let is_usual = desc.operation() == pg_sys::CmdType::CMD_SELECT
         && !is_custom_scan(plan)
-        && !waits()
         && !session::is_explaining()
         && !session::is_wrapped()
         && !session::has_fingerprint()
@@ -173,26 +166,66 @@ pub fn skip_at_once(desc: QueryDesc<'_>, waits: impl FnOnce() -> bool) -> bool {
     true
 }
 
-/// Decides on the statement of a client whose plan was not refused. `planned_as` is the fingerprint that it was planned with, if it was planned for this
-/// execution.
+/// What the answer of a question is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// That of the statement.
+    Whole,
+    /// That of its clock-free part.
+    Part,
+}
+
+/// Decides on the statement of a client whose plan applies the clock to its clock-free part. The part stands for it.
+#[inline(never)]
+fn look_up_part(
+    store: &SharedStore,
+    (desc, part): (QueryDesc<'_>, QueryDesc<'_>),
+    planned: *mut pg_sys::PlannedStmt,
+    flags: i32,
+    planned_as: Option<Fingerprint>,
+) -> Option<Task> {
+    // Neither a stored answer nor a tap lets the server find the current row of a cursor.
+    let is_updatable = portal::may_be_updated() && is_updatable_scan(part.plan());
+    if is_updatable || settings::debug_serve_fills() {
+        quick_statements::forget_timed();
+        note_bypass(store, if is_updatable { Reason::UpdatableCursor } else { Reason::MovingClock }, desc.plan());
+        return None;
+    }
+    let own_plan = part.plan().as_ptr();
+    let task = look_up(store, part, planned, flags, (planned_as, Asked::Part));
+    // SAFETY: the part of this query, which is not started.
+    unsafe {
+        if task.is_some() {
+            clock_free::tap_below(desc, part);
+        } else if !std::ptr::eq(part.plan().as_ptr(), own_plan) {
+            clock_free::serve_below(desc, part);
+        }
+    }
+    task
+}
+
+/// Decides on the statement of a client whose plan was not refused, or on its part. `planned_as` is the fingerprint
+/// that it was planned with, if it was planned for this execution.
 #[inline(never)]
 fn look_up(
     store: &SharedStore,
     desc: QueryDesc<'_>,
     planned: *mut pg_sys::PlannedStmt,
     flags: i32,
-    planned_as: Option<Fingerprint>,
+    (planned_as, asked): (Option<Fingerprint>, Asked),
 ) -> Option<Task> {
     price::start(planned_as);
+    // Beside the time of now nobody expects rows of another time.
+    let lateness = if asked == Asked::Whole { Lateness::Accepted } else { Lateness::Refused };
     let found = portal::check_statement(desc, planned)
         .and_then(|()| check_updatable(desc.plan()))
-        .and_then(|()| find(store, &Question::of(desc).started_by_client(planned_as), Lateness::Accepted));
+        .and_then(|()| find(store, &Question::of(desc).started_by_client(planned_as), lateness));
     quick_statements::note_looked_up();
-    let found = found.map(|found| share_work(store, desc, flags, (found, Lateness::Accepted)));
+    let found = found.map(|found| share_work(store, desc, flags, (found, lateness)));
     let found = match found {
         Ok(Found::Hit(hit, verify)) => {
             quick_statements::forget_timed();
-            return serve_hit(store, desc, flags, hit, verify);
+            return serve_hit(store, desc, flags, (hit, verify), asked);
         }
         Ok(Found::Miss(miss)) => Ok(miss),
         Err(reason) => Err(reason),
@@ -227,12 +260,7 @@ fn may_pass(reason: Reason) -> bool {
 }
 
 /// Has a miss computed by one of those who ask at the same time. A cursor, which may be read later, neither waits nor is waited for.
-pub(super) fn share_work(
-    store: &SharedStore,
-    desc: QueryDesc<'_>,
-    flags: i32,
-    (found, lateness): (Found, Lateness),
-) -> Found {
+fn share_work(store: &SharedStore, desc: QueryDesc<'_>, flags: i32, (found, lateness): (Found, Lateness)) -> Found {
     if matches!(found, Found::Hit(..)) || scrolls(flags) || portal::may_be_read_later() {
         return found;
     }
@@ -247,10 +275,12 @@ fn serve_hit(
     store: &SharedStore,
     desc: QueryDesc<'_>,
     flags: i32,
-    hit: Hit,
-    verify: Option<verify::Conditions>,
+    (hit, verify): (Hit, Option<verify::Conditions>),
+    asked: Asked,
 ) -> Option<Task> {
-    if let Some(conditions) = verify.and_then(|drawn| drawn.counted(store)).filter(|_| !scrolls(flags)) {
+    // Comparing answers means executing the statement, whose rows are others than those of its part.
+    let is_compared = asked == Asked::Whole && !scrolls(flags);
+    if let Some(conditions) = verify.and_then(|drawn| drawn.counted(store)).filter(|_| is_compared) {
         tally::count_hit(store, &hit.pin, compat::query_id(&desc.plan()));
         session::set_status(Status::Hit);
         let task = verify::sample(desc, hit, conditions).map(Task::Verify);
@@ -261,7 +291,9 @@ fn serve_hit(
     // A guarded hit is counted when its guard has been asked.
     let is_settled = hit.guard.is_none();
     let stale = hit.stale;
-    keep_template(desc.plan(), &hit);
+    if asked == Asked::Whole {
+        keep_template(desc.plan(), &hit);
+    }
     match serve::swap_plan(desc, hit) {
         Some(pin) => {
             if let Some(age) = stale {
@@ -300,10 +332,16 @@ fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>) {
     if desc.operation() != pg_sys::CmdType::CMD_SELECT || settings::debug_serve_fills() {
         return;
     }
-    if check_updatable(desc.plan()).is_ok()
-        && let Ok(Found::Hit(hit, _)) = find(store, &Question::of(desc), Lateness::Accepted)
+    let part = clock_free::part_of(desc);
+    let asked = part.unwrap_or(desc);
+    let lateness = if part.is_none() { Lateness::Accepted } else { Lateness::Refused };
+    if check_updatable(asked.plan()).is_ok()
+        && let Ok(Found::Hit(hit, _)) = find(store, &Question::of(asked), lateness)
+        && serve::swap_plan(asked, hit).is_some()
+        && let Some(part) = part
     {
-        serve::swap_plan(desc, hit);
+        // SAFETY: the part of this query, which is not started.
+        unsafe { clock_free::serve_below(desc, part) };
     }
 }
 

@@ -19,6 +19,7 @@ pub mod error_memory;
 pub mod error_passing;
 pub mod extension;
 pub mod float_text;
+pub mod folding;
 pub mod function_call;
 pub mod index_list;
 pub mod index_search;

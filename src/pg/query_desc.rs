@@ -1,7 +1,7 @@
 //! A query that is executed, as the executor's hooks get it. The hook vouches for it once (`QueryDesc::of_hook`); from there on its
 //! parts are read and replaced without vouching again. The executor owns it; only the process that executes it sees it.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::c_char;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -77,12 +77,6 @@ impl<'q> QueryDesc<'q> {
     pub fn source(self) -> *const c_char {
         // SAFETY: `of_hook` was promised that it is valid.
         unsafe { (*self.as_ptr()).sourceText }
-    }
-
-    /// As `source`.
-    pub fn source_text(self) -> &'q CStr {
-        // SAFETY: the text of a query ends in NUL, and stays as long as the query.
-        unsafe { CStr::from_ptr(self.source()) }
     }
 
     /// Its parameters, or null.

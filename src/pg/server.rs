@@ -217,6 +217,12 @@ unsafe extern "C-unwind" {
     );
     /// optimizer/optimizer.h
     pub fn eval_const_expressions(root: *mut pg_sys::PlannerInfo, node: *mut pg_sys::Node) -> *mut pg_sys::Node;
+    /// optimizer/optimizer.h
+    pub fn expression_planner_with_deps(
+        expression: *mut pg_sys::Expr,
+        relations: *mut *mut pg_sys::List,
+        items: *mut *mut pg_sys::List,
+    ) -> *mut pg_sys::Expr;
     /// nodes/nodes.h
     pub fn nodeToString(node: *const c_void) -> *mut c_char;
     /// executor/executor.h
@@ -227,6 +233,10 @@ unsafe extern "C-unwind" {
     ) -> *mut pg_sys::TupleTableSlot;
     /// executor/executor.h
     pub fn ExecScanReScan(node: *mut pg_sys::ScanState);
+    /// executor/executor.h
+    pub fn ExecInitNode(node: *mut pg_sys::Plan, estate: *mut pg_sys::EState, flags: c_int) -> *mut pg_sys::PlanState;
+    /// executor/executor.h
+    pub fn ExecEndNode(node: *mut pg_sys::PlanState);
     /// executor/executor.h
     pub fn ExecReScan(node: *mut pg_sys::PlanState);
     /// executor/executor.h

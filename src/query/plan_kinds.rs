@@ -13,16 +13,6 @@ pub const TUPLESTORE_NAME: &CStr = c"arrow_cache_fragments";
 /// The name of the node that scans the parts of an answer (`fragments`).
 pub const SCAN_NAME: &CStr = c"ArrowCacheFragments";
 
-/// The name of the node that applies the clock to a stored answer (`fragments::shown_clock`).
-pub const CLOCK_NAME: &CStr = c"ArrowCacheClock";
-
-/// Does the plan apply the clock to the answer of a clock-free part (`fragments::shown_clock`)?
-pub fn shows_clock(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
-    let top = child!(plan.planTree).and_then(|tree| tree.as_node().as_a::<pg_sys::CustomScan>());
-    // SAFETY: as in `is_scan_of_parts`.
-    top.is_some_and(|scan| unsafe { CStr::from_ptr((*scan.methods).CustomName) } == CLOCK_NAME)
-}
-
 /// Is the whole plan a scan that a library provides?
 #[inline]
 pub fn is_custom_scan(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {

@@ -22,6 +22,7 @@ use crate::pg::error_passing::direct;
 use crate::pg::lists::nodes;
 use crate::pg::server;
 use crate::pg::tree::{Tree, children};
+use crate::pg::tree_making::list_of;
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;
@@ -71,6 +72,9 @@ const IS_LIMITED: u32 = 65536;
 /// Place of the first word of the clock expressions, far behind those of all extras; and its cache number.
 const FIRST_CLOCK: usize = 0x1_0000;
 const FIRST_CLOCK_WORD: i32 = FIRST_WORD - FIRST_CLOCK as i32;
+/// Place of the word that says which parameters the query names that the verdict below a refusal is about: behind all
+/// others.
+const PARAMS_BELOW: usize = 0x2_0000;
 /// The word of the order when the query has no answer to be repeated.
 const NOT_REPEATABLE: u32 = 0;
 /// First word of a marker that says "cacheable"; any other value is a reason's number plus one, or `UNCHECKED`.
@@ -116,6 +120,52 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             };
         }
     }
+}
+
+/// Puts a refusal before the verdict of a plan, which says that it is cacheable: the plan computes more than the
+/// verdict is about, and what it is about stands below (`lookup::clock_free`). `named` says which parameters that names
+/// (`parameters::named_by`). All of it comes first, so that it is found at once. False, and nothing is done, if the
+/// verdict is another one.
+///
+/// # Safety
+/// As `attach`.
+pub unsafe fn attach_above(plan: *mut pg_sys::PlannedStmt, reason: Reason, named: u32) -> bool {
+    // SAFETY: a new plan, with a verdict that `attach` has attached.
+    unsafe {
+        let items = nodes::<pg_sys::PlanInvalItem>((*plan).invalItems);
+        let is_ours = |item: &*mut pg_sys::PlanInvalItem| (**item).cacheId <= FIRST_WORD;
+        if items.clone().find(is_ours).is_none_or(|first| (*first).hashValue != CACHEABLE) {
+            return false;
+        }
+        let others = items.clone().filter(|item| !is_ours(item));
+        let params = pg_sys::ffi::pg_guard_ffi_boundary(|| item(PARAMS_BELOW, named));
+        let sorted = [shared_refusal(reason), params].into_iter().chain(items.clone().filter(is_ours)).chain(others);
+        (*plan).invalItems = list_of(sorted);
+        true
+    }
+}
+
+/// Has the plan a verdict below a refusal, as `attach_above` leaves it? Quick to tell.
+#[inline]
+pub fn has_verdict_below(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+    let mut items = children!(plan.invalItems as PlanInvalItem);
+    items.next().is_some_and(|item| item.cacheId == FIRST_WORD)
+        && items.next().is_some_and(|item| item.cacheId == FIRST_WORD - PARAMS_BELOW as i32)
+}
+
+/// Which parameters the query names that the verdict below a refusal is about.
+pub fn params_below(plan: Tree<'_, pg_sys::PlannedStmt>) -> u32 {
+    children!(plan.invalItems as PlanInvalItem).nth(1).map_or(u32::MAX, |item| item.hashValue)
+}
+
+/// The list of items with the verdict below the refusal of a plan, in the current memory context: the plan must outlive
+/// it.
+///
+/// # Safety
+/// The plan must have one (`has_verdict_below`).
+pub unsafe fn verdict_below(plan: Tree<'_, pg_sys::PlannedStmt>) -> *mut pg_sys::List {
+    // SAFETY: the caller's promise.
+    unsafe { pg_sys::list_copy_tail(plan.invalItems, 2) }
 }
 
 /// Takes our items off the list of a plan, if there are any. The list may be shared.

@@ -24,6 +24,7 @@
 //! | `scan_plan`, `open_relations`, `column_names` | Of what parts are such plans made? |
 //! | `template` | How is a query served without being planned? |
 //! | `placeholder_scan` | What does a plan that stands for an answer consist of? |
+//! | `part_tap` | Where are the rows of a part that is to be stored? |
 //! | `explain` | What does EXPLAIN show of a hit? |
 //! | `direct_rows` | How do rows go from the stored columns to the client? |
 //! | `client_rows` | How do they go there while they are stored? |
@@ -48,6 +49,7 @@ mod hold;
 mod open_relations;
 mod output_functions;
 mod output_settings;
+mod part_tap;
 mod placeholder_scan;
 mod rendition;
 mod rerun;
@@ -64,12 +66,12 @@ pub use client_formats::ClientFormats;
 pub use client_rows::ClientRows;
 pub use hit::Hit;
 pub use hold::{Hold, Lifetime, hold};
+pub use part_tap::{tap, tap_has_ended, tapped};
 pub use placeholder_scan::stands_for;
 pub use rerun::next as next_of_plan;
 pub use row_slot::slot_values;
 pub use rows::Rows;
 pub use scan::{ServedQuery, served};
-pub use scan_plan::plan_with;
 pub use serving_plan::swap_plan;
 pub use template::Template;
 

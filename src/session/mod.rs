@@ -2,7 +2,6 @@
 //! so no lock.
 
 mod definition_changes;
-mod exported;
 mod nesting;
 mod own_commits;
 mod planning;
@@ -11,14 +10,13 @@ mod timed_fingerprint;
 mod wrapping;
 
 pub use definition_changes::{definition_changes, note_definition_change};
-pub use exported::{ExportReads, export_reads};
 pub use nesting::{
     Outside, at_top_level, depth, enter_level, enter_utility, leave_level, leave_utility, transaction_failed,
 };
 pub use own_commits::{last_own_commit, note_end, note_writing};
 pub use planning::{
-    PlanningExport, StartingExport, must_plan, next_plan_number, note_observed, plans_matter, set_must_plan,
-    take_starting_export,
+    PlanningExport, StartingExport, may_be_answered, must_plan, next_plan_number, note_observed, plans_matter,
+    set_must_plan, take_starting_export,
 };
 pub use status::{
     Status, begin_bypass, begin_statement, begin_statement_as, last_status, set_status, set_status_of,
@@ -28,6 +26,6 @@ pub use timed_fingerprint::{
     forget_timed, has_fingerprint, is_timed, note_fingerprint, take_fingerprint, take_timed, time_run,
 };
 pub use wrapping::{
-    WrappedText, Wrapping, declaring_cursor, enter_copy, enter_execute, enter_wrapping, executing_prepared, explaining,
+    WrappedText, Wrapping, declaring_cursor, enter_execute, enter_wrapping, executing_prepared, explaining,
     holds_cursor_at_once, is_explaining, is_wrapped, leave_wrapping, wrapped_text,
 };

@@ -2,11 +2,9 @@
 //! must be a real plan. State of this backend, set by the hooks and by export functions; no lock.
 
 use std::cell::Cell;
-use std::ffi::c_char;
 
 use pgrx::pg_sys;
 
-use super::exported::{self, ExportReads};
 use super::nesting::at_top_level;
 use crate::pg::backend_local::Local;
 
@@ -25,10 +23,9 @@ static MUST_PLAN: Local<Cell<bool>> = Local::new(Cell::new(false));
 pub struct PlanningExport(());
 
 impl PlanningExport {
-    /// Enters planning of the query of a text. `reads` tells how it is read; `None` if it will not be.
-    pub fn enter(text: *const c_char, reads: Option<ExportReads>) -> Self {
+    /// Enters planning.
+    pub fn enter() -> Self {
         PLANNING_EXPORT.set(true);
-        exported::set_by_function(reads.map(|reads| (text, reads)));
         Self(())
     }
 }
@@ -36,7 +33,6 @@ impl PlanningExport {
 impl Drop for PlanningExport {
     fn drop(&mut self) {
         PLANNING_EXPORT.set(false);
-        exported::set_by_function(None);
     }
 }
 
@@ -62,9 +58,14 @@ pub fn take_starting_export() -> bool {
     STARTING_EXPORT.replace(false)
 }
 
-/// Could the plan that is made now be answered from the cache, or could an answer rest on what it reads?
+/// Could the plan that is made now be answered from the cache?
+pub fn may_be_answered() -> bool {
+    at_top_level() || PLANNING_EXPORT.get()
+}
+
+/// As `may_be_answered`; or could an answer rest on what the plan reads?
 pub fn plans_matter() -> bool {
-    at_top_level() || PLANNING_EXPORT.get() || OBSERVES.get()
+    may_be_answered() || OBSERVES.get()
 }
 
 /// Notes that a query calls functions that are declared pure. From now on all plans get verdicts.

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 
-use super::exported::{self, ExportReads};
 use super::nesting::{at_top_level, enter_context, set_context};
 use crate::pg::backend_local::Local;
 
@@ -34,7 +33,6 @@ pub struct Wrapping {
     wrapped: Option<WrappedText>,
     explaining: bool,
     executing_prepared: bool,
-    copying: Option<ExportReads>,
 }
 
 /// Enters a utility statement of the client that wraps a query of the client. Returns what to give to `leave_wrapping` at its end, after
@@ -45,15 +43,7 @@ pub fn enter_wrapping(text: Option<WrappedText>, explaining: bool) -> Wrapping {
         wrapped: WRAPPED.replace(text),
         explaining: EXPLAINING.replace(explaining),
         executing_prepared: EXECUTING_PREPARED.replace(false),
-        copying: exported::set_by_copy(None),
     }
-}
-
-/// Enters a COPY of the client to Arrow, which reads its query in this way. Returns what to give to `leave_wrapping` at its end, after an error too.
-pub fn enter_copy(reads: ExportReads) -> Wrapping {
-    let outer = enter_wrapping(None, false);
-    exported::set_by_copy(Some(reads));
-    outer
 }
 
 /// Enters an EXECUTE of the client. Returns what to give to `leave_wrapping` at its end, after an error too.
@@ -63,7 +53,6 @@ pub fn enter_execute() -> Wrapping {
         wrapped: WRAPPED.get(),
         explaining: EXPLAINING.get(),
         executing_prepared: EXECUTING_PREPARED.replace(true),
-        copying: exported::by_copy(),
     }
 }
 
@@ -78,7 +67,6 @@ pub fn leave_wrapping(outer: Wrapping) {
     WRAPPED.set(outer.wrapped);
     EXPLAINING.set(outer.explaining);
     EXECUTING_PREPARED.set(outer.executing_prepared);
-    exported::set_by_copy(outer.copying);
 }
 
 /// Location and length of the wrapping utility statement, if `source` is its text.

@@ -22,7 +22,7 @@ pub const RUN_WORDS: usize = if cfg!(miri) { 64 } else { 16_384 };
 /// Number of lines that tell how long queries of one form run. A power of two.
 pub const FORM_PLACES: usize = if cfg!(miri) { 64 } else { 4096 };
 /// Number of words that tell how long statements run. A power of two.
-pub const RUN_TIMES: usize = if cfg!(miri) { 64 } else { 4096 };
+pub const RUN_TIMES: usize = if cfg!(miri) { 64 } else { 1024 };
 /// Words that tell how the answers of keys were used, for each bucket: of keys that have no entry, too. A power of two.
 const HISTORIES_PER_BUCKET: usize = 2;
 /// Most seats: the others would take more memory, and more time to look through, than they are worth.

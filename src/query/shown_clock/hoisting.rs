@@ -151,7 +151,7 @@ unsafe fn column(number: usize, expression: *mut pg_sys::Node) -> *mut pg_sys::N
     unsafe {
         let (type_oid, modifier) = (pg_sys::exprType(expression), pg_sys::exprTypmod(expression));
         let collation = pg_sys::exprCollation(expression);
-        pg_sys::makeVar(pg_sys::INDEX_VAR as _, number as i16, type_oid, modifier, collation, 0).cast()
+        pg_sys::makeVar(pg_sys::OUTER_VAR as _, number as i16, type_oid, modifier, collation, 0).cast()
     }
 }
 

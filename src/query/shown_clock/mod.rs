@@ -6,10 +6,10 @@
 //!
 //! * The part has the FROM, WHERE, groups, windows, order and limit of the query, so it has the same rows in the same order. None of these
 //!   may ask for the time to the microsecond, which the check of the part finds out.
-//! * An expression becomes a column of the part only if it cannot fail, or the query computes it for each of its rows: a column of a table, an
-//!   aggregate, a key of GROUP BY. A column of a sub-query in FROM, or of a view, may stand for an expression that the server puts in its place
-//!   (`origins`). All else remains in the projection (`hoisting`). So an error comes if, and only if, it comes without this. Where a limit, or
-//!   DISTINCT ON, may leave rows out, nothing in the projection may fail.
+//! * An expression becomes a column of the part only if it cannot fail, or the query computes it for each of its rows:
+//!   a column of a table, an aggregate, a key of GROUP BY. A column of a sub-query in FROM, or of a view, may stand for
+//!   an expression that the server puts in its place (`origins`). All else remains in the projection (`hoisting`). So
+//!   an error comes only if computing the query may raise it.
 //! * A key of GROUP BY, DISTINCT or ORDER BY that asks for the time has one value in a statement. It is left out beside other keys, unless computing
 //!   it for each row of a group may fail.
 //!
@@ -18,22 +18,16 @@
 mod hoisting;
 mod keys;
 mod origins;
-mod settled;
-mod values;
 mod walks;
 
 use pgrx::pg_sys;
 
-use super::eligibility::expression_may_fail;
 use crate::pg::compat::tree::name_grouped_columns;
-use crate::pg::error_passing::kept;
+use crate::pg::folding::fold;
 use crate::pg::lists::nodes;
-use crate::pg::server;
 use crate::pg::tree::{Tree, children};
 use crate::pg::tree_making::{copy, list_of};
 use hoisting::Hoisting;
-pub use settled::is_settled;
-pub use values::with_values;
 use walks::asks_for_time;
 
 /// A query that was taken apart.
@@ -41,7 +35,7 @@ use walks::asks_for_time;
 pub struct ShownClock {
     /// The clock-free part.
     pub part: *mut pg_sys::Query,
-    /// The target entries of the projection. `Var`s of `INDEX_VAR` name the columns of the part.
+    /// The target entries of the projection. `Var`s of `OUTER_VAR` name the columns of the part.
     pub projection: *mut pg_sys::List,
     /// Columns of the part are sub-queries, or columns of sub-queries in FROM that may fail, and the query might never have computed them. So
     /// computing the part must not fail.
@@ -53,8 +47,9 @@ pub fn is_shown(query: Tree<'_, pg_sys::Query>) -> bool {
     children!(query.targetList as TargetEntry).any(|target| !target.resjunk && asks_for_time(target.as_node().as_ptr()))
 }
 
-/// Takes a query apart. `None` if no column asks for the time, or something stands in the way.
-pub fn take_apart(query: Tree<'_, pg_sys::Query>) -> Option<ShownClock> {
+/// Takes a query apart that is planned for these values of its parameters, or for all. `None` if no column asks for the
+/// time, or something stands in the way.
+pub fn take_apart(query: Tree<'_, pg_sys::Query>, params: pg_sys::ParamListInfo) -> Option<ShownClock> {
     let is_plain = query.commandType == pg_sys::CmdType::CMD_SELECT
         && query.setOperations.is_null()
         && query.groupingSets.is_null()
@@ -79,7 +74,7 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>) -> Option<ShownClock> {
             (*output).ressortgroupref = 0;
             (*output).expr = if (*target).ressortgroupref != 0 {
                 hoisting.keep(target).cast()
-            } else if keeps_columns((*target).expr.cast()) {
+            } else if keeps_columns((*target).expr.cast(), params) {
                 hoisting.project((*target).expr.cast())?.cast()
             } else {
                 return None;
@@ -89,11 +84,9 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>) -> Option<ShownClock> {
         let computes_more = hoisting.computes_more();
         let projection = list_of(shown);
         let columns = hoisting.finish(junk);
-        let leaves_out = !(*part).limitCount.is_null() || !(*part).limitOffset.is_null() || (*part).hasDistinctOn;
         let is_wrong = columns.is_null()
             || (*columns).length > pg_sys::MaxTupleAttributeNumber as i32
-            || pg_sys::contain_volatile_functions(projection.cast())
-            || (leaves_out && expression_may_fail(projection.cast()));
+            || pg_sys::contain_volatile_functions(projection.cast());
         (*part).targetList = columns;
         (!is_wrong).then_some(ShownClock { part, projection, computes_more })
     }
@@ -102,12 +95,11 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>) -> Option<ShownClock> {
 /// Does the planner leave out no column, no aggregate and no window function of an expression, because constants say that it is never reached?
 ///
 /// # Safety
-/// An expression of a valid query.
-unsafe fn keeps_columns(expression: *mut pg_sys::Node) -> bool {
+/// An expression of a valid query, and valid values.
+unsafe fn keeps_columns(expression: *mut pg_sys::Node, params: pg_sys::ParamListInfo) -> bool {
     // SAFETY: the caller's promise: a copy is folded, as the planner will do it.
     unsafe {
-        let copied = copy(expression);
-        let folded = kept!(server::eval_const_expressions(std::ptr::null_mut(), copied));
+        let folded = fold(copy(expression), params).expression;
         walks::count_columns(folded) == walks::count_columns(expression)
     }
 }

@@ -32,6 +32,8 @@ SERVED = [
     "SELECT (extract(epoch FROM now()) * 1e9)::int8 AS epoch_ns, name, count(*) FROM w GROUP BY name ORDER BY name",
     "SELECT to_char(now(), 'HH24:MI:SS'), id FROM w ORDER BY id",
     "SELECT p.at, now() - p.at FROM p ORDER BY p.at",
+    "SELECT now() - at FROM w ORDER BY id LIMIT 2",
+    "SELECT DISTINCT ON (name) name, now() - at FROM w ORDER BY name, id",
 ]
 REFUSED = [
     "SELECT clock_timestamp(), id FROM w",
@@ -41,7 +43,6 @@ REFUSED = [
     "SELECT now() FROM w UNION ALL SELECT at FROM w",
     "SELECT now(), generate_series(1, 2) FROM w",
     "SELECT now(), random() FROM w",
-    "SELECT now() - at FROM w ORDER BY id LIMIT 2",
     "SELECT now(), id FROM w FOR UPDATE",
     "SELECT now() FROM w",
 ]
@@ -76,14 +77,15 @@ def answer(session, query):
         return str(error), "ERROR"
 
 
-def agree(session, query):
-    """Compares the answer with the server's, at the same time and under the same snapshot. Returns the status of the former."""
+def agree(session, query, may_leave_out=False):
+    """Compares the answer with the server's, at the same time and under the same snapshot. Returns the status of the former. `may_leave_out`: another plan
+    need not compute the columns of rows that are not shown, and so need not raise their errors."""
     session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     ours, status = answer(session, query)
     session.execute("SET LOCAL pg_arrow_cache.enabled = off")
     plain, _ = answer(session, query)
     session.execute("COMMIT")
-    assert ours == plain, query
+    assert ours == plain or (may_leave_out and isinstance(plain, str)), query
     return status
 
 
@@ -114,16 +116,6 @@ def test_what_is_refused_is_executed_as_ever(server, at, world, query):
         reader.execute(query)
         assert reader.status() == "BYPASS"
     reader.execute("COMMIT")
-
-
-def test_not_while_temporary_files_are_limited(at, world):
-    """The part without the clock may sort wider rows than the query: it has `name` in the place of a short column."""
-    reader = at()
-    query = "SELECT now() - at AS age, CASE WHEN now() - at > interval '1 day' THEN 'x' ELSE repeat(name, 1000) END AS text FROM w ORDER BY v, id"
-    reader.execute("SET temp_file_limit = '1MB'")
-    assert [agree(reader, query) for _ in range(2)] == ["BYPASS", "BYPASS"]
-    reader.execute("SET temp_file_limit = -1")
-    assert [agree(reader, query) for _ in range(2)] == ["MISS", "HIT"]
 
 
 @pytest.mark.parametrize("columns, statuses", [(10, ["MISS", "HIT"]), (1700, ["BYPASS", "BYPASS"])])
@@ -266,14 +258,17 @@ def test_counts_and_explain(server, at, world):
     reader = at()
     query = "SELECT now() AS time, name, count(*) FROM w GROUP BY name ORDER BY name"
     explain = f"EXPLAIN (COSTS OFF) {query}"
-    assert "ArrowCacheClock" not in str(reader.rows(explain))
+    plain = reader.rows(explain)
+    assert plain[0] == ("Result",) and "ArrowCache" not in str(plain)
     reader.execute(query)
     before = reader.rows("SELECT hits FROM arrow_cache.stats")[0][0]
     for _ in range(3):
         reader.execute(query)
     assert reader.rows("SELECT hits FROM arrow_cache.stats")[0][0] == before + 3
     assert reader.rows("SELECT hits FROM arrow_cache.entries WHERE query LIKE '%as time, name, count%'") == [(3,)]
-    assert reader.rows(explain) == [("Custom Scan (ArrowCacheClock)",), ("  Stored: true",)]
+    assert reader.rows(explain) == [("Result",), ("  ->  Custom Scan (ArrowCache)",)]
+    verbose = reader.rows(f"EXPLAIN (COSTS OFF, VERBOSE) {query}")
+    assert verbose[:2] == [("Result",), ("  Output: now(), name, value",)], verbose
 
 
 def test_random_columns(server, at, world):
@@ -307,7 +302,7 @@ def test_random_columns(server, at, world):
         ])
         for second in range(2):
             server.set(f"2026-03-{10 + number % 9} {number % 24:02}:{number % 60:02}:{second:02}.5")
-            statuses.append(agree(reader, query))
+            statuses.append(agree(reader, query, may_leave_out="LIMIT" in query or "OFFSET" in query))
         if rng.random() < .2:
             world.execute(f"UPDATE w SET v = {rng.randint(0, 9)}, expires = NULLIF(expires, at) WHERE id = {rng.randint(1, 20)}")
         if rng.random() < .1:

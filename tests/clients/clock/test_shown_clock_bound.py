@@ -21,13 +21,21 @@ def both(server, world):  # noqa: F811
         client.close()
 
 
-def agree(both, script):
-    """Plays a script to both. Returns the status of its last statement."""
+def agree(both, script, told=lambda messages: messages, may_leave_out=False):
+    """Plays a script to both, and compares what `told` tells of the messages. Returns the status of its last statement. `may_leave_out`: another plan need not
+    compute the columns of rows that are not read, and so need not raise their errors."""
     on, off = both
     ours, status = script(on), on.status()
     plain = script(off)
-    assert settled(ours) == settled(plain)
+    assert told(settled(ours)) == told(settled(plain)) or (may_leave_out and "E" in str(types(plain)))
     return status
+
+
+def shape(messages):
+    """All but the values of the rows: under settings that change while rows are read, it is the plan that tells when they are computed."""
+    if messages and isinstance(messages[0], list):
+        return [shape(part) for part in messages]
+    return [(message.type, b"" if message.type == "D" else message.body) for message in messages]
 
 
 def counted(both, script):
@@ -155,8 +163,9 @@ def test_prepared_in_sql(server, both):
             if number > 3:
                 assert found == (1, "HIT"), (number, text)
         agree(both, simple("EXECUTE a(18)"))
-        agree(both, simple("EXPLAIN (COSTS OFF) EXECUTE a(3)", "EXPLAIN (VERBOSE, COSTS OFF) EXECUTE b",
-                           "EXPLAIN (COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF) EXECUTE b"))
+        for options in ("COSTS OFF", "COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF"):
+            shown = data_rows(both[0].query(f"EXPLAIN ({options}) EXECUTE b"))
+            assert [b"Result" in shown[0][0], b"Custom Scan (ArrowCache)" in shown[1][0]] == [True, True], shown
         agree(both, simple("CREATE TEMP TABLE kept AS EXECUTE a(3)", "SELECT kept::text FROM kept", "DROP TABLE kept"))
 
 
@@ -172,8 +181,8 @@ def test_read_in_parts(server, both, world, query, sizes, portal):  # noqa: F811
     agree(both, script)
     world.execute("UPDATE w SET at = 'infinity' WHERE id = 12; UPDATE p SET at = 'infinity' WHERE at = (SELECT max(at) FROM p)")
     for _ in range(3):
-        agree(both, script)
-        agree(both, bound(query))
+        agree(both, script, may_leave_out=True)
+        agree(both, bound(query), may_leave_out="LIMIT" in query or "DISTINCT ON" in query)
 
 
 @pytest.mark.parametrize("query", ["SELECT now() AS time, id, v FROM w ORDER BY id", "SELECT now() AS time, name, count(*) FROM w GROUP BY name",
@@ -188,9 +197,15 @@ def test_columns_that_cannot_fail_are_served_in_parts(server, both, query):
         assert counted(both, in_parts(query, [1, 1], portal="C_2"))[0] == 1
 
 
-def test_columns_that_may_fail_are_served_if_all_rows_are_asked_for(server, both):
+def test_columns_that_may_fail_are_served_however_they_are_read(server, both):
     query = "SELECT id, now() - at FROM w ORDER BY id"
-    for sizes, expected in (([3, 0], 0), ([500], 0), ([0], 0), ([0], 1), ([500], 1), ([20, 1], 1), ([21], 1), ([19, 3], 0)):
+    for sizes, expected in (([3, 0], 0), ([500], 1), ([0], 1), ([20, 1], 1), ([21], 1), ([19, 3], 1), ([3], 1)):
+        assert counted(both, in_parts(query, sizes))[0] == expected, sizes
+
+
+def test_what_is_not_read_to_its_end_is_not_stored(server, both):
+    query = "SELECT id, now() - at FROM w ORDER BY id"
+    for sizes, expected in (([3], 0), ([19], 0), ([20], 0), ([21], 0), ([0], 1)):
         assert counted(both, in_parts(query, sizes))[0] == expected, sizes
 
 
@@ -215,9 +230,11 @@ def test_one_row_of_a_lookup_is_stored_and_served(server, both):
     "SELECT statement_timestamp(), id FROM w",
 ])
 def test_changes_between(server, both, query, number, setting):
+    # Those of the first row hold, and the plan tells when the others are computed.
+    told = shape if number > 0 and ("timezone" in setting or "datestyle" in setting) else list
     for sizes in ([0, 0], [3, 3, 0], [20, 1]):
         for _ in range(3):
-            agree(both, in_parts(query, sizes, portal="C_1", between=(number, setting)))
+            agree(both, in_parts(query, sizes, portal="C_1", between=(number, setting)), told)
             agree(both, bound(query))
 
 
@@ -258,8 +275,9 @@ def test_cursors(server, both, declare, query):
         server.set(f"2026-03-10 11:00:{second:02}.5")
         for moves in MOVES:
             # A statement that fails ends the transaction, so each move back may be the last.
-            agree(both, simple("BEGIN", declare.format(query), *moves, "COMMIT"))
-            agree(both, simple("BEGIN", declare.format(query), moves[0], "COMMIT", *moves[1:], "CLOSE ALL"))
+            told = shape if "SET timezone = 'Asia/Tokyo'" in moves else list
+            agree(both, simple("BEGIN", declare.format(query), *moves, "COMMIT"), told)
+            agree(both, simple("BEGIN", declare.format(query), moves[0], "COMMIT", *moves[1:], "CLOSE ALL"), told)
         agree(both, simple(declare.format(query), "FETCH ALL FROM c", "CLOSE ALL"))
 
 
@@ -272,8 +290,7 @@ def test_cursors_are_served(server, both, declare):
         script = simple("BEGIN", query, "FETCH 3 FROM c", "FETCH ALL FROM c", "COMMIT")
     for _ in range(2):
         found = counted(both, script)
-    scrolls = "NO SCROLL" not in declare and "HOLD" not in declare
-    assert found[0] == (0 if scrolls else 1), found
+    assert found[0] == 1, found
 
 
 def test_where_current_of(both):
@@ -368,7 +385,7 @@ def test_counts(both):
     query = "SELECT now() - at, id FROM w ORDER BY id"
     assert moved(bound(query)) == [0, 1, 0]
     assert moved(bound(query)) == [1, 0, 0]
-    assert moved(bound(query, max_rows=2)) == [0, 0, 1]
+    assert moved(bound(query, max_rows=2)) == [1, 0, 0]
     assert moved(bound(query, max_rows=200)) == [1, 0, 0]
 
 

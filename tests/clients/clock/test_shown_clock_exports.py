@@ -20,14 +20,15 @@ def stream(session, way, query, options=None):
         return (error.sqlstate, error.diag.message_primary), "ERROR"
 
 
-def agree(session, way, query, options=None):
-    """Compares an export with the same one without the cache. Returns the status of the former."""
+def agree(session, way, query, options=None, may_leave_out=False):
+    """Compares an export with the same one without the cache. Returns the status of the former. `may_leave_out`: another plan need not compute the columns of
+    rows that are not read, and so need not raise their errors."""
     session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     ours, status = stream(session, way, query, options)
     session.execute("SET LOCAL pg_arrow_cache.enabled = off")
     plain, _ = stream(session, way, query, options)
     session.execute("COMMIT")
-    assert ours == plain, (query, ours, plain)
+    assert ours == plain or (may_leave_out and isinstance(plain, tuple)), (query, ours, plain)
     return status
 
 
@@ -62,38 +63,38 @@ def test_what_is_refused_is_executed_as_ever(at, world, way, query):  # noqa: F8
 
 
 @pytest.mark.parametrize("way", IN_PARTS)
-@pytest.mark.parametrize("query, served", [
-    ("SELECT now() AS time, id, v FROM w ORDER BY id", True),
-    ("SELECT now() AS time, name, count(*) FROM w GROUP BY name ORDER BY name", True),
-    ("SELECT id, CASE WHEN expires < now() THEN 'expired' ELSE name END AS state FROM w ORDER BY id", True),
-    ("SELECT id, now() - at FROM w ORDER BY id", False),
-    ("SELECT id, now()::text FROM w ORDER BY id", False),
-    ("SELECT id, statement_timestamp() FROM w ORDER BY id", False),
-    ("SELECT now() AS time, to_char(at, 'HH24') FROM w ORDER BY id", False),
-    ("SELECT now() AS time, 10 / (v + 1) FROM w ORDER BY id", False),
+@pytest.mark.parametrize("query", [
+    "SELECT now() AS time, id, v FROM w ORDER BY id",
+    "SELECT now() AS time, name, count(*) FROM w GROUP BY name ORDER BY name",
+    "SELECT id, CASE WHEN expires < now() THEN 'expired' ELSE name END AS state FROM w ORDER BY id",
+    "SELECT id, now() - at FROM w ORDER BY id",
+    "SELECT id, now()::text FROM w ORDER BY id",
+    "SELECT id, statement_timestamp() FROM w ORDER BY id",
+    "SELECT now() AS time, to_char(at, 'HH24') FROM w ORDER BY id",
+    "SELECT now() AS time, 10 / (v + 1) FROM w ORDER BY id",
 ])
-def test_batches_are_served_if_the_columns_are_the_same_whenever_they_are_computed(server, at, world, way, query, served):  # noqa: F811
+def test_batches_are_served(server, at, world, way, query):  # noqa: F811
     reader, way = at(), IN_PARTS[way]
     found = []
     for second in range(3):
         server.set(f"2026-03-10 11:00:0{second}.5")
         found.append(agree(reader, way, query, {"batch_rows": 3}))
-    assert found == (["MISS", "HIT", "HIT"] if served else ["BYPASS"] * 3)
+    assert found == ["MISS", "HIT", "HIT"]
 
 
 @pytest.mark.parametrize("way", ["fetch", "messages", "copy"])
 def test_a_limit_of_rows(server, at, world, way):  # noqa: F811
-    """What executing would not have computed must not fail, and what it might have computed is not left out."""
+    """What is not delivered need not be computed, and what is not read to its end is not stored."""
     reader, way = at(), WAYS[way]
     shown, failing = "SELECT now() AS time, id FROM w ORDER BY id", "SELECT id, now() - at FROM w ORDER BY id"
     world.execute("UPDATE w SET at = 'infinity' WHERE id = 7")
     for limit in (0, 1, 6, 7, 20, 30):
         for query in (shown, failing, "SELECT now(), 10 / (id - 9) FROM w ORDER BY id", "SELECT id, now()::text FROM w ORDER BY id"):
             for _ in range(2):
-                agree(reader, way, query, {"limit": limit})
+                agree(reader, way, query, {"limit": limit}, may_leave_out=True)
     agree(reader, way, shown)
     assert agree(reader, way, shown, {"limit": 5}) == "HIT"
-    assert agree(reader, way, failing, {"limit": 30}) in ("BYPASS", "ERROR")
+    assert agree(reader, way, failing, {"limit": 30}) == "ERROR"
 
 
 def test_values(server, at, world):  # noqa: F811

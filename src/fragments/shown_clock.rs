@@ -1,0 +1,140 @@
+//! The clock in the columns of an answer: the clock-free part of the statement (`query::shown_clock`) is planned in the
+//! place of the statement, and the projection, which computes what the statement asks for, stands on top of its plan: a
+//! `Result` node of the server. So the plan is one that the server itself could have made of the statement. It is kept,
+//! copied, invalidated and locked as any other, and what other libraries see is one statement.
+//!
+//! The plan carries the verdict on its part (`plan_marker::attach_above`). When it is started, the part is looked up as
+//! a statement of its own (`lookup::clock_free`): a stored answer takes the place of the part's plan, or the rows of
+//! that plan are stored on the way. Keeps nothing.
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::planning::{self, Combination};
+use crate::lookup::{self, Call, Eligible, Planning};
+use crate::pg::folding;
+use crate::pg::tree::Tree;
+use crate::pg::tree_making::new_node;
+use crate::query::shown_clock::{ShownClock, is_shown, take_apart};
+use crate::query::statement_terms::StatementTerms;
+use crate::query::{parameters, plan_marker};
+use crate::{session, settings, shmem};
+
+/// The clock-free part of a query, which is to be planned in the place of the query. Plain data, so that an error may
+/// jump over it.
+#[derive(Clone, Copy)]
+pub struct ClockFree {
+    parts: ShownClock,
+    eligible: Eligible,
+    /// Which parameters it names.
+    named: u32,
+    /// The cursor options to plan it with.
+    pub options: i32,
+}
+
+impl ClockFree {
+    /// The query to plan.
+    pub fn query(&self) -> *mut pg_sys::Query {
+        self.parts.part
+    }
+}
+
+/// The clock-free part of a query whose answer moves with the clock, if that part may be stored. `planning` is what
+/// there was to do about the query.
+///
+/// Only of statements of clients and of exports: no other is looked up.
+pub fn part(call: &Call<'_>, planning: &Planning) -> Option<ClockFree> {
+    let store = shmem::store()?;
+    let may_move = match planning {
+        Planning::Refused(reason) => *reason == Reason::MovingClock,
+        Planning::Eligible(eligible) => eligible.traits().clocks != 0,
+        Planning::Ignored | Planning::Unchecked(_) | Planning::Ready(_) => false,
+    };
+    if !may_move || !is_shown(call.query()) {
+        return None;
+    }
+    let moves = || {
+        matches!(planning, Planning::Refused(_)) || lookup::clock_free::moves(call.query(), call.params(), store.seed())
+    };
+    if !session::may_be_answered()
+        || settings::debug_serve_fills()
+        || StatementTerms::of(call.own_text()).is_err()
+        || !moves()
+    {
+        return None;
+    }
+    let params = call.params().map_or(std::ptr::null_mut(), Tree::as_ptr);
+    let parts = take_apart(call.query(), params)?;
+    let options = options_for_part(call);
+    let own = call_of_part(parts.part, call, options);
+    let is_one_shot = !session::must_plan() && call.is_one_shot();
+    let eligible = lookup::parts::before_planning(&store, &own, is_one_shot).ok()?;
+    // An error in what the statement never asks for would have no cause in the statement.
+    let may_differ = parts.computes_more && eligible.traits().may_fail;
+    if may_differ {
+        return None;
+    }
+    // SAFETY: a valid query, which nobody has planned.
+    let named = unsafe { parameters::named_by(parts.part) };
+    Some(ClockFree { parts, eligible, named, options })
+}
+
+/// The cursor options for the part: the planner does not see the projection, which must not run beside other processes
+/// if it calls what must not.
+fn options_for_part(call: &Call<'_>) -> i32 {
+    let parallel = pg_sys::CURSOR_OPT_PARALLEL_OK as i32;
+    if call.options() & parallel == 0 {
+        return call.options();
+    }
+    // SAFETY: a valid query; reads catalogs about the functions that it calls.
+    let hazard = unsafe { pg_sys::max_parallel_hazard(call.query().as_ptr()) };
+    if hazard as u8 == pg_sys::PROPARALLEL_UNSAFE { call.options() & !parallel } else { call.options() }
+}
+
+/// The call that plans the part of a call's query.
+fn call_of_part<'m>(part: *mut pg_sys::Query, call: &Call<'m>, options: i32) -> Call<'m> {
+    let params = call.params().map_or(std::ptr::null_mut(), Tree::as_ptr);
+    // SAFETY: the part is a valid query, which nobody has planned; the rest is of a hook.
+    unsafe { Call::of_hook(part, call.source(), options, params) }
+}
+
+/// The combined query to plan in the place of a clock-free part, if that is worth being combined of parts itself. As
+/// `fragments::combine`.
+pub fn combine(clock_free: ClockFree, call: &Call<'_>) -> Option<Combination> {
+    let own = call_of_part(clock_free.query(), call, clock_free.options);
+    planning::combine_for(&own, &clock_free.eligible, call)
+}
+
+/// Makes the plan of a query from the `plan` just made of its clock-free part, in the current memory context. False if
+/// the part may not be stored: the plan is of no use then.
+///
+/// # Safety
+/// `plan` must be that plan, and nobody else's, and `params` the values that it was made for, or null.
+pub unsafe fn plan(clock_free: ClockFree, plan: *mut pg_sys::PlannedStmt, params: pg_sys::ParamListInfo) -> bool {
+    // SAFETY: the plan was just made, in the current memory context, so that nodes may be added to it.
+    unsafe {
+        lookup::after_planning(plan, clock_free.eligible);
+        let projection = folding::plan(clock_free.parts.projection.cast(), params);
+        // What the projection rests on, the server has to know: it plans a kept statement anew when that changes.
+        (*plan).relationOids = pg_sys::list_concat_unique_oid((*plan).relationOids, projection.relations);
+        (*plan).invalItems = pg_sys::list_concat((*plan).invalItems, projection.items);
+        if !plan_marker::attach_above(plan, Reason::MovingClock, clock_free.named) {
+            return false;
+        }
+        let tree = (*plan).planTree;
+        let top = new_node::<pg_sys::Result>();
+        // The costs of the part stand for those of the statement: computing a few columns changes no decision of the
+        // server.
+        (*top).plan = *tree;
+        let head = &mut (*top).plan;
+        head.type_ = NodeTag::T_Result;
+        head.targetlist = projection.expression.cast();
+        head.lefttree = tree;
+        (head.righttree, head.qual, head.initPlan) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+        (head.parallel_aware, head.parallel_safe, head.async_capable) = (false, false, false);
+        // No other node has it: the planner counts from 0.
+        head.plan_node_id = -1;
+        (*plan).planTree = top.cast();
+        true
+    }
+}

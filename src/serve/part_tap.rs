@@ -1,0 +1,214 @@
+//! The Custom Scan that stands above the plan of a part of a statement whose rows are stored: it hands each row on, and
+//! to a receiver, as the executor hands the rows of a statement to its receiver. It belongs to one query of this
+//! backend.
+
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::row_slot::slot_values;
+use crate::pg::error_passing::{direct, edge};
+use crate::pg::lists::nodes;
+use crate::pg::query_desc::QueryDesc;
+use crate::pg::server;
+use crate::pg::tree_making::list_of;
+
+/// The plan node: PostgreSQL's part first, ours behind it. Never copied: it exists only in plans that are made for one
+/// execution.
+#[repr(C)]
+struct Tap {
+    custom: pg_sys::CustomScan,
+    /// The part, as a query of its own: it is started, and has a receiver, while the tap is.
+    part: *mut pg_sys::QueryDesc,
+}
+
+/// The executor node.
+#[repr(C)]
+struct TapState {
+    custom: pg_sys::CustomScanState,
+    part: *mut pg_sys::QueryDesc,
+    /// The part has given its last row.
+    has_ended: bool,
+}
+
+struct ScanMethods(pg_sys::CustomScanMethods);
+struct ExecMethods(pg_sys::CustomExecMethods);
+
+// SAFETY: constant tables of function pointers and literals.
+unsafe impl Sync for ScanMethods {}
+// SAFETY: as above.
+unsafe impl Sync for ExecMethods {}
+
+static SCAN_METHODS: ScanMethods = ScanMethods(pg_sys::CustomScanMethods {
+    CustomName: c"ArrowCacheStore".as_ptr(),
+    CreateCustomScanState: Some(create_state),
+});
+
+static EXEC_METHODS: ExecMethods = ExecMethods(pg_sys::CustomExecMethods {
+    CustomName: c"ArrowCacheStore".as_ptr(),
+    BeginCustomScan: Some(begin),
+    ExecCustomScan: Some(next),
+    EndCustomScan: Some(end),
+    ReScanCustomScan: Some(rescan),
+    MarkPosCustomScan: None,
+    RestrPosCustomScan: None,
+    EstimateDSMCustomScan: None,
+    InitializeDSMCustomScan: None,
+    ReInitializeDSMCustomScan: None,
+    InitializeWorkerCustomScan: None,
+    ShutdownCustomScan: None,
+    ExplainCustomScan: None,
+});
+
+/// A tap above the plan of a part, without the junk columns of that, in the current memory context.
+///
+/// # Safety
+/// `part` must be about to be started as part of the statement that the tap is in, and outlive its execution.
+pub unsafe fn tap(part: QueryDesc<'_>) -> *mut pg_sys::Plan {
+    // SAFETY: a valid plan; as many bytes as are written.
+    unsafe {
+        let below = (*part.plan().as_ptr()).planTree;
+        let columns = nodes::<pg_sys::TargetEntry>((*below).targetlist).filter(|target| !(**target).resjunk);
+        let vars = |source: i32| {
+            list_of(columns.clone().zip(1i16..).map(|(target, number)| {
+                let expression: *const pg_sys::Node = (*target).expr.cast();
+                let (kind, modifier) = (pg_sys::exprType(expression), pg_sys::exprTypmod(expression));
+                let collation = pg_sys::exprCollation(expression);
+                let var = pg_sys::makeVar(source as _, number, kind, modifier, collation, 0);
+                pg_sys::makeTargetEntry(var.cast(), number, (*target).resname, false)
+            }))
+        };
+        let mut custom = pg_sys::CustomScan {
+            custom_scan_tlist: vars(pg_sys::OUTER_VAR),
+            methods: &raw const SCAN_METHODS.0,
+            ..Default::default()
+        };
+        custom.scan.plan = *below;
+        let head = &mut custom.scan.plan;
+        head.type_ = NodeTag::T_CustomScan;
+        head.targetlist = vars(pg_sys::INDEX_VAR);
+        head.lefttree = below;
+        (head.righttree, head.qual, head.initPlan) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+        (head.parallel_aware, head.parallel_safe, head.async_capable) = (false, false, false);
+        let place: *mut Tap = pg_sys::palloc(size_of::<Tap>()).cast();
+        place.write(Tap { custom, part: part.as_ptr() });
+        place.cast()
+    }
+}
+
+/// The tap below the topmost node of a query that is started, if it has one. Reads a few words and calls nothing.
+fn tap_of(query: QueryDesc<'_>) -> Option<*mut TapState> {
+    // SAFETY: the nodes of a query under way; only our nodes have our methods.
+    unsafe {
+        let below = query.plan_state().as_ref()?.lefttree;
+        let is_tap = below.as_ref()?.type_ == NodeTag::T_CustomScanState
+            && std::ptr::eq((*below.cast::<pg_sys::CustomScanState>()).methods, &raw const EXEC_METHODS.0);
+        is_tap.then_some(below.cast())
+    }
+}
+
+/// The part of a query that is started, as a query of its own, if its rows go through a tap.
+pub fn tapped(query: QueryDesc<'_>) -> Option<QueryDesc<'_>> {
+    // SAFETY: the part outlives the execution of the query.
+    tap_of(query).map(|tap| unsafe { QueryDesc::of_hook((*tap).part) })
+}
+
+/// Has the part of a query that is started given its last row to its tap?
+pub fn tap_has_ended(query: QueryDesc<'_>) -> bool {
+    // SAFETY: a node of a query under way.
+    tap_of(query).is_some_and(|tap| unsafe { (*tap).has_ended })
+}
+
+/// What `palloc0` raises jumps over this frame.
+unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
+    // SAFETY: only nodes made by `tap` have our methods, so `scan` is the head of one.
+    unsafe {
+        let state: *mut TapState = direct!(server::palloc0(size_of::<TapState>())).cast();
+        (*state).custom.ss.ps.type_ = NodeTag::T_CustomScanState;
+        (*state).custom.methods = &raw const EXEC_METHODS.0;
+        (*state).part = (*scan.cast::<Tap>()).part;
+        state.cast()
+    }
+}
+
+/// Starts the plan of the part. What it raises jumps over this frame.
+unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, flags: i32) {
+    // SAFETY: the node was made by `create_state`; the part lives longer than the execution.
+    unsafe {
+        let below = direct!(server::ExecInitNode((*(*node).ss.ps.plan).lefttree, estate, flags));
+        (*node).ss.ps.lefttree = below;
+        let part = (*node.cast::<TapState>()).part;
+        (*part).estate = estate;
+        (*part).planstate = below;
+        (*part).tupDesc = (*(*node).ss.ss_ScanTupleSlot).tts_tupleDescriptor;
+    }
+}
+
+/// The next row of the part. What it raises jumps over this frame, as does what the receiver raises.
+unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: the node was made by `create_state`, and has started the plan below it; its slot is a virtual one. These
+    // are the steps of the server's own ExecProcNode.
+    unsafe {
+        let tap = node.cast::<TapState>();
+        let slot = (*node).ss.ss_ScanTupleSlot;
+        let below = (*node).ss.ps.lefttree;
+        edge(|| pg_sys::ExecClearTuple(slot));
+        if !(*below).chgParam.is_null() {
+            direct!(server::ExecReScan(below));
+        }
+        let Some(step) = (*below).ExecProcNode else { return slot };
+        let row = direct!(step(below));
+        if row.is_null() || (*row).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 != 0 {
+            (*tap).has_ended = true;
+            return slot;
+        }
+        let columns = (*(*slot).tts_tupleDescriptor).natts;
+        if i32::from((*row).tts_nvalid) < columns {
+            direct!(server::slot_getsomeattrs_int(row, columns));
+        }
+        edge(|| copy_row(row, slot));
+        let receiver = (*(*tap).part).dest;
+        if let Some(receive) = (*receiver).receiveSlot {
+            direct!(receive(slot, receiver));
+        }
+        slot
+    }
+}
+
+/// Copies the first values of a row into a slot with as many columns: junk columns stand last.
+///
+/// # Safety
+/// Both must be valid, the slot a virtual one, and the values must be there.
+unsafe fn copy_row(row: *mut pg_sys::TupleTableSlot, slot: *mut pg_sys::TupleTableSlot) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let ((values, nulls), (row_values, row_nulls)) = (slot_values(slot), slot_values(row));
+        values.copy_from_slice(&row_values[..values.len()]);
+        nulls.copy_from_slice(&row_nulls[..nulls.len()]);
+        pg_sys::ExecStoreVirtualTuple(slot);
+    }
+}
+
+unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
+    // SAFETY: as in `next`.
+    unsafe {
+        let part = (*node.cast::<TapState>()).part;
+        (*part).estate = std::ptr::null_mut();
+        (*part).planstate = std::ptr::null_mut();
+        direct!(server::ExecEndNode((*node).ss.ps.lefttree));
+    }
+}
+
+unsafe extern "C-unwind" fn rescan(node: *mut pg_sys::CustomScanState) {
+    // SAFETY: as in `next`.
+    unsafe {
+        (*node.cast::<TapState>()).has_ended = false;
+        let below = (*node).ss.ps.lefttree;
+        if (*below).chgParam.is_null() {
+            direct!(server::ExecReScan(below));
+        }
+        direct!(server::ExecScanReScan(&raw mut (*node).ss));
+    }
+}
+
+// PostgreSQL sees only the head of each node.
+const _: () = assert!(std::mem::offset_of!(Tap, custom) == 0);
+const _: () = assert!(std::mem::offset_of!(TapState, custom) == 0);
