@@ -82,14 +82,17 @@ const CACHEABLE: u32 = 0;
 /// First word of a marker that says "unchecked"; the form follows. No reason has this number.
 const UNCHECKED: u32 = u32::MAX;
 
-/// Attaches the verdict to a new plan. It takes the place of an earlier one: a planner hook of another library, called by ours, may have called all
-/// hooks once more.
+/// Attaches the verdict to a new plan, before the server's own items, so that it is found at once. It takes the place of an earlier one: a planner
+/// hook of another library, called by ours, may have called all hooks once more.
 ///
 /// # Safety
 /// `plan` must be a plan just made, in the current memory context.
 pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
     // SAFETY: a new plan, whose list of items is NIL or valid.
-    unsafe { detach(plan) };
+    let others = unsafe {
+        detach(plan);
+        std::mem::replace(&mut (*plan).invalItems, std::ptr::null_mut())
+    };
     match verdict {
         // SAFETY: a new plan, whose list of items is NIL or valid.
         Verdict::Bypass(reason) => unsafe {
@@ -120,6 +123,8 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             };
         }
     }
+    // SAFETY: the list that was just made, and one that only this plan has.
+    unsafe { (*plan).invalItems = pg_sys::list_concat((*plan).invalItems, others) };
 }
 
 /// Puts a refusal before the verdict of a plan, which says that it is cacheable: the plan computes more than the
@@ -133,14 +138,13 @@ pub unsafe fn attach_above(plan: *mut pg_sys::PlannedStmt, reason: Reason, named
     // SAFETY: a new plan, with a verdict that `attach` has attached.
     unsafe {
         let items = nodes::<pg_sys::PlanInvalItem>((*plan).invalItems);
-        let is_ours = |item: &*mut pg_sys::PlanInvalItem| (**item).cacheId <= FIRST_WORD;
-        if items.clone().find(is_ours).is_none_or(|first| (*first).hashValue != CACHEABLE) {
+        let is_cacheable =
+            |first: *mut pg_sys::PlanInvalItem| (*first).cacheId == FIRST_WORD && (*first).hashValue == CACHEABLE;
+        if !items.clone().next().is_some_and(is_cacheable) {
             return false;
         }
-        let others = items.clone().filter(|item| !is_ours(item));
         let params = pg_sys::ffi::pg_guard_ffi_boundary(|| item(PARAMS_BELOW, named));
-        let sorted = [shared_refusal(reason), params].into_iter().chain(items.clone().filter(is_ours)).chain(others);
-        (*plan).invalItems = list_of(sorted);
+        (*plan).invalItems = list_of([shared_refusal(reason), params].into_iter().chain(items));
         true
     }
 }
@@ -342,7 +346,7 @@ pub fn form_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<FormId> {
 
 /// Reads the verdict back; a plan without one reads nothing, or was made by somebody else.
 pub fn read(plan: Tree<'_, pg_sys::PlannedStmt>) -> Marked {
-    // What was attached stands there in order, behind items of the server's.
+    // What was attached stands there in order, before items of the server's.
     let mut words = [0; EXTRAS];
     let mut count = 0;
     for item in children!(plan.invalItems as PlanInvalItem) {

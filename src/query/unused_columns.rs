@@ -1,6 +1,6 @@
 //! Columns of sub-queries, views and WITH queries that nothing around them uses. The planner leaves these out (`pull_up_subqueries` in prepjointree.c,
 //! `remove_unused_subquery_outputs` in allpaths.c), unless they call volatile functions or return sets: no value of theirs is ever computed. Reads trees,
-//! and no catalog; keeps nothing.
+//! and of catalogs which functions are volatile; keeps nothing.
 
 use std::ffi::c_void;
 
@@ -17,8 +17,8 @@ const MOST_COLUMNS: u32 = 64;
 /// Deepest nesting of nodes that is searched. The search begins wherever the walk of the whole has come to, so it must take little of the stack.
 const DEEPEST: u32 = 200;
 
-/// Returns true if nothing uses a column of a query, so that the planner leaves it out, unless it calls a volatile function. In doubt it is used. `query` tells the
-/// query of the column (0), and those around.
+/// Returns true if nothing uses a column of a query, so that the planner leaves it out. One that calls a volatile function counts as used; so does one in
+/// doubt. `query` tells the query of the column (0), and those around.
 pub fn is_unused<'t>(
     column: Tree<'t, pg_sys::TargetEntry>,
     query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
@@ -47,11 +47,17 @@ fn is_used<'t>(column: Tree<'t, pg_sys::TargetEntry>, queries: Enclosing<'t>, ef
         || !query.setOperations.is_null()
         || !holder.setOperations.is_null();
     effort.columns += 1;
-    if is_needed_inside || !may_be_left_out(query, holder) || effort.columns > MOST_COLUMNS {
+    let is_kept = || column_is_volatile(column) || !may_be_left_out(query, holder);
+    if is_needed_inside || effort.columns > MOST_COLUMNS || is_kept() {
         return true;
     }
     let mut search = Search { query, holder, number: column.resno, queries: around, effort };
     search.query_uses(holder)
+}
+
+fn column_is_volatile(column: Tree<'_, pg_sys::TargetEntry>) -> bool {
+    // SAFETY: an expression of a valid query.
+    unsafe { pg_sys::contain_volatile_functions(column.expr.cast()) }
 }
 
 /// Returns true if a query is a sub-query in FROM of the one around it, or a WITH query of that which the planner puts into FROM (`SS_process_ctes` in
@@ -62,7 +68,9 @@ fn may_be_left_out(query: Tree<'_, pg_sys::Query>, holder: Tree<'_, pg_sys::Quer
         || children!(holder.cteList as CommonTableExpr).any(|with| {
             let is_inlined = with.ctematerialized == CTEMaterializeNever
                 || (with.ctematerialized == CTEMaterializeDefault && with.cterefcount <= 1);
-            with.ctequery.cast() == query.as_ptr() && is_inlined && !with.cterecursive
+            // SAFETY: a valid query.
+            let is_volatile = || unsafe { pg_sys::contain_volatile_functions(with.ctequery) };
+            with.ctequery.cast() == query.as_ptr() && is_inlined && !with.cterecursive && !is_volatile()
         })
 }
 

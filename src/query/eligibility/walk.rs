@@ -30,8 +30,8 @@ impl EligibilityChecker {
         if self.is_too_deep(&here) {
             return self.refuse(Reason::TooComplex);
         }
-        if let Some(expression) = self.unused_column(node) {
-            return self.check_unused(expression);
+        if self.is_unused_column(node) {
+            return false;
         }
         let enters = self.enters_clock(node);
         let kept = self.enters_kept(node);
@@ -43,24 +43,13 @@ impl EligibilityChecker {
         stopped
     }
 
-    /// The expression of a column that nothing uses (`unused_columns`), if it is more than a column of a table.
-    fn unused_column<'t>(&self, node: Tree<'t, pg_sys::Node>) -> Option<Tree<'t, pg_sys::Node>> {
-        let column = node.as_a::<pg_sys::TargetEntry>()?;
-        let expression = child!(column.expr)?.as_node();
-        let is_plain = matches!(expression.tag(), NodeTag::T_Var | NodeTag::T_Const | NodeTag::T_Param);
-        (!is_plain && is_unused(column, |levels| self.query_above(levels))).then_some(expression)
-    }
-
-    /// Checks a column that nothing uses. The planner keeps it if it calls a volatile function. No value of the clock in it is in the key.
-    fn check_unused(&mut self, expression: Tree<'_, pg_sys::Node>) -> bool {
-        // SAFETY: an expression of a valid query.
-        if unsafe { !pg_sys::contain_volatile_functions(expression.as_ptr()) } {
-            return false;
-        }
-        let place = std::mem::replace(&mut self.clock, ClockPlace::Elsewhere);
-        let stopped = self.check_all(expression);
-        self.clock = place;
-        stopped
+    /// Returns true if this is a column that nothing uses (`unused_columns`), and more than a column of a table.
+    fn is_unused_column(&self, node: Tree<'_, pg_sys::Node>) -> bool {
+        let Some(column) = node.as_a::<pg_sys::TargetEntry>() else { return false };
+        let is_plain = child!(column.expr).is_none_or(|expression| {
+            matches!(expression.as_node().tag(), NodeTag::T_Var | NodeTag::T_Const | NodeTag::T_Param)
+        });
+        !is_plain && is_unused(column, |levels| self.query_above(levels))
     }
 
     /// Checks what is below a node.

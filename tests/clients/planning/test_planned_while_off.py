@@ -8,12 +8,15 @@ QUERIES = [
     ("SELECT count(*) FROM t", ()),
     ("SELECT count(*) FROM t WHERE a > $1", (b"3",)),
     ("SELECT sum(a) FROM t WHERE a > $1 GROUP BY a % 2", (b"3",)),
+    # The plan rests on a function, of which the server notes something on it, too.
+    ("SELECT count(*) FROM t WHERE twice(a) > $1", (b"3",)),
 ]
 
 
 @pytest.fixture
 def client(session, wire):
     session.execute("CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 10) g")
+    session.execute("CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 * 2'")
     client = wire()
     client.query("SET plan_cache_mode = force_generic_plan")
     return client

@@ -63,7 +63,7 @@ def test_a_new_session_knows_what_others_have_found_too_quick(connect, ask, mode
         assert ask(session, number) == [(f"row {number}".encode(),)]
         return session.status(), session.reason()
 
-    connect().execute("CREATE TABLE t AS SELECT g AS a, 'row ' || g AS b FROM generate_series(1, 200) g")
+    connect().execute("CREATE TABLE t AS SELECT g AS a, 'row ' || g AS b FROM generate_series(1, 20000) g")
     assert [outcome(new(), number) for number in range(1, QUICK_RUNS + 1)] == [("MISS", "too_quick")] * QUICK_RUNS
     session = new()
     before = counted(connect())
@@ -77,6 +77,28 @@ def test_a_new_session_knows_what_others_have_found_too_quick(connect, ask, mode
     assert set(outcomes) == {("BYPASS", "too_quick"), ("HIT", None)}
     storing.execute("UPDATE t SET b = 'new'")
     assert ask(session, 100) == [(b"new",)]
+
+
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+def test_a_new_session_looks_plans_up_that_rest_on_functions(connect, mode):
+    """The server notes on such a plan what it rests on, too."""
+    def new(threshold):
+        session = connect(f"-c pg_arrow_cache.min_execution_time={threshold} -c plan_cache_mode={mode}", prepare_threshold=None)
+        session.pgconn.prepare(b"s", b"SELECT b FROM t WHERE same(a) = $1", [INT4])
+        return session
+
+    connect().execute("CREATE TABLE t AS SELECT g AS a, 'row ' || g AS b FROM generate_series(1, 20000) g;"
+                      "CREATE FUNCTION same(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1'")
+    for number in range(1, QUICK_RUNS + 1):
+        named(new("10s"), number)
+    session = new("10s")
+    assert named(new("0"), 100) == [(b"row 100",)]
+    outcomes = []
+    for _ in range(LOOK_EVERY + 2):
+        assert named(session, 100) == [(b"row 100",)]
+        outcomes.append((session.status(), session.reason()))
+    assert outcomes[0] == ("BYPASS", "too_quick")
+    assert outcomes[-1] == ("HIT", None)
 
 
 @pytest.mark.parametrize("ask", [simple, bound, named])
