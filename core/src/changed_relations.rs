@@ -1,5 +1,6 @@
-//! Which relations a transaction has changed, as far as its list of changes was looked at. What was seen at a level of subtransactions is forgotten when
-//! that level ends: what is kept of it is then listed at the level around it. Of one process; no lock.
+//! Which relations a transaction has changed, as far as its list of changes was looked at. What was seen at a level of
+//! subtransactions is forgotten when that level ends: what is kept of it is then listed at the level around it. Of one
+//! process; no lock.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -50,7 +51,8 @@ impl ChangedRelations {
         self.definition.is_some()
     }
 
-    /// The head of the list of a level when it was looked at last; `None` if it never was. No deeper level may have been looked at.
+    /// The head of the list of a level when it was looked at last; `None` if it never was. No deeper level may have
+    /// been looked at.
     #[must_use]
     pub fn head(&self, depth: i32) -> Option<usize> {
         self.levels.last().filter(|level| level.depth == depth).map(|level| level.head)
@@ -137,7 +139,8 @@ mod tests {
         prop::collection::vec(step, 0..60)
     }
 
-    /// Heads are told apart by how many elements stand below them: the same number comes again in another subtransaction, as addresses do.
+    /// Heads are told apart by how many elements stand below them: the same number comes again in another
+    /// subtransaction, as addresses do.
     fn look(seen: &mut ChangedRelations, levels: &[Vec<u32>]) {
         let known = (0..levels.len()).rev().find(|depth| seen.head(*depth as i32).is_some());
         for (depth, listed) in levels.iter().enumerate().skip(known.unwrap_or(0)) {

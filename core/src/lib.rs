@@ -1,8 +1,9 @@
 //! The result cache itself: a plain library over one block of raw memory that many processes map at the same address.
 //!
-//! Nothing here knows PostgreSQL. There are three rooms, which import nothing of each other: [`cache`] (the cache in the block), [`formats`]
-//! (values as bytes) and [`sql_text`] (the texts of statements). Beside them stands [`result_digest`], which compares two results. Below them lie
-//! [`hash`], [`reason`], [`room`], [`reserve`], [`ChangedRelations`], [`KnownRelations`], [`nearest_values`], `shown`, `prefetch` and `atomics`.
+//! Nothing here knows PostgreSQL. There are three rooms, which import nothing of each other: [`cache`] (the cache in
+//! the block), [`formats`] (values as bytes) and [`sql_text`] (the texts of statements). Beside them stands
+//! [`result_digest`], which compares two results. Below them lie [`hash`], [`reason`], [`room`], [`reserve`],
+//! [`ChangedRelations`], [`KnownRelations`], [`nearest_values`], `shown`, `prefetch` and `atomics`.
 //!
 //! The server half lends the cache three things: the block ([`Layout`] says where its parts lie), a payload allocator inside it ([`Arena`])
 //! and the locks ([`Locks`]). The head of each module says who changes its state, and under which lock; the whole table:

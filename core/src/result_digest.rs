@@ -4,8 +4,8 @@
 //! fixes a part of the order, the hashes of those parts are combined by position as well. Hashes are 128 bits wide and seeded with a
 //! secret, so equal digests stand for equal results.
 //!
-//! LIMIT and OFFSET cut a result out of a longer one. Which of the rows that share the place of the last one lie inside is left open then,
-//! and so with the first one. The rows in between are fixed.
+//! LIMIT and OFFSET cut a result out of a longer one. Which of the rows that share the place of the last one lie inside
+//! is left open then, and so with the first one. The rows in between are fixed.
 
 use crate::hash::Hash128;
 
@@ -207,8 +207,8 @@ mod tests {
             prop_assert_eq!(difference(&left, &right), expected);
         }
 
-        /// Two right answers to a query with ORDER BY, LIMIT and OFFSET are alike; one with another row than these is not, if it stands between
-        /// the places of the first row and of the last.
+        /// Two right answers to a query with ORDER BY, LIMIT and OFFSET are alike; one with another row than these is
+        /// not, if it stands between the places of the first row and of the last.
         #[test]
         fn any_cut_of_the_same_rows_is_right(
             mut rows in prop::collection::vec(0u32..60, 0..12),

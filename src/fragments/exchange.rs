@@ -46,8 +46,8 @@ pub unsafe fn exchange(
 }
 
 /// Gives a started plan the memory context of the one whose place it takes. Other libraries know a statement by this
-/// context from its start to its end, and keep their own memory below it, so it goes when the server ends the statement.
-/// The plan that lends it gets one of its own, with which it is ended before that.
+/// context from its start to its end, and keep their own memory below it, so it goes when the server ends the
+/// statement. The plan that lends it gets one of its own, with which it is ended before that.
 ///
 /// # Safety
 /// The states of two started plans, neither of which has run.

@@ -138,7 +138,8 @@ pub fn combination(
     if is_parent && !found.leaves.iter().all(|leaf| inheritance::has_columns_of(leaf.relation, part.relation)) {
         return None;
     }
-    // The parts call other functions than the query. Who may execute these, and not those, would not get the error. It takes long to ask, so it is asked last.
+    // The parts call other functions than the query. Who may execute these, and not those, would not get the error. It
+    // takes long to ask, so it is asked last.
     if may_lack_execute(versions.ddl) {
         return None;
     }

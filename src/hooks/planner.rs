@@ -37,7 +37,8 @@ pub unsafe extern "C-unwind" fn plan(
     }
 }
 
-/// Plans a query while the cache is off. The plan says so if it may be kept. What planning raises jumps over this frame.
+/// Plans a query while the cache is off. The plan says so if it may be kept. What planning raises jumps over this
+/// frame.
 ///
 /// # Safety
 /// As `plan`.
@@ -123,9 +124,10 @@ unsafe fn plan_concerned(
     }
 }
 
-/// Locks what planning would lock, as far as the answer needs it, before the snapshot is taken; says whether the placeholder may stand for its plan then. It
-/// waits for no lock: planning takes locks in another order, and looks at the query before it waits. So what is not to be had at once is left to planning, and so is an ERROR
-/// about a full table of locks.
+/// Locks what planning would lock, as far as the answer needs it, before the snapshot is taken; says whether the
+/// placeholder may stand for its plan then. It waits for no lock: planning takes locks in another order, and looks at
+/// the query before it waits. So what is not to be had at once is left to planning, and so is an ERROR about a full
+/// table of locks.
 ///
 /// # Safety
 /// As `plan`.

@@ -70,10 +70,11 @@ impl Utility<'_> {
     }
 }
 
-/// Is the cursor WITH HOLD, and its message over with the statement, so that the commit that follows reads it to its end? A message of the extended
-/// protocol leaves open whether more follow before the commit.
+/// Is the cursor WITH HOLD, and its message over with the statement, so that the commit that follows reads it to its
+/// end? A message of the extended protocol leaves open whether more follow before the commit.
 fn holds_at_once(cursor: &pg_sys::DeclareCursorStmt) -> bool {
-    // SAFETY: plain state of the backend. Several statements of one message are a transaction block (postgres.c, `exec_simple_query`).
+    // SAFETY: plain state of the backend. Several statements of one message are a transaction block (postgres.c,
+    // `exec_simple_query`).
     cursor.options & pg_sys::CURSOR_OPT_HOLD as i32 != 0
         && portal::is_of_simple_protocol()
         && unsafe { !pg_sys::IsTransactionBlock() }

@@ -1,5 +1,6 @@
-//! What the present transaction has written itself, for the rooms that give or store an answer in it. State of this backend, forgotten when the
-//! transaction ends: what was seen of the server's list, so that each lookup visits only what is new there. No lock.
+//! What the present transaction has written itself, for the rooms that give or store an answer in it. State of this
+//! backend, forgotten when the transaction ends: what was seen of the server's list, so that each lookup visits only
+//! what is new there. No lock.
 
 use std::cell::RefCell;
 

@@ -188,13 +188,14 @@ fn settings_read(traits: &QueryTraits) -> Vec<CString> {
 /// Locks what the bodies of functions read, as the server does when it calls them.
 ///
 /// # Errors
-/// `DdlInProgress` if somebody is to be waited for, or there is no room for the lock: the server finds out whether it calls the functions at all.
+/// `DdlInProgress` if somebody is to be waited for, or there is no room for the lock: the server finds out whether it
+/// calls the functions at all.
 fn lock_bodies(traits: &QueryTraits) -> Result<(), Reason> {
     if traits.bodies.is_none_or(|bodies| !bodies.read_relations) {
         return Ok(());
     }
-    // SAFETY: the extras were just read, into the current memory context. What is no relation any more can be locked all the same; the transaction holds
-    // the locks to its end.
+    // SAFETY: the extras were just read, into the current memory context. What is no relation any more can be locked
+    // all the same; the transaction holds the locks to its end.
     let are_locked = unsafe {
         traits
             .extras

@@ -18,8 +18,8 @@
 //!
 //! `single_flight` lets one of those who miss the same answer compute it, while the others wait (`held_claims`, `waited`).
 //!
-//! `observation` looks at the queries that functions run below a miss, if they are declared pure. `change_token` says what an answer rests on without
-//! looking it up.
+//! `observation` looks at the queries that functions run below a miss, if they are declared pure. `change_token` says
+//! what an answer rests on without looking it up.
 //!
 //! `execute_rights` knows whether errors of permissions show the kind of a plan.
 //!

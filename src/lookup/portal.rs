@@ -79,9 +79,10 @@ pub fn may_be_read_later() -> bool {
     session::declaring_cursor() || (named && session::at_top_level())
 }
 
-/// As `may_be_read_later`, if another statement could update the row that is read (WHERE CURRENT OF). In a read-only transaction none
-/// can: the server refuses it when it starts, and a transaction that has taken a snapshot never becomes writable again. A subtransaction may be read-only by
-/// itself, and leave the portal to a transaction that is not. Nor is the row of a cursor updated that is held (execCurrent.c).
+/// As `may_be_read_later`, if another statement could update the row that is read (WHERE CURRENT OF). In a read-only
+/// transaction none can: the server refuses it when it starts, and a transaction that has taken a snapshot never
+/// becomes writable again. A subtransaction may be read-only by itself, and leave the portal to a transaction that is
+/// not. Nor is the row of a cursor updated that is held (execCurrent.c).
 pub fn may_be_updated() -> bool {
     may_be_read_later() && !backend::is_read_only_transaction() && !session::holds_cursor_at_once()
 }

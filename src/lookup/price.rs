@@ -1,5 +1,6 @@
-//! What looking a statement up takes, by the clock: from the decision that it is looked up, when it is planned or started, to the hit or miss. Measured in
-//! one of a few look-ups of each fingerprint (`quick_statements`). State of this backend: the statement under way.
+//! What looking a statement up takes, by the clock: from the decision that it is looked up, when it is planned or
+//! started, to the hit or miss. Measured in one of a few look-ups of each fingerprint (`quick_statements`). State of
+//! this backend: the statement under way.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -49,7 +50,8 @@ pub fn go_on() {
     }
 }
 
-/// The statement that starts now was planned for this execution with this fingerprint, or was not: what another one left behind is forgotten.
+/// The statement that starts now was planned for this execution with this fingerprint, or was not: what another one
+/// left behind is forgotten.
 #[inline]
 pub fn start(planned_as: Option<Fingerprint>) {
     if UNDER_WAY.get().is_some_and(|measured| Some(measured.fingerprint) != planned_as) {

@@ -1,9 +1,10 @@
-//! Admission: which statements are too quick to be worth a lookup, by their fingerprints: quicker than `min_execution_time`, or than ten times what
-//! looking them up takes. And which are too quick to be worth capturing, by their keys.
+//! Admission: which statements are too quick to be worth a lookup, by their fingerprints: quicker than
+//! `min_execution_time`, or than ten times what looking them up takes. And which are too quick to be worth capturing,
+//! by their keys.
 //!
-//! Two fixed tables of this backend; no other process sees them. A statement that is forgotten is only looked up, or captured, once
-//! more. What sessions find out about statements that are new to them is noted in shared memory, so that the first statement of the next session need
-//! not be looked up.
+//! Two fixed tables of this backend; no other process sees them. A statement that is forgotten is only looked up, or
+//! captured, once more. What sessions find out about statements that are new to them is noted in shared memory, so that
+//! the first statement of the next session need not be looked up.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -53,7 +54,8 @@ struct Speed {
     price: Duration,
     /// How many lookups there were, as far as that decides which is measured.
     lookups: u8,
-    /// For how long further executions are looked up in any case: for all the time that hits have saved, and a fixed part of what slow runs took.
+    /// For how long further executions are looked up in any case: for all the time that hits have saved, and a fixed
+    /// part of what slow runs took.
     credit: Duration,
 }
 
@@ -146,7 +148,8 @@ fn decide(fingerprint: Fingerprint) -> bool {
     })
 }
 
-/// Learns what other sessions have noted of statements with this fingerprint, if this session knows nothing and they have found them too quick.
+/// Learns what other sessions have noted of statements with this fingerprint, if this session knows nothing and they
+/// have found them too quick.
 #[inline]
 fn learn(speed: &mut Speed, fingerprint: Fingerprint) {
     if speed.fingerprint != fingerprint && is_quick_for_others(fingerprint) {
@@ -214,8 +217,9 @@ pub fn count_skipped(fingerprint: Fingerprint) {
     SPEEDS.with_borrow_mut(|speeds| place(speeds, fingerprint.0).skipped += 1);
 }
 
-/// Notes how long an execution of a statement with this fingerprint has taken, and whether that was too quick to be stored. Other sessions are told of
-/// it unless this one has found enough quick runs: then it would tell nothing new, and write to shared memory all the time.
+/// Notes how long an execution of a statement with this fingerprint has taken, and whether that was too quick to be
+/// stored. Other sessions are told of it unless this one has found enough quick runs: then it would tell nothing new,
+/// and write to shared memory all the time.
 fn note_speed(fingerprint: Fingerprint, taken: Duration, too_quick: bool) {
     note(fingerprint, |speed| {
         if !too_quick || speed.quick_runs < QUICK_RUNS {
@@ -229,7 +233,8 @@ fn note_speed(fingerprint: Fingerprint, taken: Duration, too_quick: bool) {
     });
 }
 
-/// Notes how long an execution has taken that was not read to its end. A quick one needed no lookup; of a slow one nothing is known.
+/// Notes how long an execution has taken that was not read to its end. A quick one needed no lookup; of a slow one
+/// nothing is known.
 pub fn note_part(fingerprint: Fingerprint, taken: Duration) {
     let too_quick = taken < settings::min_execution_time();
     note(fingerprint, |speed| {
@@ -305,8 +310,8 @@ pub fn forget_timed() {
     session::take_timed();
 }
 
-/// A run begins: that of the statement that `time_run` was told of, if it is timed. Only the first statements of a session take long to plan, whatever
-/// they ask, so only for these it is worth reading the clock.
+/// A run begins: that of the statement that `time_run` was told of, if it is timed. Only the first statements of a
+/// session take long to plan, whatever they ask, so only for these it is worth reading the clock.
 #[inline]
 pub fn begin_timed() {
     if session::statement_number() <= FIRST_STATEMENTS && session::is_timed() {
@@ -314,8 +319,9 @@ pub fn begin_timed() {
     }
 }
 
-/// Notes how the statement went that `time_run` was told of, if its run has just ended. The time of all but the first statements of a session is taken
-/// from the message that asked for it, so it is rather too long than too short: then the next one like it is looked up.
+/// Notes how the statement went that `time_run` was told of, if its run has just ended. The time of all but the first
+/// statements of a session is taken from the message that asked for it, so it is rather too long than too short: then
+/// the next one like it is looked up.
 #[inline]
 pub fn note_timed() {
     if let Some(fingerprint) = session::take_timed() {

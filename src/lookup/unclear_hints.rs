@@ -1,5 +1,5 @@
-//! Tells the client of hints that seem to be meant for the cache and are not understood: once in a session for each of them.
-//! State of this backend: which were told of.
+//! Tells the client of hints that seem to be meant for the cache and are not understood: once in a session for each of
+//! them. State of this backend: which were told of.
 
 use std::cell::RefCell;
 
@@ -17,7 +17,8 @@ const MOST: usize = 64;
 /// Hashes of the comments that were told of.
 static TOLD: Local<RefCell<Vec<u64>>> = Local::new(RefCell::new(Vec::new()));
 
-/// Tells of an unclear hint before a statement of the client that is about to be planned, unless that was done before. Accepts interrupts.
+/// Tells of an unclear hint before a statement of the client that is about to be planned, unless that was done before.
+/// Accepts interrupts.
 #[inline]
 pub fn tell(call: &Call<'_>) {
     let text = call.own_text();

@@ -260,13 +260,15 @@ fn use_stack(left: usize) {
     black_box(&mut frame);
 }
 
-/// Gives back the memory that `use_stack` has used, but not the addresses: each new process would have to copy the postmaster's pages.
+/// Gives back the memory that `use_stack` has used, but not the addresses: each new process would have to copy the
+/// postmaster's pages.
 fn release_stack() {
     const PAGE: usize = 4096;
     let here = 0u8;
     let end = ((&raw const here) as usize - STACK_IN_USE) / PAGE * PAGE;
     let bytes = (STACK - 2 * STACK_IN_USE) / PAGE * PAGE;
-    // SAFETY: these pages lie below all frames, where `use_stack` has been, and a signal handler leaves nothing there. Their advice can be refused.
+    // SAFETY: these pages lie below all frames, where `use_stack` has been, and a signal handler leaves nothing there.
+    // Their advice can be refused.
     unsafe { server::madvise((end - bytes) as *mut c_void, bytes, server::MADV_DONTNEED) };
 }
 

@@ -128,7 +128,8 @@ impl CatalogRow {
     /// Returns true if a function's row (`PROCOID`) has a SET clause for `search_path`, and no other one.
     pub fn sets_search_path_alone(&self) -> bool {
         self.function().and_then(|_| self.column(pg_sys::Anum_pg_proc_proconfig as i16)).is_some_and(|settings| {
-            // SAFETY: an array of texts, of which the server makes another one without that setting; null if nothing is left.
+            // SAFETY: an array of texts, of which the server makes another one without that setting; null if nothing is
+            // left.
             unsafe {
                 let settings = pg_sys::pg_detoast_datum(settings.cast_mut_ptr()).cast();
                 pg_sys::GUCArrayDelete(settings, c"search_path".as_ptr()).is_null()

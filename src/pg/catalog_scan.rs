@@ -1,4 +1,5 @@
-//! Reading a catalog by one of its indexes. The locks are given back at the end, as the server does with those of catalogs. Keeps nothing.
+//! Reading a catalog by one of its indexes. The locks are given back at the end, as the server does with those of
+//! catalogs. Keeps nothing.
 
 use pgrx::pg_sys;
 
@@ -15,8 +16,8 @@ pub struct Catalog {
     pub index: pg_sys::Oid,
 }
 
-/// Gives the rows of a catalog with a key to `visit`, until that says no. `None`, and nothing is read, if somebody else holds a lock that is in the way or there
-/// is no room for the locks. Raises what reading a catalog raises.
+/// Gives the rows of a catalog with a key to `visit`, until that says no. `None`, and nothing is read, if somebody else
+/// holds a lock that is in the way or there is no room for the locks. Raises what reading a catalog raises.
 ///
 /// # Safety
 /// The key is one of the index. A row that `visit` is given holds until it returns.

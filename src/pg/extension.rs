@@ -4,10 +4,12 @@ use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
-/// The version of an extension that was created or updated last, as its control file or script has named it. `None` if there is no such extension.
+/// The version of an extension that was created or updated last, as its control file or script has named it. `None` if
+/// there is no such extension.
 pub fn version(extension: pg_sys::Oid) -> Option<CString> {
     const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-    // SAFETY: reads a catalog by the index over its OIDs, and a column of type text that is never null. After an error the server closes what is open.
+    // SAFETY: reads a catalog by the index over its OIDs, and a column of type text that is never null. After an error
+    // the server closes what is open.
     unsafe {
         let mut key = pg_sys::ScanKeyData::default();
         pg_sys::ScanKeyInit(

@@ -160,8 +160,9 @@ pub unsafe fn greatest(
     .unwrap_or(Found::Unknown)
 }
 
-/// Opens the table and the first index of it that fits, and does something with both, and the number of keys that stand before the column. `None` if none fits, or if one
-/// cannot be locked at once: a plan that is kept neither waits for an index that it does not scan nor needs room for its lock. What is raised jumps over this frame.
+/// Opens the table and the first index of it that fits, and does something with both, and the number of keys that stand
+/// before the column. `None` if none fits, or if one cannot be locked at once: a plan that is kept neither waits for an
+/// index that it does not scan nor needs room for its lock. What is raised jumps over this frame.
 ///
 /// # Safety
 /// No frame between here and `keeping` may have pending destructors.
@@ -198,7 +199,8 @@ unsafe fn with_index(
     }
 }
 
-/// Opens a table, which is locked already or can be locked at once; null if it cannot, or is gone. The lock is kept to the end of the transaction.
+/// Opens a table, which is locked already or can be locked at once; null if it cannot, or is gone. The lock is kept to
+/// the end of the transaction.
 ///
 /// # Safety
 /// As `with_index`.

@@ -1,4 +1,5 @@
-//! Lines in the server's log that come without the statement that is running, unlike those of `error::log`. Keeps nothing.
+//! Lines in the server's log that come without the statement that is running, unlike those of `error::log`. Keeps
+//! nothing.
 
 use std::ffi::CStr;
 
@@ -7,7 +8,8 @@ use pgrx::PgLogLevel;
 use super::error_passing::{direct, keeping};
 use super::server;
 
-/// Writes a line to the server's log. Clients do not see it. Accepts interrupts, as the server does where it writes to the log.
+/// Writes a line to the server's log. Clients do not see it. Accepts interrupts, as the server does where it writes to
+/// the log.
 pub fn write(line: &CStr) {
     let text = line.as_ptr();
     // SAFETY: the functions are called as ereport() does; the line outlives the call, and the literals stay.

@@ -1,4 +1,5 @@
-//! What `search_path` stands for at this moment: the schemas that there are and that the role may use. Reads catalogs; keeps nothing.
+//! What `search_path` stands for at this moment: the schemas that there are and that the role may use. Reads catalogs;
+//! keeps nothing.
 
 use pgrx::pg_sys;
 

@@ -1,6 +1,7 @@
-//! The body of a function in SQL: the expression that it consists of, or its query with the conversions of its columns. Read from the tree that the
-//! server has kept (`BEGIN ATOMIC`, `RETURN`), or parsed and analysed from its text as the server does whenever it runs or inlines the function.
-//! Then names stand for what they stand for at this moment. Keeps nothing, and gives back all locks.
+//! The body of a function in SQL: the expression that it consists of, or its query with the conversions of its columns.
+//! Read from the tree that the server has kept (`BEGIN ATOMIC`, `RETURN`), or parsed and analysed from its text as the
+//! server does whenever it runs or inlines the function. Then names stand for what they stand for at this moment. Keeps
+//! nothing, and gives back all locks.
 
 use std::ffi::{CStr, c_void};
 
@@ -32,7 +33,8 @@ pub struct SqlCall<'t, 'r> {
 /// What a function computes. The parameters in it are the arguments of the function.
 #[derive(Clone, Copy)]
 pub struct Body {
-    /// The expression, converted to the result's type; or a list of the query, rewritten for the present role, and of what converts its columns.
+    /// The expression, converted to the result's type; or a list of the query, rewritten for the present role, and of
+    /// what converts its columns.
     pub tree: *mut pg_sys::Node,
     /// It is a query, which may read relations.
     pub is_query: bool,
@@ -46,13 +48,14 @@ pub struct Body {
 pub struct Queries<'i> {
     /// They may name relations. If not, the body is refused before anything that it names is locked.
     pub may_read: bool,
-    /// Asked about the query, as it is rewritten for the present role, while all that it names is locked. False refuses it.
+    /// Asked about the query, as it is rewritten for the present role, while all that it names is locked. False refuses
+    /// it.
     pub inspect: &'i mut dyn FnMut(Tree<'_, pg_sys::Query>) -> bool,
 }
 
 impl SqlCall<'_, '_> {
-    /// The body of the function, in the current memory context: an expression, or one of these queries. `None` for any other, or if the server does
-    /// not accept it at this moment.
+    /// The body of the function, in the current memory context: an expression, or one of these queries. `None` for any
+    /// other, or if the server does not accept it at this moment.
     pub fn body(&self, mut queries: Option<Queries<'_>>) -> Option<Body> {
         subtransaction::attempt(|| {
             // SAFETY: what the server raises is caught by `attempt`. The row is held meanwhile.
@@ -169,13 +172,15 @@ impl SqlCall<'_, '_> {
         }
     }
 
-    /// What converts the columns of a query to those of the result (executor/functions.c, `check_sql_fn_retval`). `None` if they do not fit.
+    /// What converts the columns of a query to those of the result (executor/functions.c, `check_sql_fn_retval`).
+    /// `None` if they do not fit.
     ///
     /// # Safety
     /// They must be expressions of a valid query.
     unsafe fn conversions(&self, columns: &[*mut pg_sys::Node]) -> Option<Vec<*mut pg_sys::Node>> {
         let whole = (self.call.funcresulttype, -1);
-        // SAFETY: expressions, and a call of a function that exists. The server copies the descriptor into the current memory context.
+        // SAFETY: expressions, and a call of a function that exists. The server copies the descriptor into the current
+        // memory context.
         unsafe {
             if let [column] = columns
                 && let Some(conversion) = conversion(*column, whole)
@@ -312,7 +317,8 @@ unsafe extern "C-unwind" fn visit_raw(node: *mut pg_sys::Node, context: *mut c_v
 
 /// Called by the server's walkers for each part of an analysed query, and for the whole: is a relation in it?
 unsafe extern "C-unwind" fn names_relation(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
-    // SAFETY: the node is null or part of a valid query. What the walkers raise jumps over this frame, which holds plain data.
+    // SAFETY: the node is null or part of a valid query. What the walkers raise jumps over this frame, which holds
+    // plain data.
     unsafe {
         if node.is_null() {
             return false;

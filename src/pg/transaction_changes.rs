@@ -46,8 +46,9 @@ pub fn for_each_changed_relation(mut visit: impl FnMut(ChangedRelation)) {
     }
 }
 
-/// Adds to what has been `seen` of this transaction's changes what has been listed since. The server puts what is new at the head of the list of the
-/// newest level, and takes nothing out of a list before its level ends: then `seen` must be told.
+/// Adds to what has been `seen` of this transaction's changes what has been listed since. The server puts what is new
+/// at the head of the list of the newest level, and takes nothing out of a list before its level ends: then `seen` must
+/// be told.
 ///
 /// # Errors
 /// There is not enough memory; what has been seen must be forgotten.

@@ -133,7 +133,8 @@ impl<'t, T: PgNode> Tree<'t, T> {
 }
 
 impl<'t> Tree<'t, pg_sys::Node> {
-    /// The expression below conversions that leave a value as it is, such as that of a `varchar`, or of a domain over text, to a text.
+    /// The expression below conversions that leave a value as it is, such as that of a `varchar`, or of a domain over
+    /// text, to a text.
     pub fn without_relabelling(self) -> Self {
         let mut node = self;
         while let Some(relabelled) = node.as_a::<pg_sys::RelabelType>()

@@ -1,6 +1,6 @@
-//! Texts that are constants of the statement, and pass through VALUES, sub-queries, WITH queries or `unnest` before they are read as timestamps. All of them
-//! are in the key. What they become follows from that, and from settings in the key, unless a word for the present time is among them. Reads trees, and
-//! no catalog; keeps nothing.
+//! Texts that are constants of the statement, and pass through VALUES, sub-queries, WITH queries or `unnest` before
+//! they are read as timestamps. All of them are in the key. What they become follows from that, and from settings in
+//! the key, unless a word for the present time is among them. Reads trees, and no catalog; keeps nothing.
 
 use arrow_cache_core::has_clock_word;
 use pgrx::pg_sys::{self, RTEKind};
@@ -17,13 +17,14 @@ const MOST: u32 = 20_000;
 /// Most queries and expressions that a column is handed on by.
 const DEEPEST: u32 = 32;
 
-/// Does a text that becomes a value of this type tell the time by its words alone? `time` reads zones by their present offset, too.
+/// Does a text that becomes a value of this type tell the time by its words alone? `time` reads zones by their present
+/// offset, too.
 pub fn is_timestamp(type_oid: pg_sys::Oid) -> bool {
     matches!(type_oid, pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID)
 }
 
-/// Returns true if all values of an expression are texts that are constants of the statement, and none of them has a word for the present time. `queries` are those
-/// around the expression.
+/// Returns true if all values of an expression are texts that are constants of the statement, and none of them has a
+/// word for the present time. `queries` are those around the expression.
 pub fn tell_no_time<'t>(expression: Tree<'t, pg_sys::Node>, queries: &Enclosing<'t>) -> bool {
     Search { left: MOST, depth: 0 }.is_fixed(expression, queries)
 }
@@ -111,8 +112,8 @@ fn is_fixed_constant(constant: &pg_sys::Const) -> bool {
         return is_text;
     }
     let value = constant.constvalue.cast_mut_ptr::<pg_sys::varlena>();
-    // SAFETY: a constant of such a type that is not NULL is of variable length, and lives as long as its tree. What lies elsewhere, or is compressed,
-    // is not read.
+    // SAFETY: a constant of such a type that is not NULL is of variable length, and lives as long as its tree. What
+    // lies elsewhere, or is compressed, is not read.
     unsafe {
         !pgrx::varlena::varatt_is_1b_e(value)
             && !pgrx::varlena::varatt_is_4b_c(value)

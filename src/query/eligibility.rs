@@ -45,8 +45,8 @@ pub struct QueryTraits {
     pub rests_on_enums: bool,
     /// What else the answer rests on.
     pub extras: Extras,
-    /// What of the order of its rows is fixed. `None` if executing the query again may give other rows that are as right, and not only at
-    /// the ends where LIMIT and OFFSET cut them.
+    /// What of the order of its rows is fixed. `None` if executing the query again may give other rows that are as
+    /// right, and not only at the ends where LIMIT and OFFSET cut them.
     pub repeatable: Option<OrderedPrefix>,
     /// It has LIMIT or OFFSET.
     pub is_limited: bool,

@@ -47,7 +47,8 @@ impl<'t> Enclosing<'t> {
         self.above(entry.ctelevelsup)
     }
 
-    /// The SELECT that a part of the innermost query's FROM stands for: a sub-query, or a WITH query that does not refer to itself.
+    /// The SELECT that a part of the innermost query's FROM stands for: a sub-query, or a WITH query that does not
+    /// refer to itself.
     pub fn inside(&self, entry: Tree<'t, pg_sys::RangeTblEntry>) -> Option<Self> {
         match entry.rtekind {
             RTEKind::RTE_SUBQUERY => Some(self.within(child!(entry.subquery)?)),

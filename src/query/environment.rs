@@ -115,8 +115,9 @@ fn hashed(last: &Cell<LastHash>, seed: u64, add: impl FnOnce(&mut HashBuffer)) -
 /// Bytes of the search path that count for `of_text`.
 const PATH_COUNTED: usize = 96;
 
-/// What stands for a hash of a text in memory that sessions share: as it is asked by this role, in this database, under this search path. `further` is
-/// another part of it. A guess at which texts mean the same, so the end of a long search path does not count.
+/// What stands for a hash of a text in memory that sessions share: as it is asked by this role, in this database, under
+/// this search path. `further` is another part of it. A guess at which texts mean the same, so the end of a long search
+/// path does not count.
 pub fn of_text(seed: u64, text: u64, further: u64) -> u64 {
     const PATH: usize = 32;
     let mut bytes = [0; PATH + PATH_COUNTED];
@@ -197,10 +198,12 @@ fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
     add_shown_setting(key, name)
 }
 
-/// Adds the names of the schemas that `search_path` stands for: with its text, which is in the environment, they tell the current one.
+/// Adds the names of the schemas that `search_path` stands for: with its text, which is in the environment, they tell
+/// the current one.
 ///
 /// # Errors
-/// `SessionFunction` if the path names the session's schema of temporary objects, which asking for the current schema may create.
+/// `SessionFunction` if the path names the session's schema of temporary objects, which asking for the current schema
+/// may create.
 fn add_schemas(key: &mut HashBuffer) -> Result<(), Reason> {
     // SAFETY: as in `add_environment`.
     let path = unsafe { text_of(pg_sys::namespace_search_path) };

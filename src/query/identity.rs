@@ -1,9 +1,11 @@
 //! The identity of a rewritten query tree: two hashes, from one walk that reads no catalog.
 //!
-//! The *form* is all of the tree but the values of its constants. Whether a query is eligible follows from the form and the
-//! definitions in the catalogs; a query that reads a setting by a constant name is the one exception, and counts as a form of
-//! its own; whether constants that become timestamps have words for the present time (`constant_texts`) is part of the form. What was found out about one query therefore holds for all others of its form, until a definition changes
-//! (`lookup`). What its plan reads does not follow from the form: constants decide which parts the planner drops (`plan_facts`).
+//! The *form* is all of the tree but the values of its constants. Whether a query is eligible follows from the form and
+//! the definitions in the catalogs; a query that reads a setting by a constant name is the one exception, and counts as
+//! a form of its own; whether constants that become timestamps have words for the present time (`constant_texts`) is
+//! part of the form. What was found out about one query therefore holds for all others of its form, until a definition
+//! changes (`lookup`). What its plan reads does not follow from the form: constants decide which parts the planner
+//! drops (`plan_facts`).
 //!
 //! The *tree* has the values as well, but neither permissions nor where columns come from: it is what name resolution made of the
 //! text, and goes into the key. The text is in the key, too, so the tree need only tell what the same text could mean another

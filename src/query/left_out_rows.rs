@@ -1,7 +1,9 @@
-//! What a plan reads beside the rows of the answer, which may depend on the time. When it starts, or when a sub-query has given the time, it computes which partitions it needs, and reads no row of the
-//! others. An index that names pages (BRIN, or a bitmap that has become too large) has it read rows that are rejected, or not, if they were deleted beside them. Nobody can tell
-//! whether rejected rows were read, unless rejecting one raises an error; nor whether a partition was, unless the role may not execute what is computed of its rows: the server asks
-//! for that when it starts to scan. Reads plans and catalogs; keeps nothing.
+//! What a plan reads beside the rows of the answer, which may depend on the time. When it starts, or when a sub-query
+//! has given the time, it computes which partitions it needs, and reads no row of the others. An index that names pages
+//! (BRIN, or a bitmap that has become too large) has it read rows that are rejected, or not, if they were deleted
+//! beside them. Nobody can tell whether rejected rows were read, unless rejecting one raises an error; nor whether a
+//! partition was, unless the role may not execute what is computed of its rows: the server asks for that when it starts
+//! to scan. Reads plans and catalogs; keeps nothing.
 
 use std::ffi::c_void;
 

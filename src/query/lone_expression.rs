@@ -1,5 +1,5 @@
-//! A sub-query that does no more than compute one expression: `(SELECT now() - interval '1 day')`. It gives one row, so it has the value of that
-//! expression wherever it stands for a value. Reads trees; keeps nothing.
+//! A sub-query that does no more than compute one expression: `(SELECT now() - interval '1 day')`. It gives one row, so
+//! it has the value of that expression wherever it stands for a value. Reads trees; keeps nothing.
 
 use pgrx::pg_sys::{self, CmdType, SubLinkType};
 

@@ -82,8 +82,8 @@ const CACHEABLE: u32 = 0;
 /// First word of a marker that says "unchecked"; the form follows. No reason has this number.
 const UNCHECKED: u32 = u32::MAX;
 
-/// Attaches the verdict to a new plan, before the server's own items, so that it is found at once. It takes the place of an earlier one: a planner
-/// hook of another library, called by ours, may have called all hooks once more.
+/// Attaches the verdict to a new plan, before the server's own items, so that it is found at once. It takes the place
+/// of an earlier one: a planner hook of another library, called by ours, may have called all hooks once more.
 ///
 /// # Safety
 /// `plan` must be a plan just made, in the current memory context.
@@ -328,8 +328,8 @@ unsafe fn append(list: *mut pg_sys::List, words: *const [(usize, u32)]) -> *mut 
     list
 }
 
-/// The form of the query, if the plan says that it is cacheable or unchecked, and its verdict is the first thing that was attached: quick to tell, for
-/// statements that are too quick to be looked up.
+/// The form of the query, if the plan says that it is cacheable or unchecked, and its verdict is the first thing that
+/// was attached: quick to tell, for statements that are too quick to be looked up.
 pub fn form_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<FormId> {
     let mut items = children!(plan.invalItems as PlanInvalItem);
     let first = items.next()?;

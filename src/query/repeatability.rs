@@ -12,9 +12,9 @@
 //! | aggregates outside `ORDER_BLIND` | the result may depend on the order of the input: `array_agg`, `string_agg`, sums of floats |
 //! | GROUP BY, DISTINCT, UNION, INTERSECT, EXCEPT, min, max | which one of several equal values is shown, if equal values may differ (1.0 and 1.00) |
 //!
-//! Each is searched for in every node of the tree, sub-queries included, even where it could not reach the answer: a comparison that is not
-//! made costs nothing, a false alarm does. LIMIT and OFFSET of the query itself leave less open: where the answer was cut (`verify::cut`).
-//! TABLESAMPLE and volatile functions are not cached in the first place.
+//! Each is searched for in every node of the tree, sub-queries included, even where it could not reach the answer: a
+//! comparison that is not made costs nothing, a false alarm does. LIMIT and OFFSET of the query itself leave less open:
+//! where the answer was cut (`verify::cut`). TABLESAMPLE and volatile functions are not cached in the first place.
 
 use pgrx::pg_sys;
 

@@ -1,6 +1,7 @@
-//! Extensions that a superuser trusts (`trusted_extensions`): their immutable functions in C, and the operators, operator classes and aggregates
-//! made of these, count like built-in ones. What of the better known extensions is safe stands in a table, which the setting does not overrule; for
-//! others the superuser promises that their functions depend on their arguments alone. Reads catalogs; keeps nothing.
+//! Extensions that a superuser trusts (`trusted_extensions`): their immutable functions in C, and the operators,
+//! operator classes and aggregates made of these, count like built-in ones. What of the better known extensions is safe
+//! stands in a table, which the setting does not overrule; for others the superuser promises that their functions
+//! depend on their arguments alone. Reads catalogs; keeps nothing.
 //!
 //! Whoever owns an extension may add objects of his own to it. Only superusers can make functions in C, so that an operator is as good as its
 //! functions, and a function that has left the extension is as good as before: membership has no version, and needs none.
@@ -122,7 +123,8 @@ fn trusted_extension_of(catalog: pg_sys::Oid, object: pg_sys::Oid) -> Option<Ext
     extension_of(catalog, object).filter(|extension| is_listed(extension.name))
 }
 
-/// An extension. Its name is a copy in the current memory context, in which the check of a query ends before it is freed.
+/// An extension. Its name is a copy in the current memory context, in which the check of a query ends before it is
+/// freed.
 struct Extension {
     oid: pg_sys::Oid,
     name: &'static CStr,
@@ -138,13 +140,14 @@ fn extension_of(catalog: pg_sys::Oid, object: pg_sys::Oid) -> Option<Extension> 
     }
 }
 
-/// Does a function or an aggregate that is not built in count like one that is, and depends on its arguments alone? Of an aggregate the parts are to
-/// be asked for, too.
+/// Does a function or an aggregate that is not built in count like one that is, and depends on its arguments alone? Of
+/// an aggregate the parts are to be asked for, too.
 pub fn is_trusted_function(function: pg_sys::Oid) -> bool {
     settings::trusted_extensions().is_some() && of_pure(function).is_some_and(|extension| is_listed(extension.name))
 }
 
-/// What trusting the extension that a function belongs to would change, as the end of the sentence "It calls …". Nothing if it belongs to none.
+/// What trusting the extension that a function belongs to would change, as the end of the sentence "It calls …".
+/// Nothing if it belongs to none.
 pub fn prospect(function: pg_sys::Oid) -> Option<(&'static CStr, &'static str)> {
     let extension = extension_of(pg_sys::ProcedureRelationId, function)?;
     let sentence = match of_pure(function) {
@@ -164,7 +167,8 @@ fn of_pure(function: pg_sys::Oid) -> Option<Extension> {
     let row = CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, function)?;
     let (form, arguments) = (row.function()?, row.arguments()?);
     let inputs = || arguments.iter().filter(|argument| argument.is_input);
-    // The state of an aggregate. No query has such a value, so only aggregates call these; how they are declared nobody asks.
+    // The state of an aggregate. No query has such a value, so only aggregates call these; how they are declared nobody
+    // asks.
     let is_part = inputs().any(|argument| argument.type_oid == pg_sys::INTERNALOID);
     let is_code = match form.prokind as u8 {
         pg_sys::PROKIND_FUNCTION => {
@@ -273,15 +277,16 @@ fn is_known_unsafe(extension: &Extension) -> bool {
     }
 }
 
-/// Called by the server before it takes a list. Warns whoever sets it of each name that changes nothing, whatever the version. Reads no catalogs, since
-/// there may be no transaction.
+/// Called by the server before it takes a list. Warns whoever sets it of each name that changes nothing, whatever the
+/// version. Reads no catalogs, since there may be no transaction.
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn check_list(
     list: *mut *mut c_char,
     _extra: *mut *mut c_void,
     source: pg_sys::GucSource::Type,
 ) -> bool {
-    // SAFETY: null, or a text that ends with NUL, as the server promises; a plain global. Parallel workers take over what their leader has set.
+    // SAFETY: null, or a text that ends with NUL, as the server promises; a plain global. Parallel workers take over
+    // what their leader has set.
     let list = unsafe {
         if source < pg_sys::GucSource::PGC_S_INTERACTIVE || pg_sys::InitializingParallelWorker || (*list).is_null() {
             return true;

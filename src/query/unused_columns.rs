@@ -1,6 +1,7 @@
-//! Columns of sub-queries, views and WITH queries that nothing around them uses. The planner leaves these out (`pull_up_subqueries` in prepjointree.c,
-//! `remove_unused_subquery_outputs` in allpaths.c), unless they call volatile functions or return sets: no value of theirs is ever computed. Reads trees,
-//! and of catalogs which functions are volatile; keeps nothing.
+//! Columns of sub-queries, views and WITH queries that nothing around them uses. The planner leaves these out
+//! (`pull_up_subqueries` in prepjointree.c, `remove_unused_subquery_outputs` in allpaths.c), unless they call volatile
+//! functions or return sets: no value of theirs is ever computed. Reads trees, and of catalogs which functions are
+//! volatile; keeps nothing.
 
 use std::ffi::c_void;
 
@@ -14,11 +15,12 @@ use crate::pg::tree::{Tree, child, child_text, children, match_node};
 /// Most columns that one question leads to: those made of the column, those made of these, and so on.
 const MOST_COLUMNS: u32 = 64;
 
-/// Deepest nesting of nodes that is searched. The search begins wherever the walk of the whole has come to, so it must take little of the stack.
+/// Deepest nesting of nodes that is searched. The search begins wherever the walk of the whole has come to, so it must
+/// take little of the stack.
 const DEEPEST: u32 = 200;
 
-/// Returns true if nothing uses a column of a query, so that the planner leaves it out. One that calls a volatile function counts as used; so does one in
-/// doubt. `query` tells the query of the column (0), and those around.
+/// Returns true if nothing uses a column of a query, so that the planner leaves it out. One that calls a volatile
+/// function counts as used; so does one in doubt. `query` tells the query of the column (0), and those around.
 pub fn is_unused<'t>(
     column: Tree<'t, pg_sys::TargetEntry>,
     query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
@@ -60,8 +62,8 @@ fn column_is_volatile(column: Tree<'_, pg_sys::TargetEntry>) -> bool {
     unsafe { pg_sys::contain_volatile_functions(column.expr.cast()) }
 }
 
-/// Returns true if a query is a sub-query in FROM of the one around it, or a WITH query of that which the planner puts into FROM (`SS_process_ctes` in
-/// subselect.c) or drops.
+/// Returns true if a query is a sub-query in FROM of the one around it, or a WITH query of that which the planner puts
+/// into FROM (`SS_process_ctes` in subselect.c) or drops.
 fn may_be_left_out(query: Tree<'_, pg_sys::Query>, holder: Tree<'_, pg_sys::Query>) -> bool {
     use pg_sys::CTEMaterialize::{CTEMaterializeDefault, CTEMaterializeNever};
     children!(holder.rtable as RangeTblEntry).any(|entry| is_sub_query(entry, query))
@@ -78,7 +80,8 @@ fn is_sub_query(entry: Tree<'_, pg_sys::RangeTblEntry>, query: Tree<'_, pg_sys::
     entry.rtekind == RTEKind::RTE_SUBQUERY && entry.subquery == query.as_ptr()
 }
 
-/// A search for what uses the column with this number of a query. Each function returns true if something is found, or if the search has to end.
+/// A search for what uses the column with this number of a query. Each function returns true if something is found, or
+/// if the search has to end.
 struct Search<'t, 'e> {
     query: Tree<'t, pg_sys::Query>,
     /// The query around it.
@@ -91,8 +94,8 @@ struct Search<'t, 'e> {
 
 /// Called by the server's walkers for each part of a node; true stops the walk.
 unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, search: *mut c_void) -> bool {
-    // SAFETY: the context is the search that `below` or `query_uses` passed, lent to nobody else while the walker calls; the node is null or part
-    // of the tree that is searched.
+    // SAFETY: the context is the search that `below` or `query_uses` passed, lent to nobody else while the walker
+    // calls; the node is null or part of the tree that is searched.
     unsafe { Tree::enter(node).is_some_and(|node| (*search.cast::<Search<'_, '_>>()).uses(node)) }
 }
 
@@ -137,7 +140,8 @@ impl<'t> Search<'t, '_> {
         let context = (&raw mut *self).cast();
         // What a join lists counts where it is referred to.
         let flags = pg_sys::QTW_IGNORE_JOINALIASES as i32;
-        // SAFETY: a query like the one that it was copied from, but for its columns, which the walker only reads; what it calls gets this search back.
+        // SAFETY: a query like the one that it was copied from, but for its columns, which the walker only reads; what
+        // it calls gets this search back.
         unsafe { direct!(walkers::query_tree_walker((&raw const rest).cast_mut(), Some(visit), context, flags)) }
     }
 

@@ -1,5 +1,6 @@
-//! `log_decisions`: a line in the server's log for each top-level statement, with what became of it and why. Its words are those of the
-//! view `stats`. A hit or a bypass is logged when it is decided, a miss when it is known whether its answer was stored. Keeps nothing.
+//! `log_decisions`: a line in the server's log for each top-level statement, with what became of it and why. Its words
+//! are those of the view `stats`. A hit or a bypass is logged when it is decided, a miss when it is known whether its
+//! answer was stored. Keeps nothing.
 
 use std::ffi::CString;
 

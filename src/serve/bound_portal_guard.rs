@@ -1,7 +1,8 @@
-//! What a portal checks again before its first row. A portal is answered from an entry when it is started (at Bind or DECLARE), and read later
-//! (at Execute). In between another portal may change settings that the answer depends on, and anybody may change definitions that no
-//! lock protects (labels of enums, text search). An execution would show such changes. From the first row on the answer is fixed: a plan may
-//! compute all rows before it gives the first one. Belongs to one portal of this backend.
+//! What a portal checks again before its first row. A portal is answered from an entry when it is started (at Bind or
+//! DECLARE), and read later (at Execute). In between another portal may change settings that the answer depends on, and
+//! anybody may change definitions that no lock protects (labels of enums, text search). An execution would show such
+//! changes. From the first row on the answer is fixed: a plan may compute all rows before it gives the first one.
+//! Belongs to one portal of this backend.
 
 use std::ffi::CString;
 

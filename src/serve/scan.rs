@@ -59,8 +59,8 @@ struct CachedScanState {
     delivery: Option<Delivery>,
 }
 
-/// A function that delivers an entry, or some of it, as something else than rows of the executor, and what it is called with. It returns how
-/// many rows it has delivered.
+/// A function that delivers an entry, or some of it, as something else than rows of the executor, and what it is called
+/// with. It returns how many rows it has delivered.
 type Delivery = (unsafe fn(*mut c_void) -> u64, *mut c_void);
 
 struct ScanMethods(pg_sys::CustomScanMethods);

@@ -32,7 +32,8 @@ pub fn scan_like(real: Tree<'_, pg_sys::PlannedStmt>, columns: &[Column]) -> pg_
     scan
 }
 
-/// Gives a node the estimates of a real plan: costs, rows and their width. EXPLAIN shows them, and postgres_fdw plans by what that shows.
+/// Gives a node the estimates of a real plan: costs, rows and their width. EXPLAIN shows them, and postgres_fdw plans
+/// by what that shows.
 pub fn take_estimates(own: &mut pg_sys::Plan, real: Tree<'_, pg_sys::PlannedStmt>) {
     let Some(tree) = child!(real.planTree) else { return };
     own.startup_cost = tree.startup_cost;

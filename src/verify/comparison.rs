@@ -75,7 +75,8 @@ impl Comparison {
         let executed = executed.finish();
         let is_limited = sample.conditions.is_limited;
         let cut = if is_limited { cut::of(query, executed.rows()) } else { Cut::default() };
-        // SAFETY: the hold lies in the memory of the query, which is there; nobody else uses the hold of a query that is executed.
+        // SAFETY: the hold lies in the memory of the query, which is there; nobody else uses the hold of a query that
+        // is executed.
         let hold = unsafe { &mut *sample.hold };
         let Some(store) = shmem::store() else { return };
         let Some(stored) = sample.digest_of_stored(&store, hold) else { return hold.release() };

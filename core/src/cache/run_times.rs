@@ -1,6 +1,7 @@
-//! How long statements that belong together have lately run at most, as far as new sessions have run them: by that a session knows which are too
-//! quick to be looked up, before it has run any. One word per hash, changed by anybody, without a lock. Statements that share a word replace each
-//! other there. A statement that was replaced is only new once more.
+//! How long statements that belong together have lately run at most, as far as new sessions have run them: by that a
+//! session knows which are too quick to be looked up, before it has run any. One word per hash, changed by anybody,
+//! without a lock. Statements that share a word replace each other there. A statement that was replaced is only new
+//! once more.
 
 use crate::cache::form_line::FormWord;
 use crate::cache::layout::RUN_TIMES;
@@ -13,8 +14,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         self.run_time(statement).note_longest(statement, micros);
     }
 
-    /// How many runs were noted of statements with this hash, and how long they have lately taken at most, in microseconds; zeros if none was. The
-    /// longest run counts less with each shorter one.
+    /// How many runs were noted of statements with this hash, and how long they have lately taken at most, in
+    /// microseconds; zeros if none was. The longest run counts less with each shorter one.
     #[must_use]
     pub fn longest_run_time(&self, statement: u64) -> (u32, u64) {
         self.run_time(statement).known(statement)

@@ -295,7 +295,8 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
 
     /// The words that tell how long statements run: see `run_times`.
     pub(crate) fn run_times(&self) -> &[FormWord; RUN_TIMES] {
-        // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all of them are atomics.
+        // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all of them
+        // are atomics.
         unsafe { self.part(self.layout.run_times) }
     }
 

@@ -155,8 +155,8 @@ fn is_like_ours(word: &[u8]) -> bool {
     [NEVER, ALWAYS].iter().any(|ours| distance(word, ours) <= FEW_TYPOS)
 }
 
-/// How many letters have to be put in, left out or replaced to make one word of the other; more than `FEW_TYPOS` if their lengths differ by
-/// more.
+/// How many letters have to be put in, left out or replaced to make one word of the other; more than `FEW_TYPOS` if
+/// their lengths differ by more.
 fn distance(word: &[u8], ours: &[u8]) -> usize {
     if word.len().abs_diff(ours.len()) > FEW_TYPOS {
         return usize::MAX;

@@ -22,9 +22,11 @@ unsafe extern "C-unwind" {
     fn MarkLockClear(own: *mut pg_sys::LOCALLOCK);
 }
 
-/// Locks a relation of this database, which others share, in ACCESS SHARE mode until the transaction ends. False if somebody else holds a lock that is in the way, or if
-/// the server's table of locks is full. All locks that the cache needs are taken here: it neither waits for one nor raises an ERROR because there is no room for it, which
-/// the server's own `LockRelationOid` and `ConditionalLockRelationOid` do. What is raised for other reasons jumps over this frame.
+/// Locks a relation of this database, which others share, in ACCESS SHARE mode until the transaction ends. False if
+/// somebody else holds a lock that is in the way, or if the server's table of locks is full. All locks that the cache
+/// needs are taken here: it neither waits for one nor raises an ERROR because there is no room for it, which the
+/// server's own `LockRelationOid` and `ConditionalLockRelationOid` do. What is raised for other reasons jumps over this
+/// frame.
 ///
 /// # Safety
 /// Inside a transaction. No frame between here and `keeping`, or PostgreSQL, may have pending destructors.

@@ -1,5 +1,6 @@
-//! Checks of permissions that other libraries do not see. The server checks a client's statement once, when it starts it, and
-//! `ExecutorCheckPerms_hook` shows that check to them. They are not told of what the cache starts below the statement, or asks before it.
+//! Checks of permissions that other libraries do not see. The server checks a client's statement once, when it starts
+//! it, and `ExecutorCheckPerms_hook` shows that check to them. They are not told of what the cache starts below the
+//! statement, or asks before it.
 //!
 //! State of this backend: the hook that the next check is kept from.
 
@@ -23,7 +24,8 @@ unsafe extern "C-unwind" {
 
 static KEPT_FROM: Local<Cell<pg_sys::ExecutorCheckPerms_hook_type>> = Local::new(Cell::new(None));
 
-/// Stands in the hook's place for one check. A function that is called after it may run statements, whose checks go to the hook.
+/// Stands in the hook's place for one check. A function that is called after it may run statements, whose checks go to
+/// the hook.
 #[cfg(feature = "pg15")]
 unsafe extern "C-unwind" fn pass_over(_range_table: *mut pg_sys::List, _raises: bool) -> bool {
     show_checks();
@@ -70,7 +72,8 @@ unsafe fn unshown(call: impl FnOnce() + Copy) {
 /// # Safety
 /// As `standard_ExecutorStart`. No frame between here and PostgreSQL may have pending destructors.
 pub unsafe fn start_unshown(query_desc: *mut pg_sys::QueryDesc, flags: i32) {
-    // SAFETY: the caller's promise. Nothing of users runs before the server checks the permissions of a plan (`InitPlan`).
+    // SAFETY: the caller's promise. Nothing of users runs before the server checks the permissions of a plan
+    // (`InitPlan`).
     unsafe { unshown(|| direct!(server::standard_ExecutorStart(query_desc, flags))) };
 }
 

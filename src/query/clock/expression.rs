@@ -172,7 +172,8 @@ impl<'t> Arguments<'t> {
     }
 }
 
-/// The node below those that have the same value: what takes it as one of another type or collation, and sub-queries that compute it.
+/// The node below those that have the same value: what takes it as one of another type or collation, and sub-queries
+/// that compute it.
 fn bare(node: Tree<'_, pg_sys::Node>) -> Tree<'_, pg_sys::Node> {
     let mut node = node.without_relabelling();
     loop {
@@ -431,7 +432,8 @@ impl ClockExpressions {
         ClockMark { count: self.count, reads_day: self.reads_day }
     }
 
-    /// Forgets what was noted since: the walk leaves a column of a sub-query that nothing uses. There are no fixed columns in sub-queries.
+    /// Forgets what was noted since: the walk leaves a column of a sub-query that nothing uses. There are no fixed
+    /// columns in sub-queries.
     pub fn go_back(&mut self, before: ClockMark) {
         (self.count, self.reads_day) = (before.count, before.reads_day);
     }

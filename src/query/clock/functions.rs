@@ -383,8 +383,8 @@ const JOINING: [(u32, u32); 2] = [(2779, 2003), (2780, 2004)];
 /// textcat(text,text)
 const TEXTCAT: u32 = 1258;
 
-/// Functions that make a text of any number of values of any type, some of which may be NULL: concat, concat_ws, format, and format without
-/// values.
+/// Functions that make a text of any number of values of any type, some of which may be NULL: concat, concat_ws,
+/// format, and format without values.
 pub const GATHERING: [u32; 4] = [3058, 3059, 3539, 3540];
 
 /// Does the operator join a text and a value?

@@ -1,5 +1,5 @@
-//! The types of values in clock expressions, and the server's functions that read, write and compare their values. A client test compares the
-//! table with pg_type.
+//! The types of values in clock expressions, and the server's functions that read, write and compare their values. A
+//! client test compares the table with pg_type.
 
 use pgrx::pg_sys;
 

@@ -18,7 +18,8 @@ pub struct Origin {
     pub is_extreme: bool,
 }
 
-/// max and min of date, timestamp and timestamptz, each with its transition function and the function behind its sort operator.
+/// max and min of date, timestamp and timestamptz, each with its transition function and the function behind its sort
+/// operator.
 pub const EXTREMES: [(u32, u32, u32); 6] = [
     (2122, 1138, 1089),
     (2126, 2036, 2057),
@@ -28,7 +29,8 @@ pub const EXTREMES: [(u32, u32, u32); 6] = [
     (2143, 1195, 1154),
 ];
 
-/// The column that has all values of an expression, NULLs aside: the expression itself, or what it is the greatest or least value of.
+/// The column that has all values of an expression, NULLs aside: the expression itself, or what it is the greatest or
+/// least value of.
 pub(super) fn column_with_values(node: Tree<'_, pg_sys::Node>) -> Option<Tree<'_, pg_sys::Var>> {
     let Some(call) = node.as_a::<pg_sys::Aggref>() else { return node.as_a::<pg_sys::Var>() };
     let is_extreme = EXTREMES.iter().any(|(aggregate, ..)| *aggregate == call.aggfnoid.to_u32());
@@ -36,9 +38,9 @@ pub(super) fn column_with_values(node: Tree<'_, pg_sys::Node>) -> Option<Tree<'_
     child!(argument.expr)?.as_node().as_a::<pg_sys::Var>().filter(|column| column.varlevelsup == 0)
 }
 
-/// The relation, and the number of its column, that all values of a column come from which a query names; NULLs aside, which a join or an
-/// aggregate may add. The query may name it through sub-queries, views and WITH queries, which hand it on as it is, or its greatest or least
-/// value. `query` tells the query as many levels up from the expression.
+/// The relation, and the number of its column, that all values of a column come from which a query names; NULLs aside,
+/// which a join or an aggregate may add. The query may name it through sub-queries, views and WITH queries, which hand
+/// it on as it is, or its greatest or least value. `query` tells the query as many levels up from the expression.
 pub fn origin<'t>(
     expression: Tree<'t, pg_sys::Node>,
     query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,

@@ -43,7 +43,8 @@ pub(super) const GREATER: u32 = 10;
 pub(super) const SMALLER: u32 = 11;
 /// The end of an expression that is compared with a column. The operand has the column, its type, and `BELOW`; the relation follows.
 pub(super) const SPLIT: u32 = 12;
-/// Several values become a text. The operand has the place of the function in `GATHERING`, and how many values there are; the collation follows.
+/// Several values become a text. The operand has the place of the function in `GATHERING`, and how many values there
+/// are; the collation follows.
 pub(super) const GATHER: u32 = 13;
 /// Where in the operand of `GATHER` the number of values begins.
 const GATHERED: u32 = 4;
@@ -255,7 +256,8 @@ pub(super) fn split_of(operand: u32, relation: u32, numbers: &[u32]) -> Option<S
     Some(Split { relation, column, kind, below: operand & BELOW != 0, shift, fixed })
 }
 
-/// What the operand of `GATHER` says: the function, and how many values it is given. `None` if the program is none of ours.
+/// What the operand of `GATHER` says: the function, and how many values it is given. `None` if the program is none of
+/// ours.
 pub(super) fn gathering(operand: u32) -> Option<(u32, usize)> {
     let function = *GATHERING.get((operand & ((1 << GATHERED) - 1)) as usize)?;
     Some((function, (operand >> GATHERED) as usize))

@@ -216,8 +216,9 @@ pub(super) unsafe fn gather(function: u32, collation: u32, values: &[Value]) -> 
         return None;
     }
     let settled = values.iter().all(|value| value.settled);
-    // SAFETY: nodes of these types are plain data that may be zero. The list and its cells live as long as the call, which reads the types of
-    // the constants alone. The function takes any values, NULL too, of the types that it is told.
+    // SAFETY: nodes of these types are plain data that may be zero. The list and its cells live as long as the call,
+    // which reads the types of the constants alone. The function takes any values, NULL too, of the types that it is
+    // told.
     unsafe {
         let mut types: [pg_sys::Const; MOST_ARGUMENTS] = std::mem::zeroed();
         let mut cells: [pg_sys::ListCell; MOST_ARGUMENTS] = std::mem::zeroed();
@@ -238,15 +239,16 @@ pub(super) unsafe fn gather(function: u32, collation: u32, values: &[Value]) -> 
 /// Calls a function with these values, as part of an expression that may be null.
 ///
 /// # Safety
-/// The function must be one of the server's, and take these values, of which there are at most `MOST_ARGUMENTS`; what it raises jumps over
-/// this frame.
+/// The function must be one of the server's, and take these values, of which there are at most `MOST_ARGUMENTS`; what
+/// it raises jumps over this frame.
 unsafe fn invoke(
     function: u32,
     collation: u32,
     values: &[Value],
     expression: *mut pg_sys::Node,
 ) -> Option<(Datum, bool)> {
-    // SAFETY: a call of one of the server's functions, with no more arguments than there is room for; the caller promises the rest.
+    // SAFETY: a call of one of the server's functions, with no more arguments than there is room for; the caller
+    // promises the rest.
     unsafe {
         let mut info: pg_sys::FmgrInfo = std::mem::zeroed();
         direct!(server::fmgr_info(pg_sys::Oid::from(function), &raw mut info));

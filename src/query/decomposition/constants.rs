@@ -50,7 +50,8 @@ pub(super) fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_
     match_node! { expression;
         Const(constant) => (!constant.constisnull).then_some(constant.as_ptr()),
         RelabelType(relabelled) => child!(relabelled.arg).and_then(|below| {
-            // SAFETY: a copy, which is changed before anybody else knows of it, as the planner changes a constant that it takes for another type.
+            // SAFETY: a copy, which is changed before anybody else knows of it, as the planner changes a constant that
+            // it takes for another type.
             unsafe {
                 let constant = copy(constant_of(below.as_node())?);
                 (*constant).consttype = relabelled.resulttype;

@@ -1,10 +1,12 @@
-//! Coercions by way of a text. Most are calls of an output and of an input function, which are checked as such. A text that becomes a date
-//! may be a word such as `today`. Whatever it is, the date follows from the text, from settings, and from the date of the transaction's
-//! start: `date_in` takes the date out of what it reads and drops the time, and the words that ask for the time (`now`, `today`, `tomorrow`,
-//! `yesterday`) are about that start (datetime.c, `DecodeDateTime`). So CURRENT_DATE becomes a clock expression of such a query, and its
-//! value is in the key. Texts that become times or timestamps are refused, since `now` is another one each time; but not if they are made of
-//! the clock themselves, as in `(CURRENT_DATE || ' 08:00')::timestamp`: then what they become is part of a clock expression, whose value is
-//! in the key. Nor are constants refused that pass through VALUES and the like before they become timestamps, if there is no such word in them.
+//! Coercions by way of a text. Most are calls of an output and of an input function, which are checked as such. A text
+//! that becomes a date may be a word such as `today`. Whatever it is, the date follows from the text, from settings,
+//! and from the date of the transaction's start: `date_in` takes the date out of what it reads and drops the time, and
+//! the words that ask for the time (`now`, `today`, `tomorrow`, `yesterday`) are about that start (datetime.c,
+//! `DecodeDateTime`). So CURRENT_DATE becomes a clock expression of such a query, and its value is in the key. Texts
+//! that become times or timestamps are refused, since `now` is another one each time; but not if they are made of the
+//! clock themselves, as in `(CURRENT_DATE || ' 08:00')::timestamp`: then what they become is part of a clock
+//! expression, whose value is in the key. Nor are constants refused that pass through VALUES and the like before they
+//! become timestamps, if there is no such word in them.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
@@ -58,8 +60,8 @@ impl EligibilityChecker {
         self.check_function(writes) || self.check_body_of(reads)
     }
 
-    /// Are the texts that become timestamps constants without words for the present time (`constant_texts`)? The form of the query tells
-    /// (`identity`).
+    /// Are the texts that become timestamps constants without words for the present time (`constant_texts`)? The form
+    /// of the query tells (`identity`).
     fn reads_constant_texts(&self, coercion: Tree<'_, pg_sys::CoerceViaIO>, texts: Tree<'_, pg_sys::Expr>) -> bool {
         let queries = Enclosing::of(|levels| self.query_above(levels));
         self.clock == ClockPlace::Outside

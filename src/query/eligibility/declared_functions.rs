@@ -1,7 +1,8 @@
-//! Functions that their owners have declared *pure*: written in PL/pgSQL, which nobody can check by its text. The owner promises that what such a
-//! function returns depends on its arguments, on the settings in the key, and on what its queries read. These queries are seen when it runs
-//! (`lookup::observation`). PL/pgSQL keeps for the session what it has found out about a function when it first ran it. So the function sets
-//! `search_path` itself, by which names are found out, and the owner promises that nothing else of the first run matters. Reading only.
+//! Functions that their owners have declared *pure*: written in PL/pgSQL, which nobody can check by its text. The owner
+//! promises that what such a function returns depends on its arguments, on the settings in the key, and on what its
+//! queries read. These queries are seen when it runs (`lookup::observation`). PL/pgSQL keeps for the session what it
+//! has found out about a function when it first ran it. So the function sets `search_path` itself, by which names are
+//! found out, and the owner promises that nothing else of the first run matters. Reading only.
 
 use std::ffi::CStr;
 

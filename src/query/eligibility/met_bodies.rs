@@ -41,7 +41,8 @@ pub(super) struct Called {
     pub(super) volatile: bool,
     /// In the body of another function.
     pub(super) nested: bool,
-    /// Where it shows which of the rows of its body is the first, or in which order they come: not as the whole of a part of FROM.
+    /// Where it shows which of the rows of its body is the first, or in which order they come: not as the whole of a
+    /// part of FROM.
     pub(super) shows_order: bool,
 }
 

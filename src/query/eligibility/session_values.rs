@@ -35,8 +35,8 @@ const PLAIN_SETTINGS: [&[u8]; 11] = [
 ];
 
 impl EligibilityChecker {
-    /// The role that asks is in the key, and the role that has logged in, the database's name and the current schema can be; of the time only
-    /// the session knows. True refuses the query.
+    /// The role that asks is in the key, and the role that has logged in, the database's name and the current schema
+    /// can be; of the time only the session knows. True refuses the query.
     pub(super) fn check_session_value(&mut self, value: &pg_sys::SQLValueFunction) -> bool {
         self.note_type(value.type_);
         self.reads_settings = true;
@@ -122,8 +122,9 @@ impl EligibilityChecker {
             && children!(operator.args as Node).any(|value| self.check_writing_in_clock(value))
     }
 
-    /// Does the call ask for state of the session that can be part of the key: a setting by a constant name, the name of the database, the
-    /// current schema, or the role that has logged in? The query is refused if it reads one setting too many.
+    /// Does the call ask for state of the session that can be part of the key: a setting by a constant name, the name
+    /// of the database, the current schema, or the role that has logged in? The query is refused if it reads one
+    /// setting too many.
     pub(super) fn reads_named_state(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
         let state = match call.funcid.to_u32() {
             CURRENT_DATABASE => DATABASE_NAME,
@@ -190,7 +191,8 @@ fn constant_name<'t>(call: Tree<'t, pg_sys::FuncExpr>) -> Option<&'t [u8]> {
     if constant.constisnull {
         return None;
     }
-    // SAFETY: a non-null constant, as the argument of a function that takes a text, holds a varlena. What the parser makes of a literal is returned as it is.
+    // SAFETY: a non-null constant, as the argument of a function that takes a text, holds a varlena. What the parser
+    // makes of a literal is returned as it is.
     unsafe { Some(pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(constant.constvalue.cast_mut_ptr()))) }
 }
 

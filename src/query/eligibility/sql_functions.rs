@@ -1,9 +1,11 @@
-//! Functions of users that are written in SQL, which return a value, a row, or a set of either: the body is checked as if that expression, or that
-//! query as a sub-query, stood in the place of the call. Whatever it calls, reads of the session or converts is then found by the same walk. That a
-//! function is declared VOLATILE, as it is by default, changes nothing as long as it reads no relations: it has no effects.
+//! Functions of users that are written in SQL, which return a value, a row, or a set of either: the body is checked as
+//! if that expression, or that query as a sub-query, stood in the place of the call. Whatever it calls, reads of the
+//! session or converts is then found by the same walk. That a function is declared VOLATILE, as it is by default,
+//! changes nothing as long as it reads no relations: it has no effects.
 //!
-//! A body may read relations (`body_relations`) if the function is STABLE: it then runs under the snapshot of the statement that calls it. They join
-//! what the answer rests on. Whether the server puts the body in the place of the call makes no difference.
+//! A body may read relations (`body_relations`) if the function is STABLE: it then runs under the snapshot of the
+//! statement that calls it. They join what the answer rests on. Whether the server puts the body in the place of the
+//! call makes no difference.
 //!
 //! A body that is kept as text means what `search_path` and the catalogs say at that moment. What it was found to mean is hashed, and becomes
 //! part of what the query means (`met_bodies`). The value of an IMMUTABLE function may be computed when the query is planned, and kept with
@@ -157,8 +159,8 @@ impl EligibilityChecker {
     /// Reads the body of a function. `None` stops the walk.
     fn read_body(&mut self, call: &SqlCall<'_, '_>, called: &Called) -> Option<Body> {
         let function = call.call.funcid;
-        // PostgreSQL 18 keeps plans of bodies. The planner may compute an IMMUTABLE function and keep the value, and a VOLATILE one reads under
-        // snapshots of its own.
+        // PostgreSQL 18 keeps plans of bodies. The planner may compute an IMMUTABLE function and keep the value, and a
+        // VOLATILE one reads under snapshots of its own.
         let (may_query, may_read) = (!KEEPS_BODIES, !called.immutable && !called.volatile);
         let (reason, because) = match self.bodies.read(call, may_query, may_read) {
             Read::Body(body) => return Some(body),

@@ -1,6 +1,7 @@
-//! What a built-in function, or an aggregate of a trusted extension, consists of today. Its number tells what initdb made it, but a superuser may give it another body, and an
-//! aggregate other parts. Code of the server's own is called by its number, whatever its row in the catalog says. The rest is read from the
-//! catalogs: the body of a function in SQL, the parts of an aggregate, and what the planner adds for arguments that are left out.
+//! What a built-in function, or an aggregate of a trusted extension, consists of today. Its number tells what initdb
+//! made it, but a superuser may give it another body, and an aggregate other parts. Code of the server's own is called
+//! by its number, whatever its row in the catalog says. The rest is read from the catalogs: the body of a function in
+//! SQL, the parts of an aggregate, and what the planner adds for arguments that are left out.
 
 use pgrx::pg_sys;
 
