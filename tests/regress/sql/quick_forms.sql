@@ -5,7 +5,7 @@
 \pset format unaligned
 \pset tuples_only on
 CREATE TABLE quick (id int, v int);
-INSERT INTO quick SELECT i, i * 10 FROM generate_series(1, 300) i;
+INSERT INTO quick SELECT i, i * 10 FROM generate_series(1, 5000) i;
 SELECT arrow_cache.flush() >= 0 AS flushed;
 SET pg_arrow_cache.min_execution_time = '10s';
 

@@ -68,7 +68,7 @@ SELECT number, query, (arrow_cache.why(query)).* FROM (VALUES
 ) AS queries (number, query);
 CREATE FUNCTION at_day(int) RETURNS bool LANGUAGE sql IMMUTABLE RETURN $1 > 0;
 -- The planner computes a WITH query whole that calls a volatile function, and what a volatile column is made of.
-CREATE FUNCTION volatile_one(int) RETURNS int LANGUAGE sql AS 'SELECT $1';
+CREATE FUNCTION volatile_one(int) RETURNS int LANGUAGE sql RETURN $1;
 SELECT cacheable, reason FROM arrow_cache.why('WITH w AS (SELECT id, volatile_one(id) AS z, now() - at AS age FROM event) SELECT id, z FROM w');
 SELECT cacheable, reason FROM arrow_cache.why('WITH w AS (SELECT id, volatile_one(id) AS z, now() - at AS age FROM event) SELECT id FROM w');
 SELECT cacheable, reason FROM arrow_cache.why('SELECT id FROM (SELECT id, volatile_one(n) AS z FROM (SELECT id, extract(day FROM now())::int AS n FROM event) a) b');
