@@ -39,13 +39,13 @@ impl ChangedRelations {
         Self { relations: Vec::new(), index: HashMap::with_hasher(Hasher::new()), definition: None, levels: Vec::new() }
     }
 
-    /// Has the relation been changed?
+    /// Returns true if the relation was changed.
     #[must_use]
     pub fn holds(&self, relation: u32) -> bool {
         self.index.contains_key(&relation)
     }
 
-    /// Has a definition been changed?
+    /// Returns true if a definition was changed.
     #[must_use]
     pub fn has_definition(&self) -> bool {
         self.definition.is_some()

@@ -38,7 +38,7 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Is this the whole result?
+    /// Returns true if this is the whole result.
     #[must_use]
     pub fn is_none(self) -> bool {
         self == Self::default()

@@ -70,8 +70,8 @@ impl Utility<'_> {
     }
 }
 
-/// Is the cursor WITH HOLD, and its message over with the statement, so that the commit that follows reads it to its
-/// end? A message of the extended protocol leaves open whether more follow before the commit.
+/// Returns true if the cursor is WITH HOLD, and its message over with the statement, so that the commit that follows
+/// reads it to its end. A message of the extended protocol leaves open whether more follow before the commit.
 fn holds_at_once(cursor: &pg_sys::DeclareCursorStmt) -> bool {
     // SAFETY: plain state of the backend. Several statements of one message are a transaction block (postgres.c,
     // `exec_simple_query`).

@@ -10,8 +10,8 @@ use crate::query::clock::{self, Clock};
 use crate::query::{identity, parameters, plan_marker};
 use crate::serve::tap;
 
-/// May the clock expressions of an eligible query have values that change by less than a minute? Then its answer will
-/// not be looked up, unless a canonical bound stands for them. `seed` is the secret of the store.
+/// Returns true if the clock expressions of an eligible query may have values that change by less than a minute. Its
+/// answer will then not be looked up, unless a canonical bound stands for them. `seed` is the secret of the store.
 pub fn moves(query: Tree<'_, pg_sys::Query>, params: Option<Tree<'_, pg_sys::ParamListInfoData>>, seed: u64) -> bool {
     let identified = identity::of(query, seed).and_then(|identity| identity.into_identified());
     identified.is_ok_and(|identified| {

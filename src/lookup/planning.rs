@@ -38,7 +38,8 @@ pub fn concerns(call: &Call<'_>) -> bool {
     call.query().commandType == pg_sys::CmdType::CMD_SELECT && !reads_nothing(call.query())
 }
 
-/// May the plan of a query that `concerns` the cache be run more than once, if it is made while the cache is off?
+/// Returns true if the plan of a query that `concerns` the cache may be run more than once, if it is made while the
+/// cache is off.
 pub fn may_be_kept(call: &Call<'_>) -> bool {
     !call.has_values() && !call.is_one_shot() && shmem::preloaded()
 }

@@ -124,7 +124,7 @@ pub fn is_before_first_row(query: QueryDesc<'_>) -> bool {
     })
 }
 
-/// Does the active portal run what has come by a message of the simple protocol?
+/// Returns true if the active portal runs what has come by a message of the simple protocol.
 pub fn is_of_simple_protocol() -> bool {
     active().is_some_and(|portal| portal.cplan.is_null())
 }

@@ -71,7 +71,7 @@ const UNKNOWN: Speed = Speed {
 };
 
 impl Speed {
-    /// Is it that of statements with this fingerprint, compared with this setting?
+    /// Returns true if it is that of statements with this fingerprint, compared with this setting.
     #[inline]
     fn is_of(&self, fingerprint: Fingerprint, threshold: u64) -> bool {
         self.fingerprint == fingerprint && self.threshold == threshold
@@ -157,7 +157,7 @@ fn learn(speed: &mut Speed, fingerprint: Fingerprint) {
     }
 }
 
-/// Have all sessions together noted enough runs, of which the longest was too quick?
+/// Returns true if all sessions together have noted enough runs, of which the longest was too quick.
 #[cold]
 #[inline(never)]
 fn is_quick_for_others(fingerprint: Fingerprint) -> bool {
@@ -195,7 +195,8 @@ pub fn will_skip_lookup(fingerprint: Fingerprint) -> bool {
         })
 }
 
-/// Are statements with this fingerprint too quick for other sessions, while this one has looked none up?
+/// Returns true if statements with this fingerprint are too quick for other sessions, while this one has looked none
+/// up.
 pub fn are_quick_for_others(fingerprint: Fingerprint) -> bool {
     will_skip_lookup(fingerprint)
         && SPEEDS.with_borrow_mut(|speeds| place(speeds, fingerprint.0).look_up_at == FIRST_LOOK_UP)

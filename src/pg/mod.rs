@@ -26,6 +26,7 @@ pub mod index_search;
 pub mod inheritance;
 pub mod lists;
 pub mod log_line;
+pub mod lone_expression;
 pub mod memory_context;
 pub mod newer_snapshot;
 pub mod object_ids;

@@ -12,6 +12,7 @@ use super::catalog_row::CatalogRow;
 use super::compat::tree::walkers;
 use super::error_passing::guarded;
 use super::lists::{node_at, nodes};
+use super::lone_expression::lone_expression;
 use super::row_type::RowType;
 use super::server;
 use super::subtransaction;
@@ -90,7 +91,7 @@ impl SqlCall<'_, '_> {
                 return None;
             }
             let query: *mut pg_sys::Query = body.cast();
-            let expression = expression_of(&*query).and_then(|expression| self.converted(expression));
+            let expression = expression_of(query).and_then(|expression| self.converted(expression));
             let (tree, is_query) = match expression {
                 Some(expression) => (expression, false),
                 None => {
@@ -135,7 +136,7 @@ impl SqlCall<'_, '_> {
             let query = pg_sys::transformTopLevelStmt(state, statement);
             pg_sys::free_parsestate(state);
             // Several columns, or a function that returns a set, make a query of what has no FROM.
-            let expression = if found.is_query { None } else { expression_of(&*query) };
+            let expression = if found.is_query { None } else { expression_of(query) };
             let (tree, is_query) = match expression.and_then(|expression| self.converted(expression)) {
                 Some(expression) => (expression, false),
                 None => (self.query(query, queries?)?, true),
@@ -315,7 +316,8 @@ unsafe extern "C-unwind" fn visit_raw(node: *mut pg_sys::Node, context: *mut c_v
     }
 }
 
-/// Called by the server's walkers for each part of an analysed query, and for the whole: is a relation in it?
+/// Called by the server's walkers for each part of an analysed query, and for the whole. Returns true if a relation is
+/// in it.
 unsafe extern "C-unwind" fn names_relation(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
     // SAFETY: the node is null or part of a valid query. What the walkers raise jumps over this frame, which holds
     // plain data.
@@ -351,33 +353,12 @@ fn tells_time(constant: &pg_sys::A_Const) -> bool {
     }
 }
 
-/// The one expression that a query without relations selects.
-fn expression_of(query: &pg_sys::Query) -> Option<*mut pg_sys::Node> {
-    let lists = [
-        query.cteList,
-        query.rtable,
-        query.groupClause,
-        query.groupingSets,
-        query.windowClause,
-        query.distinctClause,
-        query.sortClause,
-        query.rowMarks,
-    ];
-    let parts = [query.havingQual, query.limitOffset, query.limitCount, query.setOperations, query.utilityStmt];
-    let has_more = query.commandType != pg_sys::CmdType::CMD_SELECT
-        || query.hasAggs
-        || query.hasWindowFuncs
-        || query.hasTargetSRFs
-        || query.hasSubLinks
-        || lists.into_iter().any(|list| !list.is_null())
-        || parts.into_iter().any(|part| !part.is_null());
-    // SAFETY: a valid query, whose join tree is null or valid, and whose list holds its columns.
-    unsafe {
-        let reads = query.jointree.as_ref().is_some_and(|from| !from.fromlist.is_null() || !from.quals.is_null());
-        if has_more || reads || nodes::<pg_sys::TargetEntry>(query.targetList).len() != 1 {
-            return None;
-        }
-        let column: *mut pg_sys::TargetEntry = node_at(query.targetList, 0)?;
-        Some((*column).expr.cast())
-    }
+/// The one expression that a query without relations and sub-queries selects.
+///
+/// # Safety
+/// A valid query, which outlives the use of the expression.
+unsafe fn expression_of(query: *const pg_sys::Query) -> Option<*mut pg_sys::Node> {
+    // SAFETY: the caller's promise.
+    let query = unsafe { Tree::enter(query) }?;
+    if query.hasSubLinks { None } else { lone_expression(query).map(Tree::as_ptr) }
 }

@@ -17,8 +17,8 @@ const MOST: u32 = 20_000;
 /// Most queries and expressions that a column is handed on by.
 const DEEPEST: u32 = 32;
 
-/// Does a text that becomes a value of this type tell the time by its words alone? `time` reads zones by their present
-/// offset, too.
+/// Returns true if a text that becomes a value of this type tells the time by its words alone. `time` reads zones by
+/// their present offset, too.
 pub fn is_timestamp(type_oid: pg_sys::Oid) -> bool {
     matches!(type_oid, pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID)
 }

@@ -35,7 +35,6 @@ pub mod key;
 pub mod known_texts;
 pub mod left_out_rows;
 pub mod lock_order;
-pub mod lone_expression;
 pub mod lone_parameters;
 pub mod name_resolution;
 pub mod opened_relations;

@@ -20,7 +20,7 @@ const COLUMN_MASK: u32 = (1 << COLUMN_BITS) - 1;
 pub struct OrderedPrefix([u16; KEYS]);
 
 impl OrderedPrefix {
-    /// Has it no columns?
+    /// Returns true if it has no columns.
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }

@@ -149,7 +149,7 @@ pub unsafe fn attach_above(plan: *mut pg_sys::PlannedStmt, reason: Reason, named
     }
 }
 
-/// Has the plan a verdict below a refusal, as `attach_above` leaves it? Quick to tell.
+/// Returns true if the plan has a verdict below a refusal, as `attach_above` leaves it. Quick to tell.
 #[inline]
 pub fn has_verdict_below(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
     let mut items = children!(plan.invalItems as PlanInvalItem);

@@ -21,7 +21,8 @@ use pgrx::pg_sys;
 use super::bytewise::{equality_is_bytewise, is_bytewise, sorted_target};
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 
-/// Does this node of a query tree, by itself, leave the answer open? `is_whole` tells that it is the query itself.
+/// Returns true if this node of a query tree, by itself, leaves the answer open. `is_whole` tells that it is the query
+/// itself.
 pub fn leaves_open(node: Tree<'_, pg_sys::Node>, is_whole: bool) -> bool {
     match_node! { node;
         Query(query) => (!is_whole && is_limited(query)) || query_leaves_open(query),
@@ -33,7 +34,7 @@ pub fn leaves_open(node: Tree<'_, pg_sys::Node>, is_whole: bool) -> bool {
     }
 }
 
-/// Does a query have LIMIT, OFFSET or FETCH?
+/// Returns true if a query has LIMIT, OFFSET or FETCH.
 pub fn is_limited(query: Tree<'_, pg_sys::Query>) -> bool {
     !query.limitCount.is_null() || !query.limitOffset.is_null()
 }

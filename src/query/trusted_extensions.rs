@@ -111,7 +111,7 @@ pub fn fingerprint() -> u64 {
     })
 }
 
-/// Is an extension of this name on the list?
+/// Returns true if an extension of this name is on the list.
 fn is_listed(name: &CStr) -> bool {
     let is_it = |entry: &[u8]| entry.trim_ascii().eq_ignore_ascii_case(name.to_bytes());
     settings::trusted_extensions().is_some_and(|list| list.to_bytes().split(|byte| *byte == b',').any(is_it))
@@ -140,8 +140,8 @@ fn extension_of(catalog: pg_sys::Oid, object: pg_sys::Oid) -> Option<Extension> 
     }
 }
 
-/// Does a function or an aggregate that is not built in count like one that is, and depends on its arguments alone? Of
-/// an aggregate the parts are to be asked for, too.
+/// Returns true if a function or an aggregate that is not built in counts like one that is, and depends on its
+/// arguments alone. Of an aggregate the parts are to be asked for, too.
 pub fn is_trusted_function(function: pg_sys::Oid) -> bool {
     settings::trusted_extensions().is_some() && of_pure(function).is_some_and(|extension| is_listed(extension.name))
 }
@@ -211,7 +211,7 @@ fn is_version(extension: &Extension, begins_with: &[u8]) -> bool {
     extension::version(extension.oid).is_some_and(|version| version.to_bytes().starts_with(begins_with))
 }
 
-/// Has a type one of these names?
+/// Returns true if a type has one of these names, or is not there.
 fn is_named(type_oid: pg_sys::Oid, names: &[&[u8]]) -> bool {
     CatalogRow::find(pg_sys::SysCacheIdentifier::TYPEOID, type_oid).is_none_or(|row| {
         // SAFETY: a name in a row that is held, which ends with NUL.
@@ -220,7 +220,7 @@ fn is_named(type_oid: pg_sys::Oid, names: &[&[u8]]) -> bool {
     })
 }
 
-/// Is a result a value of a plain type, or rows of such, or the state of an aggregate?
+/// Returns true if a result is a value of a plain type, or rows of such, or the state of an aggregate.
 fn is_made_of_plain(result: pg_sys::Oid, arguments: &[DeclaredArgument]) -> bool {
     if result == pg_sys::RECORDOID {
         let mut columns = arguments.iter().filter(|argument| argument.is_output).peekable();

@@ -5,8 +5,8 @@
 use super::volatility::{self, FunctionVerdict};
 use crate::pg::built_in_functions;
 
-/// Has EXECUTE been withdrawn from one of them? Those that no cacheable query calls do not count: initdb withdraws some
-/// itself. `None` if that cannot be told now.
+/// Returns true if EXECUTE was withdrawn from one of them. Those that no cacheable query calls do not
+/// count: initdb withdraws some itself. `None` if that cannot be told now.
 pub fn any() -> Option<bool> {
     let is_called = |verdict| !matches!(verdict, FunctionVerdict::Unsound(_));
     Some(built_in_functions::withdrawn()?.into_iter().any(|function| is_called(volatility::check(function))))

@@ -111,7 +111,7 @@ pub fn tapped(query: QueryDesc<'_>) -> Option<QueryDesc<'_>> {
     tap_of(query).map(|tap| unsafe { QueryDesc::of_hook((*tap).part) })
 }
 
-/// Has the part of a query that is started given its last row to its tap?
+/// Returns true if the part of a query that is started has given its last row to its tap.
 pub fn tap_has_ended(query: QueryDesc<'_>) -> bool {
     // SAFETY: a node of a query under way.
     tap_of(query).is_some_and(|tap| unsafe { (*tap).has_ended })

@@ -58,12 +58,12 @@ pub fn take_starting_export() -> bool {
     STARTING_EXPORT.replace(false)
 }
 
-/// Could the plan that is made now be answered from the cache?
+/// Returns true if the plan that is made now could be answered from the cache.
 pub fn may_be_answered() -> bool {
     at_top_level() || PLANNING_EXPORT.get()
 }
 
-/// As `may_be_answered`; or could an answer rest on what the plan reads?
+/// As `may_be_answered`; also if an answer could rest on what the plan reads.
 pub fn plans_matter() -> bool {
     may_be_answered() || OBSERVES.get()
 }

@@ -40,7 +40,7 @@ pub fn take_fingerprint() -> Option<u64> {
     PLANNED.take()
 }
 
-/// Is the statement that runs now, at this level, timed?
+/// Returns true if the statement that runs now, at this level, is timed.
 #[inline]
 pub fn is_timed() -> bool {
     TIMED.get().is_some() && at_top_level()

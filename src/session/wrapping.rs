@@ -83,7 +83,8 @@ pub fn declaring_cursor() -> bool {
     WRAPPED.get().is_some() && !EXPLAINING.get()
 }
 
-/// Is the cursor that is declared read to its end, and held, before another statement of the client runs?
+/// Returns true if the cursor that is declared is read to its end, and held, before another statement of the client
+/// runs.
 pub fn holds_cursor_at_once() -> bool {
     WRAPPED.get().is_some_and(|wrapped| wrapped.holds_at_once)
 }

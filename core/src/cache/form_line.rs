@@ -29,7 +29,7 @@ pub(crate) struct FormLine {
 }
 
 impl FormLine {
-    /// Can a line hold this?
+    /// Returns true if a line can hold this.
     pub(crate) fn is_possible(&self) -> bool {
         [&self.plain, &self.combined, &self.quick_rows, &self.longest].into_iter().all(FormWord::is_possible)
     }
@@ -48,7 +48,7 @@ impl FormWord {
 pub(crate) struct FormWord(AtomicU64);
 
 impl FormWord {
-    /// Can a word be this? One of a form has runs, and a time.
+    /// Returns true if a word can be this: one of a form has runs, and a time.
     pub(crate) fn is_possible(&self) -> bool {
         let word = self.0.load(Relaxed);
         let runs = Runs::from_word(word);

@@ -150,7 +150,7 @@ fn of_word(word: &[u8], options: Option<&[u8]>) -> Option<Hint> {
     }
 }
 
-/// Is this a word of ours, or close to one? No hint of pg_hint_plan is.
+/// Returns true if this is a word of ours, or close to one. No hint of pg_hint_plan is.
 fn is_like_ours(word: &[u8]) -> bool {
     [NEVER, ALWAYS].iter().any(|ours| distance(word, ours) <= FEW_TYPOS)
 }

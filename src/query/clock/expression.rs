@@ -6,8 +6,8 @@ use super::functions::{self, Coarse, FUNCTIONS, Function, GATHERING, MOST_ARGUME
 use super::kinds::Kind;
 use super::split::{Comparison, Fixed, Split};
 use crate::pg::compat::tree::walkers;
+use crate::pg::lone_expression;
 use crate::pg::tree::{Tree, child, match_node};
-use crate::query::lone_expression::lone_expression;
 
 /// Deepest nesting of a clock expression.
 pub const DEEPEST: usize = 24;
@@ -179,7 +179,7 @@ fn bare(node: Tree<'_, pg_sys::Node>) -> Tree<'_, pg_sys::Node> {
     loop {
         let below = match_node! { node;
             CollateExpr(collated) => child!(collated.arg).map(Tree::as_node),
-            SubLink(link) => lone_expression(link),
+            SubLink(link) => lone_expression::of_sub_query(link),
             _ => None,
         };
         match below {

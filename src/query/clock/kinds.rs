@@ -127,7 +127,7 @@ impl Kind {
     }
 }
 
-/// Does each kind up to the last one stand at its number?
+/// Returns true if each kind up to the last one stands at its number.
 const fn are_numbered() -> bool {
     let mut number = 0;
     while number <= Unknown as usize {

@@ -60,8 +60,8 @@ impl EligibilityChecker {
         self.check_function(writes) || self.check_body_of(reads)
     }
 
-    /// Are the texts that become timestamps constants without words for the present time (`constant_texts`)? The form
-    /// of the query tells (`identity`).
+    /// Returns true if the texts that become timestamps are constants without words for the present time
+    /// (`constant_texts`). The form of the query tells (`identity`).
     fn reads_constant_texts(&self, coercion: Tree<'_, pg_sys::CoerceViaIO>, texts: Tree<'_, pg_sys::Expr>) -> bool {
         let queries = Enclosing::of(|levels| self.query_above(levels));
         self.clock == ClockPlace::Outside

@@ -7,10 +7,10 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use crate::pg::compat::tree::walkers::exprCollation;
 use crate::pg::lists::oids;
+use crate::pg::lone_expression;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 use crate::query::clock::asks_for_time;
-use crate::query::lone_expression::lone_expression;
 
 /// Casts of numbers to wider types. Ascending.
 const WIDENING: &[u32] = &[
@@ -71,7 +71,8 @@ pub(super) fn may_fail(node: Tree<'_, pg_sys::Node>, around: &[*mut pg_sys::Quer
             pg_sys::SubLinkType::EXISTS_SUBLINK | pg_sys::SubLinkType::ANY_SUBLINK | pg_sys::SubLinkType::ALL_SUBLINK => false,
             pg_sys::SubLinkType::EXPR_SUBLINK => {
                 let gives_one_row = |query: Tree<'_, pg_sys::Query>| is_one_row(&query);
-                lone_expression(link).is_none() && !child!(link.subselect).and_then(Tree::as_a).is_some_and(gives_one_row)
+                lone_expression::of_sub_query(link).is_none()
+                    && !child!(link.subselect).and_then(Tree::as_a).is_some_and(gives_one_row)
             },
             _ => true,
         },

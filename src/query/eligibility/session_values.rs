@@ -122,9 +122,9 @@ impl EligibilityChecker {
             && children!(operator.args as Node).any(|value| self.check_writing_in_clock(value))
     }
 
-    /// Does the call ask for state of the session that can be part of the key: a setting by a constant name, the name
-    /// of the database, the current schema, or the role that has logged in? The query is refused if it reads one
-    /// setting too many.
+    /// Returns true if the call asks for state of the session that can be part of the key: a setting by a constant
+    /// name, the name of the database, the current schema, or the role that has logged in. The query is refused if it
+    /// reads one setting too many.
     pub(super) fn reads_named_state(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
         let state = match call.funcid.to_u32() {
             CURRENT_DATABASE => DATABASE_NAME,
@@ -173,7 +173,7 @@ impl EligibilityChecker {
     }
 }
 
-/// Do `max` and `min` of times give one of the values that they are given?
+/// Returns true if `max` and `min` of times give one of the values that they are given.
 fn extremes_are_as_listed() -> bool {
     clock::EXTREMES.iter().all(|(aggregate, transition, order)| {
         let parts = definition::of((*aggregate).into());

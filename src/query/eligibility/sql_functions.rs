@@ -92,7 +92,7 @@ fn declaration(row: &CatalogRow) -> Result<Declaration, &'static str> {
     })
 }
 
-/// Is the result made of values whose types are known, and not nothing?
+/// Returns true if the result is made of values whose types are known, and not nothing.
 fn is_known(result: pg_sys::Oid, declared: &Declaration) -> bool {
     if result == pg_sys::RECORDOID {
         return declared.lists_columns;

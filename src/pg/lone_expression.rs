@@ -1,14 +1,19 @@
-//! A sub-query that does no more than compute one expression: `(SELECT now() - interval '1 day')`. It gives one row, so
+//! A query that does no more than compute one expression: `SELECT now() - interval '1 day'`. It gives one row, so
 //! it has the value of that expression wherever it stands for a value. Reads trees; keeps nothing.
 
 use pgrx::pg_sys::{self, CmdType, SubLinkType};
 
-use crate::pg::tree::{Tree, child, children};
+use super::tree::{Tree, child, children};
 
 /// The expression that a sub-query for a value consists of, if it is no more than that.
-pub fn lone_expression(link: Tree<'_, pg_sys::SubLink>) -> Option<Tree<'_, pg_sys::Node>> {
+pub fn of_sub_query(link: Tree<'_, pg_sys::SubLink>) -> Option<Tree<'_, pg_sys::Node>> {
     let query = child!(link.subselect)?.as_a::<pg_sys::Query>()?;
-    if link.subLinkType != SubLinkType::EXPR_SUBLINK || !computes_one_row(&query) {
+    if link.subLinkType == SubLinkType::EXPR_SUBLINK { lone_expression(query) } else { None }
+}
+
+/// The expression that a query consists of, if it is no more than that.
+pub fn lone_expression(query: Tree<'_, pg_sys::Query>) -> Option<Tree<'_, pg_sys::Node>> {
+    if !computes_one_row(&query) {
         return None;
     }
     let mut targets = children!(query.targetList as TargetEntry);
@@ -16,7 +21,7 @@ pub fn lone_expression(link: Tree<'_, pg_sys::SubLink>) -> Option<Tree<'_, pg_sy
     child!(target.expr).map(Tree::as_node)
 }
 
-/// Is it a SELECT without FROM, which gives one row whatever its expressions are?
+/// Returns true if it is a SELECT without FROM, which gives one row whatever its expressions are.
 fn computes_one_row(query: &pg_sys::Query) -> bool {
     let lists = [
         query.cteList,
