@@ -1,9 +1,7 @@
 //! How many rows a plan can give at most, as far as the plan itself proves that. A client that reads with a limit of rows leaves a query
 //! before its end is seen. If it has read as many rows as there can be, it has read all.
 //!
-//! Proven means more than a count: once that many rows are out, asking for another one would compute nothing of any further row, so it
-//! could not raise an error either. The walk goes down from the top through nodes that add no rows. A node that it does not know has no
-//! bound.
+//! The walk goes down from the top through nodes that add no rows. A node that it does not know has no bound.
 
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -41,11 +39,9 @@ impl<'t> Prover<'t> {
             NestLoop(join) => self.of_join(&join.join),
             HashJoin(join) => self.of_join(&join.join),
             MergeJoin(join) => self.of_join(&join.join),
-            // A scan in the order of distances computes those of other rows when it goes on.
             IndexScan(scan) => self.one(
                 finds_one(scan.indexid, scan.indexqual, self.snapshot)
-                    || (scan.indexorderby.is_null()
-                        && self.lets_one_through(&scan.scan, &[scan.indexqualorig, scan.scan.plan.qual])),
+                    || self.lets_one_through(&scan.scan, &[scan.indexqualorig, scan.scan.plan.qual]),
             ),
             IndexOnlyScan(scan) => self.one(finds_one(scan.indexid, scan.indexqual, self.snapshot)),
             BitmapHeapScan(scan) => {
@@ -115,8 +111,8 @@ impl<'t> Prover<'t> {
         u64::try_from(datum?.value() as i64).ok()
     }
 
-    /// Plans that run one after another. One that gives no row at all (LIMIT 0) may begin behind the last row of the others, and its
-    /// beginning may raise an error (OFFSET -1): then nothing is proven.
+    /// Plans that run one after another. One that gives no row (LIMIT 0) may begin behind the last row of the others, and any plan of the
+    /// statement raises what its beginning raises (OFFSET -1): then nothing is proven.
     fn sum(&self, plans: Option<Tree<'t, pg_sys::List>>) -> Option<u64> {
         plans?.items().try_fold(0u64, |sum, plan| {
             // SAFETY: every node of a list of plans begins with a plan.

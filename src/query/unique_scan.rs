@@ -7,7 +7,6 @@ use pgrx::pg_sys;
 use crate::pg::catalog_columns::{INDEX_CLASSES, INDEX_COLLATIONS, INDEX_EXPRESSIONS, INDEX_KEYS, INDEX_PREDICATE};
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::index_list::indexes_of;
-use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::tree::{Tree, children};
 
 /// A comparison of a column with a value that is the same for all rows.
@@ -15,7 +14,6 @@ struct Comparison {
     column: i16,
     operator: pg_sys::Oid,
     collation: pg_sys::Oid,
-    type_oid: pg_sys::Oid,
 }
 
 /// Types whose values are compared as values of one of them, where different ones stay different.
@@ -43,23 +41,19 @@ pub fn finds_one(index: pg_sys::Oid, conditions: *const pg_sys::List, snapshot: 
     key.is_named_by(&places, &searched)
 }
 
-/// Do these conditions, which a scan checks for each row in this order, let one row of a table through at most that the snapshot sees, without computing
-/// anything of other rows than plain comparisons? What comes behind them may raise an error for other rows.
+/// Returns true if these conditions, all of which a scan checks for each row, let one row of a table through at most that the snapshot sees.
 pub fn lets_one_through(
     table: pg_sys::Oid,
     place: u32,
     conditions: &[*const pg_sys::List],
     snapshot: &pg_sys::SnapshotData,
 ) -> bool {
-    let leading: Vec<_> = conditions
-        .iter()
-        .flat_map(|list| expressions(*list))
-        .map_while(|one| Comparison::of(one, place).filter(Comparison::cannot_raise))
-        .collect();
-    !leading.is_empty()
+    let compared: Vec<_> =
+        conditions.iter().flat_map(|list| expressions(*list)).filter_map(|one| Comparison::of(one, place)).collect();
+    !compared.is_empty()
         && unique_keys(table, snapshot)
             .iter()
-            .any(|key| key.columns.iter().all(|column| *column > 0) && key.is_named_by(&key.columns, &leading))
+            .any(|key| key.columns.iter().all(|column| *column > 0) && key.is_named_by(&key.columns, &compared))
 }
 
 fn expressions<'t>(list: *const pg_sys::List) -> impl Iterator<Item = Tree<'t, pg_sys::Node>> {
@@ -132,7 +126,7 @@ impl Comparison {
         } else {
             return None;
         };
-        Some(Self { column: var.varattno, operator, collation: comparison.inputcollid, type_oid: var.vartype })
+        Some(Self { column: var.varattno, operator, collation: comparison.inputcollid })
     }
 
     /// Does it mean the equality of an index column of this family and collation?
@@ -152,55 +146,6 @@ impl Comparison {
         unsafe { pg_sys::op_input_types(self.operator, &raw mut left, &raw mut right) };
         left == right || CONVERTED_EXACTLY.iter().any(|types| types.contains(&left) && types.contains(&right))
     }
-
-    /// Does comparing any value of the column raise no error?
-    fn cannot_raise(&self) -> bool {
-        // SAFETY: reads the catalogs about an operator of a plan, and about a type.
-        let (negator, has_collation) = unsafe {
-            let needs_none = pg_sys::get_typcollation(self.type_oid) == pg_sys::InvalidOid;
-            (pg_sys::get_negator(self.operator), needs_none || self.collation != pg_sys::InvalidOid)
-        };
-        has_collation
-            && is_plain(self.type_oid)
-            && [self.operator, negator].into_iter().any(|operator| is_comparison(operator, self.type_oid))
-    }
-}
-
-/// Is it one of the server's own operators that compare values of the type, = or < or >?
-fn is_comparison(operator: pg_sys::Oid, type_oid: pg_sys::Oid) -> bool {
-    if operator == pg_sys::InvalidOid || operator.to_u32() >= FIRST_USER_OID {
-        return false;
-    }
-    let (mut family, mut compared, mut strategy) = (pg_sys::InvalidOid, pg_sys::InvalidOid, 0);
-    // SAFETY: reads the catalogs about an operator.
-    unsafe {
-        pg_sys::op_mergejoinable(operator, type_oid)
-            || pg_sys::get_ordering_op_properties(operator, &raw mut family, &raw mut compared, &raw mut strategy)
-    }
-}
-
-/// Types whose comparisons look at nothing but the two values.
-fn is_plain(type_oid: pg_sys::Oid) -> bool {
-    matches!(
-        type_oid,
-        pg_sys::BOOLOID
-            | pg_sys::INT2OID
-            | pg_sys::INT4OID
-            | pg_sys::INT8OID
-            | pg_sys::OIDOID
-            | pg_sys::FLOAT4OID
-            | pg_sys::FLOAT8OID
-            | pg_sys::NUMERICOID
-            | pg_sys::TEXTOID
-            | pg_sys::VARCHAROID
-            | pg_sys::BPCHAROID
-            | pg_sys::BYTEAOID
-            | pg_sys::UUIDOID
-            | pg_sys::DATEOID
-            | pg_sys::TIMEOID
-            | pg_sys::TIMESTAMPOID
-            | pg_sys::TIMESTAMPTZOID
-    )
 }
 
 /// A column of this place in the range table.
