@@ -169,7 +169,7 @@ def _partitions(server):
 # What looks into functions in PL/pgSQL
 
 FUNCTIONS = """
-CREATE OR REPLACE FUNCTION doubled(n int) RETURNS int STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN n * 2; END $$;
+CREATE OR REPLACE FUNCTION doubled(n int) RETURNS int STABLE LANGUAGE plpgsql SET search_path = public AS $$ BEGIN RETURN n * 2; END $$;
 CREATE OR REPLACE FUNCTION readings_of(low int) RETURNS bigint STABLE LANGUAGE plpgsql AS
 $$ BEGIN RETURN (SELECT count(*) FROM readings WHERE v > low); END $$;
 SECURITY LABEL FOR pg_arrow_cache ON FUNCTION doubled(int) IS 'pure';
