@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 """Which built-in functions read settings, and which read state that no result rests on: asked of the server's own code.
 
-    scripts/functions/audit.py                 writes src/query/volatility/immutable.rs
-    scripts/functions/audit.py --check         compares it instead; status 1 if it would be another
+    scripts/functions/audit.py                 writes the files in src/query/function_table
+    scripts/functions/audit.py --check         compares them instead; status 1 if they would be others
     scripts/functions/audit.py --why NAME ...  what functions reach, and by which calls; without names, all that are not clean
     scripts/functions/audit.py --ends          what each entry of cuts.py stands for in each version
 
 A function that is marked IMMUTABLE is clean if nothing that can be reached from its code depends on more than its arguments and
 definitions whose change outdates results. That is shown by the relocations of the compiled server (objects.py), which cannot leave
 out a call; where the walk ends, and why it may, stands in cuts.py. Whatever cannot be explained makes a function one that is not
-clean. Reading a setting is allowed if src/query/environment.rs has it in the key; anything else is refused.
+clean. Reading a setting is allowed if it is in the key (src/query/present_settings.rs, environment.rs); anything else is refused.
 
-A list is made from all versions together: clean is what is clean in every version that has it. The sources, 70 MB, are fetched from
+A row is made from all versions together: clean is what is clean in every version that has it. Properties that were given by hand
+stay in its row. The sources, 70 MB, are fetched from
 Debian's archive and compiled once, in target/functions; `scripts/setup.sh audit` installs what that needs.
 """
 
@@ -26,15 +27,19 @@ import settings
 from analysis import Analysis
 from build import RELEASES, ROOT, Server
 
-FILE = ROOT / "src/query/volatility/immutable.rs"
-LISTS = ROOT / "src/query/volatility/stable.rs"
-RECEIVERS = ROOT / "src/query/volatility/mod.rs"
+ROWS = ROOT / "src/query/function_table/rows.rs"
+CLEAN_ALONE = ROOT / "src/query/function_table/clean.rs"
+ROW = re.compile(r"^    \((\d+), ([A-Z_ |]+)\), // ", re.MULTILINE)
+# The properties that are found here.
+CLEAN, READING, RECEIVING = "CLEAN", "READING", "RECEIVING"
+# Those by which functions are accepted that are not marked IMMUTABLE.
+ACCEPTING = {"SETTINGS", "SEARCHING", "OUTPUT", "JSON", "JSON_THOUGH_IMMUTABLE"}
 TYPES = ROOT / "src/query/types.rs"
-ENVIRONMENT = ROOT / "src/query/environment.rs"
+IN_KEY = [ROOT / "src/query/environment.rs", ROOT / "src/query/present_settings.rs"]
 IMMUTABLE = "i"
-# Where environment.rs has a setting by another name than that of its variable.
+# Where these files have a setting by another name than that of its variable.
 IN_KEY_AS = {"TimeZone": "timezone_name", "timezone_abbreviations": "timezone_abbreviations", "DateStyle": "DateStyle"}
-WIDTH = 130
+WIDTH = 120
 
 
 class Version:
@@ -45,7 +50,7 @@ class Version:
         self.catalog = procs.Catalog(self.server.tree, types_of_catalogs())
         self.settings = settings.read(self.server.program)
         self.analysis = Analysis(self.server.program, {setting.variable: setting.name for setting in self.settings}, self.catalog)
-        text = ENVIRONMENT.read_text()
+        text = "".join(file.read_text() for file in IN_KEY)
         self.in_key = {setting.name for setting in self.settings
                        if re.search(rf"\b{IN_KEY_AS.get(setting.name, setting.variable.name)}\b", text)}
         self.harmless = {setting.name for setting in self.settings if setting.fixed} | set(cuts.HARMLESS)
@@ -69,14 +74,12 @@ def main():
         return explain(versions, arguments.why)
     if arguments.ends:
         return show_ends(versions)
-    mistakes = [*superfluous(versions), *mistakes_in_lists(versions), *mistakes_in_receivers(versions)]
-    text = generated(versions)
-    if arguments.check:
-        if not FILE.exists() or FILE.read_text() != text:
-            mistakes.append(f"{FILE.relative_to(ROOT)} is not what this program writes")
-    else:
-        FILE.parent.mkdir(exist_ok=True)
-        FILE.write_text(text)
+    mistakes = [*superfluous(versions), *mistakes_in_rows(versions)]
+    for file, text in generated(versions).items():
+        if not arguments.check:
+            file.write_text(text)
+        elif file.read_text() != text:
+            mistakes.append(f"{file.relative_to(ROOT)} is not what this program writes")
     for mistake in mistakes:
         print(mistake)
     return 1 if mistakes else 0
@@ -85,57 +88,63 @@ def main():
 # -- what is written
 
 def generated(versions):
-    clean, reading, refused, listed = {}, {}, {}, listed_functions()
+    """The text of each file."""
+    by_hand = properties_by_hand()
+    names, clean, read, receiving = {}, {}, {}, set()
     for version in versions:
         for function in version.catalog.functions:
-            if function.volatility != IMMUTABLE:
-                continue
-            read, uncovered = version.judge(function)
-            clean[function.oid] = clean.get(function.oid, True) and not read and not uncovered
-            known = reading.setdefault(function.oid, (str(function), set(), set()))
-            known[1].update(read)
-            known[2].update(uncovered)
-            if uncovered and callable_by_users(function) and function.oid not in listed:
-                refused[function.oid] = f"{function}: {', '.join(sorted(uncovered)[:2])}"
-    oids = [str(oid) for oid in sorted(oid for oid, is_clean in clean.items() if is_clean)]
-    names = ", ".join(version.server.version for version in versions)
-    lines = [f"//! Which built-in functions that are marked IMMUTABLE are so. Written by scripts/functions/audit.py from the sources of",
-             f"//! PostgreSQL {names} (no other major version is in Debian's archive). Not to be edited: a function that is on",
-             "//! no list is refused.",
+            oid = function.oid
+            names.setdefault(oid, str(function))
+            if function.volatility == IMMUTABLE:
+                settings_read, uncovered = version.judge(function)
+                clean[oid] = clean.get(oid, True) and not settings_read and not uncovered
+                read.setdefault(oid, set()).update(settings_read, ["", *uncovered] if uncovered else [])
+            accepted = function.volatility == IMMUTABLE or ACCEPTING.intersection(by_hand.get(oid, ()))
+            if accepted and function.kind != "a" and not receives(function) and version.analysis.reach(function).receiving:
+                receiving.add(oid)
+    # What is not covered has an empty name among what it reads.
+    found = {CLEAN: {oid for oid in clean if clean[oid]}, READING: {oid for oid in read if read[oid] and "" not in read[oid]},
+             RECEIVING: receiving}
+    rows = {oid: [name for name in found if oid in found[name]] + by_hand.get(oid, []) for oid in sorted({*by_hand}.union(*found.values()))}
+    return {ROWS: text_of_rows({oid: row for oid, row in rows.items() if row != [CLEAN]}, names, read),
+            CLEAN_ALONE: text_of_clean([oid for oid, row in rows.items() if row == [CLEAN]], versions)}
+
+
+def text_of_rows(rows, names, read):
+    lines = ["//! The properties of functions. Those that are given by hand are edited here; all else is written by",
+             "//! scripts/functions/audit.py.",
              "",
-             "/// Those that depend on their arguments alone, and on definitions whose change outdates results, in each version that has",
-             "/// them. Ascending.",
+             "use super::properties::*;",
+             "",
              "#[rustfmt::skip]",
-             "pub const CLEAN: &[u32] = &["]
-    line = "   "
-    for oid in oids:
-        if len(line) + len(oid) + 2 > WIDTH:
-            lines.append(line)
-            line = "   "
-        line += f" {oid},"
-    lines += [line, "];", "",
-              "/// Those that read settings in the key and nothing else. Ascending.",
-              "#[rustfmt::skip]",
-              "pub const READING: &[u32] = &["]
-    lines += [f"    {oid}, // {function}: {', '.join(sorted(read)[:3])}" for oid, (function, read, uncovered) in sorted(reading.items())
-              if read and not uncovered]
-    lines += ["];", "",
-              "/// Those that read what neither the key nor a definition covers. Ascending.",
-              "#[rustfmt::skip]",
-              "pub const UNCOVERED: &[u32] = &["]
-    lines += [f"    {oid}, // {reason}" for oid, reason in sorted(refused.items())]
+             "pub(super) const FUNCTIONS: &[(u32, u16)] = &["]
+    for oid, row in rows.items():
+        settings_read = f": {', '.join(sorted(read[oid])[:3])}" if READING in row else ""
+        lines.append(f"    ({oid}, {' | '.join(row)}), // {names.get(oid, 'no function')}{settings_read}")
     return "\n".join([*lines, "];", ""])
 
 
-def listed_functions():
-    """Those that stable.rs accepts."""
-    return {int(number) for number in re.findall(r"^    (\d+), // ", LISTS.read_text(), re.MULTILINE)}
+def text_of_clean(oids, versions):
+    names = ", ".join(version.server.version for version in versions)
+    lines = ["//! The functions that are `CLEAN` and have no other property. Written by scripts/functions/audit.py from the sources of",
+             f"//! PostgreSQL {names} (no other major version is in Debian's archive). Not to be edited.",
+             "",
+             "#[rustfmt::skip]",
+             "pub(super) const NOTHING_ELSE: &[u32] = &["]
+    line = "   "
+    for oid in oids:
+        if len(line) + len(str(oid)) + 2 > WIDTH:
+            lines.append(line)
+            line = "   "
+        line += f" {oid},"
+    return "\n".join([*lines, line, "];", ""])
 
 
-def listed_receivers():
-    """Those that volatility/mod.rs says read what a client might send."""
-    numbers = re.search(r"const RECEIVING: &\[u32\] = &\[(.*?)\];", RECEIVERS.read_text(), re.DOTALL)[1]
-    return {int(number) for number in re.findall(r"^\s*(\d+), //", numbers, re.MULTILINE)}
+def properties_by_hand():
+    """What rows.rs says of each function that is not found here."""
+    rows = {int(oid): names.split(" | ") for oid, names in ROW.findall(ROWS.read_text())}
+    by_hand = {oid: [name for name in row if name not in (CLEAN, READING, RECEIVING)] for oid, row in rows.items()}
+    return {oid: row for oid, row in by_hand.items() if row}
 
 
 def receives(function):
@@ -167,17 +176,20 @@ def superfluous(versions):
             yield f"cuts.py has a step from {caller} to {callee}, which no version takes"
 
 
-def mistakes_in_lists(versions):
-    """What is wrong with the lists of stable.rs: functions that read more than the key holds."""
+def mistakes_in_rows(versions):
+    """What is wrong in rows.rs: numbers of no function, and functions that read more than the key holds."""
+    by_hand = properties_by_hand()
+    known = {oid for version in versions for oid in version.catalog.by_oid}
+    yield from (f"rows.rs has {oid}, which no version has" for oid in sorted({*by_hand} - known))
     for version in versions:
-        for oid in sorted(listed_functions()):
+        for oid in (oid for oid, row in by_hand.items() if ACCEPTING.intersection(row)):
             function = version.catalog.by_oid.get(oid)
             if function is None:
                 continue
             _, uncovered = version.judge(function)
             unexplained = sorted(name for name in uncovered if name not in cuts.JUDGED_OTHERWISE)
             if unexplained:
-                yield (f"{version.server.version}: stable.rs accepts {oid} {function}, which reads {', '.join(unexplained[:3])}: "
+                yield (f"{version.server.version}: rows.rs accepts {oid} {function}, which reads {', '.join(unexplained[:3])}: "
                        f"{uncovered[unexplained[0]]}")
         for name in sorted(set(cuts.IMPLIED.values())):
             reach = version.analysis.implied(name)
@@ -186,20 +198,6 @@ def mistakes_in_lists(versions):
             for found in [*(setting for setting in reach.settings if setting not in allowed), *reach.state]:
                 if found not in cuts.JUDGED_OTHERWISE:
                     yield f"{version.server.version}: {name} read {found}: {reach.settings.get(found) or reach.state[found]}"
-
-
-def mistakes_in_receivers(versions):
-    """Accepted functions that read a value as if a client had sent it, and that volatility/mod.rs does not name; and the other way round."""
-    listed, found = listed_receivers(), set()
-    for version in versions:
-        for function in version.catalog.functions:
-            accepted = (function.volatility == IMMUTABLE or function.oid in listed_functions()) and not receives(function)
-            ways = version.analysis.reach(function).receiving if accepted and function.kind != "a" else {}
-            if ways:
-                found.add(function.oid)
-            if ways and function.oid not in listed:
-                yield f"{version.server.version}: {function.oid} {function} is not among RECEIVING: {next(iter(ways.values()))}"
-    yield from (f"RECEIVING names {oid}, which reads nothing in this way" for oid in sorted(listed - found))
 
 
 # -- what is shown

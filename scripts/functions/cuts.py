@@ -140,7 +140,7 @@ NARROWED = [
      "without a place for the zone, timestamp2tm does not look at the session's"),
 ]
 
-# What accepted functions of the lists in stable.rs read, and the walk over the query's tree sees to in another way.
+# What functions read that rows.rs accepts though they are not marked IMMUTABLE, and the walk over the query's tree sees to in another way.
 JUDGED_OTHERWISE = {
     "TSCurrentConfigCache": "the configuration is in the key of queries that call functions of SEARCHING (pg/text_search.rs)",
     "catalogs, in get_ts_config_oid": "how that configuration is found; its OID is in the key",

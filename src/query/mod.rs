@@ -3,7 +3,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | May the answer to this query be kept? | `eligibility` (nodes), `volatility` (functions), `trusted_extensions`, `types`, `operator_families` |
+//! | May the answer to this query be kept? | `eligibility` (nodes), `volatility` (functions: `function_table`), `trusted_extensions`, `types`, `operator_families` |
 //! | Which values of the clock does it ask for? | `clock` |
 //! | Which columns does nothing use? Which texts are constants wherever they pass through? | `unused_columns`, `constant_texts` (`enclosing`: the queries around a node) |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (constraints, indexes, partition keys) |
@@ -29,6 +29,7 @@ pub mod decomposition;
 pub mod eligibility;
 mod enclosing;
 pub mod environment;
+mod function_table;
 pub mod hashes;
 pub mod identity;
 pub mod key;

@@ -20,6 +20,8 @@ use super::obstacle::Obstacle;
 use super::site::Site;
 use crate::pg::tree::{Tree, child, children};
 use crate::pg::tree_making::{call, copy, list_of, list_of_oids, new_node};
+use crate::query::function_table::has;
+use crate::query::function_table::properties::{EXTREME, SELF_COMBINING};
 
 /// count(*), count("any")
 const COUNT_ALL: u32 = 2803;
@@ -34,11 +36,6 @@ const AVG_INT8: u32 = 2100;
 const AVG_INT4: u32 = 2101;
 const AVG_INT2: u32 = 2102;
 const AVG_NUMERIC: u32 = 2103;
-/// Aggregates of a type that combine their own results: bool_and, bool_or, every; bit_and, bit_or, bit_xor of integers.
-const SELF_COMBINING: [u32; 12] = [2517, 2518, 2519, 2236, 2237, 2238, 2239, 2240, 2241, 6164, 6165, 6166];
-/// min and max (catalog/pg_aggregate.dat): of the types with functions of their own, of texts and numerics, of char(n), of enums. Which of these
-/// have equal values that look different, their type tells.
-const EXTREMES: [std::ops::RangeInclusive<u32>; 3] = [2115..=2146, 2244..=2245, 3526..=3527];
 
 /// The kind of aggregates that are not ordered-set (catalog/pg_aggregate.h).
 const AGGKIND_NORMAL: u8 = b'n';
@@ -74,8 +71,8 @@ pub(super) unsafe fn combination(
             AVG_INT4 => average(part(with(same, SUM_INT4)), part(with(same, COUNT)), SUM_INT8),
             AVG_INT8 => average(part(with(same, SUM_INT8)), part(with(same, COUNT)), SUM_NUMERIC),
             AVG_NUMERIC => average(part(with(same, SUM_NUMERIC)), part(with(same, COUNT)), SUM_NUMERIC),
-            number if SELF_COMBINING.contains(&number) => over_same(part(same), aggregate),
-            number if EXTREMES.iter().any(|range| range.contains(&number)) => {
+            _ if has(function, SELF_COMBINING) => over_same(part(same), aggregate),
+            _ if has(function, EXTREME) => {
                 check_extreme(aggregate, site)?;
                 over_same(part(same), aggregate)
             }

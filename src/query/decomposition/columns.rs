@@ -7,6 +7,8 @@ use super::site::{Site, origin};
 use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::{are_equal, copy};
 use crate::query::bytewise::{equality_is_bytewise, sorted_target};
+use crate::query::function_table::has;
+use crate::query::function_table::properties::FIELD_OF_TIME;
 
 /// A column of the parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -127,8 +129,6 @@ impl Columns {
     }
 }
 
-/// Functions extract and date_part of a date, a timestamp and a timestamptz.
-const FIELDS_OF_TIMES: [u32; 6] = [6199, 6202, 6203, 1384, 2021, 1171];
 /// Fields of times that are whole numbers.
 const WHOLE_FIELDS: [&[u8]; 14] = [
     b"year",
@@ -172,7 +172,7 @@ fn is_whole_field(expression: Tree<'_, pg_sys::Node>) -> bool {
     let Some(call) = expression.as_a::<pg_sys::FuncExpr>() else { return false };
     let field = child!(call.args).and_then(|arguments| arguments.items().next()).flatten();
     let Some(field) = field.and_then(|field| field.without_relabelling().as_a::<pg_sys::Const>()) else { return false };
-    if !FIELDS_OF_TIMES.contains(&call.funcid.to_u32()) || field.constisnull {
+    if !has(call.funcid, FIELD_OF_TIME) || field.constisnull {
         return false;
     }
     // SAFETY: a constant that is not null, as the argument of a function that takes a text.

@@ -10,29 +10,14 @@ use crate::pg::lists::nodes;
 use crate::pg::tree::{Tree, child, match_node};
 use crate::pg::tree_making::copy;
 use crate::query::clock::constant_now;
+use crate::query::function_table::has;
+use crate::query::function_table::properties::{TIME_ARITHMETIC, WHOLE_NUMBER_CAST};
 
-/// date ± integer, date ± interval
-const DATE_FUNCTIONS: [u32; 4] = [1141, 1142, 2071, 2072];
-/// timestamp ± interval, timestamptz ± interval
-const TIMESTAMP_FUNCTIONS: [u32; 4] = [2032, 2033, 1189, 1190];
-/// Casts: date to timestamp and timestamptz, timestamp to date and timestamptz, timestamptz to date and timestamp.
+/// Casts between types of times.
 const DATE_TO_TIMESTAMP: u32 = 2024;
 const DATE_TO_TIMESTAMPTZ: u32 = 1174;
 const TIMESTAMP_TO_DATE: u32 = 2029;
 const TIMESTAMP_TO_TIMESTAMPTZ: u32 = 2028;
-const TIMESTAMPTZ_TO_DATE: u32 = 1178;
-const TIMESTAMPTZ_TO_TIMESTAMP: u32 = 2027;
-const CASTS: [u32; 6] = [
-    DATE_TO_TIMESTAMP,
-    DATE_TO_TIMESTAMPTZ,
-    TIMESTAMP_TO_DATE,
-    TIMESTAMP_TO_TIMESTAMPTZ,
-    TIMESTAMPTZ_TO_DATE,
-    TIMESTAMPTZ_TO_TIMESTAMP,
-];
-
-/// Casts between smallint, integer and bigint.
-const CASTS_OF_WHOLE_NUMBERS: [u32; 6] = [313, 314, 480, 481, 714, 754];
 
 /// The years 1 to 9999, in days and in microseconds from the beginning of 2000.
 const DAYS: std::ops::RangeInclusive<i64> = -730_119..=2_921_939;
@@ -70,17 +55,14 @@ pub(super) fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_
 
 /// What a function on the list gives for constants.
 fn computed(function: pg_sys::Oid, result: pg_sys::Oid, arguments: *mut pg_sys::List) -> Option<*mut pg_sys::Const> {
-    let number = function.to_u32();
-    if CASTS_OF_WHOLE_NUMBERS.contains(&number) {
+    if has(function, WHOLE_NUMBER_CAST) {
         // SAFETY: the argument of a valid call.
         return unsafe {
             let value = constant_of(Tree::enter(nodes::<pg_sys::Node>(arguments).next()?)?)?;
             Some(constant(result, converted(result, &*value)?))
         };
     }
-    let is_listed =
-        DATE_FUNCTIONS.contains(&number) || TIMESTAMP_FUNCTIONS.contains(&number) || CASTS.contains(&number);
-    if !is_listed {
+    if !has(function, TIME_ARITHMETIC) {
         return None;
     }
     // SAFETY: the arguments of a valid call, of which there are one or two, as its function takes them.
@@ -94,7 +76,7 @@ fn computed(function: pg_sys::Oid, result: pg_sys::Oid, arguments: *mut pg_sys::
             values.push((*value).constvalue);
         }
         let value = match *values.as_slice() {
-            [one] => called(number, one),
+            [one] => called(function.to_u32(), one),
             [one, other] => pg_sys::OidFunctionCall2Coll(function, pg_sys::InvalidOid, one, other),
             _ => return None,
         };

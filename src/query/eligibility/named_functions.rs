@@ -6,12 +6,12 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
-use super::readings::lists_columns;
-use super::session_values::SESSION_FUNCTIONS;
 use super::sql_functions;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child};
 use crate::query::clock::{asks_for_time, counts_from_today, is_zero, makes_named_row};
+use crate::query::function_table::has;
+use crate::query::function_table::properties::{LISTING_COLUMNS, SESSION};
 use crate::query::operator_families;
 use crate::query::trusted_extensions::{is_trusted_function, is_trusted_operator};
 use crate::query::volatility::definition::{self, Definition};
@@ -76,7 +76,7 @@ impl EligibilityChecker {
         if !self.bodies.immutable && self.reads_named_state(call) {
             return self.reason.is_some() || self.check_body_of(call.funcid);
         }
-        if lists_columns(call.funcid) {
+        if has(call.funcid, LISTING_COLUMNS) {
             return self.check_call_with_columns(call);
         }
         if makes_named_row(call.funcid) {
@@ -131,8 +131,7 @@ impl EligibilityChecker {
                 self.reads_settings = true;
             }
             FunctionVerdict::Unsound(reason) => {
-                let session = SESSION_FUNCTIONS.contains(&function.to_u32());
-                return self.blame(function, if session { Reason::SessionFunction } else { reason });
+                return self.blame(function, if has(function, SESSION) { Reason::SessionFunction } else { reason });
             }
         }
         if self.bodies.immutable && !volatility::is_immutable(function) {

@@ -10,10 +10,10 @@ use super::sql_functions::FORBIDDEN;
 use crate::pg::row_type::columns_of;
 use crate::pg::tree::{Tree, child, child_oids};
 use crate::query::clock::has_dates;
+use crate::query::function_table::has;
+use crate::query::function_table::properties::LISTING_COLUMNS;
 use crate::query::volatility::{self, definition};
 
-/// json_to_record, json_to_recordset, jsonb_to_record, jsonb_to_recordset: the query lists the columns. Ascending.
-const TO_RECORD: [u32; 4] = [3204, 3205, 3490, 3491];
 /// array_in, record_in, range_in, multirange_in: they read by the input functions of what they contain.
 const ARRAY_IN: u32 = 750;
 const RECORD_IN: u32 = 2290;
@@ -25,11 +25,6 @@ const DEEPEST: u32 = 8;
 /// Types whose values a text may give by the time at which it is read.
 const READ_NOW: [pg_sys::Oid; 4] = [pg_sys::TIMESTAMPOID, pg_sys::TIMESTAMPTZOID, pg_sys::TIMEOID, pg_sys::TIMETZOID];
 const NOW: &str = "which reads the word `now` in a text as the present time (`to_timestamp` with a format does not)";
-
-/// Does the function make rows out of JSON whose columns the query lists?
-pub(super) fn lists_columns(function: pg_sys::Oid) -> bool {
-    TO_RECORD.binary_search(&function.to_u32()).is_ok()
-}
 
 /// Is the type made of others, as arrays, rows and ranges are?
 pub(super) fn is_container(type_oid: pg_sys::Oid) -> bool {
@@ -140,7 +135,7 @@ impl EligibilityChecker {
     /// Checks a function in FROM that makes rows out of JSON, whose columns the query lists.
     pub(super) fn check_listed_columns(&mut self, function: Tree<'_, pg_sys::RangeTblFunction>) -> bool {
         let call = child!(function.funcexpr).and_then(Tree::as_a::<pg_sys::FuncExpr>);
-        let Some(call) = call.filter(|call| lists_columns(call.funcid)) else { return false };
+        let Some(call) = call.filter(|call| has(call.funcid, LISTING_COLUMNS)) else { return false };
         if self.may_not_read() {
             return self.blame(call.funcid, Reason::StableFunction);
         }

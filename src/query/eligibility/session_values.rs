@@ -195,7 +195,3 @@ fn constant_name<'t>(call: Tree<'t, pg_sys::FuncExpr>) -> Option<&'t [u8]> {
     // makes of a literal is returned as it is.
     unsafe { Some(pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(constant.constvalue.cast_mut_ptr()))) }
 }
-
-/// Functions that ask for the time, the user or a setting, which have a reason of their own: now, transaction_timestamp,
-/// statement_timestamp, clock_timestamp, timeofday, session_user, getpgusername, current_setting.
-pub(super) const SESSION_FUNCTIONS: &[u32] = &[1299, 2647, 2648, 2649, 274, 746, 745, 710, 2077, 3294];

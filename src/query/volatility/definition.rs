@@ -10,7 +10,7 @@ use crate::pg::object_ids::{FIRST_UNPINNED_OID, INTERNAL_LANGUAGE, SQL_LANGUAGE}
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, match_node};
 
-/// The text of each function that initdb makes from one, and that `stable` accepts: where the arguments may be of any type, there is no tree.
+/// The text of each function that initdb makes from one, and that is accepted: where the arguments may be of any type, there is no tree.
 const BORN_AS_TEXT: &[(u32, &[u8])] = &[
     (1285, b"select pg_catalog.quote_literal($1::pg_catalog.text)"),
     (1290, b"select pg_catalog.quote_nullable($1::pg_catalog.text)"),

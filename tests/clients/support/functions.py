@@ -7,7 +7,7 @@ from pathlib import Path
 from support.corners import CORNERS
 from support.samples import VALUES
 
-CLEAN_RS, = (Path(__file__).resolve().parents[3] / "src").rglob("immutable.rs")
+TABLE = Path(__file__).resolve().parents[3] / "src/query/function_table"
 ROWS = 40
 # Columns of one type: a call with more arguments of the type uses a column twice.
 COPIES = 4
@@ -47,10 +47,17 @@ SEND = {
 }
 
 
-def listed(name):
-    """A list of immutable.rs: numbers, each with its comment."""
-    block = re.search(rf"pub const {name}: &\[u32\] = &\[(.*?)^\];", CLEAN_RS.read_text(), re.DOTALL | re.MULTILINE)[1]
-    return [(int(number), (comment or "").strip()) for number, comment in re.findall(r"(\d+),(?: // (.*))?", block)]
+def rows():
+    """The rows of the table of functions: number, properties, signature, which is None for those that are clean and nothing else."""
+    found = re.findall(r"^    \((\d+), ([A-Z_ |]+)\), // ([^:\n]*)", (TABLE / "rows.rs").read_text(), re.MULTILINE)
+    block = re.search(r"= &\[(.*?)^\];", (TABLE / "clean.rs").read_text(), re.DOTALL | re.MULTILINE)[1]
+    return ([(int(number), set(names.split(" | ")), signature) for number, names, signature in found]
+            + [(int(number), {"CLEAN"}, None) for number in re.findall(r"\d+", block)])
+
+
+def numbers(*properties):
+    """The functions that have one of these properties."""
+    return sorted(number for number, has, _ in rows() if has.intersection(properties))
 
 
 class Sampled:

@@ -1,0 +1,52 @@
+//! What a function can be known for. Each property is a bit.
+
+// Found in the server's code by scripts/functions/audit.py. All others are given by hand.
+
+/// Marked IMMUTABLE, and depends on its arguments alone, and on definitions whose change outdates results, in each
+/// version that has it.
+pub const CLEAN: u16 = 1;
+/// Marked IMMUTABLE, and reads settings in the key and nothing else. The row names them.
+pub const READING: u16 = 1 << 1;
+/// Reads a value by a function that reads what a client sends, as `array_agg` does in a parallel plan with what another
+/// process has gathered. Text is then converted from the client's encoding, in which it is not.
+pub const RECEIVING: u16 = 1 << 2;
+
+// Functions that a query may call though they are not marked IMMUTABLE. The audit checks that they read no more. Left
+// out on purpose: everything that asks for the current time (`timetz(time)` and `timezone(text, timetz)` among them);
+// the input functions of date and time types (`'today'` is a legal input; `eligibility::coercions` has an exception for
+// dates); and what reads containers and rows, whose parts may be of any type (`eligibility::readings` looks at them).
+
+/// STABLE, and reads settings in the key and nothing else.
+pub const SETTINGS: u16 = 1 << 3;
+/// STABLE, and reads the text search configuration that `default_text_search_config` names, and nothing else.
+pub const SEARCHING: u16 = 1 << 4;
+/// STABLE, and calls the output functions of its arguments' types.
+pub const OUTPUT: u16 = 1 << 5;
+/// STABLE, and converts any type to JSON, by a cast if the user has defined one.
+pub const JSON: u16 = 1 << 6;
+/// Does the same, and is marked IMMUTABLE all the same.
+pub const JSON_THOUGH_IMMUTABLE: u16 = 1 << 7;
+
+/// Asks for the time, the user or a setting: a query with it is refused for a reason of its own.
+pub const SESSION: u16 = 1 << 8;
+/// Makes rows out of JSON whose columns the query lists.
+pub const LISTING_COLUMNS: u16 = 1 << 9;
+
+// Properties of aggregates, by the definition of what they compute (catalog/pg_aggregate.dat).
+
+/// One of `min` and `max`. Which of several equal values it shows is open, and their type tells whether they differ.
+pub const EXTREME: u16 = 1 << 10;
+/// Computes exactly, so that the order of its input cannot show.
+pub const ORDER_BLIND: u16 = 1 << 11;
+/// Combines its own results, which are of the type of its argument.
+pub const SELF_COMBINING: u16 = 1 << 12;
+
+// Functions that are computed for constants while a query is planned (`decomposition::constants`). None of them fails
+// for ordinary values.
+
+/// Adds to a time, subtracts from it, or casts it: date, timestamp and timestamptz.
+pub const TIME_ARITHMETIC: u16 = 1 << 13;
+/// Casts between smallint, integer and bigint.
+pub const WHOLE_NUMBER_CAST: u16 = 1 << 14;
+/// Gives a field of a date, a timestamp or a timestamptz. Some fields are whole numbers (`decomposition::columns`).
+pub const FIELD_OF_TIME: u16 = 1 << 15;
