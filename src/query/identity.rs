@@ -32,7 +32,7 @@ use super::clock::{
 use super::hashes::{FormHash, TreeHash};
 use super::unused_columns::is_unused;
 use crate::pg::backend_local::Local;
-use crate::pg::compat::tree::{self, walkers};
+use crate::pg::compat::tree::walkers;
 use crate::pg::error_passing::direct;
 use crate::pg::tree::{Tree, child, children, match_node};
 pub use hasher::CURRENT_SETTING;
@@ -256,15 +256,9 @@ impl TreeHasher {
         self.node(list.map(Tree::as_node))
     }
 
-    /// Adds a node of a kind that does not stand in most queries: what it says by itself, then what is below it. One of a kind that is not
-    /// known here stops the walk: it might ask for something that the identity would leave out.
+    /// Adds a node of a kind that does not stand in most queries: what it says by itself, then what is below it.
     fn other_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         match node.tag() {
-            NodeTag::T_Aggref
-            | NodeTag::T_WindowFunc
-            | NodeTag::T_GroupingFunc
-            | NodeTag::T_ScalarArrayOpExpr
-            | NodeTag::T_RowCompareExpr => self.add_call(node),
             NodeTag::T_MinMaxExpr => {
                 self.add_call(node);
                 return self.above_clock(node, false);
@@ -273,36 +267,15 @@ impl TreeHasher {
                 self.add_call(node);
                 self.clock.leave(node, self.clock.count());
             }
-            NodeTag::T_Param
-            | NodeTag::T_SubscriptingRef
-            | NodeTag::T_FieldSelect
-            | NodeTag::T_FieldStore
-            | NodeTag::T_RowExpr
-            | NodeTag::T_NamedArgExpr
-            | NodeTag::T_CaseExpr
-            | NodeTag::T_NullTest
-            | NodeTag::T_BooleanTest
-            | NodeTag::T_ArrayCoerceExpr
-            | NodeTag::T_ConvertRowtypeExpr
-            | NodeTag::T_CaseTestExpr
-            | NodeTag::T_ArrayExpr
-            | NodeTag::T_CoerceToDomain => self.add_expression(node),
             NodeTag::T_CoerceViaIO
             | NodeTag::T_CoalesceExpr
             | NodeTag::T_RelabelType
             | NodeTag::T_CollateExpr
             | NodeTag::T_SubLink => return self.coercion(node),
-            NodeTag::T_JoinExpr
-            | NodeTag::T_WindowClause
-            | NodeTag::T_CommonTableExpr
-            | NodeTag::T_RangeTblFunction => self.add_clause(node),
             NodeTag::T_SetOperationStmt | NodeTag::T_GroupingSet | NodeTag::T_IntList | NodeTag::T_OidList => {
                 return self.unwalked(node);
             }
-            // The query of a CTE says what it searches for.
-            NodeTag::T_CTESearchClause | NodeTag::T_CTECycleClause => {}
-            tag if is_refused(tag) => {}
-            _ => return self.stop(),
+            _ => self.add_expression(node),
         }
         self.too_complex || self.parts_of(node)
     }
@@ -384,23 +357,4 @@ impl TreeHasher {
         }
         stopped
     }
-}
-
-/// Is this a node that is in no cacheable query, so that nothing but its kind needs to be in the form? `eligibility` finds the reason. Parts
-/// of queries that change data are among these: the queries with them are refused.
-fn is_refused(tag: NodeTag) -> bool {
-    matches!(
-        tag,
-        NodeTag::T_NextValueExpr
-            | NodeTag::T_CurrentOfExpr
-            | NodeTag::T_XmlExpr
-            | NodeTag::T_TableFunc
-            | NodeTag::T_TableSampleClause
-            | NodeTag::T_SetToDefault
-            | NodeTag::T_WithCheckOption
-            | NodeTag::T_OnConflictExpr
-            | NodeTag::T_InferenceElem
-            | NodeTag::T_MergeAction
-    ) || tree::is_refused_node(tag)
-        || tree::is_part_of_refused_node(tag)
 }

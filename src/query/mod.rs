@@ -3,7 +3,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | May the answer to this query be kept? | `eligibility` (nodes), `volatility` (functions: `function_table`), `trusted_extensions`, `types`, `operator_families` |
+//! | May the answer to this query be kept? | `eligibility` (nodes: `node_table`), `volatility` (functions: `function_table`), `trusted_extensions`, `types`, `operator_families` |
 //! | Which values of the clock does it ask for? | `clock` |
 //! | Which columns does nothing use? Which texts are constants wherever they pass through? | `unused_columns`, `constant_texts` (`enclosing`: the queries around a node) |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (constraints, indexes, partition keys) |
@@ -38,6 +38,7 @@ pub mod left_out_rows;
 pub mod lock_order;
 pub mod lone_parameters;
 pub mod name_resolution;
+mod node_table;
 pub mod opened_relations;
 mod operator_families;
 pub mod ordering;

@@ -3,7 +3,8 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::plan_kinds::{is_scan_of_parts, opens_nothing_itself};
+use super::node_table::{OPENS_NOTHING, in_plan};
+use super::plan_kinds::is_scan_of_parts;
 use crate::pg::compat;
 use crate::pg::tree::{Tree, child, children, match_node};
 
@@ -174,7 +175,7 @@ impl<'t> Collector<'t> {
             },
             _ => {
                 self.is_parallel |= matches!(node.tag(), NodeTag::T_Gather | NodeTag::T_GatherMerge);
-                self.has_unknown_nodes |= !opens_nothing_itself(node.tag());
+                self.has_unknown_nodes |= !in_plan(node.tag(), OPENS_NOTHING);
             }
         }
         self.walk(child!(plan.lefttree));

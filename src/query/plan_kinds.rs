@@ -1,9 +1,8 @@
-//! Kinds of plan nodes, for those who search a plan for tables and indexes: those that open neither by themselves, and the scan of the parts
-//! of an answer.
+//! The scan of the parts of an answer, for those who search a plan for tables and indexes.
 
 use std::ffi::CStr;
 
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys;
 
 use crate::pg::tree::{Tree, child, child_text, children};
 
@@ -31,38 +30,4 @@ pub fn is_combined(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
     children!(plan.rtable as RangeTblEntry).any(|entry| {
         entry.rtekind == pg_sys::RTEKind::RTE_NAMEDTUPLESTORE && child_text!(entry.enrname) == Some(TUPLESTORE_NAME)
     })
-}
-
-/// Does a plan node of this kind open no table and no index but through the nodes below it? No for a kind that is not known here, of a later
-/// version of the server, say.
-pub fn opens_nothing_itself(tag: NodeTag) -> bool {
-    matches!(
-        tag,
-        NodeTag::T_Result
-            | NodeTag::T_ProjectSet
-            | NodeTag::T_RecursiveUnion
-            | NodeTag::T_FunctionScan
-            | NodeTag::T_ValuesScan
-            | NodeTag::T_TableFuncScan
-            | NodeTag::T_CteScan
-            | NodeTag::T_NamedTuplestoreScan
-            | NodeTag::T_WorkTableScan
-            | NodeTag::T_NestLoop
-            | NodeTag::T_MergeJoin
-            | NodeTag::T_HashJoin
-            | NodeTag::T_Material
-            | NodeTag::T_Memoize
-            | NodeTag::T_Sort
-            | NodeTag::T_IncrementalSort
-            | NodeTag::T_Group
-            | NodeTag::T_Agg
-            | NodeTag::T_WindowAgg
-            | NodeTag::T_Unique
-            | NodeTag::T_Gather
-            | NodeTag::T_GatherMerge
-            | NodeTag::T_Hash
-            | NodeTag::T_SetOp
-            | NodeTag::T_LockRows
-            | NodeTag::T_Limit
-    )
 }

@@ -5,6 +5,7 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
+use super::node_table::{ADDS_NO_ROWS, in_plan};
 use super::unique_scan::{finds_one, lets_one_through};
 use crate::pg::tree::{Tree, child, children, match_node};
 
@@ -50,14 +51,7 @@ impl<'t> Prover<'t> {
             SeqScan(scan) => self.one(self.lets_one_through(&scan.scan, &[scan.scan.plan.qual])),
             _ => match node.tag() {
                 NodeTag::T_Result if plan.lefttree.is_null() => Some(1),
-                NodeTag::T_Result
-                | NodeTag::T_Sort
-                | NodeTag::T_IncrementalSort
-                | NodeTag::T_Material
-                | NodeTag::T_Memoize
-                | NodeTag::T_Unique
-                | NodeTag::T_Group
-                | NodeTag::T_WindowAgg => self.most(child!(plan.lefttree)),
+                tag if in_plan(tag, ADDS_NO_ROWS) => self.most(child!(plan.lefttree)),
                 _ => None,
             },
         }

@@ -3,7 +3,7 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::plan_kinds::opens_nothing_itself;
+use super::node_table::{HIDES_ROWS, in_plan};
 use crate::pg::tree::{Tree, child, children, match_node};
 
 /// Could the server find the scan of a table in this plan, for WHERE CURRENT OF (search_plan_tree in execCurrent.c)? The answer may be
@@ -30,12 +30,7 @@ impl<'t> Search<'t> {
             BitmapHeapScan(scan) => self.may_be_changed(scan.scan.scanrelid),
             _ => match node.tag() {
                 NodeTag::T_Result | NodeTag::T_Limit => self.finds_scan(child!(plan.lefttree)),
-                NodeTag::T_MergeAppend
-                | NodeTag::T_ModifyTable
-                | NodeTag::T_BitmapAnd
-                | NodeTag::T_BitmapOr
-                | NodeTag::T_BitmapIndexScan => false,
-                tag => !opens_nothing_itself(tag),
+                tag => !in_plan(tag, HIDES_ROWS),
             },
         }
     }

@@ -1,8 +1,7 @@
-//! What the kind of a node says by itself: kinds that no cacheable query has, kinds that need no check of their own, and all others, which
-//! are not known.
+//! What nodes that name no function say by themselves, apart from their kind (`node_table`).
 
 use arrow_cache_core::Reason;
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys;
 
 use super::checker::EligibilityChecker;
 use crate::pg::compat::tree::walkers::exprCollation;
@@ -10,84 +9,24 @@ use crate::pg::compat::{self, tree};
 use crate::pg::lists::nodes;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::Tree;
+use crate::query::node_table::{COLLATED, TYPED, in_query};
 
 /// System column that is not tied to a tuple's physical place (access/sysattr.h).
 const TABLE_OID_ATTRIBUTE: i16 = pg_sys::TableOidAttributeNumber as i16;
-
-/// Why a query with a node of this kind is not cached; `None` for a kind that is known to be harmless. A kind that stands on no list, of a
-/// later version of the server, say, is refused: what it computes may depend on anything.
-pub(super) fn refusal_of(tag: NodeTag) -> Option<Reason> {
-    match tag {
-        NodeTag::T_List
-        | NodeTag::T_Const
-        | NodeTag::T_Param
-        | NodeTag::T_TargetEntry
-        | NodeTag::T_FromExpr
-        | NodeTag::T_JoinExpr
-        | NodeTag::T_RangeTblRef
-        | NodeTag::T_RangeTblFunction
-        | NodeTag::T_CommonTableExpr
-        | NodeTag::T_CTESearchClause
-        | NodeTag::T_CTECycleClause
-        | NodeTag::T_Aggref
-        | NodeTag::T_GroupingFunc
-        | NodeTag::T_SubLink
-        | NodeTag::T_NamedArgExpr
-        | NodeTag::T_BoolExpr
-        | NodeTag::T_NullTest
-        | NodeTag::T_BooleanTest
-        | NodeTag::T_CaseExpr
-        | NodeTag::T_CaseTestExpr
-        | NodeTag::T_CoalesceExpr
-        | NodeTag::T_ArrayExpr
-        | NodeTag::T_RowExpr
-        | NodeTag::T_FieldSelect
-        | NodeTag::T_FieldStore
-        | NodeTag::T_RelabelType
-        | NodeTag::T_CoerceViaIO
-        | NodeTag::T_ArrayCoerceExpr
-        | NodeTag::T_ConvertRowtypeExpr
-        | NodeTag::T_CollateExpr => None,
-        NodeTag::T_NextValueExpr => Some(Reason::VolatileFunction),
-        NodeTag::T_CurrentOfExpr => Some(Reason::SystemColumn),
-        NodeTag::T_CoerceToDomain => Some(Reason::DomainConstraint),
-        NodeTag::T_XmlExpr | NodeTag::T_TableFunc => Some(Reason::XmlExpression),
-        tag if tree::is_refused_node(tag) => Some(Reason::StableFunction),
-        _ => Some(Reason::TooComplex),
-    }
-}
 
 /// Can this expression have a type that none of its parts has? The columns of a row that is written without a name are parts of it.
 pub(super) fn makes_a_type(node: Tree<'_, pg_sys::Node>) -> bool {
     if let Some(row) = node.as_a::<pg_sys::RowExpr>() {
         return row.row_typeid != pg_sys::RECORDOID;
     }
-    matches!(
-        node.tag(),
-        NodeTag::T_Aggref
-            | NodeTag::T_WindowFunc
-            | NodeTag::T_FuncExpr
-            | NodeTag::T_OpExpr
-            | NodeTag::T_SubLink
-            | NodeTag::T_FieldSelect
-            | NodeTag::T_SubscriptingRef
-            | NodeTag::T_ArrayCoerceExpr
-            | NodeTag::T_ConvertRowtypeExpr
-            | NodeTag::T_ArrayExpr
-            | NodeTag::T_CaseExpr
-            | NodeTag::T_CoalesceExpr
-    )
+    in_query(node.tag()).has(TYPED)
 }
 
 /// Does a collation come in here that can be dropped? All that is not the server's own can, those that initdb has found among them. All other
 /// expressions have the collations of their parts.
 pub(super) fn names_collation(node: Tree<'_, pg_sys::Node>) -> bool {
-    let comes_in = matches!(
-        node.tag(),
-        NodeTag::T_Var | NodeTag::T_Const | NodeTag::T_Param | NodeTag::T_CollateExpr | NodeTag::T_RelabelType
-    );
     // SAFETY: an expression of a valid tree.
-    comes_in && unsafe { exprCollation(node.as_ptr()) }.to_u32() >= FIRST_UNPINNED_OID
+    in_query(node.tag()).has(COLLATED) && unsafe { exprCollation(node.as_ptr()) }.to_u32() >= FIRST_UNPINNED_OID
 }
 
 /// Checks of nodes that name no function. Each returns true to stop the walk.

@@ -6,9 +6,10 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::checker::{ClockPlace, EligibilityChecker};
-use super::node_kinds::{makes_a_type, names_collation, refusal_of, type_of};
+use super::node_kinds::{makes_a_type, names_collation, type_of};
 use super::{failures, kind_of_plan};
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
+use crate::query::node_table::in_query;
 use crate::query::repeatability;
 use crate::query::types::{Nature, nature};
 use crate::query::unused_columns::is_unused;
@@ -135,7 +136,7 @@ impl EligibilityChecker {
 
     /// Checks a node of a kind that names no function, or shows it to the server's own walker of functions.
     fn check_other_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
-        if let Some(reason) = refusal_of(node.tag()) {
+        if let Some(reason) = in_query(node.tag()).refusal {
             return self.refuse(reason);
         }
         match_node! { node;

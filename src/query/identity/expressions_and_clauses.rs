@@ -1,7 +1,7 @@
 //! What nodes add to a query's identity, by themselves, that do not stand in most queries: calls, other expressions, clauses. A kind that
 //! a function here does not know stops the walk. Kept out of the function that recurses, so that its frame stays small.
 
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys;
 
 use super::hasher::TreeHasher;
 use crate::pg::compat::tree;
@@ -9,6 +9,7 @@ use crate::pg::tree::{Tree, child, child_integers, child_oids, child_text, child
 use crate::query::clock::has_dates;
 use crate::query::constant_texts::{is_timestamp, tell_no_time};
 use crate::query::enclosing::Enclosing;
+use crate::query::node_table::{FORM_IS_KIND, FORM_IS_TYPE, in_query};
 
 impl TreeHasher {
     /// Calls of aggregates and window functions, and operators other than plain ones.
@@ -56,11 +57,12 @@ impl TreeHasher {
                 self.form.u32(call.op);
                 self.type_of(node);
             },
-            _ => self.too_complex = true,
+            _ => self.add_clause(node),
         }
     }
 
-    /// Expressions that call no function that they name.
+    /// Adds what a node says by itself. One of a kind that is not known stops the walk: it might ask for something that
+    /// the identity would leave out. Here are expressions that call no function that they name.
     #[inline(never)]
     pub(super) fn add_expression(&mut self, node: Tree<'_, pg_sys::Node>) {
         match_node! { node;
@@ -96,16 +98,9 @@ impl TreeHasher {
                 return self.form.u8(u8::from(test.argisrow));
             },
             BooleanTest(test) => return self.form.u32(test.booltesttype),
-            _ => match node.tag() {
-                NodeTag::T_RelabelType
-                | NodeTag::T_ArrayCoerceExpr
-                | NodeTag::T_ConvertRowtypeExpr
-                | NodeTag::T_CaseTestExpr
-                | NodeTag::T_ArrayExpr
-                | NodeTag::T_CoalesceExpr
-                | NodeTag::T_CoerceToDomain => {}
-                _ => return self.too_complex = true,
-            },
+            _ => if !in_query(node.tag()).has(FORM_IS_TYPE) {
+                return self.add_call(node);
+            }
         }
         self.type_of(node);
     }
@@ -147,7 +142,7 @@ impl TreeHasher {
                 }
             },
             GroupingSet(set) => self.form.u32(set.kind),
-            _ => self.too_complex = true,
+            _ => self.too_complex |= !in_query(node.tag()).has(FORM_IS_KIND),
         }
     }
 }

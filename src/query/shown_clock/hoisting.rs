@@ -8,6 +8,7 @@ use crate::pg::lists::nodes;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::{are_equal, copy, list_of, replaced};
 use crate::query::eligibility::expression_may_fail;
+use crate::query::node_table::{OF_ROWS, VALUE, in_query};
 
 /// Where an expression is computed.
 enum Place {
@@ -106,21 +107,18 @@ impl Hoisting {
 
     /// Where is this expression computed, or where is what stands below it looked for?
     fn place_of(&mut self, node: Tree<'_, pg_sys::Node>) -> Place {
-        let (part, tag) = (node.as_ptr(), node.tag());
-        let is_whole = matches!(
-            tag,
-            NodeTag::T_SubLink | NodeTag::T_Aggref | NodeTag::T_WindowFunc | NodeTag::T_GroupingFunc | NodeTag::T_Var
-        );
+        let (part, kind) = (node.as_ptr(), in_query(node.tag()));
+        let is_whole = kind.has(OF_ROWS);
         if asks_for_time(part) {
             return if is_whole { Place::Nowhere } else { Place::Below };
         }
         if !depends_on_rows(part) {
             return Place::Below;
         }
-        self.computes_more |= tag == NodeTag::T_SubLink;
+        self.computes_more |= node.tag() == NodeTag::T_SubLink;
         // SAFETY: valid expressions.
         let is_key = self.keys.iter().any(|key| unsafe { are_equal(*key, part) });
-        let may_move = || is_value(tag) && !has_placeholder(part) && !expression_may_fail(part);
+        let may_move = || kind.has(VALUE) && !has_placeholder(part) && !expression_may_fail(part);
         if is_whole || is_key || may_move() { Place::Part } else { Place::Below }
     }
 
@@ -153,28 +151,4 @@ unsafe fn column(number: usize, expression: *mut pg_sys::Node) -> *mut pg_sys::N
         let collation = pg_sys::exprCollation(expression);
         pg_sys::makeVar(pg_sys::OUTER_VAR as _, number as i16, type_oid, modifier, collation, 0).cast()
     }
-}
-
-/// Is such a node an expression with a value of its own?
-fn is_value(tag: NodeTag) -> bool {
-    matches!(
-        tag,
-        NodeTag::T_FuncExpr
-            | NodeTag::T_OpExpr
-            | NodeTag::T_DistinctExpr
-            | NodeTag::T_NullIfExpr
-            | NodeTag::T_ScalarArrayOpExpr
-            | NodeTag::T_BoolExpr
-            | NodeTag::T_FieldSelect
-            | NodeTag::T_SubscriptingRef
-            | NodeTag::T_RelabelType
-            | NodeTag::T_CoerceViaIO
-            | NodeTag::T_CaseExpr
-            | NodeTag::T_ArrayExpr
-            | NodeTag::T_CoalesceExpr
-            | NodeTag::T_MinMaxExpr
-            | NodeTag::T_NullTest
-            | NodeTag::T_BooleanTest
-            | NodeTag::T_CollateExpr
-    )
 }

@@ -8,6 +8,7 @@ use crate::pg::compat::tree::walkers;
 use crate::pg::error_passing::direct;
 use crate::pg::tree::{Tree, match_node};
 use crate::query::clock;
+use crate::query::node_table::{OF_ROWS, in_query};
 
 /// Does an expression, or a sub-query in it, ask for the time?
 pub(super) fn asks_for_time(node: *mut pg_sys::Node) -> bool {
@@ -22,12 +23,7 @@ pub(super) fn asks_for_time(node: *mut pg_sys::Node) -> bool {
 
 /// Is there something in an expression that depends on rows: columns, aggregates, sub-queries?
 pub(super) fn depends_on_rows(node: *mut pg_sys::Node) -> bool {
-    any(node, |node| {
-        matches!(
-            node.tag(),
-            NodeTag::T_Var | NodeTag::T_Aggref | NodeTag::T_WindowFunc | NodeTag::T_GroupingFunc | NodeTag::T_SubLink
-        )
-    })
+    any(node, |node| in_query(node.tag()).has(OF_ROWS))
 }
 
 /// Is there something in an expression that stands for a value of what is around it?
