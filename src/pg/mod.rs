@@ -13,6 +13,7 @@ pub mod catalog_scan;
 pub mod client;
 pub mod compat;
 pub mod context_callbacks;
+pub mod custom_scan;
 pub mod encoding;
 pub mod enum_catalog;
 pub mod error_memory;

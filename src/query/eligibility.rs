@@ -12,6 +12,7 @@ mod join_columns;
 mod kind_of_plan;
 mod met_bodies;
 mod named_functions;
+mod named_relations;
 mod node_kinds;
 mod readings;
 mod record_columns;

@@ -35,7 +35,7 @@ pub const FORM_IS_KIND: u16 = 1 << 5;
 
 /// Opens no table and no index but through the nodes below it.
 pub const OPENS_NOTHING: u16 = 1 << 6;
-/// Gives no more rows than the node below it, and computes nothing once it has given as many.
+/// Gives no more rows than the node below it.
 pub const ADDS_NO_ROWS: u16 = 1 << 7;
 /// The server looks for the row of a cursor neither in it nor below it (search_plan_tree in execCurrent.c).
 pub const HIDES_ROWS: u16 = 1 << 8;

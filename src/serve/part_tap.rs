@@ -5,6 +5,7 @@
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::row_slot::slot_values;
+use crate::pg::custom_scan::{ScanKind, Steps};
 use crate::pg::error_passing::{direct, edge};
 use crate::pg::lists::nodes;
 use crate::pg::query_desc::QueryDesc;
@@ -29,34 +30,8 @@ struct TapState {
     has_ended: bool,
 }
 
-struct ScanMethods(pg_sys::CustomScanMethods);
-struct ExecMethods(pg_sys::CustomExecMethods);
-
-// SAFETY: constant tables of function pointers and literals.
-unsafe impl Sync for ScanMethods {}
-// SAFETY: as above.
-unsafe impl Sync for ExecMethods {}
-
-static SCAN_METHODS: ScanMethods = ScanMethods(pg_sys::CustomScanMethods {
-    CustomName: c"ArrowCacheStore".as_ptr(),
-    CreateCustomScanState: Some(create_state),
-});
-
-static EXEC_METHODS: ExecMethods = ExecMethods(pg_sys::CustomExecMethods {
-    CustomName: c"ArrowCacheStore".as_ptr(),
-    BeginCustomScan: Some(begin),
-    ExecCustomScan: Some(next),
-    EndCustomScan: Some(end),
-    ReScanCustomScan: Some(rescan),
-    MarkPosCustomScan: None,
-    RestrPosCustomScan: None,
-    EstimateDSMCustomScan: None,
-    InitializeDSMCustomScan: None,
-    ReInitializeDSMCustomScan: None,
-    InitializeWorkerCustomScan: None,
-    ShutdownCustomScan: None,
-    ExplainCustomScan: None,
-});
+static KIND: ScanKind =
+    ScanKind::new(c"ArrowCacheStore", &Steps { create: create_state, begin, next, end, rescan, explain: None });
 
 /// A tap above the plan of a part, without the junk columns of that, in the current memory context.
 ///
@@ -78,7 +53,7 @@ pub unsafe fn tap(part: QueryDesc<'_>) -> *mut pg_sys::Plan {
         };
         let mut custom = pg_sys::CustomScan {
             custom_scan_tlist: vars(pg_sys::OUTER_VAR),
-            methods: &raw const SCAN_METHODS.0,
+            methods: KIND.methods(),
             ..Default::default()
         };
         custom.scan.plan = *below;
@@ -99,8 +74,7 @@ fn tap_of(query: QueryDesc<'_>) -> Option<*mut TapState> {
     // SAFETY: the nodes of a query under way; only our nodes have our methods.
     unsafe {
         let below = query.plan_state().as_ref()?.lefttree;
-        let is_tap = below.as_ref()?.type_ == NodeTag::T_CustomScanState
-            && std::ptr::eq((*below.cast::<pg_sys::CustomScanState>()).methods, &raw const EXEC_METHODS.0);
+        let is_tap = KIND.is_of(below.as_ref()?);
         is_tap.then_some(below.cast())
     }
 }
@@ -121,9 +95,7 @@ pub fn tap_has_ended(query: QueryDesc<'_>) -> bool {
 unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
     // SAFETY: only nodes made by `tap` have our methods, so `scan` is the head of one.
     unsafe {
-        let state: *mut TapState = direct!(server::palloc0(size_of::<TapState>())).cast();
-        (*state).custom.ss.ps.type_ = NodeTag::T_CustomScanState;
-        (*state).custom.methods = &raw const EXEC_METHODS.0;
+        let state: *mut TapState = KIND.new_state();
         (*state).part = (*scan.cast::<Tap>()).part;
         state.cast()
     }

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
 use arrow_cache_core::{Hash128, RoomyVec};
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys;
 
 use super::direct_rows::{self, Run};
 use super::explain;
@@ -14,6 +14,7 @@ use super::rendition;
 use super::rerun;
 use super::row_slot::slot_values;
 use crate::error::or_raise;
+use crate::pg::custom_scan::{ScanKind, Steps};
 use crate::pg::error_passing::{direct, edge};
 use crate::pg::lists::{nodes, oids};
 use crate::pg::memory_context::room_for;
@@ -63,39 +64,12 @@ struct CachedScanState {
 /// with. It returns how many rows it has delivered.
 type Delivery = (unsafe fn(*mut c_void) -> u64, *mut c_void);
 
-struct ScanMethods(pg_sys::CustomScanMethods);
-struct ExecMethods(pg_sys::CustomExecMethods);
-
-// SAFETY: constant tables of function pointers and literals.
-unsafe impl Sync for ScanMethods {}
-// SAFETY: as above.
-unsafe impl Sync for ExecMethods {}
-
-static SCAN_METHODS: ScanMethods = ScanMethods(pg_sys::CustomScanMethods {
-    CustomName: c"ArrowCache".as_ptr(),
-    CreateCustomScanState: Some(create_state),
-});
-
-static EXEC_METHODS: ExecMethods = ExecMethods(pg_sys::CustomExecMethods {
-    CustomName: c"ArrowCache".as_ptr(),
-    BeginCustomScan: Some(begin),
-    ExecCustomScan: Some(next),
-    EndCustomScan: Some(end),
-    ReScanCustomScan: Some(rescan),
-    MarkPosCustomScan: None,
-    RestrPosCustomScan: None,
-    EstimateDSMCustomScan: None,
-    InitializeDSMCustomScan: None,
-    ReInitializeDSMCustomScan: None,
-    InitializeWorkerCustomScan: None,
-    ShutdownCustomScan: None,
-    ExplainCustomScan: Some(show),
-});
+static KIND: ScanKind =
+    ScanKind::new(c"ArrowCache", &Steps { create: create_state, begin, next, end, rescan, explain: Some(show) });
 
 /// Makes the node type known by name.
 pub fn register() {
-    // SAFETY: a constant table, registered once while libraries are preloaded.
-    unsafe { pg_sys::RegisterCustomScanMethods(&raw const SCAN_METHODS.0) };
+    KIND.register();
 }
 
 impl CachedScan {
@@ -107,7 +81,7 @@ impl CachedScan {
         open: OpenRelations,
         real: RealPlan,
     ) -> Option<*mut pg_sys::Plan> {
-        let custom = pg_sys::CustomScan { methods: &raw const SCAN_METHODS.0, ..custom };
+        let custom = pg_sys::CustomScan { methods: KIND.methods(), ..custom };
         // SAFETY: a live context, and room for what is written.
         unsafe {
             let scan = room_for::<Self>(pg_sys::CurrentMemoryContext)?;
@@ -122,9 +96,7 @@ unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut 
     // SAFETY: only nodes made by `CachedScan::make` have our methods, so `scan` is the head of one. A run of zeroes is one that goes step
     // by step.
     unsafe {
-        let state: *mut CachedScanState = direct!(server::palloc0(size_of::<CachedScanState>())).cast();
-        (*state).custom.ss.ps.type_ = NodeTag::T_CustomScanState;
-        (*state).custom.methods = &raw const EXEC_METHODS.0;
+        let state: *mut CachedScanState = KIND.new_state();
         (*state).hold = (*scan.cast::<CachedScan>()).hold;
         state.cast()
     }
@@ -255,12 +227,8 @@ pub struct ServedQuery<'q> {
 /// The query as one that is answered from an entry, if it is. Reads two words and calls nothing.
 pub fn served(query: QueryDesc<'_>) -> Option<ServedQuery<'_>> {
     let state = NonNull::new(query.plan_state())?;
-    // SAFETY: the nodes of a query under way; only our nodes have our methods.
-    unsafe {
-        let is_ours = (*state.as_ptr()).type_ == NodeTag::T_CustomScanState
-            && std::ptr::eq((*state.as_ptr().cast::<pg_sys::CustomScanState>()).methods, &raw const EXEC_METHODS.0);
-        is_ours.then_some(ServedQuery { query, scan: state.cast() })
-    }
+    // SAFETY: the nodes of a query under way.
+    unsafe { KIND.is_of(state.as_ptr()) }.then_some(ServedQuery { query, scan: state.cast() })
 }
 
 impl ServedQuery<'_> {

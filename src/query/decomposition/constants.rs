@@ -7,6 +7,7 @@
 use pgrx::pg_sys;
 
 use crate::pg::lists::nodes;
+use crate::pg::object_ids::{DATETIME_FAMILY_OID, INTEGER_FAMILY_OID};
 use crate::pg::tree::{Tree, child, match_node};
 use crate::pg::tree_making::copy;
 use crate::query::clock::constant_now;
@@ -28,7 +29,7 @@ const MOST_DAYS: u32 = 365_000;
 const MOST_MICROSECONDS: u64 = 365_000 * 86_400_000_000;
 
 /// btree families of integers and of times: their operators compare values of different types.
-const FAMILIES: [u32; 2] = [1976, 434];
+const FAMILIES: [u32; 2] = [INTEGER_FAMILY_OID, DATETIME_FAMILY_OID];
 
 /// The constant that an expression is, or is computed of; `None` if it has a value that is null, or is none of these.
 pub(super) fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
