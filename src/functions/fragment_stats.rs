@@ -44,7 +44,7 @@ sql_function!(
             pg_sys::INT8OID,   // fragment_bytes
         ]
     ),
-    "arrow_cache_fragments_data_0_2"
+    "arrow_cache_fragments_data"
 );
 
 /// What an entry is called.
@@ -87,5 +87,5 @@ sql_function!(
             pg_sys::INT8OID,   // rendition_bytes
         ]
     ),
-    "arrow_cache_entry_kinds_data_0_2"
+    "arrow_cache_entry_kinds_data"
 );

@@ -97,8 +97,7 @@ sql_function!(
             pg_sys::TIMESTAMPTZOID, // stats_reset
         ]
     ),
-    "arrow_cache_stats_data_0_2",
-    "stats_data_wrapper"
+    "arrow_cache_stats_data"
 );
 
 /// Further columns of the view `stats`.
@@ -134,7 +133,7 @@ sql_function!(
             pg_sys::FLOAT8OID, // eligible_hit_ratio
         ]
     ),
-    "arrow_cache_statements_data_0_2"
+    "arrow_cache_statements_data"
 );
 
 type EntryRow = (
@@ -205,8 +204,7 @@ sql_function!(
             pg_sys::OIDARRAYOID,    // relations
         ]
     ),
-    "arrow_cache_entries_data_0_2",
-    "entries_data_wrapper"
+    "arrow_cache_entries_data"
 );
 
 fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> Result<EntryRow, OutOfMemory> {
@@ -284,8 +282,7 @@ sql_function!(
             pg_sys::TIMESTAMPTZOID, // last_change_at
         ]
     ),
-    "arrow_cache_relations_data_0_2",
-    "relations_data_wrapper"
+    "arrow_cache_relations_data"
 );
 
 /// The columns of the view `bypass_reasons`.
@@ -311,6 +308,5 @@ sql_function!(
             pg_sys::INT8OID, // statements
         ]
     ),
-    "arrow_cache_bypass_reasons_data_0_2",
-    "bypass_reasons_data_wrapper"
+    "arrow_cache_bypass_reasons_data"
 );

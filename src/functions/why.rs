@@ -87,7 +87,6 @@ fn why(call: FunctionCall<'_>) -> TableIterator<'static, Answer> {
 sql_function!(
     why,
     Signature::table(&[pg_sys::TEXTOID], &[pg_sys::BOOLOID, pg_sys::TEXTOID, pg_sys::TEXTOID]),
-    "arrow_cache_why_0_2",
     "arrow_cache_why"
 );
 
