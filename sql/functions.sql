@@ -81,14 +81,11 @@ CREATE FUNCTION @extschema@.stats_data()
                    evictions pg_catalog.int8, expirations pg_catalog.int8, invalidations pg_catalog.int8,
                    verify_checks pg_catalog.int8, verify_mismatches pg_catalog.int8, entries pg_catalog.int4,
                    max_entries pg_catalog.int4, bytes_used pg_catalog.int8, bytes_total pg_catalog.int8, hit_ratio pg_catalog.float8,
-                   time_saved_ms pg_catalog.float8, stats_reset pg_catalog.timestamptz)
+                   time_saved_ms pg_catalog.float8, stats_reset pg_catalog.timestamptz, other_statements pg_catalog.int8,
+                   nested_statements pg_catalog.int8, verify_samples pg_catalog.int8, time_executed_ms pg_catalog.float8,
+                   time_saved_ratio pg_catalog.float8, eligible_hit_ratio pg_catalog.float8)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_stats_data';
-CREATE FUNCTION @extschema@.statements_data()
-    RETURNS TABLE (other_statements pg_catalog.int8, nested_statements pg_catalog.int8, verify_samples pg_catalog.int8,
-                   time_executed_ms pg_catalog.float8, time_saved_ratio pg_catalog.float8, eligible_hit_ratio pg_catalog.float8)
-    STRICT VOLATILE PARALLEL UNSAFE ROWS 1
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statements_data';
 CREATE FUNCTION @extschema@.fragments_data()
     RETURNS TABLE (fragments_stored pg_catalog.int8, fragments_served pg_catalog.int8, fragments_computed pg_catalog.int8,
                    fragment_runs pg_catalog.int8, fragment_time_saved_ms pg_catalog.float8, fragment_bytes pg_catalog.int8)
@@ -112,16 +109,12 @@ CREATE FUNCTION @extschema@.statement_counts_data()
 CREATE FUNCTION @extschema@.statements_dropped() RETURNS pg_catalog.int8
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statements_dropped';
-CREATE FUNCTION @extschema@.entry_kinds_data()
-    RETURNS TABLE (entry_id pg_catalog.int8, kind pg_catalog.text, score pg_catalog.float8, rendition_bytes pg_catalog.int8)
-    STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_entry_kinds_data';
 CREATE FUNCTION @extschema@.entries_data()
     RETURNS TABLE (entry_id pg_catalog.int8, datname pg_catalog.text, query pg_catalog.bytea, row_count pg_catalog.int8,
                    column_count pg_catalog.int4, batches pg_catalog.int4, bytes pg_catalog.int8, hits pg_catalog.int8,
                    execution_time_ms pg_catalog.float8, time_saved_ms pg_catalog.float8, created_at pg_catalog.timestamptz,
                    last_hit_at pg_catalog.timestamptz, expires_at pg_catalog.timestamptz, valid pg_catalog.bool,
-                   relations pg_catalog.oid[])
+                   relations pg_catalog.oid[], kind pg_catalog.text, score pg_catalog.float8, rendition_bytes pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_entries_data';
 CREATE FUNCTION @extschema@.relations_data()

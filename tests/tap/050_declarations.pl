@@ -46,8 +46,8 @@ my %FITS = (
 	schema => ['(text, jsonb) RETURNS TABLE (a int4, b text, c regtype, d text, e bool, f text)'],
 	why => ['(text) RETURNS TABLE (a bool, b text, c text)'], stats_data => [], entries_data => [],
 	relations_data => ['() RETURNS TABLE (a oid, b int4, c int8, d timestamptz)'], bypass_reasons_data => ['() RETURNS TABLE (a text, b int8)'],
-	statements_data => [], etag => [ '(text) RETURNS text', '(text, VARIADIC "any") RETURNS text' ],
-	fragments_data => [], statement_counts_data => [], statements_dropped => ['() RETURNS int8'], standby_state => ['() RETURNS text'], waits_data => [], entry_kinds_data => [], version => ['(VARIADIC regclass[]) RETURNS text'],
+	etag => [ '(text) RETURNS text', '(text, VARIADIC "any") RETURNS text' ],
+	fragments_data => [], statement_counts_data => [], statements_dropped => ['() RETURNS int8'], standby_state => ['() RETURNS text'], waits_data => [], version => ['(VARIADIC regclass[]) RETURNS text'],
 );
 chomp(my $directory = `$ENV{PG_CONFIG} --pkglibdir`);
 my %symbols = map { $_ => 1 } slurp_file("$directory/pg_arrow_cache.so") =~ /\0pg_finfo_(\w+)(?=\0)/g;
