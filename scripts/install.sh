@@ -17,13 +17,10 @@ stamp=target/install-$(printf '%s' "$pg_config" | cksum | cut -d' ' -f1).stamp
 
 present_script() { cat sql/schema.sql sql/functions.sql sql/views.sql sql/advise.sql; }
 
-# Are the scripts and the control file that are installed those of the sources? Another checkout may have put its own there.
+# Succeeds if the script and the control file that are installed are those of the sources. Another checkout may have put its own there.
 same_scripts() {
-    local file
-    present_script | cmp -s - "$extension_dir/pg_arrow_cache--$version.sql" || return 1
-    for file in pg_arrow_cache.control sql/versions/*.sql; do
-        [ ! -e "$file" ] || cmp -s "$file" "$extension_dir/${file##*/}" || return 1
-    done
+    present_script | cmp -s - "$extension_dir/pg_arrow_cache--$version.sql" &&
+        cmp -s pg_arrow_cache.control "$extension_dir/pg_arrow_cache.control"
 }
 
 up_to_date() {
@@ -58,9 +55,6 @@ as_owner install -d "$lib_dir" "$extension_dir"
 present_script >"$work/script.sql"
 put 755 "$built" "$installed"
 put 644 "$work/script.sql" "$extension_dir/pg_arrow_cache--$version.sql"
-for script in sql/versions/*.sql; do
-    [ ! -e "$script" ] || put 644 "$script" "$extension_dir/${script##*/}"
-done
 put 644 pg_arrow_cache.control "$extension_dir/pg_arrow_cache.control"
 [ -n "$destination" ] || touch -r "$work/started" "$stamp"
 echo "install: $installed"

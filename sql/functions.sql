@@ -1,78 +1,78 @@
 -- The functions of the library. All names of functions and types are qualified. The source files named below explain the functions;
--- views.sql grants who may call them. Each symbol of the library ends with the version in which the function got its present form.
+-- views.sql grants who may call them.
 
 -- src/functions/admin.rs
 
 CREATE FUNCTION @extschema@.flush() RETURNS pg_catalog.int8 STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_flush_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_flush';
 CREATE FUNCTION @extschema@.invalidate(relation pg_catalog.regclass) RETURNS pg_catalog.int8 STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate';
 CREATE FUNCTION @extschema@.reset_stats() RETURNS pg_catalog.void STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_reset_stats_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_reset_stats';
 
 -- src/functions/change_trigger.rs
 
 CREATE FUNCTION @extschema@.invalidate_on_change() RETURNS pg_catalog.trigger VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_on_change_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_invalidate_on_change';
 
 -- src/functions/check.rs
 
 CREATE FUNCTION @extschema@.check() RETURNS TABLE (part pg_catalog.text, finding pg_catalog.text, detail pg_catalog.text)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_check_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_check';
 
 -- src/functions/last_status.rs
 
 CREATE FUNCTION @extschema@.last_status() RETURNS pg_catalog.text STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_last_status_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_last_status';
 CREATE FUNCTION @extschema@.last_reason() RETURNS pg_catalog.text STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_last_reason_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_last_reason';
 
 -- src/functions/set_policy.rs
 
 CREATE FUNCTION @extschema@.set_policy(relation pg_catalog.regclass, policy pg_catalog.text) RETURNS pg_catalog.void
     STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_set_policy_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_set_policy';
 CREATE FUNCTION @extschema@.policy(relation pg_catalog.regclass) RETURNS pg_catalog.text STRICT STABLE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_policy_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_policy';
 
 -- src/export/
 
 CREATE FUNCTION @extschema@.query(query pg_catalog.text) RETURNS pg_catalog.bytea VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_query_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_query';
 CREATE FUNCTION @extschema@.query(query pg_catalog.text, VARIADIC params pg_catalog."any") RETURNS pg_catalog.bytea
     VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_query_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_query';
 CREATE FUNCTION @extschema@.fetch(query pg_catalog.text, options pg_catalog.jsonb DEFAULT '{}'::pg_catalog.jsonb)
     RETURNS SETOF pg_catalog.bytea STRICT VOLATILE PARALLEL UNSAFE ROWS 100
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_fetch_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_fetch';
 CREATE FUNCTION @extschema@.messages(query pg_catalog.text, options pg_catalog.jsonb DEFAULT '{}'::pg_catalog.jsonb)
     RETURNS TABLE (seq pg_catalog.int4, header pg_catalog.bool, n_rows pg_catalog.int8, ipc pg_catalog.bytea)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 100
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_messages_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_messages';
 CREATE FUNCTION @extschema@.schema(query pg_catalog.text, options pg_catalog.jsonb DEFAULT '{}'::pg_catalog.jsonb)
     RETURNS TABLE (ord pg_catalog.int4, name pg_catalog.text, pg_type pg_catalog.regtype, arrow_type pg_catalog.text,
                    zero_copy pg_catalog.bool, note pg_catalog.text)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 20
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_schema_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_schema';
 
 -- src/functions/why.rs
 
 CREATE FUNCTION @extschema@.why(query pg_catalog.text)
     RETURNS TABLE (cacheable pg_catalog.bool, reason pg_catalog.text, detail pg_catalog.text)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_why_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_why';
 
 -- src/functions/change_token.rs
 
 CREATE FUNCTION @extschema@.etag(query pg_catalog.text) RETURNS pg_catalog.text VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_etag_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_etag';
 CREATE FUNCTION @extschema@.etag(query pg_catalog.text, VARIADIC params pg_catalog."any") RETURNS pg_catalog.text
     VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_etag_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_etag';
 CREATE FUNCTION @extschema@.version(VARIADIC relations pg_catalog.regclass[]) RETURNS pg_catalog.text
     STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_version_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_version';
 
 -- src/functions/stats.rs, fragment_stats.rs, wait_stats.rs, standby_stats.rs and statement_stats.rs, for the views
 
@@ -81,53 +81,46 @@ CREATE FUNCTION @extschema@.stats_data()
                    evictions pg_catalog.int8, expirations pg_catalog.int8, invalidations pg_catalog.int8,
                    verify_checks pg_catalog.int8, verify_mismatches pg_catalog.int8, entries pg_catalog.int4,
                    max_entries pg_catalog.int4, bytes_used pg_catalog.int8, bytes_total pg_catalog.int8, hit_ratio pg_catalog.float8,
-                   time_saved_ms pg_catalog.float8, stats_reset pg_catalog.timestamptz)
+                   time_saved_ms pg_catalog.float8, stats_reset pg_catalog.timestamptz, other_statements pg_catalog.int8,
+                   nested_statements pg_catalog.int8, verify_samples pg_catalog.int8, time_executed_ms pg_catalog.float8,
+                   time_saved_ratio pg_catalog.float8, eligible_hit_ratio pg_catalog.float8)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_stats_data_0_2';
-CREATE FUNCTION @extschema@.statements_data()
-    RETURNS TABLE (other_statements pg_catalog.int8, nested_statements pg_catalog.int8, verify_samples pg_catalog.int8,
-                   time_executed_ms pg_catalog.float8, time_saved_ratio pg_catalog.float8, eligible_hit_ratio pg_catalog.float8)
-    STRICT VOLATILE PARALLEL UNSAFE ROWS 1
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statements_data_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_stats_data';
 CREATE FUNCTION @extschema@.fragments_data()
     RETURNS TABLE (fragments_stored pg_catalog.int8, fragments_served pg_catalog.int8, fragments_computed pg_catalog.int8,
                    fragment_runs pg_catalog.int8, fragment_time_saved_ms pg_catalog.float8, fragment_bytes pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_fragments_data_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_fragments_data';
 CREATE FUNCTION @extschema@.waits_data()
     RETURNS TABLE (waits pg_catalog.int8, waits_answered pg_catalog.int8, waits_taken_over pg_catalog.int8, waits_timed_out pg_catalog.int8,
                    waits_given_up pg_catalog.int8, waits_stopped pg_catalog.int8, wait_time_ms pg_catalog.float8,
                    claims_held pg_catalog.int8, stale_hits pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_waits_data_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_waits_data';
 CREATE FUNCTION @extschema@.standby_state() RETURNS pg_catalog.text
     STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_standby_state_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_standby_state';
 CREATE FUNCTION @extschema@.statement_counts_data()
     RETURNS TABLE (userid pg_catalog.oid, dbid pg_catalog.oid, queryid pg_catalog.int8, hits pg_catalog.int8, misses pg_catalog.int8,
                    stale pg_catalog.int8, stale_hits pg_catalog.int8, bypasses pg_catalog.int8, last_reason pg_catalog.text,
                    time_saved_ms pg_catalog.float8)
     STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statement_counts_data_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statement_counts_data';
 CREATE FUNCTION @extschema@.statements_dropped() RETURNS pg_catalog.int8
     STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statements_dropped_0_2';
-CREATE FUNCTION @extschema@.entry_kinds_data()
-    RETURNS TABLE (entry_id pg_catalog.int8, kind pg_catalog.text, score pg_catalog.float8, rendition_bytes pg_catalog.int8)
-    STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_entry_kinds_data_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statements_dropped';
 CREATE FUNCTION @extschema@.entries_data()
     RETURNS TABLE (entry_id pg_catalog.int8, datname pg_catalog.text, query pg_catalog.bytea, row_count pg_catalog.int8,
                    column_count pg_catalog.int4, batches pg_catalog.int4, bytes pg_catalog.int8, hits pg_catalog.int8,
                    execution_time_ms pg_catalog.float8, time_saved_ms pg_catalog.float8, created_at pg_catalog.timestamptz,
                    last_hit_at pg_catalog.timestamptz, expires_at pg_catalog.timestamptz, valid pg_catalog.bool,
-                   relations pg_catalog.oid[])
+                   relations pg_catalog.oid[], kind pg_catalog.text, score pg_catalog.float8, rendition_bytes pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_entries_data_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_entries_data';
 CREATE FUNCTION @extschema@.relations_data()
     RETURNS TABLE (relation pg_catalog.oid, entries pg_catalog.int4, changes pg_catalog.int8, last_change_at pg_catalog.timestamptz)
     STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_relations_data_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_relations_data';
 CREATE FUNCTION @extschema@.bypass_reasons_data() RETURNS TABLE (reason pg_catalog.text, statements pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_bypass_reasons_data_0_2';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_bypass_reasons_data';

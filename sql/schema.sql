@@ -10,17 +10,15 @@
 DO LANGUAGE plpgsql $check$
 DECLARE
     needed CONSTANT pg_catalog.text := '0.2.0';
-    preloaded CONSTANT pg_catalog.bool := EXISTS (
-        SELECT FROM pg_catalog.pg_settings AS s WHERE s.name OPERATOR(pg_catalog.=) 'pg_arrow_cache.memory'::pg_catalog.text);
     loaded CONSTANT pg_catalog.text := (
         SELECT s.setting FROM pg_catalog.pg_settings AS s WHERE s.name OPERATOR(pg_catalog.=) 'pg_arrow_cache.version'::pg_catalog.text);
 BEGIN
-    IF preloaded AND (loaded IS NULL OR pg_catalog.string_to_array(loaded, '.')::pg_catalog.int4[]
-                      OPERATOR(pg_catalog.<) pg_catalog.string_to_array(needed, '.')::pg_catalog.int4[]) THEN
+    IF pg_catalog.string_to_array(loaded, '.')::pg_catalog.int4[]
+       OPERATOR(pg_catalog.<) pg_catalog.string_to_array(needed, '.')::pg_catalog.int4[] THEN
         RAISE EXCEPTION USING
             ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = pg_catalog.concat('version ', needed, ' of pg_arrow_cache needs its library in this version or a later one'),
-            DETAIL = pg_catalog.concat('The server has loaded ', COALESCE('version ' OPERATOR(pg_catalog.||) loaded, 'an earlier version'), '.'),
+            DETAIL = pg_catalog.concat('The server has loaded version ', loaded, '.'),
             HINT = 'Restart the server: it goes on with the library that it has loaded at its start.';
     END IF;
 END

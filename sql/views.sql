@@ -1,18 +1,15 @@
 -- Views over the functions of src/functions/stats.rs, fragment_stats.rs, wait_stats.rs, standby_stats.rs and statement_stats.rs, and who may use which function and view.
 
 CREATE VIEW @extschema@.stats AS
-SELECT s.*, o.other_statements, o.nested_statements, f.*, w.*, @extschema@.standby_state() AS standby_state,
-       @extschema@.statements_dropped() AS statements_dropped, o.verify_samples, o.time_executed_ms, o.time_saved_ratio,
-       o.eligible_hit_ratio
-FROM @extschema@.stats_data() AS s, @extschema@.statements_data() AS o, @extschema@.fragments_data() AS f,
-     @extschema@.waits_data() AS w;
+SELECT s.*, f.*, w.*, @extschema@.standby_state() AS standby_state, @extschema@.statements_dropped() AS statements_dropped
+FROM @extschema@.stats_data() AS s, @extschema@.fragments_data() AS f, @extschema@.waits_data() AS w;
 COMMENT ON VIEW @extschema@.stats IS 'One row: what the cache has done since the last reset, and how full it is.';
 
 CREATE VIEW @extschema@.entries AS
 SELECT e.entry_id, e.datname, pg_catalog.convert_from(e.query, pg_catalog.getdatabaseencoding()) AS query, e.row_count,
        e.column_count, e.batches, e.bytes, e.hits, e.execution_time_ms, e.time_saved_ms, e.created_at, e.last_hit_at, e.expires_at,
-       e.valid, e.relations::pg_catalog.regclass[] AS relations, k.kind, k.score, k.rendition_bytes
-FROM @extschema@.entries_data() AS e JOIN @extschema@.entry_kinds_data() AS k ON k.entry_id OPERATOR(pg_catalog.=) e.entry_id;
+       e.valid, e.relations::pg_catalog.regclass[] AS relations, e.kind, e.score, e.rendition_bytes
+FROM @extschema@.entries_data() AS e;
 COMMENT ON VIEW @extschema@.entries IS 'One row per cached result of this database that the user may see.';
 
 CREATE VIEW @extschema@.relations AS

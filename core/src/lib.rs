@@ -13,7 +13,7 @@
 //! | bucket chains, an entry's step between published and limbo | the partition lock, exclusive; lookups take none (`cache/index.rs`) |
 //! | free list, limbo list | the store lock |
 //! | what became of the executions of each statement | a partition lock; what a process gathers of it, a word of its own (`cache/statements.rs`) |
-//! | pins, seats, hits, last use, counters, run counts, times of forms, bytes of fragments | nothing: atomics |
+//! | pins, seats, hits, last use, counters, speeds, records of keys, bytes of fragments | nothing: atomics |
 //! | versions of relations ([`cache::versions`]) | the sequence word of the slot |
 //! | which definitions are being changed ([`cache::definers`]) | atomics |
 //! | who computes which answer ([`cache::claims`]) | atomics |
@@ -60,8 +60,8 @@ pub use cache::slot::Slot;
 pub use cache::snapshot::{SnapshotView, widen_xid};
 pub use cache::versions::{SlotId, Versions};
 pub use cache::{
-    AskedXids, BlockPlace, Dependency, Draft, EntryId, EntryKind, EntryView, Fill, FormTimes, NewEntry, NewKind, Pin,
-    PlanCost, StatementCounter, StatementCounts, StatementKey, Store, StoreError, StoringTime, Validity, pays_at_once,
+    AskedXids, BlockPlace, Dependency, Draft, EntryId, EntryKind, EntryView, Fill, NewEntry, NewKind, Pin, PlanCost,
+    Speed, StatementCounter, StatementCounts, StatementKey, Store, StoreError, Validity, pays_at_once, storing_nanos,
 };
 pub use changed_relations::ChangedRelations;
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};

@@ -4,7 +4,7 @@
 mod common;
 
 use arrow_cache_core::cache::{
-    CHUNK_OVERHEAD, Dependency, EntryKind, FormTimes, NewEntry, NewKind, Pin, PlanCost, StoreError,
+    CHUNK_OVERHEAD, Dependency, EntryKind, NewEntry, NewKind, Pin, PlanCost, Speed, StoreError,
 };
 use common::{Block, TestStore, described, fill, key};
 
@@ -148,6 +148,15 @@ fn outdated_fragments_make_room_at_once() {
     assert_eq!(store.fragment_bytes(), FRAGMENT);
 }
 
+/// What is known of a form, but for its longest run.
+fn known_of(store: &TestStore<'_>, form: u64) -> Speed {
+    Speed { longest_micros: 0, ..store.speed(form) }
+}
+
+fn times(executions: u32, combined_runs: u32, plain_micros: u64, combined_micros: u64) -> Speed {
+    Speed { executions, combined_runs, plain_micros, longest_micros: 0, combined_micros }
+}
+
 /// A form in the same place as another.
 const SAME_PLACE: u64 = 1 << 60;
 
@@ -155,18 +164,18 @@ const SAME_PLACE: u64 = 1 << 60;
 fn times_of_forms_are_known_by_kind_of_run() {
     let block = Block::new(1, 64 * KIB);
     let store = block.attach(0);
-    let known = |form| store.form_times(form);
-    assert_eq!(known(5), FormTimes::default());
-    store.note_form_time(5, 8000, false);
-    assert_eq!(known(5), FormTimes { executions: 1, combined_runs: 0, plain_micros: 8000, combined_micros: 0 });
-    assert_eq!([known(6), known(5 + SAME_PLACE)], [FormTimes::default(); 2]);
-    store.note_form_time(5, 4000, false);
-    store.note_form_time(5, 100, true);
-    assert_eq!(known(5), FormTimes { executions: 3, combined_runs: 1, plain_micros: 7000, combined_micros: 100 });
+    let known = |form| known_of(&store, form);
+    assert_eq!(known(5), Speed::default());
+    store.note_run(5, 8000, false);
+    assert_eq!(known(5), times(1, 0, 8000, 0));
+    assert_eq!([known(6), known(5 + SAME_PLACE)], [Speed::default(); 2]);
+    store.note_run(5, 4000, false);
+    store.note_run(5, 100, true);
+    assert_eq!(known(5), times(3, 1, 7000, 100));
     // The form that nobody's memory looks like, and a time below one microsecond.
-    store.note_form_time(0, 0, true);
-    assert_eq!(known(0), FormTimes { executions: 1, combined_runs: 1, plain_micros: 0, combined_micros: 1 });
-    assert_eq!(block.attach(1).form_times(5), known(5));
+    store.note_run(0, 0, true);
+    assert_eq!(known(0), times(1, 1, 0, 1));
+    assert_eq!(known_of(&block.attach(1), 5), known(5));
 }
 
 #[test]
@@ -174,22 +183,13 @@ fn a_form_takes_the_place_of_another() {
     let block = Block::new(1, 64 * KIB);
     let store = block.attach(0);
     let (first, second) = (5, 5 + SAME_PLACE);
-    store.note_form_time(first, 8000, false);
-    store.note_form_time(first, 90, true);
-    store.note_form_time(second, 20, false);
-    assert_eq!(
-        store.form_times(second),
-        FormTimes { executions: 1, combined_runs: 0, plain_micros: 20, combined_micros: 0 }
-    );
-    assert_eq!(
-        store.form_times(first),
-        FormTimes { executions: 1, combined_runs: 1, plain_micros: 0, combined_micros: 90 }
-    );
-    store.note_form_time(first, 6000, false);
-    assert_eq!(
-        store.form_times(first),
-        FormTimes { executions: 2, combined_runs: 1, plain_micros: 6000, combined_micros: 90 }
-    );
+    store.note_run(first, 8000, false);
+    store.note_run(first, 90, true);
+    store.note_run(second, 20, false);
+    assert_eq!(known_of(&store, second), times(1, 0, 20, 0));
+    assert_eq!(known_of(&store, first), times(1, 1, 0, 90));
+    store.note_run(first, 6000, false);
+    assert_eq!(known_of(&store, first), times(2, 1, 6000, 90));
 }
 
 #[test]
@@ -200,8 +200,8 @@ fn counts_and_times_of_forms_have_an_upper_end() {
     let mut last = 0;
     let mut fell = 0;
     for _ in 0..(if cfg!(miri) { 10 } else { 10_000 }) {
-        store.note_form_time(form, u64::MAX, false);
-        let FormTimes { executions, plain_micros, combined_micros, .. } = store.form_times(form);
+        store.note_run(form, u64::MAX, false);
+        let Speed { executions, plain_micros, combined_micros, .. } = store.speed(form);
         assert_eq!((plain_micros, combined_micros), (u64::from(u32::MAX), 0));
         // It never stands still, since every so many executions something is tried.
         if executions == last + 1 {
@@ -218,24 +218,14 @@ fn counts_and_times_of_forms_have_an_upper_end() {
 fn every_process_knows_the_longest_run_of_late() {
     let block = Block::new(1, 64 * KIB);
     let store = block.attach(0);
-    assert_eq!(store.longest_run_time(5), (0, 0));
     for _ in 0..15 {
-        store.note_run_time(5, 100);
+        store.note_run(5, 100, false);
     }
-    block.attach(1).note_run_time(5, 300);
-    assert_eq!(store.longest_run_time(5), (16, 300));
-    assert_eq!([store.longest_run_time(6), store.longest_run_time(5 + SAME_PLACE)], [(0, 0); 2]);
+    block.attach(1).note_run(5, 300, false);
+    store.note_run(5, 900, true);
+    assert_eq!((store.speed(5).executions, store.speed(5).longest_micros), (17, 300), "what is combined is none");
     for _ in 0..100 {
-        store.note_run_time(5, 100);
+        store.note_run(5, 100, false);
     }
-    assert_eq!(store.longest_run_time(5).1, 100, "a long run counts less with each shorter one");
-}
-
-#[test]
-fn a_statement_takes_the_word_of_another() {
-    let block = Block::new(1, 64 * KIB);
-    let store = block.attach(0);
-    store.note_run_time(5, 100);
-    store.note_run_time(5 + SAME_PLACE, 200);
-    assert_eq!([store.longest_run_time(5), store.longest_run_time(5 + SAME_PLACE)], [(0, 0), (1, 200)]);
+    assert_eq!(store.speed(5).longest_micros, 100, "a long run counts less with each shorter one");
 }

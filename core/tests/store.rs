@@ -239,7 +239,7 @@ fn runs_are_counted_by_key() {
     let block = Block::new(1, 64 * KIB);
     let store = block.attach(0);
     let first = arrow_cache_core::CacheKey(arrow_cache_core::Hash128 { hi: 0, lo: 5 });
-    let same_word = arrow_cache_core::CacheKey(arrow_cache_core::Hash128 { hi: 1 << 16, lo: 5 });
+    let same_word = arrow_cache_core::CacheKey(arrow_cache_core::Hash128 { hi: 1 << 32, lo: 5 });
     assert_eq!([store.count_run(first), store.count_run(first), store.count_run(key(3))], [1, 2, 1]);
     assert_eq!(store.count_run(same_word), 1);
     assert_eq!(store.count_run(first), 1);

@@ -57,12 +57,12 @@ impl RowSink for ResultFill {
         if self.passes {
             return self.pass(row);
         }
-        let before = self.encoder.pending_rows();
-        if self.watch.as_ref().is_some_and(|watch| watch.times(before)) {
-            return self.append_timed(row, before);
-        }
         self.encode(row, self.batches.room().min(LARGEST_ROW))?;
         self.rows += 1;
+        let (rows, bytes) = (self.encoder.pending_rows(), self.encoder.pending_bytes());
+        if self.watch.as_ref().is_some_and(|watch| watch.is_due(rows, bytes)) {
+            self.judge(self.columns.len());
+        }
         Ok(())
     }
 
@@ -107,14 +107,6 @@ impl ResultFill {
         })
     }
 
-    /// As `new`, for an answer that will not be stored: its rows only pass.
-    ///
-    /// # Errors
-    /// As `new`.
-    pub fn passing(miss: &Miss) -> Result<Self, OutOfMemory> {
-        Ok(Self { passes: true, watch: None, ..Self::new(miss)? })
-    }
-
     /// Has it been let go? Its rows may still pass.
     pub fn is_let_go(&self) -> bool {
         self.passes
@@ -143,41 +135,24 @@ impl ResultFill {
         self.watch = None;
     }
 
-    /// Appends a row to a batch that has so many, notes what that takes, and judges the run if it is time to.
+    /// Lets the result go if it is not worth storing before it is asked again. Not before it has run for
+    /// `min_execution_time`. So many values of each row are encoded for storing.
     #[cold]
-    fn append_timed(&mut self, row: Row<'_>, before: usize) -> Result<(), Reason> {
-        let began = Instant::now();
-        self.encode(row, self.batches.room().min(LARGEST_ROW))?;
-        let taken = began.elapsed();
-        self.rows += 1;
-        let Some(watch) = &mut self.watch else { return Ok(()) };
-        watch.note_row(before, taken);
-        if watch.is_due(self.encoder.pending_bytes()) {
-            self.judge();
+    fn judge(&mut self, values_per_row: usize) {
+        if self.watch.is_none() {
+            return;
         }
-        Ok(())
-    }
-
-    /// Lets the result go if it is not worth storing before it is asked again. Not before it has run for `min_execution_time`.
-    fn judge(&mut self) {
-        let rows = self.rows;
         let elapsed = self.batches.began.elapsed();
         if elapsed < settings::min_execution_time() {
             // It may end as one that is too quick, which says more.
             return;
         }
-        if self.watch.as_mut().is_some_and(|watch| watch.lets_go(rows, elapsed)) {
+        let values = self.rows.saturating_mul(values_per_row as u64);
+        let bytes = (self.batches.bytes + self.encoder.pending_bytes()) as u64;
+        if self.watch.as_mut().is_some_and(|watch| watch.lets_go(values, bytes, elapsed)) {
             self.batches.free();
             self.watch = None;
             self.passes = true;
-        }
-    }
-
-    /// Notes that a batch was stored, which began then, and judges the run.
-    fn note_batch(&mut self, began: Instant) {
-        if let Some(watch) = &mut self.watch {
-            watch.note_batch(began.elapsed());
-            self.judge();
         }
     }
 
@@ -191,17 +166,16 @@ impl ResultFill {
             return Err(Reason::TooLarge);
         }
         self.rows += rows as u64;
-        let began = Instant::now();
         self.batches.add(chunk.len(), |target| target.copy_from_slice(chunk))?;
-        self.note_batch(began);
+        // The export has encoded them for itself.
+        self.judge(0);
         if self.passes { Err(Reason::QuickRows) } else { Ok(()) }
     }
 
     /// Moves the rows collected so far into the store, which have become a full batch.
     fn flush(&mut self) -> Result<(), Reason> {
-        let began = Instant::now();
         self.flush_rest()?;
-        self.note_batch(began);
+        self.judge(self.columns.len());
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use arrow_cache_core::{Pin, Reason};
 use super::fill::ResultFill;
 use super::outcome;
 use super::replay::Replay;
-use crate::lookup::{Miss, quick_rows};
+use crate::lookup::Miss;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tee::Tee;
 use crate::pg::tree::Tree;
@@ -20,8 +20,6 @@ pub enum Stage {
     Filling(Box<Tee<ResultFill>>),
     /// They only pass; it is asked whether the run is too quick.
     Timing,
-    /// The same, and they are encoded for the client.
-    Passing(Box<Tee<ResultFill>>),
     /// They come from the entry just stored, not from the plan (`debug_serve_fills`).
     Replaying(Replay),
     /// Nothing is done with them.
@@ -91,13 +89,10 @@ impl MissRun {
     pub fn finish(&mut self) -> Option<Pin> {
         if std::mem::take(&mut self.is_timed) {
             outcome::note_form_time(&self.miss, self.elapsed);
-            if self.miss.refused == Some(Reason::QuickRows) {
-                quick_rows::note_skipped(&self.miss, self.rows, self.elapsed);
-            }
         }
         let stage = std::mem::replace(&mut self.stage, Stage::Done);
         let too_quick = match stage {
-            Stage::Filling(_) | Stage::Timing | Stage::Passing(_) => outcome::remember_speed(&self.miss, self.elapsed),
+            Stage::Filling(_) | Stage::Timing => outcome::remember_speed(&self.miss, self.elapsed),
             Stage::Replaying(_) | Stage::Done => return None,
         };
         let Stage::Filling(tee) = stage else { return None };
@@ -121,7 +116,7 @@ impl MissRun {
     pub fn leave_order(&mut self) {
         self.is_timed = false;
         self.give_up(Reason::ScrollableCursor);
-        if matches!(self.stage, Stage::Timing | Stage::Passing(_)) {
+        if matches!(self.stage, Stage::Timing) {
             self.stage = Stage::Done;
         }
     }

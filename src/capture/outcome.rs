@@ -5,8 +5,7 @@ use std::time::Duration;
 use arrow_cache_core::{Counter, Ending, Pin, Reason};
 
 use super::fill::ResultFill;
-use crate::lookup::quick_statements;
-use crate::lookup::{Miss, definition_versions};
+use crate::lookup::{Miss, definition_versions, quick_statements, timing};
 use crate::pg::encoding;
 use crate::query::environment;
 use crate::report::{decision_log, tally};
@@ -51,11 +50,7 @@ pub fn note_form_time(miss: &Miss, elapsed: Duration) {
     if let Some(store) = shmem::store() {
         let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         store.counters().add(store.stripe(), Counter::TimeExecutedMicros, micros);
-        if miss.combined {
-            let saved = store.form_times(miss.form.0).plain_micros.saturating_sub(micros);
-            store.counters().add(store.stripe(), Counter::FragmentTimeSavedMicros, saved);
-        }
-        store.note_form_time(miss.form.0, micros, miss.combined);
+        timing::note_form(miss.form, micros, miss.combined);
     }
 }
 
@@ -66,7 +61,10 @@ pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
         return false;
     }
     let too_quick = elapsed < settings::min_execution_time() && !settings::debug_serve_fills();
-    quick_statements::note_execution(miss.key, miss.fingerprint, elapsed, too_quick);
+    if let Some(store) = shmem::store() {
+        store.note_too_quick(miss.key, too_quick);
+    }
+    quick_statements::note_run(miss.fingerprint, elapsed, too_quick);
     too_quick
 }
 

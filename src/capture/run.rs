@@ -113,7 +113,7 @@ fn prepare_miss(run: &mut MissRun, pass: &mut Pass<'_>) {
             // SAFETY: as below.
             unsafe { tee.install(query) };
         }
-        Stage::Filling(tee) | Stage::Passing(tee) => {
+        Stage::Filling(tee) => {
             // SAFETY: the tee was made for this query and stays in its box; `restore` puts the receiver back after the run.
             pass.receiver = unsafe { tee.install(query) };
         }

@@ -30,12 +30,7 @@ fn fetch(call: FunctionCall<'_>) -> SetOfIterator<'static, Vec<u8>> {
     }))
 }
 
-sql_function!(
-    fetch,
-    Signature::set(&[pg_sys::TEXTOID, pg_sys::JSONBOID], pg_sys::BYTEAOID),
-    "arrow_cache_fetch_0_2",
-    "arrow_cache_fetch"
-);
+sql_function!(fetch, Signature::set(&[pg_sys::TEXTOID, pg_sys::JSONBOID], pg_sys::BYTEAOID), "arrow_cache_fetch");
 
 /// A stream that is cut into slices of one size.
 #[derive(Default)]

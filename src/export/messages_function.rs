@@ -42,7 +42,6 @@ sql_function!(
         &[pg_sys::TEXTOID, pg_sys::JSONBOID],
         &[pg_sys::INT4OID, pg_sys::BOOLOID, pg_sys::INT8OID, pg_sys::BYTEAOID]
     ),
-    "arrow_cache_messages_0_2",
     "arrow_cache_messages"
 );
 

@@ -25,7 +25,6 @@ fn query(call: FunctionCall<'_>) -> Option<GatheredStream> {
 sql_function!(
     query,
     Signature::value(&[pg_sys::TEXTOID], pg_sys::BYTEAOID).with_any_more().with_nulls(),
-    "arrow_cache_query_0_2",
     "arrow_cache_query"
 );
 

@@ -32,7 +32,6 @@ sql_function!(
         &[pg_sys::TEXTOID, pg_sys::JSONBOID],
         &[pg_sys::INT4OID, pg_sys::TEXTOID, pg_sys::REGTYPEOID, pg_sys::TEXTOID, pg_sys::BOOLOID, pg_sys::TEXTOID]
     ),
-    "arrow_cache_schema_0_2",
     "arrow_cache_schema"
 );
 

@@ -1,7 +1,7 @@
 //! Is a statement worth being combined of parts? Only if statements of its form were executed before, and took long. Reads shared memory;
 //! keeps nothing.
 
-use arrow_cache_core::FormTimes;
+use arrow_cache_core::Speed;
 use pgrx::pg_sys;
 
 use crate::query::hashes::FormId;
@@ -28,7 +28,7 @@ pub fn is_worth(form: FormId) -> bool {
         return true;
     }
     let Some(store) = shmem::store() else { return false };
-    let FormTimes { executions, combined_runs, plain_micros, combined_micros } = store.form_times(form.0);
+    let Speed { executions, combined_runs, plain_micros, combined_micros, .. } = store.speed(form.0);
     let is_slow = plain_micros > 0 && u128::from(plain_micros) >= settings::fragment_min_time().as_micros();
     let has_paid = combined_micros <= plain_micros || combined_runs < RUNS_TO_LEARN;
     is_slow && (has_paid || executions.is_multiple_of(TRY_EVERY))

@@ -7,7 +7,7 @@ use super::recipe::Recipe;
 use super::{admission, path};
 use crate::invalidation::own_writes;
 use crate::lookup::parts::{self, may_have_parts};
-use crate::lookup::{Call, Eligible, definition_versions, may_lack_execute, timed_forms};
+use crate::lookup::{Call, Eligible, definition_versions, may_lack_execute, timing};
 use crate::pg::error_passing::kept;
 use crate::pg::lists::{nodes, oids};
 use crate::pg::query_desc::QueryDesc;
@@ -89,14 +89,14 @@ pub fn combine_moving(call: &Call<'_>) -> Option<Combination> {
     // SAFETY: called inside a transaction.
     unsafe { pg_sys::AcceptInvalidationMessages() };
     let form = identity::of(call.query(), store.seed()).ok()?.form.id();
-    timed_forms::time_statement(form, false);
+    timing::time_statement(form, false);
     if !admission::is_worth(form) {
         return None;
     }
     // What else the query does was not found out.
     let known = Known { may_fail: true, asks_for_time: true, reads_all: true };
     let found = combination(call.query(), None, versions, known, instead_of(call))?;
-    timed_forms::time_statement(form, true);
+    timing::time_statement(form, true);
     Some(found)
 }
 

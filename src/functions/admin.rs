@@ -16,7 +16,7 @@ fn flush(_: FunctionCall<'_>) -> i64 {
     store.retire_matching(|entry| entry.database() == database) as i64
 }
 
-sql_function!(flush, Signature::value(&[], pg_sys::INT8OID), "arrow_cache_flush_0_2", "flush_wrapper");
+sql_function!(flush, Signature::value(&[], pg_sys::INT8OID), "arrow_cache_flush");
 
 /// Drops every entry that rests on a relation and returns how many there were.
 fn invalidate(call: FunctionCall<'_>) -> i64 {
@@ -34,12 +34,7 @@ fn invalidate(call: FunctionCall<'_>) -> i64 {
     store.retire_matching(|entry| entry.database() == database && entry.dependencies().iter().any(rests_on_it)) as i64
 }
 
-sql_function!(
-    invalidate,
-    Signature::value(&[pg_sys::REGCLASSOID], pg_sys::INT8OID),
-    "arrow_cache_invalidate_0_2",
-    "invalidate_wrapper"
-);
+sql_function!(invalidate, Signature::value(&[pg_sys::REGCLASSOID], pg_sys::INT8OID), "arrow_cache_invalidate");
 
 /// Zeroes the counters.
 fn reset_stats(_: FunctionCall<'_>) {
@@ -47,9 +42,4 @@ fn reset_stats(_: FunctionCall<'_>) {
     store.reset_stats(backend::now());
 }
 
-sql_function!(
-    reset_stats,
-    Signature::value(&[], pg_sys::VOIDOID),
-    "arrow_cache_reset_stats_0_2",
-    "reset_stats_wrapper"
-);
+sql_function!(reset_stats, Signature::value(&[], pg_sys::VOIDOID), "arrow_cache_reset_stats");

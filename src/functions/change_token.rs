@@ -33,7 +33,7 @@ fn etag(call: FunctionCall<'_>) -> Option<String> {
 sql_function!(
     etag,
     Signature::value(&[pg_sys::TEXTOID], pg_sys::TEXTOID).with_any_more().with_nulls(),
-    "arrow_cache_etag_0_2"
+    "arrow_cache_etag"
 );
 
 /// The token of all rows of relations, as the user may see them. NULL if nothing can be promised of one of them, or if there is none.
@@ -82,7 +82,7 @@ fn token_of_relation(store: &SharedStore, relation: pg_sys::Oid) -> Option<Hash1
     or_null(export::under_callers_snapshot(|| export::within(&text, || token_of(store, &text, &[], Some(relation)))))
 }
 
-sql_function!(version, Signature::value(&[pg_sys::REGCLASSARRAYOID], pg_sys::TEXTOID), "arrow_cache_version_0_2");
+sql_function!(version, Signature::value(&[pg_sys::REGCLASSARRAYOID], pg_sys::TEXTOID), "arrow_cache_version");
 
 /// A token, or none for a reason that the user need not mend.
 fn or_null(token: Result<Hash128, Reason>) -> Option<Hash128> {

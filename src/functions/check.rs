@@ -67,5 +67,5 @@ sql_function!(
             pg_sys::TEXTOID, // detail
         ]
     ),
-    "arrow_cache_check_0_2"
+    "arrow_cache_check"
 );

@@ -14,12 +14,7 @@ fn last_status(_: FunctionCall<'_>) -> Option<&'static str> {
     session::last_status().map(session::Status::name)
 }
 
-sql_function!(
-    last_status,
-    Signature::value(&[], pg_sys::TEXTOID),
-    "arrow_cache_last_status_0_2",
-    "last_status_wrapper"
-);
+sql_function!(last_status, Signature::value(&[], pg_sys::TEXTOID), "arrow_cache_last_status");
 
 /// Why that statement was bypassed or its result not stored.
 fn last_reason(_: FunctionCall<'_>) -> Option<&'static str> {
@@ -27,9 +22,4 @@ fn last_reason(_: FunctionCall<'_>) -> Option<&'static str> {
     session::last_status()?.reason().map(arrow_cache_core::Reason::name)
 }
 
-sql_function!(
-    last_reason,
-    Signature::value(&[], pg_sys::TEXTOID),
-    "arrow_cache_last_reason_0_2",
-    "last_reason_wrapper"
-);
+sql_function!(last_reason, Signature::value(&[], pg_sys::TEXTOID), "arrow_cache_last_reason");

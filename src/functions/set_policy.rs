@@ -130,8 +130,7 @@ fn set_policy(call: FunctionCall<'_>) {
 sql_function!(
     set_policy,
     Signature::value(&[pg_sys::REGCLASSOID, pg_sys::TEXTOID], pg_sys::VOIDOID),
-    "arrow_cache_set_policy_0_2",
-    "set_policy_wrapper"
+    "arrow_cache_set_policy"
 );
 
 /// The policy of a relation.
@@ -140,9 +139,4 @@ fn policy(call: FunctionCall<'_>) -> &'static str {
     relation_policy::of(call.oid(0)).name()
 }
 
-sql_function!(
-    policy,
-    Signature::value(&[pg_sys::REGCLASSOID], pg_sys::TEXTOID),
-    "arrow_cache_policy_0_2",
-    "policy_wrapper"
-);
+sql_function!(policy, Signature::value(&[pg_sys::REGCLASSOID], pg_sys::TEXTOID), "arrow_cache_policy");

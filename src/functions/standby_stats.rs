@@ -17,4 +17,4 @@ fn standby_state(_: FunctionCall<'_>) -> String {
     }
 }
 
-sql_function!(standby_state, Signature::value(&[], pg_sys::TEXTOID), "arrow_cache_standby_state_0_2");
+sql_function!(standby_state, Signature::value(&[], pg_sys::TEXTOID), "arrow_cache_standby_state");

@@ -60,7 +60,7 @@ sql_function!(
             pg_sys::FLOAT8OID, // time_saved_ms
         ]
     ),
-    "arrow_cache_statement_counts_data_0_2"
+    "arrow_cache_statement_counts_data"
 );
 
 /// How many statements had to make room for others in the view `statements`.
@@ -68,4 +68,4 @@ fn statements_dropped(_: FunctionCall<'_>) -> i64 {
     shmem::required().statements_dropped() as i64
 }
 
-sql_function!(statements_dropped, Signature::value(&[], pg_sys::INT8OID), "arrow_cache_statements_dropped_0_2");
+sql_function!(statements_dropped, Signature::value(&[], pg_sys::INT8OID), "arrow_cache_statements_dropped");

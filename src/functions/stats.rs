@@ -1,7 +1,7 @@
 //! The rows behind the views: counters, entries, relations, reasons. Entries are pinned while they are read; the store takes its locks
 //! itself.
 
-use arrow_cache_core::{Counter, EntryView, OutOfMemory, Reason, RoomyVec, Versions};
+use arrow_cache_core::{Counter, EntryKind, EntryView, OutOfMemory, Reason, RoomyVec, Versions};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::iter::TableIterator;
 use pgrx::pg_sys;
@@ -42,6 +42,12 @@ type StatsRow = (
     Option<f64>,
     f64,
     Option<TimestampWithTimeZone>,
+    i64,
+    i64,
+    i64,
+    f64,
+    Option<f64>,
+    Option<f64>,
 );
 
 fn stats_data(_: FunctionCall<'_>) -> TableIterator<'static, StatsRow> {
@@ -51,7 +57,10 @@ fn stats_data(_: FunctionCall<'_>) -> TableIterator<'static, StatsRow> {
     let (hits, misses, stale) = (sum(Counter::Hits), sum(Counter::Misses), sum(Counter::Stale));
     let bypasses = sum(Counter::Bypasses);
     let queries = hits + misses + stale + bypasses;
-    let hit_ratio = (queries > 0).then(|| hits as f64 / queries as f64);
+    let share = |part: i64, whole: i64| (whole > 0).then(|| part as f64 / whole as f64);
+    let (saved, executed) = (sum(Counter::TimeSavedMicros), sum(Counter::TimeExecutedMicros));
+    let saved_in_all = saved + sum(Counter::FragmentTimeSavedMicros);
+    let answered = hits + sum(Counter::StaleHits);
     TableIterator::once((
         hits,
         misses,
@@ -67,9 +76,15 @@ fn stats_data(_: FunctionCall<'_>) -> TableIterator<'static, StatsRow> {
         settings::max_entries() as i32,
         store.bytes_used() as i64,
         settings::memory_bytes() as i64,
-        hit_ratio,
-        milliseconds(counters.sum(Counter::TimeSavedMicros)),
+        share(hits, queries),
+        milliseconds(saved as u64),
         timestamp(store.stats_reset()),
+        sum(Counter::OtherStatements),
+        sum(Counter::NestedStatements),
+        sum(Counter::VerifySamples),
+        milliseconds(executed as u64),
+        share(saved_in_all, saved_in_all + executed),
+        share(answered, answered + misses + stale),
     ))
 }
 
@@ -95,46 +110,15 @@ sql_function!(
             pg_sys::FLOAT8OID,      // hit_ratio
             pg_sys::FLOAT8OID,      // time_saved_ms
             pg_sys::TIMESTAMPTZOID, // stats_reset
+            pg_sys::INT8OID,        // other_statements
+            pg_sys::INT8OID,        // nested_statements
+            pg_sys::INT8OID,        // verify_samples
+            pg_sys::FLOAT8OID,      // time_executed_ms
+            pg_sys::FLOAT8OID,      // time_saved_ratio
+            pg_sys::FLOAT8OID,      // eligible_hit_ratio
         ]
     ),
-    "arrow_cache_stats_data_0_2",
-    "stats_data_wrapper"
-);
-
-/// Further columns of the view `stats`.
-type StatementsRow = (i64, i64, i64, f64, Option<f64>, Option<f64>);
-
-fn statements_data(_: FunctionCall<'_>) -> TableIterator<'static, StatementsRow> {
-    let store = shmem::required();
-    let sum = |counter| store.counters().sum(counter);
-    let share = |part: u64, rest: u64| (part + rest > 0).then(|| part as f64 / (part + rest) as f64);
-    let saved = sum(Counter::TimeSavedMicros) + sum(Counter::FragmentTimeSavedMicros);
-    let executed = sum(Counter::TimeExecutedMicros);
-    let answered = sum(Counter::Hits) + sum(Counter::StaleHits);
-    TableIterator::once((
-        sum(Counter::OtherStatements) as i64,
-        sum(Counter::NestedStatements) as i64,
-        sum(Counter::VerifySamples) as i64,
-        milliseconds(executed),
-        share(saved, executed),
-        share(answered, sum(Counter::Misses) + sum(Counter::Stale)),
-    ))
-}
-
-sql_function!(
-    statements_data,
-    Signature::table(
-        &[],
-        &[
-            pg_sys::INT8OID,   // other_statements
-            pg_sys::INT8OID,   // nested_statements
-            pg_sys::INT8OID,   // verify_samples
-            pg_sys::FLOAT8OID, // time_executed_ms
-            pg_sys::FLOAT8OID, // time_saved_ratio
-            pg_sys::FLOAT8OID, // eligible_hit_ratio
-        ]
-    ),
-    "arrow_cache_statements_data_0_2"
+    "arrow_cache_stats_data"
 );
 
 type EntryRow = (
@@ -153,6 +137,9 @@ type EntryRow = (
     Option<TimestampWithTimeZone>,
     bool,
     Vec<pg_sys::Oid>,
+    &'static str,
+    f64,
+    i64,
 );
 
 fn entries_data(_: FunctionCall<'_>) -> TableIterator<'static, EntryRow> {
@@ -203,10 +190,12 @@ sql_function!(
             pg_sys::TIMESTAMPTZOID, // expires_at
             pg_sys::BOOLOID,        // valid
             pg_sys::OIDARRAYOID,    // relations
+            pg_sys::TEXTOID,        // kind
+            pg_sys::FLOAT8OID,      // score
+            pg_sys::INT8OID,        // rendition_bytes
         ]
     ),
-    "arrow_cache_entries_data_0_2",
-    "entries_data_wrapper"
+    "arrow_cache_entries_data"
 );
 
 fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> Result<EntryRow, OutOfMemory> {
@@ -235,6 +224,12 @@ fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> Result
         expires,
         is_current && entry.expires_at() > now,
         relations,
+        match entry.kind() {
+            EntryKind::Answer => "answer",
+            EntryKind::Fragment => "fragment",
+        },
+        entry.score(now),
+        entry.rendition_bytes() as i64,
     ))
 }
 
@@ -284,8 +279,7 @@ sql_function!(
             pg_sys::TIMESTAMPTZOID, // last_change_at
         ]
     ),
-    "arrow_cache_relations_data_0_2",
-    "relations_data_wrapper"
+    "arrow_cache_relations_data"
 );
 
 /// The columns of the view `bypass_reasons`.
@@ -311,6 +305,5 @@ sql_function!(
             pg_sys::INT8OID, // statements
         ]
     ),
-    "arrow_cache_bypass_reasons_data_0_2",
-    "bypass_reasons_data_wrapper"
+    "arrow_cache_bypass_reasons_data"
 );

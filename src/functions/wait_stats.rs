@@ -55,5 +55,5 @@ sql_function!(
             pg_sys::INT8OID,   // stale_hits
         ]
     ),
-    "arrow_cache_waits_data_0_2"
+    "arrow_cache_waits_data"
 );

@@ -87,7 +87,6 @@ fn why(call: FunctionCall<'_>) -> TableIterator<'static, Answer> {
 sql_function!(
     why,
     Signature::table(&[pg_sys::TEXTOID], &[pg_sys::BOOLOID, pg_sys::TEXTOID, pg_sys::TEXTOID]),
-    "arrow_cache_why_0_2",
     "arrow_cache_why"
 );
 
@@ -144,7 +143,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
             Found::Hit(hit, _) => store.unpin(hit.pin),
             Found::Miss(miss) => match miss.refused {
                 // Only running the query can tell, or has told so far.
-                None | Some(Reason::TooQuick | Reason::TooFewRuns | Reason::QuickRows) => {}
+                None | Some(Reason::TooQuick | Reason::TooFewRuns) => {}
                 Some(reason) => return Err(reason.into()),
             },
         }

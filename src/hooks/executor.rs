@@ -204,13 +204,12 @@ unsafe fn run_level(
     count: u64,
     once: bool,
 ) {
-    lookup::quick_statements::begin_timed();
+    lookup::timing::begin_run();
     let outer = session::enter_level();
     // SAFETY: the caller's promise; what is kept over the call is plain data.
     unsafe { compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once) };
     session::leave_level(outer);
-    lookup::quick_statements::note_timed();
-    lookup::timed_forms::note_run();
+    lookup::timing::end_run();
 }
 
 /// Runs a query with which there may be more to do.
@@ -259,14 +258,13 @@ unsafe fn run_plan(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, 
             if !backend::is_in_subtransaction() {
                 return run_level(query_desc, direction, count, once);
             }
-            lookup::quick_statements::begin_timed();
+            lookup::timing::begin_run();
             let outer = session::enter_level();
             with_cleanup(
                 || compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once),
                 || session::leave_level(outer),
             );
-            lookup::quick_statements::note_timed();
-            lookup::timed_forms::note_run();
+            lookup::timing::end_run();
             return;
         }
         run_captured(desc, direction, count, once);

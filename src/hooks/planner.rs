@@ -54,7 +54,7 @@ unsafe fn plan_unwatched(
         let may_be_kept = lookup::may_be_kept(&Call::of_hook(query, text, options, params));
         let plan = direct!((PREVIOUS.planner)(query, text, options, params));
         if may_be_kept {
-            edge(|| lookup::refuse(plan, Reason::NotAnalyzed));
+            edge(|| lookup::leave_unchecked(plan, None));
         }
         plan
     }
@@ -114,7 +114,7 @@ unsafe fn plan_concerned(
         match planning {
             Planning::Eligible(eligible) => edge(|| lookup::after_planning(plan, eligible)),
             Planning::Refused(reason) => edge(|| lookup::refuse(plan, reason)),
-            Planning::Unchecked(form) => edge(|| lookup::leave_unchecked(plan, form)),
+            Planning::Unchecked(form) => edge(|| lookup::leave_unchecked(plan, Some(form))),
             Planning::Ignored | Planning::Ready { .. } => {}
         }
         if !question.is_null() {

@@ -11,7 +11,7 @@ use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::fingerprint::Fingerprint;
 use super::question::Question;
 use super::row_bounds::RowBounds;
-use super::{execute_rights, kept_templates, portal, quick_statements, snapshot};
+use super::{execute_rights, kept_templates, portal, quick_statements, snapshot, timing};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
 use crate::pg::compat;
@@ -73,7 +73,7 @@ fn check_speed(question: &Question<'_>, form: FormId) -> Result<(), Reason> {
         && quick_statements::skips_lookup(fingerprint)
         && !StatementTerms::of(question.own_text())?.insisted
     {
-        quick_statements::time_run(Some(fingerprint));
+        timing::time_run(Some(fingerprint));
         return Err(Reason::TooQuick);
     }
     Ok(())
@@ -84,27 +84,37 @@ fn check_speed(question: &Question<'_>, form: FormId) -> Result<(), Reason> {
 /// # Errors
 /// The reason to bypass.
 #[inline]
-fn verdict_of(question: &Question<'_>) -> Result<(QueryTraits, TreeHash, FormId, FactsHash, Planned, bool), Reason> {
-    let form_at_once = plan_marker::form_of(question.plan());
-    if let Some(form) = form_at_once {
-        check_speed(question, form)?;
-    }
+fn verdict_of(
+    store: &SharedStore,
+    question: &Question<'_>,
+) -> Result<(QueryTraits, TreeHash, FormId, FactsHash, Planned, bool), Reason> {
     match plan_marker::read(question.plan()) {
         Marked::Cacheable { traits, tree, form, facts, planned, asks_for_time } => {
-            if form_at_once.is_none() {
-                check_speed(question, form)?;
-            }
+            check_speed(question, form)?;
             Ok((traits, tree, form, facts, planned, asks_for_time))
         }
         Marked::Bypass(reason) => Err(reason),
-        Marked::Unchecked => {
-            // It may be worth a lookup by now. Its next plan is checked.
-            portal::ask_for_new_plan();
-            form_at_once.map(Fingerprint::of_form).inspect(|form| quick_statements::look_up_next(*form));
-            quick_statements::time_run(form_at_once.map(Fingerprint::of_form));
-            Err(Reason::TooQuick)
-        }
+        Marked::Unchecked(form) => Err(pass_unchecked(store, form.map(Fingerprint::of_form))),
     }
+}
+
+/// Passes on a statement whose plan was not checked. If it is not known to be too quick, its next plan is checked, and
+/// looked up. Returns why it is bypassed.
+fn pass_unchecked(store: &SharedStore, form: Option<Fingerprint>) -> Reason {
+    timing::time_run(form);
+    let Some(form) = form else {
+        // A new plan might need rights that the one which was made while the cache was off does not.
+        if !execute_rights::may_lack(definition_versions::current(store).ddl) {
+            portal::ask_for_new_plan();
+        }
+        return Reason::NotAnalyzed;
+    };
+    if quick_statements::will_skip_lookup(form) {
+        quick_statements::count_skipped(form);
+    } else {
+        portal::ask_for_new_plan();
+    }
+    Reason::TooQuick
 }
 
 /// Describes a question.
@@ -115,7 +125,7 @@ fn verdict_of(question: &Question<'_>) -> Result<(QueryTraits, TreeHash, FormId,
 /// The reason to bypass.
 #[inline]
 pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Description<'q>, Reason> {
-    let (traits, tree, form, facts, planned, asks_for_time) = verdict_of(question)?;
+    let (traits, tree, form, facts, planned, asks_for_time) = verdict_of(store, question)?;
     let own_text = question.own_text();
     let terms = StatementTerms::of(own_text)?;
     let fingerprint = question.fingerprint(Fingerprint::of_form(form));

@@ -235,7 +235,7 @@ fn miss(
     let rests_on_names = traits.resolves_names() || traits.calls_declared();
     let is_settled = !rests_on_names || definition_versions::are_settled();
     let refused = if is_settled && storing::is_plan_current(store, &planned, description.current) {
-        storing::refusal(store, key, description.form, terms, question.is_only_asked())
+        storing::refusal(store, key, terms, question.is_only_asked())
     } else {
         Some(Reason::DdlInProgress)
     };

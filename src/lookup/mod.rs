@@ -7,6 +7,7 @@
 //! 2. If its answer seems to be stored, and a plan like its own was kept (`kept_templates`), a placeholder takes the place of the plan, and
 //!    nothing is planned (`placeholder`).
 //! 3. The plan starts (`start`): is it the client's own statement (`portal`), and worth a lookup (`quick_statements`, by the `price` of one)?
+//!    What is bypassed may be timed nevertheless (`timing`).
 //! 4. The answer is looked up (`find`): what is asked (`question`, `description`), under which snapshot (`snapshot`), and may the
 //!    stored answer be given now (`entry_validity`)?
 //! 5. A hit is served. A miss is executed, and its answer stored if it may be (`storing`). Whatever came of it is counted and logged
@@ -54,7 +55,7 @@ mod snapshot;
 pub mod staleness;
 mod start;
 mod storing;
-pub mod timed_forms;
+pub mod timing;
 mod unclear_hints;
 mod verdict;
 mod waited;

@@ -103,7 +103,7 @@ fn read_by(query: QueryDesc<'_>, outer: Option<&pg_sys::SnapshotData>) -> Result
     let store = shmem::store().ok_or(Reason::NoRoom)?;
     let (traits, planned, asks_for_time) = match plan_marker::read(query.plan()) {
         Marked::Cacheable { traits, planned, asks_for_time, .. } => (traits, planned, asks_for_time),
-        Marked::Bypass(Reason::NotAnalyzed) | Marked::Unchecked => return Err(Reason::OldPlan),
+        Marked::Bypass(Reason::NotAnalyzed) | Marked::Unchecked(_) => return Err(Reason::OldPlan),
         Marked::Bypass(reason) => return Err(reason),
     };
     // SAFETY: the extras were just read, into the current memory context.

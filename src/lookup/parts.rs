@@ -168,7 +168,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
     }
     let dependencies = dependencies(store, eligible, part)?;
     let terms = StatementTerms::INSISTED;
-    if let Some(reason) = storing::refusal(store, *key, form, terms, false) {
+    if let Some(reason) = storing::refusal(store, *key, terms, false) {
         return Err(reason);
     }
     Ok(Box::new(Miss {

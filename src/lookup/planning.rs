@@ -9,7 +9,7 @@ use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
 use super::placeholder::{self, Placeholder};
 use super::verdict::{Eligible, check, meaning};
-use super::{definition_versions, kept_templates, price, quick_statements, unclear_hints};
+use super::{definition_versions, kept_templates, price, quick_statements, timing, unclear_hints};
 use crate::pg::allocator;
 use crate::query::eligibility::reads_nothing;
 use crate::query::hashes::FormId;
@@ -81,8 +81,7 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
         check_speed(call, Some(Fingerprint::of_form(form.id())))?;
     }
     let is_kept_for_client = may_stand_in && !is_one_shot && call.is_of_client();
-    if is_kept_for_client && quick_statements::are_quick_for_others(Fingerprint::of_form(form.id())) && !call.has_hint()
-    {
+    if is_kept_for_client && quick_statements::will_skip_lookup(Fingerprint::of_form(form.id())) && !call.has_hint() {
         return Ok(Planning::Unchecked(form.id()));
     }
     // From here on it costs something: a session whose statements are all too quick never attaches to the store.
@@ -111,7 +110,7 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
 /// `TooQuick` if such statements are not looked up.
 fn check_speed(call: &Call<'_>, fingerprint: Option<Fingerprint>) -> Result<(), Reason> {
     if fingerprint.is_some_and(quick_statements::skips_lookup) && !call.has_hint() {
-        quick_statements::time_run(fingerprint);
+        timing::time_run(fingerprint);
         return Err(Reason::TooQuick);
     }
     quick_statements::note_planned(fingerprint);

@@ -1,26 +1,21 @@
 //! Admission: which statements are too quick to be worth a lookup, by their fingerprints: quicker than
-//! `min_execution_time`, or than ten times what looking them up takes. And which are too quick to be worth capturing,
-//! by their keys.
+//! `min_execution_time`, or than ten times what looking them up takes.
 //!
-//! Two fixed tables of this backend; no other process sees them. A statement that is forgotten is only looked up, or
-//! captured, once more. What sessions find out about statements that are new to them is noted in shared memory, so that
-//! the first statement of the next session need not be looked up.
+//! A fixed table of this backend; no other process sees it. A statement that is forgotten is only looked up once more.
+//! What sessions find out about statements that are new to them is noted in shared memory (`core::cache::speeds`), so
+//! that the first statement of the next session need not be looked up.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::time::Duration;
-
-use arrow_cache_core::CacheKey;
 
 use super::fingerprint::Fingerprint;
 use super::price;
-use crate::pg::backend;
 use crate::pg::backend_local::Local;
 use crate::query::environment;
 use crate::{session, settings, shmem};
 
-/// What is remembered of statements by a hash: each takes the place of another with the same remainder.
-type Memory<T, const PLACES: usize> = Local<RefCell<[T; PLACES]>>;
-
+/// Fingerprints remembered: each takes the place of another with the same remainder.
+const PLACES: usize = 256;
 /// Executions in a row that were too quick to be stored, after which the next ones are not looked up.
 const QUICK_RUNS: u8 = 16;
 /// This skipped execution is looked up anyway, since another session may have stored an answer.
@@ -36,12 +31,10 @@ const SPENT: u32 = 8;
 const MEASURED_EVERY: u8 = 8;
 /// A lookup that took longer than those before counts for one in so many: most of these were disturbed.
 const WEIGHT_OF_LONGER: u32 = 8;
-/// Statements of a session that may have to read from the catalogs what later ones find in its memory.
-const FIRST_STATEMENTS: u64 = 64;
 
-/// How quick the executions of statements with one fingerprint are.
+/// Whether looking up statements with one fingerprint pays.
 #[derive(Clone, Copy)]
-struct Speed {
+struct Payoff {
     fingerprint: Fingerprint,
     /// The setting `min_execution_time` that the executions were compared with, as bits.
     threshold: u64,
@@ -59,7 +52,7 @@ struct Speed {
     credit: Duration,
 }
 
-const UNKNOWN: Speed = Speed {
+const UNKNOWN: Payoff = Payoff {
     fingerprint: Fingerprint(0),
     threshold: 0,
     quick_runs: 0,
@@ -70,7 +63,7 @@ const UNKNOWN: Speed = Speed {
     credit: Duration::ZERO,
 };
 
-impl Speed {
+impl Payoff {
     /// Returns true if it is that of statements with this fingerprint, compared with this setting.
     #[inline]
     fn is_of(&self, fingerprint: Fingerprint, threshold: u64) -> bool {
@@ -90,17 +83,12 @@ impl Speed {
     }
 }
 
-/// Speeds by fingerprint.
-static SPEEDS: Memory<Speed, 256> = Local::new(RefCell::new([UNKNOWN; 256]));
-/// The lower halves of the keys whose last execution was too quick, by the upper half.
-static QUICK_KEYS: Memory<u64, 1024> = Local::new(RefCell::new([0; 1024]));
+/// What is known, by fingerprint.
+static PAYOFFS: Local<RefCell<[Payoff; PLACES]>> = Local::new(RefCell::new([UNKNOWN; PLACES]));
 
-/// When the run of the statement that is timed has begun; 0 for all but the first statements of the session.
-static BEGAN: Local<Cell<i64>> = Local::new(Cell::new(0));
-
-/// The place of a hash in a memory.
-fn place<T, const PLACES: usize>(memory: &mut [T; PLACES], hash: u64) -> &mut T {
-    &mut memory[hash as usize % PLACES]
+/// The place of a fingerprint.
+fn place(payoffs: &mut [Payoff; PLACES], fingerprint: Fingerprint) -> &mut Payoff {
+    &mut payoffs[fingerprint.0 as usize % PLACES]
 }
 
 /// The setting that executions are compared with, as bits.
@@ -108,8 +96,8 @@ fn threshold() -> u64 {
     settings::min_execution_time_ms().to_bits()
 }
 
-/// Is the next execution of a statement with this fingerprint too quick to be worth a lookup, by all that is known? Counts the
-/// executions that it says yes to. Else the lookup begins, and may be measured.
+/// Returns true if the next execution of a statement with this fingerprint is too quick to be worth a lookup, by all
+/// that is known. Counts the executions that are skipped. Else the lookup begins, and may be measured.
 pub fn skips_lookup(fingerprint: Fingerprint) -> bool {
     if settings::min_execution_time_ms() == 0.0 || settings::debug_serve_fills() {
         return false;
@@ -123,26 +111,26 @@ pub fn skips_lookup(fingerprint: Fingerprint) -> bool {
 
 /// Counts a lookup; says whether it is measured.
 fn is_measured(fingerprint: Fingerprint) -> bool {
-    SPEEDS.with_borrow_mut(|speeds| {
-        let speed = place(speeds, fingerprint.0);
-        let is_due = speed.lookups == 0 || speed.fingerprint != fingerprint;
-        speed.lookups = (speed.lookups + 1) % MEASURED_EVERY;
+    PAYOFFS.with_borrow_mut(|payoffs| {
+        let payoff = place(payoffs, fingerprint);
+        let is_due = payoff.lookups == 0 || payoff.fingerprint != fingerprint;
+        payoff.lookups = (payoff.lookups + 1) % MEASURED_EVERY;
         is_due
     })
 }
 
 /// Does what `skips_lookup` promises, for executions that may be skipped.
 fn decide(fingerprint: Fingerprint) -> bool {
-    SPEEDS.with_borrow_mut(|speeds| {
-        let speed = place(speeds, fingerprint.0);
-        learn(speed, fingerprint);
-        if !is_quick(speed, fingerprint) {
+    PAYOFFS.with_borrow_mut(|payoffs| {
+        let payoff = place(payoffs, fingerprint);
+        learn(payoff, fingerprint);
+        if !is_quick(payoff, fingerprint) {
             return false;
         }
-        speed.skipped += 1;
-        let is_skipped = speed.skipped < speed.look_up_at;
+        payoff.skipped += 1;
+        let is_skipped = payoff.skipped < payoff.look_up_at;
         if !is_skipped {
-            (speed.skipped, speed.look_up_at) = (0, (speed.look_up_at * 2).min(MOST_SKIPPED));
+            (payoff.skipped, payoff.look_up_at) = (0, (payoff.look_up_at * 2).min(MOST_SKIPPED));
         }
         is_skipped
     })
@@ -151,9 +139,9 @@ fn decide(fingerprint: Fingerprint) -> bool {
 /// Learns what other sessions have noted of statements with this fingerprint, if this session knows nothing and they
 /// have found them too quick.
 #[inline]
-fn learn(speed: &mut Speed, fingerprint: Fingerprint) {
-    if speed.fingerprint != fingerprint && is_quick_for_others(fingerprint) {
-        *speed = Speed { fingerprint, threshold: threshold(), quick_runs: QUICK_RUNS, ..UNKNOWN };
+fn learn(payoff: &mut Payoff, fingerprint: Fingerprint) {
+    if payoff.fingerprint != fingerprint && is_quick_for_others(fingerprint) {
+        *payoff = Payoff { fingerprint, threshold: threshold(), quick_runs: QUICK_RUNS, ..UNKNOWN };
     }
 }
 
@@ -162,8 +150,9 @@ fn learn(speed: &mut Speed, fingerprint: Fingerprint) {
 #[inline(never)]
 fn is_quick_for_others(fingerprint: Fingerprint) -> bool {
     shmem::store_without_area().is_some_and(|store| {
-        let (runs, micros) = store.longest_run_time(environment::of_text(store.seed(), fingerprint.0, threshold()));
-        runs >= u32::from(QUICK_RUNS) && (micros as f64) < settings::min_execution_time_ms() * 1000.0
+        let speed = store.speed(environment::of_text(store.seed(), fingerprint.0));
+        let longest = speed.longest_micros as f64;
+        speed.executions >= u32::from(QUICK_RUNS) && longest < settings::min_execution_time_ms() * 1000.0
     })
 }
 
@@ -173,63 +162,46 @@ fn is_quick_for_others(fingerprint: Fingerprint) -> bool {
 fn tell(fingerprint: Fingerprint, taken: Duration) {
     if let Some(store) = shmem::store_without_area() {
         let micros = u64::try_from(taken.as_micros()).unwrap_or(u64::MAX);
-        store.note_run_time(environment::of_text(store.seed(), fingerprint.0, threshold()), micros);
+        store.note_run(environment::of_text(store.seed(), fingerprint.0), micros, false);
     }
 }
 
 /// Were the last executions of statements with this fingerprint too quick, by all that is remembered there?
 #[inline]
-fn is_quick(speed: &Speed, fingerprint: Fingerprint) -> bool {
-    speed.is_of(fingerprint, threshold()) && speed.credit.is_zero() && speed.quick_runs >= QUICK_RUNS
+fn is_quick(payoff: &Payoff, fingerprint: Fingerprint) -> bool {
+    payoff.is_of(fingerprint, threshold()) && payoff.credit.is_zero() && payoff.quick_runs >= QUICK_RUNS
 }
 
-/// Will `skips_lookup` say yes? Counts nothing.
+/// Returns true if `skips_lookup` will. Counts nothing.
 #[inline]
 pub fn will_skip_lookup(fingerprint: Fingerprint) -> bool {
     settings::min_execution_time_ms() != 0.0
         && !settings::debug_serve_fills()
-        && SPEEDS.with_borrow_mut(|speeds| {
-            let speed = place(speeds, fingerprint.0);
-            learn(speed, fingerprint);
-            is_quick(speed, fingerprint) && speed.skipped + 1 < speed.look_up_at
+        && PAYOFFS.with_borrow_mut(|payoffs| {
+            let payoff = place(payoffs, fingerprint);
+            learn(payoff, fingerprint);
+            is_quick(payoff, fingerprint) && payoff.skipped + 1 < payoff.look_up_at
         })
 }
 
-/// Returns true if statements with this fingerprint are too quick for other sessions, while this one has looked none
-/// up.
-pub fn are_quick_for_others(fingerprint: Fingerprint) -> bool {
-    will_skip_lookup(fingerprint)
-        && SPEEDS.with_borrow_mut(|speeds| place(speeds, fingerprint.0).look_up_at == FIRST_LOOK_UP)
-}
-
-/// The execution that was to be looked up could not be: the next one is.
-pub fn look_up_next(fingerprint: Fingerprint) {
-    SPEEDS.with_borrow_mut(|speeds| {
-        let speed = place(speeds, fingerprint.0);
-        if speed.fingerprint == fingerprint {
-            speed.skipped = speed.look_up_at - 1;
-        }
-    });
-}
-
-/// Counts an execution that `skips_lookup` would have said yes to, by `will_skip_lookup`.
+/// Counts an execution that is skipped because of `will_skip_lookup`.
 #[inline]
 pub fn count_skipped(fingerprint: Fingerprint) {
-    SPEEDS.with_borrow_mut(|speeds| place(speeds, fingerprint.0).skipped += 1);
+    PAYOFFS.with_borrow_mut(|payoffs| place(payoffs, fingerprint).skipped += 1);
 }
 
 /// Notes how long an execution of a statement with this fingerprint has taken, and whether that was too quick to be
 /// stored. Other sessions are told of it unless this one has found enough quick runs: then it would tell nothing new,
 /// and write to shared memory all the time.
-fn note_speed(fingerprint: Fingerprint, taken: Duration, too_quick: bool) {
-    note(fingerprint, |speed| {
-        if !too_quick || speed.quick_runs < QUICK_RUNS {
+pub fn note_run(fingerprint: Fingerprint, taken: Duration, too_quick: bool) {
+    note(fingerprint, |payoff| {
+        if !too_quick || payoff.quick_runs < QUICK_RUNS {
             tell(fingerprint, taken);
         }
-        if too_quick || taken < speed.price * CHEAP {
-            speed.note_in_vain();
+        if too_quick || taken < payoff.price * CHEAP {
+            payoff.note_in_vain();
         } else {
-            speed.note_worth(taken / SPENT);
+            payoff.note_worth(taken / SPENT);
         }
     });
 }
@@ -238,9 +210,9 @@ fn note_speed(fingerprint: Fingerprint, taken: Duration, too_quick: bool) {
 /// nothing is known.
 pub fn note_part(fingerprint: Fingerprint, taken: Duration) {
     let too_quick = taken < settings::min_execution_time();
-    note(fingerprint, |speed| {
-        if too_quick || taken < speed.price * CHEAP {
-            speed.note_in_vain();
+    note(fingerprint, |payoff| {
+        if too_quick || taken < payoff.price * CHEAP {
+            payoff.note_in_vain();
         }
     });
 }
@@ -248,11 +220,11 @@ pub fn note_part(fingerprint: Fingerprint, taken: Duration) {
 /// Notes that a statement with this fingerprint was answered, which has saved so many microseconds.
 pub fn note_hit(fingerprint: Fingerprint, saved_micros: u64) {
     let saved = Duration::from_micros(saved_micros);
-    note(fingerprint, |speed| {
-        if saved > speed.price {
-            speed.note_worth(saved - speed.price);
+    note(fingerprint, |payoff| {
+        if saved > payoff.price {
+            payoff.note_worth(saved - payoff.price);
         } else {
-            speed.note_in_vain();
+            payoff.note_in_vain();
         }
     });
 }
@@ -261,84 +233,23 @@ pub fn note_hit(fingerprint: Fingerprint, saved_micros: u64) {
 #[inline]
 pub fn note_looked_up() {
     if let Some((fingerprint, taken)) = price::take() {
-        note(fingerprint, |speed| {
-            let more = taken.saturating_sub(speed.price);
-            let weight = if speed.price.is_zero() { 1 } else { WEIGHT_OF_LONGER };
-            speed.price = speed.price.min(taken) + more / weight;
+        note(fingerprint, |payoff| {
+            let more = taken.saturating_sub(payoff.price);
+            let weight = if payoff.price.is_zero() { 1 } else { WEIGHT_OF_LONGER };
+            payoff.price = payoff.price.min(taken) + more / weight;
         });
     }
 }
 
-fn note(fingerprint: Fingerprint, change: impl FnOnce(&mut Speed)) {
+fn note(fingerprint: Fingerprint, change: impl FnOnce(&mut Payoff)) {
     let threshold = threshold();
-    SPEEDS.with_borrow_mut(|speeds| {
-        let speed = place(speeds, fingerprint.0);
-        if !speed.is_of(fingerprint, threshold) {
-            *speed = Speed { fingerprint, threshold, ..UNKNOWN };
+    PAYOFFS.with_borrow_mut(|payoffs| {
+        let payoff = place(payoffs, fingerprint);
+        if !payoff.is_of(fingerprint, threshold) {
+            *payoff = Payoff { fingerprint, threshold, ..UNKNOWN };
         }
-        change(speed);
+        change(payoff);
     });
-}
-
-/// Is the statement with this key known to be too quick to be worth capturing?
-pub fn skips_capture(key: CacheKey) -> bool {
-    if settings::debug_serve_fills() || settings::min_execution_time().is_zero() {
-        return false;
-    }
-    QUICK_KEYS.with_borrow_mut(|keys| *place(keys, key.0.hi) == key.0.lo)
-}
-
-/// Notes how long an execution of the statement with this key and this fingerprint has taken, and whether that was too quick to be stored.
-pub fn note_execution(key: CacheKey, fingerprint: Fingerprint, taken: Duration, too_quick: bool) {
-    QUICK_KEYS.with_borrow_mut(|keys| {
-        let known = place(keys, key.0.hi);
-        if too_quick {
-            *known = key.0.lo;
-        } else if *known == key.0.lo {
-            *known = 0;
-        }
-    });
-    note_speed(fingerprint, taken, too_quick);
-}
-
-/// Has the run of the statement that starts now timed, for others with its fingerprint. Nothing else is done with it.
-pub fn time_run(fingerprint: Option<Fingerprint>) {
-    session::time_run(fingerprint.map(|fingerprint| fingerprint.0));
-}
-
-/// The statement that starts now is not timed after all.
-pub fn forget_timed() {
-    session::take_timed();
-}
-
-/// A run begins: that of the statement that `time_run` was told of, if it is timed. Only the first statements of a
-/// session take long to plan, whatever they ask, so only for these it is worth reading the clock.
-#[inline]
-pub fn begin_timed() {
-    if session::statement_number() <= FIRST_STATEMENTS && session::is_timed() {
-        BEGAN.set(backend::now());
-    }
-}
-
-/// Notes how the statement went that `time_run` was told of, if its run has just ended. The time of all but the first
-/// statements of a session is taken from the message that asked for it, so it is rather too long than too short: then
-/// the next one like it is looked up.
-#[inline]
-pub fn note_timed() {
-    if let Some(fingerprint) = session::take_timed() {
-        note_time(fingerprint);
-    }
-}
-
-#[inline(never)]
-fn note_time(fingerprint: u64) {
-    let began = match BEGAN.take() {
-        0 => backend::statement_start(),
-        began => began,
-    };
-    let micros = u64::try_from(backend::now() - began).unwrap_or(0);
-    let too_quick = (micros as f64) < settings::min_execution_time_ms() * 1000.0;
-    note_speed(Fingerprint(fingerprint), Duration::from_micros(micros), too_quick);
 }
 
 /// Notes the fingerprint of the statement that is planned now and executed next.

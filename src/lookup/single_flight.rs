@@ -244,7 +244,7 @@ fn longest_wait(store: &SharedStore, form: Option<FormId>) -> Option<Bounds> {
     if most.is_zero() || settings::debug_serve_fills() {
         return None;
     }
-    let times = form.map(|form| store.form_times(form.0)).unwrap_or_default();
+    let times = form.map(|form| store.speed(form.0)).unwrap_or_default();
     let usual = Duration::from_micros(times.plain_micros);
     if times.executions > 0 && usual < SHORTEST_RUN {
         return None;

@@ -88,7 +88,7 @@ pub fn servable_age(
         return None;
     }
     // The form may have run while many others did: then this answer knows better how long a run takes.
-    let longest = store.longest_form_time(description.form.0).min(view.execution_micros().saturating_mul(2));
+    let longest = store.speed(description.form.0).longest_micros.min(view.execution_micros().saturating_mul(2));
     let is_due = age >= bound.saturating_sub(time_ahead(bound, i64::try_from(longest).unwrap_or(i64::MAX)));
     let is_computed = || {
         let wanted = single_flight::late(store, now, end.saturating_sub(bound), description.current.catalogs);

@@ -8,10 +8,7 @@ use super::find::{Lateness, find};
 use super::fingerprint::Fingerprint;
 use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
-use super::{
-    clock_free, definition_versions, execute_rights, forms, kept_templates, portal, price, quick_statements,
-    single_flight,
-};
+use super::{clock_free, forms, kept_templates, portal, price, quick_statements, single_flight, timing};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, compat};
@@ -68,7 +65,7 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
     session::begin_statement(Reason::NotSelect);
     let planned_as = quick_statements::take_planned();
     if desc.operation() != pg_sys::CmdType::CMD_SELECT {
-        quick_statements::forget_timed();
+        session::forget_timed();
         single_flight::note_execution();
         note_bypass(&store, Reason::NotSelect, desc.plan());
         return None;
@@ -77,12 +74,10 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
         return look_up_part(&store, (desc, part), planned, flags, planned_as);
     }
     if let Some(reason) = plan_marker::refusal_of(desc.plan()) {
-        if reason == Reason::NotAnalyzed && !execute_rights::may_lack(definition_versions::current(&store).ddl) {
-            // It was made while the cache was off. The next one gets a verdict.
-            portal::ask_for_new_plan();
-        }
-        if reason != Reason::TooQuick {
-            quick_statements::forget_timed();
+        match reason {
+            Reason::TooQuick => {}
+            Reason::MovingClock => session::keep_timed_for_parts(),
+            _ => session::forget_timed(),
         }
         note_bypass(&store, reason, desc.plan());
         return None;
@@ -109,7 +104,7 @@ pub fn bypass_at_once(desc: QueryDesc<'_>) -> bool {
     } else {
         match plan_marker::refusal_of(plan) {
             // What is decided about these may depend on more.
-            None | Some(Reason::MovingClock | Reason::WriterInProgress | Reason::NotAnalyzed) => return false,
+            None | Some(Reason::MovingClock | Reason::WriterInProgress) => return false,
             Some(reason) => reason,
         }
     };
@@ -161,7 +156,7 @@ pub fn skip_at_once(desc: QueryDesc<'_>) -> bool {
     }
     quick_statements::count_skipped(fingerprint);
     session::begin_bypass(Reason::TooQuick);
-    quick_statements::time_run(Some(fingerprint));
+    timing::time_run(Some(fingerprint));
     tally::count_once(counters, Reason::TooQuick);
     true
 }
@@ -187,7 +182,7 @@ fn look_up_part(
     // Neither a stored answer nor a tap lets the server find the current row of a cursor.
     let is_updatable = portal::may_be_updated() && is_updatable_scan(part.plan());
     if is_updatable || settings::debug_serve_fills() {
-        quick_statements::forget_timed();
+        session::forget_timed();
         note_bypass(store, if is_updatable { Reason::UpdatableCursor } else { Reason::MovingClock }, desc.plan());
         return None;
     }
@@ -224,7 +219,7 @@ fn look_up(
     let found = found.map(|found| share_work(store, desc, flags, (found, lateness)));
     let found = match found {
         Ok(Found::Hit(hit, verify)) => {
-            quick_statements::forget_timed();
+            session::forget_timed();
             return serve_hit(store, desc, flags, (hit, verify), asked);
         }
         Ok(Found::Miss(miss)) => Ok(miss),
@@ -232,7 +227,7 @@ fn look_up(
     };
     // A statement that is bypassed because it is too quick was noted to be timed, when it was planned or just now.
     if !matches!(found, Err(Reason::TooQuick)) {
-        quick_statements::forget_timed();
+        session::forget_timed();
     }
     match found {
         Ok(mut miss) => {
@@ -244,7 +239,7 @@ fn look_up(
         Err(reason) => {
             if may_pass(reason) {
                 let of_form = || plan_marker::form_of(desc.plan()).map(Fingerprint::of_form);
-                quick_statements::time_run(planned_as.or_else(of_form));
+                timing::time_run(planned_as.or_else(of_form));
             }
             single_flight::note_execution();
             note_bypass(store, reason, desc.plan());

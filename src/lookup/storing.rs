@@ -6,12 +6,10 @@ use pgrx::pg_sys;
 
 use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::portal;
-use super::{quick_rows, quick_statements};
 use crate::invalidation::catalogs::SHARED;
 use crate::pg::backend;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::HEAP_TABLE_AM_OID;
-use crate::query::hashes::FormId;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Planned, Versions};
 use crate::settings;
@@ -98,13 +96,7 @@ pub fn is_plan_current(store: &SharedStore, planned: &Planned, seen: Versions) -
 
 /// Why the answer under this key will not be stored, for other reasons than its plan. Counts a run, unless the statement is `only_asked`
 /// about.
-pub fn refusal(
-    store: &SharedStore,
-    key: CacheKey,
-    form: FormId,
-    terms: StatementTerms,
-    only_asked: bool,
-) -> Option<Reason> {
+pub fn refusal(store: &SharedStore, key: CacheKey, terms: StatementTerms, only_asked: bool) -> Option<Reason> {
     if !settings::populate() {
         return Some(Reason::PopulateOff);
     }
@@ -115,14 +107,11 @@ pub fn refusal(
     if terms.insisted {
         return None;
     }
-    if quick_statements::skips_capture(key) {
+    if store.was_too_quick(key) && !settings::debug_serve_fills() && !settings::min_execution_time().is_zero() {
         return Some(Reason::TooQuick);
     }
     if only_asked {
         return None;
     }
-    if store.skips_barren(key, backend::now()) {
-        return Some(Reason::NeverHit);
-    }
-    quick_rows::skips(store, key, form, terms).then_some(Reason::QuickRows)
+    store.skips_barren(key, backend::now()).then_some(Reason::NeverHit)
 }

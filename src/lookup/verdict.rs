@@ -153,7 +153,7 @@ pub unsafe fn refuse(plan: *mut pg_sys::PlannedStmt, reason: Reason) {
 ///
 /// # Safety
 /// As `refuse`.
-pub unsafe fn leave_unchecked(plan: *mut pg_sys::PlannedStmt, form: FormId) {
+pub unsafe fn leave_unchecked(plan: *mut pg_sys::PlannedStmt, form: Option<FormId>) {
     // SAFETY: the caller promises the same.
     unsafe { plan_marker::attach(plan, Verdict::Unchecked(form)) };
 }

@@ -89,4 +89,4 @@ macro_rules! rows {
     };
 }
 
-rows!(A B; C D E F G H I J K L M N O P Q End);
+rows!(A B; C D E F G H I J K L M N O P Q R S T U V W End);

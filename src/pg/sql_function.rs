@@ -60,12 +60,11 @@ unsafe fn name_of(call: pg_sys::FunctionCallInfo) -> Option<String> {
     }
 }
 
-/// Defines C functions that SQL calls: `sql_function!(function, signature, "symbol", …)`. Each symbol is a name that a script has in
-/// `CREATE FUNCTION … AS`. The first is that of the present script, the others are those of earlier ones. `function` takes the call and
-/// returns a value or an iterator, as `signature` says.
+/// Defines a C function that SQL calls: `sql_function!(function, signature, "symbol")`. The symbol is its name in
+/// `CREATE FUNCTION … AS`. `function` takes the call and returns a value or an iterator, as `signature` says.
 macro_rules! sql_function {
-    ($function:path, $signature:expr, $($symbol:literal),+) => {
-        $(const _: () = {
+    ($function:path, $signature:expr, $symbol:literal) => {
+        const _: () = {
             /// Tells how the SQL function is called (fmgr.h, PG_FUNCTION_INFO_V1).
             #[unsafe(export_name = concat!("pg_finfo_", $symbol))]
             extern "C" fn info() -> &'static pgrx::pg_sys::Pg_finfo_record {
@@ -85,7 +84,7 @@ macro_rules! sql_function {
                 // SAFETY: PostgreSQL calls it. The function reads its arguments as its signature, which stands beside it, says.
                 unsafe { $crate::pg::sql_function::answer::<Called, _>(call, $function) }
             }
-        };)+
+        };
     };
 }
 pub(crate) use sql_function;

@@ -116,18 +116,16 @@ fn hashed(last: &Cell<LastHash>, seed: u64, add: impl FnOnce(&mut HashBuffer)) -
 const PATH_COUNTED: usize = 96;
 
 /// What stands for a hash of a text in memory that sessions share: as it is asked by this role, in this database, under
-/// this search path. `further` is another part of it. A guess at which texts mean the same, so the end of a long search
-/// path does not count.
-pub fn of_text(seed: u64, text: u64, further: u64) -> u64 {
-    const PATH: usize = 32;
+/// this search path. A guess at which texts mean the same, so the end of a long search path does not count.
+pub fn of_text(seed: u64, text: u64) -> u64 {
+    const PATH: usize = 24;
     let mut bytes = [0; PATH + PATH_COUNTED];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     bytes[8..16].copy_from_slice(&text.to_le_bytes());
-    bytes[16..24].copy_from_slice(&further.to_le_bytes());
     // SAFETY: as in `add_environment`.
     let (database, path) = unsafe { (pg_sys::MyDatabaseId.to_u32(), text_of(pg_sys::namespace_search_path)) };
-    bytes[24..28].copy_from_slice(&database.to_le_bytes());
-    bytes[28..PATH].copy_from_slice(&backend::user_id().to_u32().to_le_bytes());
+    bytes[16..20].copy_from_slice(&database.to_le_bytes());
+    bytes[20..PATH].copy_from_slice(&backend::user_id().to_u32().to_le_bytes());
     let path = &path[..path.len().min(PATH_COUNTED)];
     bytes[PATH..PATH + path.len()].copy_from_slice(path);
     Hash128::of(&bytes[..PATH + path.len()]).lo

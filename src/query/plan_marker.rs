@@ -79,7 +79,7 @@ const PARAMS_BELOW: usize = 0x2_0000;
 const NOT_REPEATABLE: u32 = 0;
 /// First word of a marker that says "cacheable"; any other value is a reason's number plus one, or `UNCHECKED`.
 const CACHEABLE: u32 = 0;
-/// First word of a marker that says "unchecked"; the form follows. No reason has this number.
+/// First word of a marker that says "unchecked"; the form follows, if it is known. No reason has this number.
 const UNCHECKED: u32 = u32::MAX;
 
 /// Attaches the verdict to a new plan, before the server's own items, so that it is found at once. It takes the place
@@ -99,8 +99,8 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             (*plan).invalItems = pg_sys::lappend((*plan).invalItems, shared_refusal(reason).cast());
         },
         Verdict::Unchecked(form) => {
-            let words = [UNCHECKED, form.0 as u32, (form.0 >> 32) as u32];
-            let words: Vec<(usize, u32)> = words.into_iter().enumerate().collect();
+            let form = form.map(|FormId(id)| [id as u32, (id >> 32) as u32]).into_iter().flatten();
+            let words: Vec<(usize, u32)> = std::iter::once(UNCHECKED).chain(form).enumerate().collect();
             // SAFETY: as below.
             unsafe {
                 (*plan).invalItems =
@@ -361,7 +361,7 @@ pub fn read(plan: Tree<'_, pg_sys::PlannedStmt>) -> Marked {
     }
     match words.get(..count) {
         Some(words @ [CACHEABLE, ..]) => cacheable(words, plan).unwrap_or(Marked::Bypass(Reason::NotAnalyzed)),
-        Some([UNCHECKED, ..]) => Marked::Unchecked,
+        Some([UNCHECKED, ..]) => Marked::Unchecked(form_of(plan)),
         Some([number, ..]) => {
             let reason = Reason::ALL.get(*number as usize - 1).copied();
             Marked::Bypass(reason.unwrap_or(Reason::NotAnalyzed))

@@ -44,8 +44,9 @@ pub enum Verdict {
     },
     /// Its answer may not be kept.
     Bypass(Reason),
-    /// Nobody has asked yet whether its answer may be kept: queries of this form are too quick for that.
-    Unchecked(FormId),
+    /// Nobody has asked yet whether its answer may be kept: queries of this form are too quick for that, or the cache
+    /// is off.
+    Unchecked(Option<FormId>),
 }
 
 /// The verdict that a plan carries, as it is read back.
@@ -63,5 +64,5 @@ pub enum Marked {
     /// Its answer may not be kept.
     Bypass(Reason),
     /// As `Verdict::Unchecked`.
-    Unchecked,
+    Unchecked(Option<FormId>),
 }

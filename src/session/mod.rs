@@ -6,7 +6,7 @@ mod nesting;
 mod own_commits;
 mod planning;
 mod status;
-mod timed_fingerprint;
+mod timing;
 mod wrapping;
 
 pub use definition_changes::{definition_changes, note_definition_change};
@@ -22,8 +22,9 @@ pub use status::{
     Status, begin_bypass, begin_statement, begin_statement_as, last_status, set_status, set_status_of,
     statement_number, status,
 };
-pub use timed_fingerprint::{
-    forget_timed, has_fingerprint, is_timed, note_fingerprint, take_fingerprint, take_timed, time_run,
+pub use timing::{
+    Purpose, Timed, begin_timed, forget_timed, has_fingerprint, keep_timed_for_parts, note_fingerprint,
+    take_fingerprint, take_timed, time_run,
 };
 pub use wrapping::{
     WrappedText, Wrapping, declaring_cursor, enter_execute, enter_wrapping, executing_prepared, explaining,

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use arrow_cache_core::Reason;
 
-use super::timed_fingerprint::forget_fingerprint;
+use super::timing::forget_fingerprint;
 use crate::pg::backend_local::Local;
 
 /// What became of a statement.

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# The extension in its present version, in 0.1.0, and only policies that it has left behind.
-PRESENT, OLDER, BARE = 'shop "2026"', "older", "labels"
-ALL = [PRESENT, OLDER, BARE]
+# The extension, and only policies that it has left behind.
+PRESENT, BARE = 'shop "2026"', "labels"
+ALL = [PRESENT, BARE]
 
 # All of them are cached; the last one only because of its policy.
 QUESTIONS = [
@@ -36,7 +36,7 @@ SETTINGS = f"""
     ALTER ROLE {OWNER} SET pg_arrow_cache.populate = off;
     ALTER ROLE dba SET pg_arrow_cache.log_decisions = miss;
     ALTER DATABASE "{PRESENT.replace('"', '""')}" SET pg_arrow_cache.ttl = '10min';
-    ALTER ROLE dba IN DATABASE {OLDER} SET pg_arrow_cache.min_runs = 3;
+    ALTER ROLE dba IN DATABASE {BARE} SET pg_arrow_cache.min_runs = 3;
     GRANT SET ON PARAMETER pg_arrow_cache.log_decisions TO dba;
     ALTER SYSTEM SET pg_arrow_cache.max_entry_size = '2MB';
     SELECT pg_reload_conf();
@@ -68,12 +68,10 @@ def make(old):
         old.psql(f"""CREATE DATABASE "{database.replace('"', '""')}\"""")
         old.psql(f"\\set file '{feed(old, database)}'\n" + (HERE / "tables.sql").read_text(), database)
     old.psql("CREATE EXTENSION pg_arrow_cache", PRESENT)
-    old.psql("CREATE EXTENSION pg_arrow_cache VERSION '0.1.0'", OLDER)
-    for database in (PRESENT, OLDER):
-        old.psql((HERE / "uses.sql").read_text(), database)
-        for _, relation, policy in POLICIES:
-            old.psql(f"SELECT arrow_cache.set_policy('{relation}', '{policy}')", database)
-        old.psql(f"SET ROLE {OWNER}; SELECT arrow_cache.set_policy('{OWN[1]}', '{OWN[2]}')", database)
+    old.psql((HERE / "uses.sql").read_text(), PRESENT)
+    for _, relation, policy in POLICIES:
+        old.psql(f"SELECT arrow_cache.set_policy('{relation}', '{policy}')", PRESENT)
+    old.psql(f"SET ROLE {OWNER}; SELECT arrow_cache.set_policy('{OWN[1]}', '{OWN[2]}')", PRESENT)
     for kind, relation, policy in [*POLICIES, OWN]:
         old.psql(f"SECURITY LABEL FOR pg_arrow_cache ON {kind} {relation} IS '{policy}'", BARE)
     old.psql(SETTINGS)

@@ -24,9 +24,9 @@ sub failure
 
 # Three declarations that took the server down before anybody checked them.
 for my $case (
-	[ "stats_wrong() RETURNS TABLE (a text, b text) LANGUAGE c AS '$library', 'stats_data_wrapper'", 'SELECT * FROM stats_wrong()', 'stats_wrong()' ],
+	[ "stats_wrong() RETURNS TABLE (a text, b text) LANGUAGE c AS '$library', 'arrow_cache_stats_data'", 'SELECT * FROM stats_wrong()', 'stats_wrong()' ],
 	[ "fetch_wrong(text) RETURNS SETOF bytea LANGUAGE c AS '$library', 'arrow_cache_fetch'", q{SELECT fetch_wrong('SELECT 1')}, 'fetch_wrong(text)' ],
-	[ "flush_wrong() RETURNS text LANGUAGE c AS '$library', 'flush_wrapper'", 'SELECT length(flush_wrong())', 'flush_wrong()' ])
+	[ "flush_wrong() RETURNS text LANGUAGE c AS '$library', 'arrow_cache_flush'", 'SELECT length(flush_wrong())', 'flush_wrong()' ])
 {
 	my ($declaration, $call, $name) = @$case;
 	$node->safe_psql('postgres', "CREATE FUNCTION $declaration");
@@ -46,15 +46,13 @@ my %FITS = (
 	schema => ['(text, jsonb) RETURNS TABLE (a int4, b text, c regtype, d text, e bool, f text)'],
 	why => ['(text) RETURNS TABLE (a bool, b text, c text)'], stats_data => [], entries_data => [],
 	relations_data => ['() RETURNS TABLE (a oid, b int4, c int8, d timestamptz)'], bypass_reasons_data => ['() RETURNS TABLE (a text, b int8)'],
-	statements_data => [], etag => [ '(text) RETURNS text', '(text, VARIADIC "any") RETURNS text' ],
-	fragments_data => [], statement_counts_data => [], statements_dropped => ['() RETURNS int8'], standby_state => ['() RETURNS text'], waits_data => [], entry_kinds_data => [], version => ['(VARIADIC regclass[]) RETURNS text'],
+	etag => [ '(text) RETURNS text', '(text, VARIADIC "any") RETURNS text' ],
+	fragments_data => [], statement_counts_data => [], statements_dropped => ['() RETURNS int8'], standby_state => ['() RETURNS text'], waits_data => [], version => ['(VARIADIC regclass[]) RETURNS text'],
 );
 chomp(my $directory = `$ENV{PG_CONFIG} --pkglibdir`);
 my %symbols = map { $_ => 1 } slurp_file("$directory/pg_arrow_cache.so") =~ /\0pg_finfo_(\w+)(?=\0)/g;
-my %function_of = map { my $name = $_; $name =~ s/^arrow_cache_|_wrapper$|_0_2$//g; $_ => $name } keys %symbols;
+my %function_of = map { my $name = $_; $name =~ s/^arrow_cache_//; $_ => $name } keys %symbols;
 is_deeply([ sort keys %{ { reverse %function_of } } ], [ sort keys %FITS ], 'the symbols are those of all functions');
-my @new = qw(check statements_data fragments_data waits_data standby_state entry_kinds_data statement_counts_data statements_dropped etag version);
-is(scalar(keys %symbols), 2 * keys(%FITS) - @new, 'each with the name of the present script, and those of 0.1.0 with the name there');
 
 # Arguments of a call, by those of the declaration.
 my %CALLED_WITH = (
@@ -193,8 +191,8 @@ for my $symbol (sort keys %symbols)
 
 # Declarations that fit, called in unusual ways: they work.
 $node->safe_psql('postgres', qq{
-	CREATE FUNCTION q(text) RETURNS bytea IMMUTABLE LANGUAGE c AS '$library', 'arrow_cache_query_0_2';
-	CREATE FUNCTION q(text, VARIADIC "any") RETURNS bytea IMMUTABLE LANGUAGE c AS '$library', 'arrow_cache_query_0_2';
+	CREATE FUNCTION q(text) RETURNS bytea IMMUTABLE LANGUAGE c AS '$library', 'arrow_cache_query';
+	CREATE FUNCTION q(text, VARIADIC "any") RETURNS bytea IMMUTABLE LANGUAGE c AS '$library', 'arrow_cache_query';
 	CREATE FUNCTION keep(text, text) RETURNS text LANGUAGE sql AS 'SELECT \$2';
 	CREATE AGGREGATE last_of(text) (SFUNC = keep, STYPE = text, FINALFUNC = q, FINALFUNC_EXTRA);
 });

@@ -12,8 +12,8 @@ use crate::atomics::{
     AtomicI64, AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
-use crate::cache::history::Earlier;
 use crate::cache::key::CacheKey;
+use crate::cache::key_line::Earlier;
 use crate::cache::memory::ArenaPtr;
 use crate::cache::versions::SlotId;
 use crate::cache::worth::{Uses, Worth};

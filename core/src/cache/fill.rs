@@ -6,8 +6,8 @@
 use crate::atomics::{AtomicI64, Ordering::Relaxed};
 use crate::cache::entry::{Dependency, Entry, EntryId, EntryKind};
 use crate::cache::eviction::Eviction;
-use crate::cache::history::Earlier;
 use crate::cache::key::CacheKey;
+use crate::cache::key_line::Earlier;
 use crate::cache::memory::{Arena, ArenaPtr, Locks};
 use crate::cache::payload::{CHUNK_OVERHEAD, COST, HeadShape, PlanCost, chunk_header, data_of};
 use crate::cache::published::Pin;

@@ -7,24 +7,22 @@ use crate::cache::claims::CLAIMS;
 use crate::cache::counters::{STRIPES, Stripe};
 use crate::cache::definers;
 use crate::cache::entry::Entry;
-use crate::cache::form_line::{FormLine, FormWord};
 use crate::cache::header::Header;
+use crate::cache::key_line::KeyLine;
 use crate::cache::seat::Seat;
 use crate::cache::slot::Slot;
+use crate::cache::speed_line::SpeedLine;
 use crate::cache::statement_record::{Gathering, StatementRecord, WAYS};
 use crate::cache::versions::slot_count;
 use std::fmt;
 
 /// Number of partitions of the index, each with a lock.
 pub const PARTITIONS: usize = 64;
-/// Number of words that count how often a query ran. Fewer for Miri, which takes minutes to check so many each time a test ends.
-pub const RUN_WORDS: usize = if cfg!(miri) { 64 } else { 16_384 };
-/// Number of lines that tell how long queries of one form run. A power of two.
-pub const FORM_PLACES: usize = if cfg!(miri) { 64 } else { 4096 };
-/// Number of words that tell how long statements run. A power of two.
-pub const RUN_TIMES: usize = if cfg!(miri) { 64 } else { 1024 };
-/// Words that tell how the answers of keys were used, for each bucket: of keys that have no entry, too. A power of two.
-const HISTORIES_PER_BUCKET: usize = 2;
+/// Number of lines that tell how quick statements are. A power of two. Fewer for Miri, which takes minutes to check so
+/// many each time a test ends.
+pub const SPEED_LINES: usize = if cfg!(miri) { 64 } else { 4096 };
+/// Fewest lines that tell how keys were used and executed, of keys that have no entry, too. A power of two.
+pub const LEAST_KEY_LINES: usize = if cfg!(miri) { 64 } else { 16_384 };
 /// Most seats: the others would take more memory, and more time to look through, than they are worth.
 pub const MOST_SEATS: u32 = 1024;
 /// Buckets for which there is the place of one statement's counts, and bounds of the number of places. All are powers of two. The memory does not
@@ -107,10 +105,10 @@ pub struct Layout {
     pub(crate) statements: usize,
     /// A power of two.
     pub(crate) statement_count: usize,
-    pub(crate) runs: usize,
-    pub(crate) form_lines: usize,
-    pub(crate) run_times: usize,
-    pub(crate) histories: usize,
+    pub(crate) speed_lines: usize,
+    pub(crate) key_lines: usize,
+    /// A power of two.
+    pub(crate) key_line_count: usize,
     pub(crate) buckets: usize,
     /// A power of two, so that a bucket belongs to one partition.
     pub(crate) bucket_count: usize,
@@ -142,10 +140,9 @@ impl Layout {
         let gatherings = part(seat_count as usize * size_of::<Gathering>());
         let statement_count = (bucket_count / BUCKETS_PER_STATEMENT).clamp(LEAST_STATEMENTS, MOST_STATEMENTS);
         let statements = part(statement_count * size_of::<StatementRecord>());
-        let runs = part(RUN_WORDS * size_of::<u32>());
-        let form_lines = part(FORM_PLACES * size_of::<FormLine>());
-        let run_times = part(RUN_TIMES * size_of::<FormWord>());
-        let histories = part(bucket_count * HISTORIES_PER_BUCKET * size_of::<u64>());
+        let speed_lines = part(SPEED_LINES * size_of::<SpeedLine>());
+        let key_line_count = bucket_count.max(LEAST_KEY_LINES);
+        let key_lines = part(key_line_count * size_of::<KeyLine>());
         let buckets = part(bucket_count * size_of::<Bucket>());
         let entries = part(sizes.max_entries as usize * size_of::<Entry>());
         let occupied = part(occupied_words(sizes.max_entries) * size_of::<u64>());
@@ -170,20 +167,14 @@ impl Layout {
             gatherings,
             statements,
             statement_count,
-            runs,
-            form_lines,
-            run_times,
-            histories,
+            speed_lines,
+            key_lines,
+            key_line_count,
             buckets,
             bucket_count,
             entries,
             occupied,
         })
-    }
-
-    /// Words that tell how the answers of keys were used: a power of two.
-    pub(crate) fn history_words(&self) -> usize {
-        self.bucket_count * HISTORIES_PER_BUCKET
     }
 
     /// Words with one bit for each record of the entry table.
@@ -221,10 +212,8 @@ mod tests {
                 layout.seats,
                 layout.gatherings,
                 layout.statements,
-                layout.runs,
-                layout.form_lines,
-                layout.run_times,
-                layout.histories,
+                layout.speed_lines,
+                layout.key_lines,
                 layout.buckets,
                 layout.entries,
                 layout.occupied,

@@ -10,13 +10,10 @@
 //! | `eviction` | making room |
 //! | `published` | looking an entry up, pinning it, is it still valid, retiring it |
 //! | `view` | what can be read of a pinned entry |
-//! | `histories` | how the answers of a key were used before |
-//! | `history` | one word of that, and how it moves |
+//! | `key_records` | how the answers of a key were used before, and how it was executed without one |
 //! | `worth` | what keeping an entry is worth |
-//! | `run_counts` | how often a query ran without an entry |
-//! | `quick_rows` | which first runs are not worth storing, and which forms have such runs |
-//! | `form_times` | how long queries of one form run without an answer |
-//! | `run_times` | how long statements with one fingerprint run at most |
+//! | `speeds` | how quick statements of one form, or of one fingerprint, are |
+//! | `storing_time` | what storing the rows of a run takes, and whether that pays at once |
 //! | `statements` | what became of the executions of each statement |
 //! | `index` | chains of published entries, by key |
 //! | `limbo` | lists of free and of retired records |
@@ -26,7 +23,7 @@
 //! | `steps` | whether somebody is changing what belongs together |
 //! | `store` | what a process holds to reach all this: the block, the locks, the arena |
 //! | `layout` | where each part of the block lies |
-//! | `header`, `bucket`, `entry`, `form_line`, `seat`, `rendition`, `statement_record`, `claim_place` | the records in the block |
+//! | `header`, `bucket`, `entry`, `speed_line`, `key_line`, `seat`, `rendition`, `statement_record`, `claim_place` | the records in the block |
 //! | `counters` | what is counted |
 //! | `claims` | who computes which answer at this moment |
 //! | `definers` | which slots stand for definitions that are being changed at this moment |
@@ -51,15 +48,13 @@ pub mod definers;
 mod entry;
 mod eviction;
 mod fill;
-mod form_line;
-mod form_times;
 mod fragment_share;
 mod header;
-mod histories;
-mod history;
 pub mod hot_files;
 mod index;
 pub mod key;
+mod key_line;
+mod key_records;
 pub mod lately_noted;
 pub mod layout;
 mod limbo;
@@ -67,23 +62,23 @@ pub mod memory;
 mod occupancy;
 mod payload;
 mod published;
-mod quick_rows;
 pub mod recent_changes;
 mod rendition;
 mod renditions;
 pub mod replay_notes;
 pub mod replay_state;
 pub mod replayed;
-mod run_counts;
-mod run_times;
 mod seat;
 mod seats;
 pub mod slot;
 pub mod snapshot;
+mod speed_line;
+mod speeds;
 mod statement_record;
 mod statements;
 pub(crate) mod steps;
 mod store;
+mod storing_time;
 pub mod versions;
 mod view;
 mod worth;
@@ -92,11 +87,11 @@ pub mod xid_window;
 pub use asked_xids::AskedXids;
 pub use entry::{Dependency, EntryId, EntryKind};
 pub use fill::{Fill, NewEntry, NewKind, StoreError};
-pub use form_times::FormTimes;
 pub use payload::{CHUNK_OVERHEAD, Chunks, PlanCost};
 pub use published::{Pin, Validity};
-pub use quick_rows::{StoringTime, pays_at_once};
 pub use renditions::{BlockPlace, Draft};
+pub use speeds::Speed;
 pub use statement_record::{StatementCounter, StatementCounts, StatementKey};
 pub use store::Store;
+pub use storing_time::{pays_at_once, storing_nanos};
 pub use view::EntryView;

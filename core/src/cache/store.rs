@@ -20,13 +20,14 @@ use crate::cache::claims::{CLAIMS, Claims};
 use crate::cache::counters::{Counters, STRIPES, Stripe};
 use crate::cache::definers::{self, Definers, PreparedDefinitions};
 use crate::cache::entry::Entry;
-use crate::cache::form_line::{FormLine, FormWord};
 use crate::cache::header::Header;
-use crate::cache::layout::{FORM_PLACES, Layout, RUN_TIMES, RUN_WORDS};
+use crate::cache::key_line::KeyLine;
+use crate::cache::layout::{Layout, SPEED_LINES};
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::replay_state::ReplayState;
 use crate::cache::seat::Seat;
 use crate::cache::slot::Slot;
+use crate::cache::speed_line::SpeedLine;
 use crate::cache::statement_record::{Gathering, StatementRecord};
 use crate::cache::steps::Step;
 use crate::cache::versions::Versions;
@@ -274,30 +275,17 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         unsafe { self.parts::<StatementRecord>(self.layout.statements, self.layout.statement_count) }
     }
 
-    /// The words that count how often a query ran: see `run_counts`.
-    pub(crate) fn runs(&self) -> &[AtomicU32; RUN_WORDS] {
-        // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; an atomic may be shared.
-        unsafe { self.part(self.layout.runs) }
-    }
-
-    /// The words that tell how the answers of keys were used: see `histories`.
-    pub(crate) fn histories(&self) -> &[AtomicU64] {
-        // SAFETY: the layout has room for this number of words at this offset, aligned to a line; zeroed memory is valid; an atomic may be
-        // shared.
-        unsafe { self.parts(self.layout.histories, self.layout.history_words()) }
-    }
-
-    /// The lines that tell how long queries of one form run: see `form_times`.
-    pub(crate) fn form_lines(&self) -> &[FormLine; FORM_PLACES] {
+    /// The lines that tell how quick statements are: see `speeds`.
+    pub(crate) fn speed_lines(&self) -> &[SpeedLine; SPEED_LINES] {
         // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all fields are atomics.
-        unsafe { self.part(self.layout.form_lines) }
+        unsafe { self.part(self.layout.speed_lines) }
     }
 
-    /// The words that tell how long statements run: see `run_times`.
-    pub(crate) fn run_times(&self) -> &[FormWord; RUN_TIMES] {
-        // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all of them
-        // are atomics.
-        unsafe { self.part(self.layout.run_times) }
+    /// The lines that tell how keys were used and executed: see `key_records`.
+    pub(crate) fn key_lines(&self) -> &[KeyLine] {
+        // SAFETY: the layout has room for this number of lines at this offset, aligned to a line; zeroed memory is
+        // valid; all fields are atomics.
+        unsafe { self.parts(self.layout.key_lines, self.layout.key_line_count) }
     }
 
     /// # Safety

@@ -56,21 +56,6 @@ def test_the_same_is_stored_when_it_is_asked_again(judged, connect):
     assert ask(judged, question) == (ROWS, "HIT", None)
 
 
-def test_what_is_known_of_the_form_decides_from_the_start(judged, connect):
-    quick_question(judged)
-    other = connect(JUDGED)
-    # A run that is let go at its start has no rows yet, so a cursor shows it.
-    for number in range(ATTEMPTS, 2 * ATTEMPTS):
-        quick_question(judged, number)
-        with other.transaction():
-            other.execute("SET TRANSACTION READ ONLY")
-            other.execute(f"DECLARE c NO SCROLL CURSOR FOR {SCAN.format(10_000 + number)}")
-            if (other.status(), other.reason()) == ("MISS", "quick_rows"):
-                assert len(other.rows("FETCH ALL FROM c")) == ROWS
-                return
-    pytest.fail("no run was let go at its start")
-
-
 @pytest.mark.parametrize("prefix, settings", [
     ("/*+ arrow_cache */ ", {}), ("", {"min_execution_time": "0"}), ("", {"debug_serve_fills": "on"}),
 ])

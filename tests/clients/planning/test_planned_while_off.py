@@ -65,7 +65,7 @@ def test_a_statement_prepared_by_sql(client):
 def test_a_portal_that_is_bound_before_and_read_after(client):
     """The portal goes on with the plan that it has, also if that is asked to be made anew."""
     switch(client, "off")
-    client.parse("SELECT a FROM t", "s").bind(name="s").step("1", "2")
+    client.parse("SELECT a FROM t ORDER BY a", "s").bind(name="s").step("1", "2")
     client.parse("SET pg_arrow_cache.enabled = on", "on").bind(portal="on", name="on").execute("on").step("C")
     client.parse("SELECT a FROM t LIMIT 100", "other").bind(portal="other", name="s").execute("other", 3).step("s")
     assert len(data_rows(client.execute("").step("C"))) == 10

@@ -273,8 +273,11 @@ mod tests {
             |_, store, _| store.header().seats_taken.store(999, Relaxed),
             &["seats: more seats are taken than there are"],
         );
-        expect(|_, store, _| store.runs()[5].store(0xAB_0000, Relaxed), &["runs: a word has a key without runs"]);
-        expect(|_, store, _| store.form_line(9).plain.damage(), &["forms: a word has a time without runs"]);
+        expect(
+            |_, store, _| store.key_lines()[5].runs.store(0xAB << 40, Relaxed),
+            &["runs: a word has a key without runs"],
+        );
+        expect(|_, store, _| store.speed_line(9).plain.damage(), &["speeds: a word has a time without runs"]);
         expect(
             |_, store, _| store.versions().slot(SlotId(300)).damage([5, 5, 0]),
             &["versions: a slot holds a set of transactions that cannot be"],

@@ -12,20 +12,14 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         if header.seats_taken.load(Relaxed) > self.layout.seat_count {
             findings.add(Finding::of("seats", "more seats are taken than there are"));
         }
-        for (number, line) in self.form_lines().iter().enumerate() {
+        for (number, line) in self.speed_lines().iter().enumerate() {
             if !line.is_possible() {
-                findings.add(Finding::of("forms", "a word has a time without runs").at("line", number as u64));
+                findings.add(Finding::of("speeds", "a word has a time without runs").at("line", number as u64));
             }
         }
-        for (number, word) in self.run_times().iter().enumerate() {
-            if !word.is_possible() {
-                findings.add(Finding::of("run_times", "a word has a time without runs").at("word", number as u64));
-            }
-        }
-        for (number, word) in self.runs().iter().enumerate() {
-            let word = word.load(Relaxed);
-            if word != 0 && word & 0xFFFF == 0 {
-                findings.add(Finding::of("runs", "a word has a key without runs").at("word", number as u64));
+        for (number, line) in self.key_lines().iter().enumerate() {
+            if !line.is_possible() {
+                findings.add(Finding::of("runs", "a word has a key without runs").at("line", number as u64));
             }
         }
         let versions = self.versions();

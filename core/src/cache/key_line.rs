@@ -1,6 +1,81 @@
-//! One word of what is known of how the answers of a key were used: its parts, and how it moves. Pure; nothing is kept here.
+//! The record of what is known of keys that share a place: how their answers were used, and how they were executed
+//! without one. Changed by anybody, without a lock: each word is whole by itself. A key takes each from another by a
+//! rule of its own.
 
+use crate::atomics::{AtomicU64, Ordering::Relaxed};
 use crate::cache::key::CacheKey;
+
+/// What is known of the keys that share a place. Zeroed memory knows of none.
+#[repr(C, align(16))]
+pub(crate) struct KeyLine {
+    /// How answers were used: a `History`.
+    pub(crate) history: AtomicU64,
+    /// How executions without an answer went: `Runs`.
+    pub(crate) runs: AtomicU64,
+}
+
+impl KeyLine {
+    /// Returns true if a line can hold this: what is known of a key is something.
+    pub(crate) fn is_possible(&self) -> bool {
+        let word = self.runs.load(Relaxed);
+        Runs::from_word(word).to_word() == word
+    }
+}
+
+/// Bits of the number of runs.
+const COUNT_BITS: u32 = 16;
+/// The bit that tells whether the last run was too quick. Above it lie those of the key.
+const QUICK: u64 = 1 << COUNT_BITS;
+const KEY_SHIFT: u32 = COUNT_BITS + 1;
+
+/// How a key was executed lately without an answer: one word, taken apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Runs {
+    /// A part of the key.
+    tag: u64,
+    /// The last run that was to be stored was too quick for that.
+    was_quick: bool,
+    /// How many runs were counted.
+    count: u64,
+}
+
+impl Runs {
+    fn from_word(word: u64) -> Self {
+        Self { tag: word >> KEY_SHIFT, was_quick: word & QUICK != 0, count: word & most(COUNT_BITS) }
+    }
+
+    /// The word; nobody's if nothing is known.
+    pub(crate) fn to_word(self) -> u64 {
+        let known = u64::from(self.was_quick) << COUNT_BITS | self.count;
+        if known == 0 { 0 } else { self.tag << KEY_SHIFT | known }
+    }
+
+    /// What a word tells of a key. Another key leaves its word.
+    pub(crate) fn of(word: u64, key: CacheKey) -> Self {
+        let (runs, tag) = (Self::from_word(word), key.0.hi >> KEY_SHIFT);
+        if runs.tag == tag { runs } else { Self { tag, was_quick: false, count: 0 } }
+    }
+
+    /// How many runs were counted.
+    pub(crate) fn count(self) -> u32 {
+        self.count as u32
+    }
+
+    /// Returns true if the last run was too quick to be stored.
+    pub(crate) fn was_quick(self) -> bool {
+        self.was_quick
+    }
+
+    /// After one more run.
+    pub(crate) fn counted(self) -> Self {
+        Self { count: (self.count + 1).min(most(COUNT_BITS)), ..self }
+    }
+
+    /// After a run that was too quick, or was not.
+    pub(crate) fn after(self, too_quick: bool) -> Self {
+        Self { was_quick: too_quick, ..self }
+    }
+}
 
 /// Stores in a row without a use after which a key has to wait.
 const MOST_BARREN: u64 = 8;
@@ -23,7 +98,8 @@ const fn most(bits: u32) -> u64 {
 pub(crate) struct History {
     /// A part of the key.
     tag: u64,
-    /// How often in a row an answer was stored and not used since, one that is there now included. 0 = nothing was stored.
+    /// How often in a row an answer was stored and not used since, one that is there now included. 0 = nothing was
+    /// stored.
     barren: u64,
     /// How many runs were not stored since it became too many.
     skips: u64,
@@ -72,8 +148,8 @@ impl History {
         Earlier { hits: self.hits as u32, since: now.saturating_sub((age << UNIT).cast_signed()) }
     }
 
-    /// After an answer of a key was stored, in the unit of time `now`. What is known of the time before counts half. Another key leaves its word
-    /// only if it was not used lately.
+    /// After an answer of a key was stored, in the unit of time `now`. What is known of the time before counts half.
+    /// Another key leaves its word only if it was not used lately.
     pub(crate) fn after_store(self, tag: u64, now: u64) -> Self {
         if self.is_of(tag) {
             let age = now.wrapping_sub(self.since) & most(SINCE_BITS);
@@ -170,6 +246,16 @@ mod tests {
         let twice = once.after_store(8, 3).after_store(8, 4);
         assert!(twice.is_of(8) && !twice.is_of(7));
         assert_eq!(twice.after_use(7, 5), twice);
+    }
+
+    #[test]
+    fn what_is_known_of_runs_is_of_one_key() {
+        let key = |hi| CacheKey(crate::hash::Hash128 { hi, lo: 5 });
+        let (one, other) = (key(7 << KEY_SHIFT), key(8 << KEY_SHIFT));
+        let quick = Runs::of(0, one).counted().counted().after(true).to_word();
+        assert_eq!((Runs::of(quick, one).count(), Runs::of(quick, one).was_quick()), (2, true));
+        assert_eq!((Runs::of(quick, other).count(), Runs::of(quick, other).was_quick()), (0, false));
+        assert_eq!(Runs::of(0, one).after(true).after(false).to_word(), 0);
     }
 
     proptest! {

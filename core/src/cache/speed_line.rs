@@ -1,11 +1,11 @@
-//! The record of what is known of the runs of forms that share a place. Changed by anybody, without a lock: each word is whole by itself. It
-//! holds a part of the form's hash, the number of runs and a usual time.
+//! The record of what is known of the runs of statements that share a place. Changed by anybody, without a lock: each
+//! word is whole by itself. It holds a part of a hash, the number of runs and a time.
 
 use crate::atomics::{AtomicU64, Ordering::Relaxed};
 
-/// Bits of a word for the time: in microseconds an hour and eleven minutes, in nanoseconds four seconds.
+/// Bits of a word for the time: an hour and eleven minutes.
 const MICROS_BITS: u32 = 32;
-/// Bits of a word for the number of runs; above them lie the bits of the form.
+/// Bits of a word for the number of runs; above them lie the bits of the hash.
 const RUNS_BITS: u32 = 12;
 const TAG_SHIFT: u32 = MICROS_BITS + RUNS_BITS;
 const MOST_MICROS: u64 = (1 << MICROS_BITS) - 1;
@@ -15,28 +15,26 @@ const WEIGHT: u64 = 4;
 /// The same for a time that is shorter than the longest one.
 const WEIGHT_OF_SHORTER: u64 = 8;
 
-/// What is known of the runs of forms that share a place. Zeroed memory knows of none.
+/// What is known of the runs of statements that share a place. Zeroed memory knows of none.
 #[repr(C, align(32))]
-pub(crate) struct FormLine {
+pub(crate) struct SpeedLine {
     /// Of the runs that computed everything.
-    pub(crate) plain: FormWord,
+    pub(crate) plain: SpeedWord,
     /// Of the runs that combined fragments.
-    pub(crate) combined: FormWord,
-    /// Of the runs that gave their rows about as fast as they can be stored (`quick_rows`): what storing a row takes, in nanoseconds.
-    pub(crate) quick_rows: FormWord,
+    pub(crate) combined: SpeedWord,
     /// How long a run that computed everything has lately taken at most. It comes down to what runs take, step by step.
-    pub(crate) longest: FormWord,
+    pub(crate) longest: SpeedWord,
 }
 
-impl FormLine {
+impl SpeedLine {
     /// Returns true if a line can hold this.
     pub(crate) fn is_possible(&self) -> bool {
-        [&self.plain, &self.combined, &self.quick_rows, &self.longest].into_iter().all(FormWord::is_possible)
+        [&self.plain, &self.combined, &self.longest].into_iter().all(SpeedWord::is_possible)
     }
 }
 
 #[cfg(test)]
-impl FormWord {
+impl SpeedWord {
     /// Makes it a word that cannot be.
     pub(crate) fn damage(&self) {
         self.0.store(1, Relaxed);
@@ -45,43 +43,36 @@ impl FormWord {
 
 /// The runs of one kind.
 #[repr(transparent)]
-pub(crate) struct FormWord(AtomicU64);
+pub(crate) struct SpeedWord(AtomicU64);
 
-impl FormWord {
-    /// Returns true if a word can be this: one of a form has runs, and a time.
+impl SpeedWord {
+    /// Returns true if a word can be this: one that is somebody's has runs, and a time.
     pub(crate) fn is_possible(&self) -> bool {
         let word = self.0.load(Relaxed);
         let runs = Runs::from_word(word);
         word == 0 || (runs.runs > 0 && runs.micros > 0)
     }
 
-    /// Notes one more run of a form, which takes the place of another form. The word holds the usual time.
-    pub(crate) fn note(&self, form: u64, micros: u64) {
-        self.note_with(form, micros, WEIGHT, WEIGHT);
+    /// Notes one more run, which takes the word from others. The word holds the usual time.
+    pub(crate) fn note(&self, alike: u64, micros: u64) {
+        self.note_with(alike, micros, WEIGHT, WEIGHT);
     }
 
     /// The same for a word that holds the longest time.
-    pub(crate) fn note_longest(&self, form: u64, micros: u64) {
-        self.note_with(form, micros, 1, WEIGHT_OF_SHORTER);
+    pub(crate) fn note_longest(&self, alike: u64, micros: u64) {
+        self.note_with(alike, micros, 1, WEIGHT_OF_SHORTER);
     }
 
-    fn note_with(&self, form: u64, micros: u64, longer: u64, shorter: u64) {
-        let next = |old: u64| Some(Runs::from_word(old).after(form >> TAG_SHIFT, micros, longer, shorter).to_word());
+    fn note_with(&self, alike: u64, micros: u64, longer: u64, shorter: u64) {
+        let next = |old: u64| Some(Runs::from_word(old).after(alike >> TAG_SHIFT, micros, longer, shorter).to_word());
         // Cannot fail: `next` always gives a word.
         let _ = self.0.fetch_update(Relaxed, Relaxed, next);
     }
 
-    /// Knows nothing of a form any more.
-    pub(crate) fn forget(&self, form: u64) {
-        let next = |old: u64| (Runs::from_word(old).tag == form >> TAG_SHIFT).then_some(0);
-        // Nothing is to be forgotten if another form has the word.
-        let _ = self.0.fetch_update(Relaxed, Relaxed, next);
-    }
-
-    /// The number of runs of a form and their usual or longest time in microseconds; zeros if nothing is known of it.
-    pub(crate) fn known(&self, form: u64) -> (u32, u64) {
+    /// The number of runs and their usual or longest time; zeros if nothing is known of this hash.
+    pub(crate) fn known(&self, alike: u64) -> (u32, u64) {
         let runs = Runs::from_word(self.0.load(Relaxed));
-        if runs.tag == form >> TAG_SHIFT { (runs.runs as u32, runs.micros) } else { (0, 0) }
+        if runs.tag == alike >> TAG_SHIFT { (runs.runs as u32, runs.micros) } else { (0, 0) }
     }
 }
 
@@ -102,7 +93,8 @@ impl Runs {
         self.tag << TAG_SHIFT | self.runs << MICROS_BITS | self.micros
     }
 
-    /// After one more run of a form that took so long. It counts for one in `longer` if it took longer than those before, else for one in `shorter`.
+    /// After one more run that took so long. It counts for one in `longer` if it took longer than those before, else
+    /// for one in `shorter`.
     fn after(self, tag: u64, micros: u64, longer: u64, shorter: u64) -> Self {
         let micros = micros.clamp(1, MOST_MICROS);
         if self.tag != tag || self.runs == 0 {
@@ -111,7 +103,7 @@ impl Runs {
         // Rounded towards the new time, so that the usual time gets there.
         let step = |weight| micros.abs_diff(self.micros).div_ceil(weight);
         let micros = if micros > self.micros { self.micros + step(longer) } else { self.micros - step(shorter) };
-        // A count that stood still would say nothing of how often a form runs.
+        // A count that stood still would say nothing of how often there are runs.
         let runs = if self.runs == MOST_RUNS { MOST_RUNS / 2 } else { self.runs + 1 };
         Self { tag, runs, micros }
     }

@@ -1,0 +1,71 @@
+//! How long statements take that nobody captures: those that are too quick to be looked up, and those that are bypassed
+//! because they ask for the time but may be combined of parts. Keeps nothing itself; `session` knows the statement
+//! under way.
+
+use std::time::Duration;
+
+use arrow_cache_core::Counter;
+
+use super::fingerprint::Fingerprint;
+use super::quick_statements;
+use crate::pg::backend;
+use crate::query::hashes::FormId;
+use crate::session::{self, Purpose, Timed};
+use crate::{settings, shmem};
+
+/// Statements of a session that may have to read from the catalogs what later ones find in its memory. Their time
+/// begins with their run: they take long to plan, whatever they ask. That of others begins with their message, which
+/// costs no look at the clock, and is rather too long than too short: then the next one like it is looked up.
+const FIRST_STATEMENTS: u64 = 64;
+
+/// Has the run of the statement that starts now timed, for others with its fingerprint. Nothing else is done with it.
+pub fn time_run(fingerprint: Option<Fingerprint>) {
+    let timed = |Fingerprint(alike)| Timed { alike, purpose: Purpose::Lookup, began: None };
+    session::time_run(fingerprint.map(timed));
+}
+
+/// Has the statement timed that is being planned, from its message on: planning is a part of what combining costs.
+pub fn time_statement(form: FormId, combined: bool) {
+    let began = Some(backend::statement_start());
+    session::time_run(Some(Timed { alike: form.0, purpose: Purpose::Parts { combined }, began }));
+}
+
+/// A run begins.
+#[inline]
+pub fn begin_run() {
+    if session::statement_number() <= FIRST_STATEMENTS {
+        session::begin_timed(backend::now);
+    }
+}
+
+/// A run has ended: notes its time, if it was timed.
+#[inline]
+pub fn end_run() {
+    if let Some(timed) = session::take_timed() {
+        note(timed);
+    }
+}
+
+#[inline(never)]
+fn note(Timed { alike, purpose, began }: Timed) {
+    let began = began.unwrap_or_else(backend::statement_start);
+    let micros = u64::try_from(backend::now() - began).unwrap_or(0);
+    match purpose {
+        Purpose::Lookup => {
+            let too_quick = (micros as f64) < settings::min_execution_time_ms() * 1000.0;
+            quick_statements::note_run(Fingerprint(alike), Duration::from_micros(micros), too_quick);
+        }
+        Purpose::Parts { combined } => note_form(FormId(alike), micros, combined),
+    }
+}
+
+/// Notes for all sessions how long a query of this form has taken that was executed to its end, and counts the time
+/// that parts have saved.
+pub fn note_form(form: FormId, micros: u64, combined: bool) {
+    let Some(store) = shmem::store() else { return };
+    if combined {
+        let saved = store.speed(form.0).plain_micros.saturating_sub(micros);
+        store.counters().add(store.stripe(), Counter::FragmentTimeSavedMicros, saved);
+    }
+    store.note_run(form.0, micros, combined);
+}
