@@ -18,13 +18,21 @@ pub fn refuses_prepared(code: i32) -> bool {
     .contains(&PgSqlErrorCode::from(code))
 }
 
-/// Does an ERROR with this code say that a value is out of range, or not understood (class 22), or of a kind that the function does not take?
+/// Returns true if an ERROR with this code says that a value is out of range, or not understood (class 22), or of a kind
+/// that the function does not take; that the role may not call the function; or that a parameter is not there.
 pub fn is_about_a_value(code: i32) -> bool {
     /// The characters of a class, six bits each.
     const CLASS: i32 = 0xFFF;
     let class_of = |known: PgSqlErrorCode| known as i32 & CLASS;
     code & CLASS == class_of(PgSqlErrorCode::ERRCODE_DATA_EXCEPTION)
-        || code == PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED as i32
+        || [
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+            PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+        ]
+        .iter()
+        .any(|known| code == *known as i32)
 }
 
 /// Does an ERROR with this code say that there is no memory?

@@ -27,7 +27,7 @@ use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::clock::{
-    ClockExpressions, ClockProgram, Fixed, asks_for_time, counts_from_today, has_dates, makes_named_row, reads_time,
+    ClockExpressions, ClockTrees, Fixed, asks_for_time, counts_from_today, has_dates, makes_named_row, reads_time,
 };
 use super::hashes::{FormHash, TreeHash};
 use super::unused_columns::is_unused;
@@ -60,7 +60,7 @@ pub struct Identified {
     /// All, values of constants included.
     pub tree: TreeHash,
     /// The clock expressions.
-    pub clock: ClockProgram,
+    pub clock: ClockTrees,
 }
 
 /// Memory of the last walk, for the next one. Taken while it is in use.
@@ -122,17 +122,14 @@ impl Identity {
     /// What the query is, without the memory of the walk.
     ///
     /// # Errors
-    /// `TooComplex` for more clock expressions, or larger ones, than a plan can carry.
+    /// `TooComplex` for more clock expressions than are kept.
     pub fn into_identified(mut self) -> Result<Identified, Reason> {
         self.shared.truncate(self.length);
         self.shared.append(&self.constants);
         let (form, tree, clock) = (self.form, TreeHash(self.shared.finish()), self.clock);
         // What follows may raise, so nothing that is to be dropped may be left.
         drop(self);
-        let clock = match clock.total() {
-            0 => ClockProgram::NONE,
-            _ => ClockProgram::of(&clock).ok_or(Reason::TooComplex)?,
-        };
+        let clock = ClockTrees::of(&clock).ok_or(Reason::TooComplex)?;
         Ok(Identified { form, tree, clock })
     }
 }

@@ -5,7 +5,7 @@
 //! costs. Its tree is one Custom Scan without rows. `lookup` gives a copy of it to the server as a placeholder in a query's place;
 //! `serving_plan` puts the scan of an entry there once it is known that the answer holds, in prepared plans too.
 //!
-//! Templates belong to one backend and do not change after they were made, but for the text and the clock expressions that are remembered.
+//! Templates belong to one backend and do not change after they were made, but for the text that is remembered.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -22,7 +22,6 @@ use crate::error::none_if_out_of_memory;
 use crate::pg::compat;
 use crate::pg::memory_context::room_for;
 use crate::pg::tree::{Tree, children};
-use crate::query::clock::{ClockProgram, KeptProgram};
 use crate::query::key::HashedText;
 use crate::query::relations;
 
@@ -45,8 +44,6 @@ pub struct Template {
     open: OpenRelations,
     /// The text of a prepared statement that the template served, with the number of its plan.
     text: RefCell<Option<(u64, HashedText)>>,
-    /// The clock expressions of a prepared statement that the template served, with the number of its plan.
-    clock: RefCell<Option<(u64, KeptProgram)>>,
 }
 
 impl Template {
@@ -77,7 +74,6 @@ impl Template {
             locks,
             open: OpenRelations::NONE,
             text: RefCell::new(None),
-            clock: RefCell::new(None),
         };
         // SAFETY: the context was made just now.
         let (filled, size) = unsafe {
@@ -152,18 +148,6 @@ impl Template {
         if text.bytes.len() <= LONGEST_TEXT {
             *self.text.borrow_mut() = Some((plan, text.clone()));
         }
-    }
-
-    /// The clock expressions of the statement whose plan has this number, if it was the last one that was remembered. They live as long as
-    /// nothing else is remembered.
-    pub fn clock_of(&self, plan: u64) -> Option<ClockProgram> {
-        self.clock.borrow().as_ref().filter(|(own, _)| *own == plan).map(|(_, program)| program.as_program())
-    }
-
-    /// Remembers the clock expressions of the statement whose plan has this number.
-    pub fn remember_clock(&self, plan: u64, program: ClockProgram) {
-        // SAFETY: the program was just read, into the current memory context.
-        *self.clock.borrow_mut() = unsafe { KeptProgram::of(program) }.map(|program| (plan, program));
     }
 
     /// The scan of the template, without an entry. What it points to lives as long as the template.
