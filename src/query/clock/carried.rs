@@ -2,11 +2,11 @@
 //! kept plan can have them computed at each start. They are the server's own nodes, ready to be executed: copying a plan
 //! copies them.
 //!
-//! It is a list with one list for each expression: first numbers, then the expression, the interval beside the column that
-//! it is compared with, if there is one, and the values of the fixed columns. The numbers are flags, and of a split the
-//! relation, the column, its type, the shift and the fixed columns.
+//! It is a list with one list for each expression: first what is known of it, as a constant whose value is a struct; then
+//! the expression, the interval beside the column that it is compared with, if there is one, and the values of the fixed
+//! columns.
 
-use pgrx::pg_sys::{self, NodeTag, Oid, SQLValueFunctionOp};
+use pgrx::pg_sys::{self, Datum, SQLValueFunctionOp};
 
 use super::expression::{Closed, Pace, Part, behind, closed, closed_by, part};
 use super::functions::{self, TEXTCAT};
@@ -16,18 +16,7 @@ use super::split::{Comparison, MOST_FIXED, Split};
 use crate::pg::lists::nodes;
 use crate::pg::lone_expression;
 use crate::pg::tree::{Tree, child, match_node};
-use crate::pg::tree_making::{call, copy, list_of, list_of_numbers, new_node, replaced};
-
-/// Flag: it keeps its value for a minute or more, whatever the parameters are.
-const SETTLED: i32 = 1;
-/// Flag: it asks for the arrival of the message.
-const ASKS_FOR_MESSAGE: i32 = 2;
-/// Flag: it names parameters.
-const HAS_PARAMS: i32 = 4;
-/// Flag: the bound of its split belongs to the values above.
-const BELOW: i32 = 8;
-/// Numbers of an expression that splits something.
-const NUMBERS: usize = 5 + MOST_FIXED;
+use crate::pg::tree_making::{call, copy, list_of, new_node, replaced};
 
 /// The clock expressions of a query, which lie in server memory. Plain data.
 #[derive(Clone, Copy, Debug)]
@@ -35,32 +24,49 @@ pub struct ClockTrees {
     list: *mut pg_sys::List,
 }
 
-/// A clock expression.
+/// What is known of a clock expression. Plain data, which is copied byte for byte.
 #[derive(Clone, Copy)]
-pub(super) struct Carried<'t> {
-    flags: i32,
-    /// What computes it.
-    pub expression: Tree<'t, pg_sys::Node>,
+pub(super) struct Facts {
+    /// How long it keeps its value, whatever the parameters are.
+    pub pace: Pace,
+    /// It asks for the arrival of the message.
+    pub asks_for_message: bool,
+    /// It, or something beside it, names parameters.
+    pub has_params: bool,
     /// What its value splits.
     pub split: Option<Split>,
-    /// What computes the interval that the column is away from it, if the split has one, and the values of the fixed columns.
-    pub beside: [Option<Tree<'t, pg_sys::Node>>; 1 + MOST_FIXED],
 }
 
-impl Carried<'_> {
-    /// Returns true if it keeps its value for a minute or more, whatever the parameters are.
-    pub fn is_settled(&self) -> bool {
-        self.flags & SETTLED != 0
+/// A clock expression, with what is known of it.
+#[derive(Clone, Copy)]
+pub(super) struct Carried<'t> {
+    facts: &'t Facts,
+    list: Tree<'t, pg_sys::List>,
+}
+
+impl<'t> Carried<'t> {
+    /// What is known of it.
+    pub fn facts(&self) -> &'t Facts {
+        self.facts
     }
 
-    /// Returns true if it asks for the arrival of the message.
-    pub fn asks_for_message(&self) -> bool {
-        self.flags & ASKS_FOR_MESSAGE != 0
+    /// What computes it.
+    pub fn expression(&self) -> Option<Tree<'t, pg_sys::Node>> {
+        self.list.items().nth(1)?
     }
 
-    /// Returns true if it names parameters.
-    pub fn has_params(&self) -> bool {
-        self.flags & HAS_PARAMS != 0
+    /// What computes the interval that the column is away from it, if the split has one.
+    pub fn by(&self) -> Option<Tree<'t, pg_sys::Node>> {
+        self.list.items().nth(2).filter(|_| self.is_shifted())?
+    }
+
+    /// What computes the values of the fixed columns.
+    pub fn fixed(&self) -> impl Iterator<Item = Option<Tree<'t, pg_sys::Node>>> {
+        self.list.items().skip(2 + usize::from(self.is_shifted()))
+    }
+
+    fn is_shifted(&self) -> bool {
+        self.facts.split.is_some_and(|split| split.shift != Shift::None)
     }
 }
 
@@ -128,7 +134,13 @@ impl ClockTrees {
     /// The memory context in which they lie must still be there, for `'t`.
     pub(super) unsafe fn entries<'t>(self) -> impl ExactSizeIterator<Item = Option<Carried<'t>>> + Clone {
         // SAFETY: a list of lists, as `of` makes it; the caller promises that it is still there.
-        unsafe { nodes::<pg_sys::List>(self.list).map(|one| Tree::enter(one).and_then(carried)) }
+        unsafe {
+            nodes::<pg_sys::List>(self.list).map(|one| {
+                let list = Tree::enter(one)?;
+                let facts = list.items().next()??.as_a::<pg_sys::Const>()?;
+                Some(Carried { facts: &*facts.constvalue.cast_mut_ptr::<Facts>(), list })
+            })
+        }
     }
 
     /// How many expressions there are.
@@ -146,7 +158,7 @@ impl ClockTrees {
     /// As `entries`.
     pub unsafe fn splits(self) -> bool {
         // SAFETY: the caller's promise.
-        unsafe { self.entries() }.flatten().any(|one| one.split.is_some())
+        unsafe { self.entries() }.flatten().any(|one| one.facts.split.is_some())
     }
 
     /// The same with NULL in the place of all parameters, in the current memory context.
@@ -154,12 +166,9 @@ impl ClockTrees {
     /// # Safety
     /// As `entries`.
     pub(super) unsafe fn without_params(self) -> Self {
-        // SAFETY: the caller's promise. A list of numbers is copied like any other node.
+        // SAFETY: the caller's promise.
         let list = unsafe {
             replaced(self.list.cast(), &mut |node, _depth| {
-                if node.tag() == NodeTag::T_IntList {
-                    return Some(node.as_ptr());
-                }
                 let param = node.as_a::<pg_sys::Param>()?;
                 Some(pg_sys::makeNullConst(param.paramtype, param.paramtypmod, param.paramcollid).cast())
             })
@@ -182,57 +191,25 @@ fn entry(
     beside: [Option<Tree<'_, pg_sys::Node>>; 1 + MOST_FIXED],
 ) -> Option<*mut pg_sys::List> {
     let found = closed_by(expression, None)?;
-    let mut flags = if found.pace == Pace::Settled { SETTLED } else { 0 };
-    let mut all = found;
-    let mut parts = vec![executable(expression, &found)];
+    let mut facts = Facts { pace: found.pace, asks_for_message: found.asks_for_message, has_params: found.has_params, split };
+    let known = new_node::<pg_sys::Const>();
+    let mut list = list_of([known.cast(), executable(expression, &found)]);
     for one in beside.into_iter().flatten() {
         let found = closed(one)?;
-        all = all.with(found);
-        parts.push(executable(one, &found));
+        facts.asks_for_message |= found.asks_for_message;
+        facts.has_params |= found.has_params;
+        // SAFETY: a list of nodes that is made here.
+        list = unsafe { pg_sys::lappend(list, executable(one, &found).cast()) };
     }
-    for (set, flag) in [(all.asks_for_message, ASKS_FOR_MESSAGE), (all.has_params, HAS_PARAMS), (split.is_some_and(|split| split.below), BELOW)] {
-        flags |= if set { flag } else { 0 };
+    // SAFETY: a new node, whose value is as long as it says.
+    unsafe {
+        let place: *mut Facts = pg_sys::palloc(size_of::<Facts>()).cast();
+        place.write(facts);
+        (*known).consttype = pg_sys::INTERNALOID;
+        (*known).constlen = size_of::<Facts>() as i32;
+        (*known).constvalue = Datum::from(place);
     }
-    let mut numbers = vec![flags];
-    if let Some(Split { relation, column, type_oid, shift, fixed, .. }) = split {
-        let [relation, type_oid] = [relation, type_oid].map(|oid| oid.to_u32().cast_signed());
-        numbers.extend([relation, i32::from(column), type_oid, shift as i32]);
-        numbers.extend(fixed.map(i32::from));
-    }
-    Some(list_of(std::iter::once(list_of_numbers(numbers).cast()).chain(parts)))
-}
-
-/// What a list says; `None` if it is none of ours.
-fn carried(list: Tree<'_, pg_sys::List>) -> Option<Carried<'_>> {
-    let mut items = list.items();
-    let mut found = [0; NUMBERS];
-    let mut count = 0;
-    match_node! { items.next()??;
-        List | T_IntList (numbers) => for (place, number) in found.iter_mut().zip(numbers.numbers()) {
-            *place = number;
-            count += 1;
-        },
-        _ => return None,
-    }
-    let [flags, relation, column, type_oid, shift, ref fixed @ ..] = found;
-    let split = if count < NUMBERS {
-        None
-    } else {
-        let [relation, type_oid] = [relation, type_oid].map(|number| Oid::from(number.cast_unsigned()));
-        let mut columns = [0; MOST_FIXED];
-        for (place, column) in columns.iter_mut().zip(fixed) {
-            *place = *column as i16;
-        }
-        let (column, shift, below) = (column as i16, Shift::numbered(shift.cast_unsigned())?, flags & BELOW != 0);
-        Some(Split { relation, column, type_oid, below, shift, fixed: columns })
-    };
-    let expression = items.next()??;
-    let mut beside = [None; 1 + MOST_FIXED];
-    let skipped = usize::from(split.is_none_or(|split| split.shift == Shift::None));
-    for (place, one) in beside[skipped..].iter_mut().zip(items) {
-        *place = one;
-    }
-    Some(Carried { flags, expression, split, beside })
+    Some(list)
 }
 
 /// A copy of an expression, ready to be executed.

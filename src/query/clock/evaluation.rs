@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum, Oid};
 
-use super::carried::{Carried, ClockTrees};
+use super::carried::{Carried, ClockTrees, Facts};
 use super::expression::{Pace, closed, closed_by, given, type_of};
 use super::leaf::{Leaf, Moment};
 use super::noted::MOST;
@@ -260,7 +260,7 @@ unsafe fn written_ones(results: &mut Results, count: usize) -> &mut [Computed] {
 unsafe fn computed<'r>(clock: &Clock<'_>, must_settle: bool, results: &'r mut Results) -> Option<&'r [Computed]> {
     // SAFETY: the caller's promise.
     unsafe {
-        let has_params = clock.trees.entries().flatten().any(|one| one.has_params());
+        let has_params = clock.trees.entries().flatten().any(|one| one.facts().has_params);
         let trees = match clock.params {
             None if has_params => clock.trees.without_params(),
             Some(params) if has_params && params.paramFetch.is_some() => return None,
@@ -291,18 +291,21 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
     let mut count = 0;
     // SAFETY: the caller's promise.
     for entry in unsafe { clock.trees.entries() } {
-        let Carried { expression, split, beside: [by, fixed @ ..], .. } = entry?;
-        if entry?.asks_for_message() && !clock.one_message {
+        let entry = entry?;
+        let &Facts { asks_for_message, split, .. } = entry.facts();
+        if asks_for_message && !clock.one_message {
             return None;
         }
         // SAFETY: the caller's promise.
-        let value = |one: Option<Tree<'_, pg_sys::Node>>| match one {
-            None => Some(Value::NOTHING),
-            Some(one) => unsafe { value_of(one, clock.params) },
-        };
-        let [one, two, three, four] = fixed;
-        let fixed = [value(one)?, value(two)?, value(three)?, value(four)?];
-        let computed = Computed { value: value(Some(expression))?, split, by: value(by)?, fixed };
+        let value = |one: Tree<'_, pg_sys::Node>| unsafe { value_of(one, clock.params) };
+        let (mut by, mut fixed) = (Value::NOTHING, [Value::NOTHING; MOST_FIXED]);
+        if let Some(one) = entry.by() {
+            by = value(one)?;
+        }
+        for (place, one) in fixed.iter_mut().zip(entry.fixed()) {
+            *place = value(one?)?;
+        }
+        let computed = Computed { value: value(entry.expression()?)?, split, by, fixed };
         // SAFETY: the caller's promise.
         unsafe { &mut *results }.get_mut(count)?.write(computed);
         count += 1;
@@ -339,16 +342,18 @@ unsafe fn keeps_its_value(
     value: &Value,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
 ) -> bool {
-    if entry.is_settled() {
-        return true;
-    }
-    match closed_by(entry.expression, params).map(|found| found.pace) {
-        Some(Pace::Settled) => true,
-        Some(Pace::Unknown) => [Moment::MinuteStart, Moment::MinuteEnd].into_iter().all(|moment| {
+    let Some(expression) = entry.expression() else { return false };
+    let pace = match entry.facts().pace {
+        Pace::Unknown => closed_by(expression, params).map_or(Pace::Moving, |found| found.pace),
+        known => known,
+    };
+    match pace {
+        Pace::Settled => true,
+        Pace::Moving => false,
+        Pace::Unknown => [Moment::MinuteStart, Moment::MinuteEnd].into_iter().all(|moment| {
             // SAFETY: the caller's promise; values of one expression.
-            unsafe { value_at(entry.expression, moment, params).is_some_and(|other| value.equals(&other)) }
+            unsafe { value_at(expression, moment, params).is_some_and(|other| value.equals(&other)) }
         }),
-        _ => false,
     }
 }
 

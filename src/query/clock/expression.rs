@@ -191,7 +191,7 @@ impl Closed {
         Self { asks: false, asks_for_message: false, has_params: false, is_other: false, pace: Pace::Settled };
 
     /// What is known of both together.
-    pub(super) fn with(self, other: Self) -> Self {
+    fn with(self, other: Self) -> Self {
         Self {
             asks: self.asks || other.asks,
             asks_for_message: self.asks_for_message || other.asks_for_message,
@@ -264,9 +264,9 @@ impl Reader<'_> {
             Part::Call(function, arguments) => self.call(bare, function, arguments, depth)?,
             Part::Converted(value, type_oid) => {
                 let all = self.text(value, depth + 1)?;
-                let moves = reads_time(type_oid) && self.names_present(value);
-                let pace = if moves { Pace::Moving } else { all.pace };
-                Closed { asks: all.asks || reads_time(type_oid), pace, ..all }
+                let asks = reads_time(type_oid);
+                let pace = if asks { self.pace_read(value).max(all.pace) } else { all.pace };
+                Closed { asks: all.asks || asks, pace, ..all }
             }
             // It is STABLE, so that the planner does not write its values.
             Part::Gathered(values) => self.all(values, |value| self.closed(value, depth + 1))?,
@@ -346,11 +346,19 @@ impl Reader<'_> {
         self.value(argument).map(|value| value.is_none_or(|value| unsafe { coarse::is_told(coarse, value) }))
     }
 
-    /// Returns true if a constant or a parameter is a text with a word for the present time.
-    fn names_present(&self, text: Tree<'_, pg_sys::Node>) -> bool {
-        let is_text = matches!(type_of(bare(text).0), pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID);
-        // SAFETY: a value of one of these types.
-        is_text && self.value(text).flatten().is_some_and(|value| unsafe { coarse::names_present(value) })
+    /// How long the time that is read from a text stays the same: a constant or a parameter may be a word for the present.
+    fn pace_read(&self, text: Tree<'_, pg_sys::Node>) -> Pace {
+        let bare = bare(text).0;
+        let is_text = matches!(type_of(bare), pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID);
+        if !is_text || !matches!(part(bare), Some(Part::Given)) {
+            return Pace::Settled;
+        }
+        match self.value(text) {
+            None => Pace::Unknown,
+            // SAFETY: a value of one of these types.
+            Some(Some(words)) if unsafe { coarse::names_present(words) } => Pace::Moving,
+            Some(_) => Pace::Settled,
+        }
     }
 }
 

@@ -9,7 +9,6 @@ use crate::pg::tree::{Tree, child};
 
 /// Where the interval stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
 pub enum Shift {
     /// Nowhere: the column is compared with the clock.
     None,
@@ -22,13 +21,6 @@ pub enum Shift {
 }
 
 impl Shift {
-    const ALL: [Self; 4] = [Self::None, Self::Other, Self::Added, Self::Subtracted];
-
-    /// The shift with this number.
-    pub(super) fn numbered(number: u32) -> Option<Self> {
-        Self::ALL.get(number as usize).copied()
-    }
-
     /// The time at which a column of this type is split, if it is so far from this limit of it; `None` if there is no telling.
     ///
     /// An interval is compared as the server compares it, with 30 days in a month and 24 hours in a day. A sum has as many days as the calendar has,
