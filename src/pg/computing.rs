@@ -5,13 +5,22 @@ use pgrx::pg_sys::{self, Datum, NodeTag};
 use super::error_passing::direct;
 use super::server;
 
+/// Makes an expression ready to be computed, in the current memory context. The expression has to live as long. What it
+/// raises jumps over this frame.
+///
+/// # Safety
+/// An expression that can be executed, without columns and sub-queries.
+pub unsafe fn prepare(expression: *mut pg_sys::Node) -> *mut pg_sys::ExprState {
+    // SAFETY: the caller's promise.
+    unsafe { direct!(server::ExecInitExpr(expression.cast(), std::ptr::null_mut())) }
+}
+
 /// Computes an expression; returns the value, and whether it is NULL. All that is allocated lies in the current memory
 /// context. What it raises jumps over this frame.
 ///
 /// # Safety
-/// An expression that can be executed, without columns and sub-queries, and null, or parameters that are there.
-#[inline(never)]
-pub unsafe fn compute(expression: *mut pg_sys::Node, params: pg_sys::ParamListInfo) -> (Datum, bool) {
+/// What `prepare` has returned, and null, or parameters that are there.
+pub unsafe fn compute(state: *mut pg_sys::ExprState, params: pg_sys::ParamListInfo) -> (Datum, bool) {
     // SAFETY: the caller's promise. A context needs nothing but memory for an expression that reads no rows.
     unsafe {
         let memory = pg_sys::CurrentMemoryContext;
@@ -22,7 +31,6 @@ pub unsafe fn compute(expression: *mut pg_sys::Node, params: pg_sys::ParamListIn
             ecxt_param_list_info: params,
             ..Default::default()
         };
-        let state = direct!(server::ExecInitExpr(expression.cast(), std::ptr::null_mut()));
         let mut is_null = true;
         let Some(run) = (*state).evalfunc else { return (Datum::null(), true) };
         let value = direct!(run(state, &raw mut context, &raw mut is_null));

@@ -1,10 +1,12 @@
 //! Clock expressions as trees, which are carried inside a plan like the rest of the verdict (`plan_marker`), so that a
 //! kept plan can have them computed at each start. They are the server's own nodes, ready to be executed: copying a plan
-//! copies them.
+//! copies them. Where they lie, they are made ready once.
 //!
 //! It is a list with one list for each expression: first what is known of it, as a constant whose value is a struct; then
 //! the expression, the interval beside the column that it is compared with, if there is one, and the values of the fixed
 //! columns.
+
+use std::cell::Cell;
 
 use pgrx::pg_sys::{self, Datum, SQLValueFunctionOp};
 
@@ -13,6 +15,7 @@ use super::functions::{self, TEXTCAT};
 use super::noted::ClockExpressions;
 use super::shifted::Shift;
 use super::split::{Comparison, MOST_FIXED, Split};
+use crate::pg::computing::prepare;
 use crate::pg::lists::nodes;
 use crate::pg::lone_expression;
 use crate::pg::tree::{Tree, child, match_node};
@@ -24,8 +27,7 @@ pub struct ClockTrees {
     list: *mut pg_sys::List,
 }
 
-/// What is known of a clock expression. Plain data, which is copied byte for byte.
-#[derive(Clone, Copy)]
+/// What is known of a clock expression. It is copied byte for byte, with the plan that carries it.
 pub(super) struct Facts {
     /// How long it keeps its value, whatever the parameters are.
     pub pace: Pace,
@@ -35,6 +37,17 @@ pub(super) struct Facts {
     pub has_params: bool,
     /// What its value splits.
     pub split: Option<Split>,
+    /// It is ready to be computed.
+    prepared: Cell<Prepared>,
+}
+
+/// An expression that is ready to be computed. So is none that was copied.
+#[derive(Clone, Copy)]
+struct Prepared {
+    /// The expression that was made ready.
+    of: *const Facts,
+    /// Null if that has failed.
+    state: *mut pg_sys::ExprState,
 }
 
 /// A clock expression, with what is known of it.
@@ -63,6 +76,29 @@ impl<'t> Carried<'t> {
     /// What computes the values of the fixed columns.
     pub fn fixed(&self) -> impl Iterator<Item = Option<Tree<'t, pg_sys::Node>>> {
         self.list.items().skip(2 + usize::from(self.is_shifted()))
+    }
+
+    /// The expression, ready to be computed as long as it lives; `None` if that has failed. What it raises jumps over this
+    /// frame.
+    ///
+    /// # Safety
+    /// As `prepare`.
+    pub unsafe fn prepared(&self) -> Option<*mut pg_sys::ExprState> {
+        let of = std::ptr::from_ref(self.facts);
+        let mut found = self.facts.prepared.get();
+        if found.of != of {
+            self.facts.prepared.set(Prepared { of, state: std::ptr::null_mut() });
+            let expression = self.expression()?.as_ptr();
+            // SAFETY: the list lies in the context that the whole of it was made in, as every copy does; the caller's promise.
+            unsafe {
+                let own = pg_sys::GetMemoryChunkContext(self.list.as_ptr().cast());
+                let caller = pg_sys::MemoryContextSwitchTo(own);
+                found = Prepared { of, state: prepare(expression) };
+                pg_sys::MemoryContextSwitchTo(caller);
+            }
+            self.facts.prepared.set(found);
+        }
+        (!found.state.is_null()).then_some(found.state)
     }
 
     fn is_shifted(&self) -> bool {
@@ -191,7 +227,9 @@ fn entry(
     beside: [Option<Tree<'_, pg_sys::Node>>; 1 + MOST_FIXED],
 ) -> Option<*mut pg_sys::List> {
     let found = closed_by(expression, None)?;
-    let mut facts = Facts { pace: found.pace, asks_for_message: found.asks_for_message, has_params: found.has_params, split };
+    let prepared = Cell::new(Prepared { of: std::ptr::null(), state: std::ptr::null_mut() });
+    let Closed { pace, asks_for_message, has_params, .. } = found;
+    let mut facts = Facts { pace, asks_for_message, has_params, split, prepared };
     let known = new_node::<pg_sys::Const>();
     let mut list = list_of([known.cast(), executable(expression, &found)]);
     for one in beside.into_iter().flatten() {

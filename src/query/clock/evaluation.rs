@@ -21,7 +21,7 @@ use super::sight::Sight;
 use super::split::{MOST_FIXED, Split};
 use super::types::form_of;
 use crate::pg::backend_local::Local;
-use crate::pg::computing::{Unshown, compute};
+use crate::pg::computing::{Unshown, compute, prepare};
 use crate::pg::error_passing::{caught, direct};
 use crate::pg::server;
 use crate::pg::tree::Tree;
@@ -292,12 +292,12 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
     // SAFETY: the caller's promise.
     for entry in unsafe { clock.trees.entries() } {
         let entry = entry?;
-        let &Facts { asks_for_message, split, .. } = entry.facts();
-        if asks_for_message && !clock.one_message {
+        let Facts { asks_for_message, split, .. } = entry.facts();
+        if *asks_for_message && !clock.one_message {
             return None;
         }
         // SAFETY: the caller's promise.
-        let value = |one: Tree<'_, pg_sys::Node>| unsafe { value_of(one, clock.params) };
+        let value = |one: Tree<'_, pg_sys::Node>| unsafe { value_of(one, clock.params, || Some(prepare(one.as_ptr()))) };
         let (mut by, mut fixed) = (Value::NOTHING, [Value::NOTHING; MOST_FIXED]);
         if let Some(one) = entry.by() {
             by = value(one)?;
@@ -305,29 +305,32 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
         for (place, one) in fixed.iter_mut().zip(entry.fixed()) {
             *place = value(one?)?;
         }
-        let computed = Computed { value: value(entry.expression()?)?, split, by, fixed };
         // SAFETY: the caller's promise.
-        unsafe { &mut *results }.get_mut(count)?.write(computed);
+        unsafe {
+            let value = value_of(entry.expression()?, clock.params, || entry.prepared())?;
+            (*results).get_mut(count)?.write(Computed { value, split: *split, by, fixed });
+        }
         count += 1;
     }
     Some(count)
 }
 
-/// The value of an expression; `None` if it is of a type that clock expressions do not have. What it raises jumps over this
-/// frame.
+/// The value of an expression, which is `prepared` if it is neither a constant nor a parameter; `None` if it cannot be, or is
+/// of a type that clock expressions do not have. What it raises jumps over this frame.
 ///
 /// # Safety
 /// As `compute`.
 unsafe fn value_of(
     expression: Tree<'_, pg_sys::Node>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+    prepared: impl FnOnce() -> Option<*mut pg_sys::ExprState>,
 ) -> Option<Value> {
     let type_oid = type_of(expression);
     let form = form_of(type_oid)?;
     let (datum, is_null) = match given(expression.without_relabelling(), params) {
         Some(given) => given,
         // SAFETY: the caller's promise.
-        None => unsafe { compute(expression.as_ptr(), params.map_or(std::ptr::null_mut(), Tree::as_ptr)) },
+        None => unsafe { compute(prepared()?, params.map_or(std::ptr::null_mut(), Tree::as_ptr)) },
     };
     Some(Value { datum, is_null, type_oid, form })
 }
@@ -376,6 +379,6 @@ unsafe fn value_at(
             other
         });
         let other = Tree::enter(other).filter(|_| is_told)?;
-        caught(|| value_of(other, params)).flatten()
+        caught(|| value_of(other, params, || Some(prepare(other.as_ptr())))).flatten()
     }
 }

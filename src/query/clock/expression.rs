@@ -278,8 +278,9 @@ impl Reader<'_> {
             }
             Part::First(choices) => {
                 // If the first one moves, so does its being chosen. If it does not, it may be what is chosen.
-                let first = self.closed(choices.items().next()??, depth + 1)?;
-                let all = self.all(choices, |choice| self.closed(choice, depth + 1))?;
+                let mut choices = choices.items();
+                let first = self.closed(choices.next()??, depth + 1)?;
+                let all = choices.try_fold(first, |all, one| Some(all.with(self.closed(one?, depth + 1)?)))?;
                 Closed { pace: if first.may_settle() { all.pace.min(Pace::Unknown) } else { Pace::Moving }, ..all }
             }
         };
