@@ -1,4 +1,5 @@
-//! The identity of a rewritten query tree: two hashes, from one walk that reads no catalog.
+//! The identity of a rewritten query tree: two hashes, from one walk that reads no catalog, but for the functions
+//! behind operators of a view that are asked about the time.
 //!
 //! The *form* is all of the tree but the values of its constants. Whether a query is eligible follows from the form and
 //! the definitions in the catalogs; a query that reads a setting by a constant name is the one exception, and counts as
@@ -7,11 +8,12 @@
 //! changes (`lookup`). What its plan reads does not follow from the form: constants decide which parts the planner
 //! drops (`plan_facts`).
 //!
-//! The *tree* has the values as well, but neither permissions nor where columns come from: it is what name resolution made of the
-//! text, and goes into the key. The text is in the key, too, so the tree need only tell what the same text could mean another
-//! time. For that reason a parse that raced with DDL does no harm: relations and views are protected by their locks, and
-//! whatever else a stale catalog could have resolved differently (functions, operators, collations, types, constants, numbers
-//! and names of attributes) gives another hash, so the answer is stored under the question that was asked.
+//! The *tree* has the values as well, but neither permissions nor where columns come from: it is what name resolution
+//! made of the text, and goes into the key. The text is in the key, too, so the tree need only tell what the same text
+//! could mean another time. For that reason a parse that raced with DDL does no harm: relations and views are protected
+//! by their locks, and whatever else a stale catalog could have resolved differently (functions, operators, collations,
+//! types, constants, numbers and names of attributes) gives another hash, so the answer is stored under the question
+//! that was asked.
 //!
 //! The walk notes the query's clock expressions on its way (`clock`), so that they need no walk of their own.
 //!
@@ -71,8 +73,8 @@ const KEPT: usize = 64 * 1024;
 /// The identity of a query, under a secret.
 ///
 /// # Errors
-/// `TooComplex` for one that nests too deeply, or that has a node of a kind that is not known here; `OutOfMemory` for one that there is no
-/// memory for.
+/// `TooComplex` for one that nests too deeply, or that has a node of a kind that is not known here; `OutOfMemory` for
+/// one that there is no memory for.
 pub fn of(query: Tree<'_, pg_sys::Query>, seed: u64) -> Result<Identity, Reason> {
     let here = 0u8;
     let mut buffers = BUFFERS.take();
@@ -145,8 +147,8 @@ impl Drop for Identity {
 
 /// Called by the server's walkers for each part of a node that they take apart.
 unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, hasher: *mut c_void) -> bool {
-    // SAFETY: the context is the hasher that `parts_of` or `query_and_below` passed, lent to nobody else while the walker calls; the node
-    // is null or part of the tree that `of` was given.
+    // SAFETY: the context is the hasher that `parts_of` or `query_and_below` passed, lent to nobody else while the
+    // walker calls; the node is null or part of the tree that `of` was given.
     unsafe { (*hasher.cast::<TreeHasher>()).node(Tree::enter(node)) }
 }
 
@@ -223,7 +225,8 @@ impl TreeHasher {
         stopped
     }
 
-    /// Adds the arguments of a call, which is a clock expression if it asks for the time, or may be one with those that do.
+    /// Adds the arguments of a call, which is a clock expression if it asks for the time, or may be one with those that
+    /// do.
     #[inline]
     fn arguments(
         &mut self,
@@ -253,8 +256,8 @@ impl TreeHasher {
         self.node(list.map(Tree::as_node))
     }
 
-    /// Adds a node of a kind that does not stand in most queries: what it says by itself, then what is below it. One of a kind that is not
-    /// known here stops the walk: it might ask for something that the identity would leave out.
+    /// Adds a node of a kind that does not stand in most queries: what it says by itself, then what is below it. One of
+    /// a kind that is not known here stops the walk: it might ask for something that the identity would leave out.
     fn other_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         match node.tag() {
             NodeTag::T_Aggref
@@ -315,7 +318,8 @@ impl TreeHasher {
         stopped
     }
 
-    /// Adds what is below a node, which may be one clock expression with what is found there, or by itself if it may ask for the time.
+    /// Adds what is below a node, which may be one clock expression with what is found there, or by itself if it may
+    /// ask for the time.
     fn above_clock(&mut self, node: Tree<'_, pg_sys::Node>, may_ask_for_time: bool) -> bool {
         let before = self.clock.count();
         let stopped = self.too_complex || self.parts_of(node);
@@ -383,8 +387,8 @@ impl TreeHasher {
     }
 }
 
-/// Is this a node that is in no cacheable query, so that nothing but its kind needs to be in the form? `eligibility` finds the reason. Parts
-/// of queries that change data are among these: the queries with them are refused.
+/// Is this a node that is in no cacheable query, so that nothing but its kind needs to be in the form? `eligibility`
+/// finds the reason. Parts of queries that change data are among these: the queries with them are refused.
 fn is_refused(tag: NodeTag) -> bool {
     matches!(
         tag,

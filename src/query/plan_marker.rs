@@ -1,12 +1,11 @@
 //! The verdict on a query, carried inside its plan.
 //!
-//! A plan may be kept for long (prepared statements, PL functions) and copied; PlannedStmt has no
-//! field for extensions. Its `invalItems` list says which catalog rows the plan rests on, as
-//! pairs of a cache number and a hash value, and its only readers compare the cache number with
-//! that of a changed catalog row (plancache.c, PlanCacheObjectCallback). Items with a negative
-//! cache number match nothing, are copied faithfully, and carry 32 bits of the cache's each. Its clock expressions are a
-//! list, behind these items. What its readers take for a cache number is the length of that list, and no catalog cache that
-//! they ask for has so low a number.
+//! A plan may be kept for long (prepared statements, PL functions) and copied; PlannedStmt has no field for extensions.
+//! Its `invalItems` list says which catalog rows the plan rests on, as pairs of a cache number and a hash value, and
+//! its only readers compare the cache number with that of a changed catalog row (plancache.c, PlanCacheObjectCallback).
+//! Items with a negative cache number match nothing, are copied faithfully, and carry 32 bits of the cache's each. Its
+//! clock expressions are a list, behind these items. What its readers take for a cache number is the length of that
+//! list, and no catalog cache that they ask for has so low a number.
 
 use std::cell::Cell;
 
@@ -28,8 +27,8 @@ use crate::pg::tree_making::list_of;
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;
-/// Words of every marker of a cacheable query: reason or 0, tree (4), versions and number of the plan (6), flags, order, form (2),
-/// facts (4).
+/// Words of every marker of a cacheable query: reason or 0, tree (4), versions and number of the plan (6), flags,
+/// order, form (2), facts (4).
 const WORDS: usize = 19;
 /// Place of the first word of the form.
 const FORM: usize = 13;
@@ -113,8 +112,8 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             let under = planned.under.map(|planning| halves(planning.0)).into_iter().flatten();
             let words = words.into_iter().enumerate().chain(PLANNED_UNDER.zip(under)).chain((EXTRAS..).zip(extras));
             let words: Vec<(usize, u32)> = words.collect();
-            // SAFETY: a new plan, whose list of items is NIL or valid; the words outlive the call. The expressions lie in the
-            // context in which the plan is made.
+            // SAFETY: a new plan, whose list of items is NIL or valid; the words outlive the call. The expressions lie
+            // in the context in which the plan is made.
             unsafe {
                 (*plan).invalItems =
                     pg_sys::ffi::pg_guard_ffi_boundary(|| append((*plan).invalItems, &raw const *words));
@@ -263,8 +262,8 @@ fn key_at(words: &[u32], place: usize) -> Hash128 {
     Hash128 { hi: number_at(words, place), lo: number_at(words, place + 2) }
 }
 
-/// Items that say no more than a reason to bypass: made once, and shared by the plans of this backend. Nobody changes an item;
-/// copies of plans copy it.
+/// Items that say no more than a reason to bypass: made once, and shared by the plans of this backend. Nobody changes
+/// an item; copies of plans copy it.
 static REFUSALS: Local<[Cell<*mut pg_sys::PlanInvalItem>; Reason::ALL.len()]> =
     Local::new([const { Cell::new(std::ptr::null_mut()) }; Reason::ALL.len()]);
 
@@ -281,14 +280,14 @@ fn shared_refusal(reason: Reason) -> *mut pg_sys::PlanInvalItem {
     shared.get()
 }
 
-/// Can it be told without a verdict that the plan of a SELECT reads nothing? Such a plan gets none: some clients send thousands of
-/// statements such as `SELECT 1`.
+/// Can it be told without a verdict that the plan of a SELECT reads nothing? Such a plan gets none: some clients send
+/// thousands of statements such as `SELECT 1`.
 fn reads_nothing(plan: &pg_sys::PlannedStmt) -> bool {
     plan.relationOids.is_null() && plan.subplans.is_null() && plan.commandType == pg_sys::CmdType::CMD_SELECT
 }
 
-/// The reason to bypass that the plan's verdict is, if it is one and was the first thing attached to the plan: quick to tell, for clients that
-/// send thousands of such statements.
+/// The reason to bypass that the plan's verdict is, if it is one and was the first thing attached to the plan: quick to
+/// tell, for clients that send thousands of such statements.
 pub fn refusal_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Reason> {
     let Some(first) = children!(plan.invalItems as PlanInvalItem).next() else {
         return reads_nothing(&plan).then_some(Reason::NoRelation);
@@ -315,8 +314,8 @@ unsafe fn item(index: usize, word: u32) -> *mut pg_sys::PlanInvalItem {
     }
 }
 
-/// Appends an item for each word and its place. All of them behind one guard of the caller's, for there are two calls of the server for
-/// each; what they raise jumps over the frame.
+/// Appends an item for each word and its place. All of them behind one guard of the caller's, for there are two calls
+/// of the server for each; what they raise jumps over the frame.
 ///
 /// # Safety
 /// As `item`; `words` must be valid.

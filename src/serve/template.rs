@@ -1,9 +1,10 @@
-//! Plans that serve without being planned: made from the real plan of a query that was a hit, kept for queries of its form whose plans
-//! have the same facts (`query::plan_facts`).
+//! Plans that serve without being planned: made from the real plan of a query that was a hit, kept for queries of its
+//! form whose plans have the same facts (`query::plan_facts`).
 //!
-//! A template has everything that the server needs of a plan except its running: the range table with its permissions, the columns, the
-//! costs. Its tree is one Custom Scan without rows. `lookup` gives a copy of it to the server as a placeholder in a query's place;
-//! `serving_plan` puts the scan of an entry there once it is known that the answer holds, in prepared plans too.
+//! A template has everything that the server needs of a plan except its running: the range table with its permissions,
+//! the columns, the costs. Its tree is one Custom Scan without rows. `lookup` gives a copy of it to the server as a
+//! placeholder in a query's place; `serving_plan` puts the scan of an entry there once it is known that the answer
+//! holds, in prepared plans too.
 //!
 //! Templates belong to one backend and do not change after they were made, but for the text that is remembered.
 
@@ -47,7 +48,8 @@ pub struct Template {
 }
 
 impl Template {
-    /// A template of a plan with these columns. `None` if such a plan cannot be had without planning, or there is no memory.
+    /// A template of a plan with these columns. `None` if such a plan cannot be had without planning, or there is no
+    /// memory.
     pub fn of(real: Tree<'_, pg_sys::PlannedStmt>, columns: &Rc<[Column]>) -> Option<Rc<Self>> {
         let mut descends = false;
         for entry in children!(real.rtable as RangeTblEntry) {
@@ -85,7 +87,8 @@ impl Template {
         (filled.is_some() && size <= LARGEST).then(|| Rc::new(template))
     }
 
-    /// Copies what is wanted of the plan into the current memory context: the parts that the executor only reads. `None` when there is no memory.
+    /// Copies what is wanted of the plan into the current memory context: the parts that the executor only reads.
+    /// `None` when there is no memory.
     fn fill(&mut self, real: Tree<'_, pg_sys::PlannedStmt>) -> Option<()> {
         let mut scan = scan_like(real, &self.columns);
         scan.methods = placeholder_scan::methods();
@@ -124,8 +127,8 @@ impl Template {
         &self.relations
     }
 
-    /// The relations that planning locks besides those that a query names, which were locked when it was analysed: a list of OIDs
-    /// in the current memory context.
+    /// The relations that planning locks besides those that a query names, which were locked when it was analysed: a
+    /// list of OIDs in the current memory context.
     pub fn descendants(&self) -> *mut pg_sys::List {
         self.locks.iter().fold(std::ptr::null_mut(), |list, relation| {
             // SAFETY: a list of OIDs that was made here.
@@ -143,7 +146,8 @@ impl Template {
         self.text.borrow().as_ref().filter(|(own, _)| *own == plan).map(|(_, text)| text.clone())
     }
 
-    /// Remembers the text of the statement whose plan has this number, unless it is a long one, which is read anew each time.
+    /// Remembers the text of the statement whose plan has this number, unless it is a long one, which is read anew each
+    /// time.
     pub fn remember_text(&self, plan: u64, text: &HashedText) {
         if text.bytes.len() <= LONGEST_TEXT {
             *self.text.borrow_mut() = Some((plan, text.clone()));
@@ -156,9 +160,9 @@ impl Template {
         unsafe { *(*self.plan).planTree.cast::<pg_sys::CustomScan>() }
     }
 
-    /// A plan that stands for `pending`, for a query of the template's form, in the current memory context. It shares parts with the
-    /// template, which must outlive it unless it is copied. It costs what the plan for the values of the query was estimated to cost: the server
-    /// adds such costs up. `None` when there is no memory.
+    /// A plan that stands for `pending`, for a query of the template's form, in the current memory context. It shares
+    /// parts with the template, which must outlive it unless it is copied. It costs what the plan for the values of the
+    /// query was estimated to cost: the server adds such costs up. `None` when there is no memory.
     pub fn placeholder(
         &self,
         query: Tree<'_, pg_sys::Query>,

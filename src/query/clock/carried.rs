@@ -1,10 +1,10 @@
 //! Clock expressions as trees, which are carried inside a plan like the rest of the verdict (`plan_marker`), so that a
-//! kept plan can have them computed at each start. They are the server's own nodes, ready to be executed: copying a plan
-//! copies them. Where they lie, they are made ready once.
+//! kept plan can have them computed at each start. They are the server's own nodes, ready to be executed: copying a
+//! plan copies them. Where they lie, they are made ready once.
 //!
-//! It is a list with one list for each expression: first what is known of it, as a constant whose value is a struct; then
-//! the expression, the interval beside the column that it is compared with, if there is one, and the values of the fixed
-//! columns.
+//! It is a list with one list for each expression: first what is known of it, as a constant whose value is a struct;
+//! then the expression, the interval beside the column that it is compared with, if there is one, and the values of the
+//! fixed columns.
 
 use std::cell::Cell;
 
@@ -78,8 +78,8 @@ impl<'t> Carried<'t> {
         self.list.items().skip(2 + usize::from(self.is_shifted()))
     }
 
-    /// The expression, ready to be computed as long as it lives; `None` if that has failed. What it raises jumps over this
-    /// frame.
+    /// The expression, ready to be computed as long as it lives; `None` if that has failed. What it raises jumps over
+    /// this frame.
     ///
     /// # Safety
     /// As `prepare`.
@@ -89,7 +89,8 @@ impl<'t> Carried<'t> {
         if found.of != of {
             self.facts.prepared.set(Prepared { of, state: std::ptr::null_mut() });
             let expression = self.expression()?.as_ptr();
-            // SAFETY: the list lies in the context that the whole of it was made in, as every copy does; the caller's promise.
+            // SAFETY: the list lies in the context that the whole of it was made in, as every copy does; the caller's
+            // promise.
             unsafe {
                 let own = pg_sys::GetMemoryChunkContext(self.list.as_ptr().cast());
                 let caller = pg_sys::MemoryContextSwitchTo(own);
@@ -125,7 +126,9 @@ impl ClockTrees {
             };
             let mut beside = [by, None, None, None, None];
             let fixed = expressions.fixed();
-            for (place, value) in beside[1..].iter_mut().zip(fixed.values).filter(|_| split.is_some_and(|split| split.fixed[0] != 0)) {
+            for (place, value) in
+                beside[1..].iter_mut().zip(fixed.values).filter(|_| split.is_some_and(|split| split.fixed[0] != 0))
+            {
                 // SAFETY: as above; null where there is no column.
                 *place = unsafe { Tree::enter(value) };
             }
@@ -219,8 +222,8 @@ fn appended(list: *mut pg_sys::List, one: *mut pg_sys::List) -> *mut pg_sys::Lis
     unsafe { pg_sys::lappend(list, one.cast()) }
 }
 
-/// The list for an expression, with what is computed beside it. `None` if it is no clock expression, or one of those is no
-/// such part of one.
+/// The list for an expression, with what is computed beside it. `None` if it is no clock expression, or one of those is
+/// no such part of one.
 fn entry(
     expression: Tree<'_, pg_sys::Node>,
     split: Option<Split>,

@@ -24,7 +24,9 @@ pub unsafe fn is_told(coarse: Coarse, value: Datum) -> bool {
         match coarse {
             Coarse::Stride => is_stride(&*value.cast_mut_ptr::<pg_sys::Interval>()),
             Coarse::Unit => words_of(value).is_some_and(|word| !FINE_UNITS.iter().any(|fine| begins_with(word, fine))),
-            Coarse::Pattern => words_of(value).is_some_and(|words| !FINE_FIELDS.iter().any(|fine| contains(words, fine))),
+            Coarse::Pattern => {
+                words_of(value).is_some_and(|words| !FINE_FIELDS.iter().any(|fine| contains(words, fine)))
+            }
             Coarse::Never | Coarse::Always | Coarse::Rounds => false,
         }
     }

@@ -1,5 +1,5 @@
-//! Operators that compare dates and timestamps, also of two types, and what a value of one type is as a limit of values of another. Reads the
-//! session's time zone; keeps nothing.
+//! Operators that compare dates and timestamps, also of two types, and what a value of one type is as a limit of values
+//! of another. Reads the session's time zone; keeps nothing.
 
 use pgrx::pg_sys::{self, DATEOID, Datum, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
 
@@ -26,8 +26,8 @@ impl Operator {
         }
     }
 
-    /// Does a column on the left of it belong to the values above when it is equal to the right side? `col > E` and `col <= E` split behind E; so do
-    /// `E < col` and `E >= col`.
+    /// Does a column on the left of it belong to the values above when it is equal to the right side? `col > E` and
+    /// `col <= E` split behind E; so do `E < col` and `E >= col`.
     pub(super) fn splits_below(self) -> bool {
         matches!(self, Less | GreaterOrEqual)
     }
@@ -95,16 +95,19 @@ pub fn order_of(type_oid: Oid) -> Option<TimeOrder> {
     Some(TimeOrder { type_oid, comparison, less: function(Less)?, less_or_equal: function(LessOrEqual)? })
 }
 
-/// Returns true if a column of one type that is compared with a value of another one is split like one that is compared with
-/// a limit of its own.
+/// Returns true if a column of one type that is compared with a value of another one is split like one that is compared
+/// with a limit of its own.
 pub(super) fn has_limits_of(column: Oid, value: Oid) -> bool {
     column == value
-        || matches!((column, value), (DATEOID | TIMESTAMPOID, TIMESTAMPTZOID) | (DATEOID | TIMESTAMPTZOID, TIMESTAMPOID))
+        || matches!(
+            (column, value),
+            (DATEOID | TIMESTAMPOID, TIMESTAMPTZOID) | (DATEOID | TIMESTAMPTZOID, TIMESTAMPOID)
+        )
 }
 
-/// What a value of another type is as a limit of values of the column's: each of these is greater than the limit if it is
-/// greater than the value, as the server compares both. `None` if there is no telling: the value is infinite, or the offset
-/// of the time zone changes near it.
+/// What a value of another type is as a limit of values of the column's: each of these is greater than the limit if it
+/// is greater than the value, as the server compares both. `None` if there is no telling: the value is infinite, or the
+/// offset of the time zone changes near it.
 pub(super) fn limit_of(column: Oid, (type_oid, value): (Oid, Datum), excluded: bool) -> Option<Limit> {
     if column == type_oid {
         return Some(Limit { value, excluded });
@@ -142,10 +145,11 @@ fn is_finite(micros: i64) -> bool {
     micros.unsigned_abs() < i64::MAX.unsigned_abs() / 4
 }
 
-/// The offset of the session's time zone around a time, local or not, in microseconds. `None` if it is not the same for some days before and behind it.
+/// The offset of the session's time zone around a time, local or not, in microseconds. `None` if it is not the same for
+/// some days before and behind it.
 ///
-/// With such an offset, a local time near this one comes after another in UTC as it does locally. One that is further away does so as well, since it is further
-/// away than any two offsets differ.
+/// With such an offset, a local time near this one comes after another in UTC as it does locally. One that is further
+/// away does so as well, since it is further away than any two offsets differ.
 pub(super) fn steady_offset(micros: i64) -> Option<i64> {
     if !is_finite(micros) || !session_zone::has_sane_offsets() {
         return None;

@@ -2,9 +2,9 @@
 //! the same settings, at the same time.
 //!
 //! Their functions may raise: a date may be out of range, a zone unknown. Such an ERROR is dropped, without a
-//! subtransaction, and the statement is bypassed; if it needs the value, it raises the ERROR itself. That is sound because
-//! these functions take no lock, pin nothing and change nothing: they compute, and allocate in a context that is emptied
-//! afterwards. Nor does the executor keep anything else of an expression without columns and sub-queries.
+//! subtransaction, and the statement is bypassed; if it needs the value, it raises the ERROR itself. That is sound
+//! because these functions take no lock, pin nothing and change nothing: they compute, and allocate in a context that
+//! is emptied afterwards. Nor does the executor keep anything else of an expression without columns and sub-queries.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -33,7 +33,8 @@ use crate::query::parameters;
 pub struct Clock<'q> {
     /// The expressions.
     pub trees: ClockTrees,
-    /// The values of the statement's parameters. Without any, a parameter counts as NULL: such a statement is only asked about.
+    /// The values of the statement's parameters. Without any, a parameter counts as NULL: such a statement is only
+    /// asked about.
     pub params: Option<Tree<'q, pg_sys::ParamListInfoData>>,
     /// The statement is started, and all its rows are read, within one message of the client.
     pub one_message: bool,
@@ -128,8 +129,8 @@ static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new())
 /// The values of all clock expressions as one hash, under a secret.
 ///
 /// # Errors
-/// `MovingClock` if one of them changes by less than a minute and no canonical bound can stand for it, if it asks for the arrival of a message
-/// that is not the only one, or if it cannot be computed.
+/// `MovingClock` if one of them changes by less than a minute and no canonical bound can stand for it, if it asks for
+/// the arrival of a message that is not the only one, or if it cannot be computed.
 pub fn hash_values(clock: &Clock<'_>, seed: u64) -> Result<ClockHash, Reason> {
     if clock.trees.is_none() {
         return Ok(ClockHash { hash: Hash128::NONE, has_bounds: false });
@@ -167,8 +168,8 @@ fn add(key: &mut HashBuffer, computed: &Computed, sight: Option<&Sight<'_>>) -> 
     key.u8(if has_bound { IS_BOUND } else { 0 } | if datum.is_none() { IS_NULL } else { 0 });
     if let Some(datum) = datum {
         let (length, by_value) = split.and_then(|split| form_of(split.type_oid)).unwrap_or(value.form);
-        // SAFETY: a value that was just computed, of the type that its function returns; or one of a column of its type, which is passed by
-        // value.
+        // SAFETY: a value that was just computed, of the type that its function returns; or one of a column of its
+        // type, which is passed by value.
         unsafe { parameters::add_datum(key, datum, by_value, length) };
     }
     Ok(has_bound)
@@ -177,12 +178,12 @@ fn add(key: &mut HashBuffer, computed: &Computed, sight: Option<&Sight<'_>>) -> 
 /// Returns true if an expression can be computed that is made of what asks for the time, constants and parameters
 /// (`closed`). The expressions of the clock are of no matter.
 pub fn computes_now(expression: Tree<'_, pg_sys::Node>, clock: &Clock<'_>) -> bool {
-    ClockTrees::of_one(expression)
-        .is_some_and(|trees| with_computed(&Clock { trees, ..*clock }, false, |_| ()).is_ok())
+    ClockTrees::of_one(expression).is_some_and(|trees| with_computed(&Clock { trees, ..*clock }, false, |_| ()).is_ok())
 }
 
-/// The value that an expression which asks for the time has now, as a constant in the current memory context. `None` if it is no clock expression, asks for the
-/// arrival of a message, has parameters, is NULL, cannot be computed, or is of a type that is passed by reference.
+/// The value that an expression which asks for the time has now, as a constant in the current memory context. `None` if
+/// it is no clock expression, asks for the arrival of a message, has parameters, is NULL, cannot be computed, or is of
+/// a type that is passed by reference.
 pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
     if !closed(expression)?.asks {
         return None;
@@ -239,7 +240,8 @@ fn context() -> pg_sys::MemoryContext {
     CONTEXT.get()
 }
 
-/// Room for results, of which only as many are written as there are expressions: writing all of them would take longer than computing one.
+/// Room for results, of which only as many are written as there are expressions: writing all of them would take longer
+/// than computing one.
 type Results = [MaybeUninit<Computed>; MOST];
 
 const UNWRITTEN: Results = [const { MaybeUninit::uninit() }; MOST];
@@ -253,7 +255,8 @@ unsafe fn written_ones(results: &mut Results, count: usize) -> &mut [Computed] {
     unsafe { std::slice::from_raw_parts_mut(results.as_mut_ptr().cast(), count.min(MOST)) }
 }
 
-/// Computes the values; `None` if one of them cannot be computed, or if one `must_settle`, and moves, and splits nothing.
+/// Computes the values; `None` if one of them cannot be computed, or if one `must_settle`, and moves, and splits
+/// nothing.
 ///
 /// # Safety
 /// The expressions must be in memory.
@@ -282,11 +285,12 @@ unsafe fn computed<'r>(clock: &Clock<'_>, must_settle: bool, results: &'r mut Re
     }
 }
 
-/// Computes the values; `None` if an expression asks for the arrival of a message that is not the only one, or is none of
-/// ours. Returns how many values it has written. What the functions raise jumps over this frame.
+/// Computes the values; `None` if an expression asks for the arrival of a message that is not the only one, or is none
+/// of ours. Returns how many values it has written. What the functions raise jumps over this frame.
 ///
 /// # Safety
-/// The expressions must be in memory, `results` valid, and no frame between here and `caught` may have pending destructors.
+/// The expressions must be in memory, `results` valid, and no frame between here and `caught` may have pending
+/// destructors.
 unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
     let mut count = 0;
     // SAFETY: the caller's promise.
@@ -297,7 +301,8 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
             return None;
         }
         // SAFETY: the caller's promise.
-        let value = |one: Tree<'_, pg_sys::Node>| unsafe { value_of(one, clock.params, || Some(prepare(one.as_ptr()))) };
+        let value =
+            |one: Tree<'_, pg_sys::Node>| unsafe { value_of(one, clock.params, || Some(prepare(one.as_ptr()))) };
         let (mut by, mut fixed) = (Value::NOTHING, [Value::NOTHING; MOST_FIXED]);
         if let Some(one) = entry.by() {
             by = value(one)?;
@@ -315,8 +320,8 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
     Some(count)
 }
 
-/// The value of an expression, which is `prepared` if it is neither a constant nor a parameter; `None` if it cannot be, or is
-/// of a type that clock expressions do not have. What it raises jumps over this frame.
+/// The value of an expression, which is `prepared` if it is neither a constant nor a parameter; `None` if it cannot be,
+/// or is of a type that clock expressions do not have. What it raises jumps over this frame.
 ///
 /// # Safety
 /// As `compute`.
@@ -335,8 +340,8 @@ unsafe fn value_of(
     Some(Value { datum, is_null, type_oid, form })
 }
 
-/// Returns true if an expression that has this value keeps it for a minute or more. If neither its form nor its constants
-/// and parameters tell, it is computed for the start and the end of the present minute, too.
+/// Returns true if an expression that has this value keeps it for a minute or more. If neither its form nor its
+/// constants and parameters tell, it is computed for the start and the end of the present minute, too.
 ///
 /// # Safety
 /// The expression must be in memory, and the value one of it.

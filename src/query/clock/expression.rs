@@ -52,7 +52,8 @@ impl<'t> Arguments<'t> {
 
     /// Returns true if all are given, in their order.
     pub(super) fn are_plain(self) -> bool {
-        let is_named = |one: Option<Tree<'_, pg_sys::Node>>| one.is_some_and(|one| one.tag() == pg_sys::NodeTag::T_NamedArgExpr);
+        let is_named =
+            |one: Option<Tree<'_, pg_sys::Node>>| one.is_some_and(|one| one.tag() == pg_sys::NodeTag::T_NamedArgExpr);
         self.list.map_or(0, Tree::length) == self.taken && !self.list.into_iter().flat_map(Tree::items).any(is_named)
     }
 
@@ -324,9 +325,9 @@ impl Reader<'_> {
         Some(Closed { pace, is_other: all.is_other || !is_looked_up || !arguments.are_plain(), ..all })
     }
 
-    /// As `closed`, for a value that is written as a text. The planner may write a constant, and a kept plan has what that
-    /// gave under the settings of planning. So the types whose output functions read settings and are marked IMMUTABLE must
-    /// be asked about the time.
+    /// As `closed`, for a value that is written as a text. The planner may write a constant, and a kept plan has what
+    /// that gave under the settings of planning. So the types whose output functions read settings and are marked
+    /// IMMUTABLE must be asked about the time.
     fn text(&self, value: Tree<'_, pg_sys::Node>, depth: usize) -> Option<Closed> {
         let all = self.closed(value, depth)?;
         let reads_settings = matches!(type_of(value), pg_sys::TIMEOID | pg_sys::TIMETZOID | pg_sys::FLOAT8OID);
@@ -347,7 +348,8 @@ impl Reader<'_> {
         self.value(argument).map(|value| value.is_none_or(|value| unsafe { coarse::is_told(coarse, value) }))
     }
 
-    /// How long the time that is read from a text stays the same: a constant or a parameter may be a word for the present.
+    /// How long the time that is read from a text stays the same: a constant or a parameter may be a word for the
+    /// present.
     fn pace_read(&self, text: Tree<'_, pg_sys::Node>) -> Pace {
         let bare = bare(text).0;
         let is_text = matches!(type_of(bare), pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID);

@@ -1,7 +1,8 @@
-//! Columns that have one value in all rows that WHERE lets pass: `tenant = 7 AND at > now() - interval '1 hour'`. Of the other rows no answer has
-//! anything, so the canonical bound of such a comparison with the clock is sought among the rows with that value alone, in an index on
-//! `(tenant, at)`. It takes a query in whose FROM and WHERE nothing can fail: otherwise a row of another tenant might raise an error, or not, by the
-//! order in which the server asks the conditions. Reads trees; keeps nothing.
+//! Columns that have one value in all rows that WHERE lets pass: `tenant = 7 AND at > now() - interval '1 hour'`. Of
+//! the other rows no answer has anything, so the canonical bound of such a comparison with the clock is sought among
+//! the rows with that value alone, in an index on `(tenant, at)`. It takes a query in whose FROM and WHERE nothing can
+//! fail: otherwise a row of another tenant might raise an error, or not, by the order in which the server asks the
+//! conditions. Reads trees; keeps nothing.
 
 use pgrx::pg_sys::{self, Oid, RTEKind};
 
@@ -17,8 +18,8 @@ const MOST_CONDITIONS: usize = 24;
 const DEEPEST: usize = 8;
 
 impl Fixed {
-    /// The columns that are fixed in all rows which a comparison with the clock decides on. `query` tells the query as many levels up. In a
-    /// sub-query there are none: the server may ask conditions from around it first.
+    /// The columns that are fixed in all rows which a comparison with the clock decides on. `query` tells the query as
+    /// many levels up. In a sub-query there are none: the server may ask conditions from around it first.
     pub fn beside<'t>(comparison: &Comparison<'t>, query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>) -> Self {
         let outermost = query(0).filter(|_| query(1).is_none());
         outermost.and_then(|query| Self::found(comparison, query)).unwrap_or(Self::NONE)
@@ -108,7 +109,8 @@ fn column_of(node: Tree<'_, pg_sys::Node>, type_oid: Oid) -> Option<Tree<'_, pg_
     (found == type_oid && column.varcollid == collation).then_some(column)
 }
 
-/// Does FROM consist of relations and their joins alone, without row security and without virtual columns, which are computed and may fail, and are there no sub-queries?
+/// Does FROM consist of relations and their joins alone, without row security and without virtual columns, which are
+/// computed and may fail, and are there no sub-queries?
 fn is_plain(query: Tree<'_, pg_sys::Query>) -> bool {
     let is_plain_entry = |entry: Tree<'_, pg_sys::RangeTblEntry>| {
         matches!(entry.rtekind, RTEKind::RTE_RELATION | RTEKind::RTE_JOIN)

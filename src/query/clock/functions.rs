@@ -1,6 +1,6 @@
 //! The functions of which clock expressions are made: built-in ones that are strict, return the same for the same
-//! arguments and settings, take no lock and keep nothing, so that an ERROR of theirs may be dropped. Each of them stands
-//! on the lists in `volatility` as well. A client test compares the table with pg_proc.
+//! arguments and settings, take no lock and keep nothing, so that an ERROR of theirs may be dropped. Each of them
+//! stands on the lists in `volatility` as well. A client test compares the table with pg_proc.
 
 use pgrx::pg_sys;
 
@@ -262,8 +262,8 @@ pub const FUNCTIONS: &[Function] = &[
     of(6204, 2, Unit), // "extract"(text,interval)
 ];
 
-/// Functions in SQL behind `||`, which join the output of a value with a text: textanycat, anytextcat. What they are made
-/// of: textcat(text,text).
+/// Functions in SQL behind `||`, which join the output of a value with a text: textanycat, anytextcat. What they are
+/// made of: textcat(text,text).
 pub const JOINING: [u32; 2] = [2003, 2004];
 pub const TEXTCAT: u32 = 1258;
 

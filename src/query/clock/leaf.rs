@@ -61,8 +61,8 @@ impl Leaf {
         }
     }
 
-    /// A node that tells the same of another moment, in the current memory context. `None` if the leaf rounds the time, or
-    /// tells the date.
+    /// A node that tells the same of another moment, in the current memory context. `None` if the leaf rounds the time,
+    /// or tells the date.
     pub fn at(self, moment: Moment) -> Option<*mut pg_sys::Node> {
         let constant = |time: pg_sys::TimestampTz| {
             let (of_type, none) = (pg_sys::TIMESTAMPTZOID, pg_sys::InvalidOid);
@@ -84,8 +84,8 @@ impl Leaf {
     }
 }
 
-/// The first or last microsecond of the minute around the present. They are asked about only to find out whether a value
-/// moves; none of them gets into a key.
+/// The first or last microsecond of the minute around the present. They are asked about only to find out whether a
+/// value moves; none of them gets into a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// The start of the minute.

@@ -1,16 +1,16 @@
 //! The clock in the key: queries that ask for the time, but whose answers change with it by the minute at most.
 //!
-//! A *clock leaf* asks for the time (`now()`, CURRENT_DATE). A *clock expression* is a largest part of a query that is made of clock
-//! leaves, constants, parameters, and functions on a closed list (`functions`). Whatever else the query asks, its answer is a function of
-//! the rows and of the values of its clock expressions: equal values and equal rows give the same answer. So the values go into the key,
-//! and the time itself does not.
+//! A *clock leaf* asks for the time (`now()`, CURRENT_DATE). A *clock expression* is a largest part of a query that is
+//! made of clock leaves, constants, parameters, and functions on a closed list (`functions`). Whatever else the query
+//! asks, its answer is a function of the rows and of the values of its clock expressions: equal values and equal rows
+//! give the same answer. So the values go into the key, and the time itself does not.
 //!
-//! That is of use only if the values stay the same for a while. Therefore each clock leaf has to lie below something *coarse*:
-//! `date_trunc` to the minute or more, a cast to date, and so on (`coarse`). Or the expression is compared with a column of a table: then what
-//! it splits off stays the same for a while, and the key has that (`split`).
+//! That is of use only if the values stay the same for a while. Therefore each clock leaf has to lie below something
+//! *coarse*: `date_trunc` to the minute or more, a cast to date, and so on (`coarse`). Or the expression is compared
+//! with a column of a table: then what it splits off stays the same for a while, and the key has that (`split`).
 //!
-//! A query's clock expressions are found when it is identified or checked (`expression`, `noted`). Its plan carries copies of
-//! them (`carried`), which the server's executor computes when the answer is looked up (`evaluation`).
+//! A query's clock expressions are found when it is identified or checked (`expression`, `noted`). Its plan carries
+//! copies of them (`carried`), which the server's executor computes when the answer is looked up (`evaluation`).
 
 mod carried;
 mod coarse;

@@ -15,7 +15,8 @@ pub struct ClockExpressions {
     nodes: [*mut pg_sys::Node; MOST],
     /// What the comparison splits that an expression is a side of.
     splits: [Option<Split>; MOST],
-    /// The fixed columns beside these comparisons, if any has some: those of one relation, since every query that is hashed carries this.
+    /// The fixed columns beside these comparisons, if any has some: those of one relation, since every query that is
+    /// hashed carries this.
     fixed: Fixed,
     count: usize,
     /// Texts become dates (`eligibility`, coercions), or ages are counted from today.
@@ -39,8 +40,8 @@ impl ClockExpressions {
         reads_day: false,
     };
 
-    /// Notes that texts become dates, which may be words such as `today`, or that ages are counted from today: CURRENT_DATE is one more
-    /// expression.
+    /// Notes that texts become dates, which may be words such as `today`, or that ages are counted from today:
+    /// CURRENT_DATE is one more expression.
     pub fn note_day(&mut self) {
         self.reads_day = true;
     }
@@ -71,8 +72,8 @@ impl ClockExpressions {
         (self.count, self.reads_day) = (before.count, before.reads_day);
     }
 
-    /// Notes a node that the walk leaves: it asks for the time itself, or there were fewer expressions, `before`, when the walk came to it.
-    /// If it is one expression with what was found below, it takes the place of that.
+    /// Notes a node that the walk leaves: it asks for the time itself, or there were fewer expressions, `before`, when
+    /// the walk came to it. If it is one expression with what was found below, it takes the place of that.
     #[inline(never)]
     pub fn leave(&mut self, node: Tree<'_, pg_sys::Node>, before: usize) {
         let found = self.nodes.get(before..self.count.min(MOST)).unwrap_or(&[]);
@@ -85,9 +86,9 @@ impl ClockExpressions {
         }
     }
 
-    /// Notes that the walk leaves a call of an operator, below which one expression was found and `before` elsewhere. If that is compared
-    /// with a column, its value says no more than which rows it splits off. `query` tells the query as many levels up, and `beside` which columns are
-    /// fixed beside a comparison.
+    /// Notes that the walk leaves a call of an operator, below which one expression was found and `before` elsewhere.
+    /// If that is compared with a column, its value says no more than which rows it splits off. `query` tells the query
+    /// as many levels up, and `beside` which columns are fixed beside a comparison.
     #[inline(never)]
     pub fn compare<'t, Q: Fn(u32) -> Option<Tree<'t, pg_sys::Query>>>(
         &mut self,

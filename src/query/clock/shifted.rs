@@ -1,5 +1,5 @@
-//! Comparisons in which an interval stands beside the column: `now() - at > interval '1 day'`, `at + interval '1 hour' < now()`. They split the
-//! column at a time that is the interval away from the clock's. Reads trees; keeps nothing.
+//! Comparisons in which an interval stands beside the column: `now() - at > interval '1 day'`, `at + interval '1 hour'
+//! < now()`. They split the column at a time that is the interval away from the clock's. Reads trees; keeps nothing.
 
 use pgrx::pg_sys::{self, Datum, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
 
@@ -21,10 +21,12 @@ pub enum Shift {
 }
 
 impl Shift {
-    /// The time at which a column of this type is split, if it is so far from this limit of it; `None` if there is no telling.
+    /// The time at which a column of this type is split, if it is so far from this limit of it; `None` if there is no
+    /// telling.
     ///
-    /// An interval is compared as the server compares it, with 30 days in a month and 24 hours in a day. A sum has as many days as the calendar has,
-    /// so there must be no months, and, if the column has a time zone, its offset must be the same from one time to the other.
+    /// An interval is compared as the server compares it, with 30 days in a month and 24 hours in a day. A sum has as
+    /// many days as the calendar has, so there must be no months, and, if the column has a time zone, its offset must
+    /// be the same from one time to the other.
     pub(super) fn apply(self, type_oid: Oid, limit: Datum, by: &pg_sys::Interval) -> Option<Datum> {
         let days = i64::from(by.day).checked_add(if self == Self::Other { i64::from(by.month) * 30 } else { 0 })?;
         let length = days.checked_mul(DAY)?.checked_add(by.time)?;
@@ -35,7 +37,8 @@ impl Shift {
         if limit.unsigned_abs() > FARTHEST || time.unsigned_abs() > FARTHEST {
             return None;
         }
-        // The server subtracts the last timestamps from one before 2000 without noticing that the difference overflows (15), or raises.
+        // The server subtracts the last timestamps from one before 2000 without noticing that the difference overflows
+        // (15), or raises.
         if self == Self::Other && limit < 0 {
             return None;
         }
@@ -77,7 +80,8 @@ pub(super) struct Shifted<'t> {
     pub moves: (pg_sys::Oid, u32),
 }
 
-/// Operators that compare intervals, each with the function behind it: interval_lt, interval_le, interval_gt, interval_ge.
+/// Operators that compare intervals, each with the function behind it: interval_lt, interval_le, interval_gt,
+/// interval_ge.
 const OF_INTERVALS: [(u32, u32, Operator); 4] = [
     (1332, 1164, Operator::Less),
     (1333, 1165, Operator::LessOrEqual),
@@ -88,7 +92,8 @@ const OF_INTERVALS: [(u32, u32, Operator); 4] = [
 /// `-` of two timestamps, with the function behind it and their type: timestamptz_mi, timestamp_mi.
 const DIFFERENCES: [(u32, u32, Oid); 2] = [(1328, 1188, TIMESTAMPTZOID), (2067, 2031, TIMESTAMPOID)];
 
-/// `+` and `-` of a timestamp and an interval: timestamptz_pl_interval, timestamptz_mi_interval, timestamp_pl_interval, timestamp_mi_interval.
+/// `+` and `-` of a timestamp and an interval: timestamptz_pl_interval, timestamptz_mi_interval, timestamp_pl_interval,
+/// timestamp_mi_interval.
 const MOVES: [(u32, u32, Oid, Shift); 4] = [
     (1327, 1189, TIMESTAMPTZOID, Shift::Added),
     (1329, 1190, TIMESTAMPTZOID, Shift::Subtracted),
@@ -119,7 +124,8 @@ impl<'t> Shifted<'t> {
         Some((Self { shift: Shift::Other, side, with, by: interval, says, moves }, type_oid))
     }
 
-    /// `column + interval`, or `column - interval`, beside something, on the left of the operator or not; with the type of the column.
+    /// `column + interval`, or `column - interval`, beside something, on the left of the operator or not; with the type
+    /// of the column.
     pub(super) fn moved(
         moved: Tree<'t, pg_sys::Node>,
         with: Tree<'t, pg_sys::Node>,

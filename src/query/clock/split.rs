@@ -1,7 +1,8 @@
-//! Comparisons of a column with a clock expression. Of the value of such an expression the answer has no more than which rows the
-//! comparison splits off. So the *canonical bound* stands for the value: the greatest value of the column, among the rows that the snapshot
-//! sees, that is not above it (`col > E`, `col <= E`), or that is below it (`col >= E`, `col < E`). Two values with the same canonical bound
-//! split the same rows alike. Reads trees, and indexes; keeps nothing.
+//! Comparisons of a column with a clock expression. Of the value of such an expression the answer has no more than
+//! which rows the comparison splits off. So the *canonical bound* stands for the value: the greatest value of the
+//! column, among the rows that the snapshot sees, that is not above it (`col > E`, `col <= E`), or that is below it
+//! (`col >= E`, `col < E`). Two values with the same canonical bound split the same rows alike. Reads trees, and
+//! indexes; keeps nothing.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, Datum, INT2OID, INT4OID, INT8OID, Oid, TEXTOID};
@@ -105,11 +106,12 @@ impl<'t> Sides<'t> {
         right: Tree<'t, pg_sys::Node>,
     ) -> Option<Self> {
         let (_, operator, left_type, right_type, says) = *comparisons::listed(call.opno)?;
-        let (side, column, with, type_oid, other_type, says) = match (column_with_values(left), column_with_values(right)) {
-            (Some(column), None) => (left, column, right, left_type, right_type, says),
-            (None, Some(column)) => (right, column, left, right_type, left_type, says.turned()),
-            _ => return None,
-        };
+        let (side, column, with, type_oid, other_type, says) =
+            match (column_with_values(left), column_with_values(right)) {
+                (Some(column), None) => (left, column, right, left_type, right_type, says),
+                (None, Some(column)) => (right, column, left, right_type, left_type, says.turned()),
+                _ => return None,
+            };
         let is_fit = column.vartype == type_oid && has_limits_of(type_oid, other_type);
         is_fit.then_some(Self { side, type_oid, with, operator, moves: None, by: None, shift: Shift::None, says })
     }
@@ -144,8 +146,8 @@ impl<'t> Sides<'t> {
 }
 
 impl<'t> Comparison<'t> {
-    /// The comparison that an operator makes of a plain column of a relation and something else, which is `with`; or whatever it is, if that
-    /// is not given. `query` tells the query as many levels up.
+    /// The comparison that an operator makes of a plain column of a relation and something else, which is `with`; or
+    /// whatever it is, if that is not given. `query` tells the query as many levels up.
     pub fn of(
         call: Tree<'t, pg_sys::OpExpr>,
         with: Option<*mut pg_sys::Node>,
@@ -178,7 +180,8 @@ impl<'t> Comparison<'t> {
         self.split.shift == Shift::None
     }
 
-    /// May there be canonical bounds: is it a column of a table, partitioned or not, that rows have a value for? The relation is locked.
+    /// May there be canonical bounds: is it a column of a table, partitioned or not, that rows have a value for? The
+    /// relation is locked.
     pub fn may_have_bounds(&self) -> bool {
         index_search::may_be_searched(self.split.relation)
             && !compat::is_virtual_column(self.split.relation, self.split.column)
@@ -186,7 +189,8 @@ impl<'t> Comparison<'t> {
 }
 
 impl Split {
-    /// The same in a table that inherits from the relation: its columns have the same names, and may have other numbers. `None` if one is missing.
+    /// The same in a table that inherits from the relation: its columns have the same names, and may have other
+    /// numbers. `None` if one is missing.
     pub fn in_table(&self, table: Oid) -> Option<Self> {
         if table == self.relation {
             return Some(*self);
@@ -202,7 +206,9 @@ impl Split {
         TableColumn { table: self.relation, number: self.column }
     }
 
-    /// The canonical bound, which is of the type of the column, for a value that is not NULL, from which the column is away `by` an interval, where the fixed columns have these values (`None` for NULL). `None` if there is no row below.
+    /// The canonical bound, which is of the type of the column, for a value that is not NULL, from which the column is
+    /// away `by` an interval, where the fixed columns have these values (`None` for NULL). `None` if there is no row
+    /// below.
     ///
     /// # Errors
     /// `MovingClock` if nothing tells; `OutOfMemory`.
@@ -258,7 +264,8 @@ impl Split {
             *place = FixedColumn { number, value, type_oid: *type_oid, equality: equality_of };
         }
         let column = self.table_column();
-        // SAFETY: whoever made `sight` vouches for the snapshot. The index that is searched is of the types of the values.
+        // SAFETY: whoever made `sight` vouches for the snapshot. The index that is searched is of the types of the
+        // values.
         let mut found = unsafe { index_search::greatest(column, rows, &columns, order, limit, sight.snapshot) };
         if let (Found::Unknown, Some(unindexed)) = (found, sight.unindexed) {
             found = unindexed.greatest(column, rows, order, limit)?;

@@ -26,8 +26,8 @@ const TYPES: [(Oid, i16, bool); 17] = [
     (pg_sys::UNKNOWNOID, -2, false),
 ];
 
-/// The length of the values of a type, and whether they are passed by value; `None` for a type that clock expressions do
-/// not have.
+/// The length of the values of a type, and whether they are passed by value; `None` for a type that clock expressions
+/// do not have.
 pub fn form_of(type_oid: Oid) -> Option<(i16, bool)> {
     TYPES.iter().find(|(listed, ..)| *listed == type_oid).map(|(_, length, by_value)| (*length, *by_value))
 }
