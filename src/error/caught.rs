@@ -5,8 +5,9 @@ use std::panic::AssertUnwindSafe;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgSqlErrorCode, PgTryBuilder};
 
-/// Does an ERROR with this code mean that a prepared transaction was not ended? There is none of that name, or it belongs to another role
-/// or another database, another session is ending it at the moment, or the statement was given inside a transaction.
+/// Does an ERROR with this code mean that a prepared transaction was not ended? There is none of that name, or it
+/// belongs to another role or another database, another session is ending it at the moment, or the statement was given
+/// inside a transaction.
 pub fn refuses_prepared(code: i32) -> bool {
     [
         PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
@@ -18,13 +19,21 @@ pub fn refuses_prepared(code: i32) -> bool {
     .contains(&PgSqlErrorCode::from(code))
 }
 
-/// Does an ERROR with this code say that a value is out of range, or not understood (class 22), or of a kind that the function does not take?
+/// Returns true if an ERROR with this code says that a value is out of range, or not understood (class 22), or of a
+/// kind that the function does not take; that the role may not call the function; or that a parameter is not there.
 pub fn is_about_a_value(code: i32) -> bool {
     /// The characters of a class, six bits each.
     const CLASS: i32 = 0xFFF;
     let class_of = |known: PgSqlErrorCode| known as i32 & CLASS;
     code & CLASS == class_of(PgSqlErrorCode::ERRCODE_DATA_EXCEPTION)
-        || code == PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED as i32
+        || [
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+            PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+        ]
+        .iter()
+        .any(|known| code == *known as i32)
 }
 
 /// Does an ERROR with this code say that there is no memory?
@@ -45,7 +54,8 @@ pub enum Raised {
     Failure,
 }
 
-/// Runs code, and catches what it raises. What the server has opened and locked by then stays so: see `pg::subtransaction`.
+/// Runs code, and catches what it raises. What the server has opened and locked by then stays so: see
+/// `pg::subtransaction`.
 pub fn caught<R>(code: impl FnOnce() -> R) -> Result<R, Raised> {
     let code = AssertUnwindSafe(code);
     PgTryBuilder::new(AssertUnwindSafe(move || Ok(code())))

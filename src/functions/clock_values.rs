@@ -20,12 +20,12 @@ pub fn of_plan(
     snapshot: Option<&pg_sys::SnapshotData>,
 ) -> Vec<Vec<u8>> {
     let Marked::Cacheable { asks_for_time: true, .. } = plan_marker::read(plan) else { return Vec::new() };
-    let program = plan_marker::read_clock(plan);
+    let trees = plan_marker::read_clock(plan);
     let view = snapshot_view(store, snapshot).ok();
     let bounds =
         snapshot.zip(view.as_ref()).map(|(data, view)| RowBounds::new(store, data, view, Effort::Look).of_plan(plan));
     let sight = bounds.as_ref().map(|bounds| bounds.sight(None));
-    let clock = Clock { program, params: None, one_message: true, sight };
+    let clock = Clock { trees, params: None, one_message: true, sight };
     with_values(&clock, |values| values.iter().map(|value| shown(value, sight.as_ref())).collect()).unwrap_or_default()
 }
 
@@ -35,12 +35,12 @@ fn shown(computed: &Computed, sight: Option<&Sight<'_>>) -> Vec<u8> {
     if value.is_null {
         return b"NULL".to_vec();
     }
-    let Some(split) = split else { return text_of(value.kind.type_oid(), value.datum) };
+    let Some(split) = split else { return text_of(value.type_oid, value.datum) };
     if !is_readable(split) {
         return b"a time in rows that you may not read".to_vec();
     }
     match sight.map(|sight| computed.canonical_bound(split, sight)) {
-        Some(Ok(Some(bound))) => [text_of(split.kind.type_oid(), bound), b" as the last row before".to_vec()].concat(),
+        Some(Ok(Some(bound))) => [text_of(split.type_oid, bound), b" as the last row before".to_vec()].concat(),
         Some(Ok(None)) => b"no row before".to_vec(),
         _ => b"the last row before, which is found by reading the table".to_vec(),
     }
@@ -52,7 +52,7 @@ pub fn unindexed(
     snapshot: Option<&pg_sys::SnapshotData>,
 ) -> Option<(pg_sys::Oid, i16)> {
     let sight = snapshot.map(|snapshot| Sight { snapshot, relations: None, plan: Some(plan), unindexed: None })?;
-    let clock = Clock { program: plan_marker::read_clock(plan), params: None, one_message: true, sight: Some(sight) };
+    let clock = Clock { trees: plan_marker::read_clock(plan), params: None, one_message: true, sight: Some(sight) };
     let is_unknown = |computed: &&Computed| {
         computed.split.is_some_and(|split| !computed.value.is_null && computed.canonical_bound(&split, &sight).is_err())
     };
@@ -62,7 +62,7 @@ pub fn unindexed(
 
 /// May it show what the plan reads beside the rows of the answer, at other times with the same bounds? Parameters count as NULL.
 pub fn shows_what_is_read(plan: Tree<'_, pg_sys::PlannedStmt>, may_fail: bool, ddl: u64) -> bool {
-    let clock = Clock { program: plan_marker::read_clock(plan), params: None, one_message: true, sight: None };
+    let clock = Clock { trees: plan_marker::read_clock(plan), params: None, one_message: true, sight: None };
     may_show(plan, may_fail, || execute_rights::may_lack(ddl), clock)
 }
 

@@ -15,7 +15,7 @@ use crate::serve::tap;
 pub fn moves(query: Tree<'_, pg_sys::Query>, params: Option<Tree<'_, pg_sys::ParamListInfoData>>, seed: u64) -> bool {
     let identified = identity::of(query, seed).and_then(|identity| identity.into_identified());
     identified.is_ok_and(|identified| {
-        let clock = Clock { program: identified.clock, params, one_message: true, sight: None };
+        let clock = Clock { trees: identified.clock, params, one_message: true, sight: None };
         clock::hash_values(&clock, seed).is_err()
     })
 }

@@ -16,7 +16,7 @@ use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
 use crate::pg::compat;
 use crate::pg::error_passing::keeping;
-use crate::query::clock::{Clock, ClockProgram};
+use crate::query::clock::{Clock, ClockTrees};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{EnvironmentHash, FactsHash, FormId, TreeHash};
 use crate::query::key::{self, Asked, HashedText, Keyed};
@@ -148,13 +148,12 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let tree = tree_of(store, tree, &traits, current)?;
     let asked = Asked { tree, old_plan, planned_under, shows_kind, environment };
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;
-    let program =
-        if asks_for_time { clock_program(question, template.as_deref(), planned.plan) } else { ClockProgram::NONE };
+    let trees = if asks_for_time { plan_marker::read_clock(question.plan()) } else { ClockTrees::NONE };
     let bounds = question
         .snapshot()
         .map(|data| RowBounds::new(store, data, &snapshot, question.effort()).of_plan(question.plan()));
     let sight = bounds.as_ref().map(|bounds| bounds.sight(Some(&relations)));
-    let mut clock = Clock { program, params: question.params(), one_message: question.runs_in_one_message(), sight };
+    let mut clock = Clock { trees, params: question.params(), one_message: question.runs_in_one_message(), sight };
     // At two times with the same canonical bound, the plan may read other rows beside those of the answer.
     if may_show(question.plan(), traits.may_fail, || execute_rights::may_lack(current.ddl), clock) {
         clock.sight = None;
@@ -298,18 +297,6 @@ fn check_age(
         return Err(Reason::OldPlan);
     }
     Ok(())
-}
-
-/// The clock expressions of the question. The template remembers those of a plan that is kept.
-#[inline]
-fn clock_program(question: &Question<'_>, template: Option<&Template>, plan: u64) -> ClockProgram {
-    let keeper = template.filter(|_| portal::is_bound());
-    if let Some(program) = keeper.and_then(|template| template.clock_of(plan)) {
-        return program;
-    }
-    let program = plan_marker::read_clock(question.plan());
-    keeper.inspect(|template| template.remember_clock(plan, program));
-    program
 }
 
 /// The normalized text of the question. The template remembers that of a plan that is kept, since such a plan belongs to one text.

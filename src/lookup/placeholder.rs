@@ -25,7 +25,7 @@ use crate::pg::memory_context::{copy_to_current, room_for};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::server;
 use crate::pg::tree::Tree;
-use crate::query::clock::{Clock, ClockProgram, hash_values};
+use crate::query::clock::{Clock, ClockTrees, hash_values};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FactsHash, FormId};
 use crate::query::identity::Identified;
@@ -50,7 +50,7 @@ pub struct Pending<'m> {
     text: &'m [u8],
     terms: StatementTerms,
     /// The clock expressions, and a hash of their values, if canonical bounds are among these: those of the snapshot of planning.
-    bounds: Option<(ClockProgram, Hash128)>,
+    bounds: Option<(ClockTrees, Hash128)>,
 }
 
 impl Pending<'_> {
@@ -107,12 +107,12 @@ pub fn make(
     // A Bind of a query that shows the kind of its plan has been left to the planner above.
     let asked = Asked { tree, old_plan: None, planned_under: None, shows_kind: false, environment };
     // What the planner is given for a Bind is read at its Execute.
-    let program = clock;
-    let planning = if program.is_none() { None } else { snapshot_of_planning(store) };
+    let trees = clock;
+    let planning = if trees.is_none() { None } else { snapshot_of_planning(store) };
     let bounds = planning.as_ref().map(|(data, view)| RowBounds::new(store, data, view, Effort::Look));
     // The server has locked all relations that the query names.
     let sight = bounds.as_ref().map(|bounds| bounds.sight(None));
-    let clock = Clock { program, params: call.params(), one_message: !call.has_values(), sight };
+    let clock = Clock { trees, params: call.params(), one_message: !call.has_values(), sight };
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed()).ok()?;
     let form = form.id();
     let Computed { facts, cost } = promising_answer(store, key, form, terms)?;
@@ -128,7 +128,7 @@ pub fn make(
     own_writes::check_own_writes(template.relations()).ok()?;
     // SAFETY: the memory that is current while a query is planned is that of its message.
     let text = unsafe { copy_to_current(&text.bytes) }?;
-    let bounds = times.has_bounds.then_some((program, times.hash));
+    let bounds = times.has_bounds.then_some((trees, times.hash));
     let place = Pending { call: *call, form, versions, key, facts, text, terms, bounds }.in_current_memory()?;
     // The plan points into the template, which `kept_templates` keeps until a later statement is planned, when the plan is gone.
     let plan = template.placeholder(call.query(), place, cost.total)?;
@@ -291,10 +291,10 @@ fn bounds_hold(
     template: &Template,
     view: &SnapshotView<'_>,
 ) -> bool {
-    let Some((program, hash)) = pending.bounds else { return true };
+    let Some((trees, hash)) = pending.bounds else { return true };
     let bounds = desc.snapshot_data().map(|data| RowBounds::new(store, data, view, Effort::Look));
     let sight = bounds.as_ref().map(|bounds| bounds.sight(Some(template.relations())));
     let call = &pending.call;
-    let clock = Clock { program, params: call.params(), one_message: !call.has_values(), sight };
+    let clock = Clock { trees, params: call.params(), one_message: !call.has_values(), sight };
     hash_values(&clock, store.seed()).is_ok_and(|times| times.hash == hash)
 }

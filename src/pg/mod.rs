@@ -12,6 +12,7 @@ pub mod catalog_row;
 pub mod catalog_scan;
 pub mod client;
 pub mod compat;
+pub mod computing;
 pub mod context_callbacks;
 pub mod custom_scan;
 pub mod encoding;

@@ -285,6 +285,8 @@ unsafe extern "C-unwind" {
 
 // Values and their types.
 unsafe extern "C-unwind" {
+    /// executor/executor.h
+    pub fn ExecInitExpr(expression: *mut pg_sys::Expr, parent: *mut pg_sys::PlanState) -> *mut pg_sys::ExprState;
     /// fmgr.h
     pub fn OidInputFunctionCall(
         function: pg_sys::Oid,
@@ -311,39 +313,14 @@ unsafe extern "C-unwind" {
     pub fn getTypeOutputInfo(of: pg_sys::Oid, function: *mut pg_sys::Oid, is_varlena: *mut bool);
     /// utils/lsyscache.h
     pub fn getTypeBinaryOutputInfo(of: pg_sys::Oid, function: *mut pg_sys::Oid, is_varlena: *mut bool);
-    /// utils/builtins.h
-    pub fn text_to_cstring(text: *const pg_sys::varlena) -> *mut c_char;
-    /// utils/adt/varlena.c
-    pub fn cstring_to_text(text: *const c_char) -> *mut pg_sys::varlena;
-    /// utils/fmgr/fmgr.c
-    pub fn OidOutputFunctionCall(function: pg_sys::Oid, value: pg_sys::Datum) -> *mut c_char;
-    /// utils/fmgr/fmgr.c
-    pub fn OidFunctionCall2Coll(
-        function: pg_sys::Oid,
-        collation: pg_sys::Oid,
-        one: pg_sys::Datum,
-        other: pg_sys::Datum,
-    ) -> pg_sys::Datum;
     /// utils/adt/datum.c
     pub fn datumIsEqual(one: pg_sys::Datum, other: pg_sys::Datum, by_value: bool, length: c_int) -> bool;
-    /// fmgr.h
-    pub fn pg_detoast_datum_packed(datum: *mut pg_sys::varlena) -> *mut pg_sys::varlena;
     /// fmgr.h
     pub fn pg_detoast_datum(datum: *mut pg_sys::varlena) -> *mut pg_sys::varlena;
     /// access/detoast.h
     pub fn toast_raw_datum_size(value: pg_sys::Datum) -> usize;
     /// access/detoast.h
     pub fn toast_datum_size(value: pg_sys::Datum) -> usize;
-    /// utils/date.h
-    pub fn GetSQLCurrentDate() -> pg_sys::DateADT;
-    /// utils/date.h
-    pub fn GetSQLCurrentTime(modifier: i32) -> *mut pg_sys::TimeTzADT;
-    /// utils/date.h
-    pub fn GetSQLLocalTime(modifier: i32) -> pg_sys::TimeADT;
-    /// utils/timestamp.h
-    pub fn GetSQLCurrentTimestamp(modifier: i32) -> pg_sys::TimestampTz;
-    /// utils/timestamp.h
-    pub fn GetSQLLocalTimestamp(modifier: i32) -> pg_sys::Timestamp;
     /// mb/pg_wchar.h
     pub fn pg_server_to_client(text: *const c_char, length: c_int) -> *mut c_char;
 }

@@ -1,4 +1,5 @@
-//! The identity of a rewritten query tree: two hashes, from one walk that reads no catalog.
+//! The identity of a rewritten query tree: two hashes, from one walk that reads no catalog, but for the functions
+//! behind operators of a view that are asked about the time.
 //!
 //! The *form* is all of the tree but the values of its constants. Whether a query is eligible follows from the form and
 //! the definitions in the catalogs; a query that reads a setting by a constant name is the one exception, and counts as
@@ -7,11 +8,12 @@
 //! changes (`lookup`). What its plan reads does not follow from the form: constants decide which parts the planner
 //! drops (`plan_facts`).
 //!
-//! The *tree* has the values as well, but neither permissions nor where columns come from: it is what name resolution made of the
-//! text, and goes into the key. The text is in the key, too, so the tree need only tell what the same text could mean another
-//! time. For that reason a parse that raced with DDL does no harm: relations and views are protected by their locks, and
-//! whatever else a stale catalog could have resolved differently (functions, operators, collations, types, constants, numbers
-//! and names of attributes) gives another hash, so the answer is stored under the question that was asked.
+//! The *tree* has the values as well, but neither permissions nor where columns come from: it is what name resolution
+//! made of the text, and goes into the key. The text is in the key, too, so the tree need only tell what the same text
+//! could mean another time. For that reason a parse that raced with DDL does no harm: relations and views are protected
+//! by their locks, and whatever else a stale catalog could have resolved differently (functions, operators, collations,
+//! types, constants, numbers and names of attributes) gives another hash, so the answer is stored under the question
+//! that was asked.
 //!
 //! The walk notes the query's clock expressions on its way (`clock`), so that they need no walk of their own.
 //!
@@ -27,7 +29,7 @@ use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::clock::{
-    ClockExpressions, ClockProgram, Fixed, asks_for_time, counts_from_today, has_dates, makes_named_row, reads_time,
+    ClockExpressions, ClockTrees, Fixed, asks_for_time, counts_from_today, has_dates, makes_named_row, reads_time,
 };
 use super::hashes::{FormHash, TreeHash};
 use super::unused_columns::is_unused;
@@ -60,7 +62,7 @@ pub struct Identified {
     /// All, values of constants included.
     pub tree: TreeHash,
     /// The clock expressions.
-    pub clock: ClockProgram,
+    pub clock: ClockTrees,
 }
 
 /// Memory of the last walk, for the next one. Taken while it is in use.
@@ -71,8 +73,8 @@ const KEPT: usize = 64 * 1024;
 /// The identity of a query, under a secret.
 ///
 /// # Errors
-/// `TooComplex` for one that nests too deeply, or that has a node of a kind that is not known here; `OutOfMemory` for one that there is no
-/// memory for.
+/// `TooComplex` for one that nests too deeply, or that has a node of a kind that is not known here; `OutOfMemory` for
+/// one that there is no memory for.
 pub fn of(query: Tree<'_, pg_sys::Query>, seed: u64) -> Result<Identity, Reason> {
     let here = 0u8;
     let mut buffers = BUFFERS.take();
@@ -122,17 +124,14 @@ impl Identity {
     /// What the query is, without the memory of the walk.
     ///
     /// # Errors
-    /// `TooComplex` for more clock expressions, or larger ones, than a plan can carry.
+    /// `TooComplex` for more clock expressions than are kept.
     pub fn into_identified(mut self) -> Result<Identified, Reason> {
         self.shared.truncate(self.length);
         self.shared.append(&self.constants);
         let (form, tree, clock) = (self.form, TreeHash(self.shared.finish()), self.clock);
         // What follows may raise, so nothing that is to be dropped may be left.
         drop(self);
-        let clock = match clock.total() {
-            0 => ClockProgram::NONE,
-            _ => ClockProgram::of(&clock).ok_or(Reason::TooComplex)?,
-        };
+        let clock = ClockTrees::of(&clock).ok_or(Reason::TooComplex)?;
         Ok(Identified { form, tree, clock })
     }
 }
@@ -148,8 +147,8 @@ impl Drop for Identity {
 
 /// Called by the server's walkers for each part of a node that they take apart.
 unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, hasher: *mut c_void) -> bool {
-    // SAFETY: the context is the hasher that `parts_of` or `query_and_below` passed, lent to nobody else while the walker calls; the node
-    // is null or part of the tree that `of` was given.
+    // SAFETY: the context is the hasher that `parts_of` or `query_and_below` passed, lent to nobody else while the
+    // walker calls; the node is null or part of the tree that `of` was given.
     unsafe { (*hasher.cast::<TreeHasher>()).node(Tree::enter(node)) }
 }
 
@@ -226,7 +225,8 @@ impl TreeHasher {
         stopped
     }
 
-    /// Adds the arguments of a call, which is a clock expression if it asks for the time, or may be one with those that do.
+    /// Adds the arguments of a call, which is a clock expression if it asks for the time, or may be one with those that
+    /// do.
     #[inline]
     fn arguments(
         &mut self,
@@ -291,7 +291,8 @@ impl TreeHasher {
         stopped
     }
 
-    /// Adds what is below a node, which may be one clock expression with what is found there, or by itself if it may ask for the time.
+    /// Adds what is below a node, which may be one clock expression with what is found there, or by itself if it may
+    /// ask for the time.
     fn above_clock(&mut self, node: Tree<'_, pg_sys::Node>, may_ask_for_time: bool) -> bool {
         let before = self.clock.count();
         let stopped = self.too_complex || self.parts_of(node);

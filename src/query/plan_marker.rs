@@ -1,17 +1,18 @@
 //! The verdict on a query, carried inside its plan.
 //!
-//! A plan may be kept for long (prepared statements, PL functions) and copied; PlannedStmt has no
-//! field for extensions. Its `invalItems` list says which catalog rows the plan rests on, as
-//! pairs of a cache number and a hash value, and its only readers compare the cache number with
-//! that of a changed catalog row (plancache.c, PlanCacheObjectCallback). Items with a negative
-//! cache number match nothing, are copied faithfully, and carry 32 bits of the cache's each.
+//! A plan may be kept for long (prepared statements, PL functions) and copied; PlannedStmt has no field for extensions.
+//! Its `invalItems` list says which catalog rows the plan rests on, as pairs of a cache number and a hash value, and
+//! its only readers compare the cache number with that of a changed catalog row (plancache.c, PlanCacheObjectCallback).
+//! Items with a negative cache number match nothing, are copied faithfully, and carry 32 bits of the cache's each. Its
+//! clock expressions are a list, behind these items. What its readers take for a cache number is the length of that
+//! list, and no catalog cache that they ask for has so low a number.
 
 use std::cell::Cell;
 
 use arrow_cache_core::{Hash128, Reason};
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, NodeTag};
 
-use super::clock::ClockProgram;
+use super::clock::ClockTrees;
 use super::eligibility::{QueryTraits, SqlBodies};
 use super::hashes::{FactsHash, FormId, PlanningHash, TreeHash};
 use super::ordering::OrderedPrefix;
@@ -26,8 +27,8 @@ use crate::pg::tree_making::list_of;
 
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;
-/// Words of every marker of a cacheable query: reason or 0, tree (4), versions and number of the plan (6), flags, order, form (2),
-/// facts (4).
+/// Words of every marker of a cacheable query: reason or 0, tree (4), versions and number of the plan (6), flags,
+/// order, form (2), facts (4).
 const WORDS: usize = 19;
 /// Place of the first word of the form.
 const FORM: usize = 13;
@@ -51,7 +52,7 @@ const MAY_DROP_RELATIONS: u32 = 32;
 const AGGREGATES: u32 = 64;
 /// Flag: executing it may garble text.
 const RECEIVES_TEXT: u32 = 128;
-/// Flag: words of clock expressions are there.
+/// Flag: a list of clock expressions is there.
 const HAS_CLOCK: u32 = 256;
 /// Flag: it calls functions of users in SQL.
 const CALLS_BODIES: u32 = 512;
@@ -69,9 +70,6 @@ const BODIES_ARE_DECLARED: u32 = 16384;
 const MAY_SHOW_KIND: u32 = 32768;
 /// Flag: it has LIMIT or OFFSET.
 const IS_LIMITED: u32 = 65536;
-/// Place of the first word of the clock expressions, far behind those of all extras; and its cache number.
-const FIRST_CLOCK: usize = 0x1_0000;
-const FIRST_CLOCK_WORD: i32 = FIRST_WORD - FIRST_CLOCK as i32;
 /// Place of the word that says which parameters the query names that the verdict below a refusal is about: behind all
 /// others.
 const PARAMS_BELOW: usize = 0x2_0000;
@@ -108,18 +106,20 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             };
         }
         Verdict::Cacheable { traits, tree, form, facts, planned, clock } => {
-            // SAFETY: extras and clock expressions are kept in the context in which the plan is made.
-            let (extras, clock): (Vec<u32>, _) = unsafe { (traits.extras.words().collect(), clock.words()) };
-            let words = words_of(&traits, tree, form, facts, &planned, (!extras.is_empty(), !clock.is_empty()));
+            // SAFETY: extras are kept in the context in which the plan is made.
+            let extras: Vec<u32> = unsafe { traits.extras.words().collect() };
+            let words = words_of(&traits, tree, form, facts, &planned, (!extras.is_empty(), !clock.is_none()));
             let under = planned.under.map(|planning| halves(planning.0)).into_iter().flatten();
             let words = words.into_iter().enumerate().chain(PLANNED_UNDER.zip(under)).chain((EXTRAS..).zip(extras));
-            let clock = (FIRST_CLOCK..).zip(clock.iter().copied());
-            let words = words.chain(clock);
             let words: Vec<(usize, u32)> = words.collect();
-            // SAFETY: a new plan, whose list of items is NIL or valid; the words outlive the call.
+            // SAFETY: a new plan, whose list of items is NIL or valid; the words outlive the call. The expressions lie
+            // in the context in which the plan is made.
             unsafe {
                 (*plan).invalItems =
-                    pg_sys::ffi::pg_guard_ffi_boundary(|| append((*plan).invalItems, &raw const *words))
+                    pg_sys::ffi::pg_guard_ffi_boundary(|| append((*plan).invalItems, &raw const *words));
+                if !clock.is_none() {
+                    (*plan).invalItems = pg_sys::lappend((*plan).invalItems, clock.list().cast());
+                }
             };
         }
     }
@@ -180,9 +180,11 @@ unsafe fn detach(plan: *mut pg_sys::PlannedStmt) {
     // SAFETY: the caller's promise.
     unsafe {
         let items = nodes::<pg_sys::PlanInvalItem>((*plan).invalItems);
-        if items.clone().any(|item| (*item).cacheId <= FIRST_WORD) {
+        let is_ours =
+            |item: *mut pg_sys::PlanInvalItem| (*item).type_ == NodeTag::T_List || (*item).cacheId <= FIRST_WORD;
+        if items.clone().any(is_ours) {
             (*plan).invalItems = items
-                .filter(|item| (**item).cacheId > FIRST_WORD)
+                .filter(|item| !is_ours(*item))
                 .fold(std::ptr::null_mut(), |list, item| pg_sys::lappend(list, item.cast()));
         }
     }
@@ -260,8 +262,8 @@ fn key_at(words: &[u32], place: usize) -> Hash128 {
     Hash128 { hi: number_at(words, place), lo: number_at(words, place + 2) }
 }
 
-/// Items that say no more than a reason to bypass: made once, and shared by the plans of this backend. Nobody changes an item;
-/// copies of plans copy it.
+/// Items that say no more than a reason to bypass: made once, and shared by the plans of this backend. Nobody changes
+/// an item; copies of plans copy it.
 static REFUSALS: Local<[Cell<*mut pg_sys::PlanInvalItem>; Reason::ALL.len()]> =
     Local::new([const { Cell::new(std::ptr::null_mut()) }; Reason::ALL.len()]);
 
@@ -278,14 +280,14 @@ fn shared_refusal(reason: Reason) -> *mut pg_sys::PlanInvalItem {
     shared.get()
 }
 
-/// Can it be told without a verdict that the plan of a SELECT reads nothing? Such a plan gets none: some clients send thousands of
-/// statements such as `SELECT 1`.
+/// Can it be told without a verdict that the plan of a SELECT reads nothing? Such a plan gets none: some clients send
+/// thousands of statements such as `SELECT 1`.
 fn reads_nothing(plan: &pg_sys::PlannedStmt) -> bool {
     plan.relationOids.is_null() && plan.subplans.is_null() && plan.commandType == pg_sys::CmdType::CMD_SELECT
 }
 
-/// The reason to bypass that the plan's verdict is, if it is one and was the first thing attached to the plan: quick to tell, for clients that
-/// send thousands of such statements.
+/// The reason to bypass that the plan's verdict is, if it is one and was the first thing attached to the plan: quick to
+/// tell, for clients that send thousands of such statements.
 pub fn refusal_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Reason> {
     let Some(first) = children!(plan.invalItems as PlanInvalItem).next() else {
         return reads_nothing(&plan).then_some(Reason::NoRelation);
@@ -312,8 +314,8 @@ unsafe fn item(index: usize, word: u32) -> *mut pg_sys::PlanInvalItem {
     }
 }
 
-/// Appends an item for each word and its place. All of them behind one guard of the caller's, for there are two calls of the server for
-/// each; what they raise jumps over the frame.
+/// Appends an item for each word and its place. All of them behind one guard of the caller's, for there are two calls
+/// of the server for each; what they raise jumps over the frame.
 ///
 /// # Safety
 /// As `item`; `words` must be valid.
@@ -413,16 +415,13 @@ fn cacheable(words: &[u32], plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Marke
 /// The words behind those of every marker, which `attach` has appended in order.
 fn read_extras(plan: Tree<'_, pg_sys::PlannedStmt>) -> Extras {
     let items = children!(plan.invalItems as PlanInvalItem);
-    let is_extra = |number: i32| number <= FIRST_WORD - EXTRAS as i32 && number > FIRST_CLOCK_WORD;
+    let is_extra = |number: i32| number <= FIRST_WORD - EXTRAS as i32 && number > FIRST_WORD - PARAMS_BELOW as i32;
     Extras::from_words(items.filter(|item| is_extra(item.cacheId)).map(|item| item.hashValue))
 }
 
-/// The clock expressions of a plan whose marker says that it has some: the words that `attach` has appended in order. In the current memory
-/// context.
-pub fn read_clock(plan: Tree<'_, pg_sys::PlannedStmt>) -> ClockProgram {
-    let items = children!(plan.invalItems as PlanInvalItem);
-    let Some(first) = items.clone().position(|item| item.cacheId <= FIRST_CLOCK_WORD) else {
-        return ClockProgram::NONE;
-    };
-    ClockProgram::read(items.skip(first).map(|item| item.hashValue))
+/// The clock expressions of a plan whose marker says that it has some. They live as long as the plan.
+pub fn read_clock(plan: Tree<'_, pg_sys::PlannedStmt>) -> ClockTrees {
+    let mut items = children!(plan.invalItems as PlanInvalItem);
+    let found = items.find(|item| item.type_ == NodeTag::T_List);
+    found.map_or(ClockTrees::NONE, |list| ClockTrees::from_list(list.as_ptr().cast()))
 }

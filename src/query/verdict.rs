@@ -2,7 +2,7 @@
 
 use arrow_cache_core::Reason;
 
-use super::clock::ClockProgram;
+use super::clock::ClockTrees;
 use super::eligibility::QueryTraits;
 use super::hashes::{FactsHash, FormId, PlanningHash, TreeHash};
 
@@ -40,7 +40,7 @@ pub enum Verdict {
         form: FormId,
         facts: FactsHash,
         planned: Planned,
-        clock: ClockProgram,
+        clock: ClockTrees,
     },
     /// Its answer may not be kept.
     Bypass(Reason),

@@ -1,11 +1,12 @@
-//! Plans that serve without being planned: made from the real plan of a query that was a hit, kept for queries of its form whose plans
-//! have the same facts (`query::plan_facts`).
+//! Plans that serve without being planned: made from the real plan of a query that was a hit, kept for queries of its
+//! form whose plans have the same facts (`query::plan_facts`).
 //!
-//! A template has everything that the server needs of a plan except its running: the range table with its permissions, the columns, the
-//! costs. Its tree is one Custom Scan without rows. `lookup` gives a copy of it to the server as a placeholder in a query's place;
-//! `serving_plan` puts the scan of an entry there once it is known that the answer holds, in prepared plans too.
+//! A template has everything that the server needs of a plan except its running: the range table with its permissions,
+//! the columns, the costs. Its tree is one Custom Scan without rows. `lookup` gives a copy of it to the server as a
+//! placeholder in a query's place; `serving_plan` puts the scan of an entry there once it is known that the answer
+//! holds, in prepared plans too.
 //!
-//! Templates belong to one backend and do not change after they were made, but for the text and the clock expressions that are remembered.
+//! Templates belong to one backend and do not change after they were made, but for the text that is remembered.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -22,7 +23,6 @@ use crate::error::none_if_out_of_memory;
 use crate::pg::compat;
 use crate::pg::memory_context::room_for;
 use crate::pg::tree::{Tree, children};
-use crate::query::clock::{ClockProgram, KeptProgram};
 use crate::query::key::HashedText;
 use crate::query::relations;
 
@@ -45,12 +45,11 @@ pub struct Template {
     open: OpenRelations,
     /// The text of a prepared statement that the template served, with the number of its plan.
     text: RefCell<Option<(u64, HashedText)>>,
-    /// The clock expressions of a prepared statement that the template served, with the number of its plan.
-    clock: RefCell<Option<(u64, KeptProgram)>>,
 }
 
 impl Template {
-    /// A template of a plan with these columns. `None` if such a plan cannot be had without planning, or there is no memory.
+    /// A template of a plan with these columns. `None` if such a plan cannot be had without planning, or there is no
+    /// memory.
     pub fn of(real: Tree<'_, pg_sys::PlannedStmt>, columns: &Rc<[Column]>) -> Option<Rc<Self>> {
         let mut descends = false;
         for entry in children!(real.rtable as RangeTblEntry) {
@@ -77,7 +76,6 @@ impl Template {
             locks,
             open: OpenRelations::NONE,
             text: RefCell::new(None),
-            clock: RefCell::new(None),
         };
         // SAFETY: the context was made just now.
         let (filled, size) = unsafe {
@@ -89,7 +87,8 @@ impl Template {
         (filled.is_some() && size <= LARGEST).then(|| Rc::new(template))
     }
 
-    /// Copies what is wanted of the plan into the current memory context: the parts that the executor only reads. `None` when there is no memory.
+    /// Copies what is wanted of the plan into the current memory context: the parts that the executor only reads.
+    /// `None` when there is no memory.
     fn fill(&mut self, real: Tree<'_, pg_sys::PlannedStmt>) -> Option<()> {
         let mut scan = scan_like(real, &self.columns);
         scan.methods = placeholder_scan::methods();
@@ -128,8 +127,8 @@ impl Template {
         &self.relations
     }
 
-    /// The relations that planning locks besides those that a query names, which were locked when it was analysed: a list of OIDs
-    /// in the current memory context.
+    /// The relations that planning locks besides those that a query names, which were locked when it was analysed: a
+    /// list of OIDs in the current memory context.
     pub fn descendants(&self) -> *mut pg_sys::List {
         self.locks.iter().fold(std::ptr::null_mut(), |list, relation| {
             // SAFETY: a list of OIDs that was made here.
@@ -147,23 +146,12 @@ impl Template {
         self.text.borrow().as_ref().filter(|(own, _)| *own == plan).map(|(_, text)| text.clone())
     }
 
-    /// Remembers the text of the statement whose plan has this number, unless it is a long one, which is read anew each time.
+    /// Remembers the text of the statement whose plan has this number, unless it is a long one, which is read anew each
+    /// time.
     pub fn remember_text(&self, plan: u64, text: &HashedText) {
         if text.bytes.len() <= LONGEST_TEXT {
             *self.text.borrow_mut() = Some((plan, text.clone()));
         }
-    }
-
-    /// The clock expressions of the statement whose plan has this number, if it was the last one that was remembered. They live as long as
-    /// nothing else is remembered.
-    pub fn clock_of(&self, plan: u64) -> Option<ClockProgram> {
-        self.clock.borrow().as_ref().filter(|(own, _)| *own == plan).map(|(_, program)| program.as_program())
-    }
-
-    /// Remembers the clock expressions of the statement whose plan has this number.
-    pub fn remember_clock(&self, plan: u64, program: ClockProgram) {
-        // SAFETY: the program was just read, into the current memory context.
-        *self.clock.borrow_mut() = unsafe { KeptProgram::of(program) }.map(|program| (plan, program));
     }
 
     /// The scan of the template, without an entry. What it points to lives as long as the template.
@@ -172,9 +160,9 @@ impl Template {
         unsafe { *(*self.plan).planTree.cast::<pg_sys::CustomScan>() }
     }
 
-    /// A plan that stands for `pending`, for a query of the template's form, in the current memory context. It shares parts with the
-    /// template, which must outlive it unless it is copied. It costs what the plan for the values of the query was estimated to cost: the server
-    /// adds such costs up. `None` when there is no memory.
+    /// A plan that stands for `pending`, for a query of the template's form, in the current memory context. It shares
+    /// parts with the template, which must outlive it unless it is copied. It costs what the plan for the values of the
+    /// query was estimated to cost: the server adds such costs up. `None` when there is no memory.
     pub fn placeholder(
         &self,
         query: Tree<'_, pg_sys::Query>,

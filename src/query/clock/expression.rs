@@ -1,10 +1,12 @@
-//! What a clock expression is made of, and how one is told from other expressions. Reads trees; keeps nothing.
+//! What a clock expression is made of, and how one is told from other expressions. Reads trees, and of catalogs which
+//! function stands behind an operator of a view; keeps nothing.
 
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, Datum, Oid};
 
-use super::functions::{self, Coarse, FUNCTIONS, Function, GATHERING, MOST_ARGUMENTS};
-use super::kinds::Kind;
-use super::split::{Comparison, Fixed, Split};
+use super::coarse;
+use super::functions::{self, Coarse, FOLDED_BY_SETTINGS, Function, GATHERING, MAKE_INTERVAL, MOST_ARGUMENTS};
+use super::leaf::{Leaf, reads_time};
+use super::types;
 use crate::pg::compat::tree::walkers;
 use crate::pg::lone_expression;
 use crate::pg::tree::{Tree, child, match_node};
@@ -12,152 +14,52 @@ use crate::pg::tree::{Tree, child, match_node};
 /// Deepest nesting of a clock expression.
 pub const DEEPEST: usize = 24;
 
-/// now(), transaction_timestamp() and statement_timestamp().
-const NOW: u32 = 1299;
-const TRANSACTION_TIMESTAMP: u32 = 2647;
-const STATEMENT_TIMESTAMP: u32 = 2648;
-
-/// make_interval(int, int, int, int, int, int, double precision)
-const MAKE_INTERVAL: u32 = 3464;
-
-/// Functions of the table that read settings and are marked IMMUTABLE: timezone(text, timestamptz), age(timestamptz, timestamptz),
-/// date_trunc(text, timestamptz, text), timezone(text, timestamp). A kept plan has what they gave for constants under the settings of
-/// planning, which may not be those of now. So they stand in a clock expression only where they are asked about the time.
-const FOLDED_BY_SETTINGS: [u32; 4] = [1159, 1199, 1284, 2069];
-
-/// What asks for the time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Leaf {
-    /// The start of the transaction.
-    Transaction,
-    /// The arrival of the client's message.
-    Statement,
-    /// CURRENT_DATE; this and all that follow are about the start of the transaction.
-    Date,
-    /// CURRENT_TIME
-    Time,
-    /// CURRENT_TIMESTAMP
-    Timestamp,
-    /// LOCALTIME
-    LocalTime,
-    /// LOCALTIMESTAMP
-    LocalTimestamp,
-}
-
-impl Leaf {
-    const ALL: [Self; 7] = [
-        Self::Transaction,
-        Self::Statement,
-        Self::Date,
-        Self::Time,
-        Self::Timestamp,
-        Self::LocalTime,
-        Self::LocalTimestamp,
-    ];
-
-    /// The leaf with this number.
-    pub fn numbered(number: u32) -> Option<Self> {
-        Self::ALL.get(number as usize).copied()
-    }
-
-    /// The type of its value.
-    pub fn kind(self) -> Kind {
-        match self {
-            Self::Transaction | Self::Statement | Self::Timestamp => Kind::TimestampTz,
-            Self::Date => Kind::Date,
-            Self::Time => Kind::TimeTz,
-            Self::LocalTime => Kind::Time,
-            Self::LocalTimestamp => Kind::Timestamp,
-        }
-    }
-
-    fn of_function(function: pg_sys::Oid) -> Option<Self> {
-        match function.to_u32() {
-            NOW | TRANSACTION_TIMESTAMP => Some(Self::Transaction),
-            STATEMENT_TIMESTAMP => Some(Self::Statement),
-            _ => None,
-        }
-    }
-
-    fn of_value(value: &pg_sys::SQLValueFunction) -> Option<Self> {
-        use pg_sys::SQLValueFunctionOp as Op;
-        match value.op {
-            Op::SVFOP_CURRENT_DATE => Some(Self::Date),
-            Op::SVFOP_CURRENT_TIME | Op::SVFOP_CURRENT_TIME_N => Some(Self::Time),
-            Op::SVFOP_CURRENT_TIMESTAMP | Op::SVFOP_CURRENT_TIMESTAMP_N => Some(Self::Timestamp),
-            Op::SVFOP_LOCALTIME | Op::SVFOP_LOCALTIME_N => Some(Self::LocalTime),
-            Op::SVFOP_LOCALTIMESTAMP | Op::SVFOP_LOCALTIMESTAMP_N => Some(Self::LocalTimestamp),
-            _ => None,
-        }
-    }
-}
-
-/// May a text ask for the time by a word, if it becomes a value of this type? One that becomes a date asks for the day (`day`).
-pub fn reads_time(type_oid: pg_sys::Oid) -> bool {
-    matches!(type_oid, pg_sys::TIMESTAMPTZOID | pg_sys::TIMESTAMPOID | pg_sys::TIMEOID | pg_sys::TIMETZOID)
-}
-
-/// Does a call of this function ask for the time?
-pub fn asks_for_time(function: pg_sys::Oid) -> bool {
-    Leaf::of_function(function).is_some()
-}
-
-/// Is this a word for the time, such as CURRENT_TIMESTAMP?
-pub fn is_time(value: &pg_sys::SQLValueFunction) -> bool {
-    Leaf::of_value(value).is_some()
-}
-
 /// A node that may stand in a clock expression.
-pub enum Part<'t> {
-    /// It asks for the time; with the modifier of its type.
-    Leaf(Leaf, i32),
-    /// A constant.
-    Constant(Kind, Tree<'t, pg_sys::Const>),
-    /// A parameter of the statement.
-    Parameter(Kind, Tree<'t, pg_sys::Param>),
-    /// A call of the function at this place of `FUNCTIONS`, with its collation.
-    Call(usize, pg_sys::Oid, Arguments<'t>),
-    /// A value, which is written as a text, and read from that as a value of this kind.
-    Converted(Tree<'t, pg_sys::Node>, Kind),
-    /// A call of the function at this place of `GATHERING`, with its collation.
-    Gathered(usize, pg_sys::Oid, Tree<'t, pg_sys::List>),
-    /// A text and a value, which is written as a text, or the other way round: both texts joined; with their collation.
-    Joined(Tree<'t, pg_sys::List>, pg_sys::Oid),
-    /// GREATEST, or LEAST, of values of this kind.
-    Extreme { greatest: bool, kind: Kind, of: Tree<'t, pg_sys::List> },
+pub(super) enum Part<'t> {
+    /// It asks for the time.
+    Leaf(Leaf),
+    /// A constant, or a parameter of the statement.
+    Given,
+    /// A call of a function of the table.
+    Call(&'static Function, Arguments<'t>),
+    /// A value, which is written as a text, and read from that as a value of this type.
+    Converted(Tree<'t, pg_sys::Node>, Oid),
+    /// A call of a function that makes a text of these values.
+    Gathered(Tree<'t, pg_sys::List>),
+    /// A text and a value, which is written as a text, or the other way round: both texts joined.
+    Joined(Tree<'t, pg_sys::List>),
+    /// GREATEST, or LEAST.
+    Extreme(Tree<'t, pg_sys::List>),
     /// COALESCE: the first of these that is not NULL. Those behind it are not computed.
     First(Tree<'t, pg_sys::List>),
 }
 
 /// The arguments of a call, as the parser has left them.
 #[derive(Clone, Copy)]
-pub struct Arguments<'t> {
+pub(super) struct Arguments<'t> {
     list: Option<Tree<'t, pg_sys::List>>,
     taken: usize,
 }
 
 impl<'t> Arguments<'t> {
     /// The arguments of a function; `None` if it lacks one that is not known to be zero.
-    fn of(list: Option<Tree<'t, pg_sys::List>>, place: usize) -> Option<Self> {
-        let Function { oid, arguments: taken, .. } = FUNCTIONS[place];
+    fn of(list: Option<Tree<'t, pg_sys::List>>, function: &Function) -> Option<Self> {
         let given = list.map_or(0, Tree::length);
-        (given == taken || (oid == MAKE_INTERVAL && given < taken)).then_some(Self { list, taken })
+        let is_complete = given == function.arguments;
+        (is_complete || (function.oid == MAKE_INTERVAL && given < function.arguments))
+            .then_some(Self { list, taken: function.arguments })
     }
 
-    /// Those that are given, in any order.
-    fn given(self) -> impl Iterator<Item = Option<Tree<'t, pg_sys::Node>>> {
-        self.list.into_iter().flat_map(Tree::items).map(|argument| {
-            let argument = argument?;
-            match argument.as_a::<pg_sys::NamedArgExpr>() {
-                Some(named) => child!(named.arg).map(Tree::as_node),
-                None => Some(argument),
-            }
-        })
+    /// Returns true if all are given, in their order.
+    pub(super) fn are_plain(self) -> bool {
+        let is_named =
+            |one: Option<Tree<'_, pg_sys::Node>>| one.is_some_and(|one| one.tag() == pg_sys::NodeTag::T_NamedArgExpr);
+        self.list.map_or(0, Tree::length) == self.taken && !self.list.into_iter().flat_map(Tree::items).any(is_named)
     }
 
-    /// All that the function takes, in their order. One that is left out is zero, and missing here. `None` if there is more than it takes.
-    pub fn ordered(self) -> Option<impl Iterator<Item = Option<Tree<'t, pg_sys::Node>>>> {
+    /// All that the function takes, in their order. One that is left out is zero, and missing here. `None` if there is
+    /// more than it takes.
+    pub(super) fn ordered(self) -> Option<impl Iterator<Item = Option<Tree<'t, pg_sys::Node>>>> {
         let mut ordered = [None; MOST_ARGUMENTS];
         for (position, argument) in self.list.into_iter().flat_map(Tree::items).enumerate() {
             let argument = argument?;
@@ -173,9 +75,9 @@ impl<'t> Arguments<'t> {
 }
 
 /// The node below those that have the same value: what takes it as one of another type or collation, and sub-queries
-/// that compute it.
-fn bare(node: Tree<'_, pg_sys::Node>) -> Tree<'_, pg_sys::Node> {
-    let mut node = node.without_relabelling();
+/// that compute it. True if some of these are not executed as they are.
+pub(super) fn bare(node: Tree<'_, pg_sys::Node>) -> (Tree<'_, pg_sys::Node>, bool) {
+    let (mut node, mut is_other) = (node.without_relabelling(), false);
     loop {
         let below = match_node! { node;
             CollateExpr(collated) => child!(collated.arg).map(Tree::as_node),
@@ -183,78 +85,62 @@ fn bare(node: Tree<'_, pg_sys::Node>) -> Tree<'_, pg_sys::Node> {
             _ => None,
         };
         match below {
-            Some(below) => node = below.without_relabelling(),
-            None => return node,
+            Some(below) => (node, is_other) = (below.without_relabelling(), true),
+            None => return (node, is_other),
         }
     }
 }
 
-/// The kind of an expression's values.
-fn kind_of(expression: Tree<'_, pg_sys::Node>) -> Option<Kind> {
-    // SAFETY: an expression of a valid tree.
-    Kind::of(unsafe { walkers::exprType(expression.as_ptr()) })
-}
-
 /// What a node is in a clock expression; `None` if it may not stand in one, whatever is below it.
-pub fn part(node: Tree<'_, pg_sys::Node>) -> Option<Part<'_>> {
-    let bare = bare(node);
-    match_node! { bare;
-        // Whatever type it has, such as a domain: where it is taken for a value of a kind, it is one.
-        Const(constant) => Some(Part::Constant(kind_of(node)?, constant)),
-        Param(param) => {
-            let is_external = param.paramkind == pg_sys::ParamKind::PARAM_EXTERN;
-            Some(Part::Parameter(kind_of(node).filter(|_| is_external)?, param))
-        },
-        _ => computed(bare).filter(|_| bare.as_ptr() == node.as_ptr() || kind_of(bare) == kind_of(node)),
+pub(super) fn part(node: Tree<'_, pg_sys::Node>) -> Option<Part<'_>> {
+    if let Some(leaf) = Leaf::of(node) {
+        return Some(Part::Leaf(leaf));
     }
-}
-
-/// As `part`, for a node that is no constant, parameter or the like.
-fn computed(node: Tree<'_, pg_sys::Node>) -> Option<Part<'_>> {
     match_node! { node;
-        FuncExpr(call) => match Leaf::of_function(call.funcid) {
-            Some(leaf) => Some(Part::Leaf(leaf, -1)),
-            None => gathered(call).or_else(|| called(call.funcid, call.inputcollid, child!(call.args))),
+        Const(_constant) => Some(Part::Given),
+        Param(param) => (param.paramkind == pg_sys::ParamKind::PARAM_EXTERN).then_some(Part::Given),
+        FuncExpr(call) => if GATHERING.contains(&call.funcid.to_u32()) {
+            // The values of which it makes a text may not be given as an array.
+            child!(call.args).filter(|_| !call.funcvariadic).map(Part::Gathered)
+        } else {
+            called(call.funcid, child!(call.args))
         },
-        OpExpr(call) => {
-            if functions::joins(call.opno) {
-                return Some(Part::Joined(child!(call.args)?, call.inputcollid));
-            }
-            called(functions::behind(call.opno)?, call.inputcollid, child!(call.args))
+        OpExpr(call) => match behind(call) {
+            joining if functions::joins(joining) => joined(child!(call.args)?),
+            function => called(function, child!(call.args)),
         },
-        CoerceViaIO(coercion) => Some(Part::Converted(child!(coercion.arg)?.as_node(), Kind::of(coercion.resulttype)?)),
-        MinMaxExpr(choice) => {
-            let kind = Kind::of(choice.minmaxtype).filter(|kind| kind.handled().compares.is_some())?;
-            let greatest = choice.op == pg_sys::MinMaxOp::IS_GREATEST;
-            Some(Part::Extreme { greatest, kind, of: child!(choice.args)? })
-        },
-        CoalesceExpr(choice) => {
-            Kind::of(choice.coalescetype)?;
-            Some(Part::First(child!(choice.args)?))
-        },
-        SQLValueFunction(value) => Some(Part::Leaf(Leaf::of_value(&value)?, value.typmod)),
+        CoerceViaIO(coercion) => Some(Part::Converted(child!(coercion.arg)?.as_node(), coercion.resulttype)),
+        MinMaxExpr(choice) => child!(choice.args).filter(|_| types::is_compared(choice.minmaxtype)).map(Part::Extreme),
+        CoalesceExpr(choice) => child!(choice.args).map(Part::First),
         _ => None,
     }
 }
 
-/// A call of a function that makes a text of several values. Those may not be given as an array.
-fn gathered(call: Tree<'_, pg_sys::FuncExpr>) -> Option<Part<'_>> {
-    let place = GATHERING.iter().position(|listed| *listed == call.funcid.to_u32())?;
-    let values = child!(call.args).filter(|values| values.length() <= MOST_ARGUMENTS && !call.funcvariadic)?;
-    Some(Part::Gathered(place, call.inputcollid, values))
+/// The function behind an operator. The parser has looked it up; the text of a view does not say it.
+pub(super) fn behind(call: Tree<'_, pg_sys::OpExpr>) -> Oid {
+    // SAFETY: reads a catalog about an operator of the tree.
+    if call.opfuncid == pg_sys::InvalidOid { unsafe { pg_sys::get_opcode(call.opno) } } else { call.opfuncid }
 }
 
-fn called(
-    function: pg_sys::Oid,
-    collation: pg_sys::Oid,
-    arguments: Option<Tree<'_, pg_sys::List>>,
-) -> Option<Part<'_>> {
-    let place = functions::place_of(function)?;
-    Some(Part::Call(place, collation, Arguments::of(arguments, place)?))
+fn called(function: Oid, arguments: Option<Tree<'_, pg_sys::List>>) -> Option<Part<'_>> {
+    let function = functions::listed(function)?;
+    Some(Part::Call(function, Arguments::of(arguments, function)?))
 }
 
-/// Is this what the server adds to a call of `make_interval` for an argument that is left out: zero? Whoever replaces the function may
-/// choose something else.
+/// A text and a value that are joined. The casts of `boolean` and `char(n)` to text are functions of their own.
+fn joined(both: Tree<'_, pg_sys::List>) -> Option<Part<'_>> {
+    let is_written = |one: Tree<'_, pg_sys::Node>| !matches!(type_of(one), pg_sys::BOOLOID | pg_sys::BPCHAROID);
+    both.items().all(|one| one.is_some_and(is_written)).then_some(Part::Joined(both))
+}
+
+/// The type of an expression's values.
+pub(super) fn type_of(expression: Tree<'_, pg_sys::Node>) -> Oid {
+    // SAFETY: an expression of a valid tree.
+    unsafe { walkers::exprType(expression.as_ptr()) }
+}
+
+/// Returns true if this is what the server adds to a call of `make_interval` for an argument that is left out: zero.
+/// Whoever replaces the function may choose something else.
 pub fn is_zero(node: Tree<'_, pg_sys::Node>) -> bool {
     /// float8(numeric)
     const FLOAT8: u32 = 1746;
@@ -275,220 +161,225 @@ pub fn is_zero(node: Tree<'_, pg_sys::Node>) -> bool {
     })
 }
 
+/// How long an expression keeps its value.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Pace {
+    /// For a minute or more.
+    Settled,
+    /// Its values tell.
+    Unknown,
+    /// No longer than a microsecond.
+    Moving,
+}
+
 /// What is known of an expression that could be a clock expression, or part of one.
 #[derive(Clone, Copy)]
 pub struct Closed {
     /// It asks for the time.
     pub asks: bool,
-    /// Whatever in it asks for the time lies below something that may be coarse.
-    pub may_settle: bool,
+    /// It asks for the arrival of a message.
+    pub asks_for_message: bool,
+    /// It names parameters of the statement.
+    pub has_params: bool,
+    /// It is not executed as it is: it takes other nodes, which have the same value (`carried`).
+    pub is_other: bool,
+    /// How long it keeps its value.
+    pub pace: Pace,
 }
 
 impl Closed {
+    const NOTHING: Self =
+        Self { asks: false, asks_for_message: false, has_params: false, is_other: false, pace: Pace::Settled };
+
     /// What is known of both together.
     fn with(self, other: Self) -> Self {
-        Self { asks: self.asks || other.asks, may_settle: self.may_settle && other.may_settle }
+        Self {
+            asks: self.asks || other.asks,
+            asks_for_message: self.asks_for_message || other.asks_for_message,
+            has_params: self.has_params || other.has_params,
+            is_other: self.is_other || other.is_other,
+            pace: self.pace.max(other.pace),
+        }
+    }
+
+    /// Returns true if whatever in it asks for the time lies below something that may be coarse.
+    pub fn may_settle(&self) -> bool {
+        self.pace != Pace::Moving
     }
 }
 
-/// What is known of an expression that is made of nothing but such parts; `None` for any other.
+/// Which values are known when an expression is read.
+#[derive(Clone, Copy)]
+pub enum Values<'p> {
+    /// None: what is found holds for all queries of one form.
+    None,
+    /// Constants, and these parameters.
+    Of(Option<Tree<'p, pg_sys::ParamListInfoData>>),
+}
+
+/// What is known of an expression that is made of nothing but such parts, whatever its constants are; `None` for any
+/// other.
 pub fn closed(node: Tree<'_, pg_sys::Node>) -> Option<Closed> {
-    closed_above(node, &[], 0)
+    Reader { known: &[], values: Values::None }.closed(node, 0)
 }
 
 /// As `closed`, for an expression that may have some below it of which all is `known`.
-fn closed_above(node: Tree<'_, pg_sys::Node>, known: &[*mut pg_sys::Node], depth: usize) -> Option<Closed> {
-    if depth > DEEPEST {
-        return None;
-    }
-    if known.contains(&node.as_ptr()) {
-        return Some(Closed { asks: true, may_settle: true });
-    }
-    match part(node)? {
-        Part::Leaf(leaf, _) => Some(Closed { asks: true, may_settle: leaf == Leaf::Date }),
-        Part::Constant(..) | Part::Parameter(..) => Some(Closed { asks: false, may_settle: true }),
-        Part::Call(place, _, arguments) => {
-            let mut all = Closed { asks: false, may_settle: true };
-            for argument in arguments.given() {
-                all = all.with(closed_above(argument?, known, depth + 1)?);
-            }
-            if !all.asks && FOLDED_BY_SETTINGS.contains(&FUNCTIONS[place].oid) {
-                return None;
-            }
-            let coarse = FUNCTIONS[place].coarse != Coarse::Never;
-            Some(Closed { may_settle: all.may_settle || coarse, ..all })
+pub(super) fn closed_above(node: Tree<'_, pg_sys::Node>, known: &[*mut pg_sys::Node]) -> Option<Closed> {
+    Reader { known, values: Values::None }.closed(node, 0)
+}
+
+/// As `closed`, by the values of constants and of these parameters.
+pub(super) fn closed_by(
+    node: Tree<'_, pg_sys::Node>,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+) -> Option<Closed> {
+    Reader { known: &[], values: Values::Of(params) }.closed(node, 0)
+}
+
+struct Reader<'r> {
+    known: &'r [*mut pg_sys::Node],
+    values: Values<'r>,
+}
+
+impl Reader<'_> {
+    fn closed(&self, node: Tree<'_, pg_sys::Node>, depth: usize) -> Option<Closed> {
+        if depth > DEEPEST {
+            return None;
         }
-        Part::Converted(value, kind) => {
-            let all = closed_text(value, known, depth + 1)?;
-            Some(Closed { asks: all.asks || reads_time(kind.type_oid()), ..all })
+        if self.known.contains(&node.as_ptr()) {
+            return Some(Closed { asks: true, ..Closed::NOTHING });
         }
-        // It is STABLE, so that the planner does not write its values.
-        Part::Gathered(_, _, values) => {
-            let mut all = Closed { asks: false, may_settle: true };
-            for value in values.items() {
-                all = all.with(closed_above(value?, known, depth + 1)?);
+        let (bare, is_other) = bare(node);
+        let part = part(bare)?;
+        if !types::is_known(type_of(node)) {
+            return None;
+        }
+        let found = match part {
+            Part::Leaf(leaf) => Closed {
+                asks: true,
+                asks_for_message: leaf == Leaf::Statement,
+                pace: if leaf == Leaf::Date { Pace::Settled } else { Pace::Moving },
+                ..Closed::NOTHING
+            },
+            Part::Given => Closed { has_params: bare.tag() == pg_sys::NodeTag::T_Param, ..Closed::NOTHING },
+            Part::Call(function, arguments) => self.call(bare, function, arguments, depth)?,
+            Part::Converted(value, type_oid) => {
+                let all = self.text(value, depth + 1)?;
+                let asks = reads_time(type_oid);
+                let pace = if asks { self.pace_read(value).max(all.pace) } else { all.pace };
+                Closed { asks: all.asks || asks, pace, ..all }
             }
-            Some(all)
-        }
-        Part::Joined(both, _) => {
-            let mut all = Closed { asks: false, may_settle: true };
-            for one in both.items() {
-                all = all.with(closed_text(one?, known, depth + 1)?);
+            // It is STABLE, so that the planner does not write its values.
+            Part::Gathered(values) => self.all(values, |value| self.closed(value, depth + 1))?,
+            Part::Joined(both) => Closed { is_other: true, ..self.all(both, |one| self.text(one, depth + 1))? },
+            Part::Extreme(values) => {
+                // Of the time and something that does not move, it may be the latter.
+                let all = self.all(values, |value| self.closed(value, depth + 1))?;
+                Closed { pace: all.pace.min(Pace::Unknown), ..all }
             }
-            Some(all)
-        }
-        Part::Extreme { of, .. } => {
-            let mut all = Closed { asks: false, may_settle: true };
-            for one in of.items() {
-                all = all.with(closed_above(one?, known, depth + 1)?);
-            }
-            // Of the time and something that does not move, it may be the latter.
-            Some(Closed { may_settle: true, ..all })
-        }
-        Part::First(choices) => {
-            let mut all = None;
-            for choice in choices.items() {
-                let one = closed_above(choice?, known, depth + 1)?;
+            Part::First(choices) => {
                 // If the first one moves, so does its being chosen. If it does not, it may be what is chosen.
-                let first = all.unwrap_or(Closed { asks: false, ..one });
-                all = Some(Closed { asks: first.asks || one.asks, ..first });
+                let mut choices = choices.items();
+                let first = self.closed(choices.next()??, depth + 1)?;
+                let all = choices.try_fold(first, |all, one| Some(all.with(self.closed(one?, depth + 1)?)))?;
+                Closed { pace: if first.may_settle() { all.pace.min(Pace::Unknown) } else { Pace::Moving }, ..all }
             }
-            all
+        };
+        Some(Closed { is_other: is_other || found.is_other, ..found })
+    }
+
+    /// What is known of several expressions together.
+    fn all<'t>(
+        &self,
+        list: Tree<'t, pg_sys::List>,
+        read: impl Fn(Tree<'t, pg_sys::Node>) -> Option<Closed>,
+    ) -> Option<Closed> {
+        list.items().try_fold(Closed::NOTHING, |all, one| Some(all.with(read(one?)?)))
+    }
+
+    fn call(
+        &self,
+        call: Tree<'_, pg_sys::Node>,
+        function: &Function,
+        arguments: Arguments<'_>,
+        depth: usize,
+    ) -> Option<Closed> {
+        let mut all = Closed::NOTHING;
+        let mut told = (function.coarse == Coarse::Always).then_some(true);
+        for (place, argument) in arguments.ordered()?.enumerate() {
+            let Some(argument) = argument else { continue };
+            all = all.with(self.closed(argument, depth + 1)?);
+            if function.coarse.decided_by() == Some(place) {
+                told = self.is_told(function.coarse, argument);
+            }
+        }
+        if !all.asks && FOLDED_BY_SETTINGS.contains(&function.oid) {
+            return None;
+        }
+        let pace = match (function.coarse, told) {
+            (Coarse::Never, _) | (_, Some(false)) => all.pace,
+            (_, Some(true)) => Pace::Settled,
+            (_, None) => all.pace.min(Pace::Unknown),
+        };
+        let is_looked_up = call.as_a::<pg_sys::OpExpr>().is_none_or(|call| call.opfuncid != pg_sys::InvalidOid);
+        Some(Closed { pace, is_other: all.is_other || !is_looked_up || !arguments.are_plain(), ..all })
+    }
+
+    /// As `closed`, for a value that is written as a text. The planner may write a constant, and a kept plan has what
+    /// that gave under the settings of planning. So the types whose output functions read settings and are marked
+    /// IMMUTABLE must be asked about the time.
+    fn text(&self, value: Tree<'_, pg_sys::Node>, depth: usize) -> Option<Closed> {
+        let all = self.closed(value, depth)?;
+        let reads_settings = matches!(type_of(value), pg_sys::TIMEOID | pg_sys::TIMETZOID | pg_sys::FLOAT8OID);
+        (all.asks || !reads_settings).then_some(all)
+    }
+
+    /// The value of a constant or a parameter, if it is known; the inner `None` stands for NULL.
+    fn value(&self, node: Tree<'_, pg_sys::Node>) -> Option<Option<Datum>> {
+        let Values::Of(params) = self.values else { return None };
+        let (value, is_null) = given(bare(node).0, params)?;
+        Some((!is_null).then_some(value))
+    }
+
+    /// Whether the result of a function changes by the minute at most, if that is known: the value of the argument that
+    /// decides on it tells. That of NULL is NULL, whatever time it is.
+    fn is_told(&self, coarse: Coarse, argument: Tree<'_, pg_sys::Node>) -> Option<bool> {
+        // SAFETY: a value of the type that such functions take in this place.
+        self.value(argument).map(|value| value.is_none_or(|value| unsafe { coarse::is_told(coarse, value) }))
+    }
+
+    /// How long the time that is read from a text stays the same: a constant or a parameter may be a word for the
+    /// present.
+    fn pace_read(&self, text: Tree<'_, pg_sys::Node>) -> Pace {
+        let bare = bare(text).0;
+        let is_text = matches!(type_of(bare), pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID);
+        if !is_text || !matches!(part(bare), Some(Part::Given)) {
+            return Pace::Settled;
+        }
+        match self.value(text) {
+            None => Pace::Unknown,
+            // SAFETY: a value of one of these types.
+            Some(Some(words)) if unsafe { coarse::names_present(words) } => Pace::Moving,
+            Some(_) => Pace::Settled,
         }
     }
 }
 
-/// As `closed_above`, for a value that is written as a text. The planner may write a constant, and a kept plan has what that gave under the
-/// settings of planning. So the types whose output functions read settings and are marked IMMUTABLE must be asked about the time.
-fn closed_text(value: Tree<'_, pg_sys::Node>, known: &[*mut pg_sys::Node], depth: usize) -> Option<Closed> {
-    let kind = kind_of(value)?;
-    let all = closed_above(value, known, depth)?;
-    (all.asks || !matches!(kind, Kind::Time | Kind::TimeTz | Kind::Float8)).then_some(all)
-}
-
-impl Comparison<'_> {
-    /// Is the interval beside the column, if there is one, made of constants and parameters, so that it does not ask for the time?
-    pub fn has_known_interval(&self) -> bool {
-        self.by.is_none_or(|by| closed(by).is_some_and(|found| !found.asks))
-    }
-}
-
-/// Most clock expressions of a query.
-pub const MOST: usize = 16;
-
-/// The clock expressions of a query, in the order in which a walk has left them. Plain data.
-#[derive(Clone, Copy, Debug)]
-pub struct ClockExpressions {
-    nodes: [*mut pg_sys::Node; MOST],
-    /// What the comparison splits that an expression is a side of.
-    splits: [Option<Split>; MOST],
-    /// The fixed columns beside these comparisons, if any has some: those of one relation, since every query that is hashed carries this.
-    fixed: Fixed,
-    count: usize,
-    /// Texts become dates (`eligibility`, coercions), or ages are counted from today.
-    reads_day: bool,
-}
-
-/// How much had been noted at some moment of a walk.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct ClockMark {
-    count: usize,
-    reads_day: bool,
-}
-
-impl ClockExpressions {
-    /// None yet.
-    pub const NONE: Self = Self {
-        nodes: [std::ptr::null_mut(); MOST],
-        splits: [None; MOST],
-        fixed: Fixed::NONE,
-        count: 0,
-        reads_day: false,
-    };
-
-    /// Notes that texts become dates, which may be words such as `today`, or that ages are counted from today: CURRENT_DATE is one more
-    /// expression.
-    pub fn note_day(&mut self) {
-        self.reads_day = true;
-    }
-
-    /// Is CURRENT_DATE one more expression?
-    pub fn reads_day(&self) -> bool {
-        self.reads_day
-    }
-
-    /// How many there are with that.
-    pub fn total(&self) -> usize {
-        self.count + usize::from(self.reads_day)
-    }
-
-    /// How many there are that stand in the query. There may be more than are kept.
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    /// How much has been noted so far.
-    pub fn mark(&self) -> ClockMark {
-        ClockMark { count: self.count, reads_day: self.reads_day }
-    }
-
-    /// Forgets what was noted since: the walk leaves a column of a sub-query that nothing uses. There are no fixed
-    /// columns in sub-queries.
-    pub fn go_back(&mut self, before: ClockMark) {
-        (self.count, self.reads_day) = (before.count, before.reads_day);
-    }
-
-    /// Notes a node that the walk leaves: it asks for the time itself, or there were fewer expressions, `before`, when the walk came to it.
-    /// If it is one expression with what was found below, it takes the place of that.
-    #[inline(never)]
-    pub fn leave(&mut self, node: Tree<'_, pg_sys::Node>, before: usize) {
-        let found = self.nodes.get(before..self.count.min(MOST)).unwrap_or(&[]);
-        if closed_above(node, found, 0).is_some_and(|closed| closed.asks) {
-            if let Some(place) = self.nodes.get_mut(before) {
-                *place = node.as_ptr();
-                self.splits[before] = None;
-            }
-            self.count = before + 1;
-        }
-    }
-
-    /// Notes that the walk leaves a call of an operator, below which one expression was found and `before` elsewhere. If that is compared
-    /// with a column, its value says no more than which rows it splits off. `query` tells the query as many levels up, and `beside` which columns are
-    /// fixed beside a comparison.
-    #[inline(never)]
-    pub fn compare<'t, Q: Fn(u32) -> Option<Tree<'t, pg_sys::Query>>>(
-        &mut self,
-        call: Tree<'t, pg_sys::OpExpr>,
-        before: usize,
-        query: Q,
-        beside: impl Fn(&Comparison<'t>, &Q) -> Fixed,
-    ) {
-        if self.count == before + 1
-            && let Some(expression) = self.nodes.get(before)
-            && let Some(comparison) = Comparison::of(call, Some(*expression), &query)
-            && comparison.has_known_interval()
-        {
-            let fixed = beside(&comparison, &query);
-            if self.fixed == Fixed::NONE {
-                self.fixed = fixed;
-            }
-            let columns = if self.fixed == fixed { fixed.columns } else { Fixed::NONE.columns };
-            self.splits[before] = Some(Split { fixed: columns, ..comparison.split });
-            if comparison.by.is_some() {
-                // The program needs the interval, too.
-                self.nodes[before] = comparison.call;
-            }
-        }
-    }
-
-    /// The fixed columns of those splits that have some.
-    pub fn fixed(&self) -> &Fixed {
-        &self.fixed
-    }
-
-    /// The expressions, if all of them were kept, each with what it splits.
-    pub fn all(&self) -> Option<impl Iterator<Item = (*mut pg_sys::Node, Option<Split>)>> {
-        let nodes = self.nodes.get(..self.count)?;
-        Some(nodes.iter().copied().zip(self.splits))
+/// The value of a constant, or of a parameter that is there, and whether it is NULL; `None` for anything else.
+pub(super) fn given(
+    node: Tree<'_, pg_sys::Node>,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+) -> Option<(Datum, bool)> {
+    match_node! { node;
+        Const(constant) => Some((constant.constvalue, constant.constisnull)),
+        Param(param) => {
+            let params = params.filter(|params| params.paramFetch.is_none())?;
+            let place = usize::try_from(param.paramid - 1).ok().filter(|place| *place < params.numParams as usize)?;
+            // SAFETY: the list ends with as many values as it says.
+            let value: pg_sys::ParamExternData =
+                unsafe { *(&raw const (*params.as_ptr()).params).cast::<pg_sys::ParamExternData>().add(place) };
+            (value.ptype == param.paramtype).then_some((value.value, value.isnull))
+        },
+        _ => None,
     }
 }

@@ -1,12 +1,12 @@
-//! Columns that have one value in all rows that WHERE lets pass: `tenant = 7 AND at > now() - interval '1 hour'`. Of the other rows no answer has
-//! anything, so the canonical bound of such a comparison with the clock is sought among the rows with that value alone, in an index on
-//! `(tenant, at)`. It takes a query in whose FROM and WHERE nothing can fail: otherwise a row of another tenant might raise an error, or not, by the
-//! order in which the server asks the conditions. Reads trees; keeps nothing.
+//! Columns that have one value in all rows that WHERE lets pass: `tenant = 7 AND at > now() - interval '1 hour'`. Of
+//! the other rows no answer has anything, so the canonical bound of such a comparison with the clock is sought among
+//! the rows with that value alone, in an index on `(tenant, at)`. It takes a query in whose FROM and WHERE nothing can
+//! fail: otherwise a row of another tenant might raise an error, or not, by the order in which the server asks the
+//! conditions. Reads trees; keeps nothing.
 
 use pgrx::pg_sys::{self, Oid, RTEKind};
 
-use super::expression::{Part, closed, part};
-use super::kinds::Kind;
+use super::expression::{closed, type_of};
 use super::split::{Comparison, EQUALITIES, Fixed, MOST_FIXED};
 use crate::pg::compat;
 use crate::pg::tree::{Tree, child, children, match_node};
@@ -18,8 +18,8 @@ const MOST_CONDITIONS: usize = 24;
 const DEEPEST: usize = 8;
 
 impl Fixed {
-    /// The columns that are fixed in all rows which a comparison with the clock decides on. `query` tells the query as many levels up. In a
-    /// sub-query there are none: the server may ask conditions from around it first.
+    /// The columns that are fixed in all rows which a comparison with the clock decides on. `query` tells the query as
+    /// many levels up. In a sub-query there are none: the server may ask conditions from around it first.
     pub fn beside<'t>(comparison: &Comparison<'t>, query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>) -> Self {
         let outermost = query(0).filter(|_| query(1).is_none());
         outermost.and_then(|query| Self::found(comparison, query)).unwrap_or(Self::NONE)
@@ -76,23 +76,24 @@ impl<'t> Conditions<'t> {
 /// The column of a relation of the query, and the value, if a condition compares both with `=`.
 fn equality(condition: Tree<'_, pg_sys::Node>, relation: RelationNumber) -> Option<(i16, *mut pg_sys::Node)> {
     let call = condition.as_a::<pg_sys::OpExpr>()?;
-    let (_, left_type, right_kind, _) = EQUALITIES.iter().find(|(listed, ..)| *listed == call.opno.to_u32())?;
+    let (_, left_type, right_type, _) = EQUALITIES.iter().find(|(listed, ..)| *listed == call.opno.to_u32())?;
     let mut items = child!(call.args)?.items();
     let (left, right) = (items.next()??, items.next()??);
     // Equal values of one type stand on either side.
-    let is_alike = *left_type == right_kind.type_oid();
+    let is_alike = *left_type == *right_type;
     let pairs = [Some((left, right)), is_alike.then_some((right, left))];
     pairs.into_iter().flatten().find_map(|(column, value)| {
         let column = column_of(column, *left_type)?;
         let is_own = column.varno == relation && column.varlevelsup == 0 && column.varattno > 0;
         // SAFETY: reads a catalog about the collation of a valid call.
-        let is_bytewise = *right_kind != Kind::Text
+        let is_bytewise = *right_type != pg_sys::TEXTOID
             || (call.inputcollid == column.varcollid
                 && unsafe { pg_sys::get_collation_isdeterministic(call.inputcollid) });
-        let is_value = match part(value)? {
-            Part::Constant(kind, _) | Part::Parameter(kind, _) => kind == *right_kind,
+        let is_value = match_node! { value.without_relabelling();
+            Const(_constant) => true,
+            Param(param) => param.paramkind == pg_sys::ParamKind::PARAM_EXTERN,
             _ => false,
-        };
+        } && type_of(value) == *right_type;
         (is_own && is_bytewise && is_value).then_some((column.varattno, value.as_ptr()))
     })
 }
@@ -108,7 +109,8 @@ fn column_of(node: Tree<'_, pg_sys::Node>, type_oid: Oid) -> Option<Tree<'_, pg_
     (found == type_oid && column.varcollid == collation).then_some(column)
 }
 
-/// Does FROM consist of relations and their joins alone, without row security and without virtual columns, which are computed and may fail, and are there no sub-queries?
+/// Does FROM consist of relations and their joins alone, without row security and without virtual columns, which are
+/// computed and may fail, and are there no sub-queries?
 fn is_plain(query: Tree<'_, pg_sys::Query>) -> bool {
     let is_plain_entry = |entry: Tree<'_, pg_sys::RangeTblEntry>| {
         matches!(entry.rtekind, RTEKind::RTE_RELATION | RTEKind::RTE_JOIN)
@@ -141,9 +143,9 @@ fn cannot_fail(condition: Tree<'_, pg_sys::Node>, query: Tree<'_, pg_sys::Query>
     match_node! { condition;
         OpExpr(call) => {
             let equality = EQUALITIES.iter().find(|(listed, ..)| *listed == call.opno.to_u32());
-            if let Some((_, _, kind, _)) = equality {
+            if let Some((_, _, right_type, _)) = equality {
                 // Texts of columns with different collations are not compared by any.
-                let has_collation = *kind != Kind::Text || call.inputcollid != pg_sys::InvalidOid;
+                let has_collation = *right_type != pg_sys::TEXTOID || call.inputcollid != pg_sys::InvalidOid;
                 return has_collation && children!(call.args as Node).all(is_simple);
             }
             let at_level = |levels: u32| (levels == 0).then_some(query);

@@ -1,17 +1,18 @@
 //! The clock in the key: queries that ask for the time, but whose answers change with it by the minute at most.
 //!
-//! A *clock leaf* asks for the time (`now()`, CURRENT_DATE). A *clock expression* is a largest part of a query that is made of clock
-//! leaves, constants, parameters, and functions on a closed list (`functions`). Whatever else the query asks, its answer is a function of
-//! the rows and of the values of its clock expressions: equal values and equal rows give the same answer. So the values go into the key,
-//! and the time itself does not.
+//! A *clock leaf* asks for the time (`now()`, CURRENT_DATE). A *clock expression* is a largest part of a query that is
+//! made of clock leaves, constants, parameters, and functions on a closed list (`functions`). Whatever else the query
+//! asks, its answer is a function of the rows and of the values of its clock expressions: equal values and equal rows
+//! give the same answer. So the values go into the key, and the time itself does not.
 //!
-//! That is of use only if the values stay the same for a while. Therefore each clock leaf has to lie below something *coarse*:
-//! `date_trunc` to the minute or more, a cast to date, and so on (`coarse`). Or the expression is compared with a column of a table: then what
-//! it splits off stays the same for a while, and the key has that (`split`).
+//! That is of use only if the values stay the same for a while. Therefore each clock leaf has to lie below something
+//! *coarse*: `date_trunc` to the minute or more, a cast to date, and so on (`coarse`). Or the expression is compared
+//! with a column of a table: then what it splits off stays the same for a while, and the key has that (`split`).
 //!
-//! A query's clock expressions are found when it is identified or checked (`expression`), become a program that its plan carries
-//! (`program`), and are computed when its answer is looked up (`evaluation`).
+//! A query's clock expressions are found when it is identified or checked (`expression`, `noted`). Its plan carries
+//! copies of them (`carried`), which the server's executor computes when the answer is looked up (`evaluation`).
 
+mod carried;
 mod coarse;
 mod comparisons;
 mod day;
@@ -19,20 +20,22 @@ mod evaluation;
 mod expression;
 mod fixed;
 mod functions;
-mod kinds;
+mod leaf;
+mod noted;
 mod origin;
-mod program;
 mod shifted;
 mod sight;
 mod split;
-mod values;
+mod types;
 
+pub use carried::ClockTrees;
 pub use day::{counts_from_today, has_dates, makes_named_row};
 pub use evaluation::{Clock, ClockHash, Computed, computes_now, constant_now, hash_values, with_values};
-pub use expression::{ClockExpressions, asks_for_time, closed, is_time, is_zero, reads_time};
-pub use functions::{behind, joins};
-pub use kinds::handled;
+pub use expression::{closed, is_zero};
+pub use functions::joins;
+pub use leaf::{asks_for_time, is_time, reads_time};
+pub use noted::ClockExpressions;
 pub use origin::EXTREMES;
-pub use program::{ClockProgram, KeptProgram};
 pub use sight::{Sight, Unindexed};
 pub use split::{Comparison, Fixed, Split};
+pub use types::{is_compared, is_known};

@@ -1,5 +1,5 @@
-//! What canonical bounds are found with: a snapshot, the relations that may be asked, and the plan, which tells what is read as the rows of a
-//! relation. Reads plans and catalogs; keeps nothing.
+//! What canonical bounds are found with: a snapshot, the relations that may be asked, and the plan, which tells what is
+//! read as the rows of a relation. Reads plans and catalogs; keeps nothing.
 
 use arrow_cache_core::{Reason, RoomyVec};
 use pgrx::pg_sys::{self, Oid, RTEKind};
@@ -13,7 +13,8 @@ const MOST_TABLES: usize = 256;
 
 /// Finds bounds where no index tells.
 pub trait Unindexed {
-    /// The greatest value of the column, up to a limit, among the rows of the table that the snapshot sees. The table is locked.
+    /// The greatest value of the column, up to a limit, among the rows of the table that the snapshot sees. The table
+    /// is locked.
     ///
     /// # Errors
     /// Why it is not sought.
@@ -25,8 +26,8 @@ pub trait Unindexed {
 pub struct Sight<'q> {
     /// The snapshot that the statement runs under, or is likely to: an MVCC snapshot that is registered or active.
     pub snapshot: &'q pg_sys::SnapshotData,
-    /// The relations that the answer rests on, ascending: those that may be asked. `None` if all that the query names are locked, and the
-    /// bounds are found again before an answer is used.
+    /// The relations that the answer rests on, ascending: those that may be asked. `None` if all that the query names
+    /// are locked, and the bounds are found again before an answer is used.
     pub relations: Option<&'q [u32]>,
     /// The plan of the statement, if it has one: without it, relations with children are not asked.
     pub plan: Option<Tree<'q, pg_sys::PlannedStmt>>,
@@ -48,9 +49,10 @@ impl Sight<'_> {
         self.relations.is_none_or(|relations| relations.binary_search(&relation.to_u32()).is_ok())
     }
 
-    /// The tables whose rows the statement reads as those of a relation. A plan that does not say which these are, as one that combines parts, may read some
-    /// nevertheless: such a relation counts as one without children, and is not asked if it has some. Partitions that planning has left out are not among them: none of their
-    /// rows fulfils what the query asks for, whatever time it is.
+    /// The tables whose rows the statement reads as those of a relation. A plan that does not say which these are, as
+    /// one that combines parts, may read some nevertheless: such a relation counts as one without children, and is not
+    /// asked if it has some. Partitions that planning has left out are not among them: none of their rows fulfils what
+    /// the query asks for, whatever time it is.
     ///
     /// # Errors
     /// `MovingClock` if they are too many, or one of them is no table; `OutOfMemory`.

@@ -1,13 +1,13 @@
-//! Comparisons of a column with a clock expression. Of the value of such an expression the answer has no more than which rows the
-//! comparison splits off. So the *canonical bound* stands for the value: the greatest value of the column, among the rows that the snapshot
-//! sees, that is not above it (`col > E`, `col <= E`), or that is below it (`col >= E`, `col < E`). Two values with the same canonical bound
-//! split the same rows alike. Reads trees, and indexes; keeps nothing.
+//! Comparisons of a column with a clock expression. Of the value of such an expression the answer has no more than
+//! which rows the comparison splits off. So the *canonical bound* stands for the value: the greatest value of the
+//! column, among the rows that the snapshot sees, that is not above it (`col > E`, `col <= E`), or that is below it
+//! (`col >= E`, `col < E`). Two values with the same canonical bound split the same rows alike. Reads trees, and
+//! indexes; keeps nothing.
 
 use arrow_cache_core::Reason;
-use pgrx::pg_sys::{self, Datum, Oid};
+use pgrx::pg_sys::{self, Datum, INT2OID, INT4OID, INT8OID, Oid, TEXTOID};
 
-use super::comparisons::{self, Operator};
-use super::kinds::Kind;
+use super::comparisons::{self, Operator, has_limits_of, limit_of, order_of};
 use super::origin::{Origin, column_with_values, origin};
 use super::shifted::{self, Shift, Shifted};
 use super::sight::{Sight, Tables};
@@ -20,13 +20,13 @@ use crate::pg::tree::Tree;
 pub const MOST_FIXED: usize = 4;
 
 /// Operators `=`, each with the types of both sides, and how an index finds equal values.
-pub(super) const EQUALITIES: [(u32, Oid, Kind, Equality); 6] = [
-    (94, pg_sys::INT2OID, Kind::Int2, Equality { column: pg_sys::INT2OID, function: 63, family: INTEGER_FAMILY_OID }),
-    (532, pg_sys::INT2OID, Kind::Int4, Equality { column: pg_sys::INT2OID, function: 158, family: INTEGER_FAMILY_OID }),
-    (96, pg_sys::INT4OID, Kind::Int4, Equality { column: pg_sys::INT4OID, function: 65, family: INTEGER_FAMILY_OID }),
-    (410, pg_sys::INT8OID, Kind::Int8, Equality { column: pg_sys::INT8OID, function: 467, family: INTEGER_FAMILY_OID }),
-    (416, pg_sys::INT8OID, Kind::Int4, Equality { column: pg_sys::INT8OID, function: 474, family: INTEGER_FAMILY_OID }),
-    (98, pg_sys::TEXTOID, Kind::Text, Equality { column: pg_sys::TEXTOID, function: 67, family: TEXT_FAMILY_OID }),
+pub(super) const EQUALITIES: [(u32, Oid, Oid, Equality); 6] = [
+    (94, INT2OID, INT2OID, Equality { column: INT2OID, function: 63, family: INTEGER_FAMILY_OID }),
+    (532, INT2OID, INT4OID, Equality { column: INT2OID, function: 158, family: INTEGER_FAMILY_OID }),
+    (96, INT4OID, INT4OID, Equality { column: INT4OID, function: 65, family: INTEGER_FAMILY_OID }),
+    (410, INT8OID, INT8OID, Equality { column: INT8OID, function: 467, family: INTEGER_FAMILY_OID }),
+    (416, INT8OID, INT4OID, Equality { column: INT8OID, function: 474, family: INTEGER_FAMILY_OID }),
+    (98, TEXTOID, TEXTOID, Equality { column: TEXTOID, function: 67, family: TEXT_FAMILY_OID }),
 ];
 
 /// Columns with the constants or parameters that they are compared with. Plain data.
@@ -43,8 +43,8 @@ impl Fixed {
     pub const NONE: Self = Self { columns: [0; MOST_FIXED], values: [std::ptr::null_mut(); MOST_FIXED] };
 }
 
-/// How an index finds the values of a column, of this type in the index, that are equal to a value of this kind.
-fn equality_of(column: Oid, value: Kind) -> Option<Equality> {
+/// How an index finds the values of a column, of this type in the index, that are equal to a value of this type.
+fn equality_of(column: Oid, value: Oid) -> Option<Equality> {
     EQUALITIES.iter().find(|(_, left, right, _)| *left == column && *right == value).map(|found| found.3)
 }
 
@@ -56,7 +56,7 @@ pub struct Split {
     /// The number of the column.
     pub column: i16,
     /// Its type.
-    pub kind: Kind,
+    pub type_oid: Oid,
     /// The bound itself belongs to the values above: the canonical bound lies below it.
     pub below: bool,
     /// Where an interval stands that the column is away from the value.
@@ -87,7 +87,7 @@ pub struct Comparison<'t> {
 struct Sides<'t> {
     /// The column, or its greatest or least value.
     side: Tree<'t, pg_sys::Node>,
-    kind: Kind,
+    type_oid: Oid,
     with: Tree<'t, pg_sys::Node>,
     /// The function behind the operator.
     operator: u32,
@@ -105,14 +105,15 @@ impl<'t> Sides<'t> {
         left: Tree<'t, pg_sys::Node>,
         right: Tree<'t, pg_sys::Node>,
     ) -> Option<Self> {
-        let (_, operator, left_kind, right_kind, says) = *comparisons::listed(call.opno)?;
-        let (side, column, with, kind, other_kind, says) = match (column_with_values(left), column_with_values(right)) {
-            (Some(column), None) => (left, column, right, left_kind, right_kind, says),
-            (None, Some(column)) => (right, column, left, right_kind, left_kind, says.turned()),
-            _ => return None,
-        };
-        let is_fit = column.vartype == kind.type_oid() && kind.has_limits_of(other_kind);
-        is_fit.then_some(Self { side, kind, with, operator, moves: None, by: None, shift: Shift::None, says })
+        let (_, operator, left_type, right_type, says) = *comparisons::listed(call.opno)?;
+        let (side, column, with, type_oid, other_type, says) =
+            match (column_with_values(left), column_with_values(right)) {
+                (Some(column), None) => (left, column, right, left_type, right_type, says),
+                (None, Some(column)) => (right, column, left, right_type, left_type, says.turned()),
+                _ => return None,
+            };
+        let is_fit = column.vartype == type_oid && has_limits_of(type_oid, other_type);
+        is_fit.then_some(Self { side, type_oid, with, operator, moves: None, by: None, shift: Shift::None, says })
     }
 
     /// The column and an interval, and the time; or the time without the column, and an interval.
@@ -121,32 +122,32 @@ impl<'t> Sides<'t> {
         left: Tree<'t, pg_sys::Node>,
         right: Tree<'t, pg_sys::Node>,
     ) -> Option<Self> {
-        let (found, kind, operator) = if let Some((operator, says)) = shifted::of_intervals(call.opno) {
-            let (found, kind) = Shifted::difference(left, right, says, true)
+        let (found, type_oid, operator) = if let Some((operator, says)) = shifted::of_intervals(call.opno) {
+            let (found, type_oid) = Shifted::difference(left, right, says, true)
                 .or_else(|| Shifted::difference(right, left, says, false))?;
-            (found, kind, operator)
+            (found, type_oid, operator)
         } else {
-            let (_, operator, left_kind, right_kind, says) = *comparisons::listed(call.opno)?;
-            let (found, kind, column_side, other_side) = match Shifted::moved(left, right, says, true) {
-                Some((found, kind)) => (found, kind, left_kind, right_kind),
+            let (_, operator, left_type, right_type, says) = *comparisons::listed(call.opno)?;
+            let (found, type_oid, column_side, other_side) = match Shifted::moved(left, right, says, true) {
+                Some((found, type_oid)) => (found, type_oid, left_type, right_type),
                 None => {
-                    let (found, kind) = Shifted::moved(right, left, says, false)?;
-                    (found, kind, right_kind, left_kind)
+                    let (found, type_oid) = Shifted::moved(right, left, says, false)?;
+                    (found, type_oid, right_type, left_type)
                 }
             };
-            if kind != column_side || !kind.has_limits_of(other_side) {
+            if type_oid != column_side || !has_limits_of(type_oid, other_side) {
                 return None;
             }
-            (found, kind, operator)
+            (found, type_oid, operator)
         };
         let Shifted { shift, side, with, by, says, moves } = found;
-        Some(Self { side, kind, with, operator, moves: Some(moves), by: Some(by), shift, says })
+        Some(Self { side, type_oid, with, operator, moves: Some(moves), by: Some(by), shift, says })
     }
 }
 
 impl<'t> Comparison<'t> {
-    /// The comparison that an operator makes of a plain column of a relation and something else, which is `with`; or whatever it is, if that
-    /// is not given. `query` tells the query as many levels up.
+    /// The comparison that an operator makes of a plain column of a relation and something else, which is `with`; or
+    /// whatever it is, if that is not given. `query` tells the query as many levels up.
     pub fn of(
         call: Tree<'t, pg_sys::OpExpr>,
         with: Option<*mut pg_sys::Node>,
@@ -158,9 +159,9 @@ impl<'t> Comparison<'t> {
         if with.is_some_and(|with| with != found.with.as_ptr()) || named.varattno <= 0 {
             return None;
         }
-        let Sides { side, kind, with, operator, moves, by, shift, says } = found;
+        let Sides { side, type_oid, with, operator, moves, by, shift, says } = found;
         let Origin { relation, column, is_extreme } = origin(side, query)?;
-        let split = Split { relation, column, kind, below: says.splits_below(), shift, fixed: [0; MOST_FIXED] };
+        let split = Split { relation, column, type_oid, below: says.splits_below(), shift, fixed: [0; MOST_FIXED] };
         let operators =
             [Some((call.opno, Oid::from(operator))), moves.map(|(operator, code)| (operator, Oid::from(code)))];
         Some(Self { split, with, by, operators, named, is_extreme, call: call.as_node().as_ptr() })
@@ -179,7 +180,8 @@ impl<'t> Comparison<'t> {
         self.split.shift == Shift::None
     }
 
-    /// May there be canonical bounds: is it a column of a table, partitioned or not, that rows have a value for? The relation is locked.
+    /// May there be canonical bounds: is it a column of a table, partitioned or not, that rows have a value for? The
+    /// relation is locked.
     pub fn may_have_bounds(&self) -> bool {
         index_search::may_be_searched(self.split.relation)
             && !compat::is_virtual_column(self.split.relation, self.split.column)
@@ -187,7 +189,8 @@ impl<'t> Comparison<'t> {
 }
 
 impl Split {
-    /// The same in a table that inherits from the relation: its columns have the same names, and may have other numbers. `None` if one is missing.
+    /// The same in a table that inherits from the relation: its columns have the same names, and may have other
+    /// numbers. `None` if one is missing.
     pub fn in_table(&self, table: Oid) -> Option<Self> {
         if table == self.relation {
             return Some(*self);
@@ -203,21 +206,23 @@ impl Split {
         TableColumn { table: self.relation, number: self.column }
     }
 
-    /// The canonical bound, which is of the type of the column, for a value that is not NULL, from which the column is away `by` an interval, where the fixed columns have these values (`None` for NULL). `None` if there is no row below.
+    /// The canonical bound, which is of the type of the column, for a value that is not NULL, from which the column is
+    /// away `by` an interval, where the fixed columns have these values (`None` for NULL). `None` if there is no row
+    /// below.
     ///
     /// # Errors
     /// `MovingClock` if nothing tells; `OutOfMemory`.
     pub fn canonical_bound(
         &self,
-        value: (Kind, Datum),
+        value: (Oid, Datum),
         by: Option<&pg_sys::Interval>,
-        fixed: [(Kind, Option<Datum>); MOST_FIXED],
+        fixed: [(Oid, Option<Datum>); MOST_FIXED],
         sight: &Sight<'_>,
     ) -> Result<Option<Datum>, Reason> {
-        let order = self.kind.order().ok_or(Reason::MovingClock)?;
-        let mut limit = self.kind.limit(value, self.below).ok_or(Reason::MovingClock)?;
+        let order = order_of(self.type_oid).ok_or(Reason::MovingClock)?;
+        let mut limit = limit_of(self.type_oid, value, self.below).ok_or(Reason::MovingClock)?;
         if self.shift != Shift::None {
-            let moved = by.and_then(|by| self.shift.apply(self.kind, limit.value, by));
+            let moved = by.and_then(|by| self.shift.apply(self.type_oid, limit.value, by));
             limit.value = moved.ok_or(Reason::MovingClock)?;
         }
         match sight.tables(self.relation)? {
@@ -242,7 +247,7 @@ impl Split {
         &self,
         order: TimeOrder,
         limit: Limit,
-        fixed: &[(Kind, Option<Datum>); MOST_FIXED],
+        fixed: &[(Oid, Option<Datum>); MOST_FIXED],
         rows: Rows,
         sight: &Sight<'_>,
     ) -> Result<Option<Datum>, Reason> {
@@ -250,17 +255,17 @@ impl Split {
             return Err(Reason::MovingClock);
         }
         let mut columns = [FixedColumn::NONE; MOST_FIXED];
-        for ((place, number), (kind, value)) in columns.iter_mut().zip(self.fixed).zip(fixed) {
+        for ((place, number), (type_oid, value)) in columns.iter_mut().zip(self.fixed).zip(fixed) {
             if number == 0 {
                 break;
             }
             // Nothing is equal to NULL.
             let Some(value) = *value else { return Ok(None) };
-            let equality = |column, type_oid| equality_of(column, Kind::of(type_oid)?);
-            *place = FixedColumn { number, value, type_oid: kind.type_oid(), equality };
+            *place = FixedColumn { number, value, type_oid: *type_oid, equality: equality_of };
         }
         let column = self.table_column();
-        // SAFETY: whoever made `sight` vouches for the snapshot. The index that is searched is of the kinds of the values.
+        // SAFETY: whoever made `sight` vouches for the snapshot. The index that is searched is of the types of the
+        // values.
         let mut found = unsafe { index_search::greatest(column, rows, &columns, order, limit, sight.snapshot) };
         if let (Found::Unknown, Some(unindexed)) = (found, sight.unindexed) {
             found = unindexed.greatest(column, rows, order, limit)?;

@@ -14,6 +14,7 @@ use pgrx::pg_sys;
 use super::checker::{ClockPlace, EligibilityChecker};
 use super::node_kinds::type_of;
 use super::readings::{is_container, reader_of};
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child};
 use crate::query::clock;
 use crate::query::constant_texts::{is_timestamp, tell_no_time};
@@ -67,15 +68,14 @@ impl EligibilityChecker {
         self.clock == ClockPlace::Outside
             && !self.bodies.immutable
             && is_timestamp(coercion.resulttype)
-            && clock::handled(coercion.resulttype)
-                .is_some_and(|known| known.reads == reader_of(coercion.resulttype).to_u32())
+            && reader_of(coercion.resulttype).to_u32() < FIRST_UNPINNED_OID
             && tell_no_time(texts.as_node(), &queries)
     }
 
-    /// Checks how a value in a clock expression is written as a text: `clock` does it by the function that it knows.
+    /// Checks how a value in a clock expression is written as a text: only types whose functions are known may be.
     pub(super) fn check_writing_in_clock(&mut self, value: Tree<'_, pg_sys::Node>) -> bool {
         let writes = writer_of(type_of(value));
-        if clock::handled(type_of(value)).is_none_or(|known| known.writes != writes.to_u32()) {
+        if !clock::is_known(type_of(value)) || writes.to_u32() >= FIRST_UNPINNED_OID {
             return self.blame(writes, Reason::UserDefinedFunction);
         }
         self.check_function(writes)
@@ -88,7 +88,7 @@ impl EligibilityChecker {
             self.note_day();
         }
         let reads = reader_of(result);
-        if clock::handled(result).is_none_or(|known| known.reads != reads.to_u32()) {
+        if !clock::is_known(result) || reads.to_u32() >= FIRST_UNPINNED_OID {
             return self.blame(reads, Reason::UserDefinedFunction);
         }
         if volatility::is_stable(reads) { self.check_body_of(reads) } else { self.check_function(reads) }
@@ -98,7 +98,7 @@ impl EligibilityChecker {
     pub(super) fn check_comparison_in_clock(&mut self, of: pg_sys::Oid) -> bool {
         // SAFETY: reads catalogs about a type of the tree; entries of the type cache are never freed.
         let compares = unsafe { (*pg_sys::lookup_type_cache(of, pg_sys::TYPECACHE_CMP_PROC as i32)).cmp_proc };
-        if clock::handled(of).and_then(|known| known.compares) != Some(compares.to_u32()) {
+        if !clock::is_compared(of) || compares.to_u32() >= FIRST_UNPINNED_OID {
             return self.blame(compares, Reason::UserDefinedFunction);
         }
         self.check_function(compares)

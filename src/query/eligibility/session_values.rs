@@ -66,7 +66,7 @@ impl EligibilityChecker {
         self.clock = ClockPlace::Inside;
         self.clocks += 1;
         self.reads_settings = true;
-        if !found.may_settle && self.bounded != node.as_ptr() {
+        if !found.may_settle() && self.bounded != node.as_ptr() {
             self.refuse(Reason::MovingClock);
         }
         true
@@ -107,18 +107,11 @@ impl EligibilityChecker {
         self.reads_settings = true;
     }
 
-    /// Is this the operator of a clock expression, and not the one that `clock` takes it for? True refuses the query.
-    pub(super) fn is_not_as_listed(&mut self, operator: pg_sys::Oid) -> bool {
-        // SAFETY: reads a catalog about an operator that the query uses.
-        let is_other = self.clock == ClockPlace::Inside
-            && clock::behind(operator) != Some(unsafe { pg_sys::get_opcode(operator) });
-        is_other && self.refuse(Reason::UserDefinedFunction)
-    }
-
-    /// Does the operator of a clock expression join a text and a value that is not written as `clock` does it? True refuses the query.
+    /// Checks how an operator of a clock expression writes a value that it joins with a text. True refuses the query.
     pub(super) fn joins_otherwise(&mut self, operator: Tree<'_, pg_sys::OpExpr>) -> bool {
+        // SAFETY: reads a catalog about an operator that the query uses.
         self.clock == ClockPlace::Inside
-            && clock::joins(operator.opno)
+            && clock::joins(unsafe { pg_sys::get_opcode(operator.opno) })
             && children!(operator.args as Node).any(|value| self.check_writing_in_clock(value))
     }
 

@@ -84,7 +84,7 @@ impl EligibilityChecker {
         }
         self.collates_by_name = self.collates_by_name || names_collation(node);
         for function in definition::unseen_casts(node) {
-            // `clock` computes such a text by the type's output function.
+            // `clock` has the server write such a text by the type's output function.
             if self.clock == ClockPlace::Inside || self.check_function(function) {
                 return self.blame(function, Reason::UserDefinedFunction);
             }
@@ -110,7 +110,6 @@ impl EligibilityChecker {
             SQLValueFunction(value) => self.check_session_value(&value),
             OpExpr | T_DistinctExpr | T_NullIfExpr (operator) => {
                 self.compares_with_time(operator)
-                    || self.is_not_as_listed(operator.opno)
                     || self.joins_otherwise(operator)
                     || self.check_operator(operator.opno)
                     || self.check_functions_in(node)

@@ -1,5 +1,5 @@
-"""Random expressions of all functions and operators on dates, times, numbers and texts that the server has: what the cache answers at
-random moments is what executing gives at the same moment, an error included.
+"""Random expressions of all functions and operators on dates, times, numbers and texts that the server has, also with parameters, in views and
+under other styles: what the cache answers at random moments is what executing gives at the same moment, an error included.
 
 A failing test prints the seed; RANDOM_SEED=seed makes the same expressions again, and CLOCK_EXPRESSIONS=number sets how many."""
 
@@ -7,6 +7,7 @@ import collections
 import datetime
 import os
 import random
+import re
 
 import psycopg
 
@@ -14,6 +15,8 @@ SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**3
 EXPRESSIONS = int(os.environ.get("CLOCK_EXPRESSIONS", 300))
 MOMENTS = 12
 
+STYLES = ("DateStyle = 'ISO, MDY'", "DateStyle = 'ISO, MDY'", "DateStyle = 'German, DMY'", "DateStyle = 'SQL, YMD'", "IntervalStyle = 'postgres'",
+          "IntervalStyle = 'iso_8601'", "IntervalStyle = 'sql_standard'", "extra_float_digits = -10")
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Kiritimati")
 UNITS = ("minute", "hour", "day", "week", "month", "quarter", "year", "decade", "MINUTES", "dow", "doy", "isoyear", "second", "epoch",
          "microseconds", "timezone", "millennium", "no unit")
@@ -74,6 +77,7 @@ class Expressions:
     def __init__(self, rng, session):
         self.rng = rng
         self.makers = collections.defaultdict(list)
+        self.params = []    # (type, value) of those in the last question
         types = {"types": list(CONSTANTS)}
         for name, arguments, result in session.rows(FUNCTIONS, types):
             if name not in COSTLY:
@@ -156,16 +160,26 @@ class Expressions:
                 return COLUMNS[kind]
             if kind in LEAVES and self.rng.random() < 0.8:
                 return self.rng.choice(LEAVES[kind])
-            return f"{self.rng.choice(CONSTANTS[kind])}::{kind}"
+            value = self.rng.choice(CONSTANTS[kind])
+            if self.rng.random() < 0.3:
+                self.params.append((kind, self.rng.choice((value, value, value, "NULL"))))
+                return f"${len(self.params)}"
+            return f"{value}::{kind}"
         maker, arguments = self.rng.choice(self.makers[kind])
         return maker([self.make(one, depth - 1) for one in arguments])
 
     def question(self):
+        self.params = []
         kind = self.rng.choice(tuple(COLUMNS))
         if self.rng.random() < 0.5:
             comparison = self.rng.choice(("=", "<", ">="))
             return f"SELECT count(*), min(id), max(id) FROM event WHERE {COLUMNS[kind]} {comparison} {self.make(kind, 4)}"
         return f"SELECT {self.make(self.rng.choice(tuple(CONSTANTS)), 4)}, id FROM event WHERE id < 3 ORDER BY id"
+
+
+    def with_values(self, question):
+        """The question with the values in the place of its parameters."""
+        return re.sub(r"\$(\d+)", lambda found: "({1}::{0})".format(*self.params[int(found[1]) - 1]), question)
 
 
 def moments(rng):
@@ -188,26 +202,36 @@ def test_random_expressions(server, at):
     server.psql("""SET TimeZone = UTC; CREATE TABLE event (id int, at timestamptz, day date, plain timestamp);
         INSERT INTO event SELECT g, t, t, t 
         FROM generate_series(1, 365) g, LATERAL (SELECT timestamptz '2026-01-01' + g * interval '1 day') d (t)""")
-    first = at()
+    first = at("-c TimeZone=UTC")
     expressions = Expressions(rng, first)
     seen = collections.Counter()
     cached, plain = at("-c plan_cache_mode=force_generic_plan"), at("-c pg_arrow_cache.enabled=off")
-    for _ in range(EXPRESSIONS):
-        zone, question = rng.choice(ZONES), expressions.question()
+    for number in range(EXPRESSIONS):
+        zone, style, question = rng.choice(ZONES), rng.choice(STYLES), expressions.question()
+        literal = expressions.with_values(question)
+        types, values = (", ".join(one) for one in zip(*expressions.params)) if expressions.params else ("", "")
         for session in (cached, plain):
-            session.execute(f"SET TimeZone = '{zone}'")
+            session.execute(f"SET TimeZone = '{zone}'; SET {style}")
         try:
-            cached.execute(f"PREPARE q AS {question}")
+            for session in (cached, plain):
+                session.execute(f"PREPARE q {types and f'({types})'} AS {question}")
+            if number % 4 == 0:
+                first.execute(f"DROP VIEW IF EXISTS seen; CREATE VIEW seen (a, b, c) AS SELECT s.*, NULL FROM ({literal}) s")
         except psycopg.Error as error:
             seen[error.sqlstate] += 1
+            for session in (cached, plain):
+                session.execute("DEALLOCATE ALL")
             continue
+        execute = f"EXECUTE q {values and f'({values})'}"
         for moment in moments(rng):
             server.set(moment)
-            expected = answer(plain, question)
-            for text in (question, "EXECUTE q", question):
-                found = answer(cached, text)
-                seen[cached.status()] += 1
-                assert found == expected, (SEED, zone, moment, text, question, cached.reason())
-        cached.execute("DEALLOCATE q")
+            for text in (execute, literal, execute, *(["TABLE seen"] if number % 4 == 0 else [])):
+                expected = answer(plain, text)
+                for _ in range(2):
+                    found = answer(cached, text)
+                    seen[cached.status()] += 1
+                    assert found == expected, (SEED, zone, style, moment, text, question, cached.reason())
+        for session in (cached, plain):
+            session.execute("DEALLOCATE q; RESET ALL")
     print(seen)
     assert seen["HIT"] > EXPRESSIONS and seen["MISS"] > EXPRESSIONS // 4 and seen["BYPASS"] > EXPRESSIONS // 4, seen

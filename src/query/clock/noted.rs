@@ -1,0 +1,136 @@
+//! The clock expressions of a query, as a walk over it leaves them. Points into the query; keeps nothing.
+
+use pgrx::pg_sys;
+
+use super::expression::{closed, closed_above};
+use super::split::{Comparison, Fixed, Split};
+use crate::pg::tree::Tree;
+
+/// Most clock expressions of a query.
+pub const MOST: usize = 16;
+
+/// The clock expressions of a query, in the order in which a walk has left them. Plain data.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockExpressions {
+    nodes: [*mut pg_sys::Node; MOST],
+    /// What the comparison splits that an expression is a side of.
+    splits: [Option<Split>; MOST],
+    /// The fixed columns beside these comparisons, if any has some: those of one relation, since every query that is
+    /// hashed carries this.
+    fixed: Fixed,
+    count: usize,
+    /// Texts become dates (`eligibility`, coercions), or ages are counted from today.
+    reads_day: bool,
+}
+
+/// How much had been noted at some moment of a walk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ClockMark {
+    count: usize,
+    reads_day: bool,
+}
+
+impl ClockExpressions {
+    /// None yet.
+    pub const NONE: Self = Self {
+        nodes: [std::ptr::null_mut(); MOST],
+        splits: [None; MOST],
+        fixed: Fixed::NONE,
+        count: 0,
+        reads_day: false,
+    };
+
+    /// Notes that texts become dates, which may be words such as `today`, or that ages are counted from today:
+    /// CURRENT_DATE is one more expression.
+    pub fn note_day(&mut self) {
+        self.reads_day = true;
+    }
+
+    /// Is CURRENT_DATE one more expression?
+    pub fn reads_day(&self) -> bool {
+        self.reads_day
+    }
+
+    /// How many there are with that.
+    pub fn total(&self) -> usize {
+        self.count + usize::from(self.reads_day)
+    }
+
+    /// How many there are that stand in the query. There may be more than are kept.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// How much has been noted so far.
+    pub fn mark(&self) -> ClockMark {
+        ClockMark { count: self.count, reads_day: self.reads_day }
+    }
+
+    /// Forgets what was noted since: the walk leaves a column of a sub-query that nothing uses. There are no fixed
+    /// columns in sub-queries.
+    pub fn go_back(&mut self, before: ClockMark) {
+        (self.count, self.reads_day) = (before.count, before.reads_day);
+    }
+
+    /// Notes a node that the walk leaves: it asks for the time itself, or there were fewer expressions, `before`, when
+    /// the walk came to it. If it is one expression with what was found below, it takes the place of that.
+    #[inline(never)]
+    pub fn leave(&mut self, node: Tree<'_, pg_sys::Node>, before: usize) {
+        let found = self.nodes.get(before..self.count.min(MOST)).unwrap_or(&[]);
+        if closed_above(node, found).is_some_and(|closed| closed.asks) {
+            if let Some(place) = self.nodes.get_mut(before) {
+                *place = node.as_ptr();
+                self.splits[before] = None;
+            }
+            self.count = before + 1;
+        }
+    }
+
+    /// Notes that the walk leaves a call of an operator, below which one expression was found and `before` elsewhere.
+    /// If that is compared with a column, its value says no more than which rows it splits off. `query` tells the query
+    /// as many levels up, and `beside` which columns are fixed beside a comparison.
+    #[inline(never)]
+    pub fn compare<'t, Q: Fn(u32) -> Option<Tree<'t, pg_sys::Query>>>(
+        &mut self,
+        call: Tree<'t, pg_sys::OpExpr>,
+        before: usize,
+        query: Q,
+        beside: impl Fn(&Comparison<'t>, &Q) -> Fixed,
+    ) {
+        if self.count == before + 1
+            && let Some(expression) = self.nodes.get(before)
+            && let Some(comparison) = Comparison::of(call, Some(*expression), &query)
+            && comparison.has_known_interval()
+        {
+            let fixed = beside(&comparison, &query);
+            if self.fixed == Fixed::NONE {
+                self.fixed = fixed;
+            }
+            let columns = if self.fixed == fixed { fixed.columns } else { Fixed::NONE.columns };
+            self.splits[before] = Some(Split { fixed: columns, ..comparison.split });
+            if comparison.by.is_some() {
+                // The program needs the interval, too.
+                self.nodes[before] = comparison.call;
+            }
+        }
+    }
+
+    /// The fixed columns of those splits that have some.
+    pub fn fixed(&self) -> &Fixed {
+        &self.fixed
+    }
+
+    /// The expressions, if all of them were kept, each with what it splits.
+    pub fn all(&self) -> Option<impl Iterator<Item = (*mut pg_sys::Node, Option<Split>)>> {
+        let nodes = self.nodes.get(..self.count)?;
+        Some(nodes.iter().copied().zip(self.splits))
+    }
+}
+
+impl Comparison<'_> {
+    /// Returns true if the interval beside the column, if there is one, is made of constants and parameters, so that it
+    /// does not ask for the time.
+    pub fn has_known_interval(&self) -> bool {
+        self.by.is_none_or(|by| closed(by).is_some_and(|found| !found.asks))
+    }
+}
