@@ -29,7 +29,7 @@ from build import RELEASES, ROOT, Server
 
 ROWS = ROOT / "src/query/function_table/rows.rs"
 CLEAN_ALONE = ROOT / "src/query/function_table/clean.rs"
-ROW = re.compile(r"^    \((\d+), ([A-Z_ |]+)\), // ", re.MULTILINE)
+ROW = re.compile(r"^    \((\d+), ([A-Z_ |]+)\),", re.MULTILINE)
 # The properties that are found here.
 CLEAN, READING, RECEIVING = "CLEAN", "READING", "RECEIVING"
 # Those by which functions are accepted that are not marked IMMUTABLE.
@@ -142,7 +142,10 @@ def text_of_clean(oids, versions):
 
 def properties_by_hand():
     """What rows.rs says of each function that is not found here."""
-    rows = {int(oid): names.split(" | ") for oid, names in ROW.findall(ROWS.read_text())}
+    text = ROWS.read_text()
+    rows = {int(oid): names.split(" | ") for oid, names in ROW.findall(text)}
+    if len(rows) != text.count("\n    ("):
+        sys.exit(f"{ROWS.relative_to(ROOT)} has a row that is not understood, or two of a function")
     by_hand = {oid: [name for name in row if name not in (CLEAN, READING, RECEIVING)] for oid, row in rows.items()}
     return {oid: row for oid, row in by_hand.items() if row}
 
