@@ -109,9 +109,12 @@ pub(super) fn part(node: Tree<'_, pg_sys::Node>) -> Option<Part<'_>> {
             joining if functions::joins(joining) => joined(child!(call.args)?),
             function => called(function, child!(call.args)),
         },
-        CoerceViaIO(coercion) => Some(Part::Converted(child!(coercion.arg)?.as_node(), coercion.resulttype)),
+        CoerceViaIO(coercion) => {
+            let value = child!(coercion.arg).filter(|_| types::is_known(coercion.resulttype))?;
+            Some(Part::Converted(value.as_node(), coercion.resulttype))
+        },
         MinMaxExpr(choice) => child!(choice.args).filter(|_| types::is_compared(choice.minmaxtype)).map(Part::Extreme),
-        CoalesceExpr(choice) => child!(choice.args).map(Part::First),
+        CoalesceExpr(choice) => child!(choice.args).filter(|_| types::is_known(choice.coalescetype)).map(Part::First),
         _ => None,
     }
 }
@@ -173,7 +176,7 @@ pub enum Pace {
 }
 
 /// What is known of an expression that could be a clock expression, or part of one.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Closed {
     /// It asks for the time.
     pub asks: bool,
@@ -188,7 +191,8 @@ pub struct Closed {
 }
 
 impl Closed {
-    const NOTHING: Self =
+    /// It says nothing.
+    pub(super) const NOTHING: Self =
         Self { asks: false, asks_for_message: false, has_params: false, is_other: false, pace: Pace::Settled };
 
     /// What is known of both together.
@@ -220,12 +224,17 @@ pub enum Values<'p> {
 /// What is known of an expression that is made of nothing but such parts, whatever its constants are; `None` for any
 /// other.
 pub fn closed(node: Tree<'_, pg_sys::Node>) -> Option<Closed> {
-    Reader { known: &[], values: Values::None }.closed(node, 0)
+    Reader { known: &[], found: &[], values: Values::None }.closed(node, 0)
 }
 
-/// As `closed`, for an expression that may have some below it of which all is `known`.
-pub(super) fn closed_above(node: Tree<'_, pg_sys::Node>, known: &[*mut pg_sys::Node]) -> Option<Closed> {
-    Reader { known, values: Values::None }.closed(node, 0)
+/// As `closed`, by the values of constants, for an expression that may have some below it which are `known`, and of which
+/// this was `found`.
+pub(super) fn closed_above(
+    node: Tree<'_, pg_sys::Node>,
+    known: &[*mut pg_sys::Node],
+    found: &[Closed],
+) -> Option<Closed> {
+    Reader { known, found, values: Values::Of(None) }.closed(node, 0)
 }
 
 /// As `closed`, by the values of constants and of these parameters.
@@ -233,11 +242,12 @@ pub(super) fn closed_by(
     node: Tree<'_, pg_sys::Node>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
 ) -> Option<Closed> {
-    Reader { known: &[], values: Values::Of(params) }.closed(node, 0)
+    Reader { known: &[], found: &[], values: Values::Of(params) }.closed(node, 0)
 }
 
 struct Reader<'r> {
     known: &'r [*mut pg_sys::Node],
+    found: &'r [Closed],
     values: Values<'r>,
 }
 
@@ -246,22 +256,22 @@ impl Reader<'_> {
         if depth > DEEPEST {
             return None;
         }
-        if self.known.contains(&node.as_ptr()) {
-            return Some(Closed { asks: true, ..Closed::NOTHING });
+        if let Some(place) = self.known.iter().position(|known| *known == node.as_ptr()) {
+            return self.found.get(place).copied();
         }
         let (bare, is_other) = bare(node);
-        let part = part(bare)?;
-        if !types::is_known(type_of(node)) {
-            return None;
-        }
-        let found = match part {
+        let found = match part(bare)? {
             Part::Leaf(leaf) => Closed {
                 asks: true,
                 asks_for_message: leaf == Leaf::Statement,
                 pace: if leaf == Leaf::Date { Pace::Settled } else { Pace::Moving },
                 ..Closed::NOTHING
             },
-            Part::Given => Closed { has_params: bare.tag() == pg_sys::NodeTag::T_Param, ..Closed::NOTHING },
+            // Whatever type it has, such as a domain: what it is taken for counts.
+            Part::Given => {
+                let has_params = bare.tag() == pg_sys::NodeTag::T_Param;
+                types::is_known(type_of(node)).then_some(Closed { has_params, ..Closed::NOTHING })?
+            }
             Part::Call(function, arguments) => self.call(bare, function, arguments, depth)?,
             Part::Converted(value, type_oid) => {
                 let all = self.text(value, depth + 1)?;
