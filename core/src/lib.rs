@@ -61,7 +61,7 @@ pub use cache::snapshot::{SnapshotView, widen_xid};
 pub use cache::versions::{SlotId, Versions};
 pub use cache::{
     AskedXids, BlockPlace, Dependency, Draft, EntryId, EntryKind, EntryView, Fill, FormTimes, NewEntry, NewKind, Pin,
-    PlanCost, StatementCounter, StatementCounts, StatementKey, Store, StoreError, StoringTime, Validity, pays_at_once,
+    StatementCounter, StatementCounts, StatementKey, Store, StoreError, StoringTime, Validity, pays_at_once,
 };
 pub use changed_relations::ChangedRelations;
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};

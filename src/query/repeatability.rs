@@ -7,6 +7,7 @@
 //! |---|---|
 //! | LIMIT, OFFSET, FETCH in a sub-query | which rows, unless the order is total |
 //! | DISTINCT ON | which row of each group |
+//! | grouping sets | a plan for all values takes a parameter for the grouping column that it equals, which is NULL in some rows |
 //! | window functions | rank, neighbours and running sums among rows that sort alike |
 //! | `ARRAY(SELECT …)` | the order of the elements |
 //! | aggregates outside `ORDER_BLIND` | the result may depend on the order of the input: `array_agg`, `string_agg`, sums of floats |
@@ -40,7 +41,7 @@ pub fn is_limited(query: Tree<'_, pg_sys::Query>) -> bool {
 }
 
 fn query_leaves_open(query: Tree<'_, pg_sys::Query>) -> bool {
-    if query.hasDistinctOn {
+    if query.hasDistinctOn || !query.groupingSets.is_null() {
         return true;
     }
     let is_open = |clause| sorted_target(query, clause).is_none_or(|target| !is_bytewise(child!(target.expr)));

@@ -93,7 +93,7 @@ pub use asked_xids::AskedXids;
 pub use entry::{Dependency, EntryId, EntryKind};
 pub use fill::{Fill, NewEntry, NewKind, StoreError};
 pub use form_times::FormTimes;
-pub use payload::{CHUNK_OVERHEAD, Chunks, PlanCost};
+pub use payload::{CHUNK_OVERHEAD, Chunks};
 pub use published::{Pin, Validity};
 pub use quick_rows::{StoringTime, pays_at_once};
 pub use renditions::{BlockPlace, Draft};

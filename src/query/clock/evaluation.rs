@@ -148,14 +148,6 @@ fn add(key: &mut HashBuffer, computed: &Computed, sight: Option<&Sight<'_>>) -> 
     Ok(has_bound)
 }
 
-/// Can an expression be computed that is made of what asks for the time, constants and parameters (`closed`)? The program of the clock is of no matter.
-pub fn computes_now(expression: Tree<'_, pg_sys::Node>, clock: &Clock<'_>) -> bool {
-    let mut expressions = ClockExpressions::NONE;
-    expressions.leave(expression, 0);
-    ClockProgram::of(&expressions)
-        .is_some_and(|program| with_computed(&Clock { program, ..*clock }, false, |_| ()).is_ok())
-}
-
 /// The value that an expression which asks for the time has now, as a constant in the current memory context. `None` if it is no clock expression, asks for the
 /// arrival of a message, has parameters, is NULL, cannot be computed, or is of a type that is passed by reference.
 pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {

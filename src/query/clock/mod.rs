@@ -28,7 +28,7 @@ mod split;
 mod values;
 
 pub use day::{counts_from_today, has_dates, makes_named_row};
-pub use evaluation::{Clock, ClockHash, Computed, computes_now, constant_now, hash_values, with_values};
+pub use evaluation::{Clock, ClockHash, Computed, constant_now, hash_values, with_values};
 pub use expression::{ClockExpressions, asks_for_time, closed, is_time, is_zero, reads_time};
 pub use functions::{behind, joins};
 pub use kinds::handled;
