@@ -3,9 +3,7 @@
 
 mod common;
 
-use arrow_cache_core::cache::{
-    CHUNK_OVERHEAD, Dependency, EntryKind, FormTimes, NewEntry, NewKind, Pin, StoreError,
-};
+use arrow_cache_core::cache::{CHUNK_OVERHEAD, Dependency, EntryKind, FormTimes, NewEntry, NewKind, Pin, StoreError};
 use common::{Block, TestStore, described, fill, key};
 
 const KIB: usize = 1024;

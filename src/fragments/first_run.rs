@@ -29,9 +29,9 @@ use crate::pg::backend_local::Local;
 use crate::pg::memory_context::room_for;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::server;
+use crate::query::Versions;
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::EnvironmentHash;
-use crate::query::Versions;
 use crate::{settings, shmem};
 
 /// Under what a query was started. All of it must be the same when it is run.
@@ -136,12 +136,13 @@ fn combine_at_run(query: QueryDesc<'_>, start: Start, reads_all: bool) {
     // SAFETY: the memory of the descriptor outlives the execution, and with it the plan.
     let own_plan = unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
-        let own_plan = plan_of(query, question, start.versions, start.traits.clocks != 0, std::ptr::null_mut()).and_then(|plan| {
-            let fits = |started: *mut pg_sys::QueryDesc| {
-                has_columns_of(query, started) && refused::take((*started).estate).is_none()
-            };
-            exchange(query, plan, query.params(), fits)
-        });
+        let own_plan = plan_of(query, question, start.versions, start.traits.clocks != 0, std::ptr::null_mut())
+            .and_then(|plan| {
+                let fits = |started: *mut pg_sys::QueryDesc| {
+                    has_columns_of(query, started) && refused::take((*started).estate).is_none()
+                };
+                exchange(query, plan, query.params(), fits)
+            });
         pg_sys::MemoryContextSwitchTo(caller);
         own_plan
     };

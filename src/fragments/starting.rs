@@ -12,9 +12,9 @@ use crate::lookup::{Call, Eligible, Miss, definition_versions, portal};
 use crate::pg::query_desc::QueryDesc;
 use crate::query::decomposition::has_candidates;
 use crate::query::eligibility::QueryTraits;
+use crate::query::lock_order;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Marked, Versions, environment, plan_marker};
-use crate::query::lock_order;
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
 use crate::{lookup, settings};
@@ -77,10 +77,7 @@ fn combine(query: QueryDesc<'_>, miss: Option<&mut Miss>) {
 
 /// May the plan of this query be replaced when it starts? It may if planning the query now could give such a plan.
 /// Returns the definitions of now, and what is known of the query.
-fn may_replace(
-    store: &SharedStore,
-    query: QueryDesc<'_>,
-) -> Option<(Versions, QueryTraits)> {
+fn may_replace(store: &SharedStore, query: QueryDesc<'_>) -> Option<(Versions, QueryTraits)> {
     let plan = query.plan();
     let Marked::Cacheable { traits, form, planned, .. } = plan_marker::read(plan) else { return None };
     let terms = StatementTerms::of(lookup::Question::of(query).own_text()).ok()?;

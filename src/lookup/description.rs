@@ -14,8 +14,8 @@ use super::row_bounds::RowBounds;
 use super::{execute_rights, kept_templates, portal, quick_statements, snapshot};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
-use crate::pg::{backend, compat};
 use crate::pg::error_passing::keeping;
+use crate::pg::{backend, compat};
 use crate::query::clock::{Clock, ClockProgram};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{EnvironmentHash, FactsHash, FormId, SettingsHash, TreeHash};
@@ -209,9 +209,9 @@ fn lock_bodies(traits: &QueryTraits) -> Result<(), Reason> {
 /// advance. The planner asks for the right to execute these.
 fn is_made_as_now(traits: &QueryTraits, planned: &Planned, settings: SettingsHash, current: Versions) -> bool {
     let asks_for_rights = || traits.may_call_users() || execute_rights::may_lack(current.ddl);
-    planned.under.is_none_or(|then| {
-        then.settings == settings && (then.role == backend::user_id() || !asks_for_rights())
-    })
+    planned
+        .under
+        .is_none_or(|then| then.settings == settings && (then.role == backend::user_id() || !asks_for_rights()))
 }
 
 /// May this session get or store an answer over these relations?

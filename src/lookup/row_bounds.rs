@@ -7,8 +7,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use arrow_cache_core::{
-    CacheKey, Counter, Dependency, Hash128, HashBuffer, Nearest, NewEntry, NewKind, Reason, RoomyVec,
-    SnapshotView, Validity, nearest_values,
+    CacheKey, Counter, Dependency, Hash128, HashBuffer, Nearest, NewEntry, NewKind, Reason, RoomyVec, SnapshotView,
+    Validity, nearest_values,
 };
 use pgrx::pg_sys;
 

@@ -116,8 +116,8 @@ impl Walk {
     fn collation_of(&self, clause: &pg_sys::SortGroupClause) -> Option<pg_sys::Oid> {
         // SAFETY: the query around a node that is walked is valid.
         let query = unsafe { Tree::enter(self.query)? };
-        let column =
-            children!(query.targetList as TargetEntry).find(|column| column.ressortgroupref == clause.tleSortGroupRef)?;
+        let column = children!(query.targetList as TargetEntry)
+            .find(|column| column.ressortgroupref == clause.tleSortGroupRef)?;
         let expression = child!(column.expr)?;
         // SAFETY: an expression of a valid query.
         Some(unsafe { exprCollation(expression.as_ptr().cast()) })

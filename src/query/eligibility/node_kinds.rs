@@ -5,8 +5,8 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::checker::EligibilityChecker;
-use crate::pg::compat::tree::walkers::exprCollation;
 use crate::pg::compat::tree;
+use crate::pg::compat::tree::walkers::exprCollation;
 use crate::pg::lists::nodes;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::Tree;
