@@ -1,7 +1,6 @@
 //! May computing an expression, or a query, raise an error? Asked of what a stored part computes beyond what its
-//! statement has to compute: an
-//! error in that would have no cause in the statement. Everything counts as something that may fail, but for a short
-//! list.
+//! statement has to compute: an error in that would have no cause in the statement. Everything counts as something that
+//! may fail, but for a short list.
 
 use std::ffi::c_void;
 
@@ -34,8 +33,8 @@ const WIDENING: &[u32] = &[
 /// sum and avg of integers. Sums of other numbers may be out of range.
 const SUMS: [u32; 6] = [2100, 2101, 2102, 2107, 2108, 2109];
 /// btree families whose operators compare values of different types, none of which fails: times, floats, integers. The
-/// comparison of a date or a
-/// timestamp that has no place among the values of the other type is one with an infinite value.
+/// comparison of a date or a timestamp that has no place among the values of the other type is one with an infinite
+/// value.
 const FAMILIES_OF_SEVERAL_TYPES: [u32; 3] = [434, 1970, 1976];
 /// max, min and count("any") of the types that have functions of their own (catalog/pg_aggregate.dat).
 const EXTREMES_AND_COUNT: std::ops::RangeInclusive<u32> = 2115..=2147;
@@ -141,8 +140,7 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void)
 }
 
 /// Returns true if a sub-query has one value or none, whatever it reads. One that stands for a value must not give two
-/// rows, and the arrays that it gathers must fit each
-/// other.
+/// rows, and the arrays that it gathers must fit each other.
 fn gives_one_value(link: Tree<'_, pg_sys::SubLink>) -> bool {
     use pg_sys::SubLinkType::{ALL_SUBLINK, ANY_SUBLINK, EXISTS_SUBLINK, EXPR_SUBLINK};
     match link.subLinkType {
@@ -164,8 +162,8 @@ fn converts(query: Tree<'_, pg_sys::Query>) -> bool {
     children!(query.rtable as RangeTblEntry).filter_map(|entry| child!(entry.subquery)).any(|side| {
         let columns = children!(side.targetList as TargetEntry).filter(|column| !column.resjunk);
         // SAFETY: expressions of a valid query.
-        let mut types = columns.map(|column| unsafe { pg_sys::exprType(column.expr.cast()) });
-        !types.by_ref().eq(child_oids!(operation.colTypes))
+        let types = columns.map(|column| unsafe { pg_sys::exprType(column.expr.cast()) });
+        !types.eq(child_oids!(operation.colTypes))
     })
 }
 

@@ -1,8 +1,7 @@
 //! Rights that a plan asks for at one time, and not at another. When it starts, it computes which partitions it needs,
-//! and does not start the scans
-//! of the others. The server asks whether the role may execute the functions of a scan when it starts that. So of two
-//! times with one canonical bound,
-//! one may be refused, unless the role may execute all of these functions. Reads plans and catalogs; keeps nothing.
+//! and does not start the scans of the others. The server asks whether the role may execute the functions of a scan
+//! when it starts that. So of two times with one canonical bound, one may be refused, unless the role may execute all
+//! of these functions. Reads plans and catalogs; keeps nothing.
 
 use std::ffi::c_void;
 
@@ -20,8 +19,7 @@ use crate::pg::{compat, privileges};
 struct Permitted(Vec<Oid>);
 
 /// Returns true if the role may not execute a function of a scan that the start of the plan may leave out. `may_lack`
-/// tells whether some role may
-/// not execute a built-in function.
+/// tells whether some role may not execute a built-in function.
 pub fn may_depend_on_time(
     plan: Tree<'_, pg_sys::PlannedStmt>,
     traits: &QueryTraits,

@@ -1,8 +1,6 @@
 //! Columns that have one value in all rows that WHERE lets pass: `tenant = 7 AND at > now() - interval '1 hour'`. Of
-//! the other rows no answer has
-//! anything, so the canonical bound of such a comparison with the clock is sought among the rows with that value alone,
-//! in an index on
-//! `(tenant, at)`. Reads trees; keeps nothing.
+//! the other rows no answer has anything, so the canonical bound of such a comparison with the clock is sought among
+//! the rows with that value alone, in an index on `(tenant, at)`. Reads trees; keeps nothing.
 
 use pgrx::pg_sys::{self, Oid, RTEKind};
 
@@ -19,8 +17,7 @@ const DEEPEST: usize = 8;
 
 impl Fixed {
     /// The columns that are fixed in all rows which a comparison with the clock decides on. `query` tells the query as
-    /// many levels up. None are
-    /// looked for in a sub-query.
+    /// many levels up. None are looked for in a sub-query.
     pub fn beside<'t>(comparison: &Comparison<'t>, query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>) -> Self {
         let outermost = query(0).filter(|_| query(1).is_none());
         outermost.and_then(|query| Self::found(comparison, query)).unwrap_or(Self::NONE)
