@@ -7,7 +7,7 @@ use arrow_cache_core::cache::key::CacheKey;
 use arrow_cache_core::cache::layout::{Layout, PARTITIONS, Sizes};
 use arrow_cache_core::cache::memory::{Arena, ArenaPtr, Locks};
 use arrow_cache_core::cache::snapshot::SnapshotView;
-use arrow_cache_core::cache::{Dependency, Fill, NewEntry, NewKind, Pin, PlanCost, Store};
+use arrow_cache_core::cache::{Dependency, Fill, NewEntry, NewKind, Pin, Store};
 use arrow_cache_core::hash::Hash128;
 use std::alloc;
 use std::hint::black_box;
@@ -177,7 +177,7 @@ fn publish(store: &BenchStore<'_>, n: u64, now: i64) -> Pin {
         dependencies: &dependencies,
         descriptor: b"columns",
         facts: Hash128::NONE,
-        plan_cost: PlanCost::default(),
+        plan_cost: 0.0,
         rows: 1,
         columns: 1,
         execution_micros: 1000,

@@ -60,8 +60,8 @@ pub use cache::slot::Slot;
 pub use cache::snapshot::{SnapshotView, widen_xid};
 pub use cache::versions::{SlotId, Versions};
 pub use cache::{
-    AskedXids, BlockPlace, Dependency, Draft, EntryId, EntryKind, EntryView, Fill, NewEntry, NewKind, Pin, PlanCost,
-    Speed, StatementCounter, StatementCounts, StatementKey, Store, StoreError, Validity, pays_at_once, storing_nanos,
+    AskedXids, BlockPlace, Dependency, Draft, EntryId, EntryKind, EntryView, Fill, NewEntry, NewKind, Pin, Speed,
+    StatementCounter, StatementCounts, StatementKey, Store, StoreError, Validity, pays_at_once, storing_nanos,
 };
 pub use changed_relations::ChangedRelations;
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};

@@ -3,16 +3,14 @@
 
 mod common;
 
-use arrow_cache_core::cache::{
-    CHUNK_OVERHEAD, Dependency, EntryKind, NewEntry, NewKind, Pin, PlanCost, Speed, StoreError,
-};
+use arrow_cache_core::cache::{CHUNK_OVERHEAD, Dependency, EntryKind, NewEntry, NewKind, Pin, Speed, StoreError};
 use common::{Block, TestStore, described, fill, key};
 
 const KIB: usize = 1024;
 
 /// Bytes of each fragment: its data, and what describes it, which begins with a time and a cost.
 const FRAGMENT: u64 =
-    (1000 + CHUNK_OVERHEAD + size_of::<i64>() + size_of::<PlanCost>() + "columns".len() + "q".len()) as u64;
+    (1000 + CHUNK_OVERHEAD + size_of::<i64>() + size_of::<f64>() + "columns".len() + "q".len()) as u64;
 
 /// Fills and publishes.
 fn put(store: &TestStore<'_>, n: u64, bytes: usize, new: NewEntry<'_>, now: i64) -> Result<Pin, StoreError> {
@@ -51,8 +49,7 @@ fn an_entry_tells_its_kind_and_the_cost_of_its_plan() {
     let block = Block::new(8, 256 * 1024);
     let store = block.attach(0);
     let costs = [0.0, 12.5, 1e10, f64::MAX];
-    for (n, total) in (1..).zip(costs) {
-        let plan_cost = PlanCost { total, settings: n };
+    for (n, plan_cost) in (1..).zip(costs) {
         for (new, kind) in
             [(described(b"q", &[]), EntryKind::Answer), (fragment(&[], 64 * FRAGMENT), EntryKind::Fragment)]
         {

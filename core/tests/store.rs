@@ -6,7 +6,7 @@ mod results;
 
 use arrow_cache_core::cache::counters::Counter;
 use arrow_cache_core::cache::snapshot::SnapshotView;
-use arrow_cache_core::cache::{CHUNK_OVERHEAD, Dependency, PlanCost, StoreError, Validity};
+use arrow_cache_core::cache::{CHUNK_OVERHEAD, Dependency, StoreError, Validity};
 use common::{Block, TestStore, described, fill, key};
 use results::{KIB, present, put, small};
 
@@ -44,7 +44,7 @@ fn what_was_published_is_found_and_read() {
     assert_eq!((view.rows(), view.columns(), view.execution_micros()), (3, 2, 1500));
     assert_eq!((view.database(), view.role()), (1, 10));
     assert_eq!((view.created_at(), view.expires_at(), view.last_used(), view.hits()), (5, 100, 11, 2));
-    let head = size_of::<i64>() + size_of::<PlanCost>() + 2 * 16 + b"columns".len() + b"select 1".len();
+    let head = size_of::<i64>() + size_of::<f64>() + 2 * 16 + b"columns".len() + b"select 1".len();
     assert_eq!(view.bytes() as usize, 1100 + 3 * CHUNK_OVERHEAD + head);
     assert_eq!(store.bytes_used(), block.layout.bookkeeping_bytes() + view.bytes() as usize);
     assert_eq!(store.entries(), 1);

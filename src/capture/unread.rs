@@ -3,15 +3,14 @@
 //! plan and its state; keeps nothing.
 //!
 //! With the same values and the same rows in all other relations, a run of the plan leaves them out again, whatever has become of their
-//! rows. Another plan for the same query gives the same rows. If computing the query may raise an error, another plan might meet the
-//! error in a row that this one has not looked at. Then only what pruning has left out at the start counts, which every plan leaves out.
+//! rows. Another plan for the same query gives the same rows.
 
 use std::ffi::c_void;
 
 use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys::{self, NodeTag};
 
-use crate::lookup::{Miss, Unread};
+use crate::lookup::Miss;
 use crate::pg::compat::tree::walkers::planstate_tree_walker;
 use crate::pg::error_passing::{direct, guarded};
 use crate::pg::query_desc::QueryDesc;
@@ -20,15 +19,15 @@ use crate::query::opened_relations::{Opened, opened_by};
 
 /// Takes out of a miss the dependencies that its finished run has not read.
 pub fn leave_out(miss: &mut Miss, query: QueryDesc<'_>) {
-    if miss.unread == Unread::None || query.plan().appendRelations.is_null() || query.plan_state().is_null() {
+    if !miss.may_be_unread || query.plan().appendRelations.is_null() || query.plan_state().is_null() {
         return;
     }
     let opened = opened_by(query.plan());
     if opened.has_unknown_nodes {
         return;
     }
-    let begun_only = miss.unread == Unread::NeverScanned && !opened.is_parallel;
-    let mut read = Read { begun_only, relations: Vec::new(), complete: true };
+    // What other processes have begun is not known here.
+    let mut read = Read { begun_only: !opened.is_parallel, relations: Vec::new(), complete: true };
     // SAFETY: the state of a query that runs, and a context that outlives the walk. No frame of it has a destructor pending.
     unsafe {
         note_node(query.plan_state(), &mut read);

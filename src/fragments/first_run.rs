@@ -18,7 +18,7 @@ use pgrx::pg_sys;
 use super::admission::limits_files;
 use super::carried;
 use super::exchange::{end_started, exchange, has_columns_of};
-use super::planning::{Known, plan_of};
+use super::planning::plan_of;
 use super::{index_locks, refused, way_back};
 use crate::capture;
 use crate::error::or_raise;
@@ -29,9 +29,9 @@ use crate::pg::backend_local::Local;
 use crate::pg::memory_context::room_for;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::server;
+use crate::query::Versions;
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::EnvironmentHash;
-use crate::query::{Versions, plan_facts};
 use crate::{settings, shmem};
 
 /// Under what a query was started. All of it must be the same when it is run.
@@ -39,7 +39,6 @@ use crate::{settings, shmem};
 pub struct Start {
     versions: Versions,
     environment: EnvironmentHash,
-    pruning: u64,
     traits: QueryTraits,
 }
 
@@ -71,7 +70,7 @@ pub fn is_idle() -> bool {
 /// Has a query that is about to be started wait for its first run. `versions` are the definitions of now.
 pub fn wait(query: QueryDesc<'_>, traits: QueryTraits, versions: Versions) {
     let Some(environment) = parts::environment_now() else { return };
-    let start = Start { versions, environment, pruning: plan_facts::pruning(), traits };
+    let start = Start { versions, environment, traits };
     // Without memory for that, the server's own plan runs.
     let _ = add(query, Late::Waiting(start));
 }
@@ -134,16 +133,16 @@ fn combine_at_run(query: QueryDesc<'_>, start: Start, reads_all: bool) {
     else {
         return;
     };
-    let known = Known { may_fail: start.traits.may_fail, asks_for_time: start.traits.clocks != 0, reads_all };
     // SAFETY: the memory of the descriptor outlives the execution, and with it the plan.
     let own_plan = unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
-        let own_plan = plan_of(query, question, start.versions, known, std::ptr::null_mut()).and_then(|plan| {
-            let fits = |started: *mut pg_sys::QueryDesc| {
-                has_columns_of(query, started) && refused::take((*started).estate).is_none()
-            };
-            exchange(query, plan, query.params(), fits)
-        });
+        let own_plan = plan_of(query, question, start.versions, start.traits.clocks != 0, std::ptr::null_mut())
+            .and_then(|plan| {
+                let fits = |started: *mut pg_sys::QueryDesc| {
+                    has_columns_of(query, started) && refused::take((*started).estate).is_none()
+                };
+                exchange(query, plan, query.params(), fits)
+            });
         pg_sys::MemoryContextSwitchTo(caller);
         own_plan
     };
@@ -172,7 +171,6 @@ fn holds(start: Start) -> bool {
         && may_have_parts(&start.traits)
         && definition_versions(&store) == start.versions
         && parts::environment_now() == Some(start.environment)
-        && plan_facts::pruning() == start.pruning
 }
 
 /// Takes a query off the list, if it is there and `wanted` gives something for it.

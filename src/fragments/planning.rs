@@ -65,8 +65,7 @@ pub fn combine_for(call: &Call<'_>, eligible: &Eligible, whole: &Call<'_>) -> Op
     {
         return None;
     }
-    let known = Known { may_fail: traits.may_fail, asks_for_time: traits.clocks != 0, reads_all: true };
-    combination(call.query(), None, eligible.versions(), known, instead_of(whole))
+    combination(call.query(), None, eligible.versions(), traits.clocks != 0, instead_of(whole))
 }
 
 /// What runs instead of the plan of a combined query, if its parts may not be planned when it starts: the query, planned anew.
@@ -93,22 +92,9 @@ pub fn combine_moving(call: &Call<'_>) -> Option<Combination> {
     if !admission::is_worth(form) {
         return None;
     }
-    // What else the query does was not found out.
-    let known = Known { may_fail: true, asks_for_time: true, reads_all: true };
-    let found = combination(call.query(), None, versions, known, instead_of(call))?;
+    let found = combination(call.query(), None, versions, true, instead_of(call))?;
     timing::time_statement(form, true);
     Some(found)
-}
-
-/// What is known of a query.
-#[derive(Clone, Copy)]
-pub struct Known {
-    /// Computing it may raise an error.
-    pub may_fail: bool,
-    /// It asks for the time.
-    pub asks_for_time: bool,
-    /// All rows of its answer are read.
-    pub reads_all: bool,
 }
 
 /// The combined query of a query, whatever it is worth. `versions` are the definitions that were current before; `end` is to be called as for `combine`.
@@ -117,12 +103,12 @@ pub fn combination(
     query: Tree<'_, pg_sys::Query>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
     versions: Versions,
-    known: Known,
+    asks_for_time: bool,
     instead: *mut pg_sys::Node,
 ) -> Option<Combination> {
-    let decomposition = decompose(query, params, known.may_fail, known.reads_all).ok()?;
+    let decomposition = decompose(query, params).ok()?;
     let part = decomposition.part;
-    if known.asks_for_time {
+    if asks_for_time {
         // SAFETY: the query of a part, which is valid.
         parts::check_part(&shmem::store()?, unsafe { Tree::enter(part.query) }?, versions).ok()?;
     }
@@ -168,14 +154,14 @@ pub fn plan_of(
     query: QueryDesc<'_>,
     question: Tree<'_, pg_sys::Query>,
     versions: Versions,
-    known: Known,
+    asks_for_time: bool,
     instead: *mut pg_sys::Node,
 ) -> Option<*mut pg_sys::PlannedStmt> {
     let (text, params) = (query.source(), query.params());
     // SAFETY: the parameters are those of the query. Planning changes a query, and the question may be asked again, so it is a copy that is planned.
     unsafe {
         let copy = Tree::enter(pg_sys::copyObjectImpl(question.as_ptr().cast()).cast())?;
-        let combination = combination(copy, Tree::enter(params), versions, known, instead)?;
+        let combination = combination(copy, Tree::enter(params), versions, asks_for_time, instead)?;
         let _ended = Ended::of(combination);
         let plan = kept!(server::standard_planner(combination.query, text, 0, params));
         add_relations(combination, plan);

@@ -64,16 +64,12 @@ pub fn part(call: &Call<'_>, planning: &Planning) -> Option<ClockFree> {
         return None;
     }
     let params = call.params().map_or(std::ptr::null_mut(), Tree::as_ptr);
-    let parts = take_apart(call.query(), params)?;
+    // An error in what the statement never asks for would have no cause in the statement.
+    let parts = take_apart(call.query(), params).filter(|parts| !parts.may_fail_beside())?;
     let options = options_for_part(call);
     let own = call_of_part(parts.part, call, options);
     let is_one_shot = !session::must_plan() && call.is_one_shot();
     let eligible = lookup::parts::before_planning(&store, &own, is_one_shot).ok()?;
-    // An error in what the statement never asks for would have no cause in the statement.
-    let may_differ = parts.computes_more && eligible.traits().may_fail;
-    if may_differ {
-        return None;
-    }
     // SAFETY: a valid query, which nobody has planned.
     let named = unsafe { parameters::named_by(parts.part) };
     Some(ClockFree { parts, eligible, named, options })

@@ -5,17 +5,16 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::planning::{self, Known};
+use super::planning;
 use super::{admission, carried, first_run, index_locks};
 use crate::lookup::parts::may_have_parts;
 use crate::lookup::{Call, Eligible, Miss, definition_versions, portal};
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::tree::Tree;
 use crate::query::decomposition::has_candidates;
 use crate::query::eligibility::QueryTraits;
+use crate::query::lock_order;
 use crate::query::statement_terms::StatementTerms;
-use crate::query::{Marked, Planned, Versions, environment, plan_marker};
-use crate::query::{lock_order, lone_parameters};
+use crate::query::{Marked, Versions, environment, plan_marker};
 use crate::session::{self, Status};
 use crate::shmem::{self, SharedStore};
 use crate::{lookup, settings};
@@ -50,7 +49,7 @@ pub fn combine_at_start(query: QueryDesc<'_>, miss: Option<&mut Miss>, flags: i3
 fn combine(query: QueryDesc<'_>, miss: Option<&mut Miss>) {
     let Some(question) = carried::question_of(query.plan()) else { return };
     let Some(store) = shmem::store() else { return };
-    let Some((versions, traits)) = may_replace(&store, query, question) else { return };
+    let Some((versions, traits)) = may_replace(&store, query) else { return };
     if !index_locks::are_had(query.plan(), versions) {
         return;
     }
@@ -62,31 +61,23 @@ fn combine(query: QueryDesc<'_>, miss: Option<&mut Miss>) {
         }
         return;
     }
-    // How many rows of a portal are read, a later message says.
-    let known = Known { may_fail: traits.may_fail, asks_for_time: traits.clocks != 0, reads_all: !is_read_later };
     // SAFETY: the memory of the descriptor, which outlives the execution, and with it the plan. The query has not been started.
     unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
         let own_plan = query.plan().as_ptr();
-        if let Some(plan) = planning::plan_of(query, question, versions, known, own_plan.cast()) {
+        if let Some(plan) = planning::plan_of(query, question, versions, traits.clocks != 0, own_plan.cast()) {
             query.set_plan(plan);
             if let Some(miss) = miss {
                 miss.combined = true;
             }
-        } else if traits.may_fail && may_wait {
-            first_run::wait(query, traits, versions);
         }
         pg_sys::MemoryContextSwitchTo(caller);
     }
 }
 
-/// May the plan of this query be replaced when it starts? It may if planning the query now would give such a plan, and raise nothing that it did not
-/// raise. Returns the definitions of now, and what is known of the query.
-fn may_replace(
-    store: &SharedStore,
-    query: QueryDesc<'_>,
-    question: Tree<'_, pg_sys::Query>,
-) -> Option<(Versions, QueryTraits)> {
+/// May the plan of this query be replaced when it starts? It may if planning the query now could give such a plan.
+/// Returns the definitions of now, and what is known of the query.
+fn may_replace(store: &SharedStore, query: QueryDesc<'_>) -> Option<(Versions, QueryTraits)> {
     let plan = query.plan();
     let Marked::Cacheable { traits, form, planned, .. } = plan_marker::read(plan) else { return None };
     let terms = StatementTerms::of(lookup::Question::of(query).own_text()).ok()?;
@@ -94,28 +85,11 @@ fn may_replace(
     let current = definition_versions(store);
     let may_be = is_wanted
         && may_have_parts(&traits)
-        && is_like_made_now(store, query, question, &traits, &planned)
+        && planned.under.is_none_or(|then| then == environment::under(store.seed()))
         && admission::is_worth(form);
     // That the server holds the plan valid is not enough: definitions may have changed while it was made, after the snapshot was taken.
     if may_be && current != planned.versions && !lookup::may_lack_execute(current.ddl) {
         portal::ask_for_new_plan();
     }
     (may_be && current == planned.versions).then_some((current, traits))
-}
-
-/// Would planning give the plan that was made?
-fn is_like_made_now(
-    store: &SharedStore,
-    query: QueryDesc<'_>,
-    question: Tree<'_, pg_sys::Query>,
-    traits: &QueryTraits,
-    planned: &Planned,
-) -> bool {
-    let seed = store.seed();
-    let is_of_these_settings =
-        planned.under.is_none_or(|then| then == environment::planning(seed, environment::settings(seed)));
-    // SAFETY: the parameters of a query are null or valid as long as it.
-    let params = unsafe { Tree::enter(query.params()) };
-    let is_of_values = planned.for_values || lone_parameters::stand_beside_columns(question, params);
-    is_of_these_settings && (is_of_values || !(traits.may_fail || traits.may_drop_relations || traits.may_show_kind))
 }

@@ -4,11 +4,10 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys::{self, Datum};
 
-use crate::lookup::{Effort, RowBounds, execute_rights, snapshot_view};
+use crate::lookup::{Effort, RowBounds, snapshot_view};
 use crate::pg::privileges;
 use crate::pg::tree::Tree;
 use crate::query::clock::{Clock, Computed, Sight, Split, with_values};
-use crate::query::left_out_rows::may_show;
 use crate::query::{Marked, plan_marker};
 use crate::shmem::SharedStore;
 
@@ -58,12 +57,6 @@ pub fn unindexed(
     };
     let unknown = with_values(&clock, |values| values.iter().find(is_unknown).and_then(|computed| computed.split));
     unknown.ok().flatten().map(|split| (split.relation, split.column))
-}
-
-/// May it show what the plan reads beside the rows of the answer, at other times with the same bounds? Parameters count as NULL.
-pub fn shows_what_is_read(plan: Tree<'_, pg_sys::PlannedStmt>, may_fail: bool, ddl: u64) -> bool {
-    let clock = Clock { trees: plan_marker::read_clock(plan), params: None, one_message: true, sight: None };
-    may_show(plan, may_fail, || execute_rights::may_lack(ddl), clock)
 }
 
 /// May the user read all rows of the relation? A canonical bound is a value of any of them.

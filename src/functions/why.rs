@@ -13,7 +13,7 @@ use super::clock_values;
 use crate::error::CacheError;
 use crate::export::{OwnQuery, Parameters};
 use crate::lookup::parts::may_have_parts;
-use crate::lookup::{self, Effort, Found, Lateness, Question};
+use crate::lookup::{self, Effort, Found, Lateness, Question, execute_rights};
 use crate::pg::function_call::FunctionCall;
 use crate::pg::privileges;
 use crate::pg::signature::Signature;
@@ -25,6 +25,7 @@ use crate::query::opened_relations::opened_by;
 use crate::query::partitions::leaves;
 use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
+use crate::query::rights_at_start;
 use crate::query::shown_clock::{is_shown, take_apart};
 use crate::query::trusted_extensions::prospect;
 use crate::shmem::{self, SharedStore};
@@ -138,7 +139,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         let question = Question::only_asked(plan, text, pg_sys::GetActiveSnapshot().as_ref());
         let question = question.with_effort(Effort::Pretend);
         let found = lookup::find(store, &question, Lateness::Refused)
-            .map_err(|reason| Refusal { reason, offender: moving(reason, &question, traits.may_fail, ddl) });
+            .map_err(|reason| Refusal { reason, offender: moving(reason, &question, &traits, ddl) });
         match found? {
             Found::Hit(hit, _) => store.unpin(hit.pin),
             Found::Miss(miss) => match miss.refused {
@@ -173,7 +174,7 @@ fn with_shown_clock<'t>(query: OwnQuery<'t>, checked: Checked, seed: u64) -> (Ow
             && let Some(tree) = Tree::enter(parts.part)
         {
             let of_part = eligibility::check_query(tree, seed);
-            if of_part.traits.is_ok_and(|traits| !(parts.computes_more && traits.may_fail)) {
+            if of_part.traits.is_ok() && !parts.may_fail_beside() {
                 return (query.replaced_by(parts.part), of_part, true);
             }
         }
@@ -220,19 +221,20 @@ fn reads(relation: pg_sys::Oid) -> Vec<u8> {
 }
 
 /// What has a query move with the clock though it compares the time with columns alone, as the rest of the sentence "It …". `None` if another reason stands in the way.
-fn moving(reason: Reason, question: &Question<'_>, may_fail: bool, ddl: u64) -> Option<Vec<u8>> {
+fn moving(reason: Reason, question: &Question<'_>, traits: &QueryTraits, ddl: u64) -> Option<Vec<u8>> {
     if reason != Reason::MovingClock {
         return None;
     }
     let plan = question.plan();
     let unindexed =
         clock_values::unindexed(plan, question.snapshot()).map(|(relation, column)| compares(relation, column));
-    let shows = || clock_values::shows_what_is_read(plan, may_fail, ddl).then(|| SHOWS_WHAT_IS_READ.to_vec());
-    unindexed.or_else(shows)
+    let may_depend_on_time = || rights_at_start::may_depend_on_time(plan, traits, || execute_rights::may_lack(ddl));
+    unindexed.or_else(|| may_depend_on_time().then(|| ASKS_FOR_OTHER_RIGHTS.to_vec()))
 }
 
 /// As `moving`.
-const SHOWS_WHAT_IS_READ: &[u8] = b"leaves out partitions or pages by the time, where a row that is not wanted could raise an error: by a cast, a division or a sub-query in WHERE, or for want of a right to execute a function";
+const ASKS_FOR_OTHER_RIGHTS: &[u8] =
+    b"leaves out partitions by the time, and you may not execute a function that it calls for their rows";
 
 /// What compares a column with the time, as the rest of the sentence "It …".
 fn compares(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
@@ -280,7 +282,7 @@ fn listed_times(times: &[Vec<u8>]) -> Vec<u8> {
 
 /// Whether the answer of a query can be combined of parts, as the end of the sentence; nothing if it aggregates no table that has parts.
 fn combined(query: Tree<'_, pg_sys::Query>, traits: &QueryTraits) -> Vec<u8> {
-    let obstacle = match decompose(query, None, traits.may_fail, true) {
+    let obstacle = match decompose(query, None) {
         _ if !may_have_parts(traits) => return Vec::new(),
         // The values of parameters are known when it is executed.
         Err(Obstacle::Parameter) => return b"; can be combined of stored parts".to_vec(),

@@ -14,13 +14,13 @@ use super::row_bounds::RowBounds;
 use super::{execute_rights, kept_templates, portal, quick_statements, snapshot, timing};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
-use crate::pg::compat;
 use crate::pg::error_passing::keeping;
+use crate::pg::{backend, compat};
 use crate::query::clock::{Clock, ClockTrees};
 use crate::query::eligibility::QueryTraits;
-use crate::query::hashes::{EnvironmentHash, FactsHash, FormId, TreeHash};
+use crate::query::hashes::{EnvironmentHash, FactsHash, FormId, SettingsHash, TreeHash};
 use crate::query::key::{self, Asked, HashedText, Keyed};
-use crate::query::left_out_rows::may_show;
+use crate::query::rights_at_start::may_depend_on_time;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::Text;
 use crate::query::{Marked, Planned, Versions, environment, name_resolution, plan_marker, relations};
@@ -139,14 +139,13 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     let settings = settings_read(&traits);
     let now = environment::settings(store.seed());
     let environment = environment::hash_under(store.seed(), now, &settings)?;
-    let planned_under = planned.under.filter(|then| *then != environment::planning(store.seed(), now));
-    check_age(question, &traits, &relations, planned, planned_under.is_none(), current)?;
-    check_role(&traits, planned_under.is_none())?;
-    let old_plan = (current.ddl != planned.versions.ddl).then_some(planned.plan);
-    let shows_kind =
-        planned.for_values && (traits.may_fail || traits.may_show_kind || execute_rights::may_lack(current.ddl));
+    let made_as_now = is_made_as_now(&traits, &planned, now, current);
+    check_age(question, &traits, &relations, planned, made_as_now, current)?;
+    check_role(&traits, made_as_now)?;
+    let is_old = current.ddl != planned.versions.ddl || !made_as_now;
+    let old_plan = is_old.then_some(planned.plan);
     let tree = tree_of(store, tree, &traits, current)?;
-    let asked = Asked { tree, old_plan, planned_under, shows_kind, environment };
+    let asked = Asked { tree, old_plan, environment };
     let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;
     let trees = if asks_for_time { plan_marker::read_clock(question.plan()) } else { ClockTrees::NONE };
     let bounds = question
@@ -154,8 +153,8 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         .map(|data| RowBounds::new(store, data, &snapshot, question.effort()).of_plan(question.plan()));
     let sight = bounds.as_ref().map(|bounds| bounds.sight(Some(&relations)));
     let mut clock = Clock { trees, params: question.params(), one_message: question.runs_in_one_message(), sight };
-    // At two times with the same canonical bound, the plan may read other rows beside those of the answer.
-    if may_show(question.plan(), traits.may_fail, || execute_rights::may_lack(current.ddl), clock) {
+    // At two times with the same canonical bound, the plan may ask for other rights.
+    if clock.splits() && may_depend_on_time(question.plan(), &traits, || execute_rights::may_lack(current.ddl)) {
         clock.sight = None;
     }
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed())?;
@@ -213,6 +212,15 @@ fn lock_bodies(traits: &QueryTraits) -> Result<(), Reason> {
             .all(|relation| keeping(|| compat::lock_at_once(pg_sys::Oid::from(relation))))
     };
     if are_locked { Ok(()) } else { Err(Reason::DdlInProgress) }
+}
+
+/// Returns true if planning the query now, under these settings, would compute and inline the same functions in
+/// advance. The planner asks for the right to execute these.
+fn is_made_as_now(traits: &QueryTraits, planned: &Planned, settings: SettingsHash, current: Versions) -> bool {
+    let asks_for_rights = || traits.may_call_users() || execute_rights::may_lack(current.ddl);
+    planned
+        .under
+        .is_none_or(|then| then.settings == settings && (then.role == backend::user_id() || !asks_for_rights()))
 }
 
 /// May this session get or store an answer over these relations?

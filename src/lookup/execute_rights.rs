@@ -1,5 +1,5 @@
-//! Which kind of plan a question has shows in errors about the right to execute a built-in function, if somebody has withdrawn it from one. What was
-//! found out is kept for the version of the definitions under which it was: state of this backend; no lock.
+//! May some role lack the right to execute a built-in function? What was found out is kept for the version of the
+//! definitions under which it was: state of this backend; no lock.
 
 use std::cell::Cell;
 

@@ -7,21 +7,18 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use arrow_cache_core::{Pin, PlanCost, Reason};
+use arrow_cache_core::{Pin, Reason};
 
 use super::description::{Description, describe};
 use super::held_claims::Lead;
-use super::outcome::{Found, Miss, Unread};
+use super::outcome::{Found, Miss};
 use super::question::Question;
 use super::{definition_versions, entry_validity, portal, quick_statements, staleness, storing};
 use crate::arrow::column;
 use crate::invalidation::foreign;
 use crate::pg::tree::child;
 use crate::pg::{allocator, backend, compat, server_settings};
-use crate::query::hashes::FactsHash;
-use crate::query::parameters;
 use crate::query::plan_kinds::is_combined;
-use crate::query::planner_settings;
 use crate::serve::{Guard, Hit};
 use crate::shmem::SharedStore;
 use crate::{session, settings, verify};
@@ -105,6 +102,11 @@ fn stored(
         None => Cow::Owned(column::describe(&description.columns)),
     };
     let Some(pin) = store.lookup(description.key) else { return Ok(Stored::Nothing) };
+    // Another plan may have had columns of other types: the planner drops branches by the values of parameters.
+    if store.view(&pin).descriptor() != &*descriptor {
+        store.unpin(pin);
+        return Ok(Stored::Nothing);
+    }
     let Description { text, snapshot, terms, .. } = description;
     let found = match entry_validity::check(store, &pin, text, &descriptor, snapshot, *terms) {
         // In this mode each execution fills anew, so that it does all that it would do without us.
@@ -224,14 +226,13 @@ fn miss(
     lateness: Lateness,
 ) -> Result<Found, Reason> {
     let stale_bound = bound_of(store, question, &description, lateness);
-    let unread = unread(&description);
+    let may_be_unread = may_be_unread(&description);
     let Description { traits, planned, key, terms, .. } = description;
     let dependencies =
         storing::dependencies(store, &description.relations, traits.rests_on_enums, &description.snapshot)?;
     foreign::check_settled(store, question.plan())?;
-    // A plan for all values reads and locks what the plan of a query with these values would not.
-    let is_of_values = planned.for_values || parameters::count(question.params()) == 0;
     // What names in functions stand for rests on the version of the catalogs, which is in the key or the same until the last row is read.
+    let plan = question.plan();
     let rests_on_names = traits.resolves_names() || traits.calls_declared();
     let is_settled = !rests_on_names || definition_versions::are_settled();
     let refused = if is_settled && storing::is_plan_current(store, &planned, description.current) {
@@ -241,9 +242,9 @@ fn miss(
     };
     Ok(Found::Miss(Box::new(Miss {
         key,
-        unread,
-        facts: if is_of_values { description.facts } else { FactsHash::NONE },
-        plan_cost: if is_of_values { cost_of(question) } else { PlanCost::default() },
+        may_be_unread,
+        facts: description.facts,
+        plan_cost: child!(plan.planTree).map_or(0.0, |tree| tree.total_cost),
         fingerprint: description.fingerprint,
         form: description.form,
         combined: is_combined(question.plan()),
@@ -272,25 +273,11 @@ fn miss(
     })))
 }
 
-/// What the plan of a question was estimated to cost. The settings matter to values alone.
-fn cost_of(question: &Question<'_>) -> PlanCost {
-    let plan = question.plan();
-    let total = child!(plan.planTree).map_or(0.0, |tree| tree.total_cost);
-    let settings = if question.params().is_some() { planner_settings::hash() } else { 0 };
-    PlanCost { total, settings }
-}
-
-/// Which relations of its plan the answer may turn out not to rest on.
-fn unread(description: &Description<'_>) -> Unread {
+/// Returns true if the answer does not rest on relations of its plan that turn out not to be read.
+fn may_be_unread(description: &Description<'_>) -> bool {
     let traits = &description.traits;
     // SAFETY: the extras were read by `describe`, into the current memory context.
     let has_extra_relations = !unsafe { traits.extras.relations() }.is_empty();
     // A canonical bound stands for many times, and another of them might have left out other relations.
-    if description.has_bounds || traits.bodies.is_some() || has_extra_relations {
-        Unread::None
-    } else if traits.may_fail {
-        Unread::LeftOutAtStart
-    } else {
-        Unread::NeverScanned
-    }
+    !(description.has_bounds || traits.bodies.is_some() || has_extra_relations)
 }

@@ -22,7 +22,7 @@
 //! `observation` looks at the queries that functions run below a miss, if they are declared pure. `change_token` says
 //! what an answer rests on without looking it up.
 //!
-//! `execute_rights` knows whether errors of permissions show the kind of a plan.
+//! `execute_rights` knows whether some role may not execute a built-in function.
 //!
 //! State of this backend only (`execute_rights`, `forms`, `held_claims`, `kept_templates`, `price`, `quick_statements`,
 //! `row_bounds`, `single_flight`, `waited`); what is shared is read through `shmem`.
@@ -66,7 +66,7 @@ pub use definition_versions::current as definition_versions;
 pub use execute_rights::may_lack as may_lack_execute;
 pub use find::{Lateness, find};
 pub use held_claims::Lead;
-pub use outcome::{Found, Miss, Unread};
+pub use outcome::{Found, Miss};
 pub use placeholder::{Pending, Placeholder, pending, serve_pending, still_stands};
 pub use planning::{Planning, before_planning, concerns, may_be_kept};
 pub use question::Question;

@@ -125,10 +125,9 @@ fn read_by(query: QueryDesc<'_>, outer: Option<&pg_sys::SnapshotData>) -> Result
     let snapshot = snapshot::view(&store, query.snapshot_data())?;
     let dependencies = storing::dependencies(&store, &relations, traits.rests_on_enums, &snapshot)?;
     // Procedural languages keep plans for the session.
-    let now = environment::planning(store.seed(), environment::settings(store.seed()));
     let is_old = planned.versions.catalogs == UNKNOWN_CATALOGS
         || planned.versions != definition_versions::current(&store)
-        || planned.under.is_some_and(|then| then != now);
+        || planned.under.is_some_and(|then| then != environment::under(store.seed()));
     if is_old { Err(Reason::OldPlan) } else { Ok(dependencies) }
 }
 

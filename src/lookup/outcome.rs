@@ -4,7 +4,7 @@
 use std::ffi::CString;
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, Dependency, Pin, PlanCost, Reason};
+use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
 use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
@@ -24,10 +24,10 @@ use crate::verify;
 pub struct Miss {
     /// Its key.
     pub key: CacheKey,
-    /// The facts of its plan, if that is the plan of these values.
+    /// The facts of its plan.
     pub facts: FactsHash,
     /// What its plan was estimated to cost.
-    pub plan_cost: PlanCost,
+    pub plan_cost: f64,
     /// By what its speed is remembered.
     pub fingerprint: Fingerprint,
     /// The form of its query, by which its time is remembered for all sessions.
@@ -38,8 +38,9 @@ pub struct Miss {
     pub text: Rc<[u8]>,
     /// What its answer will rest on, with the versions at the start.
     pub dependencies: Vec<Dependency>,
-    /// What it may turn out not to rest on.
-    pub unread: Unread,
+    /// It does not rest on relations of its plan that turn out not to be read. If false, something else than the plan
+    /// may read them, or the key does not have all that decides.
+    pub may_be_unread: bool,
     /// The columns of its answer.
     pub columns: Rc<[Column]>,
     /// A stored answer was out of date.
@@ -81,17 +82,6 @@ pub struct Miss {
     pub lead: Rc<Lead>,
     /// Its rows, when they are kept beside the entry (`debug_serve_fills`); null otherwise.
     pub tuples: *mut pg_sys::Tuplestorestate,
-}
-
-/// Which of the relations that its plan names an answer does not rest on, if they were not read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unread {
-    /// None: something else than the plan may read them, or the key does not have all that decides.
-    None,
-    /// Partitions that were left out when the plan was started. A run of the plan that goes another way might meet an error in the others.
-    LeftOutAtStart,
-    /// Every relation whose scan was never begun.
-    NeverScanned,
 }
 
 impl Miss {

@@ -3,14 +3,14 @@
 
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, Dependency, Pin, PlanCost, Reason, Wanted};
+use arrow_cache_core::{CacheKey, Dependency, Pin, Reason, Wanted};
 use pgrx::pg_sys;
 
 use super::call::Call;
 use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
 use super::held_claims::Lead;
-use super::outcome::{Miss, Unread};
+use super::outcome::Miss;
 use super::single_flight::{self, Joined, Missed, Patience};
 use super::verdict::{self, Eligible};
 use super::{definition_versions, entry_validity, snapshot, storing};
@@ -176,9 +176,9 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
         known_good: backend::statement_start(),
         catalogs_then: definition_versions::UNKNOWN_CATALOGS,
         key: *key,
-        unread: Unread::None,
+        may_be_unread: false,
         facts: FactsHash::NONE,
-        plan_cost: PlanCost::default(),
+        plan_cost: 0.0,
         fingerprint: Fingerprint(0),
         text: Rc::clone(text),
         dependencies,

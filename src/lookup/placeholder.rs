@@ -10,15 +10,15 @@
 use std::ffi::c_void;
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, Hash128, Pin, PlanCost, SnapshotView};
+use arrow_cache_core::{CacheKey, Hash128, Pin, SnapshotView};
 use pgrx::pg_sys;
 
 use super::call::Call;
 use super::outcome::note_hit;
 use super::row_bounds::{Effort, RowBounds};
 use super::{
-    definition_versions, entry_validity, execute_rights, kept_templates, portal, price, quick_statements,
-    single_flight, snapshot, staleness,
+    definition_versions, entry_validity, kept_templates, portal, price, quick_statements, single_flight, snapshot,
+    staleness,
 };
 use crate::invalidation::own_writes;
 use crate::pg::memory_context::{copy_to_current, room_for};
@@ -31,7 +31,7 @@ use crate::query::hashes::{FactsHash, FormId};
 use crate::query::identity::Identified;
 use crate::query::key::{self, Asked, HashedText, Keyed};
 use crate::query::statement_terms::StatementTerms;
-use crate::query::{Versions, environment, plan_facts, planner_settings};
+use crate::query::{Versions, environment};
 use crate::serve::{self, Hit, Template};
 use crate::session::{self, Status};
 use crate::settings;
@@ -85,14 +85,9 @@ pub fn make(
     traits: &QueryTraits,
     versions: Versions,
 ) -> Option<Placeholder> {
-    // A bound portal may be read under other settings than it was started with: `serve::Guard` needs the real plan for that. And the server
-    // adds the costs of plans for values up, to choose between such plans and one for all values. Where that choice decides which relations
-    // are read, and so whether the user may read them, which errors are raised, or what rows and types of columns are, the costs have to be
-    // those of these values.
-    let choice_shows = || {
-        traits.may_drop_relations || traits.may_fail || traits.may_show_kind || execute_rights::may_lack(versions.ddl)
-    };
-    let needs_plan = call.has_values() && (traits.reads_session || choice_shows());
+    // A bound portal may be read under other settings than it was started with: `serve::Guard` needs the real plan for
+    // that.
+    let needs_plan = call.has_values() && traits.reads_session;
     if needs_plan || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {
         return None;
     }
@@ -104,8 +99,7 @@ pub fn make(
     let terms = StatementTerms::of(call.own_text()).ok()?;
     let text = HashedText::of(call.own_text(), store.seed()).ok()?;
     let environment = environment::hash(store.seed(), &[]).ok()?;
-    // A Bind of a query that shows the kind of its plan has been left to the planner above.
-    let asked = Asked { tree, old_plan: None, planned_under: None, shows_kind: false, environment };
+    let asked = Asked { tree, old_plan: None, environment };
     // What the planner is given for a Bind is read at its Execute.
     let trees = clock;
     let planning = if trees.is_none() { None } else { snapshot_of_planning(store) };
@@ -116,14 +110,11 @@ pub fn make(
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed()).ok()?;
     let form = form.id();
     let Computed { facts, cost } = promising_answer(store, key, form, terms)?;
-    // Under other settings of the planner the plan for these values would cost something else.
-    if call.has_values() && cost.settings != planner_settings::hash() {
-        return None;
-    }
-    if !plan_facts::hold_now(facts) {
-        return None;
-    }
     let template = kept_templates::find(form, versions, facts)?;
+    // What a portal then holds open, only starting its own plan can tell.
+    if call.has_values() && template.open_relations().prunes_at_start {
+        return None;
+    }
     // Whoever has written to what it reads gets a plan of his own before the snapshot is taken.
     own_writes::check_own_writes(template.relations()).ok()?;
     // SAFETY: the memory that is current while a query is planned is that of its message.
@@ -131,7 +122,7 @@ pub fn make(
     let bounds = times.has_bounds.then_some((trees, times.hash));
     let place = Pending { call: *call, form, versions, key, facts, text, terms, bounds }.in_current_memory()?;
     // The plan points into the template, which `kept_templates` keeps until a later statement is planned, when the plan is gone.
-    let plan = template.placeholder(call.query(), place, cost.total)?;
+    let plan = template.placeholder(call.query(), place, cost)?;
     let indexes = if call.has_values() { template.open_relations().indexes } else { std::ptr::null_mut() };
     Some(Placeholder { plan, locks: template.descendants(), indexes })
 }
@@ -156,7 +147,7 @@ fn often_gives_way(call: &Call<'_>) -> bool {
 struct Computed {
     facts: FactsHash,
     /// Its cost. Another plan with the same facts may have been made for other values.
-    cost: PlanCost,
+    cost: f64,
 }
 
 impl Computed {

@@ -7,8 +7,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use arrow_cache_core::{
-    CacheKey, Counter, Dependency, Hash128, HashBuffer, Nearest, NewEntry, NewKind, PlanCost, Reason, RoomyVec,
-    SnapshotView, Validity, nearest_values,
+    CacheKey, Counter, Dependency, Hash128, HashBuffer, Nearest, NewEntry, NewKind, Reason, RoomyVec, SnapshotView,
+    Validity, nearest_values,
 };
 use pgrx::pg_sys;
 
@@ -150,7 +150,7 @@ impl<'s> RowBounds<'s> {
             dependencies,
             descriptor: values,
             facts: Hash128::NONE,
-            plan_cost: PlanCost::default(),
+            plan_cost: 0.0,
             rows: 0,
             columns: 0,
             execution_micros: u64::try_from(now - began).unwrap_or(0),

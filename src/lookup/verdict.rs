@@ -92,8 +92,7 @@ pub fn check(
         planned: Planned {
             versions,
             plan: session::next_plan_number(),
-            under: (!is_one_shot).then(|| environment::planning(store.seed(), environment::settings(store.seed()))),
-            for_values: call.has_values(),
+            under: (!is_one_shot).then(|| environment::under(store.seed())),
         },
         seed: store.seed(),
         messages: portal::messages_received(),

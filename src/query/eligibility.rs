@@ -7,9 +7,7 @@ mod catalog_search;
 mod checker;
 mod coercions;
 mod declared_functions;
-mod failures;
 mod join_columns;
-mod kind_of_plan;
 mod met_bodies;
 mod named_functions;
 mod named_relations;
@@ -33,7 +31,6 @@ use crate::pg::tree::Tree;
 pub use checker::Blamed;
 use checker::{ClockPlace, EligibilityChecker};
 pub use declared_functions::{PURE, may_be_declared};
-pub use failures::{expression_may_fail, node_may_fail};
 pub use met_bodies::SqlBodies;
 
 /// What an eligible query asks that its answer depends on.
@@ -53,10 +50,6 @@ pub struct QueryTraits {
     pub is_limited: bool,
     /// Constants may decide which of the relations that it names its plan reads: it has sub-queries in expressions.
     pub may_drop_relations: bool,
-    /// Computing it may raise an error, so that it shows which parts of it are computed.
-    pub may_fail: bool,
-    /// Its rows, or the types of its columns, may show whether it was planned for the values of its parameters.
-    pub may_show_kind: bool,
     /// It has set operations.
     pub unites: bool,
     /// It calls aggregates, whose parts the server finds anew at each execution; or it converts enums to JSON, and the server looks for
@@ -81,6 +74,11 @@ impl QueryTraits {
     /// Does it call functions that are declared pure, whose queries are seen when they run?
     pub fn calls_declared(&self) -> bool {
         self.bodies.is_some_and(|bodies| bodies.are_declared)
+    }
+
+    /// Returns true if its plans may call functions that are not the server's own.
+    pub fn may_call_users(&self) -> bool {
+        self.bodies.is_some() || self.trusts
     }
 
     /// Does what it means rest on how names in bodies of functions are resolved?
@@ -140,8 +138,6 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
             is_limited: repeatability::is_limited(query),
             may_drop_relations: checker.has_sublinks,
-            may_fail: checker.may_fail && !fails_in_any_plan(query, seed),
-            may_show_kind: checker.may_show_kind,
             unites: checker.unites,
             aggregates: checker.aggregates || (checker.converts_to_json && checker.types.enums),
             clocks: checker.clocks,
@@ -151,21 +147,6 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
         })
     });
     Checked { traits, offender, resolves_names: checker.bodies.resolves_names() }
-}
-
-/// Does computing a query fail in every kind of plan if it fails in one? Only the columns of its single row may fail (`failures::gives_one_row`):
-/// the rows that these are made of are the same in all plans, and all of them are read before that row.
-fn fails_in_any_plan(query: Tree<'_, pg_sys::Query>, seed: u64) -> bool {
-    if !failures::gives_one_row(query) {
-        return false;
-    }
-    let rest = pg_sys::Query { targetList: std::ptr::null_mut(), ..*query };
-    let here = 0u8;
-    let mut checker = EligibilityChecker::new((&raw const here) as usize, Some(seed));
-    // SAFETY: a query like the one that it was copied from, but for its columns; it lives as long as this call.
-    let stopped = unsafe { Tree::enter(&raw const rest) }.is_none_or(|rest| checker.check_all(rest.as_node()));
-    checker.bodies.free();
-    !stopped && !checker.may_fail
 }
 
 /// Checks an expression, or a list of expressions, that is part of no query: a constraint, say. Returns whether its value depends on

@@ -10,8 +10,9 @@ use std::ffi::{CStr, CString, c_char};
 use arrow_cache_core::{Hash128, HashBuffer, LastHash, Reason, RoomyVec};
 use pgrx::pg_sys;
 
-use super::hashes::{EnvironmentHash, PlanningHash, SettingsHash};
+use super::hashes::{EnvironmentHash, SettingsHash};
 pub use super::present_settings::settings;
+use super::verdict::Under;
 use crate::pg::backend_local::Local;
 use crate::pg::server_settings::text_of;
 use crate::pg::{backend, search_path, text_search};
@@ -31,30 +32,16 @@ fn add_environment(key: &mut HashBuffer, settings: SettingsHash) {
 
 /// Settings and role.
 type Asked = (SettingsHash, pg_sys::Oid);
-/// What was asked last about planning, and its number.
-static PLANNING: Local<Cell<Option<(Asked, PlanningHash)>>> = Local::new(Cell::new(None));
 /// An environment without settings that are read by name, with its search path, and its number.
 type UsualEnvironment = (Asked, Vec<u8>, EnvironmentHash);
 /// The one that was asked for last.
 static USUAL: Local<RefCell<Option<UsualEnvironment>>> = Local::new(RefCell::new(None));
 static ENVIRONMENT: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
 
-/// What the planner goes by when it computes or inlines functions in advance, as one number, for the present settings as `settings` has told
-/// them. It also asks whether the role may execute a function that it inlines, and then nobody asks again.
-pub fn planning(seed: u64, settings: SettingsHash) -> PlanningHash {
-    let asked = (settings, backend::user_id());
-    match PLANNING.get() {
-        Some((last, hash)) if last == asked => hash,
-        _ => {
-            let mut key = HashBuffer::new();
-            key.u64(seed);
-            key.hash(settings.0);
-            key.u32(asked.1.to_u32());
-            let hash = PlanningHash(key.finish());
-            PLANNING.set(key.is_complete().then_some((asked, hash)));
-            hash
-        }
-    }
+/// What the planner goes by when it computes or inlines functions in advance: the present settings, and the role. It
+/// asks whether the role may execute a function that it inlines, and then nobody asks again.
+pub fn under(seed: u64) -> Under {
+    Under { settings: settings(seed), role: backend::user_id() }
 }
 
 /// The present environment as one number, with the values of the `custom` settings that a query reads by name.

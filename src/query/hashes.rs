@@ -60,10 +60,6 @@ impl FactsHash {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SettingsHash(pub Hash128);
 
-/// As which role, and under which settings a plan was made (`environment::planning`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PlanningHash(pub Hash128);
-
 /// Who asks, where, and under which settings (`environment::hash`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EnvironmentHash(pub Hash128);

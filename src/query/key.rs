@@ -7,7 +7,7 @@ use std::rc::Rc;
 use arrow_cache_core::{CacheKey, Hash128, HashBuffer, OutOfMemory, Reason};
 
 use super::clock::{self, Clock, ClockHash};
-use super::hashes::{EnvironmentHash, PlanningHash, TreeHash};
+use super::hashes::{EnvironmentHash, TreeHash};
 use super::known_texts;
 use super::parameters;
 use super::statement_text::{self, Text};
@@ -19,16 +19,11 @@ use crate::pg::backend_local::Local;
 pub struct Asked {
     /// What name resolution made of its text (`identity`).
     pub tree: TreeHash,
-    /// The number of its plan, if that is older than the last change of definitions that no relation stands for: what
-    /// PostgreSQL does not invalidate plans for (text search, …) may mean something else to such a plan than to any other, so
-    /// it shares answers with nobody.
+    /// The number of its plan, if planning it now could give one that means something else, so that it shares answers
+    /// with nobody. Definitions may have changed since that PostgreSQL does not invalidate plans for (text search, …).
+    /// Or it was made under other settings, or as another role: it keeps what the planner computed by them, and the
+    /// functions that it inlined, which that role may execute.
     pub old_plan: Option<u64>,
-    /// The role and the settings that its plan was made under, if it runs under others: the plan keeps what the planner computed by them, and
-    /// the functions that it inlined, which that role may execute.
-    pub planned_under: Option<PlanningHash>,
-    /// Its plan was made for the values of its parameters, and executing a plan for all values may raise an error where this one does not, or give other
-    /// rows, or columns of other types: the planner drops parts of the query by the values.
-    pub shows_kind: bool,
     /// The settings it runs under (`environment::hash`).
     pub environment: EnvironmentHash,
 }
@@ -98,10 +93,8 @@ pub fn of(asked: &Asked, text: &HashedText, clock: &Clock<'_>, seed: u64) -> Res
     key.u64(seed);
     key.hash(text.hash);
     key.hash(asked.tree.0);
-    let (old, under, kind) = (asked.old_plan.is_some(), asked.planned_under.is_some(), asked.shows_kind);
-    key.u8(u8::from(old) | u8::from(under) << 1 | u8::from(kind) << 2);
+    key.u8(u8::from(asked.old_plan.is_some()));
     key.u64(asked.old_plan.unwrap_or(0));
-    key.hash(asked.planned_under.map_or(Hash128::NONE, |planning| planning.0));
     key.hash(asked.environment.0);
     parameters::add_parameters(&mut key, clock.params)?;
     let times = clock::hash_values(clock, seed)?;

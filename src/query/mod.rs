@@ -13,7 +13,8 @@
 //! | What else does the answer rest on? | `row_types_and_custom_settings` |
 //! | What of an answer does SQL leave open? | `repeatability`, `ordering`, `bytewise` (equal values) |
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
-//! | May a role lack the right to execute one of the server's functions? | `withdrawn_functions` |
+//! | May a role lack the right to execute a function? | `withdrawn_functions` (the server's own), `rights_at_start` (of partitions that are left out by the time) |
+//! | May a stored part raise an error that its statement need not raise? | `failures` |
 //! | What does a comment before the statement ask? | `statement_terms` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
 //! | How many rows can there be at most? | `row_bound`, `unique_scan` |
@@ -29,14 +30,13 @@ pub mod decomposition;
 pub mod eligibility;
 mod enclosing;
 pub mod environment;
+pub mod failures;
 mod function_table;
 pub mod hashes;
 pub mod identity;
 pub mod key;
 pub mod known_texts;
-pub mod left_out_rows;
 pub mod lock_order;
-pub mod lone_parameters;
 pub mod name_resolution;
 mod node_table;
 pub mod opened_relations;
@@ -48,11 +48,11 @@ pub mod plan_facts;
 pub mod plan_kinds;
 pub mod plan_marker;
 pub mod planner_input;
-pub mod planner_settings;
 mod present_settings;
 pub mod relation_policy;
 pub mod relations;
 mod repeatability;
+pub mod rights_at_start;
 pub mod row_bound;
 pub mod row_types_and_custom_settings;
 pub mod shown_clock;

@@ -16,10 +16,6 @@ pub struct Opened<'t> {
     pub indexes: Vec<pg_sys::Oid>,
     /// The parts of the plan of which some may be left out when it starts, and which is not known before.
     pub left_out: Vec<Tree<'t, pg_sys::Plan>>,
-    /// Likewise, while it runs: by what a sub-query or another row gives.
-    pub left_out_later: Vec<Tree<'t, pg_sys::Plan>>,
-    /// Scans that may ask of a row again what an index was asked for, since the index names pages.
-    pub rechecking: Vec<Tree<'t, pg_sys::BitmapHeapScan>>,
     /// Every index that the plan may scan.
     pub scanned: Vec<pg_sys::Oid>,
     /// Every table that the plan may scan.
@@ -51,8 +47,6 @@ struct Collector<'t> {
     whole_places: Vec<(u32, f64)>,
     is_parallel: bool,
     left_out: Vec<Tree<'t, pg_sys::Plan>>,
-    left_out_later: Vec<Tree<'t, pg_sys::Plan>>,
-    rechecking: Vec<Tree<'t, pg_sys::BitmapHeapScan>>,
     has_unknown_nodes: bool,
     has_foreign_nodes: bool,
     /// What is met now may be left out when the plan starts.
@@ -70,8 +64,6 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened<'_> {
         whole_places: Vec::new(),
         is_parallel: false,
         left_out: Vec::new(),
-        left_out_later: Vec::new(),
-        rechecking: Vec::new(),
         has_unknown_nodes: false,
         has_foreign_nodes: false,
         uncertain: false,
@@ -84,8 +76,6 @@ pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened<'_> {
         tables: found.places.iter().filter_map(relation).collect(),
         indexes: found.indexes,
         left_out: found.left_out,
-        left_out_later: found.left_out_later,
-        rechecking: found.rechecking,
         scanned: found.scanned,
         scanned_tables: found.scanned_places.iter().filter_map(relation).collect(),
         read_whole: found.whole_places.iter().filter_map(|(place, cost)| Some((relation(place)?, *cost))).collect(),
@@ -136,10 +126,7 @@ impl<'t> Collector<'t> {
                 self.scan(scan.scan.scanrelid);
             },
             SampleScan(scan) => self.scan(scan.scan.scanrelid),
-            BitmapHeapScan(scan) => {
-                self.rechecking.push(scan);
-                self.scan(scan.scan.scanrelid);
-            },
+            BitmapHeapScan(scan) => self.scan(scan.scan.scanrelid),
             TidScan(scan) => self.scan(scan.scan.scanrelid),
             TidRangeScan(scan) => self.scan(scan.scan.scanrelid),
             ForeignScan(scan) => {
@@ -194,21 +181,18 @@ impl<'t> Collector<'t> {
         children: Option<Tree<'t, pg_sys::List>>,
         pruning: Option<Tree<'t, pg_sys::PartitionPruneInfo>>,
     ) {
-        let (mut all, mut later) = (true, false);
+        let mut all = true;
         if let Some(pruning) = pruning {
             for levels in children!(pruning.prune_infos as List) {
                 for level in levels.items().flatten().filter_map(Tree::as_a::<pg_sys::PartitionedRelPruneInfo>) {
                     self.table(level.rtindex);
                     all &= level.initial_pruning_steps.is_null();
-                    later |= !level.exec_pruning_steps.is_null();
                 }
             }
         }
         let outside = self.uncertain;
         if !all && !outside {
             self.left_out.extend(plans_of(children));
-        } else if later {
-            self.left_out_later.extend(plans_of(children));
         }
         self.uncertain |= !all;
         self.walk_all(children);
@@ -224,22 +208,22 @@ pub fn plans_of<'t>(list: Option<Tree<'t, pg_sys::List>>) -> impl Iterator<Item 
     })
 }
 
-/// May a plan have something `left_out`, or `rechecking`? Asked of many plans that have neither, so nothing is collected.
-pub fn may_vary(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
-    varies(plan, child!(plan.planTree)) || plans_of(child!(plan.subplans)).any(|below| varies(plan, Some(below)))
+/// Returns true if a plan may have something `left_out`. Asked of many plans that have nothing, so nothing is
+/// collected.
+pub fn may_prune_at_start(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+    prunes(plan, child!(plan.planTree)) || plans_of(child!(plan.subplans)).any(|below| prunes(plan, Some(below)))
 }
 
-fn varies<'t>(all: Tree<'t, pg_sys::PlannedStmt>, plan: Option<Tree<'t, pg_sys::Plan>>) -> bool {
+fn prunes<'t>(all: Tree<'t, pg_sys::PlannedStmt>, plan: Option<Tree<'t, pg_sys::Plan>>) -> bool {
     let Some(plan) = plan else { return false };
-    let any = |list| plans_of(list).any(|below| varies(all, Some(below)));
+    let any = |list| plans_of(list).any(|below| prunes(all, Some(below)));
     let node = plan.as_node();
-    let varies_itself = match_node! { node;
-        BitmapHeapScan(_scan) => true,
+    let prunes_itself = match_node! { node;
         Append(append) => compat::pruning_of_append(all, append).is_some() || any(child!(append.appendplans)),
         MergeAppend(append) => compat::pruning_of_merge_append(all, append).is_some() || any(child!(append.mergeplans)),
-        SubqueryScan(scan) => varies(all, child!(scan.subplan)),
+        SubqueryScan(scan) => prunes(all, child!(scan.subplan)),
         CustomScan(scan) => any(child!(scan.custom_plans)),
         _ => false,
     };
-    varies_itself || varies(all, child!(plan.lefttree)) || varies(all, child!(plan.righttree))
+    prunes_itself || prunes(all, child!(plan.lefttree)) || prunes(all, child!(plan.righttree))
 }

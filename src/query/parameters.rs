@@ -8,11 +8,6 @@ use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::replaced_in_query;
 
-/// How many parameters there are.
-pub fn count(params: Option<Tree<'_, pg_sys::ParamListInfoData>>) -> usize {
-    params.map_or(0, |params| params.numParams as usize)
-}
-
 /// The value of a parameter of the statement as a constant, in the current memory context, as the planner takes it. `None` if the value is not
 /// known, or not of its type.
 pub fn as_constant(

@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use arrow_cache_core::{Hash128, HashBuffer};
+use arrow_cache_core::HashBuffer;
 use pgrx::pg_sys;
 
 use super::hashes::FactsHash;
@@ -18,23 +18,8 @@ use crate::pg::tree::{Tree, child, children};
 
 static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new()));
 
-/// The bits of the lower half that tell the settings by which children are left out.
-const PRUNING: u64 = 7;
-
-/// The settings by which the planner leaves out partitions and children.
-pub fn pruning() -> u64 {
-    // SAFETY: plain globals of the backend.
-    let (prunes, excludes) = unsafe { (pg_sys::enable_partition_pruning, pg_sys::constraint_exclusion) };
-    (u64::from(prunes) | (excludes as u64) << 1) & PRUNING
-}
-
-/// Was a plan with these facts made under the present settings, as far as they decide on the facts?
-pub fn hold_now(facts: FactsHash) -> bool {
-    facts.0.lo & PRUNING == pruning()
-}
-
-/// The facts of a plan that has just been made: relations, permissions, columns, the tables and indexes that it opens, what else its start
-/// does, and the settings by which children are left out.
+/// The facts of a plan that has just been made: relations, permissions, columns, the tables and indexes that it opens,
+/// and what else its start does.
 /// `opened` is what its executor opens.
 pub fn of(plan: Tree<'_, pg_sys::PlannedStmt>, opened: &Opened<'_>, seed: u64) -> FactsHash {
     let mut key = BUFFER.take();
@@ -60,7 +45,7 @@ pub fn of(plan: Tree<'_, pg_sys::PlannedStmt>, opened: &Opened<'_>, seed: u64) -
     key.u8(u8::from(opened.prunes_at_start()) | u8::from(opened.has_foreign_nodes) << 1);
     let hash = key.finish();
     BUFFER.set(key);
-    FactsHash(Hash128 { lo: hash.lo & !PRUNING | pruning(), ..hash })
+    FactsHash(hash)
 }
 
 fn add_oids(key: &mut HashBuffer, oids: impl Iterator<Item = pg_sys::Oid>) {

@@ -14,10 +14,10 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::clock::ClockTrees;
 use super::eligibility::{QueryTraits, SqlBodies};
-use super::hashes::{FactsHash, FormId, PlanningHash, TreeHash};
+use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
 use super::ordering::OrderedPrefix;
 use super::row_types_and_custom_settings::Extras;
-use super::verdict::{Marked, Planned, Verdict, Versions};
+use super::verdict::{Marked, Planned, Under, Verdict, Versions};
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::direct;
 use crate::pg::lists::nodes;
@@ -32,8 +32,8 @@ const FIRST_WORD: i32 = -0x00AC_0000;
 const WORDS: usize = 19;
 /// Place of the first word of the form.
 const FORM: usize = 13;
-/// Words of the role and the settings under which the plan was made, which follow if it is kept.
-const PLANNED_UNDER: std::ops::Range<usize> = WORDS..WORDS + 4;
+/// Words of the settings and the role under which the plan was made, which follow if it is kept.
+const PLANNED_UNDER: std::ops::Range<usize> = WORDS..WORDS + 5;
 /// Extras follow from here on.
 const EXTRAS: usize = PLANNED_UNDER.end;
 /// Flag: rows that are computed later may differ.
@@ -42,34 +42,28 @@ const READS_SESSION: u32 = 1;
 const RESTS_ON_ENUMS: u32 = 2;
 /// Flag: words of extras follow.
 const HAS_EXTRAS: u32 = 4;
-/// Flag: words of the role and the settings are there.
+/// Flag: words of the settings and the role are there.
 const WAS_KEPT: u32 = 8;
-/// Flag: the plan was made for the values of its parameters.
-const FOR_VALUES: u32 = 16;
 /// Flag: constants may decide which relations the plan reads.
-const MAY_DROP_RELATIONS: u32 = 32;
+const MAY_DROP_RELATIONS: u32 = 16;
 /// Flag: it calls aggregates.
-const AGGREGATES: u32 = 64;
+const AGGREGATES: u32 = 32;
 /// Flag: executing it may garble text.
-const RECEIVES_TEXT: u32 = 128;
+const RECEIVES_TEXT: u32 = 64;
 /// Flag: a list of clock expressions is there.
-const HAS_CLOCK: u32 = 256;
+const HAS_CLOCK: u32 = 128;
 /// Flag: it calls functions of users in SQL.
-const CALLS_BODIES: u32 = 512;
+const CALLS_BODIES: u32 = 256;
 /// Flag: some of them are kept as text.
-const RESOLVES_NAMES: u32 = 1024;
+const RESOLVES_NAMES: u32 = 512;
 /// Flag: some extensions were trusted.
-const TRUSTS: u32 = 2048;
-/// Flag: computing it may fail.
-const MAY_FAIL: u32 = 4096;
+const TRUSTS: u32 = 1024;
 /// Flag: some of those functions read relations.
-const BODIES_READ: u32 = 8192;
+const BODIES_READ: u32 = 2048;
 /// Flag: some of those functions are declared pure.
-const BODIES_ARE_DECLARED: u32 = 16384;
-/// Flag: it may show the kind of its plan.
-const MAY_SHOW_KIND: u32 = 32768;
+const BODIES_ARE_DECLARED: u32 = 4096;
 /// Flag: it has LIMIT or OFFSET.
-const IS_LIMITED: u32 = 65536;
+const IS_LIMITED: u32 = 8192;
 /// Place of the word that says which parameters the query names that the verdict below a refusal is about: behind all
 /// others.
 const PARAMS_BELOW: usize = 0x2_0000;
@@ -109,7 +103,8 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             // SAFETY: extras are kept in the context in which the plan is made.
             let extras: Vec<u32> = unsafe { traits.extras.words().collect() };
             let words = words_of(&traits, tree, form, facts, &planned, (!extras.is_empty(), !clock.is_none()));
-            let under = planned.under.map(|planning| halves(planning.0)).into_iter().flatten();
+            let words_of_under = |under: Under| halves(under.settings.0).into_iter().chain([under.role.to_u32()]);
+            let under = planned.under.map(words_of_under).into_iter().flatten();
             let words = words.into_iter().enumerate().chain(PLANNED_UNDER.zip(under)).chain((EXTRAS..).zip(extras));
             let words: Vec<(usize, u32)> = words.collect();
             // SAFETY: a new plan, whose list of items is NIL or valid; the words outlive the call. The expressions lie
@@ -205,10 +200,7 @@ fn words_of(
         (traits.rests_on_enums, RESTS_ON_ENUMS),
         (has_extras, HAS_EXTRAS),
         (planned.under.is_some(), WAS_KEPT),
-        (planned.for_values, FOR_VALUES),
         (traits.may_drop_relations, MAY_DROP_RELATIONS),
-        (traits.may_fail, MAY_FAIL),
-        (traits.may_show_kind, MAY_SHOW_KIND),
         (traits.aggregates, AGGREGATES),
         (traits.receives_text, RECEIVES_TEXT),
         (has_clock, HAS_CLOCK),
@@ -380,8 +372,7 @@ fn cacheable(words: &[u32], plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Marke
     let planned = Planned {
         versions: Versions { catalogs: number_at(words, 5), ddl: number_at(words, 7) },
         plan: number_at(words, 9),
-        under: if flags & WAS_KEPT == 0 { None } else { Some(PlanningHash(key_at(further.first_chunk::<4>()?, 0))) },
-        for_values: flags & FOR_VALUES != 0,
+        under: if flags & WAS_KEPT == 0 { None } else { Some(under_of(further.first_chunk()?)) },
     };
     let traits = QueryTraits {
         reads_session: flags & READS_SESSION != 0,
@@ -390,8 +381,6 @@ fn cacheable(words: &[u32], plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Marke
         repeatable: (words[12] != NOT_REPEATABLE).then(|| OrderedPrefix::unpack(words[12] >> 1)),
         is_limited: flags & IS_LIMITED != 0,
         may_drop_relations: flags & MAY_DROP_RELATIONS != 0,
-        may_fail: flags & MAY_FAIL != 0,
-        may_show_kind: flags & MAY_SHOW_KIND != 0,
         // Asked when the plan is made, and not later.
         unites: false,
         aggregates: flags & AGGREGATES != 0,
@@ -410,6 +399,11 @@ fn cacheable(words: &[u32], plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Marke
     let (tree, facts) = (TreeHash(key_at(words, 1)), FactsHash(key_at(words, 15)));
     let form = FormId(number_at(words, FORM));
     Some(Marked::Cacheable { traits, tree, form, facts, planned, asks_for_time })
+}
+
+/// What the words of `PLANNED_UNDER` say.
+fn under_of(words: &[u32; 5]) -> Under {
+    Under { settings: SettingsHash(key_at(words, 0)), role: words[4].into() }
 }
 
 /// The words behind those of every marker, which `attach` has appended in order.

@@ -1,5 +1,6 @@
-//! The settings that shape or decide what functions return, as one number. Each lookup asks for it, and they hardly ever change. So they are compared
-//! with those that were hashed last, which takes less time than to gather and hash them. State of this backend; no lock.
+//! The settings that shape or decide what functions return, and which partitions a plan leaves out with the rights that
+//! it would ask for, as one number. Each lookup asks for it, and they hardly ever change. So they are compared with
+//! those that were hashed last, which takes less time than to gather and hash them. State of this backend; no lock.
 
 use std::cell::RefCell;
 use std::ffi::c_char;
@@ -12,7 +13,7 @@ use crate::pg::backend_local::Local;
 use crate::pg::server;
 use crate::pg::server_settings::{self, text_of};
 
-const NUMBERS: usize = 15;
+const NUMBERS: usize = 17;
 const TEXTS: usize = 7;
 
 /// The server's variables at one moment.
@@ -36,7 +37,7 @@ struct Hashed {
 /// It is complete.
 static LAST: Local<RefCell<Option<Hashed>>> = Local::new(RefCell::new(None));
 
-/// The present settings as one number: those that a function may read, whoever calls it.
+/// The present settings as one number.
 pub fn settings(seed: u64) -> SettingsHash {
     let present = Present::read();
     let mut last = LAST.borrow_mut();
@@ -73,6 +74,8 @@ impl Present {
                     u32::from(pg_sys::Transform_null_equals),
                     u32::from(pg_sys::standard_conforming_strings),
                     server_settings::changed_row_types() as u32,
+                    u32::from(pg_sys::enable_partition_pruning),
+                    pg_sys::constraint_exclusion as u32,
                 ],
                 texts: [
                     server::locale_monetary,

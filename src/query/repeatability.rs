@@ -7,6 +7,7 @@
 //! |---|---|
 //! | LIMIT, OFFSET, FETCH in a sub-query | which rows, unless the order is total |
 //! | DISTINCT ON | which row of each group |
+//! | grouping sets, and parameters | a plan for all values takes a parameter for the grouping column that it equals, which is NULL in some rows |
 //! | window functions | rank, neighbours and running sums among rows that sort alike |
 //! | `ARRAY(SELECT …)` | the order of the elements |
 //! | aggregates that are not `ORDER_BLIND` | the result may depend on the order of the input: `array_agg`, `string_agg`, sums of floats |
@@ -21,6 +22,7 @@ use pgrx::pg_sys;
 use super::bytewise::{equality_is_bytewise, is_bytewise, sorted_target};
 use super::function_table::has;
 use super::function_table::properties::{EXTREME, ORDER_BLIND};
+use super::parameters;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 
 /// Returns true if this node of a query tree, by itself, leaves the answer open. `is_whole` tells that it is the query
@@ -42,7 +44,9 @@ pub fn is_limited(query: Tree<'_, pg_sys::Query>) -> bool {
 }
 
 fn query_leaves_open(query: Tree<'_, pg_sys::Query>) -> bool {
-    if query.hasDistinctOn {
+    // SAFETY: a valid query.
+    let has_parameters = || unsafe { parameters::named_by(query.as_ptr()) } != 0;
+    if query.hasDistinctOn || (!query.groupingSets.is_null() && has_parameters()) {
         return true;
     }
     let is_open = |clause| sorted_target(query, clause).is_none_or(|target| !is_bytewise(child!(target.expr)));

@@ -1,10 +1,11 @@
 //! The verdict on a planned query, and what was current when it was planned. Plain values.
 
 use arrow_cache_core::Reason;
+use pgrx::pg_sys;
 
 use super::clock::ClockTrees;
 use super::eligibility::QueryTraits;
-use super::hashes::{FactsHash, FormId, PlanningHash, TreeHash};
+use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
 
 /// Versions of the database's definitions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +16,13 @@ pub struct Versions {
     pub ddl: u64,
 }
 
+/// The settings under which a plan is made, or runs, and the role.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Under {
+    pub settings: SettingsHash,
+    pub role: pg_sys::Oid,
+}
+
 /// What was current when a query was about to be planned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Planned {
@@ -22,11 +30,9 @@ pub struct Planned {
     pub versions: Versions,
     /// Number of the plan, which no other plan has.
     pub plan: u64,
-    /// The role and the settings under which the planner computed and inlined what can be (`environment::planning`). `None` for a plan that
-    /// is made for one execution, which runs under the same.
-    pub under: Option<PlanningHash>,
-    /// The plan was made for the values of its parameters, and for no others.
-    pub for_values: bool,
+    /// Under what the planner computed and inlined what can be. `None` for a plan that is made for one execution, which
+    /// runs under the same.
+    pub under: Option<Under>,
 }
 
 /// The verdict on a planned query.

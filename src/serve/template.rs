@@ -161,8 +161,8 @@ impl Template {
     }
 
     /// A plan that stands for `pending`, for a query of the template's form, in the current memory context. It shares
-    /// parts with the template, which must outlive it unless it is copied. It costs what the plan for the values of the
-    /// query was estimated to cost: the server adds such costs up. `None` when there is no memory.
+    /// parts with the template, which must outlive it unless it is copied. It costs what the plan that computed the
+    /// answer was estimated to cost: the server adds such costs up. `None` when there is no memory.
     pub fn placeholder(
         &self,
         query: Tree<'_, pg_sys::Query>,

@@ -8,11 +8,11 @@ import re
 
 
 class Panel:
-    def __init__(self, name, sql, parameters=(), one_row=False, in_cursors=True, may_fail=False):
+    def __init__(self, name, sql, parameters=(), one_row=False, in_cursors=True):
         """`one_row`: the answer has one row at most, and the server can tell from the plan. `in_cursors`: it is also read by way of
-        cursors and named portals. `may_fail`: computing it may raise an error, as far as the cache can tell."""
+        cursors and named portals."""
         self.name, self.sql, self.parameters = name, " ".join(sql.split()), list(parameters)
-        self.one_row, self.in_cursors, self.may_fail = one_row, in_cursors, may_fail
+        self.one_row, self.in_cursors = one_row, in_cursors
 
     def read_by(self, mode):
         return (self.one_row or not mode.one_row) and (self.in_cursors or not mode.cursor)
@@ -57,7 +57,7 @@ PANELS = [
           FROM sales s
          WHERE s.channel = {1}
            AND s.sold_at >= [[date_trunc('week', now()) - interval '8 weeks']]
-         GROUP BY 1 ORDER BY 1""", parameters=["web"], may_fail=True),
+         GROUP BY 1 ORDER BY 1""", parameters=["web"]),
     # More rows than one fetch of 500 brings, so that readers of parts come back for more.
     Panel("products_of_the_year", """
         SELECT p.product_id, p.sku, p.brand, count(*) AS orders, min(s.sold_at) AS first_sale, max(s.sold_at) AS last_sale
@@ -72,12 +72,12 @@ PANELS = [
           JOIN stores st USING (store_id)
           JOIN dates d USING (date_id)
          WHERE d.year = [[extract(year FROM CURRENT_DATE)]] AND st.region = {1}
-         GROUP BY st.region""", parameters=["North"], may_fail=True),
+         GROUP BY st.region""", parameters=["North"]),
     # The current row of a cursor over a plain scan could be updated (WHERE CURRENT OF), so it is served in read-only transactions alone.
     Panel("store_card", """
         SELECT st.name, st.city, st.floor_area, [[CURRENT_DATE - 1]] - st.opened_on AS days_open
           FROM stores st
-         WHERE st.store_id = CAST(CAST({1} AS text) AS int)""", parameters=["17"], one_row=True, in_cursors=False, may_fail=True),
+         WHERE st.store_id = CAST(CAST({1} AS text) AS int)""", parameters=["17"], one_row=True, in_cursors=False),
     Panel("since_midnight", """
         SELECT count(*) AS orders, coalesce(sum(s.quantity * s.unit_price), 0) AS revenue
           FROM sales s

@@ -12,7 +12,6 @@ PREPARED = ROOT / "target" / "drivers"    # what prepare.sh has made
 
 # A driver gives a statement a name after some executions, and the server makes a plan for all values after five more.
 UNTIL_GENERIC = 12
-CUSTOM_PLANS = 5
 
 
 class Mode:
@@ -20,12 +19,6 @@ class Mode:
         """`runs` through the dashboard, all of which but the first must hit; `one_row`: the reader asks for one row, so it reads
         only the panels that have no more; `cursor`: it reads by way of cursors or named portals; `pooled`: through PgBouncer."""
         self.name, self.runs, self.one_row, self.cursor, self.pooled = name, runs, one_row, cursor, pooled
-
-    def may_miss(self, panel, run):
-        """May the panel miss once from this run on? A plan for all values takes the place of those for the values of one execution. It may
-        raise errors that these have not, because the planner has dropped a part of the query for the values. So the kind of plan is in the key of
-        queries that may fail (docs/architecture/exactness.md), and such a query is executed once for each kind."""
-        return self.runs == UNTIL_GENERIC and run > CUSTOM_PLANS and panel.parameters and panel.may_fail
 
 
 class Driver:

@@ -5,8 +5,8 @@ executing it gives? Run by `make test-drivers`.
     tests/drivers/run.py [--literal-dates] [DRIVER…]
 
 A mode passes if each statement was one hit in every run but the first, and all its rows were equal to those of a role for which the
-cache is off. One miss more is allowed when the server changes over to a plan for all values (Mode.may_miss). `--literal-dates` writes literals in the place of what reads the clock. The status is 0 if nothing failed, 69 if nothing
-failed and something could not be run, else 1.
+cache is off. `--literal-dates` writes literals in the place of what reads the clock. The status is 0 if nothing failed, 69 if
+nothing failed and something could not be run, else 1.
 """
 
 import argparse
@@ -75,10 +75,9 @@ class Program:
 
 
 class Outcome:
-    def __init__(self, statements, runs, equal, notes, changes_of_plan):
-        """`runs`: how many statements of each run were hits, or the one miss that a panel may have. `changes_of_plan`: how many of these
-        there were."""
-        self.statements, self.runs, self.equal, self.notes, self.changes_of_plan = statements, runs, equal, notes, changes_of_plan
+    def __init__(self, statements, runs, equal, notes):
+        """`runs`: how many statements of each run were hits."""
+        self.statements, self.runs, self.equal, self.notes = statements, runs, equal, notes
 
     @property
     def passed(self):
@@ -115,7 +114,7 @@ class Test:
         statements = self.statements(driver, mode)
         expected, notes = self.expected(driver, mode, statements), {}
         program = self.program(driver, mode, CACHED)
-        runs, equal, changed = [], True, set()
+        runs, equal = [], True
         try:
             for number in range(1, mode.runs + 1):
                 hits = 0
@@ -124,9 +123,6 @@ class Test:
                     rows = program.ask("read", *words)
                     done = self.server.counters().since(before)
                     hit = done.hits == 1 and done.misses == 0
-                    if not hit and panel not in changed and done.misses == 1 and mode.may_miss(panel, number):
-                        changed.add(panel)
-                        hit = True
                     hits += hit
                     if number > 1 and not hit:
                         why = " ".join(sorted(done.reasons)) or "no reason"
@@ -137,7 +133,7 @@ class Test:
                 runs.append(hits)
         finally:
             program.close()
-        return Outcome(len(statements), runs, equal, [f"{what}: {', '.join(names)}" for what, names in notes.items()], len(changed))
+        return Outcome(len(statements), runs, equal, [f"{what}: {', '.join(names)}" for what, names in notes.items()])
 
     def expected(self, driver, mode, statements):
         """Panel → rows, as a role gets them for which the cache is off."""
@@ -178,7 +174,7 @@ def attempt(test, driver, mode):
     except ReadFailed as error:
         return [*name, "", "", "FAILED"], [str(error)], False
     hits = f"{outcome.runs[1]} of {outcome.statements}"
-    later = sum(outcome.runs[2:]) - outcome.changes_of_plan
+    later = sum(outcome.runs[2:])
     if later > 0:
         hits += f", later {later} of {outcome.statements * (mode.runs - 2)}"
     return [*name, str(outcome.statements), hits, "yes" if outcome.equal else "NO"], outcome.notes, outcome.passed

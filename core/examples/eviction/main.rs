@@ -11,7 +11,7 @@ mod traces;
 use arrow_cache_core::cache::key::CacheKey;
 use arrow_cache_core::cache::layout::{Layout, Sizes};
 use arrow_cache_core::cache::memory::{Arena, ArenaPtr, Locks};
-use arrow_cache_core::cache::{Dependency, NewEntry, NewKind, PlanCost, Store};
+use arrow_cache_core::cache::{Dependency, NewEntry, NewKind, Store};
 use arrow_cache_core::hash::Hash128;
 use policies::Model;
 use std::alloc;
@@ -166,7 +166,7 @@ fn ask(store: &Store<'_, &Host, &Host>, trace: &Trace, question: &Question) -> R
         dependencies: &dependencies,
         descriptor: &[b'd'; 50],
         facts: Hash128::NONE,
-        plan_cost: PlanCost::default(),
+        plan_cost: 0.0,
         rows: 1,
         columns: 1,
         execution_micros: answer.micros,

@@ -4,7 +4,7 @@ use super::search::both;
 use crate::cache::key::CacheKey;
 use crate::cache::layout::{Layout, Sizes};
 use crate::cache::memory::{Arena, ArenaPtr, Locks};
-use crate::cache::{NewEntry, NewKind, Pin, PlanCost, Store};
+use crate::cache::{NewEntry, NewKind, Pin, Store};
 use crate::hash::Hash128;
 use loom::cell::UnsafeCell;
 use loom::sync::{Mutex, RwLock};
@@ -126,7 +126,7 @@ fn put_under(store: &Process, key: CacheKey, byte: u8) -> Pin {
         dependencies: &[],
         descriptor: &[],
         facts: Hash128::NONE,
-        plan_cost: PlanCost::default(),
+        plan_cost: 0.0,
         rows: u64::from(byte),
         columns: 1,
         execution_micros: 1,

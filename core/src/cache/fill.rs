@@ -9,7 +9,7 @@ use crate::cache::eviction::Eviction;
 use crate::cache::key::CacheKey;
 use crate::cache::key_line::Earlier;
 use crate::cache::memory::{Arena, ArenaPtr, Locks};
-use crate::cache::payload::{CHUNK_OVERHEAD, COST, HeadShape, PlanCost, chunk_header, data_of};
+use crate::cache::payload::{CHUNK_OVERHEAD, COST, HeadShape, chunk_header, data_of};
 use crate::cache::published::Pin;
 use crate::cache::store::Store;
 use crate::cache::worth::{Uses, Worth};
@@ -103,7 +103,7 @@ pub struct NewEntry<'a> {
     /// Hash of the facts of the plan that computed it, opaque to the store; [`Hash128::NONE`] if nobody may rely on them.
     pub facts: Hash128,
     /// What that plan was estimated to cost, opaque to the store.
-    pub plan_cost: PlanCost,
+    pub plan_cost: f64,
     /// Rows of the result.
     pub rows: u64,
     /// Columns of the result.
@@ -288,7 +288,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         // SAFETY: the allocation is ours, holds `shape.total` bytes and is aligned to 8, as dependencies need; the parts follow one another.
         unsafe {
             start.cast::<AtomicI64>().write(AtomicI64::new(new.known_good));
-            start.add(COST).cast::<PlanCost>().write(new.plan_cost);
+            start.add(COST).cast::<f64>().write(new.plan_cost);
             start
                 .add(shape.dependencies)
                 .cast::<Dependency>()

@@ -87,7 +87,7 @@ pub mod xid_window;
 pub use asked_xids::AskedXids;
 pub use entry::{Dependency, EntryId, EntryKind};
 pub use fill::{Fill, NewEntry, NewKind, StoreError};
-pub use payload::{CHUNK_OVERHEAD, Chunks, PlanCost};
+pub use payload::{CHUNK_OVERHEAD, Chunks};
 pub use published::{Pin, Validity};
 pub use renditions::{BlockPlace, Draft};
 pub use speeds::Speed;

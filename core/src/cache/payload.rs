@@ -45,21 +45,12 @@ const DATA_ALIGNMENT: usize = 64;
 /// Bytes that a chunk takes from the arena beyond its data: the header, and at most 56 bytes from a multiple of 8 to the next one of 64.
 pub const CHUNK_OVERHEAD: usize = HEADER + DATA_ALIGNMENT - 8;
 
-/// What a plan was estimated to cost, and a hash of the settings by which that was estimated.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct PlanCost {
-    /// The cost, in the planner's own unit.
-    pub total: f64,
-    /// The settings.
-    pub settings: u64,
-}
-
 /// Bytes of the time that a head begins with.
 const GOOD: usize = size_of::<AtomicI64>();
 /// Where the cost of the plan is in a head.
 pub(crate) const COST: usize = GOOD;
 /// Where the dependencies begin.
-const DEPENDENCIES: usize = COST + size_of::<PlanCost>();
+const DEPENDENCIES: usize = COST + size_of::<f64>();
 
 /// Where the parts of a head are.
 pub(crate) struct HeadShape {

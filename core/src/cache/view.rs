@@ -3,7 +3,7 @@
 use crate::atomics::{AtomicI64, Ordering::Relaxed};
 use crate::cache::entry::{Dependency, Entry, EntryId, EntryKind};
 use crate::cache::memory::{Arena, ArenaPtr};
-use crate::cache::payload::{COST, Chunks, HeadShape, PlanCost};
+use crate::cache::payload::{COST, Chunks, HeadShape};
 use crate::cache::rendition::Heads;
 use crate::hash::Hash128;
 
@@ -80,11 +80,11 @@ impl<'a> EntryView<'a> {
         self.entry.facts()
     }
 
-    /// What that plan was estimated to cost, as the caller gave it.
+    /// What that plan was estimated to cost, in the planner's own unit, as the caller gave it.
     #[must_use]
-    pub fn plan_cost(&self) -> PlanCost {
+    pub fn plan_cost(&self) -> f64 {
         // SAFETY: `write_head` put it there, aligned to 8; it stays unchanged while the entry is pinned, which it is for `'a`.
-        unsafe { self.head().add(COST).cast::<PlanCost>().read() }
+        unsafe { self.head().add(COST).cast::<f64>().read() }
     }
 
     /// The data of every chunk, in the order they were appended.

@@ -5,7 +5,7 @@ use arrow_cache_core::cache::check::{Processes, Report};
 use arrow_cache_core::cache::key::CacheKey;
 use arrow_cache_core::cache::layout::{Layout, PARTITIONS, Sizes};
 use arrow_cache_core::cache::memory::{Arena, ArenaPtr, Locks};
-use arrow_cache_core::cache::{Dependency, Fill, NewEntry, NewKind, PlanCost, Store, StoreError};
+use arrow_cache_core::cache::{Dependency, Fill, NewEntry, NewKind, Store, StoreError};
 use arrow_cache_core::hash::Hash128;
 use std::alloc;
 use std::cell::Cell;
@@ -238,7 +238,7 @@ pub fn described<'a>(text: &'a [u8], dependencies: &'a [Dependency]) -> NewEntry
         dependencies,
         descriptor: b"columns",
         facts: Hash128::NONE,
-        plan_cost: PlanCost::default(),
+        plan_cost: 0.0,
         rows: 3,
         columns: 2,
         execution_micros: 1500,

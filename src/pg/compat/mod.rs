@@ -30,7 +30,7 @@ pub use permissions::{is_permitted, start_unshown};
 pub use plans::{copy_permissions, pruning_of_append, pruning_of_merge_append, query_id, strip_plan, unchecked_plan};
 pub use ranges::family_of_bounds;
 pub use row_types::{has_virtual_columns, is_virtual_column, tuple_attribute, virtual_expressions};
-pub use settings_table::{Variable, setting_of_server, variables_of_planning};
+pub use settings_table::setting_of_server;
 pub use shared_memory::{backend_number, create_area, most_backends, next_full_transaction_id, number_of_backend};
 pub use snapshots::snapshots_grow_old;
 pub use statistics::counted_relation;

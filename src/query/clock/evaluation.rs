@@ -175,12 +175,6 @@ fn add(key: &mut HashBuffer, computed: &Computed, sight: Option<&Sight<'_>>) -> 
     Ok(has_bound)
 }
 
-/// Returns true if an expression can be computed that is made of what asks for the time, constants and parameters
-/// (`closed`). The expressions of the clock are of no matter.
-pub fn computes_now(expression: Tree<'_, pg_sys::Node>, clock: &Clock<'_>) -> bool {
-    ClockTrees::of_one(expression).is_some_and(|trees| with_computed(&Clock { trees, ..*clock }, false, |_| ()).is_ok())
-}
-
 /// The value that an expression which asks for the time has now, as a constant in the current memory context. `None` if
 /// it is no clock expression, asks for the arrival of a message, has parameters, is NULL, cannot be computed, or is of
 /// a type that is passed by reference.

@@ -30,7 +30,7 @@ mod types;
 
 pub use carried::ClockTrees;
 pub use day::{counts_from_today, has_dates, makes_named_row};
-pub use evaluation::{Clock, ClockHash, Computed, computes_now, constant_now, hash_values, with_values};
+pub use evaluation::{Clock, ClockHash, Computed, constant_now, hash_values, with_values};
 pub use expression::{closed, is_zero};
 pub use functions::joins;
 pub use leaf::{asks_for_time, is_time, reads_time};

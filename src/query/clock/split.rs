@@ -175,11 +175,6 @@ impl<'t> Comparison<'t> {
         Sides::shifted(call, left, right).map(|found| (found.with, found.by))
     }
 
-    /// Does the comparison raise no error, whatever the column is?
-    pub fn cannot_fail(&self) -> bool {
-        self.split.shift == Shift::None
-    }
-
     /// May there be canonical bounds: is it a column of a table, partitioned or not, that rows have a value for? The
     /// relation is locked.
     pub fn may_have_bounds(&self) -> bool {

@@ -10,9 +10,9 @@
 //! same (`columns`). What stands above the aggregates (HAVING, windows, DISTINCT, ORDER BY, LIMIT, the queries around the site) reads the
 //! combined ones (`combine`).
 //!
-//! Errors: a query fails with parts if, and only if, it fails without them (`failures`). A condition of HAVING without aggregates goes into
-//! WHERE, as it does in the planner (`part`). For a site below the top, conditions from around it could have gone into it, so it is taken
-//! only if nothing in the query may fail.
+//! Errors: a part computes what the statement computes of the rows of its leaf. A condition of HAVING without
+//! aggregates goes into WHERE, as it does in the planner (`part`). A site below the top is taken only if nothing in its
+//! part may fail: conditions from around it could have gone into it, or nobody may ask for its rows.
 //!
 //! Reads trees and catalogs; what it makes lies in the current memory context. Nothing is kept.
 
@@ -21,7 +21,6 @@ mod columns;
 mod combine;
 mod conditions;
 mod constants;
-mod failures;
 mod filters;
 mod key_conditions;
 mod leaf;
@@ -55,16 +54,13 @@ pub fn has_candidates(query: Tree<'_, pg_sys::Query>) -> bool {
     !site::candidates(query).is_empty()
 }
 
-/// Finds out of which parts a query can be computed. `params` are the values of a Bind. `may_fail`: computing the query may raise an error.
-/// `reads_all`: all rows of its answer are read.
+/// Finds out of which parts a query can be computed. `params` are the values of a Bind.
 ///
 /// # Errors
 /// What stands in the way.
 pub fn decompose(
     query: Tree<'_, pg_sys::Query>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-    may_fail: bool,
-    reads_all: bool,
 ) -> Result<Decomposition, Obstacle> {
     if site::candidates(query).is_empty() {
         return Err(Obstacle::NoTable);
@@ -75,13 +71,8 @@ pub fn decompose(
         let top = Tree::enter(combined).ok_or(Obstacle::NoTable)?;
         let mut first = Obstacle::NoTable;
         for (place, candidate) in site::candidates(top).into_iter().enumerate() {
-            let result = if may_fail && candidate.as_ptr() != combined {
-                Err(Obstacle::MayFail)
-            } else {
-                let is_filtered = key_conditions::are_around(top, candidate.as_ptr());
-                part_of(candidate, params, may_fail, reads_all, is_filtered)
-            };
-            match result {
+            let is_filtered = key_conditions::are_around(top, candidate.as_ptr());
+            match part_of(candidate, params, candidate.as_ptr() != combined, is_filtered) {
                 Ok(part) => return Ok(Decomposition { combined, part }),
                 Err(obstacle) if place == 0 => first = obstacle,
                 Err(_) => {}
@@ -91,7 +82,7 @@ pub fn decompose(
     }
 }
 
-/// Lets a query level read the tuplestore.
+/// Lets a query level read the tuplestore. `is_below`: it is not the top.
 ///
 /// # Errors
 /// What stands in the way; then the query asks the same as before.
@@ -101,8 +92,7 @@ pub fn decompose(
 unsafe fn part_of(
     query: Tree<'_, pg_sys::Query>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-    may_fail: bool,
-    reads_all: bool,
+    is_below: bool,
     is_filtered: bool,
 ) -> Result<Part, Obstacle> {
     if query.groupingSets.is_null() {
@@ -116,8 +106,8 @@ unsafe fn part_of(
     unsafe {
         let combined = Combined::of(&site, &mut columns, having)?;
         let part = Part::of(&site, &columns, &moved, params, is_filtered)?;
-        if may_fail {
-            failures::check(&site, &columns, &part, &combined, reads_all)?;
+        if is_below && part.may_fail() {
+            return Err(Obstacle::MayFail);
         }
         combined.install(query.as_ptr(), &columns, TUPLESTORE_NAME);
         Ok(part)

@@ -13,6 +13,7 @@ use crate::pg::compat::tree::ask_no_permissions;
 use crate::pg::lists::nodes;
 use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::{copy, list_of, new_node, replaced_in_query};
+use crate::query::failures::{expression_may_fail, query_may_fail};
 use crate::query::partitions::Bound;
 
 /// The site's question asked of one leaf.
@@ -79,6 +80,13 @@ impl Part {
     /// A number for the place of each bound: the same condition means something else in another place.
     pub fn places_of_bounds(&self) -> impl Iterator<Item = usize> {
         self.conditions.filters_of_bounds()
+    }
+
+    /// Returns true if computing the part may raise an error.
+    pub(super) fn may_fail(&self) -> bool {
+        // SAFETY: the query of a part is valid.
+        unsafe { Tree::enter(self.query) }.is_none_or(query_may_fail)
+            || self.bounds().iter().any(|bound| expression_may_fail(bound.clause))
     }
 
     /// May the planner leave out leaves for other conditions than the bounds? `key_columns` are the columns of the table that are in partition

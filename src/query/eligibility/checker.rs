@@ -55,12 +55,8 @@ pub(super) struct EligibilityChecker {
     pub(super) bodies: MetBodies,
     /// A sub-query was met in an expression.
     pub(super) has_sublinks: bool,
-    /// A node was met that may raise an error when it is computed.
-    pub(super) may_fail: bool,
     /// A set operation was met.
     pub(super) unites: bool,
-    /// A node was met that may show whether the query was planned for the values of its parameters.
-    pub(super) may_show_kind: bool,
     /// An aggregate was met.
     pub(super) aggregates: bool,
     /// A collation was met that can be dropped: no lock protects it until the server uses it.
@@ -107,10 +103,8 @@ impl EligibilityChecker {
             defined: HashSet::new(),
             bodies: MetBodies::new(seed),
             has_sublinks: false,
-            may_fail: false,
             collates_by_name: false,
             unites: false,
-            may_show_kind: false,
             aggregates: false,
             types: TypeFacts::NONE,
             settings: Vec::new(),

@@ -4,8 +4,8 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::EligibilityChecker;
+use crate::pg::compat::tree;
 use crate::pg::compat::tree::walkers::exprCollation;
-use crate::pg::compat::{self, tree};
 use crate::pg::lists::nodes;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::Tree;
@@ -48,8 +48,6 @@ impl EligibilityChecker {
         match entry.rtekind {
             pg_sys::RTEKind::RTE_RELATION => {
                 self.reads_something = true;
-                // The planner puts their expressions in the place of the columns: no node of the query is one of them.
-                self.may_fail = self.may_fail || compat::has_virtual_columns(entry.relid);
                 !entry.tablesample.is_null() && self.refuse(Reason::Tablesample)
             }
             pg_sys::RTEKind::RTE_FUNCTION => {

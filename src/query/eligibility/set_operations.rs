@@ -5,45 +5,28 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::EligibilityChecker;
-use super::failures;
-use super::kind_of_plan::{Branch, Refinement};
 use super::node_kinds::type_of;
-use crate::pg::lists::integers;
 use crate::pg::tree::{Tree, child, child_oids, children};
-
-/// The types of the columns of a set operation.
-fn columns_of(operation: Tree<'_, pg_sys::SetOperationStmt>) -> Vec<(pg_sys::Oid, Refinement)> {
-    // SAFETY: a list of integers of a valid node.
-    let modifiers = unsafe { integers(operation.colTypmods) };
-    let collations = child_oids!(operation.colCollations);
-    let refinements = modifiers.zip(collations).map(|(modifier, collation)| Refinement { modifier, collation });
-    child_oids!(operation.colTypes).zip(refinements).collect()
-}
 
 impl EligibilityChecker {
     /// Checks the casts from the types of both sides to those of a set operation, which belongs to the innermost query that is checked. True stops
     /// the walk.
     pub(super) fn check_conversions(&mut self, operation: Tree<'_, pg_sys::SetOperationStmt>) -> bool {
-        let wanted = columns_of(operation);
+        let wanted: Vec<_> = child_oids!(operation.colTypes).collect();
         [child!(operation.larg), child!(operation.rarg)].into_iter().any(|side| {
             let Some(given) =
-                side.and_then(|side| self.columns_of_side(side)).filter(|given| given.len() == wanted.len())
+                side.and_then(|side| self.types_of_side(side)).filter(|given| given.len() == wanted.len())
             else {
                 return self.refuse(Reason::TooComplex);
             };
-            given.into_iter().zip(&wanted).any(|((from, of_side), (to, of_all))| {
-                self.may_show_kind = self.may_show_kind || of_side.shows(*to, *of_all);
-                from != *to && self.check_conversion(from, *to)
-            })
+            given.into_iter().zip(&wanted).any(|(from, to)| from != *to && self.check_conversion(from, *to))
         })
     }
 
     /// The types of the columns of one side.
-    fn columns_of_side(&self, side: Tree<'_, pg_sys::Node>) -> Option<Vec<(pg_sys::Oid, Branch)>> {
+    fn types_of_side(&self, side: Tree<'_, pg_sys::Node>) -> Option<Vec<pg_sys::Oid>> {
         if let Some(operation) = side.as_a::<pg_sys::SetOperationStmt>() {
-            return Some(
-                columns_of(operation).into_iter().map(|(of_type, all)| (of_type, Branch::seen(all))).collect(),
-            );
+            return Some(child_oids!(operation.colTypes).collect());
         }
         let place = side.as_a::<pg_sys::RangeTblRef>()?.rtindex;
         // SAFETY: the query that is being walked is valid.
@@ -52,8 +35,7 @@ impl EligibilityChecker {
         let columns = child!(entry.subquery)?;
         let mut types = Vec::new();
         for column in children!(columns.targetList as TargetEntry).filter(|column| !column.resjunk) {
-            let expression = child!(column.expr)?.as_node();
-            types.push((type_of(expression), Branch::of(expression, Some(columns))));
+            types.push(type_of(child!(column.expr)?.as_node()));
         }
         Some(types)
     }
@@ -68,10 +50,7 @@ impl EligibilityChecker {
         self.note_type(to);
         match path {
             pg_sys::CoercionPathType::COERCION_PATH_RELABELTYPE => false,
-            pg_sys::CoercionPathType::COERCION_PATH_FUNC => {
-                self.may_fail = self.may_fail || !failures::is_widening(function);
-                self.check_function(function)
-            }
+            pg_sys::CoercionPathType::COERCION_PATH_FUNC => self.check_function(function),
             _ => self.refuse(Reason::TooComplex),
         }
     }

@@ -11,12 +11,13 @@
 //! part of what the query means (`met_bodies`). The value of an IMMUTABLE function may be computed when the query is planned, and kept with
 //! its plan: its body must therefore consist of IMMUTABLE functions, which read nothing but settings that are known of each plan.
 
+use std::ffi::c_void;
+
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::{Blamed, ClockPlace, EligibilityChecker};
 use super::declared_functions::is_declared;
-use super::failures;
 use super::met_bodies::{Called, Read};
 use super::node_kinds::type_of;
 use crate::pg::catalog_row::CatalogRow;
@@ -184,7 +185,7 @@ impl EligibilityChecker {
     /// called from another one, arguments may be constants. Returns what held before.
     pub(super) fn enters_kept(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         let kept = match self.bodies.depth {
-            1 => KEEPS_BODIES && !failures::has_parameter(node.as_ptr()),
+            1 => KEEPS_BODIES && !has_parameter(node.as_ptr()),
             depth => KEEPS_BODIES && depth > 1,
         };
         std::mem::replace(&mut self.bodies.kept, kept)
@@ -243,4 +244,19 @@ impl EligibilityChecker {
         };
         !is_enum && !constant.constisnull && self.blame_because(function, Reason::UserDefinedFunction, LITERAL)
     }
+}
+
+/// Returns true if there is a parameter in an expression, or in a list of expressions.
+fn has_parameter(node: *mut pg_sys::Node) -> bool {
+    #[pgrx::pg_guard]
+    unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, _context: *mut c_void) -> bool {
+        // SAFETY: the node is null or part of the tree that is walked.
+        unsafe {
+            !node.is_null()
+                && ((*node).type_ == pg_sys::NodeTag::T_Param
+                    || pg_sys::expression_tree_walker(node, Some(visit), std::ptr::null_mut()))
+        }
+    }
+    // SAFETY: a valid tree.
+    unsafe { visit(node, std::ptr::null_mut()) }
 }

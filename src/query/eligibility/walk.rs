@@ -7,7 +7,6 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use super::node_kinds::{makes_a_type, names_collation, type_of};
-use super::{failures, kind_of_plan};
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 use crate::query::node_table::in_query;
 use crate::query::repeatability;
@@ -77,8 +76,6 @@ impl EligibilityChecker {
     /// Checks one node alone.
     fn check_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         self.may_vary = self.may_vary || repeatability::leaves_open(node, self.queries.is_empty());
-        self.may_fail = self.may_fail || failures::may_fail(node, &self.queries);
-        self.may_show_kind = self.may_show_kind || kind_of_plan::may_show(node, &self.queries);
         if makes_a_type(node) {
             self.note_type(type_of(node));
         }

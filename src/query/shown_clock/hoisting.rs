@@ -7,7 +7,7 @@ use super::walks::{asks_for_time, depends_on_rows, has_placeholder};
 use crate::pg::lists::nodes;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::{are_equal, copy, list_of, replaced};
-use crate::query::eligibility::expression_may_fail;
+use crate::query::failures::expression_may_fail;
 use crate::query::node_table::{OF_ROWS, VALUE, in_query};
 
 /// Where an expression is computed.
@@ -84,7 +84,8 @@ impl Hoisting {
         (!self.is_blocked).then_some(projected)
     }
 
-    /// Is some column computed where the query might not have come to it? Then computing it must not fail.
+    /// Returns true if some column is computed where the query might not have come to it. Then computing it must not
+    /// fail.
     pub fn computes_more(&self) -> bool {
         self.computes_more
     }

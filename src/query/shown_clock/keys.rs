@@ -6,7 +6,6 @@ use pgrx::pg_sys;
 use super::walks::{asks_for_time, depends_on_rows};
 use crate::pg::lists::nodes;
 use crate::pg::tree_making::list_of;
-use crate::query::eligibility::expression_may_fail;
 
 /// Leaves keys out that ask for the time and depend on no row. The last key of groups stays, because over no row there is no group, where without
 /// keys there is one.
@@ -33,11 +32,6 @@ pub(super) unsafe fn leave_out_times(query: *mut pg_sys::Query) {
             let sorted = without((*query).sortClause, reference);
             let (grouped, distinct) = ((*query).groupClause, (*query).distinctClause);
             let (fewer_grouped, fewer_distinct) = (without(grouped, reference), without(distinct, reference));
-            // A key is computed for each row of a group, also if the group is not shown.
-            let is_of_groups = names(grouped, reference) || names(distinct, reference);
-            if is_of_groups && expression_may_fail(expression) {
-                continue;
-            }
             let is_last = |all: *mut pg_sys::List, fewer: *mut pg_sys::List| !all.is_null() && fewer.is_null();
             if is_last(grouped, fewer_grouped) || is_last(distinct, fewer_distinct) {
                 continue;

@@ -10,8 +10,8 @@
 //!   a column of a table, an aggregate, a key of GROUP BY. A column of a sub-query in FROM, or of a view, may stand for
 //!   an expression that the server puts in its place (`origins`). All else remains in the projection (`hoisting`). So
 //!   an error comes only if computing the query may raise it.
-//! * A key of GROUP BY, DISTINCT or ORDER BY that asks for the time has one value in a statement. It is left out beside other keys, unless computing
-//!   it for each row of a group may fail.
+//! * A key of GROUP BY, DISTINCT or ORDER BY that asks for the time has one value in a statement. It is left out beside
+//!   other keys.
 //!
 //! Reads trees; what it makes lies in the current memory context. Keeps nothing.
 
@@ -27,6 +27,7 @@ use crate::pg::folding::fold;
 use crate::pg::lists::nodes;
 use crate::pg::tree::{Tree, children};
 use crate::pg::tree_making::{copy, list_of};
+use crate::query::failures::query_may_fail;
 use hoisting::Hoisting;
 use walks::asks_for_time;
 
@@ -37,9 +38,17 @@ pub struct ShownClock {
     pub part: *mut pg_sys::Query,
     /// The target entries of the projection. `Var`s of `OUTER_VAR` name the columns of the part.
     pub projection: *mut pg_sys::List,
-    /// Columns of the part are sub-queries, or columns of sub-queries in FROM that may fail, and the query might never have computed them. So
-    /// computing the part must not fail.
-    pub computes_more: bool,
+    /// Columns of the part are sub-queries, or columns of sub-queries in FROM that may fail, and the query might never
+    /// have computed them.
+    computes_more: bool,
+}
+
+impl ShownClock {
+    /// Returns true if computing the part may raise an error in what the query might never have computed.
+    pub fn may_fail_beside(&self) -> bool {
+        // SAFETY: the part is a valid query.
+        self.computes_more && unsafe { Tree::enter(self.part) }.is_none_or(query_may_fail)
+    }
 }
 
 /// Does a column of the answer ask for the time? Quick to tell.

@@ -9,7 +9,7 @@ use crate::pg::compat::{self, tree::walkers};
 use crate::pg::error_passing::direct;
 use crate::pg::lists::{node_at, nodes};
 use crate::pg::tree::{Tree, match_node};
-use crate::query::eligibility::expression_may_fail;
+use crate::query::failures::expression_may_fail;
 
 /// Does an expression of the query read a column that may stand for another expression, which may fail? Aggregates and window functions compute
 /// what they read for each row.

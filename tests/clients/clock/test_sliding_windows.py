@@ -431,23 +431,6 @@ def test_combined_of_parts(server, at):
         assert combined[True] > 50, combined
 
 
-def test_partitions_that_are_left_out_by_the_time(server, at):
-    """An older transaction reads a partition that a later one leaves out, and meets an error there."""
-    server.set(after(11))
-    server.psql("""SET TimeZone = UTC; DROP TABLE IF EXISTS p CASCADE;
-        CREATE TABLE p (id int, at timestamptz, n int) PARTITION BY RANGE (at);
-        CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM ('2026-03-10 11:00+00') TO ('2026-03-10 12:00:10+00');
-        CREATE TABLE p_2 PARTITION OF p FOR VALUES FROM ('2026-03-10 12:00:10+00') TO ('2026-03-10 13:00+00');
-        INSERT INTO p VALUES (1, '2026-03-10 12:00:00+00', 0), (2, '2026-03-10 12:00:20+00', 1)""")
-    cached, _ = sessions(at)
-    question = "SELECT id FROM p WHERE 10 / n > 0 AND at > now()"
-    for _ in range(3):
-        assert cached.rows(question) == [(2,)]
-    server.set(after(9))
-    with pytest.raises(Exception, match="division by zero"):
-        cached.rows(question)
-
-
 class Windows:
     """Random questions with windows."""
 

@@ -146,7 +146,7 @@ SET timezone = 'Asia/Tokyo';
 FETCH ALL FROM c;
 COMMIT;
 RESET timezone;
--- One that may raise an error belongs to its kind of plan.
+-- One that raises an error in a plan for all values alone. The answer of the other kind of plan serves both.
 CREATE TABLE exact (k numeric);
 CREATE TABLE rough (k float8);
 INSERT INTO exact VALUES ('1e400');
@@ -158,8 +158,9 @@ EXECUTE converted (false);
 :status;
 SET plan_cache_mode = force_generic_plan;
 EXECUTE converted (false);
+:status;
 RESET plan_cache_mode;
--- Casts to wider numbers, and to a type of the same form, are harmless.
+-- Casts to wider numbers, and to a type of the same form.
 CREATE TABLE whole (i int, v text);
 INSERT INTO whole VALUES (1, 'v1');
 SELECT i FROM whole UNION SELECT 2::bigint FROM whole ORDER BY 1;

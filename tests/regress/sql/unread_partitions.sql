@@ -53,7 +53,7 @@ SELECT count(*) FROM log WHERE at <= (SELECT max(until) FROM closed);
 INSERT INTO log VALUES ('2026-02-28', 0, 0);
 SELECT count(*) FROM log WHERE at <= (SELECT max(until) FROM closed);
 :status
--- If computing the query may fail, what was never scanned counts all the same: another plan might scan it.
+-- That another plan might scan it, and meet an error there, does not matter.
 SELECT sum(100 / (amount + 1)) FROM log WHERE at <= (SELECT max(until) FROM closed);
 UPDATE log SET level = level WHERE at = '2026-03-31';
 SELECT sum(100 / (amount + 1)) FROM log WHERE at <= (SELECT max(until) FROM closed);
@@ -80,34 +80,21 @@ SELECT count(*), sum(level) FROM closed JOIN log ON at = until;
 :status
 RESET ALL;
 
--- What was never scanned counts if another plan might meet an error in it: two rows where one is expected,
+-- What was never scanned does not count, whatever error another plan might meet in it: two rows where one is expected.
 CREATE TABLE few (a int, b int);
 INSERT INTO few SELECT 2, g FROM generate_series(1, 1000) g;
 CREATE INDEX ON few (b);
 ANALYZE few;
-CREATE TABLE parts (k int, x int, n numeric, a int[], b int[]) PARTITION BY RANGE (k);
+CREATE TABLE parts (k int, x int) PARTITION BY RANGE (k);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
 CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (10) TO (20);
-INSERT INTO parts VALUES (1, 5, 5, '{1}', '{2}');
+INSERT INTO parts VALUES (1, 5);
 SET enable_indexscan = off;
 SET enable_bitmapscan = off;
 SET enable_indexonlyscan = off;
 SELECT count(*) FROM few WHERE a = 1 AND b = (SELECT x FROM parts);
-INSERT INTO parts VALUES (2, 5, '9e131071', '{1}', '{2}'), (12, 6, '9e131071', '{1}', '{2, 3}');
+INSERT INTO parts VALUES (2, 5), (12, 6);
 SELECT count(*) FROM few WHERE a = 1 AND b = (SELECT x FROM parts);
-:status
--- a sum that is out of range,
-SELECT count(*) FROM few WHERE a = 1 AND b = (SELECT sum(n) FROM parts);
-UPDATE parts SET x = x;
-SELECT count(*) FROM few WHERE a = 1 AND b = (SELECT sum(n) FROM parts);
-:status
--- or arrays that do not fit each other. What cannot fail does not count.
-SELECT count(*) FROM few WHERE a = 1 AND b IN (SELECT 1 FROM parts WHERE ARRAY[a, b] IS NULL);
-SELECT count(*) FROM few WHERE a = 1 AND b = (SELECT max(x) FROM parts);
-UPDATE parts SET x = x;
-SELECT count(*) FROM few WHERE a = 1 AND b IN (SELECT 1 FROM parts WHERE ARRAY[a, b] IS NULL);
-:status
-SELECT count(*) FROM few WHERE a = 1 AND b = (SELECT max(x) FROM parts);
 :status
 RESET ALL;
 DROP TABLE few, parts;

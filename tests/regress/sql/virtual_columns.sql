@@ -240,7 +240,7 @@ DROP ROLE regress_cache_reader;
 SELECT arrow_cache.flush() >= 0 AS flushed;
 TABLE cache_leftovers;
 
--- Computing one may fail, so what a run has never scanned counts all the same.
+-- What a run has never scanned does not count, though computing one may fail.
 CREATE TABLE few (a int, b int);
 INSERT INTO few SELECT 2, g FROM generate_series(1, 1000) g;
 CREATE INDEX ON few (b);
@@ -259,8 +259,7 @@ SELECT count(*) FROM few WHERE a = 1 AND b = (SELECT max(q) FROM quotients);
 RESET ALL;
 DROP TABLE few, quotients;
 
--- No row has a value for one, so nothing tells how long a window over it lasts. One that may fail fails for the rows of other tenants, too, and
--- where a CASE does not reach it it is not computed.
+-- No row has a value for one, so nothing tells how long a window over it lasts. Where a CASE does not reach one that may fail, it is not computed.
 CREATE TABLE visits (k int, at timestamp, due timestamp GENERATED ALWAYS AS (at + interval '1 hour') VIRTUAL, n int, q int GENERATED ALWAYS AS (10 / n) VIRTUAL);
 INSERT INTO visits (k, at, n) SELECT g % 2, timestamp '2020-01-01' + g * interval '1 day', g FROM generate_series(1, 100) g;
 INSERT INTO visits (k, at, n) VALUES (0, localtimestamp - interval '1 hour 5 minutes', 1), (1, '2020-01-01', 0);
