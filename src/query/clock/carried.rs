@@ -208,6 +208,10 @@ impl ClockTrees {
         // SAFETY: the caller's promise.
         let list = unsafe {
             replaced(self.list.cast(), &mut |node, _depth| {
+                if node.as_a::<pg_sys::Const>().is_some_and(|known| known.consttype == pg_sys::INTERNALOID) {
+                    // The mutator leaves what a constant points to where it is.
+                    return Some(copy(node.as_ptr()));
+                }
                 let param = node.as_a::<pg_sys::Param>()?;
                 Some(pg_sys::makeNullConst(param.paramtype, param.paramtypmod, param.paramcollid).cast())
             })

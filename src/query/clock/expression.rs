@@ -109,9 +109,12 @@ pub(super) fn part(node: Tree<'_, pg_sys::Node>) -> Option<Part<'_>> {
             joining if functions::joins(joining) => joined(child!(call.args)?),
             function => called(function, child!(call.args)),
         },
-        CoerceViaIO(coercion) => Some(Part::Converted(child!(coercion.arg)?.as_node(), coercion.resulttype)),
+        CoerceViaIO(coercion) => {
+            let value = child!(coercion.arg).filter(|_| types::is_known(coercion.resulttype))?;
+            Some(Part::Converted(value.as_node(), coercion.resulttype))
+        },
         MinMaxExpr(choice) => child!(choice.args).filter(|_| types::is_compared(choice.minmaxtype)).map(Part::Extreme),
-        CoalesceExpr(choice) => child!(choice.args).map(Part::First),
+        CoalesceExpr(choice) => child!(choice.args).filter(|_| types::is_known(choice.coalescetype)).map(Part::First),
         _ => None,
     }
 }
@@ -250,18 +253,18 @@ impl Reader<'_> {
             return Some(Closed { asks: true, ..Closed::NOTHING });
         }
         let (bare, is_other) = bare(node);
-        let part = part(bare)?;
-        if !types::is_known(type_of(node)) {
-            return None;
-        }
-        let found = match part {
+        let found = match part(bare)? {
             Part::Leaf(leaf) => Closed {
                 asks: true,
                 asks_for_message: leaf == Leaf::Statement,
                 pace: if leaf == Leaf::Date { Pace::Settled } else { Pace::Moving },
                 ..Closed::NOTHING
             },
-            Part::Given => Closed { has_params: bare.tag() == pg_sys::NodeTag::T_Param, ..Closed::NOTHING },
+            // Whatever type it has, such as a domain: what it is taken for counts.
+            Part::Given => {
+                let has_params = bare.tag() == pg_sys::NodeTag::T_Param;
+                types::is_known(type_of(node)).then_some(Closed { has_params, ..Closed::NOTHING })?
+            }
             Part::Call(function, arguments) => self.call(bare, function, arguments, depth)?,
             Part::Converted(value, type_oid) => {
                 let all = self.text(value, depth + 1)?;
