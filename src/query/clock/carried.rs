@@ -117,7 +117,7 @@ impl ClockTrees {
             return Some(Self::NONE);
         }
         let mut list = std::ptr::null_mut();
-        for (node, split) in expressions.all()? {
+        for (node, found, split) in expressions.all()? {
             // SAFETY: a node of the query that the expressions were found in, which is there as long as it is planned.
             let node = unsafe { Tree::enter(node) }?;
             let (expression, by) = match split.filter(|split| split.shift != Shift::None) {
@@ -132,7 +132,7 @@ impl ClockTrees {
                 // SAFETY: as above; null where there is no column.
                 *place = unsafe { Tree::enter(value) };
             }
-            list = appended(list, entry(expression, split, beside)?);
+            list = appended(list, entry(expression, found, split, beside)?);
         }
         if expressions.reads_day() {
             let today = new_node::<pg_sys::SQLValueFunction>();
@@ -142,14 +142,19 @@ impl ClockTrees {
                 ((*today).op, (*today).type_, (*today).typmod) = date;
                 Tree::enter(today)
             }?;
-            list = appended(list, entry(today.as_node(), None, [None; 1 + MOST_FIXED])?);
+            list = appended(list, entry(today.as_node(), closed(today.as_node())?, None, [None; 1 + MOST_FIXED])?);
         }
         Some(Self { list })
     }
 
     /// The tree of an expression that `closed` knows.
     pub(super) fn of_one(expression: Tree<'_, pg_sys::Node>) -> Option<Self> {
-        Some(Self { list: appended(std::ptr::null_mut(), entry(expression, None, [None; 1 + MOST_FIXED])?) })
+        Some(Self {
+            list: appended(
+                std::ptr::null_mut(),
+                entry(expression, closed_by(expression, None)?, None, [None; 1 + MOST_FIXED])?,
+            ),
+        })
     }
 
     /// Those that a plan carries: a list that `list` has returned, or a copy of it; null for none.
@@ -226,14 +231,14 @@ fn appended(list: *mut pg_sys::List, one: *mut pg_sys::List) -> *mut pg_sys::Lis
     unsafe { pg_sys::lappend(list, one.cast()) }
 }
 
-/// The list for an expression, with what is computed beside it. `None` if it is no clock expression, or one of those is
-/// no such part of one.
+/// The list for an expression of which this was found, with what is computed beside it. `None` if something beside it is
+/// no part of a clock expression.
 fn entry(
     expression: Tree<'_, pg_sys::Node>,
+    found: Closed,
     split: Option<Split>,
     beside: [Option<Tree<'_, pg_sys::Node>>; 1 + MOST_FIXED],
 ) -> Option<*mut pg_sys::List> {
-    let found = closed_by(expression, None)?;
     let prepared = Cell::new(Prepared { of: std::ptr::null(), state: std::ptr::null_mut() });
     let Closed { pace, asks_for_message, has_params, .. } = found;
     let mut facts = Facts { pace, asks_for_message, has_params, split, prepared };

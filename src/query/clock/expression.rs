@@ -176,7 +176,7 @@ pub enum Pace {
 }
 
 /// What is known of an expression that could be a clock expression, or part of one.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Closed {
     /// It asks for the time.
     pub asks: bool,
@@ -191,7 +191,8 @@ pub struct Closed {
 }
 
 impl Closed {
-    const NOTHING: Self =
+    /// It says nothing.
+    pub(super) const NOTHING: Self =
         Self { asks: false, asks_for_message: false, has_params: false, is_other: false, pace: Pace::Settled };
 
     /// What is known of both together.
@@ -223,12 +224,17 @@ pub enum Values<'p> {
 /// What is known of an expression that is made of nothing but such parts, whatever its constants are; `None` for any
 /// other.
 pub fn closed(node: Tree<'_, pg_sys::Node>) -> Option<Closed> {
-    Reader { known: &[], values: Values::None }.closed(node, 0)
+    Reader { known: &[], found: &[], values: Values::None }.closed(node, 0)
 }
 
-/// As `closed`, for an expression that may have some below it of which all is `known`.
-pub(super) fn closed_above(node: Tree<'_, pg_sys::Node>, known: &[*mut pg_sys::Node]) -> Option<Closed> {
-    Reader { known, values: Values::None }.closed(node, 0)
+/// As `closed`, by the values of constants, for an expression that may have some below it which are `known`, and of which
+/// this was `found`.
+pub(super) fn closed_above(
+    node: Tree<'_, pg_sys::Node>,
+    known: &[*mut pg_sys::Node],
+    found: &[Closed],
+) -> Option<Closed> {
+    Reader { known, found, values: Values::Of(None) }.closed(node, 0)
 }
 
 /// As `closed`, by the values of constants and of these parameters.
@@ -236,11 +242,12 @@ pub(super) fn closed_by(
     node: Tree<'_, pg_sys::Node>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
 ) -> Option<Closed> {
-    Reader { known: &[], values: Values::Of(params) }.closed(node, 0)
+    Reader { known: &[], found: &[], values: Values::Of(params) }.closed(node, 0)
 }
 
 struct Reader<'r> {
     known: &'r [*mut pg_sys::Node],
+    found: &'r [Closed],
     values: Values<'r>,
 }
 
@@ -249,8 +256,8 @@ impl Reader<'_> {
         if depth > DEEPEST {
             return None;
         }
-        if self.known.contains(&node.as_ptr()) {
-            return Some(Closed { asks: true, ..Closed::NOTHING });
+        if let Some(place) = self.known.iter().position(|known| *known == node.as_ptr()) {
+            return self.found.get(place).copied();
         }
         let (bare, is_other) = bare(node);
         let found = match part(bare)? {

@@ -2,7 +2,7 @@
 
 use pgrx::pg_sys;
 
-use super::expression::{closed, closed_above};
+use super::expression::{Closed, closed, closed_above};
 use super::split::{Comparison, Fixed, Split};
 use crate::pg::tree::Tree;
 
@@ -13,6 +13,8 @@ pub const MOST: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub struct ClockExpressions {
     nodes: [*mut pg_sys::Node; MOST],
+    /// What is known of each.
+    found: [Closed; MOST],
     /// What the comparison splits that an expression is a side of.
     splits: [Option<Split>; MOST],
     /// The fixed columns beside these comparisons, if any has some: those of one relation, since every query that is
@@ -34,6 +36,7 @@ impl ClockExpressions {
     /// None yet.
     pub const NONE: Self = Self {
         nodes: [std::ptr::null_mut(); MOST],
+        found: [Closed::NOTHING; MOST],
         splits: [None; MOST],
         fixed: Fixed::NONE,
         count: 0,
@@ -76,10 +79,13 @@ impl ClockExpressions {
     /// the walk came to it. If it is one expression with what was found below, it takes the place of that.
     #[inline(never)]
     pub fn leave(&mut self, node: Tree<'_, pg_sys::Node>, before: usize) {
-        let found = self.nodes.get(before..self.count.min(MOST)).unwrap_or(&[]);
-        if closed_above(node, found).is_some_and(|closed| closed.asks) {
-            if let Some(place) = self.nodes.get_mut(before) {
-                *place = node.as_ptr();
+        let below = before..self.count.min(MOST);
+        let known = self.nodes.get(below.clone()).unwrap_or(&[]);
+        let found = self.found.get(below).unwrap_or(&[]);
+        if let Some(found) = closed_above(node, known, found).filter(|found| found.asks) {
+            if before < MOST {
+                self.nodes[before] = node.as_ptr();
+                self.found[before] = found;
                 self.splits[before] = None;
             }
             self.count = before + 1;
@@ -120,10 +126,10 @@ impl ClockExpressions {
         &self.fixed
     }
 
-    /// The expressions, if all of them were kept, each with what it splits.
-    pub fn all(&self) -> Option<impl Iterator<Item = (*mut pg_sys::Node, Option<Split>)>> {
+    /// The expressions, if all of them were kept, each with what is known of it, and what it splits.
+    pub(super) fn all(&self) -> Option<impl Iterator<Item = (*mut pg_sys::Node, Closed, Option<Split>)>> {
         let nodes = self.nodes.get(..self.count)?;
-        Some(nodes.iter().copied().zip(self.splits))
+        Some(nodes.iter().zip(self.found).zip(self.splits).map(|((node, found), split)| (*node, found, split)))
     }
 }
 
