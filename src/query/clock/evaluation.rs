@@ -210,7 +210,7 @@ fn with_computed<R>(clock: &Clock<'_>, must_settle: bool, act: impl FnOnce(&[Com
     unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(context);
         let mut values = UNWRITTEN;
-        let result = computed(clock, must_settle, &mut values).ok_or(Reason::MovingClock).map(|values| act(values));
+        let result = computed(clock, must_settle, &mut values).ok_or(Reason::MovingClock).map(act);
         pg_sys::MemoryContextSwitchTo(caller);
         // That cannot raise: the context has no callbacks.
         direct!(server::MemoryContextReset(context));
