@@ -11,7 +11,7 @@ use pgrx::pg_sys;
 
 use crate::pg::error_passing::kept;
 use crate::pg::server;
-use crate::query::decomposition::Part;
+use crate::query::decomposition::AskedPart;
 use crate::query::hashes::EnvironmentHash;
 use crate::query::partitions::Leaf;
 
@@ -32,7 +32,7 @@ impl PartKeys {
     ///
     /// # Errors
     /// There is no memory for the serialized query.
-    pub fn of(part: &Part, environment: EnvironmentHash, seed: u64) -> Result<Self, OutOfMemory> {
+    pub fn of(part: &AskedPart, environment: EnvironmentHash, seed: u64) -> Result<Self, OutOfMemory> {
         let query = hash_of_node(part.query.cast(), seed)?;
         let clauses = part
             .places_of_bounds()

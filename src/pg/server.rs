@@ -154,8 +154,6 @@ unsafe extern "C-unwind" {
         count: *mut c_int,
         environment: *mut pg_sys::QueryEnvironment,
     ) -> *mut pg_sys::Query;
-    /// optimizer/optimizer.h
-    pub fn contain_vars_of_level(node: *mut pg_sys::Node, level: c_int) -> bool;
     /// rewrite/rewriteHandler.h
     pub fn QueryRewrite(query: *mut pg_sys::Query) -> *mut pg_sys::List;
     /// tcop/tcopprot.h

@@ -18,7 +18,7 @@
 //! | May another statement change the cursor's row? | `updatable_cursor` |
 //! | How many rows can there be at most? | `row_bound`, `unique_scan` |
 //! | Which leaves of a partitioned table may hold rows that a query asks for? | `partitions` |
-//! | Does planning lock children in an order of its own? | `lock_order` |
+//! | Where in a plan are the parts that an answer is combined of? | `scan_of_parts` |
 //!
 //! `hashes` are the types of all hashes.
 
@@ -35,8 +35,6 @@ pub mod identity;
 pub mod key;
 pub mod known_texts;
 pub mod left_out_rows;
-pub mod lock_order;
-pub mod lone_parameters;
 pub mod name_resolution;
 mod node_table;
 pub mod opened_relations;
@@ -55,6 +53,7 @@ pub mod relations;
 mod repeatability;
 pub mod row_bound;
 pub mod row_types_and_custom_settings;
+pub mod scan_of_parts;
 pub mod shown_clock;
 pub mod statement_terms;
 pub mod statement_text;

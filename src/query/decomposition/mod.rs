@@ -10,9 +10,9 @@
 //! same (`columns`). What stands above the aggregates (HAVING, windows, DISTINCT, ORDER BY, LIMIT, the queries around the site) reads the
 //! combined ones (`combine`).
 //!
-//! Errors: a query fails with parts if, and only if, it fails without them (`failures`). A condition of HAVING without aggregates goes into
-//! WHERE, as it does in the planner (`part`). For a site below the top, conditions from around it could have gone into it, so it is taken
-//! only if nothing in the query may fail.
+//! Errors: a part asks all conditions of its site, and computes nothing for rows that these exclude. A condition of HAVING without
+//! aggregates goes into WHERE, as it does in the planner (`part`). For a site below the top, conditions around it exclude
+//! rows, too, so it is taken only if nothing in the query may fail.
 //!
 //! Reads trees and catalogs; what it makes lies in the current memory context. Nothing is kept.
 
@@ -21,12 +21,10 @@ mod columns;
 mod combine;
 mod conditions;
 mod constants;
-mod failures;
 mod filters;
 mod key_conditions;
 mod leaf;
 mod obstacle;
-mod parameters;
 mod part;
 mod site;
 
@@ -34,8 +32,9 @@ use pgrx::pg_sys;
 
 use columns::Columns;
 use combine::Combined;
+pub use constants::Values;
 pub use obstacle::Obstacle;
-pub use part::Part;
+pub use part::{AskedPart, Part};
 use site::Site;
 
 use crate::pg::compat::tree::name_grouped_columns;
@@ -55,17 +54,11 @@ pub fn has_candidates(query: Tree<'_, pg_sys::Query>) -> bool {
     !site::candidates(query).is_empty()
 }
 
-/// Finds out of which parts a query can be computed. `params` are the values of a Bind. `may_fail`: computing the query may raise an error.
-/// `reads_all`: all rows of its answer are read.
+/// Finds out of which parts a query can be computed. `may_fail`: computing the query may raise an error.
 ///
 /// # Errors
 /// What stands in the way.
-pub fn decompose(
-    query: Tree<'_, pg_sys::Query>,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-    may_fail: bool,
-    reads_all: bool,
-) -> Result<Decomposition, Obstacle> {
+pub fn decompose(query: Tree<'_, pg_sys::Query>, may_fail: bool) -> Result<Decomposition, Obstacle> {
     if site::candidates(query).is_empty() {
         return Err(Obstacle::NoTable);
     }
@@ -79,7 +72,7 @@ pub fn decompose(
                 Err(Obstacle::MayFail)
             } else {
                 let is_filtered = key_conditions::are_around(top, candidate.as_ptr());
-                part_of(candidate, params, may_fail, reads_all, is_filtered)
+                part_of(candidate, is_filtered)
             };
             match result {
                 Ok(part) => return Ok(Decomposition { combined, part }),
@@ -98,13 +91,7 @@ pub fn decompose(
 ///
 /// # Safety
 /// A valid query that the caller may change.
-unsafe fn part_of(
-    query: Tree<'_, pg_sys::Query>,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-    may_fail: bool,
-    reads_all: bool,
-    is_filtered: bool,
-) -> Result<Part, Obstacle> {
+unsafe fn part_of(query: Tree<'_, pg_sys::Query>, is_filtered: bool) -> Result<Part, Obstacle> {
     if query.groupingSets.is_null() {
         // SAFETY: the caller's promise. The query stays the same question.
         unsafe { name_grouped_columns(query.as_ptr()) };
@@ -115,10 +102,7 @@ unsafe fn part_of(
     // SAFETY: parts of a valid query; it is changed last.
     unsafe {
         let combined = Combined::of(&site, &mut columns, having)?;
-        let part = Part::of(&site, &columns, &moved, params, is_filtered)?;
-        if may_fail {
-            failures::check(&site, &columns, &part, &combined, reads_all)?;
-        }
+        let part = Part::of(&site, &columns, &moved, is_filtered)?;
         combined.install(query.as_ptr(), &columns, TUPLESTORE_NAME);
         Ok(part)
     }

@@ -45,14 +45,8 @@ pub enum Obstacle {
     Parameter,
     /// A sub-query aggregates, and the query may raise an error: what is around the sub-query may decide which rows it computes.
     MayFail,
-    /// A condition of FROM or WHERE may raise an error: the server may ask it of fewer rows.
-    Condition,
-    /// One of several conditions of HAVING may raise an error: which of them is asked first, their costs decide.
-    Having,
     /// Its parts would have more columns than the server lets rows have.
     ManyColumns,
-    /// Computing the rows may raise an error, and LIMIT, or a client that reads some of them only, may leave others uncomputed.
-    Limit,
 }
 
 impl Obstacle {
@@ -97,10 +91,7 @@ impl Obstacle {
             Self::UngroupedColumn => "It uses a column that is not grouped.".into(),
             Self::Parameter => "The value of a parameter is not known when it is planned.".into(),
             Self::MayFail => "A sub-query aggregates, and computing the query may raise an error.".into(),
-            Self::Condition => "A condition may raise an error.".into(),
-            Self::Having => "One of several conditions of HAVING may raise an error.".into(),
             Self::ManyColumns => "Its parts would have more columns than a row may have.".into(),
-            Self::Limit => "It has LIMIT, and computing its rows may raise an error.".into(),
         }
     }
 }

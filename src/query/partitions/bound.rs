@@ -18,8 +18,19 @@ pub struct Bound {
     pub column: i16,
     /// The operator with the column on its left, so the commutator of the condition's own if the column stands on its right.
     pub operator: pg_sys::Oid,
-    /// The constant, which is not null.
+    /// The constant, which is not null; a null pointer if its value is known later.
     pub value: *mut pg_sys::Const,
+}
+
+impl Bound {
+    /// Returns true if it will say something about the order of the key, once its value is known. `column` is the number
+    /// of its column in the table that the key belongs to.
+    pub fn compares_later(&self, column: i16, key: &PartitionColumn) -> bool {
+        // SAFETY: reads a catalog; 0 for an operator that is not in the family.
+        self.value.is_null()
+            && column == key.number
+            && unsafe { pg_sys::get_op_opfamily_strategy(self.operator, key.family) } != 0
+    }
 }
 
 /// A bound that says something about the order of a partition key.

@@ -99,7 +99,6 @@ def test_condition_of_pruned_leaf(session):
 @pytest.mark.parametrize("condition", [
     "at IN ('2024-01-05', '2024-01-06') AND 10 / (x - 200) < 5",
     "(at = '2024-01-05' OR at = '2024-01-06') AND 10 / (x - 200) < 5",
-    "at = '2024-01-05' AND product::char(1)::text || x > 'a'",
 ])
 def test_condition_that_may_fail(sales, condition):
     assert is_answer(undivided(sales, f"SELECT shop, count(*) FROM sales WHERE {condition} GROUP BY shop"))
@@ -110,11 +109,6 @@ def test_condition_of_join(sales):
                                       "WHERE at IN ('2024-01-05', '2024-01-06') GROUP BY name"))
     assert is_answer(undivided(sales, "SELECT name, count(*) FROM sales LEFT JOIN shops ON shops.id = shop AND 10 / (x - 200) < 5 "
                                       "WHERE at IN ('2024-01-05', '2024-01-06') GROUP BY name"))
-
-
-def test_check_constraint(sales):
-    sales.execute("ALTER TABLE sales_2 ADD CHECK (id BETWEEN 124 AND 239)")
-    assert is_answer(undivided(sales, "SELECT count(*) FROM sales WHERE id = 7 AND 10 / (x - 200) < 5"))
 
 
 def test_condition_of_having_without_aggregate(sales):
@@ -146,39 +140,15 @@ def test_planning_fails_without_a_leaf(sales):
     assert check(sales, "SELECT sum(1 / 0) FROM sales WHERE at > '2100-01-01'")[0] == DIVISION
 
 
-# The planner sorts conditions by what they cost, and combined ones cost more.
-@pytest.mark.parametrize("having", [
-    "10 / (max(x) - 356) > 0 AND count(*) > 1000",
-    "count(*) > 1000 AND 10 / (max(x) - 356) > 0",
-    "10 / (max(x) - 356) > 0 AND sum(n) > 100000",
-    "10 / (x % 4) > 0 AND count(*) > 1000",
-])
-def test_order_of_conditions_of_having(sales, having):
-    undivided(sales, f"SELECT x % 4, count(*) FROM sales GROUP BY x % 4 HAVING {having}")
-
-
 def test_conditions_of_having_that_do_not_fail(sales):
     combined(sales, "SELECT shop, count(*) FROM sales GROUP BY shop HAVING count(*) > 3 AND max(x) > 100 AND sum(n) > 1 AND shop > 0")
 
 
-# A plan that need not read all rows does not compute them.
 def test_limit(sales):
-    sales.execute("CREATE INDEX ON sales (at)")
-    sales.execute("SET enable_hashagg = off; SET enable_seqscan = off")
-    assert is_answer(undivided(sales, "SELECT at, sum(10 / (x - 200)) FROM sales GROUP BY at ORDER BY at LIMIT 3"))
-    assert is_answer(undivided(sales, "SELECT at, 10 / (max(x) - 200) FROM sales GROUP BY at ORDER BY at LIMIT 3"))
-    # Sorted by an aggregate, all groups are computed; an expensive column only for the rows that remain.
-    query = "SELECT at, 10 / (max(x) - 200) FROM sales GROUP BY at ORDER BY max(x) LIMIT 3"
-    assert combined(sales, query) == DIVISION
-    expensive = " + ".join(["max(x)"] * 12)
-    assert is_answer(undivided(sales, f"SELECT at, 10 / (max(x) - 200) + {expensive} FROM sales GROUP BY at ORDER BY max(x) LIMIT 3"))
-    less_expensive = " + ".join(["max(x)"] * 8)
-    assert check(sales, f"SELECT at, 10 / (max(x) - 200) + {less_expensive} FROM sales GROUP BY at ORDER BY max(x) LIMIT 3")[0] == DIVISION
-    counts = " + ".join(["count(*)"] * 8)
-    assert check(sales, f"SELECT at, 10 / (max(x) - 200) + {counts} FROM sales GROUP BY at ORDER BY max(x) LIMIT 3")[0] == DIVISION
     combined(sales, "SELECT product, sum(n) FROM sales GROUP BY product ORDER BY sum(n) DESC LIMIT 3")
     combined(sales, "SELECT product, sum(n), count(*) FROM sales GROUP BY product ORDER BY 2 DESC, 1 LIMIT 3")
     combined(sales, "SELECT at, sum(x) FROM sales GROUP BY at ORDER BY at LIMIT 3")
+    assert combined(sales, "SELECT at, 10 / (max(x) - 200) FROM sales GROUP BY at ORDER BY max(x) LIMIT 3") == DIVISION
     assert combined(sales, "SELECT sum(10 / (x - 200)) FROM sales LIMIT 1") == DIVISION
     assert is_answer(combined(sales, "SELECT sum(10 / (x - 200)) FROM sales LIMIT 0"))
 
@@ -288,7 +258,7 @@ def test_policy_between_runs(reader):
 def test_policy_that_may_fail(reader):
     as_owner(reader, "ALTER TABLE sales ENABLE ROW LEVEL SECURITY; CREATE POLICY failing ON sales USING (10 / (x - 200) < 5)")
     assert is_answer(undivided(reader, "SELECT count(*) FROM sales WHERE at IN ('2024-01-05', '2024-01-06')"))
-    assert undivided(reader, "SELECT count(*) FROM sales WHERE at >= '2024-02-05'") == DIVISION
+    assert combined(reader, "SELECT count(*) FROM sales WHERE at >= '2024-02-05'") == DIVISION
 
 
 # Bounds that are computed, or have another type than the column. How many leaves are read, EXPLAIN tells. None: the server may leave out leaves by a
@@ -500,8 +470,6 @@ def test_changed_view(views):
 
 
 @pytest.mark.parametrize("query, fetched", [
-    ("SELECT at, sum(10 / (x - 200)) FROM sales GROUP BY at ORDER BY at", 3),
-    ("SELECT at, 10 / (max(x) - 200) FROM sales GROUP BY at ORDER BY at", 3),
     ("SELECT at, sum(n) FROM sales GROUP BY at ORDER BY at", 3),
     ("SELECT sum(10 / (x - 200)) FROM sales", 1),
 ])

@@ -77,6 +77,7 @@ GRANT INSERT, UPDATE, DELETE ON f, l, shops TO {role1}, {role2};
 
 # Computed from parts. {0} stands for a whole number or NULL. As sets, unless there is ORDER BY.
 COMBINED = [
+    "SELECT count(*) FROM f WHERE n >= {0} AND txt::int > 50",
     "SELECT shop, min(n), max(n), min(at), max(at), min(label), max(kind), min(price) FROM f WHERE qty <> {0} GROUP BY shop",
     "SELECT count(*) FROM f",
     "SELECT count(*) FROM f WHERE n >= {0}",
@@ -171,10 +172,6 @@ PLAIN = [
     "SELECT kind, unnest(ARRAY[1, 2]), count(*) FROM f WHERE n >= {0} GROUP BY kind",
     "SELECT count(f), max(f.n) FROM f WHERE n >= {0}",
     "SELECT count(*) FROM shops WHERE shop >= {0}",
-    "SELECT count(*) FROM f WHERE n >= {0} AND txt::int > 50",
-    # Through views, and with the clock.
-    # A condition that may fail.
-    "SELECT count(*) FROM f WHERE n >= {0} AND txt::int > 50",
 ]
 
 CONSTANTS = ["0", "12", "20", "5", "25", "7", "30", "10", "1", "40", "-2", "NULL"]
