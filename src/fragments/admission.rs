@@ -1,5 +1,5 @@
-//! Is a statement worth being combined of parts? Only if statements of its form were executed before, and took long. Reads shared memory.
-//! State of this backend: forms of which a plan was made to wait.
+//! Is a statement worth being combined of parts? Only if statements of its form were executed before, and took long.
+//! Reads shared memory. State of this backend: forms of which a plan was made to wait.
 
 use std::cell::Cell;
 
@@ -10,7 +10,8 @@ use crate::pg::backend_local::Local;
 use crate::query::hashes::FormId;
 use crate::{settings, shmem};
 
-/// Combined runs after which it shows, since the first of them have to store the parts, whether they are quicker than plain ones.
+/// Combined runs after which it shows, since the first of them have to store the parts, whether they are quicker than
+/// plain ones.
 const RUNS_TO_LEARN: u32 = 8;
 /// If they are not, one in so many executions is combined nevertheless: more parts may be stored by then.
 const TRY_EVERY: u32 = 16;
@@ -26,9 +27,9 @@ pub enum Worth {
     Unknown,
 }
 
-/// What is known of statements of this form. A plan that is kept needs two runs to go by: the first one may have been slow by
-/// itself. Not combined while the session's temporary files are limited: parts with many
-/// groups are sorted, and their rows once more.
+/// What is known of statements of this form. A plan that is kept needs two runs to go by: the first one may have been
+/// slow by itself. Not combined while the session's temporary files are limited: parts with many groups are sorted, and
+/// their rows once more.
 pub fn worth(form: FormId, is_kept: bool) -> Worth {
     // SAFETY: a plain global of the backend.
     if unsafe { pg_sys::temp_file_limit >= 0 } {

@@ -1,5 +1,5 @@
-//! Indexes that are held open until a statement ends, so that the server refuses to drop them in its own session, even if rows are read later.
-//! After an error the server closes them.
+//! Indexes that are held open until a statement ends, so that the server refuses to drop them in its own session, even
+//! if rows are read later. After an error the server closes them.
 
 use std::collections::BTreeMap;
 

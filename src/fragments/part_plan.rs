@@ -1,4 +1,5 @@
-//! The plans of parts, made by the server's own planner while it plans the statement, and kept in the statement's plan. Keeps nothing.
+//! The plans of parts, made by the server's own planner while it plans the statement, and kept in the statement's plan.
+//! Keeps nothing.
 
 use pgrx::pg_sys;
 

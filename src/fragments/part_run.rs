@@ -1,6 +1,7 @@
-//! Running the plan of one part: started, run and ended by the server's own functions, under the snapshot of the statement. Its rows
-//! are given as they come, and stored on the way if they may be. All of it lies in a memory context of its own, which goes when the part has
-//! been read. What the server raises unwinds these frames; the abort of the transaction then frees what the server holds.
+//! Running the plan of one part: started, run and ended by the server's own functions, under the snapshot of the
+//! statement. Its rows are given as they come, and stored on the way if they may be. All of it lies in a memory context
+//! of its own, which goes when the part has been read. What the server raises unwinds these frames; the abort of the
+//! transaction then frees what the server holds.
 
 use std::ffi::c_char;
 use std::rc::Rc;
@@ -59,7 +60,8 @@ pub struct RunLeaf<'k> {
 pub enum Source {
     /// One by one, by steps of this query, whose rows are to be handed to `PartRun::take`.
     Plan(*mut pg_sys::QueryDesc),
-    /// All at once, into a tuplestore: other processes have computed them, and nothing but the query may run beside these.
+    /// All at once, into a tuplestore: other processes have computed them, and nothing but the query may run beside
+    /// these.
     Tuples(*mut pg_sys::Tuplestorestate),
 }
 
@@ -73,7 +75,8 @@ pub struct PartRun {
 }
 
 impl PartRun {
-    /// Starts the plan of a leaf's query. Runs it, too, if other processes take part. Others wait for it if `lead` has its claim.
+    /// Starts the plan of a leaf's query. Runs it, too, if other processes take part. Others wait for it if `lead` has
+    /// its claim.
     pub fn start(plan: *mut pg_sys::PlannedStmt, leaf: RunLeaf<'_>, surroundings: &Surroundings, lead: Lead) -> Self {
         let state = surroundings.state;
         // SAFETY: the statement runs, so its state is valid, and so is the plan that lies in its memory.
@@ -206,7 +209,8 @@ unsafe fn describe(
     }
 }
 
-/// A tuplestore for the rows of a part, with as much memory as the server gives to a hash table of groups, and a receiver for it.
+/// A tuplestore for the rows of a part, with as much memory as the server gives to a hash table of groups, and a
+/// receiver for it.
 ///
 /// # Safety
 /// The context must live as long as both.

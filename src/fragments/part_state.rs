@@ -45,8 +45,8 @@ impl PartState {
     /// Pins the stored part, if there is one that holds; says whether there is. What cannot be looked up is computed.
     pub fn look_up(&mut self, store: &SharedStore, surroundings: &Surroundings) -> bool {
         let Some(key) = &self.key else { return false };
-        // SAFETY: the snapshot of the statement is registered; the context outlives the statement. A stored part has the columns that
-        // were compared with its own.
+        // SAFETY: the snapshot of the statement is registered; the context outlives the statement. A stored part has
+        // the columns that were compared with its own.
         let hold = unsafe {
             parts::stored_part(store, key, &surroundings.columns, surroundings.snapshot.as_ref())
                 .and_then(|pin| Hold::in_context(surroundings.context, pin, surroundings.columns.clone()))

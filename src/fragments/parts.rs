@@ -1,5 +1,5 @@
-//! The parts of one statement under way: which are stored, which are computed, and where reading them stands. Belongs to one scan of this
-//! backend; a memory context of the statement drops it, after an error too.
+//! The parts of one statement under way: which are stored, which are computed, and where reading them stands. Belongs
+//! to one scan of this backend; a memory context of the statement drops it, after an error too.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_void};
@@ -188,8 +188,8 @@ impl Parts {
         }
     }
 
-    /// The relations to hold open while the plan runs, as the executor of an undivided plan would: leaves that are left out
-    /// are not among them.
+    /// The relations to hold open while the plan runs, as the executor of an undivided plan would: leaves that are left
+    /// out are not among them.
     pub fn relations(&self) -> Vec<pg_sys::Oid> {
         let Some(contents) = &self.contents else { return Vec::new() };
         let read = contents.states.iter().filter(|part| !matches!(part.rows, Rows::LeftOut)).map(|part| part.leaf);
@@ -214,7 +214,8 @@ impl Parts {
         self.contents.as_mut().map_or(Step::End, |contents| unsafe { contents.next(slot) })
     }
 
-    /// Takes the row that a step of a query has given, null for its end, and puts it into a virtual slot. Says whether there was one.
+    /// Takes the row that a step of a query has given, null for its end, and puts it into a virtual slot. Says whether
+    /// there was one.
     ///
     /// # Safety
     /// As `next`. The row must be one of the query that `next` has asked for.
@@ -311,8 +312,9 @@ impl Contents {
         }
     }
 
-    /// Shares the parts that are missing with other statements that miss them, too: puts one in the present place that nobody else computes. If there is
-    /// none, waits for the part that is there. Returns its claim, if it is to be computed.
+    /// Shares the parts that are missing with other statements that miss them, too: puts one in the present place that
+    /// nobody else computes. If there is none, waits for the part that is there. Returns its claim, if it is to be
+    /// computed.
     fn share(&mut self) -> Lead {
         let Some(store) = shmem::store().filter(|_| self.surroundings.environment.is_some()) else {
             return Lead::default();
@@ -415,9 +417,9 @@ impl Contents {
         true
     }
 
-    /// Has the stored parts computed that have a plan if settings have changed since they were looked up: the first row of a portal may be
-    /// asked for much later. A part without a plan does not depend on settings. Leaves that were left out stay out, as they do
-    /// when the server leaves them out of its plan at the start.
+    /// Has the stored parts computed that have a plan if settings have changed since they were looked up: the first row
+    /// of a portal may be asked for much later. A part without a plan does not depend on settings. Leaves that were
+    /// left out stay out, as they do when the server leaves them out of its plan at the start.
     fn check_settings(&mut self) {
         let is_wanted = settings::enabled() && settings::enable_fragments();
         if is_wanted && self.started_under.is_some() && parts::environment_now() == self.started_under {
@@ -433,7 +435,8 @@ impl Contents {
         }
     }
 
-    /// Goes back to the first row. What was computed is computed again: it gives the same rows, and nothing keeps them meanwhile.
+    /// Goes back to the first row. What was computed is computed again: it gives the same rows, and nothing keeps them
+    /// meanwhile.
     fn rewind(&mut self) {
         self.position = 0;
         for part in &mut self.states {

@@ -1,7 +1,7 @@
-//! The plan of a combined query: asked for by the planner hook in the place of the plan of the client's query, for one execution, for the
-//! values of a Bind, or to be kept. The plans of its parts are made with it, and lie in it. A plan that is run once, and at
-//! once, needs none for a part that is stored now: if that is gone when the plan starts, the client's query is planned after
-//! all (`unplanned`). Keeps nothing.
+//! The plan of a combined query: asked for by the planner hook in the place of the plan of the client's query, for one
+//! execution, for the values of a Bind, or to be kept. The plans of its parts are made with it, and lie in it. A plan
+//! that is run once, and at once, needs none for a part that is stored now: if that is gone when the plan starts, the
+//! client's query is planned after all (`unplanned`). Keeps nothing.
 
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -24,13 +24,15 @@ use crate::query::{Versions, identity};
 use crate::shmem::{self, SharedStore};
 use crate::{session, settings};
 
-/// A query to plan in the place of the client's, which is being planned from now on. Plain data, so that an error may jump over it.
+/// A query to plan in the place of the client's, which is being planned from now on. Plain data, so that an error may
+/// jump over it.
 #[derive(Clone, Copy)]
 pub struct Combination {
     /// The combined query.
     pub query: *mut pg_sys::Query,
     recipe: *mut pg_sys::List,
-    /// Partitioned tables that were passed on the way to the leaves: the answer rests on them too, and no plan holds them open.
+    /// Partitioned tables that were passed on the way to the leaves: the answer rests on them too, and no plan holds
+    /// them open.
     passed: *mut pg_sys::List,
     /// What was being planned around it.
     outer: *mut pg_sys::List,
@@ -49,8 +51,8 @@ struct Known {
     runs_once: bool,
 }
 
-/// The combined query to plan in the place of a query, if its answer can be combined of parts and that is worth it. `end`
-/// must be called when it was planned, after an error too.
+/// The combined query to plan in the place of a query, if its answer can be combined of parts and that is worth it.
+/// `end` must be called when it was planned, after an error too.
 pub fn combine(call: &Call<'_>, eligible: &Eligible) -> Option<Combination> {
     combine_for(call, eligible, call)
 }
@@ -93,8 +95,8 @@ pub fn combine_moving(call: &Call<'_>) -> Option<Combination> {
     Some(found)
 }
 
-/// Returns true if the plan of a query will be kept, and it is not known yet whether the query is worth being combined of
-/// parts: it is to be planned anew when that is known.
+/// Returns true if the plan of a query will be kept, and it is not known yet whether the query is worth being combined
+/// of parts: it is to be planned anew when that is known.
 pub fn is_undecided(call: &Call<'_>, eligible: &Eligible) -> bool {
     is_kept(call)
         && may_combine(call, eligible)
@@ -189,7 +191,8 @@ fn may_combine(call: &Call<'_>, eligible: &Eligible) -> bool {
 }
 
 /// Returns true if the session and the statement want answers to be combined, and this is the client's query, in
-/// whatever way it will be run. While the transaction has an id, no parts are stored, so only a plan that is kept is of use.
+/// whatever way it will be run. While the transaction has an id, no parts are stored, so only a plan that is kept is of
+/// use.
 fn is_wanted(call: &Call<'_>) -> bool {
     let is_wrapped = || session::executing_prepared() || session::declaring_cursor() || session::explaining();
     settings::enable_fragments()
@@ -211,8 +214,8 @@ fn is_kept(call: &Call<'_>) -> bool {
     !call.has_values() && (session::executing_prepared() || (call.is_of_client() && !call.is_one_shot()))
 }
 
-/// Returns true if the plan that is made is run once, in the message under way. What is bound to a portal with a name may
-/// be read much later.
+/// Returns true if the plan that is made is run once, in the message under way. What is bound to a portal with a name
+/// may be read much later.
 fn runs_once(call: &Call<'_>) -> bool {
     call.is_one_shot() && (!call.has_values() || portal::is_bound_without_name())
 }
@@ -222,13 +225,13 @@ pub fn end(combination: Combination) {
     path::set_planned(combination.outer);
 }
 
-/// Adds to the plan of a combined query what its parts rest on: the answer rests on it, the server locks it when it runs
-/// a plan that it has kept, and plans anew when it changes. The plan names each relation once, as the server's own would:
-/// libraries that audit read its range table.
+/// Adds to the plan of a combined query what its parts rest on: the answer rests on it, the server locks it when it
+/// runs a plan that it has kept, and plans anew when it changes. The plan names each relation once, as the server's own
+/// would: libraries that audit read its range table.
 ///
-/// Returns false if the plan must not be run: definitions have changed while its parts were planned, so that some may rest
-/// on what others know nothing of (a unique index, a validated constraint). Under a snapshot that was taken before, they
-/// would not make up one answer.
+/// Returns false if the plan must not be run: definitions have changed while its parts were planned, so that some may
+/// rest on what others know nothing of (a unique index, a validated constraint). Under a snapshot that was taken
+/// before, they would not make up one answer.
 ///
 /// # Safety
 /// `plan` must be the plan just made of the combined query, in the current memory context.

@@ -1,5 +1,5 @@
-//! What the parts of a plan are asked by the values of the present: parameters, the clock and settings. A plan that is kept has the leaves of all
-//! values. Keeps nothing.
+//! What the parts of a plan are asked by the values of the present: parameters, the clock and settings. A plan that is
+//! kept has the leaves of all values. Keeps nothing.
 
 use pgrx::pg_sys;
 
@@ -16,8 +16,8 @@ pub struct Present {
 }
 
 impl Present {
-    /// What a part asks with these parameters, under the active snapshot. `None` if that cannot be told, or there are other
-    /// leaves than the `planned` ones.
+    /// What a part asks with these parameters, under the active snapshot. `None` if that cannot be told, or there are
+    /// other leaves than the `planned` ones.
     pub fn of(
         part: &Part,
         planned: impl Iterator<Item = pg_sys::Oid>,

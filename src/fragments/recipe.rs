@@ -1,5 +1,5 @@
-//! What a plan knows of the parts that it is combined of: nodes in the private list of its scan, so that the server can copy the plan. Made
-//! once by `planning`; read when the plan starts.
+//! What a plan knows of the parts that it is combined of: nodes in the private list of its scan, so that the server can
+//! copy the plan. Made once by `planning`; read when the plan starts.
 
 use arrow_cache_core::Hash128;
 use pgrx::pg_sys;

@@ -1,4 +1,5 @@
-//! The Custom Scan that gives the rows of all parts: what the executor calls. Its nodes belong to one query of this backend.
+//! The Custom Scan that gives the rows of all parts: what the executor calls. Its nodes belong to one query of this
+//! backend.
 
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -87,8 +88,8 @@ unsafe extern "C-unwind" fn create_state(_scan: *mut pg_sys::CustomScan) -> *mut
 
 /// Holds open what the executor of an undivided plan would hold open, and looks for the stored parts.
 unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, flags: i32) {
-    // SAFETY: the node was made by `create_state` from a node with a recipe; planning has locked the tables. The references are given back
-    // by `end`, or by the resource owner of the portal.
+    // SAFETY: the node was made by `create_state` from a node with a recipe; planning has locked the tables. The
+    // references are given back by `end`, or by the resource owner of the portal.
     unsafe {
         edge(|| {
             let scan = node.cast::<FragmentScanState>();
@@ -114,8 +115,8 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
 
 /// The next row of the parts, as they give it. What a step of a part's query raises jumps over this frame.
 unsafe extern "C-unwind" fn next_of_parts(node: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: called by `next` with its own node; the slot of a custom scan is a virtual one. A query that is to be taken on is under way, and
-    // works in its own memory.
+    // SAFETY: called by `next` with its own node; the slot of a custom scan is a virtual one. A query that is to be
+    // taken on is under way, and works in its own memory.
     unsafe {
         let slot = (*node).ss_ScanTupleSlot;
         let scan = node.cast::<FragmentScanState>();

@@ -1,5 +1,5 @@
-//! The scan of the parts that an answer is combined of, for those who meet it in a plan or in the state of one (`fragments` makes it). Keeps
-//! nothing.
+//! The scan of the parts that an answer is combined of, for those who meet it in a plan or in the state of one
+//! (`fragments` makes it). Keeps nothing.
 
 use pgrx::pg_sys;
 
@@ -13,12 +13,13 @@ use crate::pg::tree::{Tree, child, match_node};
 pub struct StateOfParts {
     /// What the server knows of it.
     pub custom: pg_sys::CustomScanState,
-    /// The leaves (OIDs) that have no rows for the values and settings of this execution, so that nothing was read of them.
+    /// The leaves (OIDs) that have no rows for the values and settings of this execution, so that nothing was read of
+    /// them.
     pub left_out: *mut pg_sys::List,
 }
 
-/// Where in the private list of a scan of parts its tables lie, as a list of OIDs: the table of the site, and its leaves
-/// after it. No table of the site if there may be other leaves at another time.
+/// Where in the private list of a scan of parts its tables lie, as a list of OIDs: the table of the site, and its
+/// leaves after it. No table of the site if there may be other leaves at another time.
 pub const TABLES: usize = 0;
 
 /// The leaves whose rows a scan reads as those of a table, whatever time it is; `None` if it does not tell.

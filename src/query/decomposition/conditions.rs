@@ -123,7 +123,8 @@ fn bound_of(
     let mut arguments = child!(comparison.args)?.items();
     let sides = (arguments.next()??, arguments.next()??);
     let (left, right) = (column_of(query, sides.0, table), column_of(query, sides.1, table));
-    // SAFETY: an operator of a valid query, and its arguments. The copy of the condition is changed before anybody else knows of it.
+    // SAFETY: an operator of a valid query, and its arguments. The copy of the condition is changed before anybody else
+    // knows of it.
     unsafe {
         let (column, argument, operator, other) = match (left, right) {
             (Some(column), None) => (column, sides.0, comparison.opno, sides.1),
@@ -160,8 +161,8 @@ fn named_column(node: Tree<'_, pg_sys::Node>) -> Option<Tree<'_, pg_sys::Var>> {
     node.without_relabelling().as_a::<pg_sys::Var>()
 }
 
-/// Does the planner keep a condition about a column above a view that is a security barrier? It does not take such a view apart, and
-/// moves a condition into it only if that can tell nobody what it compares. Then all leaves are read.
+/// Does the planner keep a condition about a column above a view that is a security barrier? It does not take such a
+/// view apart, and moves a condition into it only if that can tell nobody what it compares. Then all leaves are read.
 fn stops_at_barrier(
     query: Tree<'_, pg_sys::Query>,
     column: Tree<'_, pg_sys::Node>,

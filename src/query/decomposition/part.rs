@@ -101,8 +101,8 @@ pub struct AskedPart {
 }
 
 impl AskedPart {
-    /// The conjuncts that compare a column of the table with a constant: the definition of a leaf may say that all of its rows fulfil
-    /// them, or none.
+    /// The conjuncts that compare a column of the table with a constant: the definition of a leaf may say that all of
+    /// its rows fulfil them, or none.
     pub fn bounds(&self) -> &[Bound] {
         &self.conditions.bounds
     }
@@ -232,8 +232,8 @@ unsafe fn check_nodes(query: *mut pg_sys::Query) -> Result<(), Obstacle> {
     obstacle.map_or(Ok(()), Err)
 }
 
-/// The conditions of HAVING: those that WHERE can ask as well, as the planner does it, and those that remain. Without GROUP BY the former
-/// remain, too.
+/// The conditions of HAVING: those that WHERE can ask as well, as the planner does it, and those that remain. Without
+/// GROUP BY the former remain, too.
 pub(super) fn split_having(site: &Site<'_>) -> (Vec<*mut pg_sys::Node>, *mut pg_sys::Node) {
     let query = site.query;
     let (mut moved, mut kept) = (Vec::new(), Vec::new());
