@@ -130,11 +130,6 @@ impl ResultFill {
         if self.encoder.has_nul() { Err(Reason::TextEncoding) } else { Ok(()) }
     }
 
-    /// It is stored, however quick its rows come.
-    pub fn stop_watching(&mut self) {
-        self.watch = None;
-    }
-
     /// Lets the result go if it is not worth storing before it is asked again. Not before it has run for
     /// `min_execution_time`. So many values of each row are encoded for storing.
     #[cold]

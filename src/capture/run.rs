@@ -125,19 +125,6 @@ fn prepare_miss(run: &mut MissRun, pass: &mut Pass<'_>) {
     }
 }
 
-/// A query that is about to be run has got a plan that combines parts.
-pub fn note_combined(query: QueryDesc<'_>) {
-    if let Some(running) = running::find(query)
-        && let Running::Miss(run) = &mut *running.borrow_mut()
-    {
-        run.miss.combined = true;
-        if let Stage::Filling(tee) = &mut run.stage {
-            // It is quick because its parts are stored.
-            tee.sink.stop_watching();
-        }
-    }
-}
-
 /// The run has returned without an error, and the receiver has been put back.
 #[inline(never)]
 pub fn after_run(pass: Pass<'_>) {

@@ -13,13 +13,17 @@ use pgrx::pg_sys::{self, NodeTag};
 use crate::lookup::Miss;
 use crate::pg::compat::tree::walkers::planstate_tree_walker;
 use crate::pg::error_passing::{direct, guarded};
+use crate::pg::lists::oids;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::{Tree, children};
-use crate::query::opened_relations::{Opened, opened_by};
+use crate::query::opened_relations::opened_by;
+use crate::query::plan_kinds::{is_combined, is_scan_of_parts};
+use crate::query::scan_of_parts::StateOfParts;
 
 /// Takes out of a miss the dependencies that its finished run has not read.
 pub fn leave_out(miss: &mut Miss, query: QueryDesc<'_>) {
-    if !miss.may_be_unread || query.plan().appendRelations.is_null() || query.plan_state().is_null() {
+    let leaves_out = !query.plan().appendRelations.is_null() || is_combined(query.plan());
+    if !miss.may_be_unread || !leaves_out || query.plan_state().is_null() {
         return;
     }
     let opened = opened_by(query.plan());
@@ -27,26 +31,29 @@ pub fn leave_out(miss: &mut Miss, query: QueryDesc<'_>) {
         return;
     }
     // What other processes have begun is not known here.
-    let mut read = Read { begun_only: !opened.is_parallel, relations: Vec::new(), complete: true };
+    let begun_only = !opened.is_parallel;
+    let mut read = Read { begun_only, relations: Vec::new(), left_out: Vec::new(), complete: true };
     // SAFETY: the state of a query that runs, and a context that outlives the walk. No frame of it has a destructor pending.
     unsafe {
         note_node(query.plan_state(), &mut read);
         guarded!(planstate_tree_walker(query.plan_state(), Some(visit), (&raw mut read).cast()));
     }
     if read.complete {
-        let unread = |relation: u32| may_be_left_out(query, &opened, relation) && !read.relations.contains(&relation);
+        let unread = |relation: u32| {
+            let is_scanned = opened.scanned_tables.iter().any(|table| table.to_u32() == relation);
+            let may_be_left_out =
+                if is_scanned { is_table(query, relation) } else { read.left_out.contains(&relation) };
+            may_be_left_out && !read.relations.contains(&relation)
+        };
         miss.dependencies.retain(|dependency| dependency.relation == 0 || !unread(dependency.relation));
     }
 }
 
-/// Is it a table that only scans of the plan read? The rows of a foreign table are not those of a snapshot.
-fn may_be_left_out(query: QueryDesc<'_>, opened: &Opened<'_>, relation: u32) -> bool {
-    let is_table = |entry: Tree<'_, pg_sys::RangeTblEntry>| {
-        entry.relid.to_u32() == relation && entry.relkind as u8 == pg_sys::RELKIND_RELATION
-    };
+/// Returns true if it is a table. The rows of a foreign one are not those of a snapshot.
+fn is_table(query: QueryDesc<'_>, relation: u32) -> bool {
     let plan = query.plan();
-    opened.scanned_tables.iter().any(|table| table.to_u32() == relation)
-        && children!(plan.rtable as RangeTblEntry).any(is_table)
+    children!(plan.rtable as RangeTblEntry)
+        .any(|entry| entry.relid.to_u32() == relation && entry.relkind as u8 == pg_sys::RELKIND_RELATION)
 }
 
 /// The relations that a run has read.
@@ -54,6 +61,8 @@ struct Read {
     /// Only those whose scan has begun, as far as that can be told.
     begun_only: bool,
     relations: Vec<u32>,
+    /// Leaves that a scan of parts has left out.
+    left_out: Vec<u32>,
     /// There was memory to list all of them.
     complete: bool,
 }
@@ -100,6 +109,11 @@ unsafe fn note_node(state: *mut pg_sys::PlanState, read: &mut Read) {
                 let scan = &*state.cast::<pg_sys::IndexOnlyScanState>();
                 read.note(&scan.ss, !scan.ioss_ScanDesc.is_null());
             }
+            NodeTag::T_CustomScanState if is_state_of_parts(state) => {
+                for leaf in oids((*state.cast::<StateOfParts>()).left_out) {
+                    read.complete &= read.left_out.add(leaf.to_u32()).is_ok();
+                }
+            }
             NodeTag::T_BitmapHeapScanState
             | NodeTag::T_SampleScanState
             | NodeTag::T_TidScanState
@@ -108,4 +122,13 @@ unsafe fn note_node(state: *mut pg_sys::PlanState, read: &mut Read) {
             _ => {}
         }
     }
+}
+
+/// Returns true if the state of a Custom Scan is that of a scan of parts.
+///
+/// # Safety
+/// `state` must be such a state.
+unsafe fn is_state_of_parts(state: *mut pg_sys::PlanState) -> bool {
+    // SAFETY: the caller's promise: its plan is that of a Custom Scan.
+    unsafe { Tree::enter((*state).plan.cast::<pg_sys::CustomScan>()).is_some_and(is_scan_of_parts) }
 }

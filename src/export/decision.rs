@@ -7,7 +7,6 @@ use arrow_cache_core::{Reason, RoomyVec};
 
 use crate::arrow::column::Column;
 use crate::error::or_raise;
-use crate::fragments;
 use crate::lookup;
 use crate::lookup::{Found, Lateness, Miss, Question, clock_free, portal, single_flight};
 use crate::pg::query_desc::QueryDesc;
@@ -102,8 +101,7 @@ fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>, ve
             decision_log::note(Status::Hit, query.plan().get());
             sample.map_or(Answer::Run(None), Answer::Verify)
         }
-        Ok(Found::Miss(mut miss)) => {
-            fragments::combine_at_start(query, Some(&mut miss), 0);
+        Ok(Found::Miss(miss)) => {
             tally::count_miss(store, miss.stale, miss.refused, miss.query_id);
             let status = miss.status(miss.refused);
             session::set_status(status);

@@ -1,7 +1,7 @@
 //! The key of a part: everything that its rows can depend on besides the data. Keeps nothing.
 //!
-//! A part has no text of its own. The server's own serialization of its query stands in for it: that has every field of every node, so two
-//! parts with the same are the same question. Where the nodes stood in a text is left out.
+//! A part has no text of its own. The server's own serialization of its query stands in for it: that has every field of
+//! every node, so two parts with the same are the same question. Where the nodes stood in a text is left out.
 
 use std::ffi::CStr;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use pgrx::pg_sys;
 
 use crate::pg::error_passing::kept;
 use crate::pg::server;
-use crate::query::decomposition::Part;
+use crate::query::decomposition::AskedPart;
 use crate::query::hashes::EnvironmentHash;
 use crate::query::partitions::Leaf;
 
@@ -32,7 +32,7 @@ impl PartKeys {
     ///
     /// # Errors
     /// There is no memory for the serialized query.
-    pub fn of(part: &Part, environment: EnvironmentHash, seed: u64) -> Result<Self, OutOfMemory> {
+    pub fn of(part: &AskedPart, environment: EnvironmentHash, seed: u64) -> Result<Self, OutOfMemory> {
         let query = hash_of_node(part.query.cast(), seed)?;
         let clauses = part
             .places_of_bounds()
@@ -85,8 +85,8 @@ fn hash_of_node(node: *const pg_sys::Node, seed: u64) -> Result<Hash128, OutOfMe
     if hash.is_complete() { Ok(hash.finish()) } else { Err(OutOfMemory) }
 }
 
-/// Adds a serialized node without the numbers of `PLACES`. No name or constant can look like such a field: the server writes spaces in
-/// names with a backslash, and constants as numbers.
+/// Adds a serialized node without the numbers of `PLACES`. No name or constant can look like such a field: the server
+/// writes spaces in names with a backslash, and constants as numbers.
 fn add_without_places(hash: &mut HashBuffer, mut rest: &[u8]) {
     while let Some(start) = rest.iter().position(|byte| *byte == b':') {
         let (before, field) = rest.split_at(start);

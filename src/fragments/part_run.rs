@@ -1,34 +1,58 @@
-//! Running the query of one part: started, run and ended by the server's own functions, under the snapshot of the statement. Its rows
-//! are given as they come, and stored on the way if they may be. All of it lies in a memory context of its own, which goes when the part has
-//! been read. What the server raises unwinds these frames; the abort of the transaction then frees what the server holds.
+//! Running the plan of one part: started, run and ended by the server's own functions, under the snapshot of the
+//! statement. Its rows are given as they come, and stored on the way if they may be. All of it lies in a memory context
+//! of its own, which goes when the part has been read. What the server raises unwinds these frames; the abort of the
+//! transaction then frees what the server holds.
 
+use std::ffi::c_char;
 use std::rc::Rc;
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::part_plan::{PartPlan, context_below, hash_memory_kilobytes};
+use super::part_plan::{context_below, hash_memory_kilobytes};
 use crate::arrow::column::Column;
 use crate::capture;
 use crate::lookup::parts::{self, PartKey, PlannedPart};
-use crate::lookup::{Eligible, Lead, Miss, Task};
+use crate::lookup::{Call, Lead, Miss, Task};
 use crate::pg::error_passing::{keeping, kept};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::{compat, server, tuplestore};
+use crate::query::Versions;
+use crate::query::decomposition::AskedPart;
 use crate::query::hashes::EnvironmentHash;
-use crate::query::partitions::Leaf;
 use crate::shmem;
 
 /// Where the query of a part runs.
 pub struct Surroundings {
-    /// The state of the statement.
+    /// The state of the statement; null before its scan is started.
     pub state: *mut pg_sys::EState,
-    /// Its columns.
+    /// The snapshot of the statement.
+    pub snapshot: pg_sys::Snapshot,
+    /// The text of the statement.
+    pub text: *const c_char,
+    /// A memory context that lives as long as the statement.
+    pub context: pg_sys::MemoryContext,
+    /// The columns of the parts.
     pub columns: Rc<[Column]>,
     /// The relations that every part reads, beside its leaf.
     pub dimensions: Vec<u32>,
     /// The environment in the keys of its parts; `None` if they are neither looked up nor stored.
     pub environment: Option<EnvironmentHash>,
+    /// The definitions by which they were looked up.
+    pub versions: Versions,
+    /// What is asked of each leaf by the present values; `None` if that is not known.
+    pub asked: Option<AskedPart>,
+}
+
+/// The leaf of a part that is run.
+#[derive(Clone, Copy)]
+pub struct RunLeaf<'k> {
+    /// The leaf.
+    pub relation: pg_sys::Oid,
+    /// One of the bounds that are asked in it is about a partition key.
+    pub is_at_end: bool,
+    /// What its rows are stored as; `None` if they are not.
+    pub key: Option<&'k PartKey>,
 }
 
 /// How the rows of a part come.
@@ -36,7 +60,8 @@ pub struct Surroundings {
 pub enum Source {
     /// One by one, by steps of this query, whose rows are to be handed to `PartRun::take`.
     Plan(*mut pg_sys::QueryDesc),
-    /// All at once, into a tuplestore: other processes have computed them, and nothing but the query may run beside these.
+    /// All at once, into a tuplestore: other processes have computed them, and nothing but the query may run beside
+    /// these.
     Tuples(*mut pg_sys::Tuplestorestate),
 }
 
@@ -50,17 +75,16 @@ pub struct PartRun {
 }
 
 impl PartRun {
-    /// Starts the plan of a leaf's query. Runs it, too, if other processes take part. Others wait for it if `lead` has its claim.
-    pub fn start(plan: PartPlan, leaf: Leaf, key: Option<&PartKey>, surroundings: &Surroundings, lead: Lead) -> Self {
+    /// Starts the plan of a leaf's query. Runs it, too, if other processes take part. Others wait for it if `lead` has
+    /// its claim.
+    pub fn start(plan: *mut pg_sys::PlannedStmt, leaf: RunLeaf<'_>, surroundings: &Surroundings, lead: Lead) -> Self {
         let state = surroundings.state;
         // SAFETY: the statement runs, so its state is valid, and so is the plan that lies in its memory.
         unsafe {
-            let context = context_below(state);
+            let context = context_below((*state).es_query_cxt);
             let caller = pg_sys::MemoryContextSwitchTo(context);
-            let run = Self::begin(state, context, plan.plan, |query| {
-                let eligible = plan.eligible;
-                let miss = eligible.and_then(|eligible| miss(query, eligible, key?, leaf.is_at_end, surroundings).ok());
-                miss.map(|mut miss| {
+            let run = Self::begin(state, context, plan, |query| {
+                miss(query, leaf, surroundings).ok().map(|mut miss| {
                     miss.lead = Rc::new(lead);
                     Task::Store(miss)
                 })
@@ -178,16 +202,15 @@ unsafe fn describe(
     receiver: *mut pg_sys::DestReceiver,
 ) -> *mut pg_sys::QueryDesc {
     let (no_snapshot, no_environment) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // The values stand in the query as constants.
-    let no_params = std::ptr::null_mut();
     // SAFETY: the caller's promise.
     unsafe {
-        let (snapshot, text) = ((*state).es_snapshot, (*state).es_sourceText);
-        kept!(server::CreateQueryDesc(plan, text, snapshot, no_snapshot, receiver, no_params, no_environment, 0))
+        let (snapshot, text, params) = ((*state).es_snapshot, (*state).es_sourceText, (*state).es_param_list_info);
+        kept!(server::CreateQueryDesc(plan, text, snapshot, no_snapshot, receiver, params, no_environment, 0))
     }
 }
 
-/// A tuplestore for the rows of a part, with as much memory as the server gives to a hash table of groups, and a receiver for it.
+/// A tuplestore for the rows of a part, with as much memory as the server gives to a hash table of groups, and a
+/// receiver for it.
 ///
 /// # Safety
 /// The context must live as long as both.
@@ -208,22 +231,26 @@ fn nowhere() -> *mut pg_sys::DestReceiver {
 }
 
 /// What is needed to store the rows of a part that is about to be started.
-fn miss(
-    part: QueryDesc<'_>,
-    eligible: Eligible,
-    key: &PartKey,
-    is_at_end: bool,
-    surroundings: &Surroundings,
-) -> Result<Box<Miss>, Reason> {
+///
+/// # Errors
+/// Why they are not stored.
+fn miss(part: QueryDesc<'_>, leaf: RunLeaf<'_>, surroundings: &Surroundings) -> Result<Box<Miss>, Reason> {
     let environment = surroundings.environment.ok_or(Reason::OwnWrites)?;
+    let key = leaf.key.ok_or(Reason::OwnWrites)?;
     let store = shmem::store().ok_or(Reason::NoRoom)?;
+    let asked = surroundings.asked.as_ref().ok_or(Reason::OwnWrites)?;
+    let query = asked.of_leaf(leaf.relation).map_err(|_| Reason::UnsupportedRelation)?;
+    // SAFETY: a query of our own, which nobody has planned.
+    let call = unsafe { Call::of_hook(query, surroundings.text, 0, std::ptr::null_mut()) };
+    let eligible = parts::before_planning(&store, &call, true)?;
     let planned = PlannedPart {
         plan: part.plan(),
         snapshot: part.snapshot_data(),
         columns: &surroundings.columns,
         key,
         environment,
-        is_at_end,
+        versions: surroundings.versions,
+        is_at_end: leaf.is_at_end,
     };
     parts::miss(&store, eligible, &planned)
 }

@@ -1,45 +1,31 @@
-//! The parts of one statement under way: which are stored, which are computed, and where reading them stands. Belongs to one scan of this
-//! backend; a memory context of the statement drops it, after an error too.
+//! The parts of one statement under way: which are stored, which are computed, and where reading them stands. Belongs
+//! to one scan of this backend; a memory context of the statement drops it, after an error too.
 
-use std::collections::BTreeMap;
-use std::ffi::c_void;
-use std::rc::Rc;
+use std::cell::Cell;
+use std::ffi::{c_char, c_void};
 
 use arrow_cache_core::{Counter, Wanted};
 use pgrx::pg_sys;
 
+use super::held_indexes::HeldIndexes;
 use super::key::PartKeys;
-use super::part_plan::PartPlan;
-use super::part_run::{PartRun, Source, Surroundings};
+use super::part_run::{PartRun, RunLeaf, Source, Surroundings};
+use super::part_state::{PartState, Rows};
+use super::present::Present;
 use super::recipe::Recipe;
-use super::refused;
-use super::tuples::{copy_values, next_tuple};
-use crate::arrow::column::{self, Records};
-use crate::error::or_raise;
-use crate::invalidation::own_writes;
-use crate::lookup::Lead;
-use crate::lookup::parts::{self, PartKey};
+use super::tuples::{columns_of, copy_values, next_tuple};
+use crate::error::{CacheError, or_raise};
+use crate::lookup::parts::{self, MadeUnder};
 use crate::lookup::single_flight::{self, Joined, Patience};
+use crate::lookup::{Lead, definition_versions, portal};
+use crate::pg::backend_local::Local;
 use crate::pg::row_type::RowType;
 use crate::pg::tree::Tree;
-use crate::query::Versions;
+use crate::pg::tree_making::list_of_oids;
 use crate::query::decomposition::Part;
-use crate::query::opened_relations::opened_by;
-use crate::query::partitions::Leaf;
-use crate::serve::{Hold, slot_values};
-use crate::shmem::{self, SharedStore};
-
-/// Where the rows of a part come from.
-enum Rows {
-    /// From the store: pinned.
-    Stored(*mut Hold),
-    /// From running its query, which is still to be done.
-    Waiting,
-    /// From running its query, which is under way.
-    Running(PartRun),
-    /// They came from running its query, and were read.
-    Read,
-}
+use crate::query::hashes::EnvironmentHash;
+use crate::serve::slot_values;
+use crate::{session, settings, shmem};
 
 /// What comes next.
 #[derive(Clone, Copy)]
@@ -52,38 +38,17 @@ pub enum Step {
     Run(*mut pg_sys::QueryDesc),
 }
 
-struct PartState {
-    leaf: Leaf,
-    /// What it is stored as; `None` if it is not looked up.
-    key: Option<PartKey>,
-    rows: Rows,
-    /// How it is computed; `None` if it is stored.
-    plan: Option<PartPlan>,
-}
-
-impl PartState {
-    /// Pins the stored part, if there is one that holds; says whether there is. What cannot be looked up is computed.
-    fn look_up(&mut self, store: &SharedStore, surroundings: &Surroundings) -> bool {
-        let Some(key) = &self.key else { return false };
-        let state = surroundings.state;
-        // SAFETY: the statement runs, with a registered snapshot; its memory outlives the holds. A stored part has the columns that were
-        // compared with its own.
-        let hold = unsafe {
-            parts::stored_part(store, key, &surroundings.columns, (*state).es_snapshot.as_ref())
-                .and_then(|pin| Hold::in_context((*state).es_query_cxt, pin, surroundings.columns.clone()))
-        };
-        if let Some(hold) = hold {
-            self.rows = Rows::Stored(hold);
-        }
-        hold.is_some()
-    }
-}
-
 /// The parts of a statement.
 pub struct Parts {
     callback: pg_sys::MemoryContextCallback,
+    /// The recipe that they are made by.
+    recipe: *const pg_sys::List,
     contents: Option<Box<Contents>>,
 }
+
+/// The parts that were looked up for the statement that is being started; null for none. They are taken when its scan
+/// starts, and go with their memory after an error.
+static LOOKED_UP: Local<Cell<*mut Parts>> = Local::new(Cell::new(std::ptr::null_mut()));
 
 /// What is dropped with the statement.
 struct Contents {
@@ -92,10 +57,10 @@ struct Contents {
     states: Vec<PartState>,
     /// The part that is read now.
     position: usize,
-    /// The definitions that the statement was planned under.
-    versions: Versions,
-    /// The indexes that the plans of parts scan, by their OIDs, held open until the statement ends, so that the server refuses to drop them, even if rows are read later.
-    indexes: BTreeMap<u32, pg_sys::Relation>,
+    /// The settings and the role under which the statement was started; `None` if they are not known.
+    started_under: Option<EnvironmentHash>,
+    /// The indexes that the plans of parts scan.
+    indexes: HeldIndexes,
     /// Rows were asked for.
     has_run: bool,
     /// Carries the rows of tuplestores.
@@ -113,58 +78,131 @@ pub struct Counts {
     pub computed: usize,
 }
 
+/// A statement that is being started.
+#[derive(Clone, Copy)]
+pub struct Statement {
+    /// The snapshot that it runs under, which is registered.
+    pub snapshot: pg_sys::Snapshot,
+    /// Its parameters.
+    pub params: pg_sys::ParamListInfo,
+    /// The text that it is part of.
+    pub text: *const c_char,
+    /// A memory context that lives as long as it.
+    pub context: pg_sys::MemoryContext,
+}
+
 impl Parts {
-    /// The parts of a statement whose scan is being started: looks for the stored ones, under the statement's snapshot, and plans the others, if the
-    /// statement `runs`. In the statement's memory.
+    /// The parts of a statement, of which those are pinned that are stored under its snapshot.
     ///
     /// # Safety
-    /// `state` must be the state of the statement, `row_type` the type of the rows of the parts.
-    pub unsafe fn begin(recipe: Recipe, state: *mut pg_sys::EState, row_type: RowType<'_>, runs: bool) -> *mut Self {
+    /// `list` must be the recipe of the plan of the statement.
+    pub unsafe fn look_up(list: *const pg_sys::List, statement: Statement) -> Option<*mut Self> {
         // SAFETY: the caller's promise. The callback lies in the context whose end it reports.
         unsafe {
-            let context = (*state).es_query_cxt;
-            let parts: *mut Self = pg_sys::MemoryContextAlloc(context, size_of::<Self>()).cast();
-            parts.write(Self {
-                callback: pg_sys::MemoryContextCallback {
-                    func: Some(context_gone),
-                    arg: parts.cast(),
-                    next: std::ptr::null_mut(),
-                },
-                contents: None,
-            });
+            let recipe = Recipe::of_list(list)?;
+            let Statement { snapshot, params, text, context } = statement;
+            let caller = pg_sys::MemoryContextSwitchTo(context);
+            let parts: *mut Self = pg_sys::palloc(size_of::<Self>()).cast();
+            let callback = pg_sys::MemoryContextCallback {
+                func: Some(context_gone),
+                arg: parts.cast(),
+                next: std::ptr::null_mut(),
+            };
+            parts.write(Self { callback, recipe: list, contents: None });
             pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*parts).callback);
-            let tuple = pg_sys::MakeSingleTupleTableSlot(row_type.as_ptr(), &raw const pg_sys::TTSOpsMinimalTuple);
-            let waiting = |leaf: &Leaf| PartState { leaf: *leaf, key: None, rows: Rows::Waiting, plan: None };
             let mut contents = Box::new(Contents {
-                states: recipe.leaves.iter().map(waiting).collect(),
+                states: recipe.leaves.iter().map(PartState::new).collect(),
                 surroundings: Surroundings {
-                    state,
-                    columns: Rc::new([]),
+                    state: std::ptr::null_mut(),
+                    snapshot,
+                    text,
+                    context,
+                    columns: columns_of(&recipe.part).unwrap_or_default().into(),
                     dimensions: recipe.dimensions().collect(),
                     environment: None,
+                    versions: recipe.made.versions,
+                    asked: None,
                 },
                 position: 0,
-                versions: recipe.versions,
-                indexes: BTreeMap::new(),
+                started_under: parts::environment_now(),
+                indexes: HeldIndexes::default(),
                 has_run: false,
-                tuple,
+                tuple: std::ptr::null_mut(),
                 patience: Patience::default(),
                 part: recipe.part,
             });
-            if let Ok(columns) = column::columns_of(row_type, Records::Stored) {
-                contents.surroundings.columns = columns.into();
-                contents.look_up();
-            }
-            if runs && !contents.plan(|rows| matches!(rows, Rows::Waiting)) {
-                refused::note(state, recipe.instead);
-                // It is started at the first run.
-                if let Some(node) = Tree::enter(recipe.instead) {
-                    contents.hold_indexes(node.as_a::<pg_sys::PlannedStmt>());
-                }
-            }
+            contents.look_up(recipe.made, Tree::enter(params));
             (*parts).contents = Some(contents);
-            parts
+            pg_sys::MemoryContextSwitchTo(caller);
+            Some(parts)
         }
+    }
+
+    /// Returns true if each part is stored, has no rows, or has a plan.
+    pub fn are_complete(&self) -> bool {
+        let is_there = |part: &PartState| !part.plan.is_null() || !matches!(part.rows, Rows::Waiting);
+        self.contents.as_ref().is_some_and(|contents| contents.states.iter().all(is_there))
+    }
+
+    /// Keeps them for the scan that is about to be started.
+    pub fn hand_over(&mut self) {
+        LOOKED_UP.set(self);
+    }
+
+    /// The parts of a scan that is being started: those that were looked up for it, or are looked up now.
+    ///
+    /// # Safety
+    /// `list` must be its recipe, `state` that of its statement, and `row_type` the type of the rows of the parts.
+    pub unsafe fn begin(
+        list: *const pg_sys::List,
+        state: *mut pg_sys::EState,
+        row_type: RowType<'_>,
+        runs: bool,
+    ) -> Option<*mut Self> {
+        // SAFETY: the caller's promise. What was looked up is there as long as it is noted.
+        unsafe {
+            let ready = LOOKED_UP.get();
+            let parts = if !ready.is_null() && std::ptr::eq((*ready).recipe, list) {
+                LOOKED_UP.set(std::ptr::null_mut());
+                ready
+            } else {
+                let statement = Statement {
+                    snapshot: (*state).es_snapshot,
+                    params: (*state).es_param_list_info,
+                    text: (*state).es_sourceText,
+                    context: (*state).es_query_cxt,
+                };
+                Self::look_up(list, statement)?
+            };
+            if !(*parts).are_complete() {
+                // Somebody has started the plan around the hooks.
+                CacheError::PlaceholderRun.raise();
+            }
+            let contents = (*parts).contents.as_mut()?;
+            contents.surroundings.state = state;
+            contents.tuple = pg_sys::MakeSingleTupleTableSlot(row_type.as_ptr(), &raw const pg_sys::TTSOpsMinimalTuple);
+            if runs {
+                contents.hold_indexes();
+            }
+            Some(parts)
+        }
+    }
+
+    /// The relations to hold open while the plan runs, as the executor of an undivided plan would: leaves that are left
+    /// out are not among them.
+    pub fn relations(&self) -> Vec<pg_sys::Oid> {
+        let Some(contents) = &self.contents else { return Vec::new() };
+        let read = contents.states.iter().filter(|part| !matches!(part.rows, Rows::LeftOut)).map(|part| part.leaf);
+        read.chain(contents.surroundings.dimensions.iter().copied().map(pg_sys::Oid::from)).collect()
+    }
+
+    /// The leaves of which nothing is read: a list of OIDs, in the current memory context.
+    pub fn left_out(&self) -> *mut pg_sys::List {
+        let Some(contents) = &self.contents else { return std::ptr::null_mut() };
+        let left_out = contents.states.iter().filter(|part| matches!(part.rows, Rows::LeftOut));
+        list_of_oids(
+            left_out.map(|part| part.leaf).filter(|leaf| !contents.surroundings.dimensions.contains(&leaf.to_u32())),
+        )
     }
 
     /// Puts the next row into a virtual slot, or says how to get it.
@@ -176,7 +214,8 @@ impl Parts {
         self.contents.as_mut().map_or(Step::End, |contents| unsafe { contents.next(slot) })
     }
 
-    /// Takes the row that a step of a query has given, null for its end, and puts it into a virtual slot. Says whether there was one.
+    /// Takes the row that a step of a query has given, null for its end, and puts it into a virtual slot. Says whether
+    /// there was one.
     ///
     /// # Safety
     /// As `next`. The row must be one of the query that `next` has asked for.
@@ -194,67 +233,69 @@ impl Parts {
 
     /// How many parts come from where.
     pub fn counts(&self) -> Counts {
-        let Some(contents) = &self.contents else { return Counts::default() };
-        let stored = contents.states.iter().filter(|part| matches!(part.rows, Rows::Stored(_))).count();
-        Counts { stored, computed: contents.states.len() - stored }
+        let mut counts = Counts::default();
+        for part in self.contents.iter().flat_map(|contents| &contents.states) {
+            match part.rows {
+                Rows::Stored(_) => counts.stored += 1,
+                Rows::LeftOut => {}
+                Rows::Waiting | Rows::Running(_) | Rows::Read => counts.computed += 1,
+            }
+        }
+        counts
     }
 
     /// Lets the stored parts go, and frees the others.
     pub fn end(&mut self) {
         let Some(contents) = self.contents.take() else { return };
-        for index in contents.indexes.values() {
-            // SAFETY: opened by `Contents::plan`, and not closed since.
-            unsafe { pg_sys::relation_close(*index, pg_sys::NoLock as _) };
-        }
+        contents.indexes.close();
         for part in contents.states {
             match part.rows {
                 // SAFETY: a hold was made for this statement, and is used no more.
                 Rows::Stored(hold) => unsafe { (*hold).release() },
                 Rows::Running(run) => run.end(false),
-                Rows::Waiting | Rows::Read => {}
+                Rows::Waiting | Rows::Read | Rows::LeftOut => {}
             }
         }
     }
 }
 
 impl Contents {
-    /// Looks for stored parts, and pins those that hold. What cannot be looked up is computed.
-    fn look_up(&mut self) {
+    /// Finds out which leaves have rows within the present bounds, and pins the stored parts that hold. What cannot be
+    /// told, or looked up, is computed: the plan of a part asks all bounds.
+    fn look_up(&mut self, made: MadeUnder, params: Option<Tree<'_, pg_sys::ParamListInfoData>>) {
         let Some(store) = shmem::store() else { return };
-        let Some(environment) = parts::environment(&store, self.versions) else { return };
-        let Ok(keys) = PartKeys::of(&self.part, environment, store.seed()) else { return };
+        let versions = definition_versions(&store);
+        let Some(present) = Present::of(&self.part, self.states.iter().map(|part| part.leaf), params) else { return };
+        let Present { asked, leaves } = present;
+        for (part, leaf) in self.states.iter_mut().zip(&leaves) {
+            match leaf {
+                Some(leaf) => part.is_at_end = leaf.is_at_end,
+                None => part.rows = Rows::LeftOut,
+            }
+        }
+        let Some(environment) = parts::environment(&store, made) else { return };
+        let Ok(keys) = PartKeys::of(&asked, environment, store.seed()) else { return };
         self.surroundings.environment = Some(environment);
-        for part in &mut self.states {
-            part.key = keys.of_leaf(part.leaf).ok();
+        self.surroundings.versions = versions;
+        for (part, leaf) in self.states.iter_mut().zip(leaves) {
+            part.key = leaf.and_then(|leaf| keys.of_leaf(leaf).ok());
             part.look_up(&store, &self.surroundings);
         }
+        self.surroundings.asked = Some(asked);
     }
 
-    /// Plans the parts whose rows come from there, if they have no plan. False if that must not be: this transaction may have changed definitions, or they are newer than the statement's plan, so
-    /// they may say of the tables what does not hold of the rows that its snapshot sees (a unique index, a validated constraint).
-    fn plan(&mut self, from: impl Fn(&Rows) -> bool) -> bool {
-        let Some(store) = shmem::store() else { return false };
-        // Others hear of what this transaction has changed when it commits.
-        let is_current = || !own_writes::has_transaction_id() && parts::are_current(&store, self.versions);
-        let indexes = &mut self.indexes;
-        let mut missing = self.states.iter_mut().filter(|part| part.plan.is_none() && from(&part.rows));
-        missing.all(|part| {
-            // Planning waits for locks, and hears then of what has changed.
-            is_current() && {
-                // SAFETY: the statement is started.
-                unsafe {
-                    let made = PartPlan::make(&self.part, part.leaf, self.surroundings.state);
-                    part.plan = Some(made);
-                    hold_indexes(indexes, Tree::enter(made.plan));
-                }
-                is_current()
-            }
-        })
-    }
-
-    /// Holds open what a plan scans that is started later.
-    fn hold_indexes(&mut self, plan: Option<Tree<'_, pg_sys::PlannedStmt>>) {
-        hold_indexes(&mut self.indexes, plan);
+    /// Holds open what the plans scan that may be run, as the server's own plan would.
+    fn hold_indexes(&mut self) {
+        let is_read_later = portal::may_be_read_later() || (portal::is_bound() && !session::executing_prepared());
+        let may_run = |part: &&PartState| match part.rows {
+            Rows::Stored(_) => is_read_later,
+            Rows::LeftOut => false,
+            Rows::Waiting | Rows::Running(_) | Rows::Read => true,
+        };
+        for part in self.states.iter().filter(may_run) {
+            // SAFETY: a plan of this statement's plan, whose table is locked; null for none.
+            self.indexes.hold(unsafe { Tree::enter(part.plan) });
+        }
     }
 
     /// Has the present part, whose rows are not there yet, read from the store after all, or computed.
@@ -263,17 +304,17 @@ impl Contents {
         if let Some(part) = self.states.get_mut(self.position)
             && matches!(part.rows, Rows::Waiting)
         {
-            count(Counter::FragmentsComputed, 1);
-            let state = self.surroundings.state;
-            // SAFETY: the statement runs. A plan is made here only if nobody has asked for the other way of a statement that was refused.
-            let plan = *part.plan.get_or_insert_with(|| unsafe { PartPlan::make(&self.part, part.leaf, state) });
-            let run = PartRun::start(plan, part.leaf, part.key.as_ref(), &self.surroundings, lead);
-            part.rows = Rows::Running(run);
+            if self.surroundings.environment.is_some() {
+                count(Counter::FragmentsComputed, 1);
+            }
+            let leaf = RunLeaf { relation: part.leaf, is_at_end: part.is_at_end, key: part.key.as_ref() };
+            part.rows = Rows::Running(PartRun::start(part.plan, leaf, &self.surroundings, lead));
         }
     }
 
-    /// Shares the parts that are missing with other statements that miss them, too: puts one in the present place that nobody else computes. If there is
-    /// none, waits for the part that is there. Returns its claim, if it is to be computed.
+    /// Shares the parts that are missing with other statements that miss them, too: puts one in the present place that
+    /// nobody else computes. If there is none, waits for the part that is there. Returns its claim, if it is to be
+    /// computed.
     fn share(&mut self) -> Lead {
         let Some(store) = shmem::store().filter(|_| self.surroundings.environment.is_some()) else {
             return Lead::default();
@@ -288,14 +329,14 @@ impl Contents {
         }
         let Some(part) = self.states.get_mut(self.position) else { return Lead::default() };
         // SAFETY: the statement runs, with a registered snapshot.
-        let snapshot = unsafe { (*self.surroundings.state).es_snapshot.as_ref() };
+        let snapshot = unsafe { self.surroundings.snapshot.as_ref() };
         while let Some(key) = part.key.clone().filter(|_| matches!(part.rows, Rows::Waiting)) {
             if part.look_up(&store, &self.surroundings) {
                 single_flight::note_answer();
                 count(Counter::FragmentsServed, 1);
                 break;
             }
-            let relations = [&[part.leaf.relation.to_u32()], self.surroundings.dimensions.as_slice()].concat();
+            let relations = [&[part.leaf.to_u32()], self.surroundings.dimensions.as_slice()].concat();
             match parts::join(&store, &key, &relations, snapshot, &mut self.patience) {
                 Joined::Computes(lead) => return lead,
                 Joined::LooksAgain => {}
@@ -309,9 +350,12 @@ impl Contents {
     unsafe fn next(&mut self, slot: *mut pg_sys::TupleTableSlot) -> Step {
         if !std::mem::replace(&mut self.has_run, true) {
             self.check_settings();
-            count(Counter::FragmentRuns, 1);
             let stored = self.states.iter().filter(|part| matches!(part.rows, Rows::Stored(_))).count();
-            count(Counter::FragmentsServed, stored as u64);
+            let is_computed = self.states.iter().any(|part| matches!(part.rows, Rows::Waiting));
+            if stored > 0 || (is_computed && self.surroundings.environment.is_some()) {
+                count(Counter::FragmentRuns, 1);
+                count(Counter::FragmentsServed, stored as u64);
+            }
         }
         while let Some(part) = self.states.get(self.position) {
             if matches!(part.rows, Rows::Waiting) {
@@ -329,7 +373,7 @@ impl Contents {
                         Source::Plan(query) => return Step::Run(query),
                         Source::Tuples(rows) => next_tuple(rows, self.tuple, slot),
                     },
-                    Rows::Waiting | Rows::Read => false,
+                    Rows::Waiting | Rows::Read | Rows::LeftOut => false,
                 }
             };
             if filled {
@@ -373,15 +417,16 @@ impl Contents {
         true
     }
 
-    /// Lets the stored parts go if settings have changed since they were looked up: the first row of a portal may be asked for much later. If the others must
-    /// not be planned any more, they stay: the rows of a statement that is read later do not depend on settings.
+    /// Has the stored parts computed that have a plan if settings have changed since they were looked up: the first row
+    /// of a portal may be asked for much later. A part without a plan does not depend on settings. Leaves that were
+    /// left out stay out, as they do when the server leaves them out of its plan at the start.
     fn check_settings(&mut self) {
-        if self.surroundings.environment.is_none() || parts::environment_now() == self.surroundings.environment {
+        let is_wanted = settings::enabled() && settings::enable_fragments();
+        if is_wanted && self.started_under.is_some() && parts::environment_now() == self.started_under {
             return;
         }
         self.surroundings.environment = None;
-        let are_planned = self.plan(|rows| matches!(rows, Rows::Stored(_)));
-        for part in self.states.iter_mut().filter(|_| are_planned) {
+        for part in self.states.iter_mut().filter(|part| !part.plan.is_null()) {
             if let Rows::Stored(hold) = part.rows {
                 // SAFETY: a hold lasts as long as the statement.
                 unsafe { (*hold).release() };
@@ -390,7 +435,8 @@ impl Contents {
         }
     }
 
-    /// Goes back to the first row. What was computed is computed again: it gives the same rows, and nothing keeps them meanwhile.
+    /// Goes back to the first row. What was computed is computed again: it gives the same rows, and nothing keeps them
+    /// meanwhile.
     fn rewind(&mut self) {
         self.position = 0;
         for part in &mut self.states {
@@ -399,18 +445,12 @@ impl Contents {
                 if let Some(rows) = unsafe { (*hold).rows() } {
                     rows.rewind();
                 }
-            } else if let Rows::Running(run) = std::mem::replace(&mut part.rows, Rows::Waiting) {
+            } else if !matches!(part.rows, Rows::LeftOut)
+                && let Rows::Running(run) = std::mem::replace(&mut part.rows, Rows::Waiting)
+            {
                 run.end(false);
             }
         }
-    }
-}
-
-/// Opens the indexes that a plan scans, and adds them to those that are held.
-fn hold_indexes(held: &mut BTreeMap<u32, pg_sys::Relation>, plan: Option<Tree<'_, pg_sys::PlannedStmt>>) {
-    for index in plan.map_or_else(Vec::new, |plan| opened_by(plan).scanned) {
-        // SAFETY: planning has locked the indexes, or `index_locks` has, before a kept plan was replaced.
-        held.entry(index.to_u32()).or_insert_with(|| unsafe { pg_sys::relation_open(index, pg_sys::NoLock as _) });
     }
 }
 
@@ -422,6 +462,10 @@ fn count(counter: Counter, times: u64) {
 
 /// The memory of the statement goes: its end, or an error. Frees Rust memory and does nothing else.
 unsafe extern "C-unwind" fn context_gone(parts: *mut c_void) {
+    let parts: *mut Parts = parts.cast();
+    if std::ptr::eq(LOOKED_UP.get(), parts) {
+        LOOKED_UP.set(std::ptr::null_mut());
+    }
     // SAFETY: registered with the address of the parts, which the context still contains.
-    drop(unsafe { (*parts.cast::<Parts>()).contents.take() });
+    drop(unsafe { (*parts).contents.take() });
 }

@@ -1,5 +1,5 @@
-//! The path hook's part: while a combined query is planned, its named tuplestore gets one path, our scan of the parts. What is planned is
-//! state of this backend, for as long as the planner runs.
+//! The path hook's part: while a combined query is planned, its named tuplestore gets one path, our scan of the parts.
+//! What is planned is state of this backend, for as long as the planner runs.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -39,7 +39,8 @@ pub fn is_planning() -> bool {
     !PLANNED.get().is_null()
 }
 
-/// Puts the scan of the parts in the place of all paths of the named tuplestore of the combined query that is being planned.
+/// Puts the scan of the parts in the place of all paths of the named tuplestore of the combined query that is being
+/// planned.
 ///
 /// # Safety
 /// The arguments must be those of a path hook.

@@ -1,86 +1,79 @@
-//! The plan of a combined query: asked for by the planner hook in the place of the plan of the client's query, or when a plan starts. Keeps
-//! nothing.
+//! The plan of a combined query: asked for by the planner hook in the place of the plan of the client's query, for one
+//! execution, for the values of a Bind, or to be kept. The plans of its parts are made with it, and lie in it. A plan
+//! that is run once, and at once, needs none for a part that is stored now: if that is gone when the plan starts, the
+//! client's query is planned after all (`unplanned`). Keeps nothing.
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::recipe::Recipe;
-use super::{admission, path};
+use super::admission::{self, Worth};
+use super::key::PartKeys;
+use super::recipe::{LeafPart, Recipe};
+use super::tuples::columns_of;
+use super::{part_plan, path};
 use crate::invalidation::own_writes;
-use crate::lookup::parts::{self, may_have_parts};
-use crate::lookup::{Call, Eligible, definition_versions, may_lack_execute, timing};
-use crate::pg::error_passing::kept;
+use crate::lookup::parts::{self, MadeUnder, may_have_parts};
+use crate::lookup::{Call, Eligible, definition_versions, may_lack_execute, portal, timing};
+use crate::pg::inheritance;
 use crate::pg::lists::{nodes, oids};
-use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::copy;
-use crate::pg::{inheritance, server};
-use crate::query::decomposition::{decompose, has_candidates};
-use crate::query::partitions::leaves;
+use crate::query::decomposition::{AskedPart, Decomposition, Part, Values, decompose, has_candidates};
+use crate::query::partitions::{Leaf, Leaves, leaves};
 use crate::query::statement_terms::StatementTerms;
-use crate::query::{Versions, identity, lock_order};
-use crate::{session, settings, shmem};
+use crate::query::{Versions, identity};
+use crate::shmem::{self, SharedStore};
+use crate::{session, settings};
 
-/// A query to plan in the place of the client's, which is being planned from now on. Plain data, so that an error may jump over it.
+/// A query to plan in the place of the client's, which is being planned from now on. Plain data, so that an error may
+/// jump over it.
 #[derive(Clone, Copy)]
 pub struct Combination {
     /// The combined query.
     pub query: *mut pg_sys::Query,
     recipe: *mut pg_sys::List,
-    /// Partitioned tables that were passed on the way to the leaves: the answer rests on them too, and no plan holds them open.
+    /// Partitioned tables that were passed on the way to the leaves: the answer rests on them too, and no plan holds
+    /// them open.
     passed: *mut pg_sys::List,
     /// What was being planned around it.
     outer: *mut pg_sys::List,
 }
 
-/// Ends the planning of a combined query, after an error too.
-pub struct Ended(Combination);
-
-impl Ended {
-    /// Ends it when the value is dropped.
-    pub fn of(combination: Combination) -> Self {
-        Self(combination)
-    }
+/// What is known of a query.
+#[derive(Clone, Copy)]
+struct Known {
+    /// The definitions that were current before.
+    versions: Versions,
+    /// It asks for the time.
+    asks_for_time: bool,
+    /// Its plan is run once, and at once: parts that are stored now are likely to be stored then.
+    runs_once: bool,
 }
 
-impl Drop for Ended {
-    fn drop(&mut self) {
-        end(self.0);
-    }
-}
-
-/// The combined query to plan in the place of a query of the simple protocol, if its answer can be combined of parts and that is worth it. `end` must be
-/// called when it was planned, after an error too. None of a query that reads several tables with children: it is planned by the server, which locks these in an
-/// order of its own, and may be combined when it starts (`starting`).
+/// The combined query to plan in the place of a query, if its answer can be combined of parts and that is worth it.
+/// `end` must be called when it was planned, after an error too.
 pub fn combine(call: &Call<'_>, eligible: &Eligible) -> Option<Combination> {
     combine_for(call, eligible, call)
 }
 
 /// As `combine`, for a query that is planned as a part of the query of the call `whole`.
 pub fn combine_for(call: &Call<'_>, eligible: &Eligible, whole: &Call<'_>) -> Option<Combination> {
-    let traits = eligible.traits();
-    if !may_have_parts(traits)
-        || !may_combine(call)
-        || !admission::is_worth(eligible.form())
-        || lock_order::is_of_several_parents(call.query())
-    {
+    if !may_combine(call, eligible) || admission::worth(eligible.form(), is_kept(call)) != Worth::Combined {
         return None;
     }
-    combination(call.query(), None, eligible.versions(), traits.clocks != 0, instead_of(whole))
-}
-
-/// What runs instead of the plan of a combined query, if its parts may not be planned when it starts: the query, planned anew.
-fn instead_of(call: &Call<'_>) -> *mut pg_sys::Node {
-    // SAFETY: a valid query, which planning is about to change.
-    unsafe { copy(call.query().as_ptr()).cast() }
+    let traits = eligible.traits();
+    // Between a Bind and its Execute settings may change. Then the parts are computed that depend on them.
+    let depends_on_start = call.has_values() && (traits.reads_session || traits.clocks != 0);
+    let known = Known {
+        versions: eligible.versions(),
+        asks_for_time: traits.clocks != 0,
+        runs_once: runs_once(call) && !depends_on_start,
+    };
+    combination(call, whole, known)
 }
 
 /// As `combine`, for a query that was refused because it asks for the time: its answer moves, but its parts may not.
 pub fn combine_moving(call: &Call<'_>) -> Option<Combination> {
-    if !may_combine(call)
-        || !has_candidates(call.query())
-        || own_writes::has_transaction_id()
-        || lock_order::is_of_several_parents(call.query())
-    {
+    if !is_wanted(call) || !has_candidates(call.query()) {
         return None;
     }
     let store = shmem::store()?;
@@ -89,98 +82,139 @@ pub fn combine_moving(call: &Call<'_>) -> Option<Combination> {
     unsafe { pg_sys::AcceptInvalidationMessages() };
     let form = identity::of(call.query(), store.seed()).ok()?.form.id();
     timing::time_statement(form, false);
-    if !admission::is_worth(form) {
+    if admission::worth(form, is_kept(call)) != Worth::Combined {
         return None;
     }
-    let found = combination(call.query(), None, versions, true, instead_of(call))?;
+    // What else the query does was not found out.
+    let runs_once = runs_once(call) && !call.has_values();
+    let found = combination(call, call, Known { versions, asks_for_time: true, runs_once })?;
     timing::time_statement(form, true);
     Some(found)
 }
 
-/// The combined query of a query, whatever it is worth. `versions` are the definitions that were current before; `end` is to be called as for `combine`.
-/// `instead` is for the recipe.
-pub fn combination(
-    query: Tree<'_, pg_sys::Query>,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-    versions: Versions,
-    asks_for_time: bool,
-    instead: *mut pg_sys::Node,
-) -> Option<Combination> {
-    let decomposition = decompose(query, params).ok()?;
-    let part = decomposition.part;
-    if asks_for_time {
+/// Returns true if the plan of a query will be kept, and it is not known yet whether the query is worth being combined
+/// of parts: it is to be planned anew when that is known.
+pub fn is_undecided(call: &Call<'_>, eligible: &Eligible) -> bool {
+    is_kept(call)
+        && may_combine(call, eligible)
+        && has_candidates(call.query())
+        && admission::worth(eligible.form(), true) == Worth::Unknown
+        && admission::may_wait(eligible.form())
+}
+
+/// The combined query of a query, if its parts are enough, whatever it is worth.
+fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combination> {
+    let store = shmem::store()?;
+    let Decomposition { combined, part } = decompose(call.query()).ok()?;
+    let values = if known.runs_once { Values::Present } else { Values::Lasting };
+    let asked = part.asked(call.params(), values).ok()?;
+    if known.asks_for_time {
         // SAFETY: the query of a part, which is valid.
-        parts::check_part(&shmem::store()?, unsafe { Tree::enter(part.query) }?, versions).ok()?;
+        parts::check_part(&store, unsafe { Tree::enter(asked.query) }?, known.versions).ok()?;
     }
+    let found = leaves_of(&part, &asked)?;
+    // The parts call other functions than the query. Who may execute these, and not those, would not get the error. It
+    // takes long to ask, so it is asked last.
+    if may_lack_execute(known.versions.ddl) {
+        return None;
+    }
+    let made = MadeUnder::now(&store, known.versions);
+    let stored = if known.runs_once { stored_leaves(&store, &part, &asked, &found, made) } else { Vec::new() };
+    let mut leaves = Vec::with_capacity(found.leaves.len());
+    for Leaf { relation, .. } in &found.leaves {
+        let is_stored = stored.contains(relation);
+        let plan = if is_stored { std::ptr::null_mut() } else { part_plan::make(&part, *relation, call)? };
+        leaves.push(LeafPart { relation: *relation, plan });
+    }
+    // SAFETY: lists of OIDs.
+    let unique = |relations: &mut dyn Iterator<Item = pg_sys::Oid>| unsafe {
+        relations.fold(std::ptr::null_mut(), |list, relation| pg_sys::list_append_unique_oid(list, relation))
+    };
+    let relations = unique(&mut leaves.iter().map(|leaf| leaf.relation).chain(part.dimensions.iter().copied()));
+    // SAFETY: a list of OIDs.
+    let is_held = |relation: &pg_sys::Oid| unsafe { pg_sys::list_member_oid(relations, *relation) };
+    let passed = unique(&mut found.tables.into_iter().filter(|relation| !is_held(relation)));
+    // SAFETY: a valid query, which planning is about to change.
+    let question = if stored.is_empty() { std::ptr::null_mut() } else { unsafe { copy(whole.query().as_ptr()) } };
+    let recipe = Recipe {
+        part,
+        leaves,
+        tells: !known.runs_once && !shows_single_run(call),
+        relations,
+        made,
+        question,
+        options: whole.options(),
+    }
+    .to_list();
+    Some(Combination { query: combined, recipe, passed, outer: path::set_planned(recipe) })
+}
+
+/// The leaves of a part, if they are enough.
+fn leaves_of(part: &Part, asked: &AskedPart) -> Option<Leaves> {
     // SAFETY: the bounds were taken from the query.
-    let found = unsafe { leaves(part.relation, part.bounds(), &|key| part.may_prune_otherwise(key)) }.ok()?;
-    // Without any leaf nobody would plan what a part computes, and planning it may raise an error.
+    let found = unsafe { leaves(part.relation, asked.bounds(), &|key| asked.may_prune_otherwise(key)) }.ok()?;
     if !admission::has_enough(found.total) || found.leaves.is_empty() {
         return None;
     }
     // The planner has an error of its own for a child that is none any more.
     // SAFETY: reads a catalog.
     let is_parent = unsafe { pg_sys::get_rel_relkind(part.relation) } as u8 == pg_sys::RELKIND_RELATION;
-    if is_parent && !found.leaves.iter().all(|leaf| inheritance::has_columns_of(leaf.relation, part.relation)) {
-        return None;
-    }
-    // The parts call other functions than the query. Who may execute these, and not those, would not get the error. It
-    // takes long to ask, so it is asked last.
-    if may_lack_execute(versions.ddl) {
-        return None;
-    }
-    // The server's own plan raises what computing constants raises when it is made. A part may never be planned.
-    // SAFETY: expressions of a query of our own, of which a copy is changed.
-    unsafe {
-        let targets: *mut pg_sys::Node = copy((*part.query).targetList).cast();
-        kept!(server::eval_const_expressions(std::ptr::null_mut(), targets));
-    }
-    // SAFETY: lists of OIDs.
-    let unique = |relations: &mut dyn Iterator<Item = pg_sys::Oid>| unsafe {
-        relations.fold(std::ptr::null_mut(), |list, relation| pg_sys::list_append_unique_oid(list, relation))
+    let has_columns = |leaf: &Leaf| inheritance::has_columns_of(leaf.relation, part.relation);
+    (!is_parent || found.leaves.iter().all(has_columns)).then_some(found)
+}
+
+/// The leaves whose parts are stored, under the snapshot of planning.
+fn stored_leaves(
+    store: &SharedStore,
+    part: &Part,
+    asked: &AskedPart,
+    found: &Leaves,
+    made: MadeUnder,
+) -> Vec<pg_sys::Oid> {
+    let keys = parts::environment(store, made).and_then(|under| PartKeys::of(asked, under, store.seed()).ok());
+    let (Some(keys), Some(columns)) = (keys, columns_of(part)) else { return Vec::new() };
+    // SAFETY: the active snapshot stays active while a query is planned.
+    let snapshot = unsafe { if pg_sys::ActiveSnapshotSet() { pg_sys::GetActiveSnapshot().as_ref() } else { None } };
+    let is_stored = |leaf: &&Leaf| {
+        let pin = keys.of_leaf(**leaf).ok().and_then(|key| parts::stored_part(store, &key, &columns, snapshot));
+        pin.map(|pin| store.unpin(pin)).is_some()
     };
-    let leaves = found.leaves.iter().map(|leaf| leaf.relation);
-    let relations = unique(&mut leaves.chain(part.dimensions.iter().copied()));
-    // SAFETY: a list of OIDs.
-    let is_held = |relation: &pg_sys::Oid| unsafe { pg_sys::list_member_oid(relations, *relation) };
-    let passed = unique(&mut found.tables.into_iter().filter(|relation| !is_held(relation)));
-    let recipe = Recipe { part, leaves: found.leaves, relations, versions, instead }.to_list();
-    Some(Combination { query: decomposition.combined, recipe, passed, outer: path::set_planned(recipe) })
+    found.leaves.iter().filter(is_stored).map(|leaf| leaf.relation).collect()
 }
 
-/// The plan of the combined query of a query, in the current memory context, made after the query has got its snapshot. `None`, too, if the definitions have
-/// become newer than `versions`. Other libraries have seen the client's query planned. `instead` is for the recipe.
-pub fn plan_of(
-    query: QueryDesc<'_>,
-    question: Tree<'_, pg_sys::Query>,
-    versions: Versions,
-    asks_for_time: bool,
-    instead: *mut pg_sys::Node,
-) -> Option<*mut pg_sys::PlannedStmt> {
-    let (text, params) = (query.source(), query.params());
-    // SAFETY: the parameters are those of the query. Planning changes a query, and the question may be asked again, so it is a copy that is planned.
-    unsafe {
-        let copy = Tree::enter(pg_sys::copyObjectImpl(question.as_ptr().cast()).cast())?;
-        let combination = combination(copy, Tree::enter(params), versions, asks_for_time, instead)?;
-        let _ended = Ended::of(combination);
-        let plan = kept!(server::standard_planner(combination.query, text, 0, params));
-        add_relations(combination, plan);
-        parts::are_current(&shmem::store()?, versions).then_some(plan)
-    }
+/// Returns true if the answer of an eligible query may be combined of parts.
+fn may_combine(call: &Call<'_>, eligible: &Eligible) -> bool {
+    may_have_parts(eligible.traits()) && is_wanted(call)
 }
 
-/// May this query be planned otherwise than the client asked? Only if nobody can tell the plans apart, but by their speed. A plan for the values of a
-/// Bind is left to the server: its costs decide whether the server goes over to a plan for all values.
-fn may_combine(call: &Call<'_>) -> bool {
-    let is_one_shot = !session::must_plan() && call.is_one_shot() && !call.has_values();
-    // EXPLAIN EXECUTE plans for later executions, too.
-    let is_explained = session::explaining() && session::at_top_level() && call.is_of_message();
-    let terms = StatementTerms::of(call.own_text());
+/// Returns true if the session and the statement want answers to be combined, and this is the client's query, in
+/// whatever way it will be run. While the transaction has an id, no parts are stored, so only a plan that is kept is of
+/// use.
+fn is_wanted(call: &Call<'_>) -> bool {
+    let is_wrapped = || session::executing_prepared() || session::declaring_cursor() || session::explaining();
     settings::enable_fragments()
-        && terms.is_ok_and(|terms| terms.fragments)
-        && (is_one_shot || is_explained)
+        && !session::must_plan()
         && !settings::debug_serve_fills()
         && !path::is_planning()
+        && (!own_writes::has_transaction_id() || is_kept(call))
+        && (call.is_of_client() || (session::at_top_level() && is_wrapped()) || session::planning_export())
+        && StatementTerms::of(call.own_text()).is_ok_and(|terms| terms.fragments)
+}
+
+/// Returns true if EXPLAIN shows what comes of a statement that is run once.
+fn shows_single_run(call: &Call<'_>) -> bool {
+    session::explaining() && call.is_of_message()
+}
+
+/// Returns true if the plan that is made is kept.
+fn is_kept(call: &Call<'_>) -> bool {
+    !call.has_values() && (session::executing_prepared() || (call.is_of_client() && !call.is_one_shot()))
+}
+
+/// Returns true if the plan that is made is run once, in the message under way. What is bound to a portal with a name
+/// may be read much later.
+fn runs_once(call: &Call<'_>) -> bool {
+    call.is_one_shot() && (!call.has_values() || portal::is_bound_without_name())
 }
 
 /// A combined query was planned, or planning it has failed.
@@ -188,15 +222,20 @@ pub fn end(combination: Combination) {
     path::set_planned(combination.outer);
 }
 
-/// Adds the relations of the parts to the plan of a combined query, so that the answer rests on them. The plan names
-/// each relation once, as the server's own would: libraries that audit read its range table.
+/// Adds to the plan of a combined query what its parts rest on: the answer rests on it, the server locks it when it
+/// runs a plan that it has kept, and plans anew when it changes. The plan names each relation once, as the server's own
+/// would: libraries that audit read its range table.
+///
+/// Returns false if the plan must not be run: definitions have changed while its parts were planned, so that some may
+/// rest on what others know nothing of (a unique index, a validated constraint). Under a snapshot that was taken
+/// before, they would not make up one answer.
 ///
 /// # Safety
 /// `plan` must be the plan just made of the combined query, in the current memory context.
-pub unsafe fn add_relations(combination: Combination, plan: *mut pg_sys::PlannedStmt) {
+pub unsafe fn add_dependencies(combination: Combination, plan: *mut pg_sys::PlannedStmt) -> bool {
     // SAFETY: the caller's promise; the recipe was made by `combination`.
     unsafe {
-        let Some(recipe) = Recipe::of_list(combination.recipe) else { return };
+        let Some(recipe) = Recipe::of_list(combination.recipe) else { return false };
         for relation in oids(combination.passed).chain(oids(recipe.relations)) {
             let is_named = nodes::<pg_sys::RangeTblEntry>((*plan).rtable)
                 .any(|entry| (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION && (*entry).relid == relation);
@@ -204,6 +243,32 @@ pub unsafe fn add_relations(combination: Combination, plan: *mut pg_sys::Planned
                 (*plan).rtable = pg_sys::lappend((*plan).rtable, entry_of(relation).cast());
             }
             (*plan).relationOids = pg_sys::lappend_oid((*plan).relationOids, relation);
+        }
+        for part in recipe.leaves.iter().filter_map(|leaf| leaf.plan.as_ref()) {
+            add_items(plan, part.invalItems);
+            (*plan).dependsOnRole |= part.dependsOnRole;
+            (*plan).transientPlan |= part.transientPlan;
+        }
+        // It is good for this execution alone.
+        (*plan).transientPlan |= !recipe.question.is_null();
+        shmem::store().is_some_and(|store| parts::are_current(&store, recipe.made.versions))
+    }
+}
+
+/// Adds those items to a plan that it does not have yet.
+///
+/// # Safety
+/// As `add_dependencies`; the items must be those of a plan.
+unsafe fn add_items(plan: *mut pg_sys::PlannedStmt, items: *mut pg_sys::List) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        for item in nodes::<pg_sys::PlanInvalItem>(items) {
+            let is_same = |other: *mut pg_sys::PlanInvalItem| {
+                (*other).cacheId == (*item).cacheId && (*other).hashValue == (*item).hashValue
+            };
+            if !nodes((*plan).invalItems).any(is_same) {
+                (*plan).invalItems = pg_sys::lappend((*plan).invalItems, item.cast());
+            }
         }
     }
 }

@@ -1,44 +1,58 @@
-//! What a plan knows of the parts that it is combined of: nodes in the private list of its scan, so that the server can copy the plan. Made
-//! once by `planning`; read when the plan starts.
+//! What a plan knows of the parts that it is combined of: nodes in the private list of its scan, so that the server can
+//! copy the plan. Made once by `planning`; read when the plan starts.
 
+use arrow_cache_core::Hash128;
 use pgrx::pg_sys;
 
-use crate::pg::lists::{integers, node_at, oids};
+use crate::lookup::parts::MadeUnder;
+use crate::pg::lists::{integers, node_at, nodes, oids};
 use crate::pg::tree_making::{list_of, list_of_numbers, list_of_oids};
-use crate::query::Versions;
+use crate::query::{Under, Versions};
 use crate::query::decomposition::Part;
-use crate::query::partitions::Leaf;
+use crate::query::hashes::SettingsHash;
+use crate::query::scan_of_parts::TABLES;
+
+/// The part of one leaf.
+#[derive(Clone, Copy)]
+pub struct LeafPart {
+    /// The leaf.
+    pub relation: pg_sys::Oid,
+    /// How it is computed; null if it was stored when the statement was planned, which is executed once, and at once.
+    pub plan: *mut pg_sys::PlannedStmt,
+}
 
 /// The parts of one plan.
 pub struct Recipe {
     /// What is asked of each leaf.
     pub part: Part,
     /// The leaves.
-    pub leaves: Vec<Leaf>,
-    /// Relations to hold open while the plan runs, as the executor of an undivided plan would: a list of OIDs.
+    pub leaves: Vec<LeafPart>,
+    /// These are the leaves for all values that are not constants in the query, and the plan tells so.
+    pub tells: bool,
+    /// The relations that the parts read: a list of OIDs.
     pub relations: *mut pg_sys::List,
-    /// The definitions that were current when the plan was made.
-    pub versions: Versions,
-    /// What runs instead if no part may be planned any more (`way_back`): a plan of the whole query, or the query; null if whoever starts the plan sees to it.
-    pub instead: *mut pg_sys::Node,
+    /// Under what the plan was made.
+    pub made: MadeUnder,
+    /// What is planned in the place of the combined query if a part is gone that has no plan; null if all have one.
+    pub question: *mut pg_sys::Query,
+    /// The cursor options of the statement.
+    pub options: i32,
 }
 
 /// Places in the list.
-const QUERY: usize = 0;
-const CONDITIONS: [usize; 3] = [1, 2, 3];
-const LEAVES: usize = 4;
-const ASKED: usize = 5;
-const RELATIONS: usize = 6;
-const NUMBERS: usize = 7;
-const INSTEAD: usize = 8;
+const QUERY: usize = 1;
+const PLANS: usize = 2;
+const RELATIONS: usize = 3;
+const NUMBERS: usize = 4;
+const QUESTION: usize = 5;
 
 /// How many parts the recipe of a list has.
 ///
 /// # Safety
 /// As `Recipe::of_list`.
 pub unsafe fn count_parts(list: *const pg_sys::List) -> usize {
-    // SAFETY: the caller's promise: the place holds a list of leaves.
-    unsafe { node_at::<pg_sys::List>(list, LEAVES).map_or(0, |leaves| oids(leaves).count()) }
+    // SAFETY: the caller's promise: the place holds a list of plans.
+    unsafe { node_at::<pg_sys::List>(list, PLANS).map_or(0, |plans| pg_sys::list_length(plans) as usize) }
 }
 
 /// A number as two of a list of integers.
@@ -46,8 +60,8 @@ fn halves(number: u64) -> [i32; 2] {
     [((number >> 32) as u32).cast_signed(), (number as u32).cast_signed()]
 }
 
-fn whole(hi: i32, lo: i32) -> u64 {
-    u64::from(hi.cast_unsigned()) << 32 | u64::from(lo.cast_unsigned())
+fn whole(halves: &[i32]) -> u64 {
+    u64::from(halves[0].cast_unsigned()) << 32 | u64::from(halves[1].cast_unsigned())
 }
 
 impl Recipe {
@@ -60,17 +74,16 @@ impl Recipe {
 
     /// The recipe as a list of nodes, in the current memory context.
     pub fn to_list(&self) -> *mut pg_sys::List {
-        let [bounds, places, others] = self.part.to_lists();
-        let leaves = list_of_oids(self.leaves.iter().map(|leaf| leaf.relation));
-        let asked = list_of_numbers(self.leaves.iter().flat_map(|leaf| {
-            let [hi, lo] = halves(leaf.asked);
-            [hi, lo, leaf.is_at_end.into()]
-        }));
-        let Versions { catalogs, ddl } = self.versions;
-        let relation = self.part.relation.to_u32().cast_signed();
-        let numbers = list_of_numbers([relation].into_iter().chain(halves(catalogs)).chain(halves(ddl)));
-        let query = self.part.query.cast();
-        list_of([query, bounds, places, others, leaves, asked, self.relations, numbers, self.instead.cast()])
+        let table = if self.tells { self.part.relation } else { pg_sys::InvalidOid };
+        let tables = list_of_oids([table].into_iter().chain(self.leaves.iter().map(|leaf| leaf.relation)));
+        let plans = list_of(self.leaves.iter().map(|leaf| leaf.plan));
+        let MadeUnder { versions: Versions { catalogs, ddl }, under: Under { settings: SettingsHash(settings), role } } =
+            self.made;
+        let long = [catalogs, ddl, settings.hi, settings.lo].into_iter().flat_map(halves);
+        let oids = [role, self.part.relation].map(|oid| oid.to_u32().cast_signed());
+        let short = oids.into_iter().chain([self.part.is_filtered.into(), self.options]);
+        let numbers = list_of_numbers(long.chain(short));
+        list_of([tables, self.part.query.cast(), plans, self.relations, numbers, self.question.cast()])
     }
 
     /// The recipe that `to_list` has made a list of, or the server a copy of that.
@@ -82,23 +95,32 @@ impl Recipe {
         unsafe {
             let list_at = |place| node_at::<pg_sys::List>(list, place);
             let numbers: Vec<i32> = integers(list_at(NUMBERS)?).collect();
-            let &[relation, catalogs_hi, catalogs_lo, ddl_hi, ddl_lo] = numbers.as_slice() else {
-                return None;
-            };
-            let asked: Vec<i32> = integers(list_at(ASKED)?).collect();
-            let leaves = oids(list_at(LEAVES)?)
-                .zip(asked.chunks_exact(3))
-                .map(|(relation, asked)| Leaf { relation, asked: whole(asked[0], asked[1]), is_at_end: asked[2] != 0 })
-                .collect();
-            let [bounds, places, others] = CONDITIONS.map(list_at);
-            let lists = [bounds?.cast_const(), places?.cast_const(), others?.cast_const()];
-            let relation = pg_sys::Oid::from(relation.cast_unsigned());
+            let (long, short) = numbers.split_first_chunk::<8>()?;
+            let long: Vec<u64> = long.chunks_exact(2).map(whole).collect();
+            let &[role, relation, is_filtered, options] = short else { return None };
+            let plans = nodes(list_at(PLANS)?);
+            let mut tables = oids(list_at(TABLES)?);
+            let tells = tables.next()? != pg_sys::InvalidOid;
+            let leaves = tables.zip(plans).map(|(relation, plan)| LeafPart { relation, plan }).collect();
             Some(Self {
-                part: Part::of_lists(node_at(list, QUERY)?, relation, lists),
+                part: Part {
+                    query: node_at(list, QUERY)?,
+                    relation: pg_sys::Oid::from(relation.cast_unsigned()),
+                    dimensions: Vec::new(),
+                    is_filtered: is_filtered != 0,
+                },
                 leaves,
+                tells,
                 relations: list_at(RELATIONS)?,
-                versions: Versions { catalogs: whole(catalogs_hi, catalogs_lo), ddl: whole(ddl_hi, ddl_lo) },
-                instead: node_at(list, INSTEAD)?,
+                made: MadeUnder {
+                    versions: Versions { catalogs: long[0], ddl: long[1] },
+                    under: Under {
+                        settings: SettingsHash(Hash128 { hi: long[2], lo: long[3] }),
+                        role: pg_sys::Oid::from(role.cast_unsigned()),
+                    },
+                },
+                question: node_at(list, QUESTION)?,
+                options,
             })
         }
     }

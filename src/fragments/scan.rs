@@ -1,21 +1,22 @@
-//! The Custom Scan that gives the rows of all parts: what the executor calls. Its nodes belong to one query of this backend.
+//! The Custom Scan that gives the rows of all parts: what the executor calls. Its nodes belong to one query of this
+//! backend.
 
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::explain;
 use super::parts::{Parts, Step};
-use super::recipe::Recipe;
 use crate::pg::error_passing::{direct, edge};
-use crate::pg::lists::{nodes, oids};
+use crate::pg::lists::nodes;
 use crate::pg::row_type::RowType;
 use crate::pg::server;
 use crate::query::plan_kinds::SCAN_NAME;
+use crate::query::scan_of_parts::StateOfParts;
 use crate::serve::next_of_plan;
 
 /// The executor node.
 #[repr(C)]
 pub struct FragmentScanState {
-    custom: pg_sys::CustomScanState,
+    head: StateOfParts,
     /// Null before the scan is started.
     parts: *mut Parts,
     /// The tables that are held open.
@@ -79,28 +80,29 @@ unsafe extern "C-unwind" fn create_state(_scan: *mut pg_sys::CustomScan) -> *mut
     // SAFETY: zeroed memory is a state that is not started.
     unsafe {
         let state: *mut FragmentScanState = pg_sys::palloc0(size_of::<FragmentScanState>()).cast();
-        (*state).custom.ss.ps.type_ = NodeTag::T_CustomScanState;
-        (*state).custom.methods = &raw const EXEC_METHODS.0;
+        (*state).head.custom.ss.ps.type_ = NodeTag::T_CustomScanState;
+        (*state).head.custom.methods = &raw const EXEC_METHODS.0;
         state.cast()
     }
 }
 
-/// Holds open what the executor of an undivided plan would hold open, looks for the stored parts, and plans the others.
+/// Holds open what the executor of an undivided plan would hold open, and looks for the stored parts.
 unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, flags: i32) {
-    // SAFETY: the node was made by `create_state` from a node with a recipe; planning has locked the tables. The references are given back
-    // by `end`, or by the resource owner of the portal.
+    // SAFETY: the node was made by `create_state` from a node with a recipe; planning has locked the tables. The
+    // references are given back by `end`, or by the resource owner of the portal.
     unsafe {
         edge(|| {
             let scan = node.cast::<FragmentScanState>();
             let plan = (*node).ss.ps.plan.cast::<pg_sys::CustomScan>();
-            let Some(recipe) = Recipe::of_list((*plan).custom_private) else { return };
-            for relation in oids(recipe.relations) {
+            let row_type = RowType::of((*(*node).ss.ss_ScanTupleSlot).tts_tupleDescriptor);
+            let runs = flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0;
+            let Some(parts) = Parts::begin((*plan).custom_private, estate, row_type, runs) else { return };
+            for relation in (*parts).relations() {
                 let open = pg_sys::relation_open(relation, pg_sys::NoLock as _);
                 (*scan).open = pg_sys::lappend((*scan).open, open.cast());
             }
-            let row_type = RowType::of((*(*node).ss.ss_ScanTupleSlot).tts_tupleDescriptor);
-            let runs = flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0;
-            (*scan).parts = Parts::begin(recipe, estate, row_type, runs);
+            (*scan).parts = parts;
+            (*scan).head.left_out = (*parts).left_out();
         });
     }
 }
@@ -113,8 +115,8 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
 
 /// The next row of the parts, as they give it. What a step of a part's query raises jumps over this frame.
 unsafe extern "C-unwind" fn next_of_parts(node: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: called by `next` with its own node; the slot of a custom scan is a virtual one. A query that is to be taken on is under way, and
-    // works in its own memory.
+    // SAFETY: called by `next` with its own node; the slot of a custom scan is a virtual one. A query that is to be
+    // taken on is under way, and works in its own memory.
     unsafe {
         let slot = (*node).ss_ScanTupleSlot;
         let scan = node.cast::<FragmentScanState>();
@@ -179,4 +181,4 @@ unsafe extern "C-unwind" fn show(
 }
 
 // PostgreSQL sees only the head of the node.
-const _: () = assert!(std::mem::offset_of!(FragmentScanState, custom) == 0);
+const _: () = assert!(std::mem::offset_of!(FragmentScanState, head) == 0);

@@ -1,8 +1,18 @@
-//! Rows of parts on their way into the slot of a scan. Keeps nothing.
+//! Rows of parts: their columns, and their way into the slot of a scan. Keeps nothing.
 
 use pgrx::pg_sys;
 
+use crate::arrow::column::{self, Column, Records};
+use crate::pg::row_type::RowType;
+use crate::query::decomposition::Part;
 use crate::serve::slot_values;
+
+/// The columns of the rows of a part.
+pub fn columns_of(part: &Part) -> Option<Vec<Column>> {
+    // SAFETY: the query of a part is valid, and the row type is made here.
+    let row_type = unsafe { RowType::of(pg_sys::ExecTypeFromTL((*part.query).targetList)) };
+    column::columns_of(row_type, Records::Stored).ok()
+}
 
 /// Writes the next row of a tuplestore into the values of a slot. False at the end.
 ///

@@ -12,6 +12,7 @@ use pgrx::pg_sys;
 use super::clock_values;
 use crate::error::CacheError;
 use crate::export::{OwnQuery, Parameters};
+use crate::invalidation::own_writes;
 use crate::lookup::parts::may_have_parts;
 use crate::lookup::{self, Effort, Found, Lateness, Question, execute_rights};
 use crate::pg::function_call::FunctionCall;
@@ -19,7 +20,7 @@ use crate::pg::privileges;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
-use crate::query::decomposition::{Decomposition, Obstacle, decompose};
+use crate::query::decomposition::{Decomposition, Obstacle, Values, decompose};
 use crate::query::eligibility::{self, Checked, Offender, QueryTraits};
 use crate::query::opened_relations::opened_by;
 use crate::query::partitions::leaves;
@@ -282,14 +283,18 @@ fn listed_times(times: &[Vec<u8>]) -> Vec<u8> {
 
 /// Whether the answer of a query can be combined of parts, as the end of the sentence; nothing if it aggregates no table that has parts.
 fn combined(query: Tree<'_, pg_sys::Query>, traits: &QueryTraits) -> Vec<u8> {
-    let obstacle = match decompose(query, None) {
-        _ if !may_have_parts(traits) => return Vec::new(),
-        // The values of parameters are known when it is executed.
-        Err(Obstacle::Parameter) => return b"; can be combined of stored parts".to_vec(),
+    if !may_have_parts(traits) || own_writes::has_transaction_id() {
+        return Vec::new();
+    }
+    let obstacle = match decompose(query) {
         Ok(Decomposition { part, .. }) => {
-            // SAFETY: the bounds were taken from the query.
-            let found = unsafe { leaves(part.relation, part.bounds(), &|key| part.may_prune_otherwise(key)) };
-            if found.is_ok() {
+            // The values of parameters are known when it is executed.
+            let asked = part.asked(None, Values::Present).or_else(|_| part.asked(None, Values::Lasting));
+            let may_be = asked.is_ok_and(|asked| {
+                // SAFETY: the bounds were taken from the query.
+                unsafe { leaves(part.relation, asked.bounds(), &|key| asked.may_prune_otherwise(key)) }.is_ok()
+            });
+            if may_be {
                 return b"; can be combined of stored parts".to_vec();
             }
             "The planner may leave out partitions by other conditions than simple bounds.".into()

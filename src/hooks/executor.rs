@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 use super::previous::{PREVIOUS, active};
 use crate::invalidation::targets;
-use crate::lookup::{self, Pending};
+use crate::lookup::{self, Call, Pending};
 use crate::pg::compat::{self, executor_run_hook};
 use crate::pg::error_passing::{direct, edge, with_cleanup, with_outcome};
 use crate::pg::newer_snapshot;
@@ -26,7 +26,10 @@ pub unsafe extern "C-unwind" fn start(query_desc: *mut pg_sys::QueryDesc, flags:
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
         let desc = QueryDesc::of_hook(query_desc);
-        let is_bypassed = attention::is_needless() && settings::enabled() && edge(|| lookup::bypass_at_once(desc));
+        let is_bypassed = !desc.plan().transientPlan
+            && attention::is_needless()
+            && settings::enabled()
+            && edge(|| lookup::bypass_at_once(desc));
         if !is_bypassed {
             start_asked(query_desc, flags);
         } else if desc.plan().resultRelations.is_null() {
@@ -62,7 +65,10 @@ unsafe fn start_asked(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: the caller's promise.
     unsafe {
         let desc = QueryDesc::of_hook(query_desc);
-        let is_skipped = attention::is_needless() && settings::enabled() && edge(|| lookup::skip_at_once(desc));
+        let is_skipped = !desc.plan().transientPlan
+            && attention::is_needless()
+            && settings::enabled()
+            && edge(|| lookup::skip_at_once(desc));
         if is_skipped {
             direct!((PREVIOUS.start)(query_desc, flags));
         } else {
@@ -85,6 +91,11 @@ unsafe fn start_attended(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
         if lookup::pending(desc).is_some_and(|pending| settle(desc, flags, pending)) {
             direct!(next(query_desc, flags));
             return;
+        }
+        if desc.plan().transientPlan
+            && let Some(call) = edge(|| fragments::planned_after_all(desc))
+        {
+            plan_after_all(desc, &call);
         }
         if lookup::observation::is_under_way() {
             edge(|| lookup::observation::look_at(desc));
@@ -125,11 +136,6 @@ fn before_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: c
         lookup::skip(desc);
     } else {
         task = lookup::at_start(desc, planned, flags);
-        let miss = match &mut task {
-            Some(lookup::Task::Store(miss)) => Some(&mut **miss),
-            _ => None,
-        };
-        fragments::combine_at_start(desc, miss, flags);
     }
     capture::prepare(desc, task);
 }
@@ -147,21 +153,31 @@ unsafe fn settle(desc: QueryDesc<'_>, flags: c_int, pending: &Pending<'_>) -> bo
         if served {
             capture::prepare(desc, None);
         } else {
-            // By way of all planner hooks, since some libraries' come before ours.
-            let call = &pending.call;
-            let params = call.params().map_or(std::ptr::null_mut(), Tree::as_ptr);
-            let (text, options) = (call.source(), call.options());
-            // A plan shares parts with its query, and a portal that was bound outlives the message that holds the query.
-            let query = edge(|| pg_sys::copyObjectImpl(call.query().as_ptr().cast())).cast();
-            session::set_must_plan(true);
-            with_cleanup(
-                || desc.set_plan(direct!(server::planner(query, text, options, params))),
-                || session::set_must_plan(false),
-            );
-            // Planning may have waited. The server takes the snapshot after it has planned.
-            edge(|| newer_snapshot::take(&raw mut (*desc.as_ptr()).snapshot));
+            plan_after_all(desc, &pending.call);
         }
         served
+    }
+}
+
+/// Has the query of a call planned in the place of what stood in for its plan. What planning raises jumps over this frame.
+///
+/// # Safety
+/// The query must not be started. No frame between here and PostgreSQL may have pending destructors.
+unsafe fn plan_after_all(desc: QueryDesc<'_>, call: &Call<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        // By way of all planner hooks, since some libraries' come before ours.
+        let params = call.params().map_or(std::ptr::null_mut(), Tree::as_ptr);
+        let (text, options) = (call.source(), call.options());
+        // A plan shares parts with its query, and a portal that was bound outlives the message that holds the query.
+        let query = edge(|| pg_sys::copyObjectImpl(call.query().as_ptr().cast())).cast();
+        session::set_must_plan(true);
+        with_cleanup(
+            || desc.set_plan(direct!(server::planner(query, text, options, params))),
+            || session::set_must_plan(false),
+        );
+        // Planning may have waited. The server takes the snapshot after it has planned.
+        edge(|| newer_snapshot::take(&raw mut (*desc.as_ptr()).snapshot));
     }
 }
 
@@ -226,10 +242,6 @@ unsafe fn run_attended(
     // SAFETY: the caller's promise.
     unsafe {
         let desc = QueryDesc::of_hook(query_desc);
-        if !fragments::is_none_late() {
-            let forward = direction == pg_sys::ScanDirection::ForwardScanDirection;
-            edge(|| fragments::decide_at_run(desc, active() && forward, count));
-        }
         if !copy::exports(query_desc) {
             if export::may_return_stream(desc) {
                 return export::run_with_receiver(desc, || run_plan(desc, direction, count, once));
@@ -360,9 +372,6 @@ unsafe fn end_attended(query_desc: *mut pg_sys::QueryDesc) {
     unsafe {
         if !capture::idle() {
             edge(|| capture::end(QueryDesc::of_hook(query_desc)));
-        }
-        if !fragments::is_none_late() {
-            edge(|| fragments::end_late(QueryDesc::of_hook(query_desc)));
         }
         direct!((PREVIOUS.end)(query_desc));
     }

@@ -101,25 +101,23 @@ unsafe fn plan_concerned(
             }
             _ => None,
         };
-        let question = match &planning {
+        let is_undecided = match &planning {
             Planning::Eligible(eligible) if combination.is_none() => {
-                edge(|| fragments::question(&Call::of_hook(query, text, options, params), eligible))
+                edge(|| fragments::is_undecided(&Call::of_hook(query, text, options, params), eligible))
             }
-            _ => std::ptr::null_mut(),
+            _ => false,
         };
-        let plan = match combination {
-            None => direct!(next(query, text, options, params)),
-            Some(combination) => plan_combined(next, combination, text, options, params),
-        };
+        let combined = combination
+            .map_or(std::ptr::null_mut(), |combination| plan_combined(next, combination, text, options, params));
+        let plan = if combined.is_null() { direct!(next(query, text, options, params)) } else { combined };
         match planning {
             Planning::Eligible(eligible) => edge(|| lookup::after_planning(plan, eligible)),
             Planning::Refused(reason) => edge(|| lookup::refuse(plan, reason)),
             Planning::Unchecked(form) => edge(|| lookup::leave_unchecked(plan, Some(form))),
             Planning::Ignored | Planning::Ready { .. } => {}
         }
-        if !question.is_null() {
-            edge(|| fragments::attach(plan, question));
-        }
+        // The server plans it anew when a transaction has ended since (plancache.c).
+        (*plan).transientPlan |= is_undecided;
         plan
     }
 }
@@ -177,15 +175,16 @@ unsafe fn plan_clock_free(
         let Some(part) = edge(|| shown_clock::part(&Call::of_hook(query, text, options, params), planning)) else {
             return none;
         };
-        let plan = match edge(|| shown_clock::combine(part, &Call::of_hook(query, text, options, params))) {
-            None => direct!(next(part.query(), text, part.options, params)),
-            Some(combination) => plan_combined(next, combination, text, part.options, params),
-        };
+        let combination = edge(|| shown_clock::combine(part, &Call::of_hook(query, text, options, params)));
+        let combined = combination
+            .map_or(std::ptr::null_mut(), |combination| plan_combined(next, combination, text, part.options, params));
+        let plan = if combined.is_null() { direct!(next(part.query(), text, part.options, params)) } else { combined };
         if edge(|| shown_clock::plan(part, plan, params)) { plan } else { none }
     }
 }
 
-/// Plans a combined query in the place of the client's. What planning raises jumps over this frame.
+/// Plans a combined query in the place of the client's. Null if the client's is to be planned after all. What planning
+/// raises jumps over this frame.
 ///
 /// # Safety
 /// The arguments must be those of the hook. No frame between here and PostgreSQL may have pending destructors.
@@ -204,7 +203,6 @@ unsafe fn plan_combined(
             || place.write(direct!(next(combination.query, text, options, params))),
             || fragments::end(combination),
         );
-        edge(|| fragments::add_relations(combination, plan));
+        if edge(|| fragments::add_dependencies(combination, plan)) { plan } else { std::ptr::null_mut() }
     }
-    plan
 }

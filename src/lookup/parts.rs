@@ -13,7 +13,7 @@ use super::held_claims::Lead;
 use super::outcome::Miss;
 use super::single_flight::{self, Joined, Missed, Patience};
 use super::verdict::{self, Eligible};
-use super::{definition_versions, entry_validity, snapshot, storing};
+use super::{definition_versions, entry_validity, portal, snapshot, storing};
 use crate::arrow::column::{self, Column};
 use crate::invalidation::own_writes;
 use crate::pg::compat::unchecked_plan;
@@ -23,32 +23,52 @@ use crate::pg::{allocator, backend, server};
 use crate::query::eligibility::{QueryTraits, check_query};
 use crate::query::hashes::{EnvironmentHash, FactsHash};
 use crate::query::statement_terms::StatementTerms;
-use crate::query::{Verdict, Versions, environment, identity, relations};
-use crate::session;
+use crate::query::{Under, Verdict, Versions, environment, identity, relations};
 use crate::shmem::{self, SharedStore};
+use crate::{session, settings};
 
 /// The key of a part, and the text that tells it from others with that key.
 pub type PartKey = (CacheKey, Rc<[u8]>);
 
 /// May answers of such queries be combined of parts? The time may stand in bounds, which are computed when the query is planned. What they rest on besides the rows of relations is left to whole answers.
 pub fn may_have_parts(traits: &QueryTraits) -> bool {
-    traits.bodies.is_none()
-        && traits.extras.is_none()
-        && !traits.trusts
-        && !traits.receives_text
-        && !own_writes::has_transaction_id()
+    traits.bodies.is_none() && traits.extras.is_none() && !traits.trusts && !traits.receives_text
 }
 
-/// The environment in which parts are looked up now. `None` if none may be looked up or stored: the transaction has an id, or definitions
-/// have moved since the `planned` ones.
-pub fn environment(store: &SharedStore, planned: Versions) -> Option<EnvironmentHash> {
-    if allocator::is_short() || own_writes::has_transaction_id() || definition_versions::current(store) != planned {
+/// Under what a plan was made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct MadeUnder {
+    /// The definitions that were current.
+    pub versions: Versions,
+    /// What the planner went by.
+    pub under: Under,
+}
+
+impl MadeUnder {
+    /// Under what a plan is made now, by definitions that are no older than `versions`.
+    pub fn now(store: &SharedStore, versions: Versions) -> Self {
+        Self { versions, under: environment::under(store.seed()) }
+    }
+}
+
+/// The environment in which the parts of a plan are looked up now. `None` if none may be looked up or stored: the cache
+/// is off, the transaction has an id, or it is not sure that a plan that was made now would be the same.
+pub fn environment(store: &SharedStore, made: MadeUnder) -> Option<EnvironmentHash> {
+    let current = definition_versions::current(store);
+    if !settings::enabled()
+        || !settings::enable_fragments()
+        || settings::debug_serve_fills()
+        || allocator::is_short()
+        || own_writes::has_transaction_id()
+        || MadeUnder::now(store, made.versions) != made
+        || (current != made.versions && !portal::has_valid_plan())
+    {
         return None;
     }
     environment::hash(store.seed(), &[]).ok()
 }
 
-/// Are these, of which no plan is newer, still the definitions that the plans just made rest on?
+/// Returns true if these, of which no plan is newer, are still the definitions that the plans just made rest on.
 ///
 /// Whoever has changed some is counted until the versions have moved for the last time, so this is asked in that order.
 pub fn are_current(store: &SharedStore, versions: Versions) -> bool {
@@ -127,6 +147,8 @@ pub struct PlannedPart<'p> {
     pub key: &'p PartKey,
     /// The environment that is in the key.
     pub environment: EnvironmentHash,
+    /// The definitions by which it was looked up.
+    pub versions: Versions,
     /// It is asked of a leaf at the end of a window: most windows move, and then nobody asks again, so it is stored when it is asked for the second
     /// time.
     pub is_at_end: bool,
@@ -162,6 +184,9 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
     let (key, text) = part.key;
     if environment::hash(store.seed(), &[]) != Ok(part.environment) {
         return Err(Reason::SettingsChanged);
+    }
+    if own_writes::has_transaction_id() {
+        return Err(Reason::OwnWrites);
     }
     if part.is_at_end && store.count_run(*key) < 2 {
         return Err(Reason::TooFewRuns);
@@ -223,8 +248,8 @@ fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>)
     let snapshot = snapshot::view(store, part.snapshot)?;
     let relations = relations::of_plan(part.plan, Vec::new());
     let dependencies = storing::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
-    // A plan of the server's is asked whether it is valid; this one is known to nobody else, so only the versions tell.
-    if definition_versions::current(store) != seen || seen != planned.versions {
+    // When the part was looked up, its plan was good for these definitions.
+    if definition_versions::current(store) != seen || seen != planned.versions || seen != part.versions {
         return Err(Reason::DdlInProgress);
     }
     Ok(dependencies)
@@ -234,9 +259,10 @@ fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>)
 /// what planning raises.
 pub fn plan(call: &Call<'_>) -> *mut pg_sys::PlannedStmt {
     let (query, text, options) = (call.query().as_ptr(), call.source(), call.options());
+    let params = call.params().map_or(std::ptr::null_mut(), Tree::as_ptr);
     // SAFETY: a query of our own that nobody has planned yet. It asks for no permissions.
     unsafe {
-        let plan = kept!(server::standard_planner(query, text, options, std::ptr::null_mut()));
+        let plan = kept!(server::standard_planner(query, text, options, params));
         unchecked_plan(plan)
     }
 }

@@ -23,7 +23,6 @@ use super::{
 use crate::invalidation::own_writes;
 use crate::pg::memory_context::{copy_to_current, room_for};
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::query::clock::{Clock, ClockTrees, hash_values};
 use crate::query::eligibility::QueryTraits;
@@ -130,17 +129,9 @@ pub fn make(
 /// Is it likely that the answer will not do when the plan starts? The query is planned then, beside locks that planning would not have taken yet. In
 /// REPEATABLE READ the snapshot may be older than the answer, and SERIALIZABLE gets none; named portals may be read later.
 fn often_gives_way(call: &Call<'_>) -> bool {
-    // SAFETY: plain globals of the backend; a Bind names its portal in the innermost context of errors (postgres.c, `exec_bind_message`).
-    unsafe {
-        if pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 {
-            return true;
-        }
-        let Some(context) = pg_sys::error_context_stack.as_ref() else { return call.has_values() };
-        let of_bind: unsafe extern "C-unwind" fn(*mut c_void) = server::ParamsErrorCallback;
-        let is_of_bind = context.callback.is_some_and(|function| std::ptr::fn_addr_eq(function, of_bind));
-        let portal = context.arg.cast::<pg_sys::ParamsErrorCbData>().as_ref().filter(|_| is_of_bind);
-        portal.is_none_or(|portal| portal.portalName.is_null() || *portal.portalName != 0)
-    }
+    // SAFETY: a plain global of the backend.
+    let has_old_snapshot = unsafe { pg_sys::XactIsoLevel } >= pg_sys::XACT_REPEATABLE_READ as i32;
+    has_old_snapshot || (call.has_values() && !portal::is_bound_without_name())
 }
 
 /// What is known of the plan that computed a stored answer.

@@ -3,6 +3,8 @@
 //!
 //! The server points to the active portal only while that exists (pquery.c puts back what was active before, after an error too).
 
+use std::ffi::c_void;
+
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -113,17 +115,6 @@ pub fn rows_before(query: QueryDesc<'_>) -> Option<u64> {
     Some(if is_copied { 0 } else { portal.portalPos })
 }
 
-/// Does the active portal run a query to its client, forward from the first row, of which none was read before?
-pub fn is_before_first_row(query: QueryDesc<'_>) -> bool {
-    active().is_some_and(|portal| {
-        std::ptr::eq(portal.queryDesc, query.as_ptr())
-            && portal.strategy == pg_sys::PortalStrategy::PORTAL_ONE_SELECT
-            && portal.holdStore.is_null()
-            && portal.atStart
-            && portal.portalPos == 0
-    })
-}
-
 /// Returns true if the active portal runs what has come by a message of the simple protocol.
 pub fn is_of_simple_protocol() -> bool {
     active().is_some_and(|portal| portal.cplan.is_null())
@@ -133,6 +124,20 @@ pub fn is_of_simple_protocol() -> bool {
 /// by an Execute.
 pub fn is_bound() -> bool {
     active().is_some_and(is_starting_cached_plan)
+}
+
+/// Returns true if a Bind is under way that opens the portal without a name, which a client reads at once or not at all. A
+/// Bind names its portal in the innermost context of errors (postgres.c, `exec_bind_message`).
+pub fn is_bound_without_name() -> bool {
+    let of_bind: unsafe extern "C-unwind" fn(*mut c_void) = server::ParamsErrorCallback;
+    // SAFETY: plain globals of the backend; a context of errors with this function has this argument.
+    unsafe {
+        pg_sys::error_context_stack.as_ref().is_some_and(|context| {
+            let is_of_bind = context.callback.is_some_and(|function| std::ptr::fn_addr_eq(function, of_bind));
+            let portal = context.arg.cast::<pg_sys::ParamsErrorCbData>().as_ref().filter(|_| is_of_bind);
+            portal.is_some_and(|portal| !portal.portalName.is_null() && *portal.portalName == 0)
+        })
+    }
 }
 
 fn is_starting_cached_plan(portal: &pg_sys::PortalData) -> bool {

@@ -15,14 +15,10 @@ pub enum Matter {
     Captures = 1,
     /// What to begin with when a query has started.
     Prepared = 2,
-    /// Queries that are combined, or given the clock, at their first run.
-    Late = 4,
     /// A COPY to Arrow.
     Copy = 8,
     /// A run below which queries are looked at.
     Observation = 16,
-    /// Queries that are combined of parts which must not be planned.
-    Refused = 32,
 }
 
 /// The matters there are.

@@ -58,21 +58,6 @@ impl<'q> QueryDesc<'q> {
         unsafe { (*self.as_ptr()).plannedstmt = plan }
     }
 
-    /// Changes places with another execution of the same query: plan, state and row type.
-    ///
-    /// # Safety
-    /// Both must be started, and not have run; the other one must be valid, and have the same columns.
-    pub unsafe fn exchange_execution(self, other: *mut pg_sys::QueryDesc) {
-        // SAFETY: `of_hook` was promised that it is valid; the caller's promise.
-        unsafe {
-            let (own, other) = (&mut *self.as_ptr(), &mut *other);
-            std::mem::swap(&mut own.plannedstmt, &mut other.plannedstmt);
-            std::mem::swap(&mut own.tupDesc, &mut other.tupDesc);
-            std::mem::swap(&mut own.estate, &mut other.estate);
-            std::mem::swap(&mut own.planstate, &mut other.planstate);
-        }
-    }
-
     /// The text that it is part of.
     pub fn source(self) -> *const c_char {
         // SAFETY: `of_hook` was promised that it is valid.

@@ -154,7 +154,6 @@ unsafe extern "C-unwind" {
         count: *mut c_int,
         environment: *mut pg_sys::QueryEnvironment,
     ) -> *mut pg_sys::Query;
-    /// optimizer/optimizer.h
     /// rewrite/rewriteHandler.h
     pub fn QueryRewrite(query: *mut pg_sys::Query) -> *mut pg_sys::List;
     /// tcop/tcopprot.h

@@ -19,7 +19,7 @@
 //! | May another statement change the cursor's row? | `updatable_cursor` |
 //! | How many rows can there be at most? | `row_bound`, `unique_scan` |
 //! | Which leaves of a partitioned table may hold rows that a query asks for? | `partitions` |
-//! | Does planning lock children in an order of its own? | `lock_order` |
+//! | Where in a plan are the parts that an answer is combined of? | `scan_of_parts` |
 //!
 //! `hashes` are the types of all hashes.
 
@@ -36,7 +36,6 @@ pub mod hashes;
 pub mod identity;
 pub mod key;
 pub mod known_texts;
-pub mod lock_order;
 pub mod name_resolution;
 mod node_table;
 pub mod opened_relations;
@@ -55,6 +54,7 @@ mod repeatability;
 pub mod rights_at_start;
 pub mod row_bound;
 pub mod row_types_and_custom_settings;
+pub mod scan_of_parts;
 pub mod shown_clock;
 pub mod statement_terms;
 pub mod statement_text;
@@ -67,4 +67,4 @@ mod verdict;
 mod volatility;
 pub mod withdrawn_functions;
 
-pub use verdict::{Marked, Planned, Verdict, Versions};
+pub use verdict::{Marked, Planned, Under, Verdict, Versions};

@@ -92,13 +92,12 @@ impl<'t> Collector<'t> {
         }
     }
 
-    /// The tables that a scan of parts holds open: all that the range table has.
+    /// The tables that a scan of parts holds open: all that the range table has but those that have no rows of their own.
     fn tables_of_parts(&mut self) {
         let plan = self.plan;
         for (place, entry) in (1..).zip(children!(plan.rtable as RangeTblEntry)) {
             let kind = entry.relkind as u8;
-            let is_table =
-                [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE, pg_sys::RELKIND_MATVIEW].contains(&kind);
+            let is_table = [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW].contains(&kind);
             if entry.rtekind == pg_sys::RTEKind::RTE_RELATION && is_table {
                 self.table(place);
             }

@@ -15,12 +15,11 @@ pub use nesting::{
 };
 pub use own_commits::{last_own_commit, note_end, note_writing};
 pub use planning::{
-    PlanningExport, StartingExport, may_be_answered, must_plan, next_plan_number, note_observed, plans_matter,
-    set_must_plan, take_starting_export,
+    PlanningExport, StartingExport, may_be_answered, must_plan, next_plan_number, note_observed, planning_export,
+    plans_matter, set_must_plan, take_starting_export,
 };
 pub use status::{
-    Status, begin_bypass, begin_statement, begin_statement_as, last_status, set_status, set_status_of,
-    statement_number, status,
+    Status, begin_bypass, begin_statement, begin_statement_as, last_status, set_status, set_status_of, statement_number,
 };
 pub use timing::{
     Purpose, Timed, begin_timed, forget_timed, has_fingerprint, keep_timed_for_parts, note_fingerprint,

@@ -63,6 +63,11 @@ pub fn may_be_answered() -> bool {
     at_top_level() || PLANNING_EXPORT.get()
 }
 
+/// Returns true if an export function is planning its query.
+pub fn planning_export() -> bool {
+    PLANNING_EXPORT.get()
+}
+
 /// As `may_be_answered`; also if an answer could rest on what the plan reads.
 pub fn plans_matter() -> bool {
     may_be_answered() || OBSERVES.get()

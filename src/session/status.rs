@@ -77,11 +77,6 @@ pub fn begin_statement_as(status: Status) {
     CURRENT.set(Some(status));
 }
 
-/// What became of the present top-level statement, as far as is known.
-pub fn status() -> Option<Status> {
-    CURRENT.get()
-}
-
 /// Number of the present top-level statement.
 pub fn statement_number() -> u64 {
     STATEMENT.get()

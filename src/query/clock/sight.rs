@@ -6,10 +6,12 @@ use pgrx::pg_sys::{self, Oid, RTEKind};
 
 use crate::pg::index_search::{Found, Limit, Rows, TableColumn, TimeOrder};
 use crate::pg::tree::{Tree, children};
-use crate::query::plan_kinds::is_combined;
+use crate::query::scan_of_parts::{leaves_of, scan_of_parts};
 
 /// Most tables in which one bound is sought.
 const MOST_TABLES: usize = 256;
+/// Most leaves of a plan that combines parts: giving the stored parts is quicker than seeking a bound in more of them.
+const MOST_LEAVES: usize = 32;
 
 /// Finds bounds where no index tells.
 pub trait Unindexed {
@@ -50,15 +52,25 @@ impl Sight<'_> {
     }
 
     /// The tables whose rows the statement reads as those of a relation. A plan that does not say which these are, as
-    /// one that combines parts, may read some nevertheless: such a relation counts as one without children, and is not
+    /// one that combines parts for this moment, may read some nevertheless: such a relation counts as one without children, and is not
     /// asked if it has some. Partitions that planning has left out are not among them: none of their rows fulfils what
     /// the query asks for, whatever time it is.
     ///
     /// # Errors
     /// `MovingClock` if they are too many, or one of them is no table; `OutOfMemory`.
     pub fn tables(&self, relation: Oid) -> Result<Tables, Reason> {
-        let tells = |plan: &Tree<'_, pg_sys::PlannedStmt>| !plan.appendRelations.is_null() && !is_combined(*plan);
-        let Some(plan) = self.plan.filter(tells) else { return Ok(Tables::Itself) };
+        if let Some(scan) = self.plan.and_then(scan_of_parts) {
+            let Some(leaves) = leaves_of(scan, relation) else { return Ok(Tables::Itself) };
+            let mut tables = Vec::new();
+            for leaf in leaves {
+                if tables.len() == MOST_LEAVES {
+                    return Err(Reason::MovingClock);
+                }
+                tables.add(leaf).map_err(|_| Reason::OutOfMemory)?;
+            }
+            return Ok(Tables::Several(tables));
+        }
+        let Some(plan) = self.plan.filter(|plan| !plan.appendRelations.is_null()) else { return Ok(Tables::Itself) };
         let entries = children!(plan.rtable as RangeTblEntry);
         let is_relation = |entry: &Tree<'_, pg_sys::RangeTblEntry>| entry.rtekind == RTEKind::RTE_RELATION;
         let mut is_read = Vec::with_room(entries.len()).map_err(|_| Reason::OutOfMemory)?;

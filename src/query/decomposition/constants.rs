@@ -1,8 +1,8 @@
 //! Constants that conditions compare columns with: computed of other constants and of the time, and taken as values of the column's own type.
 //!
 //! A closed list of functions, for values that none of them can fail for: years 1 to 9999, intervals of up to a thousand years. Those that
-//! depend on the time zone are computed by the one that is set. That is the one of the execution, too: what is planned by such values is
-//! executed at once (`fragments::planning`).
+//! depend on the time zone are computed by the one that is set: what they give says for this moment alone which leaves a
+//! statement reads.
 
 use pgrx::pg_sys;
 
@@ -28,11 +28,99 @@ const MOST_MONTHS: u32 = 12_000;
 const MOST_DAYS: u32 = 365_000;
 const MOST_MICROSECONDS: u64 = 365_000 * 86_400_000_000;
 
+/// Types of whole numbers and of times, those with more values last.
+const WIDER: [[pg_sys::Oid; 3]; 2] = [
+    [pg_sys::INT2OID, pg_sys::INT4OID, pg_sys::INT8OID],
+    [pg_sys::DATEOID, pg_sys::TIMESTAMPOID, pg_sys::TIMESTAMPTZOID],
+];
+
 /// btree families of integers and of times: their operators compare values of different types.
 const FAMILIES: [u32; 2] = [INTEGER_FAMILY_OID, DATETIME_FAMILY_OID];
 
+/// Which values are known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Values {
+    /// Those of the present moment: of all parameters, of the clock and of the settings.
+    Present,
+    /// Those that hold as long as the query may be executed: the constants in it.
+    Lasting,
+}
+
+/// What a column of this type is compared with: its value, or null if that is known when the query is executed. `None` if it
+/// is no constant.
+pub(super) fn operand_of(
+    expression: Tree<'_, pg_sys::Node>,
+    column: pg_sys::Oid,
+    values: Values,
+) -> Option<*mut pg_sys::Const> {
+    if values == Values::Present {
+        return constant_of(expression);
+    }
+    // SAFETY: an expression of a valid query.
+    let is_comparable = || is_always_in(unsafe { pg_sys::exprType(expression.as_ptr()) }, column);
+    let later = || (is_constant_later(expression) && is_comparable()).then_some(std::ptr::null_mut());
+    // SAFETY: a constant that was found.
+    literal(expression).filter(|constant| unsafe { is_fixed_in(column, &**constant) }).or_else(later)
+}
+
+/// Returns true if it does not depend on the time zone which value of a column's type a constant is.
+fn is_fixed_in(column: pg_sys::Oid, constant: &pg_sys::Const) -> bool {
+    column != pg_sys::TIMESTAMPTZOID || constant.consttype == column
+}
+
+/// Returns true if values of a type can be compared as values of a column's type, whichever they are, as far as they are
+/// ordinary.
+fn is_always_in(type_oid: pg_sys::Oid, column: pg_sys::Oid) -> bool {
+    type_oid == column
+        || WIDER.iter().any(|order| {
+            let place = |oid: pg_sys::Oid| order.iter().position(|other| *other == oid);
+            place(type_oid).zip(place(column)).is_some_and(|(own, wanted)| own < wanted)
+        })
+}
+
+/// The constant that an expression is under all settings.
+fn literal(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
+    // SAFETY: an expression of a valid query.
+    let is_fixed = unsafe { !pg_sys::contain_mutable_functions(expression.as_ptr()) };
+    constant_of(expression).filter(|_| is_fixed)
+}
+
+/// Returns true if `constant_of` may find a constant once all values are known.
+fn is_constant_later(expression: Tree<'_, pg_sys::Node>) -> bool {
+    constant_of(expression).is_some() || is_computed_of_parameters(expression) == Some(true)
+}
+
+/// Returns true if an expression is computed of parameters, by functions on the list, and false if it is a constant. `None` if
+/// it is something else.
+fn is_computed_of_parameters(expression: Tree<'_, pg_sys::Node>) -> Option<bool> {
+    let of_arguments = |function: pg_sys::Oid, arguments: *mut pg_sys::List| {
+        if !is_listed(function) {
+            return None;
+        }
+        // SAFETY: the arguments of a valid call.
+        unsafe {
+            nodes::<pg_sys::Node>(arguments)
+                .try_fold(false, |any, argument| Some(is_computed_of_parameters(Tree::enter(argument)?)? | any))
+        }
+    };
+    let known = match_node! { expression;
+        Param(param) => (param.paramkind == pg_sys::ParamKind::PARAM_EXTERN).then_some(true),
+        RelabelType(relabelled) => is_computed_of_parameters(child!(relabelled.arg)?.as_node()),
+        FuncExpr(call) => of_arguments(call.funcid, call.args),
+        // SAFETY: reads a catalog about an operator of the query.
+        OpExpr(call) => of_arguments(unsafe { pg_sys::get_opcode(call.opno) }, call.args),
+        _ => None,
+    };
+    known.filter(|is_computed| *is_computed).or_else(|| constant_of(expression).map(|_| false))
+}
+
+/// Returns true if `computed` knows the function.
+fn is_listed(function: pg_sys::Oid) -> bool {
+    has(function, WHOLE_NUMBER_CAST) || has(function, TIME_ARITHMETIC)
+}
+
 /// The constant that an expression is, or is computed of; `None` if it has a value that is null, or is none of these.
-pub(super) fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
+fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
     match_node! { expression;
         Const(constant) => (!constant.constisnull).then_some(constant.as_ptr()),
         RelabelType(relabelled) => child!(relabelled.arg).and_then(|below| {

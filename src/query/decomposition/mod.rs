@@ -25,7 +25,6 @@ mod filters;
 mod key_conditions;
 mod leaf;
 mod obstacle;
-mod parameters;
 mod part;
 mod site;
 
@@ -33,8 +32,9 @@ use pgrx::pg_sys;
 
 use columns::Columns;
 use combine::Combined;
+pub use constants::Values;
 pub use obstacle::Obstacle;
-pub use part::Part;
+pub use part::{AskedPart, Part};
 use site::Site;
 
 use crate::pg::compat::tree::name_grouped_columns;
@@ -54,14 +54,11 @@ pub fn has_candidates(query: Tree<'_, pg_sys::Query>) -> bool {
     !site::candidates(query).is_empty()
 }
 
-/// Finds out of which parts a query can be computed. `params` are the values of a Bind.
+/// Finds out of which parts a query can be computed.
 ///
 /// # Errors
 /// What stands in the way.
-pub fn decompose(
-    query: Tree<'_, pg_sys::Query>,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-) -> Result<Decomposition, Obstacle> {
+pub fn decompose(query: Tree<'_, pg_sys::Query>) -> Result<Decomposition, Obstacle> {
     if site::candidates(query).is_empty() {
         return Err(Obstacle::NoTable);
     }
@@ -72,7 +69,7 @@ pub fn decompose(
         let mut first = Obstacle::NoTable;
         for (place, candidate) in site::candidates(top).into_iter().enumerate() {
             let is_filtered = key_conditions::are_around(top, candidate.as_ptr());
-            match part_of(candidate, params, candidate.as_ptr() != combined, is_filtered) {
+            match part_of(candidate, candidate.as_ptr() != combined, is_filtered) {
                 Ok(part) => return Ok(Decomposition { combined, part }),
                 Err(obstacle) if place == 0 => first = obstacle,
                 Err(_) => {}
@@ -91,7 +88,6 @@ pub fn decompose(
 /// A valid query that the caller may change.
 unsafe fn part_of(
     query: Tree<'_, pg_sys::Query>,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
     is_below: bool,
     is_filtered: bool,
 ) -> Result<Part, Obstacle> {
@@ -105,7 +101,7 @@ unsafe fn part_of(
     // SAFETY: parts of a valid query; it is changed last.
     unsafe {
         let combined = Combined::of(&site, &mut columns, having)?;
-        let part = Part::of(&site, &columns, &moved, params, is_filtered)?;
+        let part = Part::of(&site, &columns, &moved, is_filtered)?;
         if is_below && part.may_fail() {
             return Err(Obstacle::MayFail);
         }

@@ -4,30 +4,30 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::columns::Columns;
 use super::conditions::{Conditions, all_of, conjuncts};
+use super::constants::Values;
 use super::key_conditions;
 use super::leaf;
 use super::obstacle::Obstacle;
-use super::parameters::constant_of;
 use super::site::Site;
 use crate::pg::compat::tree::ask_no_permissions;
 use crate::pg::lists::nodes;
-use crate::pg::tree::{Tree, child};
+use crate::pg::tree::{Tree, child, match_node};
 use crate::pg::tree_making::{copy, list_of, new_node, replaced_in_query};
 use crate::query::failures::{expression_may_fail, query_may_fail};
+use crate::query::parameters::as_constant;
 use crate::query::partitions::Bound;
 
 /// The site's question asked of one leaf.
 pub struct Part {
-    /// SELECT keys…, part aggregates… FROM … WHERE … GROUP BY keys, without the bounds. It reads the parent, with all leaves. Values of
-    /// parameters are constants in it. No permissions are asked.
+    /// SELECT keys…, part aggregates… FROM … WHERE … GROUP BY keys, as the statement asks it. It reads the parent, with
+    /// all leaves. No permissions are asked.
     pub query: *mut pg_sys::Query,
     /// The parent.
     pub relation: pg_sys::Oid,
     /// The relations that it is joined with: plain tables and materialized views without children.
     pub dimensions: Vec<pg_sys::Oid>,
-    conditions: Conditions,
     /// There are conditions around the site, which the planner may ask inside.
-    is_filtered: bool,
+    pub is_filtered: bool,
 }
 
 impl Part {
@@ -42,77 +42,106 @@ impl Part {
         site: &Site<'_>,
         columns: &Columns,
         moved: &[*mut pg_sys::Node],
-        params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
         is_filtered: bool,
     ) -> Result<Self, Obstacle> {
         if columns.expressions().len() > pg_sys::MaxTupleAttributeNumber as usize {
             return Err(Obstacle::ManyColumns);
         }
         // SAFETY: nodes of a valid query, and new ones made of copies of them.
-        let (query, conditions) = unsafe {
-            let query = with_constants(asked(site, columns, moved), params)?;
-            (query, Conditions::take(query, site.relation))
-        };
-        Ok(Self { query, relation: site.relation, dimensions: site.dimensions.clone(), conditions, is_filtered })
+        let query = unsafe { asked(site, columns, moved) };
+        // SAFETY: as above.
+        unsafe { check_nodes(query) }?;
+        Ok(Self { query, relation: site.relation, dimensions: site.dimensions.clone(), is_filtered })
     }
 
-    /// The part as nodes that the server can copy: what `of_lists` takes.
-    pub fn to_lists(&self) -> [*mut pg_sys::List; 3] {
-        self.conditions.to_lists()
-    }
-
-    /// The part of such lists. It can be asked of leaves; its dimensions, and what its bounds compare are not among it.
+    /// What the part asks with these values: `params` are those of parameters, as far as they are known.
     ///
-    /// # Safety
-    /// The query and relation must be those of a part, the lists its `to_lists`, or copies. They outlive the part.
-    pub unsafe fn of_lists(query: *mut pg_sys::Query, relation: pg_sys::Oid, lists: [*const pg_sys::List; 3]) -> Self {
-        // SAFETY: the caller's promise.
-        let conditions = unsafe { Conditions::of_lists(lists) };
-        Self { query, relation, dimensions: Vec::new(), conditions, is_filtered: false }
+    /// # Errors
+    /// `Parameter` if the value of one is to be known, and is not.
+    pub fn asked(
+        &self,
+        params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+        values: Values,
+    ) -> Result<AskedPart, Obstacle> {
+        let mut obstacle = None;
+        // SAFETY: a valid query, of which a copy is changed.
+        unsafe {
+            let known = replaced_in_query(self.query, &mut |node, _depth| {
+                let param = node.as_a::<pg_sys::Param>()?;
+                let constant = as_constant(param, params);
+                if constant.is_none() && values == Values::Present {
+                    obstacle = Some(Obstacle::Parameter);
+                }
+                Some(constant.unwrap_or(node.as_ptr()))
+            });
+            if let Some(obstacle) = obstacle {
+                return Err(obstacle);
+            }
+            let conditions = Conditions::take(known, self.relation, values);
+            Ok(AskedPart { query: known, relation: self.relation, conditions, is_filtered: self.is_filtered })
+        }
     }
 
-    /// The conjuncts that compare a column of the table with a constant: the definition of a leaf may say that all of its rows fulfil
-    /// them, or none.
+    /// Returns true if computing the part may raise an error. What columns are compared with does not count: any plan of
+    /// the statement computes it, too.
+    pub(super) fn may_fail(&self) -> bool {
+        let Ok(asked) = self.asked(None, Values::Lasting) else { return true };
+        // SAFETY: the query of a part is valid.
+        unsafe { Tree::enter(asked.query) }.is_none_or(query_may_fail)
+            || asked.bounds().iter().any(|bound| expression_may_fail(bound.with_null()))
+    }
+
+    /// The query of one leaf, which the caller has locked: a fresh copy, ready for the planner.
+    ///
+    /// # Errors
+    /// What the leaf cannot be asked.
+    pub fn of_leaf(&self, leaf: pg_sys::Oid) -> Result<*mut pg_sys::Query, Obstacle> {
+        // SAFETY: a valid query, of which a copy is changed.
+        unsafe { read_leaf(copy(self.query), self.relation, leaf) }
+    }
+}
+
+/// What a part asks with certain values.
+pub struct AskedPart {
+    /// The query of the part without the bounds.
+    pub query: *mut pg_sys::Query,
+    relation: pg_sys::Oid,
+    conditions: Conditions,
+    is_filtered: bool,
+}
+
+impl AskedPart {
+    /// The conjuncts that compare a column of the table with a constant: the definition of a leaf may say that all of
+    /// its rows fulfil them, or none.
     pub fn bounds(&self) -> &[Bound] {
         &self.conditions.bounds
     }
 
     /// A number for the place of each bound: the same condition means something else in another place.
     pub fn places_of_bounds(&self) -> impl Iterator<Item = usize> {
-        self.conditions.filters_of_bounds()
+        self.conditions.filters_of_bounds.iter().copied()
     }
 
-    /// Returns true if computing the part may raise an error.
-    pub(super) fn may_fail(&self) -> bool {
-        // SAFETY: the query of a part is valid.
-        unsafe { Tree::enter(self.query) }.is_none_or(query_may_fail)
-            || self.bounds().iter().any(|bound| expression_may_fail(bound.clause))
+    /// What one leaf is asked, with all bounds: a fresh copy.
+    ///
+    /// # Errors
+    /// What the leaf cannot be asked.
+    pub fn of_leaf(&self, leaf: pg_sys::Oid) -> Result<*mut pg_sys::Query, Obstacle> {
+        // SAFETY: a valid query, of which a copy is changed.
+        unsafe {
+            let query = copy(self.query);
+            self.conditions.put_back(query);
+            read_leaf(query, self.relation, leaf)
+        }
     }
 
-    /// May the planner leave out leaves for other conditions than the bounds? `key_columns` are the columns of the table that are in partition
-    /// keys, 0 for expressions. Not asked of a part that `of_lists` has made.
+    /// Returns true if the planner may leave out leaves for other conditions than the bounds. `key_columns` are the
+    /// columns of the table that are in partition keys, 0 for expressions.
     pub fn may_prune_otherwise(&self, key_columns: &[i16]) -> bool {
         // SAFETY: the query of a part is valid, and the levels are its own.
         unsafe {
             let bounds = self.conditions.at_levels(self.query);
             key_conditions::may_prune(self.query, self.relation, &bounds, key_columns, self.is_filtered)
-        }
-    }
-
-    /// The part query of one leaf, which the caller has locked: a fresh copy, ready for the planner. The bounds whose bit is set in `asked` are
-    /// asked, where the statement has them.
-    ///
-    /// # Errors
-    /// What the leaf cannot be asked.
-    pub fn of_leaf(&self, leaf: pg_sys::Oid, asked: u64) -> Result<*mut pg_sys::Query, Obstacle> {
-        // SAFETY: a valid query, of which a copy is changed.
-        unsafe {
-            let query = copy(self.query);
-            self.conditions.put(query, asked)?;
-            let query = leaf::read_instead(query, self.relation, leaf)?;
-            // It has another relation now.
-            ask_no_permissions_below(query);
-            Ok(query)
         }
     }
 }
@@ -171,40 +200,50 @@ unsafe fn ask_no_permissions_below(query: *mut pg_sys::Query) {
     }
 }
 
-/// A copy of a part's query in which the values of parameters are constants.
+/// Lets the query of a part read one leaf.
+///
+/// # Safety
+/// A valid query that the caller may change, and its table.
+unsafe fn read_leaf(
+    query: *mut pg_sys::Query,
+    relation: pg_sys::Oid,
+    leaf: pg_sys::Oid,
+) -> Result<*mut pg_sys::Query, Obstacle> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let query = leaf::read_instead(query, relation, leaf)?;
+        // It has another relation now.
+        ask_no_permissions_below(query);
+        Ok(query)
+    }
+}
+
+/// Checks that a query has nothing that a part must not have.
 ///
 /// # Errors
-/// `Parameter` if one has no known value; `SubLink` and `SystemColumn` for what a part must not have.
+/// `SubLink`, `SystemColumn`, or `Parameter` for one that is not of the statement.
 ///
 /// # Safety
 /// A valid query.
-unsafe fn with_constants(
-    query: *mut pg_sys::Query,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-) -> Result<*mut pg_sys::Query, Obstacle> {
+unsafe fn check_nodes(query: *mut pg_sys::Query) -> Result<(), Obstacle> {
     let mut obstacle = None;
     let mut examine = |node: Tree<'_, pg_sys::Node>, _depth: u32| {
-        let found = if let Some(param) = node.as_a::<pg_sys::Param>() {
-            match constant_of(param, params) {
-                Ok(constant) => return Some(constant),
-                Err(found) => Some(found),
-            }
-        } else if let Some(column) = node.as_a::<pg_sys::Var>() {
-            (column.varattno <= 0).then_some(Obstacle::SystemColumn)
-        } else {
-            (node.tag() == NodeTag::T_SubLink).then_some(Obstacle::SubLink)
+        let found = match_node! { node;
+            Param(param) => (param.paramkind != pg_sys::ParamKind::PARAM_EXTERN).then_some(Obstacle::Parameter),
+            Var(column) => (column.varattno <= 0).then_some(Obstacle::SystemColumn),
+            _ => (node.tag() == NodeTag::T_SubLink).then_some(Obstacle::SubLink),
         };
         let found = found?;
         obstacle.get_or_insert(found);
         Some(node.as_ptr())
     };
-    // SAFETY: the caller's promise.
-    let result = unsafe { replaced_in_query(query, &mut examine) };
-    obstacle.map_or(Ok(result), Err)
+    // SAFETY: the caller's promise. Nothing is replaced.
+    unsafe { replaced_in_query(query, &mut examine) };
+    obstacle.map_or(Ok(()), Err)
 }
 
-/// The conditions of HAVING: those that WHERE can ask as well, as the planner does it, and those that remain. Without GROUP BY the former
-/// remain, too.
+/// The conditions of HAVING: those that WHERE can ask as well, as the planner does it, and those that remain. Without
+/// GROUP BY the former remain, too.
 pub(super) fn split_having(site: &Site<'_>) -> (Vec<*mut pg_sys::Node>, *mut pg_sys::Node) {
     let query = site.query;
     let (mut moved, mut kept) = (Vec::new(), Vec::new());

@@ -6,7 +6,9 @@ use pgrx::pg_sys;
 
 use super::order::{Order, Place};
 use crate::pg::compat::PartitionColumn;
+use crate::pg::lists::nodes;
 use crate::pg::tree::Tree;
+use crate::pg::tree_making::{copy, list_of};
 use crate::query::operator_families::is_ordered_by_server;
 
 /// A condition `column operator constant` of a query's WHERE, which only rows pass for which it is true.
@@ -18,8 +20,33 @@ pub struct Bound {
     pub column: i16,
     /// The operator with the column on its left, so the commutator of the condition's own if the column stands on its right.
     pub operator: pg_sys::Oid,
-    /// The constant, which is not null.
+    /// The constant, which is not null; a null pointer if its value is known later.
     pub value: *mut pg_sys::Const,
+}
+
+impl Bound {
+    /// The condition, with NULL in the place of what the column is compared with.
+    pub fn with_null(&self) -> *mut pg_sys::Node {
+        // SAFETY: the condition is a comparison of two arguments, of which a copy is changed.
+        unsafe {
+            let clause: *mut pg_sys::OpExpr = copy(self.clause.cast());
+            let mut arguments = nodes::<pg_sys::Node>((*clause).args);
+            if let (Some(column), Some(value)) = (arguments.next(), arguments.next()) {
+                let null = pg_sys::makeNullConst(pg_sys::exprType(value), -1, pg_sys::exprCollation(value));
+                (*clause).args = list_of([column, null.cast()]);
+            }
+            clause.cast()
+        }
+    }
+
+    /// Returns true if it will say something about the order of the key, once its value is known. `column` is the number
+    /// of its column in the table that the key belongs to.
+    pub fn compares_later(&self, column: i16, key: &PartitionColumn) -> bool {
+        // SAFETY: reads a catalog; 0 for an operator that is not in the family.
+        self.value.is_null()
+            && column == key.number
+            && unsafe { pg_sys::get_op_opfamily_strategy(self.operator, key.family) } != 0
+    }
 }
 
 /// A bound that says something about the order of a partition key.

@@ -64,7 +64,8 @@ pub unsafe fn partitions(table: pg_sys::Oid, is_partition: bool, bounds: &[Bound
     }
 }
 
-/// Decides what the bounds of a query mean for each partition. How many of them were compared?
+/// Decides what the bounds of a query mean for each partition. Returns how many of them were compared, or will be once
+/// their values are known.
 ///
 /// # Safety
 /// As `partitions`; the table must be open.
@@ -90,5 +91,6 @@ unsafe fn decide(
     if !unsafe { pg_sys::enable_partition_pruning } {
         fates.iter_mut().for_each(|fate| fate.is_empty = false);
     }
-    comparisons.len()
+    let later = bounds.iter().zip(columns).filter(|(bound, column)| bound.compares_later(**column, key)).count();
+    comparisons.len() + later
 }

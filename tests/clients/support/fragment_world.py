@@ -77,6 +77,7 @@ GRANT INSERT, UPDATE, DELETE ON f, l, shops TO {role1}, {role2};
 
 # Computed from parts. {0} stands for a whole number or NULL. As sets, unless there is ORDER BY.
 COMBINED = [
+    "SELECT count(*) FROM f WHERE n >= {0} AND txt::int > 50",
     "SELECT shop, min(n), max(n), min(at), max(at), min(label), max(kind), min(price) FROM f WHERE qty <> {0} GROUP BY shop",
     "SELECT count(*) FROM f",
     "SELECT count(*) FROM f WHERE n >= {0}",

@@ -82,35 +82,11 @@ def test_hits_lock_in_the_order_of_planning(owner, connect, query):
         assert reader.status() == "HIT"
 
 
-# A condition takes the place of the braces.
-COMBINED = {
-    "expression": "SELECT (SELECT max(v) FROM a WHERE k = 1), count(*), sum(v) FROM b WHERE {}",
-    "with": "WITH x AS MATERIALIZED (SELECT max(v) AS m FROM a WHERE k < 150) SELECT count(*), sum(v), (SELECT m FROM x) FROM b WHERE {}",
-    "having": "SELECT count(*), sum(v) FROM b WHERE {} HAVING count(*) > (SELECT min(k) FROM a)",
-    "from": "SELECT * FROM (SELECT max(v) AS m FROM a WHERE k < 150) x, (SELECT count(*), sum(v) FROM b WHERE {}) y",
-    "children": "SELECT (SELECT max(v) FROM c), count(*), sum(v) FROM b WHERE {}",
-    "moving": "SELECT (SELECT max(v) FROM a), count(*), sum(v) FROM m WHERE at > now() - interval '100 years' AND {}",
-    "alone": "SELECT k % 3, count(*), sum(v) FROM b WHERE {} GROUP BY 1 ORDER BY 1",
-}
-
-
-@pytest.mark.parametrize("is_bound", [False, True], ids=["simple", "bound"])
-@pytest.mark.parametrize("query", COMBINED.values(), ids=COMBINED)
-def test_combined_queries_lock_in_the_order_of_planning(owner, connect, query, is_bound):
-    plain = connect("-c pg_arrow_cache.enabled=off", prepare_threshold=None)
-    reader, locker = connect("-c pg_arrow_cache.debug_force_fragments=on", prepare_threshold=None), connect()
-    query, values = (query.replace("%", "%%").format("v > %s"), [-1]) if is_bound else (query.format("v > -1"), None)
-    for relation in BELOW:
-        owner.execute("UPDATE a SET v = v + 1 WHERE k = 5; UPDATE b SET k = k WHERE k = 250; UPDATE m SET v = v WHERE v = 5")
-        expected = held_while_waiting(owner, locker, plain, query, relation, values)
-        assert held_while_waiting(owner, locker, reader, query, relation, values) == expected, relation
-
-
 def test_several_tables_are_combined_when_they_are_planned(owner, connect):
     """The answer is still computed of stored parts."""
     reader = connect("-c pg_arrow_cache.debug_force_fragments=on", prepare_threshold=None)
     plain = connect("-c pg_arrow_cache.enabled=off", prepare_threshold=None)
-    query = COMBINED["expression"].format("v > -1")
+    query = "SELECT (SELECT max(v) FROM a WHERE k = 1), count(*), sum(v) FROM b WHERE v > -1"
     served = "SELECT fragments_served FROM arrow_cache.stats"
     reader.execute(query)
     owner.execute("UPDATE a SET v = v + 1")
