@@ -188,12 +188,20 @@ pub struct Closed {
     pub is_other: bool,
     /// How long it keeps its value.
     pub pace: Pace,
+    /// How deep it nests.
+    depth: usize,
 }
 
 impl Closed {
     /// It says nothing.
-    pub(super) const NOTHING: Self =
-        Self { asks: false, asks_for_message: false, has_params: false, is_other: false, pace: Pace::Settled };
+    pub(super) const NOTHING: Self = Self {
+        asks: false,
+        asks_for_message: false,
+        has_params: false,
+        is_other: false,
+        pace: Pace::Settled,
+        depth: 0,
+    };
 
     /// What is known of both together.
     fn with(self, other: Self) -> Self {
@@ -203,6 +211,7 @@ impl Closed {
             has_params: self.has_params || other.has_params,
             is_other: self.is_other || other.is_other,
             pace: self.pace.max(other.pace),
+            depth: self.depth.max(other.depth),
         }
     }
 
@@ -295,7 +304,9 @@ impl Reader<'_> {
                 Closed { pace: if first.may_settle() { all.pace.min(Pace::Unknown) } else { Pace::Moving }, ..all }
             }
         };
-        Some(Closed { is_other: is_other || found.is_other, ..found })
+        // What is known below is not walked once more.
+        let is_too_deep = found.depth > DEEPEST;
+        (!is_too_deep).then_some(Closed { is_other: is_other || found.is_other, depth: found.depth + 1, ..found })
     }
 
     /// What is known of several expressions together.

@@ -267,7 +267,7 @@ SELECT count(*) FROM event WHERE at > date_trunc('year', now()) - interval '1 ye
 -- More than a key can hold.
 SELECT cacheable, reason FROM arrow_cache.why('SELECT count(*) FROM event WHERE ' || (SELECT string_agg(format('day > CURRENT_DATE - %s', n), ' OR ') FROM generate_series(1, 17) n));
 SELECT cacheable, reason FROM arrow_cache.why('SELECT count(*) FROM event WHERE ' || (SELECT string_agg(format('day > CURRENT_DATE - %s', n), ' OR ') FROM generate_series(1, 16) n));
--- An expression that is nested too deeply.
+-- Of an expression that is nested deeply, a part is one of the clock.
 SELECT cacheable, reason FROM arrow_cache.why('SELECT count(*) FROM event WHERE day > ' || repeat('(', 30) || 'CURRENT_DATE' || repeat(' - 1)', 30));
 
 SELECT reason FROM arrow_cache.bypass_reasons WHERE reason = 'moving_clock' AND statements > 0;
