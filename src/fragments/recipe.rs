@@ -7,10 +7,10 @@ use pgrx::pg_sys;
 use crate::lookup::parts::MadeUnder;
 use crate::pg::lists::{integers, node_at, nodes, oids};
 use crate::pg::tree_making::{list_of, list_of_numbers, list_of_oids};
-use crate::query::{Under, Versions};
 use crate::query::decomposition::Part;
 use crate::query::hashes::SettingsHash;
 use crate::query::scan_of_parts::TABLES;
+use crate::query::{Under, Versions};
 
 /// The part of one leaf.
 #[derive(Clone, Copy)]

@@ -86,11 +86,7 @@ pub fn decompose(query: Tree<'_, pg_sys::Query>) -> Result<Decomposition, Obstac
 ///
 /// # Safety
 /// A valid query that the caller may change.
-unsafe fn part_of(
-    query: Tree<'_, pg_sys::Query>,
-    is_below: bool,
-    is_filtered: bool,
-) -> Result<Part, Obstacle> {
+unsafe fn part_of(query: Tree<'_, pg_sys::Query>, is_below: bool, is_filtered: bool) -> Result<Part, Obstacle> {
     if query.groupingSets.is_null() {
         // SAFETY: the caller's promise. The query stays the same question.
         unsafe { name_grouped_columns(query.as_ptr()) };
