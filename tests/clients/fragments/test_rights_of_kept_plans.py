@@ -52,3 +52,24 @@ def test_a_right_is_withdrawn(owner, connect, function):
         owner.execute(change)
         for name in QUERIES:
             assert answer(cached, name) == answer(plain, name), (name, change)
+
+
+@pytest.mark.parametrize("way", ["simple", "prepared before", "prepared after"])
+def test_a_right_is_withdrawn_in_the_own_transaction(owner, connect, way):
+    """No version has moved yet."""
+    reader = connect(FORCED)
+    query = QUERIES["average"]
+    if way != "simple":
+        reader.execute(f"PREPARE average AS {query}", prepare=False)
+    if way == "prepared before":
+        reader.execute("EXECUTE average", prepare=False)
+    reader.execute(query, prepare=False)
+    reader.execute(f"BEGIN; REVOKE EXECUTE ON FUNCTION sum(int) FROM PUBLIC; SET ROLE {ROLE}")
+    asked = query if way == "simple" else "EXECUTE average"
+    assert reader.rows(asked, prepare=way == "simple") == connect(PLAIN).rows(query)
+    reader.execute("ROLLBACK; BEGIN; REVOKE EXECUTE ON FUNCTION avg(int) FROM PUBLIC")
+    reader.execute(f"SAVEPOINT s; SET ROLE {ROLE}")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        reader.execute(asked, prepare=way == "simple")
+    reader.execute("ROLLBACK")
+    assert reader.rows(asked, prepare=False) == connect(PLAIN).rows(query)
