@@ -130,9 +130,7 @@ impl Columns {
     fn column(&self, place: usize, depth: u32) -> *mut pg_sys::Node {
         let PartColumn { type_oid, modifier, collation } = self.kinds[place];
         // SAFETY: the result is a new node.
-        unsafe {
-            pg_sys::makeVar(self.tuplestore, place as i16 + 1, type_oid, modifier, collation, depth).cast()
-        }
+        unsafe { pg_sys::makeVar(self.tuplestore, place as i16 + 1, type_oid, modifier, collation, depth).cast() }
     }
 }
 
