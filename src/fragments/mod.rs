@@ -19,6 +19,7 @@
 //! of this backend.
 
 mod admission;
+mod called_functions;
 mod explain;
 mod held_indexes;
 mod key;

@@ -9,14 +9,14 @@ use super::admission::{self, Worth};
 use super::key::PartKeys;
 use super::recipe::{LeafPart, Recipe};
 use super::tuples::columns_of;
-use super::{part_plan, path};
+use super::{called_functions, part_plan, path};
 use crate::invalidation::own_writes;
 use crate::lookup::parts::{self, MadeUnder, may_have_parts};
 use crate::lookup::{Call, Eligible, definition_versions, may_lack_execute, portal, timing};
 use crate::pg::inheritance;
 use crate::pg::lists::{nodes, oids};
 use crate::pg::tree::Tree;
-use crate::pg::tree_making::copy;
+use crate::pg::tree_making::{copy, list_of};
 use crate::query::decomposition::{AskedPart, Decomposition, Part, Values, decompose, has_candidates};
 use crate::query::partitions::{Leaf, Leaves, leaves};
 use crate::query::statement_terms::StatementTerms;
@@ -34,6 +34,8 @@ pub struct Combination {
     /// Partitioned tables that were passed on the way to the leaves: the answer rests on them too, and no plan holds
     /// them open.
     passed: *mut pg_sys::List,
+    /// The functions that the client's query, the combined one and the parts call, if the plan will be kept.
+    functions: *mut pg_sys::List,
     /// What was being planned around it.
     outer: *mut pg_sys::List,
 }
@@ -136,6 +138,9 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     let passed = unique(&mut found.tables.into_iter().filter(|relation| !is_held(relation)));
     // SAFETY: a valid query, which planning is about to change.
     let question = if stored.is_empty() { std::ptr::null_mut() } else { unsafe { copy(whole.query().as_ptr()) } };
+    let queries = [call.query().as_ptr(), combined, part.query];
+    // SAFETY: valid queries, which nobody has planned.
+    let functions = if is_kept(call) { unsafe { called_functions::of(queries) } } else { std::ptr::null_mut() };
     let recipe = Recipe {
         part,
         leaves,
@@ -146,7 +151,7 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
         options: whole.options(),
     }
     .to_list();
-    Some(Combination { query: combined, recipe, passed, outer: path::set_planned(recipe) })
+    Some(Combination { query: combined, recipe, passed, functions, outer: path::set_planned(recipe) })
 }
 
 /// The leaves of a part, if they are enough.
@@ -244,6 +249,7 @@ pub unsafe fn add_dependencies(combination: Combination, plan: *mut pg_sys::Plan
             }
             (*plan).relationOids = pg_sys::lappend_oid((*plan).relationOids, relation);
         }
+        add_items(plan, list_of(oids(combination.functions).map(called_functions::item_of)));
         for part in recipe.leaves.iter().filter_map(|leaf| leaf.plan.as_ref()) {
             add_items(plan, part.invalItems);
             (*plan).dependsOnRole |= part.dependsOnRole;

@@ -253,6 +253,7 @@ tagged! {
     OpExpr = T_OpExpr | T_DistinctExpr | T_NullIfExpr,
     Param = T_Param,
     PartitionedRelPruneInfo = T_PartitionedRelPruneInfo,
+    PlanInvalItem = T_PlanInvalItem,
     PlannedStmt = T_PlannedStmt,
     Query = T_Query,
     RangeTblEntry = T_RangeTblEntry,

@@ -1,9 +1,10 @@
 //! The columns of the parts: keys of the site, then aggregates of parts, and columns that depend on keys.
 
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, NodeTag};
 
 use super::obstacle::Obstacle;
-use super::site::{Site, origin};
+use super::site::{Site, origin, selected};
+use crate::pg::folding;
 use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::{are_equal, copy};
 use crate::query::bytewise::{equality_is_bytewise, sorted_target};
@@ -38,6 +39,8 @@ impl PartColumn {
 /// The columns of the parts, as expressions over the relations of the site, and as columns of the tuplestore that the combined query reads.
 pub(super) struct Columns {
     expressions: Vec<*mut pg_sys::Node>,
+    /// What each of them gives.
+    kinds: Vec<PartColumn>,
     /// The first ones are the keys; whether each of them has columns of relations in it.
     keys: Vec<bool>,
     /// The number of the tuplestore in the site's range table.
@@ -52,7 +55,7 @@ impl Columns {
     pub fn of_keys(site: &Site<'_>) -> Result<Self, Obstacle> {
         let query = site.query;
         let tuplestore = child!(query.rtable).map_or(0, Tree::length) as i32 + 1;
-        let mut columns = Self { expressions: Vec::new(), keys: Vec::new(), tuplestore };
+        let mut columns = Self { expressions: Vec::new(), kinds: Vec::new(), keys: Vec::new(), tuplestore };
         for clause in site.keys() {
             let target = sorted_target(query, clause).ok_or(Obstacle::UngroupedColumn)?;
             let key = child!(target.expr).ok_or(Obstacle::UngroupedColumn)?.as_node();
@@ -67,6 +70,9 @@ impl Columns {
                 // SAFETY: as above.
                 return Err(Obstacle::Key(unsafe { PartColumn::of(key.as_ptr()) }.type_oid));
             }
+            // SAFETY: as above.
+            let kind = unsafe { PartColumn::of(key.as_ptr()) };
+            columns.kinds.push(PartColumn { modifier: planned_modifier(query, key), ..kind });
             columns.expressions.push(key.as_ptr());
             columns.keys.push(has_columns);
         }
@@ -109,6 +115,8 @@ impl Columns {
         let known = self.expressions[keys..].iter().position(|known| unsafe { are_equal(*known, expression) });
         let place = known.map_or(self.expressions.len(), |place| keys + place);
         if known.is_none() {
+            // SAFETY: the caller's promise.
+            self.kinds.push(unsafe { PartColumn::of(expression) });
             self.expressions.push(expression);
         }
         self.column(place, 0)
@@ -116,16 +124,30 @@ impl Columns {
 
     /// What the columns give.
     pub fn kinds(&self) -> Vec<PartColumn> {
-        // SAFETY: valid expressions.
-        self.expressions.iter().map(|expression| unsafe { PartColumn::of(*expression) }).collect()
+        self.kinds.clone()
     }
 
     fn column(&self, place: usize, depth: u32) -> *mut pg_sys::Node {
-        // SAFETY: a valid expression; the result is a new node.
-        unsafe {
-            let PartColumn { type_oid, modifier, collation } = PartColumn::of(self.expressions[place]);
-            pg_sys::makeVar(self.tuplestore, place as i16 + 1, type_oid, modifier, collation, depth).cast()
+        let PartColumn { type_oid, modifier, collation } = self.kinds[place];
+        // SAFETY: the result is a new node.
+        unsafe { pg_sys::makeVar(self.tuplestore, place as i16 + 1, type_oid, modifier, collation, depth).cast() }
+    }
+}
+
+/// The type modifier that a key of a query has in a plan. The parser gives one to CASE and COALESCE only if all branches
+/// have it. The planner drops those that constants exclude, and the client sees the modifier of what is left.
+fn planned_modifier(query: Tree<'_, pg_sys::Query>, key: Tree<'_, pg_sys::Node>) -> i32 {
+    if let Some((below, expression)) = key.as_a::<pg_sys::Var>().and_then(|column| selected(query, column)) {
+        return planned_modifier(below, expression);
+    }
+    // SAFETY: a valid expression, of which a copy is planned.
+    unsafe {
+        let modifier = pg_sys::exprTypmod(key.as_ptr());
+        let is_branched = matches!(key.without_relabelling().tag(), NodeTag::T_CaseExpr | NodeTag::T_CoalesceExpr);
+        if modifier >= 0 || !is_branched {
+            return modifier;
         }
+        pg_sys::exprTypmod(folding::fold(copy(key.as_ptr()), std::ptr::null_mut()).expression)
     }
 }
 

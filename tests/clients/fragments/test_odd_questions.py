@@ -165,3 +165,28 @@ def test_ways_that_combine(writer, connect, way, combines):
     in_transaction(reader, way)
     [(after,)] = writer.rows(runs)
     assert (after > before) == combines
+
+
+@pytest.mark.parametrize("query", [
+    "SELECT CASE WHEN 1 > 3 THEN m ELSE m::varchar(3) END, count(*) FROM modified GROUP BY 1",
+    "SELECT COALESCE(NULL::varchar(3), m) AS a, count(*) FROM modified GROUP BY a",
+    "SELECT a, count(*) FROM (SELECT COALESCE(NULL::varchar(3), m) AS a FROM modified) s GROUP BY a",
+    "SELECT CASE WHEN n > 3 THEN m ELSE m::varchar(3) END, count(*) FROM modified GROUP BY 1",
+])
+@pytest.mark.parametrize("execute", ["exec_", "extended"])
+def test_modifiers_of_keys_are_those_of_a_plan(connect, query, execute):
+    """Constants decide which branch is left, and the client sees its modifier."""
+    reader, plain = connect(OPTIONS), connect("-c pg_arrow_cache.enabled=off")
+    plain.execute("CREATE TABLE modified (n int, m varchar(10)) PARTITION BY RANGE (n)")
+    for leaf in range(2):
+        plain.execute(f"CREATE TABLE modified_{leaf} PARTITION OF modified FOR VALUES FROM ({leaf * 5}) TO ({leaf * 5 + 5})")
+    plain.execute("INSERT INTO modified SELECT g, 'm' || g FROM generate_series(0, 9) g")
+
+    def described(session):
+        pgconn = session.pgconn
+        result = pgconn.exec_(query.encode()) if execute == "exec_" else pgconn.exec_params(query.encode(), [])
+        return [(result.ftype(column), result.fmod(column)) for column in range(result.nfields)]
+
+    assert parts_of(row for (row,) in reader.rows(f"EXPLAIN (ANALYZE, COSTS off) {query}")) is not None
+    for _ in range(2):
+        assert described(reader) == described(plain)
