@@ -38,22 +38,39 @@ pub fn leave_out(miss: &mut Miss, query: QueryDesc<'_>) {
         note_node(query.plan_state(), &mut read);
         guarded!(planstate_tree_walker(query.plan_state(), Some(visit), (&raw mut read).cast()));
     }
-    if read.complete {
-        let unread = |relation: u32| {
-            let is_scanned = opened.scanned_tables.iter().any(|table| table.to_u32() == relation);
-            let may_be_left_out =
-                if is_scanned { is_table(query, relation) } else { read.left_out.contains(&relation) };
-            may_be_left_out && !read.relations.contains(&relation)
-        };
-        miss.dependencies.retain(|dependency| dependency.relation == 0 || !unread(dependency.relation));
+    if !read.complete {
+        return;
     }
+    // There may be thousands of each.
+    let Read { mut relations, mut left_out, .. } = read;
+    relations.sort_unstable();
+    left_out.sort_unstable();
+    let scanned = sorted(opened.scanned_tables.iter().map(|table| table.to_u32()));
+    let (Some(scanned), Some(tables)) = (scanned, sorted(tables(query))) else { return };
+    let is_in = |list: &[u32], relation: u32| list.binary_search(&relation).is_ok();
+    let unread = |relation: u32| {
+        let may_be_left_out = is_in(if is_in(&scanned, relation) { &tables } else { &left_out }, relation);
+        may_be_left_out && !is_in(&relations, relation)
+    };
+    miss.dependencies.retain(|dependency| dependency.relation == 0 || !unread(dependency.relation));
 }
 
-/// Returns true if it is a table. The rows of a foreign one are not those of a snapshot.
-fn is_table(query: QueryDesc<'_>, relation: u32) -> bool {
+/// Relations in ascending order; `None` if there is no memory for the list.
+fn sorted(relations: impl Iterator<Item = u32>) -> Option<Vec<u32>> {
+    let mut list = Vec::new();
+    for relation in relations {
+        list.add(relation).ok()?;
+    }
+    list.sort_unstable();
+    Some(list)
+}
+
+/// The tables among the relations of a query. The rows of a foreign one are not those of a snapshot.
+fn tables(query: QueryDesc<'_>) -> impl Iterator<Item = u32> {
     let plan = query.plan();
     children!(plan.rtable as RangeTblEntry)
-        .any(|entry| entry.relid.to_u32() == relation && entry.relkind as u8 == pg_sys::RELKIND_RELATION)
+        .filter(|entry| entry.relkind as u8 == pg_sys::RELKIND_RELATION)
+        .map(|entry| entry.relid.to_u32())
 }
 
 /// The relations that a run has read.

@@ -39,6 +39,11 @@ pub fn is_planning() -> bool {
     !PLANNED.get().is_null()
 }
 
+/// What the scan of so many parts is taken to cost.
+pub fn cost_of_parts(parts: usize) -> f64 {
+    COST_OF_PART * parts as f64
+}
+
 /// Puts the scan of the parts in the place of all paths of the named tuplestore of the combined query that is being
 /// planned.
 ///
@@ -55,7 +60,7 @@ pub unsafe fn add_path(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTb
             return;
         }
         // What is to be computed is known when the plan starts; a rescan computes it again.
-        let startup_cost = COST_OF_PART * count_parts(recipe) as f64;
+        let startup_cost = cost_of_parts(count_parts(recipe));
         let path = pg_sys::CustomPath {
             path: pg_sys::Path {
                 type_: NodeTag::T_CustomPath,

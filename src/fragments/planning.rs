@@ -229,7 +229,8 @@ pub fn end(combination: Combination) {
 
 /// Adds to the plan of a combined query what its parts rest on: the answer rests on it, the server locks it when it
 /// runs a plan that it has kept, and plans anew when it changes. The plan names each relation once, as the server's own
-/// would: libraries that audit read its range table.
+/// would: libraries that audit read its range table. What the scan of the parts is taken to cost is no reason to compile
+/// expressions: parts have plans of their own, which are compiled by their own costs.
 ///
 /// Returns false if the plan must not be run: definitions have changed while its parts were planned, so that some may
 /// rest on what others know nothing of (a unique index, a validated constraint). Under a snapshot that was taken
@@ -257,6 +258,9 @@ pub unsafe fn add_dependencies(combination: Combination, plan: *mut pg_sys::Plan
         }
         // It is good for this execution alone.
         (*plan).transientPlan |= !recipe.question.is_null();
+        if (*(*plan).planTree).total_cost - path::cost_of_parts(recipe.leaves.len()) <= pg_sys::jit_above_cost {
+            (*plan).jitFlags = 0;
+        }
         shmem::store().is_some_and(|store| parts::are_current(&store, recipe.made.versions))
     }
 }

@@ -1,6 +1,8 @@
 //! What a plan knows of the parts that it is combined of: nodes in the private list of its scan, so that the server can
 //! copy the plan. Made once by `planning`; read when the plan starts.
 
+use std::collections::BTreeSet;
+
 use arrow_cache_core::Hash128;
 use pgrx::pg_sys;
 
@@ -67,9 +69,10 @@ fn whole(halves: &[i32]) -> u64 {
 impl Recipe {
     /// The relations that every part reads, beside its leaf.
     pub fn dimensions(&self) -> impl Iterator<Item = u32> {
-        let is_leaf = |relation: &pg_sys::Oid| self.leaves.iter().any(|leaf| leaf.relation == *relation);
+        // There may be thousands of leaves.
+        let leaves: BTreeSet<u32> = self.leaves.iter().map(|leaf| leaf.relation.to_u32()).collect();
         // SAFETY: a list of OIDs.
-        unsafe { oids(self.relations) }.filter(move |relation| !is_leaf(relation)).map(pg_sys::Oid::to_u32)
+        unsafe { oids(self.relations) }.map(pg_sys::Oid::to_u32).filter(move |relation| !leaves.contains(relation))
     }
 
     /// The recipe as a list of nodes, in the current memory context.

@@ -434,3 +434,16 @@ def test_a_kept_plan_serves_an_older_snapshot(writer, plain, connect):
             answers.append([asked.rows(value) if session is reader else plain.rows(TOTALS, [value]) for value in (40, 0)])
             session.execute("COMMIT")
         assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_number_of_parts_is_no_reason_to_compile(writer, connect, mode):
+    """What the parts are taken to cost, 100 each, is not what the plan above them costs."""
+    session = connect(f"-c pg_arrow_cache.debug_force_fragments=on -c jit=on -c jit_above_cost=350 -c plan_cache_mode={mode}")
+    if not session.rows("SELECT pg_jit_available()")[0][0]:
+        pytest.skip("the server cannot compile")
+    session.execute("PREPARE q (int) AS " + TOTALS.replace("%s", "$1"))
+    for n in range(3):
+        shown = [line for line, in session.rows(f"EXPLAIN (ANALYZE, TIMING OFF) EXECUTE q ({n})")]
+        assert any("ArrowCacheFragments" in line for line in shown)
+        assert not any("JIT" in line for line in shown)

@@ -104,8 +104,6 @@ REFUSED = [
      "SELECT a, date_trunc('year', now()) FROM t"),
     ("CREATE OR REPLACE FUNCTION pg_catalog.date_trunc(text, timestamptz) RETURNS timestamptz LANGUAGE sql STABLE RETURN now()",
      "SELECT a, date_trunc('year', now()) FROM t"),
-    ("SET allow_system_table_mods = on; UPDATE pg_operator SET oprcode = 'timestamptz_mi_interval' WHERE oid = '+(timestamptz, interval)'::regoperator",
-     "SELECT a, date_trunc('year', now() + interval '1 day') FROM t"),
     ("CREATE OR REPLACE FUNCTION pg_catalog.make_interval(years int DEFAULT 0, months int DEFAULT 0, weeks int DEFAULT 0, "
      "days int DEFAULT 1, hours int DEFAULT 0, mins int DEFAULT 0, secs float8 DEFAULT 0) RETURNS interval "
      "LANGUAGE internal STRICT IMMUTABLE AS 'make_interval'", "SELECT a, date_trunc('year', now() - make_interval(1)) FROM t"),
@@ -195,6 +193,9 @@ CACHED = [
     ("CREATE OR REPLACE FUNCTION pg_catalog.make_interval(years int DEFAULT 0, months int DEFAULT 0, weeks int DEFAULT 0, "
      "days int DEFAULT 3, hours int DEFAULT 0, mins int DEFAULT 0, secs float8 DEFAULT 0) RETURNS interval "
      "LANGUAGE internal STRICT IMMUTABLE AS 'make_interval'", "SELECT make_interval(a) FROM t"),
+    # Another function of the server's own behind an operator: a clock expression is computed with the one that the tree names.
+    ("SET allow_system_table_mods = on; UPDATE pg_operator SET oprcode = 'timestamptz_mi_interval' WHERE oid = '+(timestamptz, interval)'::regoperator",
+     "SELECT a, date_trunc('day', now() + interval '1 day') FROM t"),
 ]
 
 
@@ -206,7 +207,8 @@ def test_is_cached(changed, change, query):
     if change:
         changed.execute(change)
         assert changed.uncached(query) != before, "the change must matter"
-    assert [status for status, _ in statuses(changed, query)] == ["STALE" if change else "HIT", "HIT", "HIT", "HIT"]
+    first = "HIT" if change is None else "MISS" if "now()" in query else "STALE"
+    assert [status for status, _ in statuses(changed, query)] == [first, "HIT", "HIT", "HIT"]
 
 
 def test_a_function_that_calls_itself(changed):
