@@ -1,4 +1,5 @@
-//! Is a statement worth being combined of parts? Only if statements of its form were executed before, and took long.
+//! Decides whether a statement is worth being combined of parts: statements of its form were executed before, and took
+//! long.
 //! Reads shared memory. State of this backend: forms of which a plan was made to wait.
 
 use std::cell::Cell;

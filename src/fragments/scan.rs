@@ -5,6 +5,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::explain;
 use super::parts::{Parts, Step};
+use crate::pg::custom_scan::{ScanKind, Steps};
 use crate::pg::error_passing::{direct, edge};
 use crate::pg::lists::nodes;
 use crate::pg::row_type::RowType;
@@ -23,39 +24,12 @@ pub struct FragmentScanState {
     open: *mut pg_sys::List,
 }
 
-struct ScanMethods(pg_sys::CustomScanMethods);
-struct ExecMethods(pg_sys::CustomExecMethods);
-
-// SAFETY: constant tables of function pointers and literals.
-unsafe impl Sync for ScanMethods {}
-// SAFETY: as above.
-unsafe impl Sync for ExecMethods {}
-
-static SCAN_METHODS: ScanMethods = ScanMethods(pg_sys::CustomScanMethods {
-    CustomName: SCAN_NAME.as_ptr(),
-    CreateCustomScanState: Some(create_state),
-});
-
-static EXEC_METHODS: ExecMethods = ExecMethods(pg_sys::CustomExecMethods {
-    CustomName: SCAN_NAME.as_ptr(),
-    BeginCustomScan: Some(begin),
-    ExecCustomScan: Some(next),
-    EndCustomScan: Some(end),
-    ReScanCustomScan: Some(rescan),
-    MarkPosCustomScan: None,
-    RestrPosCustomScan: None,
-    EstimateDSMCustomScan: None,
-    InitializeDSMCustomScan: None,
-    ReInitializeDSMCustomScan: None,
-    InitializeWorkerCustomScan: None,
-    ShutdownCustomScan: None,
-    ExplainCustomScan: Some(show),
-});
+static KIND: ScanKind =
+    ScanKind::new(SCAN_NAME, &Steps { create: create_state, begin, next, end, rescan, explain: Some(show) });
 
 /// Makes the node type known by name.
 pub fn register() {
-    // SAFETY: a constant table, registered once while libraries are preloaded.
-    unsafe { pg_sys::RegisterCustomScanMethods(&raw const SCAN_METHODS.0) };
+    KIND.register();
 }
 
 /// A plan node that gives the rows of a recipe's parts. `columns` are target entries for the columns of the parts.
@@ -64,7 +38,7 @@ pub fn plan_node(columns: *mut pg_sys::List, recipe: *mut pg_sys::List) -> *mut 
         scan: pg_sys::Scan { plan: pg_sys::Plan { type_: NodeTag::T_CustomScan, ..Default::default() }, scanrelid: 0 },
         custom_private: recipe,
         custom_scan_tlist: columns,
-        methods: &raw const SCAN_METHODS.0,
+        methods: KIND.methods(),
         ..Default::default()
     };
     // SAFETY: as many bytes as are written.
@@ -75,15 +49,10 @@ pub fn plan_node(columns: *mut pg_sys::List, recipe: *mut pg_sys::List) -> *mut 
     }
 }
 
-#[pgrx::pg_guard]
+/// What `palloc0` raises jumps over this frame.
 unsafe extern "C-unwind" fn create_state(_scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
     // SAFETY: zeroed memory is a state that is not started.
-    unsafe {
-        let state: *mut FragmentScanState = pg_sys::palloc0(size_of::<FragmentScanState>()).cast();
-        (*state).head.custom.ss.ps.type_ = NodeTag::T_CustomScanState;
-        (*state).head.custom.methods = &raw const EXEC_METHODS.0;
-        state.cast()
-    }
+    unsafe { KIND.new_state::<FragmentScanState>().cast() }
 }
 
 /// Holds open what the executor of an undivided plan would hold open, and looks for the stored parts.

@@ -1,5 +1,5 @@
-//! May some role lack the right to execute a built-in function? What was found out is kept for the version of the
-//! definitions under which it was: state of this backend; no lock.
+//! Whether some role may lack the right to execute a built-in function. The finding is kept for the version of the
+//! definitions that it was made under: state of this backend; no lock.
 
 use std::cell::Cell;
 

@@ -1,6 +1,6 @@
-//! May computing an expression, or a query, raise an error? Asked of what a stored part computes beyond what its
-//! statement has to compute: an error in that would have no cause in the statement. Everything counts as something that
-//! may fail, but for a short list.
+//! Whether computing an expression, or a query, may raise an error. Asked of what a stored part computes beyond what
+//! its statement has to compute: an error in that would have no cause in the statement. Everything counts as
+//! something that may fail, but for a short list.
 
 use std::ffi::c_void;
 

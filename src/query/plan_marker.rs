@@ -272,8 +272,8 @@ fn shared_refusal(reason: Reason) -> *mut pg_sys::PlanInvalItem {
     shared.get()
 }
 
-/// Can it be told without a verdict that the plan of a SELECT reads nothing? Such a plan gets none: some clients send
-/// thousands of statements such as `SELECT 1`.
+/// Returns true if the plan of a SELECT reads nothing, as can be told without a verdict. Such a plan gets none: some
+/// clients send thousands of statements such as `SELECT 1`.
 fn reads_nothing(plan: &pg_sys::PlannedStmt) -> bool {
     plan.relationOids.is_null() && plan.subplans.is_null() && plan.commandType == pg_sys::CmdType::CMD_SELECT
 }

@@ -50,6 +50,11 @@ struct Prepared {
     state: *mut pg_sys::ExprState,
 }
 
+impl Prepared {
+    /// Nothing is ready.
+    const NONE: Self = Self { of: std::ptr::null(), state: std::ptr::null_mut() };
+}
+
 /// A clock expression, with what is known of it.
 #[derive(Clone, Copy)]
 pub(super) struct Carried<'t> {
@@ -162,8 +167,16 @@ impl ClockTrees {
         Self { list }
     }
 
-    /// The list to be carried; null if there are no clock expressions.
-    pub fn list(self) -> *mut pg_sys::List {
+    /// The list to be carried; null if there are no clock expressions. What was made ready while the query was planned
+    /// is forgotten: a copy of the plan may outlive it.
+    ///
+    /// # Safety
+    /// As `entries`.
+    pub unsafe fn list(self) -> *mut pg_sys::List {
+        // SAFETY: the caller's promise.
+        for one in unsafe { self.entries() }.flatten() {
+            one.facts.prepared.set(Prepared::NONE);
+        }
         self.list
     }
 
@@ -239,7 +252,7 @@ fn entry(
     split: Option<Split>,
     beside: [Option<Tree<'_, pg_sys::Node>>; 1 + MOST_FIXED],
 ) -> Option<*mut pg_sys::List> {
-    let prepared = Cell::new(Prepared { of: std::ptr::null(), state: std::ptr::null_mut() });
+    let prepared = Cell::new(Prepared::NONE);
     let Closed { pace, asks_for_message, has_params, .. } = found;
     let mut facts = Facts { pace, asks_for_message, has_params, split, prepared };
     let known = new_node::<pg_sys::Const>();

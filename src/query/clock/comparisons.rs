@@ -26,7 +26,7 @@ impl Operator {
         }
     }
 
-    /// Does a column on the left of it belong to the values above when it is equal to the right side? `col > E` and
+    /// A column on the left of it belongs to the values above when it is equal to the right side. `col > E` and
     /// `col <= E` split behind E; so do `E < col` and `E >= col`.
     pub(super) fn splits_below(self) -> bool {
         matches!(self, Less | GreaterOrEqual)

@@ -5,8 +5,8 @@
 
 use pgrx::pg_sys;
 
-/// May a text that becomes a value of this type be a word for a day? So with date, daterange, datemultirange and their
-/// arrays.
+/// Returns true if a text that becomes a value of this type may be a word for a day. So with date, daterange,
+/// datemultirange and their arrays.
 pub fn has_dates(type_oid: pg_sys::Oid) -> bool {
     matches!(type_oid.to_u32(), 1082 | 1182 | 3912 | 3913 | 4535 | 6155)
 }
@@ -17,8 +17,8 @@ pub fn makes_named_row(function: pg_sys::Oid) -> bool {
     matches!(function.to_u32(), 3209 | 3475 | 3960 | 3961)
 }
 
-/// Is this `age` with one argument, which counts from the present date: age(timestamptz), age(timestamp)? CURRENT_DATE
-/// is in its body.
+/// Returns true for `age` with one argument, which counts from the present date: age(timestamptz), age(timestamp).
+/// CURRENT_DATE is in its body.
 pub fn counts_from_today(function: pg_sys::Oid) -> bool {
     matches!(function.to_u32(), 1386 | 2059)
 }

@@ -49,7 +49,7 @@ impl ClockExpressions {
         self.reads_day = true;
     }
 
-    /// Is CURRENT_DATE one more expression?
+    /// Returns true if CURRENT_DATE is one more expression.
     pub fn reads_day(&self) -> bool {
         self.reads_day
     }

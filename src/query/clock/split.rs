@@ -175,7 +175,7 @@ impl<'t> Comparison<'t> {
         Sides::shifted(call, left, right).map(|found| (found.with, found.by))
     }
 
-    /// May there be canonical bounds: is it a column of a table, partitioned or not, that rows have a value for? The
+    /// Returns true if there may be canonical bounds: it is a column of a table that rows have a value for. The
     /// relation is locked.
     pub fn may_have_bounds(&self) -> bool {
         index_search::may_be_searched(self.split.relation)

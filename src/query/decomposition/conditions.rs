@@ -161,8 +161,9 @@ fn named_column(node: Tree<'_, pg_sys::Node>) -> Option<Tree<'_, pg_sys::Var>> {
     node.without_relabelling().as_a::<pg_sys::Var>()
 }
 
-/// Does the planner keep a condition about a column above a view that is a security barrier? It does not take such a
-/// view apart, and moves a condition into it only if that can tell nobody what it compares. Then all leaves are read.
+/// Returns true if the planner keeps a condition about a column above a view that is a security barrier. It does not
+/// take such a view apart, and moves a condition into it only if that can tell nobody what it compares. Then all
+/// leaves are read.
 fn stops_at_barrier(
     query: Tree<'_, pg_sys::Query>,
     column: Tree<'_, pg_sys::Node>,
