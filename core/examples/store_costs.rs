@@ -6,9 +6,9 @@
 use arrow_cache_core::cache::key::CacheKey;
 use arrow_cache_core::cache::layout::{Layout, PARTITIONS, Sizes};
 use arrow_cache_core::cache::memory::{Arena, ArenaPtr, Locks};
-use arrow_cache_core::cache::snapshot::SnapshotView;
 use arrow_cache_core::cache::{Dependency, Fill, NewEntry, NewKind, Pin, Store};
 use arrow_cache_core::hash::Hash128;
+use arrow_cache_core::versions::snapshot::SnapshotView;
 use std::alloc;
 use std::hint::black_box;
 use std::sync::Mutex;

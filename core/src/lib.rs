@@ -2,8 +2,8 @@
 //!
 //! Nothing here knows PostgreSQL. There are three rooms, which import nothing of each other: [`cache`] (the cache in
 //! the block), [`formats`] (values as bytes) and [`sql_text`] (the texts of statements). Beside them stands
-//! [`result_digest`], which compares two results. Below them lie [`hash`], [`reason`], [`room`], [`reserve`],
-//! [`ChangedRelations`], [`KnownRelations`], [`nearest_values`], `shown`, `prefetch` and `atomics`.
+//! [`result_digest`], which compares two results. Below them lie [`replay`] and [`versions`] (what answers rest on), [`hash`], [`reason`], [`room`], [`reserve`],
+//! [`KnownRelations`], [`nearest_values`], `shown`, `prefetch` and `atomics`.
 //!
 //! The server half lends the cache three things: the block ([`Layout`] says where its parts lie), a payload allocator inside it ([`Arena`])
 //! and the locks ([`Locks`]). The head of each module says who changes its state, and under which lock; the whole table:
@@ -14,10 +14,10 @@
 //! | free list, limbo list | the store lock |
 //! | what became of the executions of each statement | a partition lock; what a process gathers of it, a word of its own (`cache/statements.rs`) |
 //! | pins, seats, hits, last use, counters, speeds, records of keys, bytes of fragments | nothing: atomics |
-//! | versions of relations ([`cache::versions`]) | the sequence word of the slot |
-//! | which definitions are being changed ([`cache::definers`]) | atomics |
+//! | versions of relations ([`versions`]) | the sequence word of the slot |
+//! | which definitions are being changed ([`versions`]) | atomics |
 //! | who computes which answer ([`cache::claims`]) | atomics |
-//! | changes that a standby has replayed and not seen committed ([`cache::replay_notes`]) | nothing: one process has them, not in the block |
+//! | changes that a standby has replayed and not seen committed ([`replay`]) | nothing: one process has them, not in the block |
 //! | payload bytes and the describing fields of an entry | written by the process that fills, until it publishes; then constant until the last pin is gone |
 //!
 //! No lock is taken while another is held, and the arena is never called under a lock.
@@ -27,7 +27,6 @@ extern crate self as arrow_cache_core;
 
 mod atomics;
 pub mod cache;
-mod changed_relations;
 pub mod formats;
 pub mod hash;
 mod known_relations;
@@ -37,33 +36,25 @@ mod models;
 pub mod nearest_values;
 mod prefetch;
 pub mod reason;
+pub mod replay;
 pub mod reserve;
 pub mod result_digest;
 pub mod room;
 mod shown;
 pub mod sql_text;
+pub mod versions;
 
 pub use cache::check::{Finding, Processes, Report};
 pub use cache::claim_place::Wanted;
 pub use cache::claims::{CLAIMS, Claim, Claimed, Claims, Ending, Taking};
 pub use cache::counters::{Counter, Counters, STRIPES, Stripe};
-pub use cache::definers::Definers;
-pub use cache::hot_files::{Marks, RelationFile};
 pub use cache::key::CacheKey;
-pub use cache::lately_noted::{LatelyNoted, Touched};
 pub use cache::layout::{Layout, LayoutError, MOST_SEATS, PARTITIONS, Sizes};
 pub use cache::memory::{Arena, ArenaPtr, Locks};
-pub use cache::replay_notes::ReplayedChanges;
-pub use cache::replay_state::{ReplayFault, ReplayState};
-pub use cache::replayed::{CatalogChange, Change, ChangeKind, Full};
-pub use cache::slot::Slot;
-pub use cache::snapshot::{SnapshotView, widen_xid};
-pub use cache::versions::{SlotId, Versions};
 pub use cache::{
-    AskedXids, BlockPlace, Dependency, Draft, EntryId, EntryKind, EntryView, Fill, NewEntry, NewKind, Pin, Speed,
+    BlockPlace, Dependency, Draft, EntryId, EntryKind, EntryView, Fill, NewEntry, NewKind, Pin, Speed,
     StatementCounter, StatementCounts, StatementKey, Store, StoreError, Validity, pays_at_once, storing_nanos,
 };
-pub use changed_relations::ChangedRelations;
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};
 pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
 pub use formats::undeliverable::{UndeliverableType, Unrepresentable, Why};
@@ -71,6 +62,10 @@ pub use hash::{Hash128, HashBuffer, LastHash, StreamHasher};
 pub use known_relations::KnownRelations;
 pub use nearest_values::Nearest;
 pub use reason::{Reason, Share};
+pub use replay::{
+    CatalogChange, Change, ChangeKind, Full, LatelyNoted, Marks, RelationFile, ReplayFault, ReplayState,
+    ReplayedChanges, Touched,
+};
 pub use result_digest::{Cut, Difference, Digest};
 pub use room::{OutOfMemory, Room, RoomyVec};
 pub use shown::{LONGEST_SHOWN, shown, shown_list};
@@ -79,3 +74,4 @@ pub use sql_text::inner_statement::statement_body;
 pub use sql_text::normalize::normalize;
 pub use sql_text::statement_start::statement_start;
 pub use sql_text::{has_clock_word, text_fingerprint};
+pub use versions::{AskedXids, ChangedRelations, Definers, Slot, SlotId, SnapshotView, Versions, widen_xid};

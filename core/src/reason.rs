@@ -84,7 +84,6 @@ reasons! {
     TooLarge, "too_large", "The result is larger than pg_arrow_cache.max_entry_size, or one of its rows than 256 MB.";
     NoRoom, "no_room", "No room could be made for the result.";
     Outweighed, "outweighed", "The memory is full of results that save more time for their size.";
-    NeverHit, "never_hit", "The last results of the query were stored and never served, so that some of its runs are not stored.";
     OutOfMemory, "out_of_memory", "The server has no memory for judging the statement or for gathering its result.";
     IncompleteRead, "incomplete_read", "The result was not read to its end.";
     ChangedMeanwhile, "changed_meanwhile", "A relation of the query changed while it ran.";

@@ -81,37 +81,6 @@ fn how_a_key_was_used_survives_its_answers() {
 }
 
 #[test]
-fn answers_that_are_never_used_are_stored_more_seldom() {
-    let block = Block::new(20, 64 * KIB);
-    let store = block.attach(0);
-    let slot = store.versions().relation(1, 7);
-    let mut stored = Vec::new();
-    // Something has to go.
-    for n in 0..60 {
-        compete(&store, n + 130, 1, 1, 1).unwrap();
-    }
-    assert!(store.counters().sum(Counter::Evictions) > 0);
-    for run in 1..=20 {
-        if !store.skips_barren(key(1), 1) {
-            small(&store, 1, 1);
-            stored.push(run);
-        }
-        store.versions().slot(slot).bump(run);
-    }
-    assert_eq!(stored, [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 14, 19]);
-    assert!(!store.skips_barren(key(2), 1));
-    assert!(!store.skips_barren(key(1), 1 << 30), "there has been room for long");
-    touch(&store, 1, 0);
-    small(&store, 1, 0);
-    for _ in 0..6 {
-        small(&store, 1, 0);
-        assert!(!store.skips_barren(key(1), 1), "one use is enough");
-    }
-    store.retire_matching(|_| true);
-    assert!(!store.skips_barren(key(1), 1), "nor is it held against a key what a flush has done");
-}
-
-#[test]
 fn of_several_that_are_worth_the_same_the_least_recently_used_goes_first() {
     // As many as one step of the eviction examines: then it is exact.
     const ALL: u64 = if cfg!(miri) { 6 } else { 32 };

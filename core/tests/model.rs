@@ -3,8 +3,8 @@
 mod common;
 
 use arrow_cache_core::cache::counters::Counter;
-use arrow_cache_core::cache::versions::SlotId;
 use arrow_cache_core::cache::{Dependency, EntryKind, Fill, NewKind, Pin};
+use arrow_cache_core::versions::slots::SlotId;
 use common::{Block, SEATS, TestStore, described, key};
 use proptest::prelude::*;
 use std::collections::HashMap;

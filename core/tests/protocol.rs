@@ -1,9 +1,9 @@
 //! Every interleaving of a few writers and readers of one slot, through the real code: no reader is ever served a result that its own
 //! snapshot would not give. The search must find a violation as soon as one rule of the protocol is taken away.
 
-use arrow_cache_core::cache::slot::{Ended, Slot, SlotState};
-use arrow_cache_core::cache::snapshot::SnapshotView;
-use arrow_cache_core::cache::xid_window::XidWindow;
+use arrow_cache_core::versions::slot::{Ended, Slot, SlotState};
+use arrow_cache_core::versions::snapshot::SnapshotView;
+use arrow_cache_core::versions::xid_window::XidWindow;
 use std::collections::{BTreeSet, HashSet};
 
 /// The step that a writer has reached. It has an id from `Begun` until it is `Gone`.

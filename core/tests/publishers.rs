@@ -1,7 +1,7 @@
 //! Long random histories of many overlapping publishers of one slot, compared with a list of all that ever published.
 
-use arrow_cache_core::cache::slot::{Ended, Slot, SlotState};
-use arrow_cache_core::cache::snapshot::SnapshotView;
+use arrow_cache_core::versions::slot::{Ended, Slot, SlotState};
+use arrow_cache_core::versions::snapshot::SnapshotView;
 
 const STEPS: u64 = if cfg!(miri) { 300 } else { 30_000 };
 

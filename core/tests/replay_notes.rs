@@ -4,9 +4,9 @@
 #[path = "common/notes.rs"]
 mod notes;
 
-use arrow_cache_core::cache::replay_notes::ReplayNotes;
-use arrow_cache_core::cache::replayed::{CatalogChange, Change};
-use arrow_cache_core::cache::versions::SlotId;
+use arrow_cache_core::replay::changes::{CatalogChange, Change};
+use arrow_cache_core::replay::notes::ReplayNotes;
+use arrow_cache_core::versions::slots::SlotId;
 use arrow_cache_core::{LatelyNoted, RelationFile, Touched};
 use notes::{all_notes, change_rows, file};
 

@@ -2,9 +2,9 @@
 //! sub-transactions change files and catalogs, some of them noted lately, and end quickly or not. What a commit publishes is all that
 //! its transaction has changed.
 
-use arrow_cache_core::cache::replay_notes::ReplayNotes;
-use arrow_cache_core::cache::replayed::{CatalogChange, Change, ChangeKind, Full};
-use arrow_cache_core::cache::versions::SlotId;
+use arrow_cache_core::replay::changes::{CatalogChange, Change, ChangeKind, Full};
+use arrow_cache_core::replay::notes::ReplayNotes;
+use arrow_cache_core::versions::slots::SlotId;
 use arrow_cache_core::{LatelyNoted, RelationFile, Touched};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,10 +3,10 @@
 #[path = "common/notes.rs"]
 mod notes;
 
-use arrow_cache_core::cache::recent_changes::RecentChanges;
-use arrow_cache_core::cache::replay_notes::ReplayNotes;
-use arrow_cache_core::cache::replayed::{CatalogChange, Change, ChangeKind, ChangeTable, Full};
-use arrow_cache_core::cache::versions::SlotId;
+use arrow_cache_core::replay::changes::{CatalogChange, Change, ChangeKind, ChangeTable, Full};
+use arrow_cache_core::replay::notes::ReplayNotes;
+use arrow_cache_core::replay::recent_changes::RecentChanges;
+use arrow_cache_core::versions::slots::SlotId;
 use notes::{all_notes, change_rows};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,8 +5,8 @@ mod common;
 mod results;
 
 use arrow_cache_core::cache::counters::Counter;
-use arrow_cache_core::cache::snapshot::SnapshotView;
 use arrow_cache_core::cache::{CHUNK_OVERHEAD, Dependency, StoreError, Validity};
+use arrow_cache_core::versions::snapshot::SnapshotView;
 use common::{Block, TestStore, described, fill, key};
 use results::{KIB, present, put, small};
 

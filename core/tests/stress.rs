@@ -2,8 +2,8 @@
 
 mod common;
 
-use arrow_cache_core::cache::snapshot::SnapshotView;
 use arrow_cache_core::cache::{Dependency, NewKind, Pin};
+use arrow_cache_core::versions::snapshot::SnapshotView;
 use common::{Block, SEATS, TestStore, described, key};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 

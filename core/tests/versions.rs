@@ -1,9 +1,9 @@
 //! Slots, snapshots and the base floor, one rule at a time; torn reads.
 
-use arrow_cache_core::cache::slot::{Slot, SlotState};
-use arrow_cache_core::cache::snapshot::SnapshotView;
-use arrow_cache_core::cache::versions::{DATABASE_SLOTS, FIXED_SLOTS, SlotId, Versions, slot_count};
-use arrow_cache_core::cache::xid_window::XidWindow;
+use arrow_cache_core::versions::slot::{Slot, SlotState};
+use arrow_cache_core::versions::slots::{DATABASE_SLOTS, FIXED_SLOTS, SlotId, Versions, slot_count};
+use arrow_cache_core::versions::snapshot::SnapshotView;
+use arrow_cache_core::versions::xid_window::XidWindow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 const NO_WINDOW: XidWindow = XidWindow { low: 0, high: 0, marks: 0 };

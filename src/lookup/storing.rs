@@ -110,8 +110,5 @@ pub fn refusal(store: &SharedStore, key: CacheKey, terms: StatementTerms, only_a
     if store.was_too_quick(key) && !settings::debug_serve_fills() && !settings::min_execution_time().is_zero() {
         return Some(Reason::TooQuick);
     }
-    if only_asked {
-        return None;
-    }
-    store.skips_barren(key, backend::now()).then_some(Reason::NeverHit)
+    None
 }

@@ -146,9 +146,6 @@ fn ask(store: &Store<'_, &Host, &Host>, trace: &Trace, question: &Question) -> R
             return Ok(answer.micros);
         }
     }
-    if store.skips_barren(key, now) {
-        return Err(());
-    }
     let slot = store.versions().relation(1, answer.table);
     let dependencies = [Dependency { slot, relation: answer.table, version: store.versions().slot(slot).version() }];
     let mut fill = store.reserve(now).map_err(|_| ())?;

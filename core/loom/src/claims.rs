@@ -6,9 +6,9 @@ use crate::cache::Dependency;
 use crate::cache::claim_place::{ClaimPlace, Wanted};
 use crate::cache::claims::{CLAIMS, Claims, Ending, Taking};
 use crate::cache::key::CacheKey;
-use crate::cache::slot::Slot;
-use crate::cache::versions::{FIXED_SLOTS, Versions};
 use crate::hash::Hash128;
+use crate::versions::slot::Slot;
+use crate::versions::slots::{FIXED_SLOTS, Versions};
 
 struct Places([ClaimPlace; CLAIMS]);
 struct Slots([Slot; FIXED_SLOTS + 1]);

@@ -2,8 +2,8 @@
 
 use super::search::{both, zeroed};
 use crate::atomics::AtomicU64;
-use crate::cache::slot::{Slot, SlotState};
-use crate::cache::versions::{FIXED_SLOTS, Versions};
+use crate::versions::slot::{Slot, SlotState};
+use crate::versions::slots::{FIXED_SLOTS, Versions};
 
 struct Slots([Slot; FIXED_SLOTS + 1]);
 

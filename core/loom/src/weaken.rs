@@ -53,14 +53,16 @@ const NOT_SEEN: &[(&str, &str, &str)] = &[
         "let begun = self.begun.load(Acquire); (begun == ended)",
         "the load of `ended` orders what ended steps have written, and the fence of a later one tells of it",
     ),
-    ("versions.rs", "self.base_floor.load(Acquire)", FLOOR),
-    ("versions.rs", "self.base_floor.fetch_max(", FLOOR),
+    ("slots.rs", "self.base_floor.load(Acquire)", FLOOR),
+    ("slots.rs", "self.base_floor.fetch_max(", FLOOR),
 ];
 
 /// The line of a place, and the next one.
 fn line_of((file, number): &Place) -> String {
-    let path = format!("{}/../src/cache/{file}", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let text = ["cache", "versions", "replay"]
+        .iter()
+        .find_map(|room| std::fs::read_to_string(format!("{}/../src/{room}/{file}", env!("CARGO_MANIFEST_DIR"))).ok())
+        .unwrap_or_else(|| panic!("{file} is in none of the rooms"));
     let two: Vec<&str> = text.lines().skip(*number as usize - 1).take(2).map(str::trim).collect();
     two.join(" ")
 }

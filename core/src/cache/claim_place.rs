@@ -4,7 +4,7 @@
 use crate::atomics::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::cache::entry::Dependency;
 use crate::cache::key::CacheKey;
-use crate::cache::versions::{SlotId, Versions};
+use crate::versions::slots::{SlotId, Versions};
 
 /// Most dependencies of an answer that is claimed. What rests on more is computed by everybody.
 pub(super) const MOST_DEPENDENCIES: usize = 36;

@@ -11,7 +11,7 @@ use crate::atomics::{
 use crate::cache::claim_place::{ClaimPlace, MOST_DEPENDENCIES, Wanted};
 use crate::cache::entry::Dependency;
 use crate::cache::key::CacheKey;
-use crate::cache::versions::Versions;
+use crate::versions::slots::Versions;
 
 /// Number of places.
 pub const CLAIMS: usize = 64;

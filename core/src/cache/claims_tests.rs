@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::atomics::{AtomicU32, AtomicU64};
-use crate::cache::slot::Slot;
-use crate::cache::versions::{FIXED_SLOTS, SlotId};
 use crate::hash::Hash128;
+use crate::versions::slot::Slot;
+use crate::versions::slots::{FIXED_SLOTS, SlotId};
 
 fn places() -> Box<[ClaimPlace; CLAIMS]> {
     // SAFETY: zeroed memory is valid: all fields are atomics.

@@ -15,10 +15,10 @@ use crate::atomics::{
 use crate::cache::key::CacheKey;
 use crate::cache::key_line::Earlier;
 use crate::cache::memory::ArenaPtr;
-use crate::cache::versions::SlotId;
 use crate::cache::worth::{Uses, Worth};
 use crate::hash::Hash128;
 use crate::prefetch::prefetch;
+use crate::versions::slots::SlotId;
 
 /// Index of an entry in the entry table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

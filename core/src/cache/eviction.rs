@@ -185,7 +185,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         match (useless, least) {
             (true, _) => (passed, Eviction::Done),
             (false, None) => (passed, Eviction::Impossible),
-            (false, Some(victim)) => (passed, self.evict_one(among, victim, now)),
+            (false, Some(victim)) => (passed, self.evict_one(among, victim)),
         }
     }
 
@@ -206,14 +206,13 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     }
 
     /// Retires the entry of a window that is worth least, unless it is to stay.
-    fn evict_one(&self, among: Among, victim: Candidate, now: i64) -> Eviction {
+    fn evict_one(&self, among: Among, victim: Candidate) -> Eviction {
         if let Among::NotOutweighing(worth) = among
             && victim.was_used
             && worth.is_outweighed_by(victim.worth)
         {
             return Eviction::Outweighed;
         }
-        self.header().last_eviction.store(now, Relaxed);
         self.retire_seen(victim.index, victim.life, Counter::Evictions, |_| true);
         // If we did not retire it, another process has: room was made in both cases.
         Eviction::Done

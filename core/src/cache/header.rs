@@ -27,8 +27,6 @@ pub(crate) struct Header {
     pub(crate) seated: AtomicU64,
     /// The record at which the next eviction starts: a hint.
     pub(crate) hand: AtomicU32,
-    /// When something of use was last evicted, in microseconds; 0 = never.
-    pub(crate) last_eviction: AtomicI64,
     /// How many statements had to make room for the counts of others.
     pub(crate) statements_dropped: AtomicU64,
     /// When the counters were last zeroed, in microseconds; 0 = never.

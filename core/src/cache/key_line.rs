@@ -77,15 +77,12 @@ impl Runs {
     }
 }
 
-/// Stores in a row without a use after which a key has to wait.
-const MOST_BARREN: u64 = 8;
-
 /// Bits of the parts of a word, from the lowest.
 const SINCE_BITS: u32 = 24;
 const HITS_BITS: u32 = 14;
-const SKIPS_BITS: u32 = 8;
-const BARREN_BITS: u32 = 4;
-const TAG_BITS: u32 = 64 - SINCE_BITS - HITS_BITS - SKIPS_BITS - BARREN_BITS;
+/// The bit that tells that something was stored. Above it lie those of the key.
+const KNOWN: u64 = 1 << (SINCE_BITS + HITS_BITS);
+const TAG_BITS: u32 = 64 - SINCE_BITS - HITS_BITS - 1;
 /// The unit of `since` in microseconds, as a power of two: 65 milliseconds. All units together are twelve days.
 const UNIT: u32 = 16;
 
@@ -98,11 +95,8 @@ const fn most(bits: u32) -> u64 {
 pub(crate) struct History {
     /// A part of the key.
     tag: u64,
-    /// How often in a row an answer was stored and not used since, one that is there now included. 0 = nothing was
-    /// stored.
-    barren: u64,
-    /// How many runs were not stored since it became too many.
-    skips: u64,
+    /// An answer was stored.
+    known: bool,
     /// Uses since then.
     hits: u64,
     /// When the uses were counted from.
@@ -120,23 +114,21 @@ pub(crate) struct Earlier {
 
 impl History {
     pub(crate) fn from_word(word: u64) -> Self {
-        let part = |shift: u32, bits: u32| word >> shift & most(bits);
         Self {
-            since: part(0, SINCE_BITS),
-            hits: part(SINCE_BITS, HITS_BITS),
-            skips: part(SINCE_BITS + HITS_BITS, SKIPS_BITS),
-            barren: part(SINCE_BITS + HITS_BITS + SKIPS_BITS, BARREN_BITS),
+            since: word & most(SINCE_BITS),
+            hits: word >> SINCE_BITS & most(HITS_BITS),
+            known: word & KNOWN != 0,
             tag: word >> (u64::BITS - TAG_BITS),
         }
     }
 
     pub(crate) fn to_word(self) -> u64 {
-        let low = self.since | self.hits << SINCE_BITS | self.skips << (SINCE_BITS + HITS_BITS);
-        low | self.barren << (SINCE_BITS + HITS_BITS + SKIPS_BITS) | self.tag << (u64::BITS - TAG_BITS)
+        let known = if self.known { KNOWN } else { 0 };
+        self.since | self.hits << SINCE_BITS | known | self.tag << (u64::BITS - TAG_BITS)
     }
 
     pub(crate) fn is_of(self, tag: u64) -> bool {
-        self.barren != 0 && self.tag == tag
+        self.known && self.tag == tag
     }
 
     /// What it tells of a key at a time in microseconds.
@@ -153,40 +145,21 @@ impl History {
     pub(crate) fn after_store(self, tag: u64, now: u64) -> Self {
         if self.is_of(tag) {
             let age = now.wrapping_sub(self.since) & most(SINCE_BITS);
-            let barren = (self.barren + 1).min(most(BARREN_BITS));
-            return Self {
-                barren,
-                skips: 0,
-                hits: self.hits / 2,
-                since: now.wrapping_sub(age / 2) & most(SINCE_BITS),
-                ..self
-            };
+            let since = now.wrapping_sub(age / 2) & most(SINCE_BITS);
+            return Self { hits: self.hits / 2, since, ..self };
         }
         if self.hits > 0 {
             return Self { hits: self.hits / 2, ..self };
         }
-        Self { tag, barren: 1, skips: 0, hits: 0, since: now & most(SINCE_BITS) }
+        Self { tag, known: true, hits: 0, since: now & most(SINCE_BITS) }
     }
 
     /// After an answer of a key has gone that was used so often.
     pub(crate) fn after_use(self, tag: u64, hits: u64) -> Self {
-        if !self.is_of(tag) || hits == 0 {
+        if !self.is_of(tag) {
             return self;
         }
-        // The next store is the first one without a use.
-        Self { barren: 1, skips: 0, hits: self.hits.saturating_add(hits).min(most(HITS_BITS)), ..self }
-    }
-
-    /// Without what is held against a key; `None` if it has not the word.
-    pub(crate) fn forgiven(self, tag: u64) -> Option<Self> {
-        self.is_of(tag).then_some(Self { barren: 1, skips: 0, ..self })
-    }
-
-    /// After a run whose answer could be stored; `None` if it is stored.
-    pub(crate) fn after_skip(self, tag: u64) -> Option<Self> {
-        let waits = self.is_of(tag) && self.barren > MOST_BARREN;
-        let enough = 1 << (self.barren.max(MOST_BARREN + 1) - MOST_BARREN - 1);
-        (waits && self.skips < enough).then_some(Self { skips: self.skips + 1, ..self })
+        Self { hits: self.hits.saturating_add(hits).min(most(HITS_BITS)), ..self }
     }
 }
 
@@ -205,7 +178,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const NOTHING: History = History { tag: 0, barren: 0, skips: 0, hits: 0, since: 0 };
+    const NOTHING: History = History { tag: 0, known: false, hits: 0, since: 0 };
 
     #[test]
     fn uses_survive_and_fade() {
@@ -216,26 +189,6 @@ mod tests {
         assert_eq!(stored.after_store(7, 250).hits, 10);
         let long_ago = NOTHING.after_store(7, most(SINCE_BITS)).after_store(7, 9);
         assert_eq!(9u64.wrapping_sub(long_ago.since) & most(SINCE_BITS), 5, "times wrap around");
-    }
-
-    #[test]
-    fn what_is_never_used_waits_longer_and_longer() {
-        let mut history = NOTHING;
-        let mut runs = 0;
-        let mut stored_at = Vec::new();
-        while stored_at.len() < 12 {
-            runs += 1;
-            match history.after_skip(7) {
-                Some(next) => history = next,
-                None => {
-                    history = history.after_store(7, runs);
-                    stored_at.push(runs);
-                }
-            }
-        }
-        assert_eq!(stored_at, [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 14, 19]);
-        let used = history.after_use(7, 1);
-        assert_eq!(used.after_skip(7), None, "one use is enough");
     }
 
     #[test]
@@ -261,17 +214,16 @@ mod tests {
     proptest! {
         #[test]
         fn a_word_holds_all_its_parts(
-            tag in 0..=most(TAG_BITS), barren in 0..=most(BARREN_BITS), skips in 0..=most(SKIPS_BITS),
-            hits in 0..=most(HITS_BITS), since in 0..=most(SINCE_BITS)
+            tag in 0..=most(TAG_BITS), known: bool, hits in 0..=most(HITS_BITS), since in 0..=most(SINCE_BITS)
         ) {
-            let parts = History { tag, barren, skips, hits, since };
+            let parts = History { tag, known, hits, since };
             prop_assert_eq!(History::from_word(parts.to_word()), parts);
         }
 
         #[test]
         fn every_step_stays_a_word(word: u64, tag in 0..=most(TAG_BITS), hits: u64, now in 0..=most(SINCE_BITS)) {
             let history = History::from_word(word);
-            for next in [history.after_store(tag, now), history.after_use(tag, hits), history.after_skip(tag).unwrap_or(history)] {
+            for next in [history.after_store(tag, now), history.after_use(tag, hits)] {
                 prop_assert_eq!(History::from_word(next.to_word()), next);
             }
         }

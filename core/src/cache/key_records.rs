@@ -8,22 +8,7 @@ use crate::cache::key_line::{Earlier, History, KeyLine, Runs, tag, to_units};
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::store::Store;
 
-/// For so many microseconds after something of use was evicted, room is scarce.
-const SCARCE_FOR: i64 = 60_000_000;
-
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    /// Is the answer of a key not to be stored this time, because the last ones that were stored were not used, and
-    /// room is scarce? Counts the run if so.
-    pub fn skips_barren(&self, key: CacheKey, now: i64) -> bool {
-        let last_eviction = self.header().last_eviction.load(Relaxed);
-        if last_eviction == 0 || now.saturating_sub(last_eviction) > SCARCE_FOR {
-            return false;
-        }
-        self.history(key)
-            .fetch_update(Relaxed, Relaxed, |word| History::from_word(word).after_skip(tag(key)).map(History::to_word))
-            .is_ok()
-    }
-
     /// Notes that an answer is stored. Returns how those before it were used.
     pub(crate) fn note_store(&self, key: CacheKey, now: i64) -> Earlier {
         let after = |word| History::from_word(word).after_store(tag(key), to_units(now));
@@ -44,13 +29,6 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             // Cannot fail: `next` always gives a word.
             let _ = self.history(key).fetch_update(Relaxed, Relaxed, next);
         }
-    }
-
-    /// Forgets that answers of a key were not used.
-    pub(crate) fn forgive(&self, key: CacheKey) {
-        let next = |word| History::from_word(word).forgiven(tag(key)).map(History::to_word);
-        // Nothing is to be forgiven if another key has the word by now.
-        let _ = self.history(key).fetch_update(Relaxed, Relaxed, next);
     }
 
     /// Counts one more execution of a key that had no entry, and returns how often that happened lately.

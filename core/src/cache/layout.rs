@@ -5,15 +5,15 @@ use crate::cache::bucket::Bucket;
 use crate::cache::claim_place::ClaimPlace;
 use crate::cache::claims::CLAIMS;
 use crate::cache::counters::{STRIPES, Stripe};
-use crate::cache::definers;
 use crate::cache::entry::Entry;
 use crate::cache::header::Header;
 use crate::cache::key_line::KeyLine;
 use crate::cache::seat::Seat;
-use crate::cache::slot::Slot;
 use crate::cache::speed_line::SpeedLine;
 use crate::cache::statement_record::{Gathering, StatementRecord, WAYS};
-use crate::cache::versions::slot_count;
+use crate::versions::definers;
+use crate::versions::slot::Slot;
+use crate::versions::slots::slot_count;
 use std::fmt;
 
 /// Number of partitions of the index, each with a lock.

@@ -26,52 +26,33 @@
 //! | `header`, `bucket`, `entry`, `speed_line`, `key_line`, `seat`, `rendition`, `statement_record`, `claim_place` | the records in the block |
 //! | `counters` | what is counted |
 //! | `claims` | who computes which answer at this moment |
-//! | `definers` | which slots stand for definitions that are being changed at this moment |
-//! | `versions`, `slot`, `snapshot`, `xid_window` | what entries rest on: versions, which transactions changed them, and which of these a snapshot sees |
-//! | `replay_state` | whether replay tells of every change |
-//! | `asked_xids` | which transactions run, remembered for one publication |
-//! | `replay_notes` | what the running transactions of a primary have changed, on a standby |
-//! | `hot_files` | of that, rows of the files that records name most often |
-//! | `recent_changes` | all else |
-//! | `lately_noted` | which of that need not be noted again |
-//! | `replayed` | a table of that for any number of changes |
 //! | `key` | the key of a cached result |
 //! | `memory` | what the host lends: allocator and locks |
 
-mod asked_xids;
 mod bucket;
 pub mod check;
 pub mod claim_place;
 pub mod claims;
 pub mod counters;
-pub mod definers;
 mod entry;
 mod eviction;
 mod fill;
 mod fragment_share;
 mod header;
-pub mod hot_files;
 mod index;
 pub mod key;
 mod key_line;
 mod key_records;
-pub mod lately_noted;
 pub mod layout;
 mod limbo;
 pub mod memory;
 mod occupancy;
 mod payload;
 mod published;
-pub mod recent_changes;
 mod rendition;
 mod renditions;
-pub mod replay_notes;
-pub mod replay_state;
-pub mod replayed;
 mod seat;
 mod seats;
-pub mod slot;
-pub mod snapshot;
 mod speed_line;
 mod speeds;
 mod statement_record;
@@ -79,12 +60,9 @@ mod statements;
 pub(crate) mod steps;
 mod store;
 mod storing_time;
-pub mod versions;
 mod view;
 mod worth;
-pub mod xid_window;
 
-pub use asked_xids::AskedXids;
 pub use entry::{Dependency, EntryId, EntryKind};
 pub use fill::{Fill, NewEntry, NewKind, StoreError};
 pub use payload::{CHUNK_OVERHEAD, Chunks};

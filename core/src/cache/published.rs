@@ -6,9 +6,9 @@ use crate::cache::entry::{Dependency, EntryId, Life};
 use crate::cache::key::CacheKey;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::seat::Hold;
-use crate::cache::snapshot::SnapshotView;
 use crate::cache::store::Store;
 use crate::cache::view::EntryView;
+use crate::versions::snapshot::SnapshotView;
 
 /// Hold on a published entry: it can be read until [`Store::unpin`] takes this.
 #[derive(Debug, PartialEq, Eq)]
@@ -160,8 +160,6 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let mut retired = 0;
         self.visit(|pin| {
             if matches(&self.view(pin)) && self.retire(pin) {
-                // It did not go for want of use.
-                self.forgive(self.entry(pin.entry.0).key());
                 retired += 1;
             }
         });

@@ -18,19 +18,19 @@ use crate::cache::bucket::Bucket;
 use crate::cache::claim_place::ClaimPlace;
 use crate::cache::claims::{CLAIMS, Claims};
 use crate::cache::counters::{Counters, STRIPES, Stripe};
-use crate::cache::definers::{self, Definers, PreparedDefinitions};
 use crate::cache::entry::Entry;
 use crate::cache::header::Header;
 use crate::cache::key_line::KeyLine;
 use crate::cache::layout::{Layout, SPEED_LINES};
 use crate::cache::memory::{Arena, Locks};
-use crate::cache::replay_state::ReplayState;
 use crate::cache::seat::Seat;
-use crate::cache::slot::Slot;
 use crate::cache::speed_line::SpeedLine;
 use crate::cache::statement_record::{Gathering, StatementRecord};
 use crate::cache::steps::Step;
-use crate::cache::versions::Versions;
+use crate::replay::state::ReplayState;
+use crate::versions::definers::{self, Definers, PreparedDefinitions};
+use crate::versions::slot::Slot;
+use crate::versions::slots::Versions;
 use std::ptr::NonNull;
 
 /// The cache as one process sees it.

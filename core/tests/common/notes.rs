@@ -1,9 +1,9 @@
 //! Noting changes of files as the process that replays does.
 
 use arrow_cache_core::RelationFile;
-use arrow_cache_core::cache::replay_notes::ReplayNotes;
-use arrow_cache_core::cache::replayed::Full;
-use arrow_cache_core::cache::versions::SlotId;
+use arrow_cache_core::replay::changes::Full;
+use arrow_cache_core::replay::notes::ReplayNotes;
+use arrow_cache_core::versions::slots::SlotId;
 use std::collections::BTreeSet;
 
 pub const fn file(number: u32) -> RelationFile {

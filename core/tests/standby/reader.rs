@@ -4,7 +4,7 @@ use crate::replay::{Definition, Program};
 use crate::slots::{CATALOGS, DDL, FILE, OID, Slots, WILDCARD};
 use crate::wal::{Kind, Rules};
 use crate::world::{Answer, Entry, Outcome, World};
-use arrow_cache_core::cache::snapshot::SnapshotView;
+use arrow_cache_core::versions::snapshot::SnapshotView;
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum At {

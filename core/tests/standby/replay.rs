@@ -4,9 +4,9 @@
 use crate::slots::{CATALOGS, DDL, FILE, FILES, OID, beginning_anew, ids};
 use crate::wal::{Case, Messages, Record, Rules};
 use arrow_cache_core::RelationFile;
-use arrow_cache_core::cache::replay_notes::ReplayNotes;
-use arrow_cache_core::cache::replayed::{CatalogChange, Change, ChangeKind};
-use arrow_cache_core::cache::versions::SlotId;
+use arrow_cache_core::replay::changes::{CatalogChange, Change, ChangeKind};
+use arrow_cache_core::replay::notes::ReplayNotes;
+use arrow_cache_core::versions::slots::SlotId;
 use std::collections::BTreeSet;
 
 /// A relation's definition by number, and its file.

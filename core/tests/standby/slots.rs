@@ -1,8 +1,8 @@
 //! The few slots that matter to one relation of one database. Their numbers, floors and states come from the real code.
 
-use arrow_cache_core::cache::slot::{Slot, SlotState};
-use arrow_cache_core::cache::snapshot::SnapshotView;
-use arrow_cache_core::cache::versions::{FIXED_SLOTS, SlotId, Versions};
+use arrow_cache_core::versions::slot::{Slot, SlotState};
+use arrow_cache_core::versions::slots::{FIXED_SLOTS, SlotId, Versions};
+use arrow_cache_core::versions::snapshot::SnapshotView;
 use std::hash::{Hash, Hasher};
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicU64;

@@ -5,7 +5,7 @@
 //! each row by its system cache, and of relations. A message about a catalog of which no record was noted counts as a changed row. Keeps
 //! nothing.
 
-use arrow_cache_core::cache::versions::FIXED_SLOTS;
+use arrow_cache_core::versions::slots::FIXED_SLOTS;
 use arrow_cache_core::{CatalogChange, SlotId, Versions};
 use pgrx::pg_sys;
 

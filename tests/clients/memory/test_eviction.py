@@ -96,23 +96,3 @@ def test_the_score_puts_them_in_order(session):
     rows = session.rows("SELECT score, bytes FROM arrow_cache.entries ORDER BY execution_time_ms / bytes")
     assert len(rows) == 3 and rows[0][0] > 0
     assert rows == sorted(rows) and rows[2][1] < rows[0][1]
-
-
-def test_keys_that_are_never_served_are_stored_more_seldom(session):
-    """Only while results of use have to go."""
-    query = SMALL.format(1000)
-    told = []
-    for _ in range(12):
-        told += ask(session, query)
-        session.execute("UPDATE wide SET a = a WHERE a = 1")
-    assert all(reason is None for _, reason in told), "there is room"
-    for n in range(10):
-        session.execute(WIDE.format(n))
-    assert session.rows("SELECT evictions FROM arrow_cache.stats")[0][0] > 0
-    told = []
-    for _ in range(12):
-        told += ask(session, query)
-        session.execute("UPDATE wide SET a = a WHERE a = 1")
-    assert {reason for _, reason in told} == {None, "never_hit"}
-    hinted = "/*+ arrow_cache */ " + query
-    assert ask(session, hinted, hinted)[1] == ("HIT", None)

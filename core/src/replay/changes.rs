@@ -2,7 +2,7 @@
 //! transaction, behind the lines of `recent_changes`. State of the one process that replays; no lock.
 //! Fixed memory: nothing here allocates or panics, since an error of that process would stop the standby.
 
-use crate::cache::versions::{SlotId, scatter};
+use crate::versions::slots::{SlotId, scatter};
 
 /// What a transaction has changed: a version slot, or a catalog whose rows decide later which slots those are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -8,8 +8,8 @@ use crate::atomics::{
     Ordering::{Acquire, Relaxed, Release},
     fence, spin_loop, yield_now,
 };
-use crate::cache::snapshot::SnapshotView;
-use crate::cache::xid_window::XidWindow;
+use crate::versions::snapshot::SnapshotView;
+use crate::versions::xid_window::XidWindow;
 
 /// Publishing transactions that a slot remembers one by one; more are folded into its window.
 pub const PENDING: usize = 3;

@@ -1,10 +1,10 @@
 //! All that is noted of the running transactions of a primary: of files that records name often in `hot_files`, of all else in `recent_changes`.
 //! State of the one process that replays; no lock. Fixed memory: nothing here allocates or panics.
 
-use crate::cache::hot_files::{HotFiles, Marks, RelationFile};
-use crate::cache::recent_changes::RecentChanges;
-use crate::cache::replayed::{Change, Full};
-use crate::cache::versions::SlotId;
+use crate::replay::changes::{Change, Full};
+use crate::replay::hot_files::{HotFiles, Marks, RelationFile};
+use crate::replay::recent_changes::RecentChanges;
+use crate::versions::slots::SlotId;
 
 /// What the process that replays keeps.
 pub type ReplayedChanges = ReplayNotes<4096, 6, 32_768>;

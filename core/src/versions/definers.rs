@@ -14,7 +14,7 @@ use crate::atomics::{
     AtomicU32,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
-use crate::cache::versions::{FIXED_SLOTS, SlotId};
+use crate::versions::slots::{FIXED_SLOTS, SlotId};
 
 /// Counts that the slots of relations share: a power of two, since a division would take longer than counting. The slots of
 /// databases have one each.

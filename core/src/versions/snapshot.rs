@@ -1,6 +1,6 @@
 //! What a snapshot sees, in 64-bit ids of transactions. Pure: nothing here is shared.
 
-use crate::cache::xid_window::XidWindow;
+use crate::versions::xid_window::XidWindow;
 
 /// What a snapshot sees, in 64-bit transaction ids.
 #[derive(Clone, Copy, Debug)]

@@ -7,8 +7,8 @@ use crate::atomics::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
-use crate::cache::slot::Slot;
-use crate::cache::snapshot::SnapshotView;
+use crate::versions::slot::Slot;
+use crate::versions::snapshot::SnapshotView;
 
 /// Number of slots of each kind that stands for a whole database. The models of `core/loom` have one of each.
 pub const DATABASE_SLOTS: usize = if cfg!(modelled) { 1 } else { 64 };

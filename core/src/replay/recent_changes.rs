@@ -2,7 +2,7 @@
 //! that its id finds directly; what has no room there goes to the table of `replayed`. State of the one process that replays; no lock. Fixed
 //! memory: nothing here allocates or panics.
 
-use crate::cache::replayed::{Change, ChangeTable, Full, precedes};
+use crate::replay::changes::{Change, ChangeTable, Full, precedes};
 
 /// The first `I` changes of one transaction. A line of zeros is free.
 #[derive(Clone, Copy)]

@@ -2,8 +2,8 @@
 //! word for each transaction. So a record costs a comparison of the file and one of the transaction. State of the one process that replays; no
 //! lock. Fixed memory: nothing here allocates or panics.
 
-use crate::cache::replayed::precedes;
-use crate::cache::versions::SlotId;
+use crate::replay::changes::precedes;
+use crate::versions::slots::SlotId;
 use std::num::NonZeroU64;
 
 /// A file of a relation, as records name it: by the database, 0 for the catalogs that all databases share, and its number (`relfilenode`). Both

@@ -1,8 +1,8 @@
 //! Which changes were noted lately, so that records that repeat them cost a comparison. State of the one process that replays; no lock. Fixed
 //! memory: nothing here allocates or panics.
 
-use crate::cache::hot_files::RelationFile;
-use crate::cache::replayed::CatalogChange;
+use crate::replay::changes::CatalogChange;
+use crate::replay::hot_files::RelationFile;
 
 /// Rows that a record changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,0 +1,28 @@
+//! What answers rest on, by the protocol "publish before visible" (docs/architecture/exactness.md). With `replay`, it is the part of the
+//! core in which a mistake gives a wrong answer, and it imports nothing of the cache. The files, each of which imports only files further
+//! down:
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `definers` | which slots stand for definitions that are being changed at this moment |
+//! | `slots` | the slots of all relations and databases, and the floor below which nothing is known |
+//! | `slot` | one version, and the transactions that have published to it |
+//! | `snapshot` | which of these a snapshot sees |
+//! | `xid_window` | a set of transaction ids in three words |
+//! | `asked_xids` | which transactions run, remembered for one publication |
+//! | `changed_relations` | which relations a transaction has changed itself |
+
+mod asked_xids;
+mod changed_relations;
+pub(crate) mod definers;
+pub mod slot;
+pub mod slots;
+pub mod snapshot;
+pub mod xid_window;
+
+pub use asked_xids::AskedXids;
+pub use changed_relations::ChangedRelations;
+pub use definers::Definers;
+pub use slot::Slot;
+pub use slots::{SlotId, Versions};
+pub use snapshot::{SnapshotView, widen_xid};
