@@ -182,10 +182,8 @@ lint: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --no-default-features --features pg$(PG_MAJOR) -- -D warnings
 	scripts/lint-16.sh
-	scripts/lint-layers.sh .
+	python3 -B scripts/lint-layers.py
 	python3 -B tests/packages/test_metadata.py
-	python3 -B bench/test_coverage.py
-	python3 -B bench/test_turns.py
 	shellcheck .ci/run scripts/*.sh tests/drivers/*.sh tests/packages/*.sh tests/pg_upgrade/*.sh
 
 clean:

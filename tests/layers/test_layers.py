@@ -1,4 +1,4 @@
-"""scripts/lint-layers.sh finds each breach that is planted into a small tree, and prints its file and line."""
+"""scripts/lint-layers.py finds each breach that is planted into a small tree, and prints its file and line."""
 
 import re
 import subprocess
@@ -6,7 +6,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-LINT = Path(__file__).resolve().parents[2] / "scripts" / "lint-layers.sh"
+LINT = Path(__file__).resolve().parents[2] / "scripts" / "lint-layers.py"
 
 # A tree without a breach. Comments and strings hold what would be one in code.
 CLEAN = {

@@ -1,8 +1,10 @@
-#!/usr/bin/env python3
-"""What a turn of pgbench has done, by its reports. Run by `make lint`."""
+"""What a turn of pgbench has done, by its reports."""
 
+import sys
 import unittest
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 from turns import rates_of
 
 
@@ -25,6 +27,3 @@ class Rates(unittest.TestCase):
         for one, other in zip(found, expected):
             self.assertAlmostEqual(one, other, places=6)
 
-
-if __name__ == "__main__":
-    unittest.main()

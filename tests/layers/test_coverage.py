@@ -1,8 +1,10 @@
-#!/usr/bin/env python3
-"""How bench/coverage.py cuts files into statements, expands what Grafana writes into them, and reads plans. Run by `make lint`."""
+"""How bench/coverage.py cuts files into statements, expands what Grafana writes into them, and reads plans."""
 
+import sys
 import unittest
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import grafana
 import plans
 import statements
@@ -56,6 +58,3 @@ class Grafana(unittest.TestCase):
         dashboard = {"panels": [{"targets": [{"rawSql": "SELECT 1"}], "panels": [{"targets": [{"rawSql": "SELECT 2"}, {"rawSql": " "}]}]}]}
         self.assertEqual(list(grafana.statements(dashboard)), ["SELECT 1", "SELECT 2"])
 
-
-if __name__ == "__main__":
-    unittest.main()
