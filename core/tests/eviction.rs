@@ -19,7 +19,7 @@ fn touch(store: &TestStore<'_>, n: u64, now: i64) {
 /// A result of `kib` kilobytes that took so many microseconds, and competes for its room.
 fn compete(store: &TestStore<'_>, n: u64, kib: usize, micros: u64, now: i64) -> Result<(), StoreError> {
     let mut made = store.reserve(now)?;
-    store.compete(&mut made, key(n), now);
+    made.compete();
     made.note_time(micros);
     if let Err(error) = store.append(&mut made, kib * KIB, now).map(|data| data.fill(1)) {
         store.abandon(made);
@@ -63,21 +63,6 @@ fn what_is_worth_more_stays_if_it_was_used() {
     let pin = put(&store, 7, &[vec![1; 16 * KIB]], described(b"q", &[]), 40).unwrap();
     store.unpin(pin);
     assert!(present(&store, 7));
-}
-
-#[test]
-fn how_a_key_was_used_survives_its_answers() {
-    const SECOND: i64 = 1_000_000;
-    let block = Block::new(20, 24 * KIB);
-    let store = block.attach(0);
-    compete(&store, 1, 8, 10_000, 0).unwrap();
-    (1..200).for_each(|second| touch(&store, 1, second * SECOND));
-    assert_eq!(store.retire_matching(|_| true), 1);
-    // Both are new; the first one was used each second before.
-    compete(&store, 1, 8, 10_000, 200 * SECOND).unwrap();
-    compete(&store, 2, 8, 10_000, 200 * SECOND).unwrap();
-    compete(&store, 3, 8, 10_000, 201 * SECOND).unwrap();
-    assert!(present(&store, 1) && !present(&store, 2));
 }
 
 #[test]

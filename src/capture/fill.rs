@@ -304,8 +304,8 @@ impl Batches {
     /// Takes an entry to fill.
     fn begin(&self, store: &SharedStore, now: i64) -> Result<Fill, Reason> {
         let mut fill = store.reserve(now).map_err(reason)?;
-        if let Some(key) = self.competes_as {
-            store.compete(&mut fill, key, now);
+        if self.competes_as.is_some() {
+            fill.compete();
         }
         Ok(fill)
     }

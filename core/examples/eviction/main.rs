@@ -149,7 +149,7 @@ fn ask(store: &Store<'_, &Host, &Host>, trace: &Trace, question: &Question) -> R
     let slot = store.versions().relation(1, answer.table);
     let dependencies = [Dependency { slot, relation: answer.table, version: store.versions().slot(slot).version() }];
     let mut fill = store.reserve(now).map_err(|_| ())?;
-    store.compete(&mut fill, key, now);
+    fill.compete();
     fill.note_time(answer.micros);
     if store.append(&mut fill, answer.bytes.saturating_sub(OVERHEAD) as usize, now).is_err() {
         store.abandon(fill);

@@ -13,7 +13,6 @@ use crate::atomics::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 use crate::cache::key::CacheKey;
-use crate::cache::key_line::Earlier;
 use crate::cache::memory::ArenaPtr;
 use crate::cache::worth::{Uses, Worth};
 use crate::hash::Hash128;
@@ -128,9 +127,6 @@ struct Usage {
     last_used: AtomicI64,
     rows: AtomicU64,
     execution_micros: AtomicU64,
-    /// Uses of earlier answers of the key, and when they were counted from.
-    counted_since: AtomicI64,
-    earlier_hits: AtomicU32,
     /// The upper bits of the version of the catalogs; and [`KEEPS_OUTDATED`].
     catalogs_high: AtomicU32,
     /// The first of the entry's renditions, or null.
@@ -266,25 +262,15 @@ impl Entry {
         self.usage.last_used.store(now, Relaxed);
     }
 
-    /// How the entry was used by now, and its key before.
+    /// How the entry was used by now.
     pub(crate) fn uses(&self, now: i64) -> Uses {
         let since = |time: i64| u64::try_from(now.saturating_sub(time)).unwrap_or(0);
-        Uses {
-            hits: self.hits().saturating_add(u64::from(self.usage.earlier_hits.load(Relaxed))),
-            span: since(self.usage.counted_since.load(Relaxed)),
-            idle: since(self.last_used()),
-        }
+        Uses { hits: self.hits(), span: since(self.created_at.load(Relaxed)), idle: since(self.last_used()) }
     }
 
-    /// By the process that fills the entry, also after it was published: nothing but eviction reads it.
-    pub(crate) fn set_earlier(&self, earlier: Earlier) {
-        self.usage.counted_since.store(earlier.since, Relaxed);
-        self.usage.earlier_hits.store(earlier.hits, Relaxed);
-    }
-
-    /// Was it, or an earlier answer of its key, ever used?
+    /// Returns true if it was ever used.
     pub(crate) fn was_used(&self) -> bool {
-        self.hits() > 0 || self.usage.earlier_hits.load(Relaxed) > 0
+        self.hits() > 0
     }
 
     /// What keeping the entry is worth.

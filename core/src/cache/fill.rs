@@ -7,7 +7,6 @@ use crate::atomics::{AtomicI64, Ordering::Relaxed};
 use crate::cache::entry::{Dependency, Entry, EntryId, EntryKind};
 use crate::cache::eviction::Eviction;
 use crate::cache::key::CacheKey;
-use crate::cache::key_line::Earlier;
 use crate::cache::memory::{Arena, ArenaPtr, Locks};
 use crate::cache::payload::{CHUNK_OVERHEAD, COST, HeadShape, chunk_header, data_of};
 use crate::cache::published::Pin;
@@ -27,21 +26,9 @@ const MOST_EVICTIONS_FOR_MEMORY: usize = 16_384;
 pub struct Fill {
     entry: EntryId,
     bytes: usize,
-    bid: Bid,
-}
-
-/// What a result offers for the room that it takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Bid {
-    /// It gets the room, whatever has to go for it.
-    Any,
-    /// What is worth more stays.
-    Worth {
-        /// How its key was used before.
-        uses: Uses,
-        /// Microseconds that computing it has taken so far.
-        micros: u64,
-    },
+    /// Microseconds that computing the result has taken so far, if what is worth more is to stay. `None`: the result gets
+    /// its room, whatever has to go for it.
+    offer: Option<u64>,
 }
 
 impl Fill {
@@ -51,19 +38,21 @@ impl Fill {
         self.entry
     }
 
+    /// Lets the result compete for its room: what is worth more is not evicted for it.
+    pub fn compete(&mut self) {
+        self.offer = Some(0);
+    }
+
     /// Notes that computing the result has taken so many microseconds so far, which it offers for its room if it competes for it.
     pub fn note_time(&mut self, so_far: u64) {
-        if let Bid::Worth { micros, .. } = &mut self.bid {
+        if let Some(micros) = &mut self.offer {
             *micros = so_far;
         }
     }
 
     /// What has to stay if the result takes so many bytes in all; `None` if nothing has.
     fn worth(&self, bytes: usize) -> Option<Worth> {
-        match self.bid {
-            Bid::Any => None,
-            Bid::Worth { uses, micros } => Some(Worth::of(micros, bytes as u64, uses)),
-        }
+        self.offer.map(|micros| Worth::of(micros, bytes as u64, Uses::NONE))
     }
 
     /// Bytes of data appended so far.
@@ -161,21 +150,13 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         for _ in 0..MOST_EVICTIONS_FOR_RECORD {
             if let Some(index) = self.take_free() {
                 self.note_given();
-                return Ok(Fill { entry: EntryId(index), bytes: 0, bid: Bid::Any });
+                return Ok(Fill { entry: EntryId(index), bytes: 0, offer: None });
             }
             if self.evict_record(now) != Eviction::Done && self.reclaim_more() == 0 {
                 break;
             }
         }
         Err(StoreError::NoRoom)
-    }
-
-    /// Lets a result compete for its room: what is worth more is not evicted for it. `key` tells how answers like it were used.
-    pub fn compete(&self, fill: &mut Fill, key: CacheKey, now: i64) {
-        let earlier = self.earlier_uses(key, now);
-        let span = u64::try_from(now.saturating_sub(earlier.since)).unwrap_or(0);
-        let uses = Uses { hits: u64::from(earlier.hits), span, ..Uses::NONE };
-        fill.bid = Bid::Worth { uses, micros: 0 };
     }
 
     /// Adds a chunk of `len` bytes at the end, evicting other entries when the arena is full. The data begins on a multiple of 64 and holds
@@ -219,7 +200,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             self.entry(replaced).unpin();
             self.reclaim_some();
         }
-        self.entry(index).set_earlier(self.note_store(key, now));
+        self.count_run(key);
         Ok(Pin::of(index))
     }
 
@@ -309,7 +290,6 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         entry.expires_at.store(new.expires_at, Relaxed);
         entry.reset_usage(now);
         entry.set_catalogs(new.catalogs, new.keeps_outdated);
-        entry.set_earlier(Earlier { hits: 0, since: now });
         Ok(())
     }
 

@@ -33,7 +33,6 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Notes that an entry was taken out of the index.
     pub(crate) fn note_unpublished(&self, index: u32) {
         let entry = self.entry(index);
-        self.note_uses(entry.key(), entry.hits());
         self.header().published.fetch_sub(1, Relaxed);
         if entry.kind() == EntryKind::Fragment {
             self.header().fragment_bytes.fetch_sub(entry.bytes.load(Relaxed), Relaxed);

@@ -1,36 +1,14 @@
-//! What is known of a key when its answer is to be stored: how those before it were used, and how it was executed
-//! without one. One line per key (`key_line`), changed by anybody, without a lock. Keys that share a line take its
-//! words from each other; a key that was forgotten is only new once more.
+//! How often, and how quickly, a key was executed lately without an answer. One line per key (`key_line`), changed by
+//! anybody, without a lock. Keys that share a line take it from each other; a key that was forgotten is only new once
+//! more.
 
-use crate::atomics::{AtomicU64, Ordering::Relaxed};
+use crate::atomics::Ordering::Relaxed;
 use crate::cache::key::CacheKey;
-use crate::cache::key_line::{Earlier, History, KeyLine, Runs, tag, to_units};
+use crate::cache::key_line::{KeyLine, Runs};
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::store::Store;
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    /// Notes that an answer is stored. Returns how those before it were used.
-    pub(crate) fn note_store(&self, key: CacheKey, now: i64) -> Earlier {
-        let after = |word| History::from_word(word).after_store(tag(key), to_units(now));
-        let next = |word| Some(after(word).to_word());
-        let word = self.history(key).fetch_update(Relaxed, Relaxed, next).unwrap_or_else(|word| word);
-        after(word).earlier(tag(key), now)
-    }
-
-    /// How the answers of a key were used so far.
-    pub(crate) fn earlier_uses(&self, key: CacheKey, now: i64) -> Earlier {
-        History::from_word(self.history(key).load(Relaxed)).earlier(tag(key), now)
-    }
-
-    /// Notes that an answer that was used so often has gone.
-    pub(crate) fn note_uses(&self, key: CacheKey, hits: u64) {
-        if hits > 0 {
-            let next = |word| Some(History::from_word(word).after_use(tag(key), hits).to_word());
-            // Cannot fail: `next` always gives a word.
-            let _ = self.history(key).fetch_update(Relaxed, Relaxed, next);
-        }
-    }
-
     /// Counts one more execution of a key that had no entry, and returns how often that happened lately.
     pub fn count_run(&self, key: CacheKey) -> u32 {
         let after = |word| Runs::of(word, key).counted();
@@ -59,12 +37,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// counted. Keys that share a line may be taken for each other.
     #[must_use]
     pub fn was_asked(&self, key: CacheKey) -> bool {
-        let runs = Runs::of(self.key_line(key).runs.load(Relaxed), key);
-        runs.count() > 0 || History::from_word(self.history(key).load(Relaxed)).is_of(tag(key))
-    }
-
-    fn history(&self, key: CacheKey) -> &AtomicU64 {
-        &self.key_line(key).history
+        Runs::of(self.key_line(key).runs.load(Relaxed), key).count() > 0
     }
 
     fn key_line(&self, key: CacheKey) -> &KeyLine {

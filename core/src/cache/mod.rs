@@ -10,7 +10,7 @@
 //! | `eviction` | making room |
 //! | `published` | looking an entry up, pinning it, is it still valid, retiring it |
 //! | `view` | what can be read of a pinned entry |
-//! | `key_records` | how the answers of a key were used before, and how it was executed without one |
+//! | `key_records` | how a key was executed without an answer |
 //! | `worth` | what keeping an entry is worth |
 //! | `speeds` | how quick statements of one form, or of one fingerprint, are |
 //! | `storing_time` | what storing the rows of a run takes, and whether that pays at once |
